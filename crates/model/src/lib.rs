@@ -1,0 +1,15 @@
+//! The shared vocabulary of kvmeter: operations, quantities as people write
+//! them, readings with their provenance, and the machine that was measured.
+//! No I/O, no dependency on a sibling crate.
+#![forbid(unsafe_code)]
+
+mod machine;
+mod op;
+mod quantity;
+mod reading;
+pub mod suggest;
+
+pub use machine::{Fact, Machine};
+pub use op::{Op, PerOp};
+pub use quantity::{Bytes, Count, QuantityError, Rate, Span};
+pub use reading::{Answer, Origin, Reading, Scope, Unit};

@@ -1,0 +1,112 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// SI units, as they are written in files and after a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Events: operations, faults, context switches.
+    Count,
+    Bytes,
+    Seconds,
+    Nanoseconds,
+    OpsPerSecond,
+    /// CPU seconds for a million operations.
+    CpuSecondsPerMillionOps,
+    /// A share or a quotient of like quantities.
+    Ratio,
+    Joules,
+    Watts,
+    Hertz,
+    Celsius,
+}
+
+impl Unit {
+    /// The symbol after a number; empty where the number stands alone.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Unit::Count | Unit::Ratio => "",
+            Unit::Bytes => "B",
+            Unit::Seconds => "s",
+            Unit::Nanoseconds => "ns",
+            Unit::OpsPerSecond => "ops/s",
+            Unit::CpuSecondsPerMillionOps => "CPU-s/Mop",
+            Unit::Joules => "J",
+            Unit::Watts => "W",
+            Unit::Hertz => "Hz",
+            Unit::Celsius => "°C",
+        }
+    }
+}
+
+/// The boundary that a reading covers. Two different ones are never compared silently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// This process, its background threads included.
+    Process,
+    /// Every CPU of the machine, whoever ran on it.
+    Machine,
+    /// The block device under the store, whoever used it.
+    Device,
+    /// What the store says of itself.
+    Store,
+    /// The measuring harness alone.
+    Harness,
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Scope::Process => "process",
+            Scope::Machine => "machine",
+            Scope::Device => "device",
+            Scope::Store => "store",
+            Scope::Harness => "harness",
+        })
+    }
+}
+
+/// How a number came to be. Only measured ones are measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    Measured,
+    Modelled,
+    Simulated,
+    Published,
+}
+
+/// The value, or why there is none and what to do about it. Never zero for "unknown".
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    Value(f64),
+    Unavailable { reason: String, remedy: Option<String> },
+}
+
+/// One number about a run, with everything needed to doubt it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Dotted name, e.g. `cpu.user`, `io.written`, `device.written`.
+    pub signal: String,
+    pub answer: Answer,
+    pub unit: Unit,
+    pub scope: Scope,
+    /// The file or raw event that it was read from, e.g. `/proc/self/io: write_bytes`.
+    pub source: String,
+    /// The window that the value covers, in seconds; zero for an instant.
+    pub window_s: f64,
+    pub origin: Origin,
+}
+
+impl Reading {
+    /// The number, if there is one.
+    pub fn value(&self) -> Option<f64> {
+        match self.answer {
+            Answer::Value(value) => Some(value),
+            Answer::Unavailable { .. } => None,
+        }
+    }
+}

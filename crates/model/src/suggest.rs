@@ -1,0 +1,38 @@
+//! "Did you mean": the nearest known name to one that is not known.
+
+/// The nearest of `known` to `wrong`, if any is near enough to be meant.
+pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (wrong.chars().count() / 3).max(2);
+    known
+        .into_iter()
+        .map(|name| (strsim::osa_distance(wrong, name), name))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// A sentence to end an error message with: the nearest name, or all of them.
+pub fn hint<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match nearest(wrong, known.clone()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => {
+            let all: Vec<&str> = known.into_iter().collect();
+            format!("known: {}", all.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_was_meant() {
+        let known = ["threads", "records", "rate", "value_size"];
+        assert_eq!(nearest("thread", known), Some("threads"));
+        assert_eq!(nearest("recrods", known), Some("records"));
+        assert_eq!(nearest("value-size", known), Some("value_size"));
+        assert_eq!(nearest("compression", known), None);
+        assert_eq!(hint("xyzzy", ["a", "bc"]), "known: a, bc");
+    }
+}
