@@ -1,0 +1,194 @@
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use model::{Machine, Op, Reading};
+use serde::{Deserialize, Serialize};
+
+/// Everything that a run depends on, flat and as text: `store`, `store.cache`, `workload`,
+/// `workload.records`, `threads`, `rate`, `repeat` ... Filters select by it, and two results
+/// that differ are explained by it.
+pub type Settings = BTreeMap<String, String>;
+
+/// One invocation of `run` or `bench`: what was asked, of which machine, in which order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// Random, unique between files.
+    pub id: String,
+    /// The study's name; `bench` for a measurement without a study.
+    pub study: String,
+    pub question: Option<String>,
+    /// The study file as it was run, after `--set`; empty for `bench`.
+    pub spec: String,
+    pub seed: u64,
+    pub command: Vec<String>,
+    pub version: String,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// None while it runs, or if it was killed.
+    pub finished_at: Option<String>,
+    pub machine: Machine,
+    /// Every run that was planned, in its order. Those with a [`Run`] of the same ordinal are done.
+    pub plan: Vec<Planned>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    pub ordinal: u32,
+    pub label: String,
+    pub settings: Settings,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Filling the store; its operations are inserts.
+    Load,
+    /// The measured workload.
+    Measure,
+}
+
+/// From which instant a latency counts. The two are never mixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// From the instant at which the request was sent to its answer.
+    Service,
+    /// From the instant at which the request was due to its answer; open loop only.
+    Response,
+}
+
+/// How requests were issued.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loop {
+    /// Each thread asks again when it has its answer, after an optional pause.
+    Closed { think_s: f64 },
+    /// Requests are due at instants drawn beforehand, whatever the store does.
+    Open { rate_ops_s: f64, arrivals: String },
+}
+
+/// The latencies of one kind of operation by one clock, in nanoseconds, whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Latency {
+    pub op: Op,
+    pub clock: Clock,
+    /// 3 significant digits.
+    pub histogram: Histogram<u64>,
+}
+
+/// One interval of the time series for one kind of operation. Latencies in nanoseconds by
+/// the run's own clock: response in an open loop, service in a closed one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// End of the interval, seconds from the start of the run.
+    pub at_s: f64,
+    pub op: Op,
+    /// Length of the interval in seconds.
+    pub seconds: f64,
+    pub operations: u64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+    pub max_ns: u64,
+}
+
+/// Answers that were not what they should have been.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failures {
+    /// `missing`, `torn`, `other_key`, `length`, `store`, ...
+    pub kind: String,
+    pub count: u64,
+    /// The first of them, in words.
+    pub first: String,
+}
+
+/// What the harness itself costs, measured in the same process on the same workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tax {
+    /// The same workload against the null store, one thread.
+    pub ns_per_op: f64,
+    /// One reading of the clock.
+    pub clock_ns: f64,
+    /// Making and checking one value of this workload, which the null store does not show.
+    pub verify_ns: Option<f64>,
+    /// Share of the window in which the threads of the harness were neither waiting for the
+    /// store nor idle until the next request was due.
+    pub busy: f64,
+}
+
+/// One phase of one store under one workload: the unit that is kept or lost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Random, unique between files.
+    pub id: String,
+    /// [`Execution::id`].
+    pub execution: String,
+    /// [`Planned::ordinal`].
+    pub ordinal: u32,
+    /// For people: `rocksdb ycsb-a`.
+    pub label: String,
+    pub phase: Phase,
+    pub settings: Settings,
+    /// What really ran: `RocksDB 11.8.1`.
+    pub store_version: String,
+    pub threads: u32,
+    pub pacing: Loop,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// Length of the measured window.
+    pub seconds: f64,
+    /// Operations that ended in the window, failed ones included.
+    pub operations: u64,
+    /// Answers that were checked against what must have been written.
+    pub verified: u64,
+    /// Reads that found nothing where the workload allows that (it deletes).
+    pub misses: u64,
+    pub failures: Vec<Failures>,
+    /// Empty: the run is valid.
+    pub invalid_because: Vec<String>,
+    /// What a reader should know, though the run stands: stolen time, a short window ...
+    pub warnings: Vec<String>,
+    pub latencies: Vec<Latency>,
+    pub series: Vec<Point>,
+    pub readings: Vec<Reading>,
+    /// None where it was not measured, e.g. a load phase.
+    pub tax: Option<Tax>,
+    /// Named facts about the stream that was really asked: fingerprint, skew, redirected reads.
+    pub stream: BTreeMap<String, String>,
+}
+
+impl Run {
+    pub fn valid(&self) -> bool {
+        self.invalid_because.is_empty()
+    }
+
+    /// Operations per second over the window; 0 operations in no time is 0.
+    pub fn throughput(&self) -> f64 {
+        if self.seconds > 0.0 { self.operations as f64 / self.seconds } else { 0.0 }
+    }
+
+    pub fn errors(&self) -> u64 {
+        self.failures.iter().map(|failure| failure.count).sum()
+    }
+
+    /// The clock that people mean: response where there is one.
+    pub fn clock(&self) -> Clock {
+        match self.pacing {
+            Loop::Open { .. } => Clock::Response,
+            Loop::Closed { .. } => Clock::Service,
+        }
+    }
+
+    pub fn latency(&self, op: Op, clock: Clock) -> Option<&Histogram<u64>> {
+        let found = self.latencies.iter().find(|l| l.op == op && l.clock == clock)?;
+        Some(&found.histogram)
+    }
+
+    pub fn reading(&self, signal: &str) -> Option<&Reading> {
+        self.readings.iter().find(|reading| reading.signal == signal)
+    }
+
+    pub fn value(&self, signal: &str) -> Option<f64> {
+        self.reading(signal)?.value()
+    }
+}
