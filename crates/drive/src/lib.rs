@@ -1,1 +1,28 @@
+//! Asking: closed and open loops over a store, latency recording, validity.
+//!
+//! One phase of a run is one call of [`drive`]: it starts the threads, opens the measured
+//! window when warm-up and steady state allow, collects whole histograms once a second and
+//! says what was seen. It never judges a store, only whether the asking itself was sound.
+#![forbid(unsafe_code)]
 
+mod asks;
+mod clock;
+mod collect;
+mod control;
+mod frontier;
+mod merge;
+mod outcome;
+mod pace;
+mod plan;
+mod recorder;
+mod tax;
+mod verdict;
+mod worker;
+
+pub use clock::Ticks;
+pub use collect::Live;
+pub use control::{Observer, Progress, Quiet, Stage, drive};
+pub use outcome::{DriveError, Failure, FailureKind, Outcome, Point, SteadyReport};
+pub use pace::{Arrivals, Pacing};
+pub use plan::{OnStart, Plan, Steady, Until, What};
+pub use tax::{Tax, tax};

@@ -1,1 +1,34 @@
-fn main() {}
+//! `kvmeter`: which machine, store and configuration serve the data best.
+#![forbid(unsafe_code)]
+
+mod args;
+mod cmd;
+mod exit;
+mod files;
+mod interrupt;
+mod show;
+
+use clap::Parser;
+
+use args::{Cli, Verb};
+use exit::Outcome;
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    let show = show::Show::new(&cli.common);
+    let outcome = match cli.verb {
+        Verb::Doctor(args) => cmd::doctor::run(&args, &show),
+        Verb::Run(args) => cmd::run::run(&args, &show),
+        Verb::Bench(args) => cmd::bench::run(&args, &show),
+        Verb::Report(args) => cmd::report::run(&args, &show),
+        Verb::Compare(args) => cmd::compare::run(&args, &show),
+        Verb::Export(args) => cmd::export::run(&args, &show),
+        Verb::Completions(args) => cmd::completions::run(&args),
+        Verb::Man(args) => cmd::man::run(&args),
+    };
+    match outcome {
+        Ok(Outcome::Done) => std::process::ExitCode::SUCCESS,
+        Ok(Outcome::Invalid) => std::process::ExitCode::from(1),
+        Err(error) => exit::report(&error),
+    }
+}

@@ -1,1 +1,17 @@
+//! Experiments: a study's text becomes a plan, a plan becomes runs, each kept when it ends.
+#![forbid(unsafe_code)]
 
+mod asking;
+mod assemble;
+mod engine;
+mod error;
+mod plan;
+mod settings;
+mod source;
+mod spec;
+
+pub use asking::Manner;
+pub use engine::{Event, Listener, Run, execute, execution, now};
+pub use error::StudyError;
+pub use plan::{Estimate, Plan, Segment, Step};
+pub use source::{BUILT_IN, BuiltIn, Source};

@@ -1,0 +1,70 @@
+use workload::{Ask, Stream, Workload};
+
+use model::Op;
+
+/// A source of operations in blocks that threads claim in ascending order.
+pub(crate) trait Asks {
+    fn seek(&mut self, block: u64);
+    /// Number of the first record that this source would insert from here on.
+    fn next_insert(&self) -> u64;
+    fn next(&mut self, acknowledged: u64) -> Option<Ask>;
+    fn fingerprint(&self) -> u64;
+    fn redirected(&self) -> u64;
+}
+
+impl Asks for Stream<'_> {
+    fn seek(&mut self, block: u64) {
+        Stream::seek(self, block);
+    }
+    fn next_insert(&self) -> u64 {
+        Stream::next_insert(self)
+    }
+    #[inline]
+    fn next(&mut self, acknowledged: u64) -> Option<Ask> {
+        Stream::next(self, acknowledged)
+    }
+    fn fingerprint(&self) -> u64 {
+        Stream::fingerprint(self)
+    }
+    fn redirected(&self) -> u64 {
+        Stream::redirected(self)
+    }
+}
+
+/// The load phase: record `i` is operation `i`.
+pub(crate) struct Fill<'w> {
+    workload: &'w Workload,
+    next: u64,
+    end: u64,
+}
+
+impl<'w> Fill<'w> {
+    pub(crate) fn new(workload: &'w Workload) -> Self {
+        Fill { workload, next: 0, end: 0 }
+    }
+}
+
+impl Asks for Fill<'_> {
+    fn seek(&mut self, block: u64) {
+        self.next = block * workload::BLOCK;
+        self.end = self.next + workload::BLOCK;
+    }
+    fn next_insert(&self) -> u64 {
+        self.next
+    }
+    #[inline]
+    fn next(&mut self, _acknowledged: u64) -> Option<Ask> {
+        if self.next >= self.end {
+            return None;
+        }
+        let record = self.next;
+        self.next += 1;
+        Some(Ask { op: Op::Insert, record, salt: self.workload.load_salt(record), scan: 0 })
+    }
+    fn fingerprint(&self) -> u64 {
+        0
+    }
+    fn redirected(&self) -> u64 {
+        0
+    }
+}

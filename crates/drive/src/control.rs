@@ -1,0 +1,431 @@
+//! The controlling thread of a phase.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::time::{Duration, Instant};
+
+use model::Op;
+use store::Store;
+use workload::Workload;
+
+use crate::asks::{Asks, Fill};
+use crate::clock::Ticks;
+use crate::collect::{Collector, Live};
+use crate::frontier::{Frontier, Gate};
+use crate::merge::{Parts, merge};
+use crate::outcome::{DriveError, Outcome, SteadyReport};
+use crate::pace::{ClosedLoop, OpenLoop, Pacing};
+use crate::plan::{Plan, What};
+use crate::recorder::{Delivery, Recorder, Slots};
+use crate::worker::{Seen, Shared, work};
+
+/// How often the controlling thread looks up.
+const TICK: Duration = Duration::from_millis(50);
+/// How long requests that were due in the window may still be sent after its end.
+const MOST_DRAIN: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    WarmUp,
+    /// Waiting for the steady state: the round, and the most rounds that are waited for.
+    Steadying {
+        round: usize,
+        most: usize,
+    },
+    Measure,
+}
+
+/// Where a phase stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    pub stage: Stage,
+    /// Operations that ended in this stage.
+    pub operations: u64,
+    pub elapsed: Duration,
+    /// Share of this stage that is done, 0 to 1; None where the end is not known.
+    pub done: Option<f64>,
+    pub live: Live,
+}
+
+/// Is told how a phase goes, in the controlling thread.
+pub trait Observer {
+    /// The measured window opens now: probes begin here.
+    fn window_opens(&mut self) {}
+    /// The measured window has closed: probes end here.
+    fn window_closes(&mut self) {}
+    fn progress(&mut self, _progress: &Progress) {}
+}
+
+/// Looks at nothing.
+pub struct Quiet;
+impl Observer for Quiet {}
+
+type Ended = Result<Seen, DriveError>;
+
+struct Crew<S> {
+    shared: Arc<Shared<S>>,
+    threads: usize,
+    deliveries: Receiver<Delivery>,
+    ended: Receiver<Ended>,
+    collector: Collector,
+    seen: Vec<Seen>,
+    fault: Option<DriveError>,
+    patience: Duration,
+    last_done: u64,
+    last_progress: Instant,
+}
+
+/// Runs one phase and answers what was seen in its window. `on_start` has run in every thread
+/// before its first operation. When the store stops answering for longer than the plan's
+/// patience, its threads are left behind and the error says so.
+pub fn drive<S: Store + 'static>(
+    clock: &Ticks,
+    store: &Arc<S>,
+    workload: &Arc<Workload>,
+    plan: &Plan,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, DriveError> {
+    let open = matches!(plan.pacing, Pacing::Open { .. });
+    let ops: Vec<Op> = match plan.what {
+        What::Load => vec![Op::Insert],
+        What::Mix => Op::ALL.into_iter().filter(|op| workload.asks(*op)).collect(),
+    };
+    let (operations, first_insert) = match plan.what {
+        What::Load => {
+            let records = workload.spec().records.0;
+            (Some(plan.until.operations.map_or(records, |most| most.min(records))), 0)
+        }
+        What::Mix => (plan.until.operations, workload.spec().records.0),
+    };
+    let shared = Arc::new(Shared {
+        store: Arc::clone(store),
+        workload: Arc::clone(workload),
+        clock: clock.clone(),
+        gate: Gate::new(),
+        frontier: Frontier::new(plan.threads, first_insert),
+        opened_at: AtomicU64::new(u64::MAX),
+        closes_at: AtomicU64::new(u64::MAX),
+        open,
+        counted: operations.is_some(),
+        end_operation: AtomicU64::new(u64::MAX),
+        on_start: Arc::clone(&plan.on_start),
+    });
+
+    let mut crew = Crew::start(&shared, plan, Slots::new(ops.clone(), open))?;
+    let steady = crew.before_the_window(plan, observer)?;
+    crew.open_window(operations, plan, observer);
+    let stopped = crew.measure(operations, plan, observer)?;
+    crew.drain(plan, observer)?;
+    crew.finish(ops, stopped, steady)
+}
+
+impl<S: Store + 'static> Crew<S> {
+    fn start(shared: &Arc<Shared<S>>, plan: &Plan, slots: Slots) -> Result<Self, DriveError> {
+        let interval = shared.clock.ticks_of(plan.interval).max(1);
+        let (deliver, deliveries) = sync_channel(plan.threads * 2);
+        let (end, ended) = channel();
+        // Without a stage before the window, operations count from the first one.
+        let straight = plan.warm_up.is_none() && plan.steady.is_none();
+        if straight {
+            shared.frontier.begin_count();
+        }
+        let mut back = Vec::with_capacity(plan.threads);
+        let origin = shared.clock.now();
+        for thread in 0..plan.threads {
+            let (give, spare) = sync_channel(2);
+            give.send(slots.interval()?)
+                .map_err(|error| DriveError::Internal(error.to_string()))?;
+            back.push(give);
+            let recorder =
+                Recorder::new(thread, &slots, (origin, interval), deliver.clone(), spare)?;
+            spawn(Arc::clone(shared), plan, thread, recorder, end.clone())?;
+        }
+        let collector = Collector::new(slots, plan.interval.as_secs_f64(), back)?;
+        Ok(Crew {
+            shared: Arc::clone(shared),
+            threads: plan.threads,
+            deliveries,
+            ended,
+            collector,
+            seen: Vec::new(),
+            fault: None,
+            patience: plan.patience,
+            last_done: 0,
+            last_progress: Instant::now(),
+        })
+    }
+
+    /// Warm-up and the wait for the steady state, neither of them recorded.
+    fn before_the_window(
+        &mut self,
+        plan: &Plan,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<SteadyReport>, DriveError> {
+        if plan.warm_up.is_none() && plan.steady.is_none() {
+            return Ok(None);
+        }
+        self.shared.gate.warm();
+        if let Some(length) = plan.warm_up {
+            self.pass(length, Stage::WarmUp, plan, observer)?;
+        }
+        let Some(steady) = plan.steady else { return Ok(None) };
+        let mut rounds: Vec<f64> = Vec::new();
+        while rounds.len() < steady.most_rounds && !stop_asked(plan) {
+            let begun = (self.shared.frontier.done(), Instant::now());
+            let stage = Stage::Steadying { round: rounds.len() + 1, most: steady.most_rounds };
+            self.pass(steady.round, stage, plan, observer)?;
+            let operations = self.shared.frontier.done() - begun.0;
+            rounds.push(operations as f64 / begun.1.elapsed().as_secs_f64());
+            if rounds.len() >= steady.window
+                && (steady.rule)(&rounds[rounds.len() - steady.window..])
+            {
+                return Ok(Some(SteadyReport { rounds, reached: true }));
+            }
+        }
+        Ok(Some(SteadyReport { rounds, reached: false }))
+    }
+
+    /// Lets time pass in a stage.
+    fn pass(
+        &mut self,
+        length: Duration,
+        stage: Stage,
+        plan: &Plan,
+        observer: &mut dyn Observer,
+    ) -> Result<(), DriveError> {
+        let begun = (self.shared.frontier.done(), Instant::now());
+        while begun.1.elapsed() < length && !stop_asked(plan) && self.seen.len() < self.threads {
+            self.look(TICK.min(length.saturating_sub(begun.1.elapsed())))?;
+            let elapsed = begun.1.elapsed();
+            observer.progress(&Progress {
+                stage,
+                operations: self.shared.frontier.done() - begun.0,
+                elapsed,
+                done: Some((elapsed.as_secs_f64() / length.as_secs_f64()).min(1.0)),
+                live: self.collector.live,
+            });
+        }
+        Ok(())
+    }
+
+    fn open_window(&mut self, operations: Option<u64>, plan: &Plan, observer: &mut dyn Observer) {
+        let shared = &self.shared;
+        observer.window_opens();
+        let now = shared.clock.now();
+        if let Some(length) = plan.until.time {
+            shared.closes_at.store(now + shared.clock.ticks_of(length), Ordering::Release);
+        }
+        shared.opened_at.store(now, Ordering::Release);
+        let first = shared.frontier.begin_count();
+        let end = match operations {
+            Some(count) => first * workload::BLOCK + count,
+            None => u64::MAX,
+        };
+        shared.end_operation.store(end, Ordering::Release);
+        shared.gate.open();
+    }
+
+    /// Waits for the window's end; answers whether it was ended early.
+    fn measure(
+        &mut self,
+        operations: Option<u64>,
+        plan: &Plan,
+        observer: &mut dyn Observer,
+    ) -> Result<bool, DriveError> {
+        let begun = (self.shared.frontier.done(), Instant::now());
+        let length = plan.until.time;
+        loop {
+            let elapsed = begun.1.elapsed();
+            let left = length.map(|length| length.saturating_sub(elapsed));
+            if self.seen.len() == self.threads || left.is_some_and(|left| left.is_zero()) {
+                return Ok(false);
+            }
+            if stop_asked(plan) {
+                let now = self.shared.clock.now();
+                self.shared.closes_at.fetch_min(now, Ordering::AcqRel);
+                return Ok(true);
+            }
+            self.look(left.map_or(TICK, |left| left.min(TICK)))?;
+            let ended = self.shared.frontier.done() - begun.0;
+            let by_time = length.map(|all| elapsed.as_secs_f64() / all.as_secs_f64());
+            let by_count = operations.map(|all| ended as f64 / all.max(1) as f64);
+            let done = match (by_time, by_count) {
+                (Some(time), Some(count)) => Some(time.max(count)),
+                (one, other) => one.or(other),
+            };
+            observer.progress(&Progress {
+                stage: Stage::Measure,
+                operations: ended,
+                elapsed,
+                done: done.map(|share| share.min(1.0)),
+                live: self.collector.live,
+            });
+        }
+    }
+
+    /// Ends the window: what is under way ends, and requests that were due in an open loop go
+    /// out for a while longer. The probes' window ends with the last answer.
+    fn drain(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<(), DriveError> {
+        self.shared.gate.close();
+        let closed = Instant::now();
+        let limit = plan.until.time.map_or(MOST_DRAIN, |length| length.min(MOST_DRAIN));
+        while self.seen.len() < self.threads {
+            if closed.elapsed() > limit {
+                self.shared.gate.stop();
+            }
+            self.look(Duration::from_millis(1))?;
+        }
+        observer.window_closes();
+        Ok(())
+    }
+
+    /// Takes what the threads hand over for at most `wait`. A fault ends the phase.
+    fn look(&mut self, wait: Duration) -> Result<(), DriveError> {
+        let until = Instant::now() + wait;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.deliveries.recv_timeout(left) {
+                Ok(delivery) => self.collector.take(delivery)?,
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.take_ended();
+            if self.seen.len() + usize::from(self.fault.is_some()) >= self.threads {
+                break;
+            }
+        }
+        self.take_ended();
+        let done = self.shared.frontier.done();
+        if done != self.last_done || self.seen.len() == self.threads {
+            (self.last_done, self.last_progress) = (done, Instant::now());
+        }
+        if self.last_progress.elapsed() > self.patience {
+            self.shared.gate.stop();
+            return Err(DriveError::Stalled(self.last_progress.elapsed().as_secs()));
+        }
+        match self.fault.take() {
+            Some(fault) => {
+                self.shared.gate.stop();
+                self.wait_for_the_others();
+                Err(fault)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn take_ended(&mut self) {
+        while let Ok(result) = self.ended.try_recv() {
+            match result {
+                Ok(seen) => self.seen.push(seen),
+                Err(fault) => {
+                    self.fault.get_or_insert(fault);
+                }
+            }
+        }
+    }
+
+    /// After a fault the others end by themselves; the store is closed only when they have.
+    fn wait_for_the_others(&mut self) {
+        let limit = Instant::now() + Duration::from_secs(10);
+        let mut others = self.threads - self.seen.len() - 1;
+        while others > 0 && Instant::now() < limit {
+            while self.deliveries.try_recv().is_ok() {}
+            if self.ended.recv_timeout(Duration::from_millis(5)).is_ok() {
+                others -= 1;
+            }
+        }
+    }
+
+    fn finish(
+        mut self,
+        ops: Vec<Op>,
+        stopped: bool,
+        steady: Option<SteadyReport>,
+    ) -> Result<Outcome, DriveError> {
+        while let Ok(delivery) = self.deliveries.try_recv() {
+            self.collector.take(delivery)?;
+        }
+        let opened_at = self.shared.opened_at.load(Ordering::Acquire);
+        let ended = self.seen.iter().map(|seen| seen.ended).max().unwrap_or(0);
+        let seconds = self.shared.clock.seconds(opened_at, ended.max(opened_at));
+        self.collector.close(seconds);
+        let series = std::mem::take(&mut self.collector.series);
+        let totals = self.collector.totals;
+        Ok(merge(
+            &self.shared.clock,
+            Parts {
+                seen: self.seen,
+                opened_at,
+                closes_at: self.shared.closes_at.load(Ordering::Acquire),
+                seconds,
+                open: self.shared.open,
+                ops,
+                totals,
+                series,
+                stopped,
+                steady,
+                keeps: self.shared.store.capabilities().keeps,
+            },
+        ))
+    }
+}
+
+fn stop_asked(plan: &Plan) -> bool {
+    plan.stop.load(Ordering::Relaxed)
+}
+
+fn spawn<S: Store + 'static>(
+    shared: Arc<Shared<S>>,
+    plan: &Plan,
+    thread: usize,
+    recorder: Recorder,
+    end: Sender<Ended>,
+) -> Result<(), DriveError> {
+    let (what, pacing, threads, seed) = (plan.what, plan.pacing, plan.threads, plan.seed);
+    let body = move || {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            (shared.on_start)(thread);
+            let workload = &shared.workload;
+            match what {
+                What::Load => {
+                    paced(&shared, (thread, threads), pacing, seed, recorder, Fill::new(workload))
+                }
+                What::Mix => {
+                    paced(&shared, (thread, threads), pacing, seed, recorder, workload.stream())
+                }
+            }
+        }));
+        // The store is released before the end is told, so that it can be closed then.
+        drop(shared);
+        let panicked = || DriveError::Internal(format!("thread {thread} panicked"));
+        // Nobody listens any more when the phase has failed already.
+        let _ = end.send(result.unwrap_or_else(|_| Err(panicked())));
+    };
+    std::thread::Builder::new()
+        .name(format!("ask-{thread}"))
+        .spawn(body)
+        .map(drop)
+        .map_err(|error| DriveError::Internal(format!("cannot start thread {thread}: {error}")))
+}
+
+fn paced<S: Store, A: Asks>(
+    shared: &Shared<S>,
+    (thread, threads): (usize, usize),
+    pacing: Pacing,
+    seed: u64,
+    recorder: Recorder,
+    asks: A,
+) -> Result<Seen, DriveError> {
+    shared.gate.wait_for_the_start();
+    match pacing {
+        Pacing::Closed { think } => work(shared, thread, asks, ClosedLoop::new(think), recorder),
+        Pacing::Open { rate, arrivals } => {
+            let clock = &shared.clock;
+            let origin = clock.now();
+            let pacer = OpenLoop::new(clock, origin, (rate, arrivals), (thread, threads), seed);
+            work(shared, thread, asks, pacer, recorder)
+        }
+    }
+}

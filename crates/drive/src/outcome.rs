@@ -1,0 +1,129 @@
+use std::fmt;
+
+use hdrhistogram::Histogram;
+use model::{Op, PerOp};
+use store::StoreError;
+use thiserror::Error;
+
+/// What went wrong with single answers; each kind is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// A record that must be there was not.
+    Missing,
+    /// A value that is not the one that was written for its key.
+    Wrong,
+    /// A scan that was out of order or began before its start.
+    Disorder,
+    /// The store said that it failed.
+    Store,
+}
+
+impl FailureKind {
+    pub const ALL: [FailureKind; 4] =
+        [FailureKind::Missing, FailureKind::Wrong, FailureKind::Disorder, FailureKind::Store];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            FailureKind::Missing => "missing",
+            FailureKind::Wrong => "wrong",
+            FailureKind::Disorder => "disorder",
+            FailureKind::Store => "store",
+        }
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub kind: FailureKind,
+    pub count: u64,
+    /// The first of them, in words.
+    pub first: String,
+}
+
+/// Waiting for the steady state, as it went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SteadyReport {
+    /// Throughput of each round, ops/s.
+    pub rounds: Vec<f64>,
+    pub reached: bool,
+}
+
+/// One interval of one kind of operation, in nanoseconds by the run's own clock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    pub at_s: f64,
+    pub seconds: f64,
+    pub op: Op,
+    pub operations: u64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+    pub max_ns: u64,
+}
+
+/// What was seen in the measured window.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub threads: usize,
+    /// From the opening of the window to the end of its last operation.
+    pub seconds: f64,
+    /// Operations that ended, failed ones included.
+    pub operations: u64,
+    pub verified: u64,
+    /// Reads that found nothing where the workload deletes.
+    pub misses: u64,
+    pub failures: Vec<Failure>,
+    /// Histograms by service time, and by response time in an open loop.
+    pub service: Vec<(Op, Histogram<u64>)>,
+    pub response: Vec<(Op, Histogram<u64>)>,
+    pub series: Vec<Point>,
+    pub counts: PerOp<u64>,
+    /// Bytes of keys and values that were written and read in the window.
+    pub bytes_written: u64,
+    pub bytes_read: u64,
+    /// Records that scans returned.
+    pub scanned: u64,
+    /// Share of the threads' time that was neither inside the store nor waiting.
+    pub harness_share: f64,
+    /// Share of the threads' time that was not waiting for a request to be due.
+    pub busy_share: f64,
+    /// CPU seconds that the pacer spun.
+    pub spun_s: f64,
+    /// Mean lateness in seconds of requests that found their thread idle; open loop only.
+    pub mean_lateness_s: f64,
+    /// Requests that were due in the window, and those of them answered in it; open loop only.
+    pub due: u64,
+    pub answered_in_time: u64,
+    /// Requests that were due in the window and never went out; open loop only.
+    pub never_sent: u64,
+    /// Order-independent hash of the operations that were drawn, and draws of `latest` that
+    /// fell on a record not yet acknowledged. Warm-up included.
+    pub fingerprint: u64,
+    pub redirected: u64,
+    /// Operations of the stream that were drawn, warm-up included.
+    pub drawn: u64,
+    pub steady: Option<SteadyReport>,
+    /// Ended early because it was told to.
+    pub stopped: bool,
+    pub invalid_because: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+/// Why a phase has no result.
+#[derive(Debug, Error)]
+pub enum DriveError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("no operation has ended for {0} s; the store does not answer")]
+    Stalled(u64),
+    #[error("the store failed {count} operations in a row; the last said: {last}")]
+    Failing { count: u64, last: String },
+    #[error("{0}")]
+    Internal(String),
+}

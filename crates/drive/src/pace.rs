@@ -1,0 +1,308 @@
+use std::time::Duration;
+
+use crate::clock::Ticks;
+use crate::frontier::Gate;
+
+/// The distribution of the time between two requests of an open loop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Arrivals {
+    /// Evenly spaced.
+    Constant,
+    /// Exponential gaps: independent users.
+    Poisson,
+    /// Generalised Pareto gaps of this shape, scaled to the rate. The default shape is that of
+    /// Facebook's ETC pool (Atikoglu et al., SIGMETRICS 2012).
+    Pareto { shape: f64 },
+}
+
+impl Arrivals {
+    pub const ETC_SHAPE: f64 = 0.154971;
+    pub const NAMES: [&str; 3] = ["constant", "poisson", "pareto"];
+
+    pub fn from_name(name: &str) -> Option<Arrivals> {
+        match name {
+            "constant" => Some(Arrivals::Constant),
+            "poisson" => Some(Arrivals::Poisson),
+            "pareto" => Some(Arrivals::Pareto { shape: Arrivals::ETC_SHAPE }),
+            _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrivals::Constant => "constant",
+            Arrivals::Poisson => "poisson",
+            Arrivals::Pareto { .. } => "pareto",
+        }
+    }
+
+    /// One gap with mean 1, from a uniform draw in [0, 1).
+    fn gap(self, uniform: f64) -> f64 {
+        match self {
+            Arrivals::Constant => 1.0,
+            Arrivals::Poisson => -(-uniform).ln_1p(),
+            // Inverse of the CDF with location 0 and scale (1 - k), whose mean is 1.
+            Arrivals::Pareto { shape: k } => (1.0 - k) / k * ((1.0 - uniform).powf(-k) - 1.0),
+        }
+    }
+}
+
+/// When the next request goes out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pacing {
+    /// When the previous one was answered, after a pause.
+    Closed { think: Duration },
+    /// When it is due, whatever became of the previous one. The rate is of all threads together.
+    Open { rate: f64, arrivals: Arrivals },
+}
+
+/// Gives a thread the instants at which its requests are due.
+pub(crate) trait Pacer {
+    /// Waits until the next request is due and answers that instant; comes back early when the
+    /// gate closes, for the caller to see whether the request is still to go out. None when
+    /// the phase was stopped.
+    fn wait(&mut self, clock: &Ticks, gate: &Gate) -> Option<u64>;
+    /// What was spent waiting so far.
+    fn waited(&self) -> Waited;
+    /// Counts the requests that are due before `end` and will not be sent.
+    fn skip_to(&mut self, end: u64) -> u64;
+    /// Whether latency counts from the due instant.
+    const OPEN: bool;
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Waited {
+    pub(crate) idle: u64,
+    pub(crate) spinning: u64,
+    /// Requests that found the thread idle, and how late those went out in total.
+    pub(crate) idle_requests: u64,
+    pub(crate) late: u64,
+}
+
+impl std::ops::Add for Waited {
+    type Output = Waited;
+    fn add(self, other: Waited) -> Waited {
+        Waited {
+            idle: self.idle + other.idle,
+            spinning: self.spinning + other.spinning,
+            idle_requests: self.idle_requests + other.idle_requests,
+            late: self.late + other.late,
+        }
+    }
+}
+
+impl std::ops::Sub for Waited {
+    type Output = Waited;
+    fn sub(self, before: Waited) -> Waited {
+        Waited {
+            idle: self.idle - before.idle,
+            spinning: self.spinning - before.spinning,
+            idle_requests: self.idle_requests - before.idle_requests,
+            late: self.late - before.late,
+        }
+    }
+}
+
+pub(crate) struct ClosedLoop {
+    think: Duration,
+    waited: Waited,
+}
+
+impl ClosedLoop {
+    pub(crate) fn new(think: Duration) -> Self {
+        ClosedLoop { think, waited: Waited::default() }
+    }
+}
+
+impl Pacer for ClosedLoop {
+    const OPEN: bool = false;
+
+    #[inline(always)]
+    fn wait(&mut self, clock: &Ticks, gate: &Gate) -> Option<u64> {
+        if self.think.is_zero() {
+            return Some(0);
+        }
+        let begin = clock.now();
+        let due = begin + clock.ticks_of(self.think);
+        wait_until(clock, due, &mut self.waited.spinning, gate);
+        self.waited.idle += clock.now() - begin;
+        Some(due)
+    }
+
+    fn waited(&self) -> Waited {
+        self.waited
+    }
+
+    fn skip_to(&mut self, _end: u64) -> u64 {
+        0
+    }
+}
+
+/// A thread's share of the arrivals: one process a thread at rate / threads. Poisson shares
+/// add up to a Poisson process of the whole rate; constant ones are staggered to be evenly spaced.
+pub(crate) struct OpenLoop {
+    arrivals: Arrivals,
+    mean_gap_ticks: f64,
+    /// Ticks since `origin` at which the next request is due, kept in floating point so that
+    /// rounding does not add up to a drift.
+    due: f64,
+    origin: u64,
+    random: u64,
+    waited: Waited,
+}
+
+impl OpenLoop {
+    pub(crate) fn new(
+        clock: &Ticks,
+        origin: u64,
+        (rate, arrivals): (f64, Arrivals),
+        (thread, threads): (usize, usize),
+        seed: u64,
+    ) -> Self {
+        let mean_gap_ticks = clock.ticks(1e9) as f64 * threads as f64 / rate;
+        let stagger = mean_gap_ticks * thread as f64 / threads as f64;
+        let random = seed ^ (thread as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut new = OpenLoop {
+            arrivals,
+            mean_gap_ticks,
+            due: 0.0,
+            origin,
+            random,
+            waited: Waited::default(),
+        };
+        new.due = match arrivals {
+            Arrivals::Constant => stagger,
+            Arrivals::Poisson | Arrivals::Pareto { .. } => new.gap(),
+        };
+        new
+    }
+
+    fn gap(&mut self) -> f64 {
+        // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let uniform = ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
+        self.mean_gap_ticks * self.arrivals.gap(uniform)
+    }
+}
+
+impl Pacer for OpenLoop {
+    const OPEN: bool = true;
+
+    #[inline]
+    fn wait(&mut self, clock: &Ticks, gate: &Gate) -> Option<u64> {
+        let due = self.origin + self.due as u64;
+        let begin = clock.now();
+        if begin < due {
+            wait_until(clock, due, &mut self.waited.spinning, gate);
+            let now = clock.now();
+            self.waited.idle += now - begin;
+            self.waited.idle_requests += 1;
+            self.waited.late += now.saturating_sub(due);
+        } else if gate.stopped() {
+            return None;
+        }
+        self.due += self.gap();
+        Some(due)
+    }
+
+    fn waited(&self) -> Waited {
+        self.waited
+    }
+
+    fn skip_to(&mut self, end: u64) -> u64 {
+        let mut skipped = 0;
+        while end != u64::MAX && self.origin + (self.due as u64) < end {
+            self.due += self.gap();
+            skipped += 1;
+        }
+        skipped
+    }
+}
+
+/// The kernel wakes a sleeper late by its timer slack (50 us) and by what the CPU needs to
+/// leave its idle state; the last stretch is spun so that requests go out when they are due.
+const SPIN: Duration = Duration::from_micros(120);
+/// A sleep is cut into slices so that a phase can end within one.
+const SLICE: Duration = Duration::from_millis(20);
+
+fn wait_until(clock: &Ticks, due: u64, spun: &mut u64, gate: &Gate) {
+    loop {
+        let left = Duration::from_nanos(clock.nanos(clock.now(), due));
+        if left <= SPIN {
+            break;
+        }
+        if gate.closed() {
+            return;
+        }
+        std::thread::sleep((left - SPIN).min(SLICE));
+    }
+    let begin = clock.now();
+    let mut now = begin;
+    while now < due {
+        std::hint::spin_loop();
+        now = clock.now();
+    }
+    *spun += now - begin;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaps(arrivals: Arrivals, n: usize) -> Vec<f64> {
+        let clock = Ticks::new();
+        let mut pacer = OpenLoop::new(&clock, 0, (1e6, arrivals), (0, 1), 7);
+        let scale = pacer.mean_gap_ticks;
+        (0..n).map(|_| pacer.gap() / scale).collect()
+    }
+
+    #[test]
+    fn every_process_has_the_asked_rate() {
+        for name in Arrivals::NAMES {
+            let arrivals = Arrivals::from_name(name).expect(name);
+            assert_eq!(arrivals.name(), name);
+            let gaps = gaps(arrivals, 400_000);
+            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            assert!((mean - 1.0).abs() < 0.01, "{name}: {mean}");
+        }
+    }
+
+    /// Kolmogorov-Smirnov against the definition; 1.95 / sqrt(n) is passed by chance once in 1000.
+    fn fits(arrivals: Arrivals, cdf: impl Fn(f64) -> f64) {
+        let mut gaps = gaps(arrivals, 100_000);
+        gaps.sort_by(f64::total_cmp);
+        let n = gaps.len() as f64;
+        let distance = gaps
+            .iter()
+            .enumerate()
+            .map(|(i, gap)| (cdf(*gap) - (i as f64 + 0.5) / n).abs())
+            .fold(0.0, f64::max);
+        assert!(distance < 1.95 / n.sqrt(), "{arrivals:?}: {distance}");
+    }
+
+    #[test]
+    fn gaps_follow_their_definitions() {
+        fits(Arrivals::Poisson, |x| 1.0 - (-x).exp());
+        let k = Arrivals::ETC_SHAPE;
+        fits(Arrivals::Pareto { shape: k }, |x| 1.0 - (1.0 + k * x / (1.0 - k)).powf(-1.0 / k));
+    }
+
+    #[test]
+    fn threads_interleave_constant_arrivals_evenly() {
+        let clock = Ticks::new();
+        let due = |thread| {
+            let rate = (1000.0, Arrivals::Constant);
+            let mut pacer = OpenLoop::new(&clock, 0, rate, (thread, 4), 1);
+            (0..3).map(move |_| pacer.wait(&clock, &Gate::new()).unwrap()).collect::<Vec<_>>()
+        };
+        let mut all: Vec<u64> = (0..4).flat_map(due).collect();
+        all.sort_unstable();
+        let gap = clock.ticks(1e6) as f64;
+        for pair in all.windows(2) {
+            assert!(((pair[1] - pair[0]) as f64 - gap).abs() <= 2.0, "{all:?}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::pace::Pacing;
+
+/// What the threads ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Insert every record once.
+    Load,
+    /// The workload's own stream of operations.
+    Mix,
+}
+
+/// When the measured window ends. With both, whichever comes first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Until {
+    pub operations: Option<u64>,
+    pub time: Option<Duration>,
+}
+
+/// Waiting for a steady state before the window opens.
+#[derive(Clone, Copy)]
+pub struct Steady {
+    pub round: Duration,
+    /// Rounds that the rule looks back on.
+    pub window: usize,
+    pub most_rounds: usize,
+    /// Whether the throughputs of these rounds are steady.
+    pub rule: fn(&[f64]) -> bool,
+}
+
+/// Runs first in every thread, given its number.
+pub type OnStart = Arc<dyn Fn(usize) + Send + Sync>;
+
+/// How to ask.
+#[derive(Clone)]
+pub struct Plan {
+    pub what: What,
+    pub threads: usize,
+    pub pacing: Pacing,
+    pub seed: u64,
+    pub warm_up: Option<Duration>,
+    pub steady: Option<Steady>,
+    pub until: Until,
+    /// Length of an interval of the time series.
+    pub interval: Duration,
+    /// Runs first in every thread, given its number: pinning.
+    pub on_start: OnStart,
+    /// Raised to end the phase early and cleanly.
+    pub stop: Arc<AtomicBool>,
+    /// Ends the phase with an error when no operation has ended for so long.
+    pub patience: Duration,
+}

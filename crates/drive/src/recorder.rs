@@ -1,0 +1,153 @@
+//! One thread's latency recording: plain histograms, handed over whole once an interval.
+
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use hdrhistogram::Histogram;
+use model::{Op, PerOp};
+
+use crate::clock::Ticks;
+use crate::outcome::DriveError;
+
+/// Latencies from 1 ns to an hour with 3 significant digits; longer ones count as an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// The histograms of one interval: by service time, and by response time in an open loop.
+#[derive(Debug)]
+pub(crate) struct Interval {
+    /// Which interval of the window; intervals before the window are not kept.
+    pub(crate) index: u64,
+    pub(crate) warm: bool,
+    pub(crate) service: Vec<Histogram<u64>>,
+    pub(crate) response: Vec<Histogram<u64>>,
+}
+
+/// Which histogram is whose: only kinds of operation that the mix can ask have one.
+#[derive(Debug, Clone)]
+pub(crate) struct Slots {
+    slot: PerOp<u8>,
+    pub(crate) ops: Vec<Op>,
+    pub(crate) open: bool,
+}
+
+impl Slots {
+    pub(crate) fn new(ops: Vec<Op>, open: bool) -> Self {
+        let slot = PerOp::from_fn(|op| {
+            ops.iter().position(|other| *other == op).unwrap_or_default() as u8
+        });
+        Slots { slot, ops, open }
+    }
+
+    pub(crate) fn interval(&self) -> Result<Box<Interval>, DriveError> {
+        let make = |count: usize| {
+            (0..count)
+                .map(|_| Histogram::new_with_max(LONGEST_NS, 3))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| DriveError::Internal(error.to_string()))
+        };
+        Ok(Box::new(Interval {
+            index: 0,
+            warm: true,
+            service: make(self.ops.len())?,
+            response: make(if self.open { self.ops.len() } else { 0 })?,
+        }))
+    }
+}
+
+impl Interval {
+    pub(crate) fn clear(&mut self) {
+        self.service.iter_mut().chain(&mut self.response).for_each(Histogram::reset);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.service.iter().all(Histogram::is_empty)
+    }
+}
+
+pub(crate) struct Delivery {
+    pub(crate) thread: usize,
+    pub(crate) interval: Box<Interval>,
+}
+
+pub(crate) struct Recorder {
+    thread: usize,
+    slot: PerOp<u8>,
+    current: Box<Interval>,
+    /// Tick at which the current interval ends.
+    ends: u64,
+    origin: u64,
+    length: u64,
+    out: SyncSender<Delivery>,
+    spare: Receiver<Box<Interval>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(
+        thread: usize,
+        slots: &Slots,
+        (origin, length): (u64, u64),
+        out: SyncSender<Delivery>,
+        spare: Receiver<Box<Interval>>,
+    ) -> Result<Self, DriveError> {
+        let current = slots.interval()?;
+        let slot = slots.slot;
+        Ok(Recorder { thread, slot, current, ends: origin + length, origin, length, out, spare })
+    }
+
+    /// The window begins at `origin`: what was recorded before is handed over as warm.
+    pub(crate) fn open_window(&mut self, origin: u64) {
+        self.hand_over();
+        if !self.current.is_empty() {
+            self.current.clear();
+        }
+        self.current.warm = false;
+        self.current.index = 0;
+        self.origin = origin;
+        self.ends = origin + self.length;
+    }
+
+    /// Records one operation that ended at `end`. `due` counts only in an open loop.
+    #[inline(always)]
+    pub(crate) fn record(
+        &mut self,
+        open: bool,
+        clock: &Ticks,
+        op: Op,
+        due: u64,
+        begin: u64,
+        end: u64,
+    ) {
+        if end >= self.ends {
+            self.next_interval(end);
+        }
+        let slot = usize::from(self.slot[op]);
+        self.current.service[slot].saturating_record(clock.nanos(begin, end));
+        if open {
+            self.current.response[slot].saturating_record(clock.nanos(due, end));
+        }
+    }
+
+    #[cold]
+    fn next_interval(&mut self, now: u64) {
+        self.hand_over();
+        self.current.index = (now - self.origin) / self.length;
+        self.ends = self.origin + (self.current.index + 1) * self.length;
+    }
+
+    /// Without a spare the collector is behind; the current interval goes on, nothing is lost.
+    fn hand_over(&mut self) {
+        if self.current.is_empty() {
+            return;
+        }
+        let Ok(mut spare) = self.spare.try_recv() else { return };
+        spare.warm = self.current.warm;
+        let full = std::mem::replace(&mut self.current, spare);
+        // The collector outlives the threads; if it is gone the phase has failed already.
+        let _ = self.out.send(Delivery { thread: self.thread, interval: full });
+    }
+
+    pub(crate) fn finish(self) {
+        if !self.current.is_empty() {
+            let _ = self.out.send(Delivery { thread: self.thread, interval: self.current });
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What one thread makes of the answers.
+
+use model::Op;
+use store::StoreError;
+use workload::Workload;
+
+use crate::outcome::{DriveError, Failure, FailureKind};
+
+/// Failures in a row after which going on would measure nothing but the failing.
+const MOST_IN_A_ROW: u64 = 1000;
+
+/// Counts of one thread; merged when the phase ends.
+#[derive(Debug, Default)]
+pub(crate) struct Verdicts {
+    pub(crate) verified: u64,
+    pub(crate) misses: u64,
+    pub(crate) bytes_read: u64,
+    pub(crate) scanned: u64,
+    pub(crate) failures: Vec<Failure>,
+    in_a_row: u64,
+}
+
+impl Verdicts {
+    /// Checks a value that the store gave for a key.
+    #[inline]
+    pub(crate) fn check(&mut self, workload: &Workload, key: &[u8], value: &[u8]) {
+        self.bytes_read += (key.len() + value.len()) as u64;
+        match workload.verify(key, value) {
+            Ok(()) => self.verified += 1,
+            Err(wrong) => self.fail(FailureKind::Wrong, || format!("{}: {wrong}", shown(key))),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn fail(&mut self, kind: FailureKind, words: impl FnOnce() -> String) {
+        match self.failures.iter_mut().find(|failure| failure.kind == kind) {
+            Some(failure) => failure.count += 1,
+            None => self.failures.push(Failure { kind, count: 1, first: words() }),
+        }
+    }
+
+    /// A store's error counts as a failure of the run; a full disk or an unbroken row of
+    /// failures ends it.
+    #[cold]
+    pub(crate) fn store_failed(&mut self, op: Op, error: StoreError) -> Result<(), DriveError> {
+        if matches!(error, StoreError::Full(_)) {
+            return Err(error.into());
+        }
+        self.in_a_row += 1;
+        let last = format!("{op}: {error}");
+        if self.in_a_row >= MOST_IN_A_ROW {
+            return Err(DriveError::Failing { count: self.in_a_row, last });
+        }
+        self.fail(FailureKind::Store, || last);
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(crate) fn answered(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    pub(crate) fn merge(&mut self, other: Verdicts) {
+        self.verified += other.verified;
+        self.misses += other.misses;
+        self.bytes_read += other.bytes_read;
+        self.scanned += other.scanned;
+        for failure in other.failures {
+            match self.failures.iter_mut().find(|mine| mine.kind == failure.kind) {
+                Some(mine) => mine.count += failure.count,
+                None => self.failures.push(failure),
+            }
+        }
+    }
+}
+
+/// A key as a person reads it.
+pub(crate) fn shown(key: &[u8]) -> String {
+    format!("key `{}`", key.escape_ascii())
+}

@@ -1,0 +1,312 @@
+//! The operation loop: compiled once for each store, source of operations and pacing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use model::{Op, PerOp};
+use store::{Session, Store};
+use workload::{Ask, Workload};
+
+use crate::asks::Asks;
+use crate::clock::Ticks;
+use crate::frontier::{Claim, Frontier, Gate};
+use crate::outcome::{DriveError, FailureKind};
+use crate::pace::{Pacer, Waited};
+use crate::plan::OnStart;
+use crate::recorder::Recorder;
+use crate::verdict::{Verdicts, shown};
+
+/// What the threads of a phase share.
+pub(crate) struct Shared<S> {
+    pub(crate) store: Arc<S>,
+    pub(crate) workload: Arc<Workload>,
+    pub(crate) clock: Ticks,
+    pub(crate) gate: Gate,
+    pub(crate) frontier: Frontier,
+    /// Tick at which the window opened; set before the gate opens.
+    pub(crate) opened_at: AtomicU64,
+    /// Tick at which it closes; `u64::MAX` while that is not known.
+    pub(crate) closes_at: AtomicU64,
+    /// The loop is open: latency counts from the due instant too.
+    pub(crate) open: bool,
+    /// Operations are counted in a given number, not for a given time.
+    pub(crate) counted: bool,
+    /// The first operation that does not count any more; `u64::MAX` while that is not known.
+    pub(crate) end_operation: AtomicU64,
+    pub(crate) on_start: OnStart,
+}
+
+/// What one thread saw in the window.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) operations: u64,
+    pub(crate) counts: PerOp<u64>,
+    pub(crate) verdicts: Verdicts,
+    pub(crate) bytes_written: u64,
+    /// Ticks inside the store, and waiting.
+    pub(crate) in_store: u64,
+    pub(crate) waited: Waited,
+    /// Tick at which this thread's window began, and its last operation ended.
+    pub(crate) began: u64,
+    pub(crate) ended: u64,
+    pub(crate) answered_in_time: u64,
+    pub(crate) last_due: u64,
+    pub(crate) never_sent: u64,
+    pub(crate) fingerprint: u64,
+    pub(crate) redirected: u64,
+    pub(crate) drawn: u64,
+}
+
+pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
+    shared: &Shared<S>,
+    thread: usize,
+    mut asks: A,
+    mut pacer: P,
+    mut recorder: Recorder,
+) -> Result<Seen, DriveError> {
+    let Shared { store, workload, clock, gate, frontier, .. } = shared;
+    let lane = frontier.lane(thread);
+    let mut session = store.session()?;
+    let mut asker = Asker {
+        workload,
+        clock,
+        may_miss: workload.asks(Op::Delete),
+        keeps: store.capabilities().keeps,
+        key: Vec::with_capacity(256),
+        value: Vec::with_capacity(4096),
+    };
+    let mut seen = Seen::default();
+    let mut in_window = false;
+    let mut done = 0;
+
+    'blocks: while !gate.closed() || P::OPEN {
+        let claim = frontier.claim();
+        let length = shared.length_of(claim);
+        if length == 0 {
+            break;
+        }
+        asks.seek(claim.block);
+        lane.advance(asks.next_insert());
+        let acknowledged = frontier.acknowledged();
+        for _ in 0..length {
+            let Some(ask) = asks.next(acknowledged) else { break };
+            seen.drawn += 1;
+            asker.prepare(ask);
+            let Some(due) = pacer.wait(clock, gate) else { break 'blocks };
+            if !in_window && (if shared.counted { claim.counted } else { gate.opened() }) {
+                in_window = true;
+                let opened_at = shared.opened_at.load(Ordering::Acquire);
+                recorder.open_window(opened_at);
+                seen = Seen { drawn: seen.drawn, began: opened_at, ..Seen::default() };
+                seen.waited = pacer.waited();
+            }
+            if P::OPEN {
+                if due >= shared.closes_at.load(Ordering::Relaxed) {
+                    break 'blocks;
+                }
+            } else if gate.closed() {
+                break 'blocks;
+            }
+            let begin = clock.now();
+            let end = match asker.ask(&mut session, ask, &mut seen.verdicts) {
+                Ok(answered) => answered,
+                Err(error) => {
+                    seen.verdicts.store_failed(ask.op, error)?;
+                    clock.now()
+                }
+            };
+            recorder.record(P::OPEN, clock, ask.op, due, begin, end);
+            if ask.op == Op::Insert {
+                lane.advance(ask.record + 1);
+            }
+            done += 1;
+            lane.count(done);
+            seen.operations += 1;
+            seen.counts[ask.op] += 1;
+            seen.in_store += end - begin;
+            seen.ended = end;
+            if P::OPEN {
+                seen.last_due = due;
+                seen.answered_in_time += u64::from(end <= shared.closes_at.load(Ordering::Relaxed));
+            }
+            if ask.op.writes() {
+                seen.bytes_written += asker.written();
+            }
+        }
+    }
+    lane.retire();
+    recorder.finish();
+    if !in_window {
+        seen = Seen { drawn: seen.drawn, waited: pacer.waited(), ..Seen::default() };
+    }
+    if P::OPEN {
+        seen.never_sent = pacer.skip_to(shared.closes_at.load(Ordering::Acquire));
+    }
+    seen.waited = pacer.waited() - seen.waited;
+    seen.fingerprint = asks.fingerprint();
+    seen.redirected = asks.redirected();
+    Ok(seen)
+}
+
+impl<S> Shared<S> {
+    /// How many operations of a block are to be asked: all of it, but for the last one.
+    fn length_of(&self, claim: Claim) -> u64 {
+        let begin = claim.block * workload::BLOCK;
+        if !(self.counted && claim.counted) {
+            return workload::BLOCK;
+        }
+        loop {
+            let end = self.end_operation.load(Ordering::Acquire);
+            if end != u64::MAX {
+                return end.saturating_sub(begin).min(workload::BLOCK);
+            }
+            // The controlling thread is between two instructions.
+            if self.gate.stopped() {
+                return 0;
+            }
+            std::thread::sleep(Duration::from_micros(10));
+        }
+    }
+}
+
+/// A thread's buffers and its way to ask one operation.
+struct Asker<'a> {
+    workload: &'a Workload,
+    clock: &'a Ticks,
+    may_miss: bool,
+    keeps: bool,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Asker<'_> {
+    /// Writes the key and the value, before the clock starts.
+    #[inline(always)]
+    fn prepare(&mut self, ask: Ask) {
+        self.workload.key(ask.record, &mut self.key);
+        if matches!(ask.op, Op::Insert | Op::Update | Op::ReadModifyWrite) {
+            self.workload.value(&self.key, ask.salt, &mut self.value);
+        } else {
+            self.value.clear();
+        }
+    }
+
+    /// Bytes of key and value that the prepared write gives to the store.
+    #[inline(always)]
+    fn written(&self) -> u64 {
+        (self.key.len() + self.value.len()) as u64
+    }
+
+    /// Asks and answers the tick at which the answer was in hand. A read's value is verified
+    /// after that tick; a scan's values and a read-modify-write's before it, for the store
+    /// lends them only until it goes on.
+    #[inline(always)]
+    fn ask<S: Session>(
+        &mut self,
+        session: &mut S,
+        ask: Ask,
+        verdicts: &mut Verdicts,
+    ) -> Result<u64, store::StoreError> {
+        let Asker { workload, clock, key, value, .. } = self;
+        let key = key.as_slice();
+        let end = match ask.op {
+            Op::Read => {
+                let mut answered = 0;
+                let found = session.read(key, |value| {
+                    answered = clock.now();
+                    verdicts.check(workload, key, value);
+                })?;
+                let end = if answered == 0 { clock.now() } else { answered };
+                if !found {
+                    missing(self.may_miss, key, verdicts);
+                }
+                end
+            }
+            Op::Update => {
+                session.update(key, value)?;
+                clock.now()
+            }
+            Op::Insert => {
+                session.insert(key, value)?;
+                clock.now()
+            }
+            Op::ReadModifyWrite => {
+                let found = session.read(key, |value| verdicts.check(workload, key, value))?;
+                if !found {
+                    missing(self.may_miss, key, verdicts);
+                }
+                session.update(key, value)?;
+                clock.now()
+            }
+            Op::Delete => {
+                session.delete(key)?;
+                clock.now()
+            }
+            Op::Scan => {
+                let limit = ask.scan as usize;
+                let mut previous = ScanOrder::new(key, &mut self.value);
+                let found = session.scan(key, limit, |key, value| {
+                    previous.see(key, verdicts);
+                    verdicts.check(workload, key, value);
+                })?;
+                let end = clock.now();
+                verdicts.scanned += found as u64;
+                // The scan starts at a record that was loaded, so at least that one is there.
+                if found == 0 && limit > 0 && self.keeps {
+                    missing(self.may_miss, key, verdicts);
+                }
+                if found > limit {
+                    verdicts.fail(FailureKind::Disorder, || {
+                        format!("{}: {found} records for a limit of {limit}", shown(key))
+                    });
+                }
+                end
+            }
+        };
+        verdicts.answered();
+        Ok(end)
+    }
+}
+
+/// A miss is a failure unless the workload deletes.
+#[cold]
+fn missing(may_miss: bool, key: &[u8], verdicts: &mut Verdicts) {
+    if may_miss {
+        verdicts.misses += 1;
+    } else {
+        verdicts.fail(FailureKind::Missing, || format!("{} is not there", shown(key)));
+    }
+}
+
+/// Checks that a scan's keys ascend from its start. The previous key lives in the value
+/// buffer, which a scan does not need.
+struct ScanOrder<'a> {
+    previous: &'a mut Vec<u8>,
+    first: bool,
+}
+
+impl<'a> ScanOrder<'a> {
+    fn new(from: &[u8], previous: &'a mut Vec<u8>) -> Self {
+        previous.clear();
+        previous.extend_from_slice(from);
+        ScanOrder { previous, first: true }
+    }
+
+    #[inline]
+    fn see(&mut self, key: &[u8], verdicts: &mut Verdicts) {
+        let ascends = if self.first {
+            key >= self.previous.as_slice()
+        } else {
+            key > self.previous.as_slice()
+        };
+        if !ascends {
+            verdicts.fail(FailureKind::Disorder, || {
+                format!("{} after {}", shown(key), shown(self.previous))
+            });
+        }
+        self.first = false;
+        self.previous.clear();
+        self.previous.extend_from_slice(key);
+    }
+}

@@ -1,0 +1,27 @@
+use std::io::Write;
+
+use record::Selection;
+use record::export::{self, Format};
+
+use crate::args::Export;
+use crate::exit::{Outcome, request};
+use crate::files;
+use crate::show::Show;
+
+pub fn run(args: &Export, show: &Show) -> anyhow::Result<Outcome> {
+    let format: Format = args.format.parse()?;
+    let table = args.table.as_deref().unwrap_or("runs").parse()?;
+    let selection = Selection::open(&args.file)?;
+    let mut text = Vec::new();
+    export::export(format, table, &selection.pairs(), &mut text)?;
+    match &args.out {
+        Some(out) => {
+            files::make_room_for(out)
+                .and_then(|()| std::fs::write(out, &text))
+                .map_err(|error| request(format!("{}: {error}", out.display())))?;
+            show.note(&format!("written  {}", out.display()));
+        }
+        None => std::io::stdout().lock().write_all(&text)?,
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,10 @@
+//! One file a verb; what a verb does is in the crates, here is only what was asked and shown.
+
+pub mod bench;
+pub mod compare;
+pub mod completions;
+pub mod doctor;
+pub mod export;
+pub mod man;
+pub mod report;
+pub mod run;

@@ -1,0 +1,136 @@
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use record::{Execution, File, Filter, Run};
+use report::PlanRow;
+use study::{Plan, Source};
+
+use crate::args;
+use crate::exit::{Outcome, request};
+use crate::files;
+use crate::interrupt::stop_flag;
+use crate::show::Show;
+
+pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
+    let mut source = Source::open(&args.study)?;
+    source.set(&args.set)?;
+    let name = source.spec()?.name;
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None if args.resume => files::newest_of(&name).ok_or_else(|| {
+            request(format!("there is no results file of `{name}` to resume; name it with --out"))
+        })?,
+        None => files::for_study(&name),
+    };
+    let plan = Plan::of(&source, &out.with_extension("data"))?;
+    if args.dry_run {
+        let rows: Vec<PlanRow> = plan.steps().map(|(_, step)| row(step)).collect();
+        show.print(&report::terminal::plan(&rows, show.style()))?;
+        return Ok(Outcome::Done);
+    }
+
+    let (mut file, execution, done) = open(args, &plan, &out)?;
+    let left = plan.steps().filter(|(_, step)| !done.contains(&step.ordinal)).count();
+    if !done.is_empty() {
+        show.note(&format!("{}: {} runs are done, {left} are left", out.display(), done.len()));
+    }
+    let stop = stop_flag()?;
+    let mut bar = show.bar(left);
+    let mut keep = |run: &Run| {
+        file.keep(run)?;
+        if args.json {
+            // A reader that went away does not end a study.
+            let _ = show.print(&run.summary(&execution).to_string());
+        }
+        Ok(())
+    };
+    let ended = study::execute(&plan, &execution, &done, &mut keep, &mut bar, &stop);
+    bar.finish();
+    let how = resume_hint(args, &out);
+    match ended {
+        Ok(true) => file.finish(&execution.id, &study::now())?,
+        Ok(false) => {
+            show.note(&format!("stopped; every finished run is in {}. Go on with: {how}", out.display()));
+            return Ok(Outcome::Invalid);
+        }
+        Err(error) => {
+            let kept = format!("every finished run is in {}; go on with: {how}", out.display());
+            return Err(anyhow::Error::new(error).context(kept));
+        }
+    }
+    let runs = file.runs(&Filter::all())?;
+    let runs: Vec<&Run> = runs.iter().filter(|run| run.execution == execution.id).collect();
+    let html = args.html.clone().unwrap_or_else(|| out.with_extension("html"));
+    write_page(&html, &execution, &runs)?;
+    if !args.json {
+        let pairs: Vec<_> = runs.iter().map(|run| (&execution, *run)).collect();
+        show.print(&report::terminal::runs(&pairs, show.style()))?;
+        show.print(&format!("\nresults  {}\nreport   {}", out.display(), html.display()))?;
+    }
+    Ok(if runs.iter().all(|run| run.valid()) { Outcome::Done } else { Outcome::Invalid })
+}
+
+/// The results file, this invocation in it, and what of it is done already.
+fn open(
+    args: &args::Run,
+    plan: &Plan,
+    out: &Path,
+) -> anyhow::Result<(File, Execution, BTreeSet<u32>)> {
+    let command = std::env::args().collect();
+    if args.resume {
+        let file = File::open(out)?;
+        let unfinished = file.executions()?.into_iter().rev().find(|e| e.finished_at.is_none());
+        let Some(execution) = unfinished else {
+            let place = out.display();
+            return Err(request(format!("{place}: nothing to resume, the study has ended")));
+        };
+        let planned: Vec<_> = plan.steps().map(|(_, step)| step.planned()).collect();
+        if execution.plan != planned {
+            return Err(request(format!(
+                "{}: it was begun with another plan (study or --set changed); start anew with \
+                 another --out",
+                out.display()
+            )));
+        }
+        let done = file.done(&execution.id)?;
+        return Ok((file, execution, done));
+    }
+    files::make_room_for(out)
+        .map_err(|error| request(format!("{}: {error}", out.display())))?;
+    if out.exists() {
+        return Err(request(format!(
+            "{} is there already; go on with --resume, or name another --out",
+            out.display()
+        )));
+    }
+    let mut file = File::create(out)?;
+    let execution = study::execution(plan, command);
+    file.begin(&execution)?;
+    Ok((file, execution, BTreeSet::new()))
+}
+
+fn resume_hint(args: &args::Run, out: &Path) -> String {
+    let set: String = args.set.iter().map(|set| format!(" --set '{set}'")).collect();
+    format!("kvmeter run {} --out {}{set} --resume", args.study, out.display())
+}
+
+fn write_page(html: &PathBuf, execution: &Execution, runs: &[&Run]) -> anyhow::Result<()> {
+    let runs: Vec<Run> = runs.iter().map(|run| (*run).clone()).collect();
+    let page = report::html::page(&[(execution, runs)]);
+    files::make_room_for(html)
+        .and_then(|()| std::fs::write(html, page))
+        .map_err(|error| request(format!("{}: {error}", html.display())))
+}
+
+fn row(step: &study::Step) -> PlanRow {
+    let estimate = step.estimate();
+    PlanRow {
+        ordinal: step.ordinal,
+        label: step.label.clone(),
+        phase: step.phase,
+        settings: step.settings.clone(),
+        seconds: estimate.seconds,
+        guessed: estimate.guessed,
+        bytes: estimate.data.0,
+    }
+}

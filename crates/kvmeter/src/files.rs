@@ -1,0 +1,41 @@
+//! Where results go when nobody says.
+
+use std::path::{Path, PathBuf};
+
+/// Results of studies, relative to where kvmeter runs.
+const STUDIES: &str = "results";
+
+/// A new results file for a study, named by its start.
+pub fn for_study(name: &str) -> PathBuf {
+    let stamp: String = study::now().chars().filter(char::is_ascii_alphanumeric).collect();
+    Path::new(STUDIES).join(format!("{name}-{stamp}.sqlite"))
+}
+
+/// The newest results file of a study, to resume.
+pub fn newest_of(name: &str) -> Option<PathBuf> {
+    let prefix = format!("{name}-");
+    let found = std::fs::read_dir(STUDIES).ok()?.flatten().filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        // The stamp sorts as time; a longer study name that begins alike has more in between.
+        name.strip_prefix(&prefix)
+            .and_then(|rest| rest.strip_suffix(".sqlite"))
+            .is_some_and(|stamp| stamp.starts_with(|c: char| c.is_ascii_digit()))
+    });
+    found.map(|entry| entry.path()).max()
+}
+
+/// Where `bench` keeps what nobody gave a place: `$XDG_STATE_HOME/kvmeter/bench.sqlite`.
+pub fn for_bench() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
+    Some(state.join("kvmeter").join("bench.sqlite"))
+}
+
+/// Makes the directory that a file is to lie in.
+pub fn make_room_for(file: &Path) -> std::io::Result<()> {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => std::fs::create_dir_all(parent),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,250 @@
+//! One run as it is kept: what was driven, what the probes read, and what follows from both.
+
+use std::collections::BTreeMap;
+
+use drive::{Outcome, Pacing};
+use model::{Answer, Op, Origin, Reading, Scope, Unit};
+use record::{Clock, Execution, Failures, Latency, Loop, Point, Run, Tax};
+use store::Statistic;
+use workload::Skew;
+
+use crate::plan::Step;
+
+/// Stolen time from which a reader should know.
+const NOTABLE_STEAL: f64 = 0.01;
+/// CPU time of other processes from which a reader should know, as a share of the machine.
+const NOTABLE_NEIGHBOURS: f64 = 0.05;
+/// A window shorter than this says little about a rate.
+const SHORT_WINDOW_S: f64 = 1.0;
+
+pub(crate) struct Measured<'a> {
+    pub(crate) execution: &'a Execution,
+    pub(crate) step: &'a Step,
+    pub(crate) started_at: String,
+    pub(crate) version: String,
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) outcome: &'a Outcome,
+    /// Of the window.
+    pub(crate) readings: Vec<Reading>,
+    /// Of the time in which the store settled afterwards.
+    pub(crate) settled: Option<Vec<Reading>>,
+    /// The store's own, before and after the window.
+    pub(crate) statistics: (Vec<Statistic>, Vec<Statistic>),
+    pub(crate) tax: drive::Tax,
+    pub(crate) skew: Option<Skew>,
+    pub(crate) disk_bytes: Option<u64>,
+}
+
+pub(crate) fn assemble(measured: Measured<'_>) -> Run {
+    let Measured { execution, step, outcome, .. } = &measured;
+    let mut settings = step.settings.clone();
+    for (option, value) in &measured.options {
+        settings.insert(format!("store.{option}"), value.clone());
+    }
+    let readings = readings(&measured);
+    let mut warnings = outcome.warnings.clone();
+    warnings.extend(doubts(outcome, &readings));
+    let named = |clock, histograms: &[(Op, _)]| {
+        let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| Latency {
+            op: *op,
+            clock,
+            histogram: histogram.clone(),
+        };
+        histograms.iter().map(latency).collect::<Vec<_>>()
+    };
+    let mut latencies = named(Clock::Response, &outcome.response);
+    latencies.extend(named(Clock::Service, &outcome.service));
+    let point = |point: &drive::Point| Point {
+        at_s: point.at_s,
+        op: point.op,
+        seconds: point.seconds,
+        operations: point.operations,
+        p50_ns: point.p50_ns,
+        p99_ns: point.p99_ns,
+        p999_ns: point.p999_ns,
+        max_ns: point.max_ns,
+    };
+    let failure = |failure: &drive::Failure| Failures {
+        kind: failure.kind.name().to_owned(),
+        count: failure.count,
+        first: failure.first.clone(),
+    };
+    Run {
+        id: uuid::Uuid::new_v4().to_string(),
+        execution: execution.id.clone(),
+        ordinal: step.ordinal,
+        label: step.label.clone(),
+        phase: step.phase,
+        settings,
+        store_version: measured.version.clone(),
+        threads: outcome.threads as u32,
+        pacing: match step.manner.pacing {
+            Pacing::Closed { think } => Loop::Closed { think_s: think.as_secs_f64() },
+            Pacing::Open { rate, arrivals } => {
+                Loop::Open { rate_ops_s: rate, arrivals: arrivals.name().to_owned() }
+            }
+        },
+        started_at: measured.started_at.clone(),
+        seconds: outcome.seconds,
+        operations: outcome.operations,
+        verified: outcome.verified,
+        misses: outcome.misses,
+        failures: outcome.failures.iter().map(failure).collect(),
+        invalid_because: outcome.invalid_because.clone(),
+        warnings,
+        latencies,
+        series: outcome.series.iter().map(point).collect(),
+        readings,
+        tax: Some(Tax {
+            ns_per_op: measured.tax.ns_per_op,
+            clock_ns: measured.tax.clock_ns,
+            verify_ns: Some(measured.tax.verify_ns),
+            busy: outcome.harness_share,
+        }),
+        stream: stream(outcome, measured.skew.as_ref()),
+    }
+}
+
+fn stream(outcome: &Outcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut put = |key: &str, value: String| facts.insert(key.to_owned(), value);
+    put("operations_drawn", outcome.drawn.to_string());
+    for (op, count) in outcome.counts.iter().filter(|(_, count)| **count > 0) {
+        put(&format!("asked.{op}"), count.to_string());
+    }
+    if outcome.scanned > 0 {
+        put("records_scanned", outcome.scanned.to_string());
+    }
+    if outcome.fingerprint != 0 {
+        put("fingerprint", format!("{:016x}", outcome.fingerprint));
+    }
+    if outcome.redirected > 0 {
+        put("redirected_reads", outcome.redirected.to_string());
+    }
+    if let Some(skew) = skew {
+        put("skew.top_1_percent", format!("{:.4}", skew.top_1_percent));
+        put("skew.top_10000", format!("{:.4}", skew.top_10_000));
+        put("skew.operations", skew.operations.to_string());
+        put("skew.method", skew.method.clone());
+    }
+    if let Some(steady) = &outcome.steady {
+        put("steady.rounds", steady.rounds.len().to_string());
+        put("steady.reached", steady.reached.to_string());
+    }
+    facts
+}
+
+/// What the probes read, and what follows from it, each with its boundary.
+fn readings(measured: &Measured<'_>) -> Vec<Reading> {
+    let Measured { outcome, .. } = measured;
+    let mut all = measured.readings.clone();
+    let value = |signal: &str| {
+        let reading = measured.readings.iter().find(|reading| reading.signal == signal);
+        match reading.map(|reading| &reading.answer) {
+            Some(Answer::Value(value)) => Ok(*value),
+            Some(Answer::Unavailable { reason, .. }) => Err(format!("{signal}: {reason}")),
+            None => Err(format!("{signal} was not read")),
+        }
+    };
+    let window = outcome.seconds;
+    let mut derive = |signal: &str, unit, scope, source: &str, value: Result<f64, String>| {
+        all.push(Reading {
+            signal: signal.to_owned(),
+            answer: match value {
+                Ok(value) => Answer::Value(value),
+                Err(reason) => Answer::Unavailable { reason, remedy: None },
+            },
+            unit,
+            scope,
+            source: source.to_owned(),
+            window_s: window,
+            origin: Origin::Measured,
+        });
+    };
+    let cpu = value("cpu.user").and_then(|user| Ok(user + value("cpu.system")?));
+    derive(
+        "cpu_s_per_mop",
+        Unit::CpuSecondsPerMillionOps,
+        Scope::Process,
+        "(cpu.user + cpu.system) / operations, harness and background work included",
+        cpu.and_then(|cpu| {
+            analyse::cpu_s_per_mop(cpu, outcome.operations).map_err(|error| error.to_string())
+        }),
+    );
+    if outcome.spun_s > 0.0 {
+        derive(
+            "cpu.pacer_spin",
+            Unit::Seconds,
+            Scope::Harness,
+            "time in which the pacer spun until the next request was due, part of cpu.user",
+            Ok(outcome.spun_s),
+        );
+    }
+    derive("user.written", Unit::Bytes, Scope::Harness, "keys and values given to the store", Ok(outcome.bytes_written as f64));
+    derive("user.read", Unit::Bytes, Scope::Harness, "keys and values that the store gave back", Ok(outcome.bytes_read as f64));
+    let over = |bytes: Result<f64, String>, user: u64, what: &str| {
+        let bytes = bytes?;
+        if user == 0 {
+            return Err(format!("nothing was {what} by the workload"));
+        }
+        Ok(bytes / user as f64)
+    };
+    let scope = Scope::Process;
+    derive("amplification.write", Unit::Ratio, scope, "io.written / user.written, in the window", over(value("io.written"), outcome.bytes_written, "written"));
+    derive("amplification.read", Unit::Ratio, scope, "io.read / user.read, in the window", over(value("io.read"), outcome.bytes_read, "read"));
+    if let Some(settled) = &measured.settled {
+        let of = |signal: &str| {
+            let reading = settled.iter().find(|reading| reading.signal == signal);
+            reading.and_then(Reading::value).ok_or_else(|| format!("{signal} was not read"))
+        };
+        let length = settled.iter().map(|reading| reading.window_s).fold(0.0, f64::max);
+        derive("settle.seconds", Unit::Seconds, Scope::Store, "writing out and merging after the window", Ok(length));
+        derive("settle.cpu", Unit::Seconds, scope, "cpu.user + cpu.system while the store settled", of("cpu.user").and_then(|user| Ok(user + of("cpu.system")?)));
+        derive("settle.written", Unit::Bytes, scope, "io.written while the store settled", of("io.written"));
+        let whole = value("io.written").and_then(|written| Ok(written + of("io.written")?));
+        derive("amplification.write_settled", Unit::Ratio, scope, "(io.written + settle.written) / user.written", over(whole, outcome.bytes_written, "written"));
+    }
+    if let Some(bytes) = measured.disk_bytes {
+        derive("disk.bytes", Unit::Bytes, Scope::Store, "blocks allocated to the store's files after the run", Ok(bytes as f64));
+        let data = measured.step.workload.data_bytes();
+        derive("amplification.space", Unit::Ratio, Scope::Store, "disk.bytes / keys and values loaded", over(Ok(bytes as f64), data, "loaded"));
+    }
+    let (before, after) = &measured.statistics;
+    for statistic in after {
+        // What only grows is told for the window, the rest as it stands after it.
+        let earlier = before.iter().find(|other| other.name == statistic.name);
+        let grows = statistic.name.ends_with(".total");
+        let start = earlier.filter(|_| grows).map_or(0.0, |earlier| earlier.value);
+        let name = format!("store.{}", statistic.name.trim_end_matches(".total"));
+        derive(&name, statistic.unit, Scope::Store, "the store's own statistics", Ok(statistic.value - start));
+    }
+    all
+}
+
+/// What makes a reader careful, though the run stands.
+fn doubts(outcome: &Outcome, readings: &[Reading]) -> Vec<String> {
+    let value = |signal: &str| {
+        readings.iter().find(|reading| reading.signal == signal).and_then(Reading::value)
+    };
+    let mut doubts = Vec::new();
+    if let Some(steal) = value("machine.steal").filter(|steal| *steal > NOTABLE_STEAL) {
+        doubts.push(format!(
+            "the hypervisor gave {:.1} % of the CPU time to others; repeat on a quieter host",
+            steal * 100.0
+        ));
+    }
+    if let Some(others) = value("machine.neighbours").filter(|n| *n > NOTABLE_NEIGHBOURS) {
+        doubts.push(format!(
+            "other processes used {:.1} % of the machine's CPU time; stop them and repeat",
+            others * 100.0
+        ));
+    }
+    if outcome.seconds < SHORT_WINDOW_S && outcome.operations > 0 {
+        doubts.push(format!("the window lasted {:.2} s only; give it more time", outcome.seconds));
+    }
+    if value("cpu.pacer_spin").is_some_and(|spun| spun > 0.2 * outcome.seconds) {
+        doubts.push("CPU time includes the pacer's spinning (cpu.pacer_spin)".to_owned());
+    }
+    doubts
+}
+

@@ -1,0 +1,51 @@
+use thiserror::Error;
+
+/// Why a study did not run to its end.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// What was asked cannot be done as it was asked; the message names the place.
+    #[error("{0}")]
+    Request(String),
+    /// It was asked rightly and went wrong.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl StudyError {
+    pub fn is_request(&self) -> bool {
+        matches!(self, StudyError::Request(_))
+    }
+}
+
+impl From<store::StoreError> for StudyError {
+    fn from(error: store::StoreError) -> Self {
+        use store::StoreError::{Directory, Failed, Full, Request};
+        let words = error.to_string();
+        match error {
+            // More room is the user's to give: nothing that was kept is lost.
+            Request(_) | Directory { .. } | Full(_) => StudyError::Request(words),
+            Failed(_) => StudyError::Failed(words),
+        }
+    }
+}
+
+impl From<drive::DriveError> for StudyError {
+    fn from(error: drive::DriveError) -> Self {
+        match error {
+            drive::DriveError::Store(error) => error.into(),
+            other => StudyError::Failed(other.to_string()),
+        }
+    }
+}
+
+impl From<record::Error> for StudyError {
+    fn from(error: record::Error) -> Self {
+        StudyError::Request(error.to_string())
+    }
+}
+
+impl From<workload::SpecError> for StudyError {
+    fn from(error: workload::SpecError) -> Self {
+        StudyError::Request(error.to_string())
+    }
+}

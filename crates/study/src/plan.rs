@@ -1,0 +1,398 @@
+//! From a study to every run in its order.
+
+use std::path::{Path, PathBuf};
+
+use model::{Bytes, Op};
+use record::{Phase, Planned, Settings};
+use store::StoreUrl;
+use workload::{Spec as WorkloadSpec, Workload};
+
+use crate::asking::{Manner, manner};
+use crate::error::StudyError;
+use crate::settings::settings;
+use crate::source::Source;
+use crate::spec::{Spec, option_text};
+
+/// A rough guess for the time of a load nobody has measured yet, stated as such.
+const GUESSED_LOAD_BYTES_S: f64 = 60e6;
+const GUESSED_LOAD_OPS_S: f64 = 100e3;
+
+/// Every run of a study, in the order in which they will happen.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub name: String,
+    pub question: Option<String>,
+    pub seed: u64,
+    /// The study's text as it is run; empty where there is none.
+    pub text: String,
+    pub segments: Vec<Segment>,
+}
+
+/// Runs that share one open store and its data: from one `clear` to the next.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    pub store: StoreUrl,
+    /// The directory is ours to delete when the study has ended.
+    pub temporary: bool,
+    pub steps: Vec<Step>,
+    /// How data is loaded when a step needs it and no step of the segment has loaded it.
+    pub preparing: Manner,
+}
+
+/// One run.
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub ordinal: u32,
+    pub label: String,
+    pub phase: Phase,
+    pub workload: WorkloadSpec,
+    pub manner: Manner,
+    pub settings: Settings,
+}
+
+/// What a run will take, as far as that can be said beforehand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    pub seconds: f64,
+    /// The time is guessed, not given.
+    pub guessed: bool,
+    /// Bytes of keys and values that the store holds then.
+    pub data: Bytes,
+}
+
+impl Step {
+    pub fn planned(&self) -> Planned {
+        Planned {
+            ordinal: self.ordinal,
+            label: self.label.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+
+    pub fn estimate(&self) -> Estimate {
+        let data = Bytes(self.workload.data_bytes());
+        match self.manner.seconds() {
+            Some(seconds) => Estimate { seconds, guessed: false, data },
+            None => {
+                let records = match self.phase {
+                    Phase::Load => self.workload.records.0,
+                    Phase::Measure => self.manner.until.operations.unwrap_or_default(),
+                };
+                let by_bytes = match self.phase {
+                    Phase::Load => data.0 as f64 / GUESSED_LOAD_BYTES_S,
+                    Phase::Measure => 0.0,
+                };
+                let seconds = by_bytes.max(records as f64 / GUESSED_LOAD_OPS_S);
+                Estimate { seconds, guessed: true, data }
+            }
+        }
+    }
+}
+
+impl Plan {
+    pub fn steps(&self) -> impl Iterator<Item = (&Segment, &Step)> {
+        self.segments.iter().flat_map(|segment| segment.steps.iter().map(move |s| (segment, s)))
+    }
+
+    /// One measurement without a study: the data is loaded first unless it is there.
+    pub fn single(
+        store: StoreUrl,
+        name: &str,
+        workload: WorkloadSpec,
+        manner: Manner,
+        repeats: u32,
+    ) -> Result<Plan, StudyError> {
+        let preparing = Manner { pin: manner.pin, ..Manner::closed(manner.threads) };
+        let phase = if workload.is_load() { Phase::Load } else { Phase::Measure };
+        let manner = match phase {
+            Phase::Load => manner,
+            Phase::Measure => manner.with_default_length(),
+        };
+        check_workload(&workload, &manner, phase)?;
+        let seed = workload.seed;
+        let mut segments = Vec::new();
+        for repeat in 1..=repeats {
+            let settings = settings(&store, name, &workload, &manner, repeat);
+            let step = Step {
+                ordinal: repeat,
+                label: label(&store, name),
+                phase,
+                workload: workload.clone(),
+                manner: manner.clone(),
+                settings,
+            };
+            segments.push(Segment {
+                store: store.clone(),
+                temporary: false,
+                steps: vec![step],
+                preparing: preparing.clone(),
+            });
+        }
+        Ok(Plan { name: "bench".to_owned(), question: None, seed, text: String::new(), segments })
+    }
+
+    /// Every run of a study. Stores without a path get a folder of their own under `data`.
+    pub fn of(source: &Source, data: &Path) -> Result<Plan, StudyError> {
+        let spec = source.spec()?;
+        let stores = stores(source, &spec, data)?;
+        let cores = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
+        let load = manner(source, &spec.load, cores)?;
+        if spec.load.rate.is_some() || spec.load.steady.is_some() || spec.load.time.is_some() {
+            // A load that ends before all records are there would measure something else.
+            if let Some(time) = &spec.load.time {
+                return Err(source.at(time.span(), "a load ends when every record is there"));
+            }
+        }
+        let measure = manner(source, &spec.measure, cores)?.with_default_length();
+        if spec.repeats == 0 {
+            return Err(StudyError::Request(format!("{}: repeats must be more than zero", source.origin)));
+        }
+        let sections = sections(source, &spec)?;
+
+        let mut blocks: Vec<(usize, u32)> = (1..=spec.repeats)
+            .flat_map(|repeat| (0..stores.len()).map(move |store| (store, repeat)))
+            .collect();
+        shuffle(&mut blocks, spec.seed);
+
+        let mut segments = Vec::new();
+        let mut ordinal = 0;
+        for (store, repeat) in blocks {
+            let (url, temporary) = &stores[store];
+            for section in &sections {
+                let mut steps = Vec::new();
+                for (name, phase, workload) in section {
+                    ordinal += 1;
+                    let manner = match phase {
+                        Phase::Load => load.clone(),
+                        Phase::Measure => measure.clone(),
+                    };
+                    let settings = settings(url, name, workload, &manner, repeat);
+                    steps.push(Step {
+                        ordinal,
+                        label: label(url, name),
+                        phase: *phase,
+                        workload: workload.clone(),
+                        manner,
+                        settings,
+                    });
+                }
+                segments.push(Segment {
+                    store: url.clone(),
+                    temporary: *temporary,
+                    steps,
+                    preparing: Manner { warm_up: None, steady: None, ..load.clone() },
+                });
+            }
+        }
+        Ok(Plan {
+            name: spec.name,
+            question: spec.question,
+            seed: spec.seed,
+            text: source.text.clone(),
+            segments,
+        })
+    }
+}
+
+/// What one stretch between two `clear`s asks: name, phase and workload.
+type Section = Vec<(String, Phase, WorkloadSpec)>;
+
+fn sections(source: &Source, spec: &Spec) -> Result<Vec<Section>, StudyError> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut section: Section = Vec::new();
+    if spec.sequence.is_empty() {
+        return Err(StudyError::Request(format!(
+            "{}: `sequence` is empty; name what is to run, e.g. [\"load\", \"ycsb-a\"]",
+            source.origin
+        )));
+    }
+    for (at, step) in spec.sequence.iter().enumerate() {
+        match step.get_ref().as_str() {
+            "clear" => sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty())),
+            "load" => {
+                // Loading again begins with nothing.
+                sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()));
+                let next = spec.sequence[at + 1..]
+                    .iter()
+                    .take_while(|step| *step.get_ref() != "clear")
+                    .find(|step| *step.get_ref() != "load");
+                let mut loaded = match next {
+                    Some(next) => workload(source, spec, next)?,
+                    None => spec.data.over(WorkloadSpec::preset("ycsb-load")?, spec.seed),
+                };
+                loaded.mix = WorkloadSpec::preset("ycsb-load")?.mix;
+                section.push(("load".to_owned(), Phase::Load, loaded));
+            }
+            name => {
+                let workload = workload(source, spec, step)?;
+                check_section(source, step, &section, &workload)?;
+                section.push((name.to_owned(), Phase::Measure, workload));
+            }
+        }
+    }
+    sections.extend(Some(section).filter(|section| !section.is_empty()));
+    for (step, (name, phase, workload)) in spec
+        .sequence
+        .iter()
+        .filter(|step| *step.get_ref() != "clear")
+        .zip(sections.iter().flatten())
+    {
+        debug_assert_eq!(step.get_ref(), name);
+        let asking = match phase {
+            Phase::Load => &spec.load,
+            Phase::Measure => &spec.measure,
+        };
+        let threads = asking.threads.as_ref();
+        let records = workload.records.0;
+        if let Some(threads) = threads.filter(|n| u64::from(*n.get_ref()) > records) {
+            let words = format!("{} threads for {records} records; there must be at least as many records", threads.get_ref());
+            return Err(source.at(threads.span(), &words));
+        }
+        workload.check().map_err(|error| source.at(step.span(), &error.to_string()))?;
+    }
+    Ok(sections)
+}
+
+/// Two workloads of one section must want the same data, and only one may add to it.
+fn check_section(
+    source: &Source,
+    step: &toml::Spanned<String>,
+    section: &Section,
+    workload: &WorkloadSpec,
+) -> Result<(), StudyError> {
+    let name = step.get_ref();
+    for (other, _, before) in section {
+        if before.dataset() != workload.dataset() {
+            let words = format!(
+                "`{name}` and `{other}` want different data; put \"clear\", \"load\" between them \
+                 or set it in [data]"
+            );
+            return Err(source.at(step.span(), &words));
+        }
+        let changes = |spec: &WorkloadSpec, op| spec.mix.share(op) > 0.0;
+        if changes(workload, Op::Insert) && changes(before, Op::Insert) && other != "load" {
+            let words = format!(
+                "`{name}` inserts records that `{other}` has inserted before; put \"clear\", \
+                 \"load\" between them"
+            );
+            return Err(source.at(step.span(), &words));
+        }
+    }
+    Ok(())
+}
+
+fn workload(
+    source: &Source,
+    spec: &Spec,
+    step: &toml::Spanned<String>,
+) -> Result<WorkloadSpec, StudyError> {
+    let name = step.get_ref();
+    let preset = |name: &toml::Spanned<String>| {
+        WorkloadSpec::preset(name.get_ref()).map_err(|_| {
+            let known: Vec<&str> = WorkloadSpec::preset_names()
+                .chain(spec.workloads.keys().map(String::as_str))
+                .chain(["load", "clear"])
+                .collect();
+            let hint = model::suggest::hint(name.get_ref(), known.iter().copied());
+            source.at(name.span(), &format!("there is no workload `{}`; {hint}", name.get_ref()))
+        })
+    };
+    let base = match spec.workloads.get(name) {
+        None => preset(step)?,
+        Some(variant) => {
+            let mut base = match &variant.from {
+                Some(from) => preset(from)?,
+                None => WorkloadSpec::preset("ycsb-c")?,
+            };
+            if let Some(mix) = &variant.mix {
+                base.mix = mix.get_ref().clone();
+            }
+            if let Some(popularity) = &variant.popularity {
+                base.popularity = *popularity.get_ref();
+            }
+            if let Some(scan) = &variant.scan {
+                base.scan = scan.get_ref().clone();
+            }
+            base
+        }
+    };
+    let whole = spec.data.over(base, spec.seed);
+    whole.check().map_err(|error| source.at(step.span(), &error.to_string()))?;
+    Ok(whole)
+}
+
+fn stores(
+    source: &Source,
+    spec: &Spec,
+    data: &Path,
+) -> Result<Vec<(StoreUrl, bool)>, StudyError> {
+    let mut stores = Vec::new();
+    for (scheme, options) in &spec.store {
+        let mut url = StoreUrl {
+            scheme: scheme.get_ref().clone(),
+            path: PathBuf::new(),
+            options: Vec::new(),
+        };
+        let adapter =
+            url.adapter().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
+        let mut temporary = adapter.on_disk;
+        if adapter.on_disk {
+            url.path = data.join(&url.scheme);
+        }
+        for (key, value) in options {
+            let text = option_text(value.get_ref())
+                .map_err(|words| source.at(value.span(), &words))?;
+            if key.get_ref() == "path" && adapter.on_disk {
+                url.path = text.into();
+                temporary = false;
+                continue;
+            }
+            url.options.push((key.get_ref().clone(), text));
+            // Checked one by one, so that an error points at the very option.
+            url.check().map_err(|error| source.at(key.span(), &error.to_string()))?;
+        }
+        url.check().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
+        stores.push((url, temporary));
+    }
+    if stores.is_empty() {
+        return Err(StudyError::Request(format!(
+            "{}: no store is given; add a table such as [store.rocksdb]",
+            source.origin
+        )));
+    }
+    Ok(stores)
+}
+
+fn check_workload(spec: &WorkloadSpec, manner: &Manner, phase: Phase) -> Result<(), StudyError> {
+    spec.check()?;
+    if u64::from(manner.threads) > spec.records.0 {
+        return Err(StudyError::Request(format!(
+            "{} threads for {} records; lower --threads or raise --records",
+            manner.threads, spec.records.0
+        )));
+    }
+    if phase == Phase::Load && (manner.warm_up.is_some() || manner.steady.is_some()) {
+        return Err(StudyError::Request(
+            "a load has no warm-up and no steady state; leave out --warm-up and --steady".to_owned(),
+        ));
+    }
+    Workload::new(spec)?;
+    Ok(())
+}
+
+fn label(store: &StoreUrl, workload: &str) -> String {
+    format!("{} {workload}", store.scheme)
+}
+
+/// Fisher-Yates with SplitMix64 from the recorded seed: the same study has the same order.
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut state = seed;
+    for i in (1..items.len()).rev() {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        // The modulo's bias is below 2^-50 for any number of runs that a study can have.
+        items.swap(i, ((z ^ (z >> 31)) % (i as u64 + 1)) as usize);
+    }
+}

@@ -1,0 +1,31 @@
+//! What a run depends on, as flat text: filters select by it and differences are told by it.
+
+use model::{Bytes, Count};
+use record::Settings;
+use store::StoreUrl;
+use workload::Spec as Workload;
+
+use crate::asking::Manner;
+
+pub(crate) fn settings(
+    store: &StoreUrl,
+    name: &str,
+    workload: &Workload,
+    manner: &Manner,
+    repeat: u32,
+) -> Settings {
+    let mut settings = Settings::new();
+    let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
+    put("store", store.scheme.clone());
+    for (option, value) in &store.options {
+        put(&format!("store.{option}"), value.clone());
+    }
+    put("workload", name.to_owned());
+    put("workload.records", Count(workload.records.0).to_string());
+    put("workload.data_bytes", Bytes(workload.data_bytes()).0.to_string());
+    put("workload.is", workload.describe());
+    put("seed", workload.seed.to_string());
+    put("repeat", repeat.to_string());
+    manner.settings(&mut settings);
+    settings
+}

@@ -1,0 +1,145 @@
+//! A study as it is written: tables, not tags, and no key that is not known.
+
+use std::collections::BTreeMap;
+
+use drive::Arrivals;
+use model::{Bytes, Count, Rate, Span};
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, ValueSpec};
+
+/// The whole file. Everything but `store` and `sequence` has a default.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Of the results file and the report.
+    pub name: String,
+    /// What the study answers, as a person would ask it.
+    #[serde(default)]
+    pub question: Option<String>,
+    /// Decides the data, the streams and the order of the repeats.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// How often the whole sequence runs for each store.
+    #[serde(default = "one_repeat")]
+    pub repeats: u32,
+    /// `load`, `clear`, and names of workloads: presets, or tables of `[workloads]`.
+    pub sequence: Vec<Spanned<String>>,
+    /// One table a store; its keys are the options of the store's URL, and `path`.
+    pub store: BTreeMap<Spanned<String>, BTreeMap<Spanned<String>, Spanned<toml::Value>>>,
+    #[serde(default)]
+    pub data: Data,
+    #[serde(default)]
+    pub load: Asking,
+    #[serde(default)]
+    pub measure: Asking,
+    #[serde(default)]
+    pub workloads: BTreeMap<String, Variant>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn one_repeat() -> u32 {
+    1
+}
+
+/// `[data]`: what is loaded, instead of what the presets say.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    pub records: Option<Spanned<Count>>,
+    pub key: Option<Spanned<KeySpec>>,
+    pub value: Option<Spanned<ValueSpec>>,
+    pub order: Option<InsertOrder>,
+}
+
+/// `[workloads.NAME]`: a preset with changes.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// The preset that the rest changes; YCSB's C if not given.
+    pub from: Option<Spanned<String>>,
+    pub mix: Option<Spanned<Mix>>,
+    pub popularity: Option<Spanned<Popularity>>,
+    pub scan: Option<Spanned<Size>>,
+}
+
+/// `[load]` and `[measure]`: how it is asked.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asking {
+    pub threads: Option<Spanned<u32>>,
+    /// Of all threads together; with it the loop is open.
+    pub rate: Option<Spanned<Rate>>,
+    pub arrivals: Option<Spanned<String>>,
+    /// Pause of a closed loop between an answer and the next request.
+    pub think: Option<Spanned<Span>>,
+    pub warm_up: Option<Spanned<Span>>,
+    pub time: Option<Spanned<Span>>,
+    pub operations: Option<Spanned<Count>>,
+    pub steady: Option<Spanned<Steady>>,
+    /// One CPU a thread, where there are as many; on by default.
+    pub pin: Option<bool>,
+}
+
+/// `steady = {}`: wait for the steady state before the window opens.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Steady {
+    pub round: Span,
+    pub most_rounds: u32,
+}
+
+impl Default for Steady {
+    fn default() -> Self {
+        // At most 25 rounds, as in the MBWU tool; SNIA PTS 2.0.1 looks back on five.
+        Steady { round: Span(std::time::Duration::from_secs(1)), most_rounds: 25 }
+    }
+}
+
+impl Data {
+    /// The preset's workload with this data under it.
+    pub(crate) fn over(&self, mut spec: Workload, seed: u64) -> Workload {
+        spec.seed = seed;
+        if let Some(records) = &self.records {
+            spec.records = *records.get_ref();
+        }
+        if let Some(key) = &self.key {
+            spec.key = key.get_ref().clone();
+        }
+        if let Some(value) = &self.value {
+            spec.value = value.get_ref().clone();
+        }
+        if let Some(order) = self.order {
+            spec.order = order;
+        }
+        spec
+    }
+}
+
+/// The known arrival processes, for messages.
+pub(crate) fn arrivals(name: &str) -> Result<Arrivals, String> {
+    Arrivals::from_name(name).ok_or_else(|| {
+        let hint = model::suggest::hint(name, Arrivals::NAMES);
+        format!("there is no arrival process `{name}`; {hint}")
+    })
+}
+
+/// Bytes as a store option would be written.
+pub(crate) fn option_text(value: &toml::Value) -> Result<String, String> {
+    match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Float(number) => Ok(number.to_string()),
+        toml::Value::Boolean(yes) => Ok((if *yes { "on" } else { "off" }).to_owned()),
+        other => Err(format!("an option takes text, a number or a boolean, not {}", other.type_str())),
+    }
+}
+
+/// The room that a loaded data set takes on disk, with what a log-structured store needs
+/// beside it while it merges: a rough upper bound for the check before the load.
+pub(crate) fn room(data: Bytes) -> Bytes {
+    Bytes(data.0 + data.0 / 2)
+}
