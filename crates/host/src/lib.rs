@@ -6,7 +6,7 @@
 //! and `/sys` stands in for hardware that is not at hand.
 
 mod affinity;
-pub mod doctor;
+mod doctor;
 mod facts;
 mod human;
 mod parse;

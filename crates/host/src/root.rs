@@ -151,10 +151,7 @@ mod tests {
         fs::write(dir.path().join("proc/blank"), "\n").unwrap();
         fs::write(dir.path().join("proc/word"), "many\nmore").unwrap();
         let root = Root::at(dir.path());
-        assert_eq!(
-            root.text("/proc/none").unwrap_err().to_string(),
-            "/proc/none does not exist"
-        );
+        assert_eq!(root.text("/proc/none").unwrap_err().to_string(), "/proc/none does not exist");
         assert_eq!(root.value("/proc/blank").unwrap_err().to_string(), "/proc/blank is empty");
         assert_eq!(
             root.number::<u64>("/proc/word").unwrap_err().to_string(),
