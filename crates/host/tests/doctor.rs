@@ -123,7 +123,10 @@ fn every_check_can_be_acted_on() {
             let checks = doctor(&root, &context);
             let mut names = BTreeSet::new();
             for check in &checks {
-                assert!(names.insert((check.group.as_str(), check.name.as_str())), "twice: {check:?}");
+                assert!(
+                    names.insert((check.group.as_str(), check.name.as_str())),
+                    "twice: {check:?}"
+                );
                 assert!(!check.found.is_empty() && !check.why.is_empty(), "{check:?}");
                 assert_eq!(check.remedy.is_none(), check.state == State::Ok, "{check:?}");
             }

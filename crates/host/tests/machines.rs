@@ -123,7 +123,7 @@ fn an_arm_server_in_a_container() {
             ("topology.cores", "4"),
             ("frequency.governor", "performance"),
             ("os.distribution", "Alpine Linux v3.20"),
-            ("virtualisation.container", "in a container: docker (/.dockerenv)"),
+            ("virtualisation.container", "sign of one: docker (/.dockerenv)"),
             ("cgroup.cpu_limit", "4 CPUs (/sys/fs/cgroup/cpu.max)"),
             ("cgroup.memory_limit", "none"),
         ],

@@ -35,9 +35,12 @@ pub(super) fn add(root: &Root, group: &mut Group) {
                file before its first change";
     match container(root) {
         Ok(None) => group.ok("container", "no sign of one", why),
-        Ok(Some(sign)) => {
-            group.note("container", sign, why, "put the store on a volume, not on the overlay")
-        }
+        Ok(Some(sign)) => group.note(
+            "container",
+            sign,
+            why,
+            "put the store on a volume of a disk, not on the container's overlay",
+        ),
         Err(reason) => group.unavailable("container", reason, why, "mount /proc"),
     }
     limits(root, group);

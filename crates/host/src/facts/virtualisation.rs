@@ -91,7 +91,7 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
         "virtualisation.container",
         source,
         container.map(|found| match found {
-            Some(sign) => format!("in a container: {sign}"),
+            Some(sign) => format!("sign of one: {sign}"),
             None => "no sign of one".to_owned(),
         }),
     );
