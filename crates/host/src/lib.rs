@@ -5,6 +5,8 @@
 //! Everything is read through one swappable [`Root`], so a recorded `/proc`
 //! and `/sys` stands in for hardware that is not at hand.
 
+#![forbid(unsafe_code)]
+
 mod affinity;
 mod doctor;
 mod facts;

@@ -1,5 +1,6 @@
 //! What the doctor says of each recorded machine.
 
+#[cfg(test)]
 mod common;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,6 @@
 //! What is known of each recorded machine.
 
+#[cfg(test)]
 mod common;
 
 use common::Recorded;

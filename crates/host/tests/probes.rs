@@ -1,5 +1,6 @@
 //! What every probe must do, and what each reads.
 
+#[cfg(test)]
 mod common;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,6 @@
 //! From a store's path down to the disks.
 
+#[cfg(test)]
 mod common;
 
 use std::path::Path;

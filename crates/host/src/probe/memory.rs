@@ -14,7 +14,7 @@ const CLEAR: &str = "/proc/self/clear_refs";
 /// What the kernel documents to set the peak back to the present size.
 const CLEAR_PEAK: &str = "5";
 
-/// The kernel counts pages a thread in batches, so both sizes are a little off.
+/// The kernel counts pages in batches, so both sizes are a little off.
 const SLACK: u64 = 1 << 20;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
