@@ -1,1 +1,28 @@
+//! The machine that is measured: what it is ([`facts`], [`storage`]), what
+//! happens on it around a run ([`Watch`]), where load threads may run
+//! ([`cpus`]), and what makes a measurement on it doubtful ([`doctor`]).
+//!
+//! Everything is read through one swappable [`Root`], so a recorded `/proc`
+//! and `/sys` stands in for hardware that is not at hand.
 
+#![forbid(unsafe_code)]
+
+mod affinity;
+mod doctor;
+mod facts;
+mod human;
+mod parse;
+pub mod probe;
+mod root;
+mod stat;
+mod storage;
+mod unavailable;
+
+pub use affinity::{AffinityError, CpuOrder, cpus, pin_current};
+pub use doctor::{Check, State, doctor};
+pub use facts::facts;
+pub use facts::memory::total_bytes as memory_total_bytes;
+pub use probe::{Context, PROBES, Probe, ProbeSpec, Sample, Signal, Watch};
+pub use root::{Root, RootError};
+pub use storage::{free_bytes, storage};
+pub use unavailable::Unavailable;

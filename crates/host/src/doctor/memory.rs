@@ -1,0 +1,60 @@
+//! Pages, swap and nodes.
+
+use super::Group;
+use crate::facts::{choice, memory, numa};
+use crate::human;
+use crate::root::Root;
+
+pub(super) fn add(root: &Root, group: &mut Group) {
+    let why = "with `always`, the kernel gathers huge pages while the store runs: pauses, and \
+               more memory than was asked for";
+    match choice(root, memory::THP) {
+        Ok(found) => {
+            let remedy = format!("echo madvise > {}", memory::THP);
+            group.judge("thp", found != "always", found, why, &remedy);
+        }
+        Err(error) => {
+            group.unavailable("thp", error, why, "the kernel is built without huge pages");
+        }
+    }
+    let why = "memory that comes back from swap takes as long as a cold read";
+    match memory::swap(root) {
+        Ok(swap) => {
+            let found = match swap.total {
+                0 => "no swap".to_owned(),
+                total => {
+                    format!("{} of {} used", human::bytes(swap.used), human::bytes(total))
+                }
+            };
+            group.judge("swap", swap.used == 0, found, why, "swapoff --all, then swapon --all");
+        }
+        Err(error) => group.unavailable("swap", error, why, "mount /proc"),
+    }
+    nodes(root, group);
+}
+
+fn nodes(root: &Root, group: &mut Group) {
+    let why = "memory of another node is slower, so a run depends on where the kernel put its \
+               pages and threads";
+    let nodes = match numa::nodes(root) {
+        Ok(nodes) => nodes,
+        Err(error) => {
+            let remedy = "the kernel shows no nodes: one node is likely";
+            return group.unavailable("numa", error, why, remedy);
+        }
+    };
+    if nodes.len() == 1 {
+        return group.ok("numa", "1 node", why);
+    }
+    let most = nodes.iter().map(|node| node.memory).max().unwrap_or(0);
+    let least = nodes.iter().map(|node| node.memory).min().unwrap_or(0);
+    let mut found = format!("{} nodes", nodes.len());
+    // A tenth is what firmware and the first node's kernel take.
+    if least < most - most / 10 {
+        found += &format!(" of unequal memory ({} to {})", human::bytes(least), human::bytes(most));
+    }
+    if nodes.iter().any(|node| node.cpus == 0) {
+        found += ", one of them without CPUs";
+    }
+    group.note("numa", found, why, "run on one node: numactl --cpunodebind=0 --membind=0");
+}

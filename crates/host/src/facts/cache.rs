@@ -1,0 +1,85 @@
+use std::collections::BTreeMap;
+
+use super::{Facts, tally};
+use crate::human;
+use crate::parse::{cache_size, cpu_list};
+use crate::root::{Root, RootError};
+
+const CPUS: &str = "/sys/devices/system/cpu";
+const SOURCE: &str = "/sys/devices/system/cpu/cpu*/cache";
+
+/// One cache, as the kernel or the hypervisor describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Cache {
+    size: Option<u64>,
+    ways: Option<u32>,
+    line: Option<u32>,
+    /// The hardware threads that share it.
+    shared: Vec<u32>,
+}
+
+impl Cache {
+    fn describe(&self) -> String {
+        let mut parts = vec![self.size.map_or("size unknown".to_owned(), human::bytes)];
+        // Zero is what the kernel writes for "not known".
+        if let Some(ways) = self.ways.filter(|ways| *ways > 0) {
+            parts.push(format!("{ways} ways"));
+        }
+        if let Some(line) = self.line.filter(|line| *line > 0) {
+            parts.push(format!("{line} B lines"));
+        }
+        parts.push(match self.shared.len() {
+            0 => "sharing unknown".to_owned(),
+            1 => "private to a thread".to_owned(),
+            n => format!("shared by {n} threads"),
+        });
+        parts.join(", ")
+    }
+}
+
+pub(super) fn add(root: &Root, facts: &mut Facts) {
+    match caches(root) {
+        Ok(levels) if levels.is_empty() => {
+            facts.unknown("cache", SOURCE, format!("no CPU has a readable folder {SOURCE}"));
+        }
+        Ok(levels) => {
+            for (name, caches) in levels {
+                let count = human::count(caches.len(), "cache");
+                let text = tally(caches.iter().map(Cache::describe));
+                facts.known(format!("cache.{name}"), SOURCE, format!("{text}; {count} in all"));
+            }
+        }
+        Err(error) => facts.unknown("cache", SOURCE, error),
+    }
+}
+
+/// The caches of each level (`l1d`, `l1i`, `l2`, `l3`), each cache once.
+fn caches(root: &Root) -> Result<BTreeMap<String, Vec<Cache>>, RootError> {
+    let mut levels: BTreeMap<String, Vec<Cache>> = BTreeMap::new();
+    for cpu in super::topology::online(root)? {
+        let folder = format!("{CPUS}/cpu{cpu}/cache");
+        for index in root.numbered(&folder, "index").unwrap_or_default() {
+            let file = |name: &str| format!("{folder}/index{index}/{name}");
+            let Ok(level) = root.number::<u32>(&file("level")) else { continue };
+            let kind = match root.value(&file("type")).as_deref() {
+                Ok("Data") => "d",
+                Ok("Instruction") => "i",
+                _ => "",
+            };
+            let shared = root.value(&file("shared_cpu_list")).ok();
+            let cache = Cache {
+                size: root.value(&file("size")).ok().and_then(|text| cache_size(&text)),
+                ways: root.number(&file("ways_of_associativity")).ok(),
+                line: root.number(&file("coherency_line_size")).ok(),
+                shared: shared.and_then(|text| cpu_list(&text)).unwrap_or_default(),
+            };
+            let known = levels.entry(format!("l{level}{kind}")).or_default();
+            // Each of the threads that share a cache lists it.
+            if cache.shared.first().is_none_or(|first| *first == cpu) {
+                known.push(cache);
+            }
+        }
+    }
+    levels.retain(|_, caches| !caches.is_empty());
+    Ok(levels)
+}

@@ -1,0 +1,119 @@
+//! The limits that control groups set on this process: the tightest of its
+//! own group and of every group above, in both versions of the interface.
+
+use super::Facts;
+use crate::human;
+use crate::root::Root;
+use crate::storage::mount::{self, Mount};
+
+const OWN: &str = "/proc/self/cgroup";
+/// Version 1 writes the largest multiple of a page for "no limit".
+const NO_LIMIT: u64 = 1 << 60;
+
+pub(super) fn add(root: &Root, facts: &mut Facts) {
+    let cpu = cpu_limit(root).map(|limit| match limit {
+        Some((cpus, file)) => format!("{} CPUs ({file})", human::short(cpus)),
+        None => "none".to_owned(),
+    });
+    facts.add("cgroup.cpu_limit", OWN, cpu);
+    let memory = memory_limit(root).map(|limit| match limit {
+        Some((bytes, file)) => format!("{} ({file})", human::bytes(bytes)),
+        None => "none".to_owned(),
+    });
+    facts.add("cgroup.memory_limit", OWN, memory);
+}
+
+/// CPUs' worth of time that this process may use, with the file that says so.
+pub(crate) fn cpu_limit(root: &Root) -> Result<Option<(f64, String)>, String> {
+    let limits = groups(root, "cpu")?.into_iter().filter_map(|group| {
+        let (quota, period, file) = match group.version {
+            Version::Two => {
+                let file = format!("{}/cpu.max", group.folder);
+                let text = root.value(&file).ok()?;
+                let (quota, period) = text.split_once(' ')?;
+                // `max` is no number, so no limit.
+                (quota.parse::<f64>().ok()?, period.trim().parse::<f64>().ok()?, file)
+            }
+            Version::One => {
+                let file = format!("{}/cpu.cfs_quota_us", group.folder);
+                let quota = root.number::<f64>(&file).ok().filter(|quota| *quota > 0.0)?;
+                (quota, root.number(&format!("{}/cpu.cfs_period_us", group.folder)).ok()?, file)
+            }
+        };
+        (period > 0.0).then(|| (quota / period, file))
+    });
+    Ok(limits.min_by(|a, b| a.0.total_cmp(&b.0)))
+}
+
+/// Bytes of memory that this process may use, with the file that says so.
+pub(crate) fn memory_limit(root: &Root) -> Result<Option<(u64, String)>, String> {
+    let limits = groups(root, "memory")?.into_iter().filter_map(|group| {
+        let name = match group.version {
+            Version::Two => "memory.max",
+            Version::One => "memory.limit_in_bytes",
+        };
+        let file = format!("{}/{name}", group.folder);
+        let bytes = root.number::<u64>(&file).ok().filter(|bytes| *bytes < NO_LIMIT)?;
+        Some((bytes, file))
+    });
+    Ok(limits.min_by_key(|(bytes, _)| *bytes))
+}
+
+enum Version {
+    One,
+    Two,
+}
+
+struct Group {
+    version: Version,
+    folder: String,
+}
+
+/// The groups of this process that a controller may sit in, up to the top.
+fn groups(root: &Root, controller: &str) -> Result<Vec<Group>, String> {
+    let own = root.text(OWN).map_err(|error| error.to_string())?;
+    let mounts = mount::mounts(root).map_err(|error| error.to_string())?;
+    let mut groups = Vec::new();
+    for line in own.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let two = controllers.is_empty();
+        if !two && !controllers.split(',').any(|name| name == controller) {
+            continue;
+        }
+        let mounted = mounts.iter().find(|mount| match two {
+            true => mount.kind == "cgroup2",
+            false => {
+                mount.kind == "cgroup"
+                    && mount.super_options.split(',').any(|name| name == controller)
+            }
+        });
+        let Some(mounted) = mounted else { continue };
+        for folder in folders(mounted, path) {
+            let version = if two { Version::Two } else { Version::One };
+            groups.push(Group { version, folder });
+        }
+    }
+    if groups.is_empty() {
+        return Err(format!("no control group with the {controller} controller is mounted"));
+    }
+    Ok(groups)
+}
+
+/// The folder of a group and those above it, as far as they are mounted.
+fn folders(mount: &Mount, path: &str) -> Vec<String> {
+    // A container may see its own group as the mount's root.
+    let below = match mount.root.as_str() {
+        "/" => path,
+        top => path.strip_prefix(top).unwrap_or(""),
+    };
+    let mut folders = vec![mount.point.clone()];
+    for name in below.split('/').filter(|name| !name.is_empty() && *name != "..") {
+        let last = folders.last().map_or("", String::as_str);
+        folders.push(format!("{}/{name}", last.trim_end_matches('/')));
+    }
+    folders
+}

@@ -1,0 +1,65 @@
+use super::Facts;
+use crate::human;
+use crate::parse::{field, kilobytes};
+use crate::root::{Root, RootError};
+
+pub(crate) const MEMINFO: &str = "/proc/meminfo";
+pub(crate) const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const SWAPS: &str = "/proc/swaps";
+
+pub(super) fn add(root: &Root, facts: &mut Facts) {
+    facts.add("memory.total", MEMINFO, total_bytes(root).map(human::bytes));
+    facts.add("memory.huge_pages", MEMINFO, huge_pages(root));
+    facts.choice(root, "memory.thp", THP);
+    facts.choice(root, "memory.thp_defrag", "/sys/kernel/mm/transparent_hugepage/defrag");
+    let swap = swap(root).map(|swap| match swap.total {
+        0 => "none".to_owned(),
+        total => format!("{}, {} of it used", human::bytes(total), human::bytes(swap.used)),
+    });
+    facts.add("memory.swap", SWAPS, swap);
+    facts.file(root, "memory.swappiness", "/proc/sys/vm/swappiness");
+    facts.file(root, "memory.overcommit", "/proc/sys/vm/overcommit_memory");
+    for (name, file) in [("ratio", "dirty_ratio"), ("background_ratio", "dirty_background_ratio")] {
+        let name = format!("memory.dirty_{name}");
+        facts.file(root, &name, &format!("/proc/sys/vm/{file}"));
+    }
+}
+
+/// The memory that the kernel manages, in bytes (`/proc/meminfo: MemTotal`).
+pub fn total_bytes(root: &Root) -> Result<u64, RootError> {
+    let text = root.text(MEMINFO)?;
+    kilobytes(&text, "MemTotal")
+        .ok_or_else(|| RootError::malformed(MEMINFO, &text, "a list with a MemTotal in kB"))
+}
+
+fn huge_pages(root: &Root) -> Result<String, String> {
+    let text = root.text(MEMINFO).map_err(|error| error.to_string())?;
+    let lacks = |key: &str| format!("{MEMINFO} has no {key}: the kernel is built without them");
+    let total = field(&text, "HugePages_Total").ok_or_else(|| lacks("HugePages_Total"))?;
+    let size = kilobytes(&text, "Hugepagesize").ok_or_else(|| lacks("Hugepagesize"))?;
+    Ok(format!("{total} of {}", human::bytes(size)))
+}
+
+/// Swap space of all devices and files, in bytes.
+pub(crate) struct Swap {
+    pub total: u64,
+    pub used: u64,
+}
+
+pub(crate) fn swap(root: &Root) -> Result<Swap, RootError> {
+    let text = root.text(SWAPS)?;
+    let mut sum = Swap { total: 0, used: 0 };
+    for line in text.lines().skip(1) {
+        // Filename Type Size Used Priority, with blanks of the name escaped.
+        let numbers = line.split_whitespace().skip(2).take(2).map(str::parse::<u64>);
+        let numbers: Result<Vec<u64>, _> = numbers.collect();
+        match numbers.as_deref() {
+            Ok([total, used]) => {
+                sum.total += total * 1024;
+                sum.used += used * 1024;
+            }
+            _ => return Err(RootError::malformed(SWAPS, line, "a swap area with size and use")),
+        }
+    }
+    Ok(sum)
+}

@@ -1,0 +1,45 @@
+use super::Facts;
+use crate::root::{Root, RootError};
+
+const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
+
+/// A flaw of the CPU and what the kernel does about it.
+pub(crate) struct Flaw {
+    pub name: String,
+    /// The kernel's words: `Not affected`, `Mitigation: ...`, `Vulnerable ...`.
+    pub state: String,
+}
+
+impl Flaw {
+    pub fn affects(&self) -> bool {
+        self.state != "Not affected"
+    }
+}
+
+pub(crate) fn flaws(root: &Root) -> Result<Vec<Flaw>, RootError> {
+    let names = root.list(FOLDER)?;
+    if names.is_empty() {
+        return Err(RootError::Empty { path: FOLDER.to_owned() });
+    }
+    let flaw = |name: String| {
+        let state = root.value(&format!("{FOLDER}/{name}"))?;
+        Ok(Flaw { name, state })
+    };
+    names.into_iter().map(flaw).collect()
+}
+
+pub(super) fn add(root: &Root, facts: &mut Facts) {
+    let flaws = match flaws(root) {
+        Ok(flaws) => flaws,
+        Err(error) => return facts.unknown("mitigations", FOLDER, error),
+    };
+    let (affecting, others): (Vec<Flaw>, Vec<Flaw>) = flaws.into_iter().partition(Flaw::affects);
+    for flaw in affecting {
+        let name = format!("mitigations.{}", flaw.name);
+        facts.known(name, format!("{FOLDER}/{}", flaw.name), flaw.state);
+    }
+    if !others.is_empty() {
+        let names: Vec<String> = others.into_iter().map(|flaw| flaw.name).collect();
+        facts.known("mitigations.not_affected", FOLDER, names.join(", "));
+    }
+}

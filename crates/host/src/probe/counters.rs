@@ -1,0 +1,76 @@
+//! Probes whose signals are what counters gained between two looks.
+
+use std::time::Duration;
+
+use model::Reading;
+
+use super::{Covers, Probe, Signal};
+use crate::unavailable::Unavailable;
+
+/// One look: what each signal's counter or level shows, in the signals' order.
+pub(super) type Look = Result<Vec<Result<u64, Unavailable>>, Unavailable>;
+
+/// A counter and how many of the signal's units one step of it is.
+#[derive(Clone, Copy)]
+pub(super) struct Scale(pub f64);
+
+pub(super) struct Counters {
+    signals: &'static [Signal],
+    scales: Vec<Scale>,
+    look: Box<dyn FnMut() -> Look + Send>,
+    before: Look,
+}
+
+impl Counters {
+    /// `look` reads as many counters as there are `signals` and `scales`.
+    pub fn new(
+        signals: &'static [Signal],
+        scales: Vec<Scale>,
+        look: impl FnMut() -> Look + Send + 'static,
+    ) -> Self {
+        let before = Err(Unavailable::new("the probe was not started", "start it first"));
+        Counters { signals, scales, look: Box::new(look), before }
+    }
+
+    /// Counters that already count the signals' units.
+    pub fn plain(signals: &'static [Signal], look: impl FnMut() -> Look + Send + 'static) -> Self {
+        Counters::new(signals, vec![Scale(1.0); signals.len()], look)
+    }
+}
+
+impl Probe for Counters {
+    fn start(&mut self) {
+        self.before = (self.look)();
+    }
+
+    fn stop(&mut self, window: Duration) -> Vec<Reading> {
+        let after = (self.look)();
+        let value = |at: usize, signal: &Signal| {
+            let end = pick(&after, at)?;
+            let gained = match signal.covers {
+                Covers::End => end,
+                Covers::Window => gained(signal, pick(&self.before, at)?, end)?,
+            };
+            Ok(gained as f64 * self.scales[at].0)
+        };
+        let signals = self.signals.iter().enumerate();
+        signals.map(|(at, signal)| signal.reading(value(at, signal), window)).collect()
+    }
+}
+
+fn pick(look: &Look, at: usize) -> Result<u64, Unavailable> {
+    match look {
+        Ok(values) => values[at].clone(),
+        Err(why) => Err(why.clone()),
+    }
+}
+
+/// What a counter gained; one that went down has no meaning over the window.
+pub(super) fn gained(signal: &Signal, before: u64, after: u64) -> Result<u64, Unavailable> {
+    after.checked_sub(before).ok_or_else(|| {
+        Unavailable::new(
+            format!("the counter {} went back from {before} to {after}", signal.source),
+            "repeat the run; if it happens again, the kernel resets this counter",
+        )
+    })
+}

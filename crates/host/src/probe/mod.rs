@@ -1,0 +1,62 @@
+//! What happens on the machine around a run. A probe is one file here and one
+//! line in [`PROBES`].
+
+mod counters;
+mod cpu;
+mod device;
+mod io;
+mod machine;
+mod memory;
+mod pressure;
+mod signal;
+mod usage;
+mod watch;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::Reading;
+
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+pub use signal::{Covers, Signal};
+pub use watch::{Sample, Watch};
+
+/// Every probe. They start in this order and stop in the other, so the last is
+/// the innermost: what the others cost lies outside its window.
+pub const PROBES: &[ProbeSpec] =
+    &[pressure::SPEC, device::SPEC, machine::SPEC, memory::SPEC, io::SPEC, cpu::SPEC];
+
+/// What a probe needs to know of the run.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    /// The folder of the store that is measured, if it has one on this machine.
+    pub store_path: Option<PathBuf>,
+}
+
+/// Makes a probe, or says why it cannot work here.
+pub type Init = fn(&Root, &Context) -> Result<Box<dyn Probe>, Unavailable>;
+
+/// A probe as it is listed: what it would say, and how to make it.
+#[derive(Debug, Clone, Copy)]
+pub struct ProbeSpec {
+    pub name: &'static str,
+    /// Every signal that it reads, whether it is available here or not.
+    pub signals: &'static [Signal],
+    /// The files or calls of one look, two looks a run. [`Watch`] measures
+    /// what they cost and reports it as `probe.NAME.cost`.
+    pub looks_at: &'static str,
+    /// Makes the probe, or says why it cannot work on this machine.
+    pub init: Init,
+}
+
+/// Something that can be read around a run.
+pub trait Probe: Send {
+    /// The first look. What fails here is told by `stop`.
+    fn start(&mut self);
+
+    /// The second look: one reading for each signal of the probe's
+    /// [`ProbeSpec`], in its order. `window` is the time since `start`.
+    fn stop(&mut self, window: Duration) -> Vec<Reading>;
+}

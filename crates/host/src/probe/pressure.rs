@@ -1,0 +1,56 @@
+//! How long work stood still for want of CPU, memory or I/O (PSI).
+
+use model::{Scope, Unit};
+
+use super::counters::{Counters, Look, Scale};
+use super::{Context, Probe, ProbeSpec, Signal};
+use crate::root::{Root, RootError};
+use crate::unavailable::Unavailable;
+
+pub(super) const SPEC: ProbeSpec =
+    ProbeSpec { name: "pressure", signals: SIGNALS, looks_at: "/proc/pressure/*", init };
+
+const SIGNALS: &[Signal] = &[
+    stall("psi.cpu.some", "/proc/pressure/cpu: some total"),
+    stall("psi.io.some", "/proc/pressure/io: some total"),
+    stall("psi.io.full", "/proc/pressure/io: full total"),
+    stall("psi.memory.some", "/proc/pressure/memory: some total"),
+    stall("psi.memory.full", "/proc/pressure/memory: full total"),
+];
+
+/// The file and line of each signal.
+const LINES: [(&str, &str); 5] = [
+    ("/proc/pressure/cpu", "some"),
+    ("/proc/pressure/io", "some"),
+    ("/proc/pressure/io", "full"),
+    ("/proc/pressure/memory", "some"),
+    ("/proc/pressure/memory", "full"),
+];
+
+const fn stall(name: &'static str, source: &'static str) -> Signal {
+    Signal::new(name, Unit::Seconds, Scope::Machine, source)
+}
+
+fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
+    let (path, line) = LINES[0];
+    read(root, path, line).map_err(|why| {
+        Unavailable::new(why.reason, "use a kernel with CONFIG_PSI and boot it with psi=1")
+    })?;
+    let root = root.clone();
+    // Microseconds.
+    let scales = vec![Scale(1e-6); SIGNALS.len()];
+    Ok(Box::new(Counters::new(SIGNALS, scales, move || look(&root))))
+}
+
+fn look(root: &Root) -> Look {
+    Ok(LINES.iter().map(|(path, line)| read(root, path, line)).collect())
+}
+
+fn read(root: &Root, path: &str, line: &str) -> Result<u64, Unavailable> {
+    let text = root.text(path)?;
+    let total = text.lines().find(|text| text.starts_with(line)).and_then(|text| {
+        let (_, total) = text.rsplit_once("total=")?;
+        total.trim().parse().ok()
+    });
+    Ok(total.ok_or_else(|| RootError::malformed(path, &text, "a list of stall times"))?)
+}

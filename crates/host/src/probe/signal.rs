@@ -1,0 +1,58 @@
+use std::time::Duration;
+
+use model::{Answer, Origin, Reading, Scope, Unit};
+
+use crate::unavailable::Unavailable;
+
+/// What time a signal speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Covers {
+    /// All of the window: a difference, a share or a maximum.
+    Window,
+    /// The instant at the window's end.
+    End,
+}
+
+/// One number that a probe reads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Signal {
+    /// Dotted, whose first part is the group: `io.written`.
+    pub name: &'static str,
+    pub unit: Unit,
+    pub scope: Scope,
+    /// The file and field, or the call, e.g. `/proc/self/io: write_bytes`.
+    pub source: &'static str,
+    pub covers: Covers,
+}
+
+impl Signal {
+    /// A signal over the whole window.
+    pub const fn new(name: &'static str, unit: Unit, scope: Scope, source: &'static str) -> Self {
+        Signal { name, unit, scope, source, covers: Covers::Window }
+    }
+
+    /// The same signal, of the instant at the window's end.
+    pub const fn at_end(mut self) -> Self {
+        self.covers = Covers::End;
+        self
+    }
+
+    /// The reading of this signal over `window`.
+    pub fn reading(&self, value: Result<f64, Unavailable>, window: Duration) -> Reading {
+        Reading {
+            signal: self.name.to_owned(),
+            answer: match value {
+                Ok(value) => Answer::Value(value),
+                Err(why) => why.into(),
+            },
+            unit: self.unit,
+            scope: self.scope,
+            source: self.source.to_owned(),
+            window_s: match self.covers {
+                Covers::Window => window.as_secs_f64(),
+                Covers::End => 0.0,
+            },
+            origin: Origin::Measured,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Machines of `fixtures/`, unpacked into a folder of their own.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use host::Root;
+use tempfile::TempDir;
+
+/// A machine that tests may change.
+pub struct Recorded {
+    dir: TempDir,
+    pub root: Root,
+}
+
+impl Recorded {
+    /// A machine of which nothing can be read.
+    pub fn empty() -> Recorded {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        Recorded { dir, root }
+    }
+
+    /// The machine of `fixtures/NAME.tree`.
+    pub fn named(name: &str) -> Recorded {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        let text = fs::read_to_string(folder.join(format!("{name}.tree"))).unwrap();
+        let machine = Recorded::empty();
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if let Some((path, text)) = line.split_once(" =") {
+                machine.each(path, &format!("{}\n", text.trim()));
+            } else if let Some(path) = line.strip_suffix(':') {
+                let mut text = String::new();
+                while let Some(part) = lines.next_if(|line| line.starts_with('|')) {
+                    text += &part[1..];
+                    text.push('\n');
+                }
+                assert!(!text.is_empty(), "{name}: {path} has no lines");
+                machine.each(path, &text);
+            } else if let Some(path) = line.strip_suffix('/') {
+                fs::create_dir_all(machine.path(path)).unwrap();
+            } else {
+                panic!("{name}: `{line}` is no line of a tree");
+            }
+        }
+        machine
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path.trim_start_matches('/'))
+    }
+
+    /// Writes one file, and the folders above it.
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub fn remove(&self, path: &str) {
+        fs::remove_file(self.path(path)).unwrap();
+    }
+
+    /// Replaces a text that must be in a file.
+    pub fn change(&self, path: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.path(path)).unwrap();
+        assert!(text.contains(from), "{path} has no `{from}`");
+        fs::write(self.path(path), text.replace(from, to)).unwrap();
+    }
+
+    /// Writes a file for each number of `{0-7}` in its path.
+    fn each(&self, path: &str, text: &str) {
+        let Some((before, rest)) = path.split_once('{') else { return self.write(path, text) };
+        let (range, after) = rest.split_once('}').unwrap();
+        let (first, last) = range.split_once('-').unwrap();
+        for number in first.parse::<u32>().unwrap()..=last.parse().unwrap() {
+            self.write(&format!("{before}{number}{after}"), text);
+        }
+    }
+}
