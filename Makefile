@@ -1,0 +1,48 @@
+# Two commands for a newcomer: `make quickstart` and `make test`.
+
+# One target directory outside the checkout: RocksDB is compiled once for every clone.
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/kvmeter/target
+
+BIN := $(CARGO_TARGET_DIR)/release/kvmeter
+
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test build bench install setup setup-test
+
+help:
+	@echo "make quickstart   install what is missing, build, run the quickstart study"
+	@echo "make test         install what the tests need, run every check"
+	@echo "make build        build $(BIN)"
+	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
+	@echo "make bench        the harness's own benchmarks"
+
+quickstart: build
+	$(BIN) run quickstart
+
+build: setup
+	@scripts/announce-build
+	cargo build --release --locked --package kvmeter
+	@echo "built $(BIN)"
+
+setup:
+	@scripts/setup build
+
+setup-test:
+	@scripts/setup build test
+
+# One profile for everything, so that RocksDB is compiled once.
+test: setup-test
+	@scripts/announce-build
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets -- --deny warnings
+	cargo test --release --locked --workspace --no-fail-fast
+	RUSTDOCFLAGS="--deny warnings" cargo doc --release --locked --workspace --no-deps --quiet
+
+bench: setup
+	cargo bench --locked --package workload --package drive
+
+PREFIX ?= $(HOME)/.local
+install: build
+	install -Dm755 $(BIN) $(PREFIX)/bin/kvmeter
+	$(BIN) man $(PREFIX)/share/man/man1
+	mkdir -p $(PREFIX)/share/bash-completion/completions
+	$(BIN) completions bash > $(PREFIX)/share/bash-completion/completions/kvmeter
