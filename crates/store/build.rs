@@ -4,7 +4,8 @@ use std::path::Path;
 use std::{env, fs};
 
 fn main() {
-    let lock = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../Cargo.lock");
+    let lock =
+        Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
     match version(&fs::read_to_string(&lock).unwrap_or_default(), "fjall") {
         Some(version) => println!("cargo::rustc-env=FJALL_VERSION={version}"),

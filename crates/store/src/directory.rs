@@ -116,7 +116,11 @@ impl Directory {
                 about(needed),
                 about(available.saturating_add(there))
             );
-            return Err(refuse(path, reason, "free some space, or ask for fewer or smaller records"));
+            return Err(refuse(
+                path,
+                reason,
+                "free some space, or ask for fewer or smaller records",
+            ));
         }
         let lock = match lock {
             Some(lock) => lock,
@@ -315,8 +319,7 @@ fn disk_bytes(path: &Path) -> Result<u64, StoreError> {
 }
 
 fn available_bytes(path: &Path) -> Result<u64, StoreError> {
-    let space =
-        statvfs(path).map_err(|error| StoreError::from_io(&shown(path), &io_of(error)))?;
+    let space = statvfs(path).map_err(|error| StoreError::from_io(&shown(path), &io_of(error)))?;
     Ok(space.f_bavail.saturating_mul(space.f_frsize))
 }
 

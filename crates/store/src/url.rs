@@ -6,12 +6,13 @@ use model::suggest::hint;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::adapters::{ADAPTERS, Adapter};
-use crate::{Directory, StoreError};
+use crate::{Directory, Given, StoreError};
 
 /// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`, or `null`.
 ///
 /// There is no escaping: a path holds no `?`, a value no `&`. Written and read back, and in
-/// files, it is that text.
+/// files, it is that text. Reading it checks the scheme and the names of the options;
+/// [`StoreUrl::check`] checks their values too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreUrl {
     pub scheme: String,
@@ -29,8 +30,8 @@ impl StoreUrl {
         })
     }
 
-    /// Reads every option as the adapter would, without opening anything. A store that was not
-    /// built in is refused, with what to do about it.
+    /// Reads every option as the adapter would, with the files that options name, and opens
+    /// nothing. A store that was not built in is refused, with what to do about it.
     pub fn check(&self) -> Result<(), StoreError> {
         self.adapter()?.check(self)
     }
@@ -80,7 +81,7 @@ impl FromStr for StoreUrl {
             url.options.push((name.to_owned(), value.to_owned()));
         }
         if adapter.is_built_in() {
-            url.check()?;
+            Given::new(&url, adapter.options)?;
         }
         Ok(url)
     }
@@ -150,7 +151,8 @@ mod tests {
     #[test]
     fn options_are_read_at_once() {
         assert!(refused("rocksdb:x?cahce=1GiB").contains("did you mean `cache`?"));
-        assert!(refused("rocksdb:x?cache=much").contains("a size in bytes"));
+        let url: StoreUrl = "rocksdb:x?cache=much".parse().unwrap();
+        assert!(url.check().unwrap_err().to_string().contains("a size in bytes"));
         let url: StoreUrl = "rocksdb:x/y?cache=1GiB&wal=off".parse().unwrap();
         assert_eq!(url.path, Path::new("x/y"));
         assert_eq!(url.data_path(), Path::new("x/y/data"));
