@@ -323,6 +323,14 @@ fn available_bytes(path: &Path) -> Result<u64, StoreError> {
     Ok(space.f_bavail.saturating_mul(space.f_frsize))
 }
 
+/// Whether a file system has so little room that a failed write on it failed for that. For stores
+/// that fail without saying why.
+#[cfg(any(feature = "lmdb", feature = "fjall"))]
+pub(crate) fn is_full(path: &Path) -> bool {
+    const TOO_LITTLE: u64 = 1 << 20;
+    available_bytes(path).is_ok_and(|bytes| bytes < TOO_LITTLE)
+}
+
 fn refuse(path: &Path, reason: impl ToString, remedy: &str) -> StoreError {
     let remedy = remedy.to_owned();
     StoreError::Directory { path: path.to_owned(), reason: reason.to_string(), remedy }

@@ -1,6 +1,6 @@
 //! fjall, one keyspace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use ::fjall::{
     LsmError, PersistMode,
 };
 use model::{Bytes, Unit};
-use rustix::fs::statvfs;
 
+use crate::directory::is_full;
 use crate::{
     Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, on_off,
 };
@@ -265,22 +265,17 @@ impl Session for FjallSession<'_> {
     }
 }
 
-/// After a write that failed fjall refuses all others without saying why; with so little space
-/// left, a full disk is why.
-const NO_SPACE: u64 = 1 << 20;
-
 #[cold]
-fn failed(error: Error, path: &std::path::Path) -> StoreError {
+fn failed(error: Error, path: &Path) -> StoreError {
     match error {
         Error::Io(error) | Error::Storage(LsmError::Io(error)) => {
             StoreError::from_io("fjall", &error)
         }
-        Error::Poisoned => match statvfs(path) {
-            Ok(space) if space.f_bavail * space.f_frsize < NO_SPACE => {
-                StoreError::Full("fjall stopped after a write that failed".to_owned())
-            }
-            _ => StoreError::Failed("fjall stopped after a write that failed".to_owned()),
-        },
+        // After a write that failed fjall refuses all others without saying why.
+        Error::Poisoned => {
+            let text = "fjall stopped after a write that failed".to_owned();
+            if is_full(path) { StoreError::Full(text) } else { StoreError::Failed(text) }
+        }
         other => StoreError::Failed(other.to_string()),
     }
 }

@@ -2,12 +2,15 @@
 
 use std::io;
 use std::ops::Bound;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ::heed::types::Bytes as Raw;
 use ::heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError};
 use model::{Bytes, Unit};
+use rustix::io::Errno;
 
+use crate::directory::is_full;
 use crate::{
     Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, on_off,
 };
@@ -59,6 +62,14 @@ pub struct Lmdb {
     env: Env,
     database: Database<'static, Raw, Raw>,
     config: Config,
+    path: PathBuf,
+}
+
+impl Lmdb {
+    #[cold]
+    fn failed(&self, error: ::heed::Error) -> StoreError {
+        failed(error, &self.path)
+    }
 }
 
 impl Adapt for Lmdb {
@@ -79,13 +90,15 @@ impl Store for Lmdb {
 
     fn open(url: &StoreUrl) -> Result<Self, StoreError> {
         let config = Config::read(url)?;
+        let path = url.data_path();
+        let failed = |error| failed(error, &path);
         let mut options = EnvOpenOptions::new();
         options.map_size(config.map_size as usize).max_readers(READERS);
         // SAFETY: without the sync flags a crash of the machine may leave a broken file, never
         // memory that is not ours; the documentation of the option says so. The directory's lock
         // keeps every other kvmeter away from the file while it is mapped.
         #[allow(unsafe_code)]
-        let env = unsafe { options.flags(config.flags()).open(url.data_path()) }.map_err(failed)?;
+        let env = unsafe { options.flags(config.flags()).open(&path) }.map_err(failed)?;
         // Slots of processes that were killed; their snapshots would keep pages from being reused.
         env.clear_stale_readers().map_err(failed)?;
         let write = env.write_txn().map_err(failed)?;
@@ -96,7 +109,7 @@ impl Store for Lmdb {
             .map_err(failed)?
             .commit()
             .ok_or(StoreError::Failed("LMDB did not open its database".to_owned()))?;
-        Ok(Self { env, database, config })
+        Ok(Self { env, database, config, path })
     }
 
     /// A commit has reached the page cache when it returns, with and without `sync`.
@@ -127,7 +140,7 @@ impl Store for Lmdb {
     /// LMDB has no background work; what is in the page cache is written to the device. The call
     /// cannot be interrupted, so the limit does not bound it.
     fn settle(&self, _limit: Duration) -> Result<(), StoreError> {
-        self.env.force_sync().map_err(failed)
+        self.env.force_sync().map_err(|error| self.failed(error))
     }
 
     fn statistics(&self) -> Vec<Statistic> {
@@ -163,8 +176,8 @@ pub struct LmdbSession<'a> {
 impl Session for LmdbSession<'_> {
     #[inline]
     fn read(&mut self, key: &[u8], mut seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
-        let read = self.store.env.read_txn().map_err(failed)?;
-        match self.store.database.get(&read, key).map_err(failed)? {
+        let read = self.store.env.read_txn().map_err(|error| self.store.failed(error))?;
+        match self.store.database.get(&read, key).map_err(|error| self.store.failed(error))? {
             Some(value) => {
                 seen(value);
                 Ok(true)
@@ -175,16 +188,19 @@ impl Session for LmdbSession<'_> {
 
     #[inline]
     fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let mut write = self.store.env.write_txn().map_err(failed)?;
-        self.store.database.put(&mut write, key, value).map_err(failed)?;
-        write.commit().map_err(failed)
+        let mut write = self.store.env.write_txn().map_err(|error| self.store.failed(error))?;
+        self.store
+            .database
+            .put(&mut write, key, value)
+            .map_err(|error| self.store.failed(error))?;
+        write.commit().map_err(|error| self.store.failed(error))
     }
 
     #[inline]
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreError> {
-        let mut write = self.store.env.write_txn().map_err(failed)?;
-        self.store.database.delete(&mut write, key).map_err(failed)?;
-        write.commit().map_err(failed)
+        let mut write = self.store.env.write_txn().map_err(|error| self.store.failed(error))?;
+        self.store.database.delete(&mut write, key).map_err(|error| self.store.failed(error))?;
+        write.commit().map_err(|error| self.store.failed(error))
     }
 
     fn scan(
@@ -193,13 +209,19 @@ impl Session for LmdbSession<'_> {
         limit: usize,
         mut seen: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
-        let read = self.store.env.read_txn().map_err(failed)?;
+        let read = self.store.env.read_txn().map_err(|error| self.store.failed(error))?;
         // LMDB has no empty key to look for.
         let start = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let range = (start, Bound::Unbounded);
         let mut count = 0;
-        for pair in self.store.database.range(&read, &range).map_err(failed)?.take(limit) {
-            let (key, value) = pair.map_err(failed)?;
+        for pair in self
+            .store
+            .database
+            .range(&read, &range)
+            .map_err(|error| self.store.failed(error))?
+            .take(limit)
+        {
+            let (key, value) = pair.map_err(|error| self.store.failed(error))?;
             seen(key, value);
             count += 1;
         }
@@ -208,7 +230,7 @@ impl Session for LmdbSession<'_> {
 }
 
 #[cold]
-fn failed(error: ::heed::Error) -> StoreError {
+fn failed(error: ::heed::Error, path: &Path) -> StoreError {
     match error {
         ::heed::Error::Mdb(MdbError::MapFull) => StoreError::Full(
             "the data has come to LMDB's `map_size`; give it a larger one".to_owned(),
@@ -218,6 +240,12 @@ fn failed(error: ::heed::Error) -> StoreError {
         }
         ::heed::Error::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
             StoreError::Failed(format!("LMDB: {error}: the `map_size` may be too large"))
+        }
+        // LMDB says this of a write that was cut short, as the last one before the disk is full.
+        ::heed::Error::Io(error)
+            if error.raw_os_error() == Some(Errno::IO.raw_os_error()) && is_full(path) =>
+        {
+            StoreError::Full(format!("LMDB: a write was cut short: {error}"))
         }
         ::heed::Error::Io(error) => StoreError::from_io("LMDB", &error),
         other => StoreError::Failed(format!("LMDB: {other}")),
