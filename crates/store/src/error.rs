@@ -2,19 +2,35 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// What can go wrong with a store. `Request` variants are the user's to mend (exit code 2).
+/// What can go wrong with a store. `Request` and `Directory` are the user's to mend (exit code 2).
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The URL or one of its options; the message names the option and the nearest known one.
     #[error("{0}")]
     Request(String),
     /// The directory cannot be used as it is: something else's, in use, not writable, no space.
-    #[error("{path}: {reason}; {remedy}")]
+    #[error("{}: {reason}; {remedy}", path.display())]
     Directory { path: PathBuf, reason: String, remedy: String },
-    /// The disk is full.
+    /// The disk, or the space that the store was given, is full.
     #[error("no space left: {0}")]
     Full(String),
+    /// Background work had not ended when the limit of [`Store::settle`](crate::Store::settle)
+    /// was reached. The store is usable; what follows pays for the rest of that work.
+    #[error("{0}")]
+    Unsettled(String),
     /// The store refused or failed an operation.
     #[error("{0}")]
     Failed(String),
+}
+
+impl StoreError {
+    /// Whether an I/O error is a full disk, which is told apart from all others.
+    pub(crate) fn from_io(doing: &str, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let text = format!("{doing}: {error}");
+        match error.kind() {
+            StorageFull | QuotaExceeded => Self::Full(text),
+            _ => Self::Failed(text),
+        }
+    }
 }

@@ -1,12 +1,21 @@
 //! Who is asked: one trait for every embedded store, one file an adapter.
 //!
-//! To add a store: write the adapter's file, add its line to [`adapters!`] below.
-//! The conformance test in `tests/conformance.rs` then runs over it.
+//! A directory is claimed with [`Directory`], the store in it is opened with [`open`], which
+//! hands it to a [`Visit`]or; each thread then asks through its own [`Session`]. The stores are
+//! listed in [`ADAPTERS`]; `tests/conformance.rs` runs over that list.
 
+mod adapters;
+mod directory;
 mod error;
+mod marker;
+mod options;
 mod url;
 
+pub use adapters::{ADAPTERS, Adapt, Adapter, Unavailable, open};
+pub use directory::{Directory, State};
 pub use error::StoreError;
+pub use marker::Marker;
+pub use options::{Given, OptionInfo, on_off};
 pub use url::StoreUrl;
 
 use serde::Serialize;

@@ -1,7 +1,184 @@
-/// `scheme:PATH?option=value&option=value`.
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use model::suggest::hint;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::adapters::{ADAPTERS, Adapter};
+use crate::{Directory, Given, StoreError};
+
+/// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`, or `null`.
+///
+/// There is no escaping: a path holds no `?`, a value no `&`. Written and read back, and in
+/// files, it is that text. Reading it checks the scheme and the names of the options;
+/// [`StoreUrl::check`] checks their values too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreUrl {
     pub scheme: String,
-    pub path: std::path::PathBuf,
+    /// The store's directory; empty for a store that keeps nothing.
+    pub path: PathBuf,
     pub options: Vec<(String, String)>,
+}
+
+impl StoreUrl {
+    /// The adapter that the scheme names, built in or not.
+    pub fn adapter(&self) -> Result<&'static Adapter, StoreError> {
+        ADAPTERS.iter().find(|adapter| adapter.scheme == self.scheme).ok_or_else(|| {
+            let hint = hint(&self.scheme, ADAPTERS.iter().map(|adapter| adapter.scheme));
+            StoreError::Request(format!("there is no store `{}`; {hint}", self.scheme))
+        })
+    }
+
+    /// Reads every option as the adapter would, with the files that options name, and opens
+    /// nothing. A store that was not built in is refused, with what to do about it.
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.adapter()?.check(self)
+    }
+
+    /// Where the store's own files lie: the directory holds kvmeter's marker beside them.
+    pub fn data_path(&self) -> PathBuf {
+        self.path.join(Directory::DATA)
+    }
+
+    /// The same store and options in another place.
+    pub fn at(&self, path: &Path) -> Self {
+        Self { path: path.to_owned(), ..self.clone() }
+    }
+}
+
+impl FromStr for StoreUrl {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        let (place, options) = match text.split_once('?') {
+            Some((place, options)) => (place, Some(options)),
+            None => (text, None),
+        };
+        let (scheme, path) = place.split_once(':').unwrap_or((place, ""));
+        let mut url = Self { scheme: scheme.to_owned(), path: path.into(), options: Vec::new() };
+        let adapter = url.adapter()?;
+        let wrong = |why: String| StoreError::Request(format!("`{text}`: {why}"));
+        match (adapter.on_disk, path) {
+            (false, "") => {}
+            (false, _) => return Err(wrong(format!("`{scheme}` keeps nothing and takes no path"))),
+            (true, "") => {
+                return Err(wrong(format!("the path is missing; write `{scheme}:PATH`")));
+            }
+            (true, path) if path.starts_with("//") && !path.starts_with("///") => {
+                let path = &path[1..];
+                return Err(wrong(format!("one slash begins a path; write `{scheme}:{path}`")));
+            }
+            (true, _) => {}
+        }
+        for option in options.into_iter().flat_map(|options| options.split('&')) {
+            let Some((name, value)) = option.split_once('=') else {
+                return Err(wrong(format!("`{option}` is not `option=value`")));
+            };
+            if name.is_empty() || value.is_empty() {
+                return Err(wrong(format!("`{option}` lacks its name or its value")));
+            }
+            url.options.push((name.to_owned(), value.to_owned()));
+        }
+        if adapter.is_built_in() {
+            Given::new(&url, adapter.options)?;
+        }
+        Ok(url)
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.scheme)?;
+        if !self.path.as_os_str().is_empty() {
+            write!(f, ":{}", self.path.display())?;
+        }
+        for (at, (name, value)) in self.options.iter().enumerate() {
+            write!(f, "{}{name}={value}", if at == 0 { '?' } else { '&' })?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for StoreUrl {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for StoreUrl {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        text.parse::<StoreUrl>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn null_takes_no_path() {
+        let url: StoreUrl = "null".parse().unwrap();
+        assert_eq!((url.scheme.as_str(), url.path.as_os_str().len()), ("null", 0));
+        assert_eq!(url.to_string(), "null");
+        assert!(refused("null:/tmp/x").contains("takes no path"));
+        assert!(refused("null?cache=1").contains("takes no options"));
+    }
+
+    #[test]
+    fn mistakes_say_what_to_write() {
+        assert_eq!(
+            refused("rokcsdb:/tmp/x"),
+            "there is no store `rokcsdb`; did you mean `rocksdb`?"
+        );
+        assert!(refused("/tmp/x").contains("known: null, rocksdb"), "{}", refused("/tmp/x"));
+        assert!(refused("lmdb").contains("write `lmdb:PATH`"));
+        assert!(refused("lmdb:").contains("write `lmdb:PATH`"));
+        assert!(refused("fjall:?cache=1MiB").contains("write `fjall:PATH`"));
+        assert!(refused("fjall://data/x").contains("write `fjall:/data/x`"));
+        assert!(refused("fjall:x?").contains("`` is not `option=value`"));
+        assert!(refused("fjall:x?cache").contains("`cache` is not `option=value`"));
+        assert!(refused("fjall:x?cache=").contains("lacks its name or its value"));
+    }
+
+    #[cfg(feature = "rocksdb")]
+    #[test]
+    fn options_are_read_at_once() {
+        assert!(refused("rocksdb:x?cahce=1GiB").contains("did you mean `cache`?"));
+        let url: StoreUrl = "rocksdb:x?cache=much".parse().unwrap();
+        assert!(url.check().unwrap_err().to_string().contains("a size in bytes"));
+        let url: StoreUrl = "rocksdb:x/y?cache=1GiB&wal=off".parse().unwrap();
+        assert_eq!(url.path, Path::new("x/y"));
+        assert_eq!(url.data_path(), Path::new("x/y/data"));
+        assert_eq!(url.options[1], ("wal".to_owned(), "off".to_owned()));
+    }
+
+    #[test]
+    fn files_hold_the_text() {
+        let url: StoreUrl = serde_json::from_str("\"lmdb:/a b/c\"").unwrap();
+        assert_eq!(serde_json::to_string(&url).unwrap(), "\"lmdb:/a b/c\"");
+        assert!(serde_json::from_str::<StoreUrl>("\"lmdv:/a\"").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_reads_back(path in "[a-zA-Z0-9_./ :=&-]{1,30}") {
+            prop_assume!(!path.starts_with("//"));
+            let text = format!("lmdb:{path}");
+            let url: StoreUrl = text.parse().unwrap();
+            prop_assert_eq!(url.to_string().parse::<StoreUrl>().unwrap(), url.clone());
+            prop_assert_eq!(url.to_string(), text);
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = text.parse::<StoreUrl>();
+        }
+    }
 }

@@ -1,0 +1,20 @@
+//! Tells the fjall adapter which fjall it was built with: the crate has no constant that says so.
+
+use std::path::Path;
+use std::{env, fs};
+
+fn main() {
+    let lock =
+        Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../Cargo.lock");
+    println!("cargo::rerun-if-changed={}", lock.display());
+    match version(&fs::read_to_string(&lock).unwrap_or_default(), "fjall") {
+        Some(version) => println!("cargo::rustc-env=FJALL_VERSION={version}"),
+        None => println!("cargo::error={} does not name fjall's version", lock.display()),
+    }
+}
+
+/// The version of a package in the text of a `Cargo.lock`.
+fn version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
+    let (_, after) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
+    after.split('"').next()
+}

@@ -1,0 +1,35 @@
+//! The macro behind the list of stores.
+
+/// Makes `ADAPTERS` and `open` of lines `"scheme": type, "what it is";`, with the scheme
+/// followed by `if "feature"` where a feature of the crate builds it in.
+macro_rules! adapters {
+    ($($scheme:literal $(if $feature:literal)?: $store:ty, $what:literal;)*) => {
+        /// Every store that kvmeter knows, built in or not.
+        pub static ADAPTERS: &[Adapter] = &[$(
+            #[cfg(all($(feature = $feature)?))]
+            Adapter::built_in::<$store>($scheme, $what),
+            $(
+                #[cfg(not(feature = $feature))]
+                Adapter::left_out($scheme, $what, $feature),
+            )?
+        )*];
+
+        /// Opens the store that the URL names and hands it to the visitor, whose code is compiled
+        /// for each store: the choice is made here, once.
+        ///
+        /// A store that lives in a directory must have been claimed with
+        /// [`Directory::claim`](crate::Directory::claim) before.
+        pub fn open<V: Visit>(url: &StoreUrl, visitor: V) -> Result<V::Output, StoreError> {
+            match url.scheme.as_str() {
+                $(
+                    #[cfg(all($(feature = $feature)?))]
+                    $scheme => Ok(visitor.visit(<$store as Store>::open(url)?)),
+                )*
+                _ => Err(match url.check() {
+                    Err(error) => error,
+                    Ok(()) => StoreError::Failed(format!("`{}` cannot be opened", url.scheme)),
+                }),
+            }
+        }
+    };
+}

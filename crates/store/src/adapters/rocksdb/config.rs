@@ -1,0 +1,186 @@
+//! The URL's options, turned into RocksDB's own.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rocksdb::statistics::StatsLevel;
+use rocksdb::{BlockBasedOptions, Cache, Options};
+
+use super::options_file::OptionsFile;
+use crate::{Given, OptionInfo, StoreError, StoreUrl};
+
+const fn option(name: &'static str, default: &'static str, what: &'static str) -> OptionInfo {
+    OptionInfo::new(name, default, what)
+}
+
+pub const OPTIONS: &[OptionInfo] = &[
+    option("cache", "32MiB", "block cache shared by all databases; 0 is none"),
+    option("cache_kind", "hyper_clock", "design of the block cache: hyper_clock or lru"),
+    option("direct_io", "off", "reads, flushes and compactions bypass the page cache"),
+    option("wal", "on", "write-ahead log; without it a kill loses what was not flushed"),
+    option("sync", "off", "each write waits until the log is on the device"),
+    option("compression", "lz4", "of blocks: none, snappy, lz4 or zstd"),
+    option("memtable", "64MiB", "size of a memtable"),
+    option("memtables", "2", "memtables in memory before writes stall"),
+    option("background_jobs", "2", "concurrent flushes and compactions of a database"),
+    option("bloom_bits", "0", "bits a key of the bloom filters; 0 is no filter"),
+    option("databases", "1", "databases that the keys are spread over by hash").shaping(),
+    option("options_file", "none", "RocksDB OPTIONS file that is read before these options"),
+    option("statistics", "off", "RocksDB's tickers; costs some CPU an operation"),
+];
+
+/// RocksDB's names of the compressions that are linked.
+const COMPRESSIONS: &[(&str, &str)] = &[
+    ("none", "kNoCompression"),
+    ("snappy", "kSnappyCompression"),
+    ("lz4", "kLZ4Compression"),
+    ("zstd", "kZSTD"),
+];
+
+/// What the URL asks for. `None` leaves a value to the options file, or else to RocksDB.
+#[derive(Debug)]
+pub struct Config {
+    pub cache: Option<u64>,
+    pub cache_kind: CacheKind,
+    pub wal: bool,
+    pub sync: bool,
+    pub databases: usize,
+    pub options_file: Option<PathBuf>,
+    pub statistics: bool,
+    /// Options of a database by RocksDB's names.
+    database: Vec<(&'static str, String)>,
+    /// Options of the block-based table by RocksDB's names.
+    table: Vec<(&'static str, String)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheKind {
+    HyperClock,
+    Lru,
+}
+
+impl CacheKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HyperClock => "hyper_clock",
+            Self::Lru => "lru",
+        }
+    }
+}
+
+impl Config {
+    pub fn read(url: &StoreUrl) -> Result<Self, StoreError> {
+        let given = Given::new(url, OPTIONS)?;
+        let mut database = Vec::new();
+        if let Some(direct) = given.flag("direct_io")? {
+            database.push(("use_direct_reads", direct.to_string()));
+            database.push(("use_direct_io_for_flush_and_compaction", direct.to_string()));
+        }
+        if let Some(compression) = given.choice("compression", COMPRESSIONS)? {
+            database.push(("compression", compression.to_owned()));
+        }
+        if let Some(bytes) = given.bytes("memtable")? {
+            // RocksDB raises a smaller one without a word.
+            if bytes < 64 << 10 {
+                return Err(StoreError::Request(
+                    "option `memtable` of `rocksdb` takes a size of at least `64KiB`".to_owned(),
+                ));
+            }
+            database.push(("write_buffer_size", bytes.to_string()));
+        }
+        if let Some(number) = given.integer("memtables", 1, 64)? {
+            database.push(("max_write_buffer_number", number.to_string()));
+        }
+        if let Some(number) = given.integer("background_jobs", 1, 256)? {
+            database.push(("max_background_jobs", number.to_string()));
+        }
+        let mut table = Vec::new();
+        match given.number("bloom_bits", 0.0, 64.0)? {
+            Some(0.0) => table.push(("filter_policy", "nullptr".to_owned())),
+            Some(bits) => table.push(("filter_policy", format!("bloomfilter:{bits}:false"))),
+            None => {}
+        }
+        let cache = given.bytes("cache")?;
+        if let Some(bytes) = cache {
+            table.push(("no_block_cache", (bytes == 0).to_string()));
+        }
+        let kinds = [("hyper_clock", CacheKind::HyperClock), ("lru", CacheKind::Lru)];
+        let wal = given.flag("wal")?.unwrap_or(true);
+        let sync = given.flag("sync")?.unwrap_or(false);
+        if sync && !wal {
+            return Err(StoreError::Request(
+                "option `sync=on` of `rocksdb` needs the log that `wal=off` turns off; leave one \
+                 of the two out"
+                    .to_owned(),
+            ));
+        }
+        Ok(Self {
+            cache,
+            cache_kind: given.choice("cache_kind", &kinds)?.unwrap_or(CacheKind::HyperClock),
+            wal,
+            sync,
+            databases: given.integer("databases", 1, 1024)?.unwrap_or(1),
+            options_file: given
+                .text("options_file")
+                .filter(|path| *path != "none")
+                .map(PathBuf::from),
+            statistics: given.flag("statistics")?.unwrap_or(false),
+            database,
+            table,
+        })
+    }
+
+    /// RocksDB's options: its defaults, then the options file, then what the URL says. Every
+    /// database opened with them shares one block cache.
+    pub fn options(&self) -> Result<Options, StoreError> {
+        let mut table = BlockBasedOptions::default();
+        let bytes = self.cache.unwrap_or(32 << 20) as usize;
+        if bytes > 0 {
+            table.set_block_cache(&match self.cache_kind {
+                CacheKind::HyperClock => Cache::new_hyper_clock_cache(bytes, 0),
+                CacheKind::Lru => Cache::new_lru_cache(bytes),
+            });
+        }
+        let mut base = Options::default();
+        base.set_block_based_table_factory(&table);
+
+        let mut asked = match &self.options_file {
+            Some(path) => {
+                let text = fs::read_to_string(path).map_err(|error| {
+                    let path = path.display();
+                    StoreError::Request(format!("option `options_file`: {path}: {error}"))
+                })?;
+                OptionsFile::parse(&text).map_err(|why| {
+                    let path = path.display();
+                    StoreError::Request(format!("option `options_file`: {path}: {why}"))
+                })?
+            }
+            None => OptionsFile::default(),
+        };
+        for (name, value) in &self.database {
+            asked.set(name, value);
+        }
+        for (name, value) in &self.table {
+            asked.set_table(name, value);
+        }
+        let mut options = base.get_options_from_string(asked.to_string()).map_err(|error| {
+            StoreError::Request(match &self.options_file {
+                Some(path) => format!("option `options_file`: {}: {error}", path.display()),
+                None => error.to_string(),
+            })
+        })?;
+        options.create_if_missing(true);
+        if self.statistics {
+            options.enable_statistics();
+            // Counters alone: histograms and timers would read the clock in every operation.
+            options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
+        }
+        Ok(options)
+    }
+}
+
+/// The name of a compression in a URL, from RocksDB's.
+pub fn compression_name(theirs: &str) -> &str {
+    let known = COMPRESSIONS.iter().find(|(_, name)| *name == theirs);
+    known.map_or(theirs, |(name, _)| name)
+}

@@ -1,0 +1,355 @@
+//! A store's directory: looked at before anything is written, claimed, cleared.
+//!
+//! ```text
+//! PATH/KVMETER.json   whose it is and what is in it
+//! PATH/KVMETER.lock   locked by the process that uses it
+//! PATH/data/          the store's own files
+//! ```
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use model::Bytes;
+use rustix::fs::{Access, access, statvfs};
+
+use crate::marker::Marker;
+use crate::{StoreError, StoreUrl};
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Nothing; the directory can be made.
+    Absent,
+    /// A directory with nothing in it.
+    Empty,
+    /// A directory that kvmeter made.
+    Ours(Marker),
+    /// Something else: some of the names in it, or none where it is not a directory.
+    Foreign { sample: Vec<String> },
+}
+
+/// A directory that this process holds until the value is dropped.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    marker: Marker,
+    /// What was asked for: scheme and shaping options.
+    asked: Marker,
+    /// The lock is given back when the file is closed, however the process ends.
+    _lock: File,
+}
+
+impl Directory {
+    /// The name of the folder that holds the store's own files.
+    pub const DATA: &'static str = "data";
+    const LOCK: &'static str = "KVMETER.lock";
+
+    /// Says what is at the path and changes nothing.
+    ///
+    /// A directory counts as ours only by its marker: a store's files that kvmeter did not
+    /// write are [`State::Foreign`]. A marker that cannot be read is an error.
+    pub fn inspect(path: &Path) -> Result<State, StoreError> {
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) => {
+                return match error.kind() {
+                    io::ErrorKind::NotFound => Ok(State::Absent),
+                    io::ErrorKind::NotADirectory => Ok(State::Foreign { sample: Vec::new() }),
+                    _ => Err(refuse(path, error, "name a directory that can be read")),
+                };
+            }
+        };
+        let marker = Marker::read(path).map_err(|error| {
+            let reason = format!("its {} cannot be read: {error}", Marker::FILE);
+            refuse(path, reason, "name another directory, or delete this one")
+        })?;
+        if let Some(marker) = marker {
+            return Ok(State::Ours(marker));
+        }
+        let mut sample = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(|error| refuse(path, error, "name another directory"))?;
+            let name = name.file_name().to_string_lossy().into_owned();
+            // What a claim that was cut short leaves behind.
+            if name != Self::LOCK && name != Marker::TEMPORARY {
+                sample.push(name);
+            }
+        }
+        sample.sort();
+        sample.truncate(3);
+        Ok(if sample.is_empty() { State::Empty } else { State::Foreign { sample } })
+    }
+
+    /// Takes the URL's directory for this process, making it if it is not there.
+    ///
+    /// `needed` is what the data may come to, in bytes; what the directory already holds counts
+    /// as there. Refused, before anything is written, when the directory holds something that
+    /// kvmeter did not make, is a file, cannot be written, lacks the space or is in use.
+    pub fn claim(url: &StoreUrl, needed: u64) -> Result<Self, StoreError> {
+        let path = url.path.as_path();
+        let asked = asked_for(url)?;
+        let state = Self::inspect(path)?;
+        if let State::Foreign { sample } = &state {
+            let reason = if sample.is_empty() {
+                "is not a directory".to_owned()
+            } else {
+                format!("holds something that kvmeter did not make ({}, ...)", sample.join(", "))
+            };
+            return Err(refuse(path, reason, "name an empty directory or one that does not exist"));
+        }
+        let standing = nearest_existing(path);
+        if let Err(error) = access(standing, Access::WRITE_OK | Access::EXEC_OK) {
+            let reason = format!("{} cannot be written: {}", standing.display(), io_of(error));
+            return Err(refuse(path, reason, "name a directory that you may write to"));
+        }
+        let lock = match &state {
+            State::Absent => None,
+            _ => Some(take_lock(path)?),
+        };
+        let there = disk_bytes(&path.join(Self::DATA))?;
+        let available = available_bytes(standing)?;
+        if needed > available.saturating_add(there) {
+            let reason = format!(
+                "{} are needed and {} are there",
+                about(needed),
+                about(available.saturating_add(there))
+            );
+            return Err(refuse(
+                path,
+                reason,
+                "free some space, or ask for fewer or smaller records",
+            ));
+        }
+        let lock = match lock {
+            Some(lock) => lock,
+            None => {
+                fs::create_dir_all(path).map_err(|error| {
+                    refuse(path, error, "name a directory that you may write to")
+                })?;
+                take_lock(path)?
+            }
+        };
+        // Another process may have changed the marker before the lock was ours.
+        let marker = match Self::inspect(path)? {
+            State::Ours(marker) => marker,
+            _ => {
+                write_marker(&asked, path)?;
+                asked.clone()
+            }
+        };
+        let data = path.join(Self::DATA);
+        fs::create_dir_all(&data).map_err(|error| StoreError::from_io(&shown(&data), &error))?;
+        Ok(Self { path: path.to_owned(), marker, asked, _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the store's own files lie.
+    pub fn data_path(&self) -> PathBuf {
+        self.path.join(Self::DATA)
+    }
+
+    /// What the directory holds.
+    pub fn marker(&self) -> &Marker {
+        &self.marker
+    }
+
+    /// Why what is there cannot be used for the URL that was claimed: another store wrote it, or
+    /// the same one with another value of an option that shapes the data. `None` where it can,
+    /// or where nothing is there. The way out is [`Directory::clear`].
+    pub fn mismatch(&self) -> Option<String> {
+        let Marker { scheme, options, .. } = &self.marker;
+        if *scheme != self.asked.scheme {
+            return Some(format!("holds data of `{scheme}`, not of `{}`", self.asked.scheme));
+        }
+        let (name, asked) =
+            self.asked.options.iter().find(|asked| !options.contains(asked)).cloned()?;
+        let held = options.iter().find(|(held, _)| *held == name).map(|(_, value)| value.as_str());
+        let held = held.unwrap_or("another value");
+        Some(format!("holds data written with `{name}={held}`, not `{name}={asked}`"))
+    }
+
+    /// Whether the directory holds this dataset, whole and in the form that the URL asks for.
+    pub fn holds(&self, dataset: &str) -> bool {
+        self.mismatch().is_none() && self.marker.dataset.as_deref() == Some(dataset)
+    }
+
+    /// Says that the data is about to change: what is there has no name until
+    /// [`Directory::set_dataset`] gives it one, so a crash between the two is seen.
+    pub fn unset_dataset(&mut self) -> Result<(), StoreError> {
+        if self.marker.dataset.is_none() {
+            return Ok(());
+        }
+        let marker = Marker { dataset: None, records: 0, ..self.marker.clone() };
+        self.put(marker)
+    }
+
+    /// Names what the data now is. `version` is the open store's [`version`](crate::Store::version).
+    pub fn set_dataset(
+        &mut self,
+        dataset: &str,
+        records: u64,
+        version: &str,
+    ) -> Result<(), StoreError> {
+        self.put(Marker {
+            dataset: Some(dataset.to_owned()),
+            records,
+            store_version: version.to_owned(),
+            ..self.marker.clone()
+        })
+    }
+
+    /// Deletes the store's files, which must not be open; the directory is then as new and of
+    /// the store and options that were claimed. Nothing beside the `data` folder is deleted.
+    pub fn clear(&mut self) -> Result<(), StoreError> {
+        // The name goes first: a crash half-way leaves data that nobody takes for whole.
+        self.put(self.asked.clone())?;
+        let data = self.data_path();
+        let cleared = match fs::remove_dir_all(&data) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => fs::create_dir_all(&data),
+        };
+        cleared.map_err(|error| StoreError::from_io(&shown(&data), &error))
+    }
+
+    /// What the store's files take up, in bytes: the blocks that are allocated, so that a sparse
+    /// file counts for what it really holds.
+    pub fn disk_bytes(&self) -> Result<u64, StoreError> {
+        disk_bytes(&self.data_path())
+    }
+
+    /// What an unprivileged user may still write to the file system, in bytes.
+    pub fn available_bytes(&self) -> Result<u64, StoreError> {
+        available_bytes(&self.path)
+    }
+
+    fn put(&mut self, marker: Marker) -> Result<(), StoreError> {
+        write_marker(&marker, &self.path)?;
+        self.marker = marker;
+        Ok(())
+    }
+}
+
+/// The marker that a directory made for this URL would have.
+fn asked_for(url: &StoreUrl) -> Result<Marker, StoreError> {
+    let adapter = url.adapter()?;
+    if !adapter.on_disk {
+        let scheme = &url.scheme;
+        return Err(StoreError::Request(format!("`{scheme}` keeps nothing and has no directory")));
+    }
+    url.check()?;
+    let shaping = adapter.options.iter().filter(|option| option.shapes_data);
+    let options = shaping.map(|option| {
+        let given = url.options.iter().find(|(name, _)| name == option.name);
+        let value = given.map_or(option.default, |(_, value)| value.as_str());
+        (option.name.to_owned(), value.to_owned())
+    });
+    Ok(Marker {
+        format: Marker::FORMAT,
+        scheme: url.scheme.clone(),
+        store_version: String::new(),
+        options: options.collect(),
+        dataset: None,
+        records: 0,
+    })
+}
+
+fn take_lock(path: &Path) -> Result<File, StoreError> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path.join(Directory::LOCK))
+        .map_err(|error| refuse(path, error, "name a directory that you may write to"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(refuse(
+            path,
+            "is in use by another kvmeter",
+            "wait until that one has ended, or name another directory",
+        )),
+        Err(TryLockError::Error(error)) => {
+            let reason = format!("cannot be locked: {error}");
+            Err(refuse(path, reason, "name a directory on a local file system"))
+        }
+    }
+}
+
+fn write_marker(marker: &Marker, path: &Path) -> Result<(), StoreError> {
+    marker
+        .write(path)
+        .map_err(|error| StoreError::from_io(&shown(&path.join(Marker::FILE)), &error))
+}
+
+/// The path itself, or the nearest directory above it that exists.
+fn nearest_existing(path: &Path) -> &Path {
+    let here = |path: &&Path| !path.as_os_str().is_empty() && path.exists();
+    path.ancestors().find(here).unwrap_or(Path::new("."))
+}
+
+/// Walks a tree that may be changing: what vanishes meanwhile counts for nothing.
+fn disk_bytes(path: &Path) -> Result<u64, StoreError> {
+    let mut total = 0;
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let walk = || -> io::Result<u64> {
+            let mut bytes = 0;
+            for entry in fs::read_dir(&folder)? {
+                let entry = entry?;
+                match entry.metadata() {
+                    Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
+                    Ok(metadata) => bytes += metadata.blocks() * 512,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(bytes)
+        };
+        match { walk }() {
+            Ok(bytes) => total += bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(StoreError::from_io(&shown(path), &error)),
+        }
+    }
+    Ok(total)
+}
+
+fn available_bytes(path: &Path) -> Result<u64, StoreError> {
+    let space = statvfs(path).map_err(|error| StoreError::from_io(&shown(path), &io_of(error)))?;
+    Ok(space.f_bavail.saturating_mul(space.f_frsize))
+}
+
+/// Whether a file system has so little room that a failed write on it failed for that. For stores
+/// that fail without saying why.
+#[cfg(any(feature = "lmdb", feature = "fjall"))]
+pub(crate) fn is_full(path: &Path) -> bool {
+    const TOO_LITTLE: u64 = 1 << 20;
+    available_bytes(path).is_ok_and(|bytes| bytes < TOO_LITTLE)
+}
+
+fn refuse(path: &Path, reason: impl ToString, remedy: &str) -> StoreError {
+    let remedy = remedy.to_owned();
+    StoreError::Directory { path: path.to_owned(), reason: reason.to_string(), remedy }
+}
+
+fn io_of(error: rustix::io::Errno) -> io::Error {
+    io::Error::from(error)
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Rounded down to three or four digits, so that a person can take it in.
+fn about(bytes: u64) -> Bytes {
+    let shift = [40, 30, 20, 10].into_iter().find(|shift| bytes >> shift >= 10).unwrap_or(0);
+    Bytes(bytes >> shift << shift)
+}
+
+// Only a store that is built in has a directory.
+#[cfg(all(test, any(feature = "rocksdb", feature = "lmdb", feature = "fjall")))]
+mod tests;

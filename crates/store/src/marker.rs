@@ -1,0 +1,59 @@
+//! The file that says whose a directory is and what is in it.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// What kvmeter knows of the data beside this file, `KVMETER.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Marker {
+    /// The version of this file's own format: [`Marker::FORMAT`].
+    pub format: u32,
+    /// The store's scheme, `rocksdb`.
+    pub scheme: String,
+    /// The version of the store that wrote the data, empty before anything was written.
+    pub store_version: String,
+    /// The options on which the data's form depends, with their defaults.
+    pub options: Vec<(String, String)>,
+    /// What the data is, in the driver's words; `None` while it changes or before it is there.
+    pub dataset: Option<String>,
+    /// The number of records of the dataset.
+    pub records: u64,
+}
+
+impl Marker {
+    /// The version of the format that this build writes and reads.
+    pub const FORMAT: u32 = 1;
+    /// The name of the file.
+    pub const FILE: &'static str = "KVMETER.json";
+    /// Where it is written before it takes its name.
+    pub(crate) const TEMPORARY: &'static str = "KVMETER.json.new";
+
+    /// Reads the marker of a directory; `None` where there is none.
+    pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
+        let text = match fs::read(directory.join(Self::FILE)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text?,
+        };
+        let marker: Self = serde_json::from_slice(&text)?;
+        if marker.format == Self::FORMAT {
+            return Ok(Some(marker));
+        }
+        let format = marker.format;
+        Err(io::Error::other(format!("format {format} is not known, only {}", Self::FORMAT)))
+    }
+
+    /// Writes the marker so that a crash at any moment leaves the old one or the new one.
+    pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
+        let temporary = directory.join(Self::TEMPORARY);
+        let mut file = File::create(&temporary)?;
+        file.write_all(&serde_json::to_vec_pretty(self)?)?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        fs::rename(&temporary, directory.join(Self::FILE))?;
+        File::open(directory)?.sync_all()
+    }
+}

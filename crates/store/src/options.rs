@@ -1,0 +1,212 @@
+//! The options after the `?` of a store's URL: what an adapter declares and how it takes them.
+
+use std::str::FromStr;
+
+use model::Bytes;
+use model::suggest::hint;
+
+use crate::{StoreError, StoreUrl};
+
+/// An option that an adapter takes: what `--help`, `doctor` and the error messages say of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptionInfo {
+    pub name: &'static str,
+    /// As it would be written in a URL, or in words where the library chooses.
+    pub default: &'static str,
+    pub what: &'static str,
+    /// What is on disk depends on it: data written with another value is not what a URL asks for.
+    pub shapes_data: bool,
+}
+
+impl OptionInfo {
+    pub const fn new(name: &'static str, default: &'static str, what: &'static str) -> Self {
+        Self { name, default, what, shapes_data: false }
+    }
+
+    /// The same option, one that decides what is on disk.
+    pub const fn shaping(self) -> Self {
+        Self { shapes_data: true, ..self }
+    }
+}
+
+/// The options of a URL, checked against the ones that the adapter declares.
+#[derive(Debug)]
+pub struct Given<'a> {
+    url: &'a StoreUrl,
+    known: &'static [OptionInfo],
+}
+
+impl<'a> Given<'a> {
+    /// Refuses an option that is not known, naming the nearest that is, and one given twice.
+    pub fn new(url: &'a StoreUrl, known: &'static [OptionInfo]) -> Result<Self, StoreError> {
+        for (at, (name, _)) in url.options.iter().enumerate() {
+            if !known.iter().any(|option| option.name == name) {
+                let scheme = &url.scheme;
+                return Err(StoreError::Request(if known.is_empty() {
+                    format!("`{scheme}` takes no options, and `{name}` was given")
+                } else {
+                    let hint = hint(name, known.iter().map(|option| option.name));
+                    format!("`{scheme}` has no option `{name}`; {hint}")
+                }));
+            }
+            if url.options[..at].iter().any(|(earlier, _)| earlier == name) {
+                return Err(StoreError::Request(format!("option `{name}` is given twice")));
+            }
+        }
+        Ok(Self { url, known })
+    }
+
+    /// The text of an option, if it was given.
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        debug_assert!(self.known.iter().any(|option| option.name == name), "{name} not declared");
+        let (_, value) = self.url.options.iter().find(|(given, _)| given == name)?;
+        Some(value)
+    }
+
+    fn read<T>(
+        &self,
+        name: &str,
+        takes: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        match read(text) {
+            Some(value) => Ok(Some(value)),
+            None => Err(StoreError::Request(format!(
+                "option `{name}` of `{}` takes {takes}, not `{text}`",
+                self.url.scheme
+            ))),
+        }
+    }
+
+    /// A size such as `2GiB`.
+    pub fn bytes(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.read(name, "a size in bytes such as `512`, `64MiB` or `2GiB`", |text| {
+            text.parse::<Bytes>().ok().map(|bytes| bytes.0)
+        })
+    }
+
+    /// `on` or `off`, or `true` or `false`.
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, StoreError> {
+        self.read(name, "`on` or `off`", |text| match text {
+            "on" | "true" => Some(true),
+            "off" | "false" => Some(false),
+            _ => None,
+        })
+    }
+
+    /// A whole number of at least `least` and at most `most`.
+    pub fn integer<T>(&self, name: &str, least: T, most: T) -> Result<Option<T>, StoreError>
+    where
+        T: FromStr + PartialOrd + Copy + std::fmt::Display,
+    {
+        let takes = format!("a whole number from {least} to {most}");
+        self.read(name, &takes, |text| {
+            text.parse().ok().filter(|value| (least..=most).contains(value))
+        })
+    }
+
+    /// A number of at least `least` and at most `most`.
+    pub fn number(&self, name: &str, least: f64, most: f64) -> Result<Option<f64>, StoreError> {
+        let takes = format!("a number from {least} to {most}");
+        self.read(name, &takes, |text| {
+            text.parse().ok().filter(|value| (least..=most).contains(value))
+        })
+    }
+
+    /// One of the names on the left; answers what stands beside it.
+    pub fn choice<T: Copy>(
+        &self,
+        name: &str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>, StoreError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let names = choices.iter().map(|(choice, _)| *choice);
+        match choices.iter().find(|(choice, _)| *choice == text) {
+            Some((_, value)) => Ok(Some(*value)),
+            None => Err(StoreError::Request(format!(
+                "option `{name}` of `{}` does not take `{text}`; {}",
+                self.url.scheme,
+                hint(text, names)
+            ))),
+        }
+    }
+}
+
+/// `on` or `off`, as [`Given::flag`] reads it.
+pub fn on_off(value: bool) -> String {
+    (if value { "on" } else { "off" }).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[OptionInfo] = &[
+        OptionInfo::new("cache", "8MiB", "a cache"),
+        OptionInfo::new("sync", "off", "a flag"),
+        OptionInfo::new("jobs", "2", "a number"),
+        OptionInfo::new("compression", "none", "a choice"),
+    ];
+
+    fn given(options: &str) -> StoreUrl {
+        let options = options.split('&').map(|option| {
+            let (name, value) = option.split_once('=').unwrap();
+            (name.to_owned(), value.to_owned())
+        });
+        StoreUrl { scheme: "any".to_owned(), path: "p".into(), options: options.collect() }
+    }
+
+    #[test]
+    fn values_are_typed() {
+        let url = given("cache=2GiB&sync=on&jobs=4&compression=lz4");
+        let options = Given::new(&url, KNOWN).unwrap();
+        assert_eq!(options.bytes("cache").unwrap(), Some(2 << 30));
+        assert_eq!(options.flag("sync").unwrap(), Some(true));
+        assert_eq!(options.integer("jobs", 1, 64).unwrap(), Some(4));
+        let choices = [("none", 0), ("lz4", 1)];
+        assert_eq!(options.choice("compression", &choices).unwrap(), Some(1));
+        let url = given("sync=false");
+        let options = Given::new(&url, KNOWN).unwrap();
+        assert_eq!(options.flag("sync").unwrap(), Some(false));
+        assert_eq!(options.bytes("cache").unwrap(), None);
+    }
+
+    #[test]
+    fn mistakes_name_the_option() {
+        let message = |url: &str, read: fn(&Given) -> Option<StoreError>| {
+            let url = given(url);
+            match Given::new(&url, KNOWN) {
+                Err(error) => error.to_string(),
+                Ok(options) => read(&options).map_or(String::new(), |error| error.to_string()),
+            }
+        };
+        assert_eq!(
+            message("cahce=1", |_| None),
+            "`any` has no option `cahce`; did you mean `cache`?"
+        );
+        assert_eq!(message("sync=on&sync=off", |_| None), "option `sync` is given twice");
+        assert_eq!(
+            message("sync=maybe", |options| options.flag("sync").err()),
+            "option `sync` of `any` takes `on` or `off`, not `maybe`"
+        );
+        assert_eq!(
+            message("jobs=0", |options| options.integer("jobs", 1, 64).err()),
+            "option `jobs` of `any` takes a whole number from 1 to 64, not `0`"
+        );
+        assert_eq!(
+            message("compression=lz5", |options| options
+                .choice("compression", &[("none", 0), ("lz4", 1)])
+                .err()),
+            "option `compression` of `any` does not take `lz5`; did you mean `lz4`?"
+        );
+        let cache = message("cache=big", |options| options.bytes("cache").err());
+        assert!(cache.contains("`cache`") && cache.contains("`big`"), "{cache}");
+    }
+
+    #[test]
+    fn a_store_without_options_says_so() {
+        let error = Given::new(&given("sync=on"), &[]).unwrap_err().to_string();
+        assert_eq!(error, "`any` takes no options, and `sync` was given");
+    }
+}

@@ -1,0 +1,101 @@
+//! A disk that fills up is told, ends nothing, and is worked on again when there is room.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use store::{ADAPTERS, Session, Store, StoreError};
+use tempfile::TempDir;
+
+use crate::conformance::support::{Test, at, read, with};
+
+/// A small file system in memory, unmounted when it is dropped.
+struct SmallDisk {
+    home: TempDir,
+}
+
+impl SmallDisk {
+    /// `None` where one may not be mounted: without root, or in a container.
+    fn mount(size: &str) -> Option<Self> {
+        let home = TempDir::new().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "kvmeter-test"])
+            .arg(home.path())
+            .output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(Self { home }),
+            Ok(output) => {
+                eprint!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+                None
+            }
+            Err(error) => {
+                eprintln!("skipped: mount: {error}");
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.home.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.home.path()).output();
+    }
+}
+
+struct Fill;
+impl Test for Fill {
+    fn run<S: Store>(&self, store: &S, name: &str) {
+        let mut session = store.session().unwrap();
+        // Does not compress, so that the disk fills.
+        let mut noise = 1_u64;
+        let mut value = vec![0; 64 << 10];
+        let mut error = None;
+        for number in 0..4096_u32 {
+            for byte in &mut value {
+                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                *byte = (noise >> 56) as u8;
+            }
+            match session.insert(&number.to_be_bytes(), &value) {
+                Ok(()) => {}
+                Err(full) => {
+                    error = Some(full);
+                    break;
+                }
+            }
+        }
+        let error = error.unwrap_or_else(|| panic!("{name}: 256 MiB on a disk of 96"));
+        assert!(matches!(error, StoreError::Full(_)), "{name}: {error:?}");
+        // The session can be asked further without end of the process.
+        let _ = read(&mut session, &0_u32.to_be_bytes());
+        let _ = session.insert(b"one more", &value);
+    }
+}
+
+struct WorksAgain;
+impl Test for WorksAgain {
+    fn run<S: Store>(&self, store: &S, name: &str) {
+        let mut session = store.session().unwrap();
+        let first = read(&mut session, &0_u32.to_be_bytes()).unwrap();
+        assert_eq!(first.map(|it| it.len()), Some(64 << 10), "{name}: what was acknowledged");
+        session.insert(b"after", b"there is room").unwrap();
+        assert_eq!(read(&mut session, b"after").unwrap().unwrap(), b"there is room", "{name}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_survived() {
+    for adapter in ADAPTERS.iter().filter(|it| it.on_disk && it.is_built_in()) {
+        // What is freed must hold what a store writes when it recovers.
+        let Some(disk) = SmallDisk::mount("256m") else { return };
+        let filler = disk.path().join("filler");
+        fs::write(&filler, vec![1; 160 << 20]).unwrap();
+        let url = at(adapter.scheme, &disk.path().join("store"), "");
+        with(&url, &Fill);
+        fs::remove_file(&filler).unwrap();
+        with(&url, &WorksAgain);
+    }
+}
