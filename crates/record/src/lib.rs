@@ -1,9 +1,27 @@
-//! What is kept: one SQLite file with a versioned schema, written when each run ends.
+//! What is kept: one SQLite file with a versioned schema, written when each run ends, and
+//! what other programs get of it. The schema is described in `docs/results-file.md`.
 #![forbid(unsafe_code)]
 
+mod error;
+pub mod export;
+mod figures;
+mod file;
+mod filter;
+mod histogram;
+mod keep;
+mod load;
+mod lock;
+mod names;
 mod run;
+mod schema;
+mod selection;
 mod summary;
+pub mod table;
 
+pub use error::{Error, FilterError};
+pub use file::File;
+pub use filter::Filter;
 pub use run::{
     Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
 };
+pub use selection::Selection;

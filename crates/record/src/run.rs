@@ -92,6 +92,13 @@ pub struct Point {
     pub max_ns: u64,
 }
 
+impl Point {
+    /// Operations per second over the interval; 0 operations in no time is 0.
+    pub fn throughput(&self) -> f64 {
+        if self.seconds > 0.0 { self.operations as f64 / self.seconds } else { 0.0 }
+    }
+}
+
 /// Answers that were not what they should have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {

@@ -1,30 +1,27 @@
 //! A run as one JSON object, units in its keys: what `bench --json` prints and `export` writes.
 
+use model::Reading;
 use serde_json::{Map, Value, json};
 
+use crate::figures::{FIGURES, figures_us};
+use crate::keep::truthful;
 use crate::run::{Clock, Execution, Loop, Run};
 
-const NANOS_PER_MICRO: f64 = 1e3;
-
 impl Run {
-    /// One object; latencies in microseconds by the run's own clock, and by service time
-    /// beside it where the loop is open.
+    /// One object. `latency_us` has, for each operation, the figures of the run's own clock
+    /// in microseconds; where the loop is open, `service_us` beside it has those of the
+    /// service time. What is not known, or not a number, is null.
     pub fn summary(&self, execution: &Execution) -> Value {
-        let mut latency = Map::new();
-        for clock in [Clock::Response, Clock::Service] {
-            let name = if clock == self.clock() { "latency_us" } else { "service_us" };
-            if let Some(percentiles) = self.percentiles(clock) {
-                latency.insert(name.to_owned(), percentiles);
-            }
-        }
-        let (kind, target, arrivals) = match &self.pacing {
-            Loop::Closed { .. } => ("closed", None, None),
+        let (kind, target, arrivals, think) = match &self.pacing {
+            Loop::Closed { think_s } => ("closed", None, None, Some(*think_s)),
             Loop::Open { rate_ops_s, arrivals } => {
-                ("open", Some(*rate_ops_s), Some(arrivals.clone()))
+                ("open", Some(*rate_ops_s), Some(arrivals.as_str()), None)
             }
         };
+        let readings: Vec<Reading> = self.readings.iter().map(truthful).collect();
         let mut object = json!({
             "run": self.id,
+            "execution": execution.id,
             "study": execution.study,
             "label": self.label,
             "phase": self.phase,
@@ -37,10 +34,12 @@ impl Run {
             "loop": kind,
             "target_rate_ops_s": target,
             "arrivals": arrivals,
+            "think_s": think,
             "started_at": self.started_at,
             "seconds": self.seconds,
             "operations": self.operations,
             "throughput_ops_s": self.throughput(),
+            "latency_us": self.percentiles(self.clock()),
             "cpu_s_per_mop": self.value("cpu_s_per_mop"),
             "verified": self.verified,
             "misses": self.misses,
@@ -51,35 +50,24 @@ impl Run {
             "warnings": self.warnings,
             "harness": self.tax,
             "stream": self.stream,
-            "readings": self.readings,
+            "readings": readings,
         });
-        if let Value::Object(fields) = &mut object {
-            fields.append(&mut latency);
+        // In a closed loop the service time is the latency, and stands there.
+        if self.clock() == Clock::Response {
+            object["service_us"] = self.percentiles(Clock::Service);
         }
         object
     }
 
-    fn percentiles(&self, clock: Clock) -> Option<Value> {
+    fn percentiles(&self, clock: Clock) -> Value {
         let mut per_op = Map::new();
-        for latency in self.latencies.iter().filter(|l| l.clock == clock) {
-            let h = &latency.histogram;
-            let at = |percentile: f64| h.value_at_percentile(percentile) as f64 / NANOS_PER_MICRO;
-            per_op.insert(
-                latency.op.name().to_owned(),
-                json!({
-                    "count": h.len(),
-                    "mean": h.mean() / NANOS_PER_MICRO,
-                    "min": h.min() as f64 / NANOS_PER_MICRO,
-                    "p50": at(50.0),
-                    "p90": at(90.0),
-                    "p95": at(95.0),
-                    "p99": at(99.0),
-                    "p99_9": at(99.9),
-                    "p99_99": at(99.99),
-                    "max": h.max() as f64 / NANOS_PER_MICRO,
-                }),
-            );
+        for latency in self.latencies.iter().filter(|latency| latency.clock == clock) {
+            let figures = FIGURES.into_iter().zip(figures_us(&latency.histogram));
+            let mut object: Map<String, Value> =
+                figures.map(|(name, us)| (name.to_owned(), us.into())).collect();
+            object.insert("count".to_owned(), latency.histogram.len().into());
+            per_op.insert(latency.op.name().to_owned(), object.into());
         }
-        (!per_op.is_empty()).then_some(Value::Object(per_op))
+        Value::Object(per_op)
     }
 }

@@ -1,0 +1,126 @@
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use thiserror::Error;
+
+/// Everything that can go wrong with a results file, each with what to do about it.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("there is no results file {}", .0.display())]
+    Missing(PathBuf),
+    #[error("{} exists already; name another file, or add to it with --resume", .0.display())]
+    Exists(PathBuf),
+    #[error("{} is not a file; name the results file itself", .0.display())]
+    NotAFile(PathBuf),
+    #[error("{} is empty: no run was kept in it; delete it", .0.display())]
+    Empty(PathBuf),
+    #[error("{} is not a results file of kvmeter (it is not a SQLite database); name another file", .0.display())]
+    NotResults(PathBuf),
+    #[error("{} is a SQLite database of another application, not a results file of kvmeter; it was left as it is", .0.display())]
+    Foreign(PathBuf),
+    #[error(
+        "{} has schema version {found}, this kvmeter knows versions up to {known}: upgrade kvmeter to read it",
+        path.display()
+    )]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error(
+        "{} is damaged or was cut short ({detail}); copy it again from where it came from, or save what is left with `sqlite3 {} .recover`",
+        path.display(), path.display()
+    )]
+    Damaged { path: PathBuf, detail: String },
+    #[error(
+        "{} says {found:?} for a {what}, which this kvmeter does not know: it was written by a newer one, or changed by hand",
+        path.display()
+    )]
+    UnknownName { path: PathBuf, what: &'static str, found: String },
+    #[error("another kvmeter ({holder}) is writing to {}; wait until it ends, or name another file", path.display())]
+    Locked { path: PathBuf, holder: String },
+    #[error("another program keeps {} busy; close it and try again", .0.display())]
+    Busy(PathBuf),
+    #[error("no space is left on the disk of {}; every run that was kept before is safe. Make room and go on with --resume", .0.display())]
+    Full(PathBuf),
+    #[error("{} cannot be written; check its permissions and those of its folder", .0.display())]
+    ReadOnly(PathBuf),
+    #[error(
+        "{} cannot be opened; check its permissions and those of its folder",
+        .0.display()
+    )]
+    Unreadable(PathBuf),
+    #[error(
+        "the last writer of {} was killed while it kept a run; open the file once where it can be written, together with its `-journal`, to undo that half",
+        .0.display()
+    )]
+    Interrupted(PathBuf),
+    #[error("{} has execution {id} already", path.display())]
+    ExecutionExists { path: PathBuf, id: String },
+    #[error("{} has no execution {id}; it has to begin before its runs are kept", path.display())]
+    UnknownExecution { path: PathBuf, id: String },
+    #[error("{} has run {ordinal} of execution {execution} already (or its id {id})", path.display())]
+    RunExists { path: PathBuf, execution: String, ordinal: u32, id: String },
+    #[error("run {id} cannot be kept: {what}")]
+    Unkeepable { id: String, what: String },
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{}: {source}", path.display())]
+    Sqlite { path: PathBuf, source: rusqlite::Error },
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+}
+
+/// A selection (`FILE?key=value&...`) that cannot be meant as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FilterError {
+    #[error("`{0}` is not a condition; write key=value, several joined by `&`")]
+    NotACondition(String),
+    #[error("no run has a setting `{key}`; {hint}")]
+    UnknownKey { key: String, hint: String },
+    #[error("no run has {wanted}; {exists}")]
+    Nothing { wanted: String, exists: String },
+    #[error("no run has been kept yet, so none has {wanted}")]
+    NoRuns { wanted: String },
+}
+
+impl Error {
+    /// What a failure of SQLite means for the person whose file it is.
+    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Error {
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Error::NotResults(path),
+            Some(ErrorCode::DatabaseCorrupt) => Error::Damaged { path, detail: source.to_string() },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy(path),
+            Some(ErrorCode::DiskFull) => Error::Full(path),
+            Some(ErrorCode::ReadOnly) if readonly_for_rollback(&source) => Error::Interrupted(path),
+            Some(ErrorCode::ReadOnly) => Error::ReadOnly(path),
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Error::Unreadable(path),
+            _ if is_out_of_shape(&source) => Error::Damaged { path, detail: source.to_string() },
+            _ => Error::Sqlite { path, source },
+        }
+    }
+
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Error {
+        let path = path.to_owned();
+        match source.kind() {
+            std::io::ErrorKind::NotFound => Error::Missing(path),
+            std::io::ErrorKind::StorageFull => Error::Full(path),
+            std::io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly(path),
+            std::io::ErrorKind::PermissionDenied => Error::Unreadable(path),
+            _ => Error::Io { path, source },
+        }
+    }
+}
+
+/// A journal has to be rolled back first, and that needs writing.
+fn readonly_for_rollback(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().map(|e| e.extended_code) == Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
+}
+
+/// A column or table that is not what the schema says.
+fn is_out_of_shape(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
+}

@@ -1,0 +1,77 @@
+//! Results for other programs and for people: one exporter a file, all listed in
+//! [`EXPORTERS`]. A new format is a file and a line there; it gets every table by itself.
+
+mod csv;
+mod json;
+mod markdown;
+mod parquet;
+
+use std::io::{self, Write};
+
+use model::suggest;
+use thiserror::Error;
+
+use crate::run::{Execution, Run};
+use crate::table::{Table, UnknownTable, Which};
+
+/// A format of export.
+pub trait Exporter: Sync {
+    /// The name after `--format`, also the usual extension of its files.
+    fn name(&self) -> &'static str;
+
+    /// What it is good for, in a line of help.
+    fn about(&self) -> &'static str;
+
+    /// Writes one table.
+    fn table(&self, table: &Table, out: &mut dyn Write) -> Result<(), ExportError>;
+
+    /// Writes the runs where no table was asked for.
+    fn runs(&self, runs: &[(&Execution, &Run)], out: &mut dyn Write) -> Result<(), ExportError> {
+        self.table(&Which::Latency.of(runs), out)
+    }
+}
+
+pub const EXPORTERS: [&dyn Exporter; 4] =
+    [&csv::Csv, &json::Json, &markdown::Markdown, &parquet::Parquet];
+
+#[derive(Debug, Error)]
+pub enum ExportError {
+    #[error("--format: there is no format `{name}`; {hint}")]
+    UnknownFormat { name: String, hint: String },
+    #[error(transparent)]
+    UnknownTable(#[from] UnknownTable),
+    /// A broken pipe is among these: the reader had enough.
+    #[error("writing the export: {0}")]
+    Write(#[from] io::Error),
+    #[error("encoding the export: {0}")]
+    Encode(String),
+}
+
+/// The exporter of that name.
+pub fn exporter(name: &str) -> Result<&'static dyn Exporter, ExportError> {
+    let names = EXPORTERS.map(|exporter| exporter.name());
+    match names.iter().position(|known| *known == name) {
+        Some(index) => Ok(EXPORTERS[index]),
+        None => {
+            let hint = suggest::hint(name, names);
+            Err(ExportError::UnknownFormat { name: name.to_owned(), hint })
+        }
+    }
+}
+
+/// Writes the runs in `format`: the table that is asked for, else what the format is best at
+/// (`csv`, `parquet`: the table `latency`; `json`: an array of [`Run::summary`]; `markdown`:
+/// tables for a pull request).
+pub fn export(
+    format: &str,
+    table: Option<Which>,
+    runs: &[(&Execution, &Run)],
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    let exporter = exporter(format)?;
+    match table {
+        Some(which) => exporter.table(&which.of(runs), out)?,
+        None => exporter.runs(runs, out)?,
+    }
+    Ok(out.flush()?)
+}

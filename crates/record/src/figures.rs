@@ -1,0 +1,29 @@
+//! The figures of a distribution, under the names that they have everywhere.
+
+use hdrhistogram::Histogram;
+
+const NANOS_PER_MICRO: f64 = 1e3;
+
+/// The names in the order of [`figures_us`]; a column adds its unit: `p99_us`.
+pub(crate) const FIGURES: [&str; 9] =
+    ["mean", "min", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max"];
+
+/// Microseconds, from a histogram of nanoseconds. Without a sample there is no figure.
+pub(crate) fn figures_us(histogram: &Histogram<u64>) -> [Option<f64>; FIGURES.len()] {
+    if histogram.is_empty() {
+        return [None; FIGURES.len()];
+    }
+    let at = |percentile| histogram.value_at_percentile(percentile) as f64;
+    [
+        histogram.mean(),
+        histogram.min() as f64,
+        at(50.0),
+        at(90.0),
+        at(95.0),
+        at(99.0),
+        at(99.9),
+        at(99.99),
+        histogram.max() as f64,
+    ]
+    .map(|nanoseconds| Some(nanoseconds / NANOS_PER_MICRO))
+}

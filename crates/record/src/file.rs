@@ -1,0 +1,289 @@
+//! The results file: opening it safely, and what is written to it.
+
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
+
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::lock::Lock;
+use crate::run::{Execution, Run};
+use crate::{keep, load, schema};
+
+/// How long a reader or writer waits for another program's transaction to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A results file: one SQLite database that holds executions and their runs.
+///
+/// Between calls it is one plain file (no write-ahead log beside it) and may be copied as
+/// such. What [`File::keep`] has acknowledged survives `kill -9` and a power cut.
+#[derive(Debug)]
+pub struct File {
+    // Dropped in this order: the lock outlives the connection.
+    connection: Connection,
+    path: PathBuf,
+    lock: Option<Lock>,
+}
+
+/// What a database turns out to be.
+enum State {
+    /// Nothing was ever committed to it.
+    Empty,
+    /// A results file of this schema version.
+    Results(i64),
+    /// Another application's.
+    Foreign,
+}
+
+impl File {
+    /// Makes a new results file; [`Error::Exists`] if the path is taken.
+    pub fn create(path: impl AsRef<Path>) -> Result<File, Error> {
+        let path = path.as_ref();
+        let lock = Lock::take(path)?;
+        match OpenOptions::new().write(true).create_new(true).open(path) {
+            Ok(reserved) => drop(reserved),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                return Err(Error::Exists(path.to_owned()));
+            }
+            Err(error) => return Err(Error::io(path, error)),
+        }
+        let made = File::write(path, lock, true);
+        if made.is_err() {
+            // It is ours, holds nothing, and would only be in the way of the next attempt.
+            let _ = std::fs::remove_file(path);
+        }
+        made
+    }
+
+    /// Opens an existing file for reading and writing, and migrates an older schema.
+    pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
+        let path = path.as_ref();
+        if is_empty(path)? {
+            return Err(Error::Empty(path.to_owned()));
+        }
+        File::write(path, Lock::take(path)?, false)
+    }
+
+    /// Opens what is there, or makes it. An empty file (all that a `create` leaves when it is
+    /// killed) becomes a results file.
+    pub fn open_or_create(path: impl AsRef<Path>) -> Result<File, Error> {
+        let path = path.as_ref();
+        match is_empty(path) {
+            Ok(_) => File::write(path, Lock::take(path)?, true),
+            Err(Error::Missing(_)) => File::create(path),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens for reading only: needs no permission to write, works on read-only media and
+    /// beside a writer. An older schema is read as it is.
+    pub fn read(path: impl AsRef<Path>) -> Result<File, Error> {
+        let path = path.as_ref();
+        if is_empty(path)? {
+            return Err(Error::Empty(path.to_owned()));
+        }
+        undo_unfinished(path);
+        let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let version = version(path, &connection)?.ok_or_else(|| Error::Empty(path.to_owned()))?;
+        if version < schema::VERSION {
+            connection = schema::migrated_copy(&connection, version)
+                .map_err(|error| Error::sqlite(path, error))?;
+        }
+        Ok(File { connection, path: path.to_owned(), lock: None })
+    }
+
+    /// The shared way of opening for writing; `adopt` makes an empty file a results file.
+    fn write(path: &Path, lock: Lock, adopt: bool) -> Result<File, Error> {
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut file = File { connection, path: path.to_owned(), lock: Some(lock) };
+        let from = match version(path, &file.connection)? {
+            Some(version) => version,
+            None if adopt => 0,
+            None => return Err(Error::Empty(path.to_owned())),
+        };
+        // SQLite falls back to reading by itself where it may not write.
+        if file.sql(|c| c.is_readonly("main"))? {
+            return Err(Error::ReadOnly(path.to_owned()));
+        }
+        file.sql(durable)?;
+        if from < schema::VERSION {
+            let transaction =
+                file.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+            transaction
+                .and_then(|transaction| {
+                    schema::migrate(&transaction, from)?;
+                    transaction.commit()
+                })
+                .map_err(|error| Error::sqlite(path, error))?;
+            sync_folder(path)?;
+        }
+        Ok(file)
+    }
+
+    fn sql<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+        ask(&self.connection).map_err(|error| Error::sqlite(&self.path, error))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it was opened for writing.
+    pub fn writable(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// Keeps what was asked and planned, before the first run of it.
+    pub fn begin(&mut self, execution: &Execution) -> Result<(), Error> {
+        self.change(|transaction, path| keep::execution(transaction, path, execution))
+    }
+
+    /// Keeps a whole run in one transaction. When this returns, neither a `kill -9` nor a
+    /// power cut loses it; when it fails, nothing of this run and everything of the earlier
+    /// ones is in the file.
+    ///
+    /// A reading that is not a number is kept as unavailable, with that reason.
+    pub fn keep(&mut self, run: &Run) -> Result<(), Error> {
+        self.change(|transaction, path| keep::run(transaction, path, run))
+    }
+
+    /// Notes that every run of the plan was dealt with. `at`: RFC 3339, UTC.
+    pub fn finish(&mut self, execution_id: &str, at: &str) -> Result<(), Error> {
+        self.change(|transaction, path| keep::finish(transaction, path, execution_id, at))
+    }
+
+    fn change(
+        &mut self,
+        write: impl FnOnce(&Connection, &Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let path = &self.path;
+        if self.lock.is_none() {
+            return Err(Error::ReadOnly(path.clone()));
+        }
+        let failed = |error| Error::sqlite(path, error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(failed)?;
+        write(&transaction, path)?;
+        transaction.commit().map_err(failed)
+    }
+
+    /// Every execution, in the order in which they began.
+    pub fn executions(&self) -> Result<Vec<Execution>, Error> {
+        load::executions(&self.connection, &self.path)
+    }
+
+    /// The runs that the filter selects, complete with their histograms, by execution and
+    /// ordinal. A filter with conditions that selects nothing is a [`FilterError`].
+    ///
+    /// [`FilterError`]: crate::FilterError
+    pub fn runs(&self, filter: &Filter) -> Result<Vec<Run>, Error> {
+        // One snapshot for all its queries, beside a writer too.
+        let snapshot = self
+            .connection
+            .unchecked_transaction()
+            .map_err(|error| Error::sqlite(&self.path, error))?;
+        let heads = load::heads(&snapshot, &self.path)?;
+        let chosen = filter.choose(&heads)?;
+        chosen.into_iter().map(|head| load::run(&snapshot, &self.path, head)).collect()
+    }
+
+    /// The ordinals of the runs that an execution has kept; none for an unknown execution.
+    pub fn done(&self, execution_id: &str) -> Result<BTreeSet<u32>, Error> {
+        self.sql(|connection| {
+            connection
+                .prepare(
+                    "SELECT ordinal FROM run JOIN execution ON execution.key = execution_key
+                     WHERE execution.id = ?1",
+                )?
+                .query_map([execution_id], |row| row.get(0))?
+                .collect()
+        })
+    }
+}
+
+/// Whether an existing file has no bytes; an error if it is none.
+fn is_empty(path: &Path) -> Result<bool, Error> {
+    // Only looked at: to open and close it here would drop SQLite's locks on it.
+    let found = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
+    if found.is_file() { Ok(found.len() == 0) } else { Err(Error::NotAFile(path.to_owned())) }
+}
+
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
+    // No SQLITE_OPEN_URI: a path with `?` in it is a path.
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(|error| Error::sqlite(path, error))?;
+    let prepare = || {
+        connection.busy_timeout(PATIENCE)?;
+        // The file may come from anywhere: its views run no function with side effects.
+        connection.pragma_update(None, "trusted_schema", false)?;
+        connection.pragma_update(None, "foreign_keys", true)
+    };
+    match prepare() {
+        Ok(()) => Ok(connection),
+        Err(error) => Err(Error::sqlite(path, error)),
+    }
+}
+
+/// A rollback journal, deleted at each commit, rather than a write-ahead log: the results are
+/// one file whenever no run is being kept. `EXTRA` also syncs the folder after the journal is
+/// gone; without it a power cut could bring the journal back and undo the commit.
+fn durable(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "EXTRA")
+}
+
+fn state(connection: &Connection) -> rusqlite::Result<State> {
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let application = number("application_id")?;
+    let version = number("user_version")?;
+    let objects: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+    Ok(match (application, version, objects) {
+        (schema::APPLICATION_ID, 1.., 1..) => State::Results(version),
+        (0, 0, 0) => State::Empty,
+        _ => State::Foreign,
+    })
+}
+
+/// The schema version of a results file that this kvmeter can read; none if it is empty.
+fn version(path: &Path, connection: &Connection) -> Result<Option<i64>, Error> {
+    match state(connection).map_err(|error| Error::sqlite(path, error))? {
+        State::Empty => Ok(None),
+        State::Foreign => Err(Error::Foreign(path.to_owned())),
+        State::Results(found) if found > schema::VERSION => {
+            Err(Error::Newer { path: path.to_owned(), found, known: schema::VERSION })
+        }
+        State::Results(found) => Ok(Some(found)),
+    }
+}
+
+/// A journal beside the file is what a killed writer leaves. SQLite undoes that half of a
+/// transaction at the next read, but only through a connection that may write. Where that is
+/// impossible, the reading that follows says so.
+fn undo_unfinished(path: &Path) {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    if Path::new(&journal).exists()
+        && let Ok(connection) = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    {
+        let _ = connection
+            .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))
+            .optional();
+    }
+}
+
+/// Makes the name of a new file last, too.
+fn sync_folder(path: &Path) -> Result<(), Error> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    std::fs::File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| Error::io(path, error))
+}

@@ -1,0 +1,213 @@
+//! Choosing runs: `store=rocksdb&threads=8`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use model::suggest;
+
+use crate::error::FilterError;
+use crate::load::Head;
+
+/// The keys that every run has, beside its settings.
+const OF_EVERY_RUN: [&str; 5] = ["execution", "label", "phase", "study", "valid"];
+/// Settings that are known even in a file none of whose runs has them.
+const COMMON_SETTINGS: [&str; 2] = ["store", "workload"];
+/// How many values of a key an error lists.
+const LISTED: usize = 12;
+
+/// Conditions on runs, all of which have to hold. A key that is named more than once holds
+/// if any of its values does. The default has none and selects every run.
+///
+/// Keys are the settings (`store`, `workload`, `threads`, `store.cache` ...) and `label`,
+/// `phase` (`load`, `measure`), `study`, `valid` (`true`, `false`) and `execution` (its id,
+/// or the beginning of it). In text, `%26` stands for `&` and `%25` for `%`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    wanted: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Filter {
+    /// Selects every run.
+    pub fn all() -> Filter {
+        Filter::default()
+    }
+
+    /// Adds a condition; with the same key again, an alternative.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<String>, value: impl Into<String>) -> Filter {
+        self.wanted.entry(key.into()).or_default().insert(value.into());
+        self
+    }
+
+    pub fn is_all(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// The runs for which every condition holds, in their order.
+    pub(crate) fn choose<'a>(&self, heads: &'a [Head]) -> Result<Vec<&'a Head>, FilterError> {
+        if self.is_all() {
+            return Ok(heads.iter().collect());
+        }
+        if heads.is_empty() {
+            return Err(FilterError::NoRuns { wanted: self.to_string() });
+        }
+        let known = known_keys(heads);
+        for key in self.wanted.keys() {
+            if !known.contains(key.as_str()) {
+                let hint = suggest::hint(key, known.iter().copied());
+                return Err(FilterError::UnknownKey { key: key.clone(), hint });
+            }
+        }
+        let chosen: Vec<&Head> = heads.iter().filter(|head| self.holds(head)).collect();
+        if chosen.is_empty() {
+            let exists = self.wanted.keys().map(|key| values(heads, key));
+            let exists = exists.collect::<Vec<_>>().join("; ");
+            return Err(FilterError::Nothing { wanted: self.to_string(), exists });
+        }
+        Ok(chosen)
+    }
+
+    fn holds(&self, head: &Head) -> bool {
+        self.wanted.iter().all(|(key, wanted)| {
+            let Some(found) = value(head, key) else { return false };
+            match key.as_str() {
+                "execution" => wanted.iter().any(|start| found.starts_with(start.as_str())),
+                _ => wanted.contains(found),
+            }
+        })
+    }
+}
+
+fn value<'a>(head: &'a Head, key: &str) -> Option<&'a str> {
+    match key {
+        "execution" => Some(&head.execution),
+        "label" => Some(&head.label),
+        "phase" => Some(&head.phase),
+        "study" => Some(&head.study),
+        "valid" => Some(if head.valid { "true" } else { "false" }),
+        setting => head.settings.get(setting).map(String::as_str),
+    }
+}
+
+fn known_keys(heads: &[Head]) -> BTreeSet<&str> {
+    let settings = heads.iter().flat_map(|head| head.settings.keys().map(String::as_str));
+    settings.chain(OF_EVERY_RUN).chain(COMMON_SETTINGS).collect()
+}
+
+/// `store: lmdb, rocksdb`: what there is to choose from.
+fn values(heads: &[Head], key: &str) -> String {
+    let found: BTreeSet<&str> = heads.iter().filter_map(|head| value(head, key)).collect();
+    let listed: Vec<&str> = found.iter().copied().take(LISTED).collect();
+    match found.len() {
+        0 => format!("{key}: none has it"),
+        n if n > LISTED => format!("{key}: {} and {} more", listed.join(", "), n - LISTED),
+        _ => format!("{key}: {}", listed.join(", ")),
+    }
+}
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Filter, FilterError> {
+        let mut filter = Filter::all();
+        for condition in text.split('&') {
+            match condition.split_once('=') {
+                Some((key, value)) if !key.is_empty() => {
+                    filter = filter.with(decoded(key), decoded(value));
+                }
+                _ => return Err(FilterError::NotACondition(condition.to_owned())),
+            }
+        }
+        Ok(filter)
+    }
+}
+
+fn decoded(text: &str) -> String {
+    text.replace("%26", "&").replace("%25", "%")
+}
+
+fn encoded(text: &str) -> String {
+    text.replace('%', "%25").replace('&', "%26")
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let conditions = self.wanted.iter().flat_map(|(key, values)| {
+            values.iter().map(move |value| format!("{}={}", encoded(key), encoded(value)))
+        });
+        f.write_str(&conditions.collect::<Vec<_>>().join("&"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(key: i64, store: &str, threads: &str, valid: bool) -> Head {
+        let settings = [("store", store), ("threads", threads)];
+        Head {
+            key,
+            execution: format!("abc{key}"),
+            study: "quickstart".to_owned(),
+            label: format!("{store} ycsb-a"),
+            phase: "measure".to_owned(),
+            valid,
+            settings: settings.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        }
+    }
+
+    fn heads() -> Vec<Head> {
+        vec![
+            head(1, "rocksdb", "1", true),
+            head(2, "rocksdb", "2", false),
+            head(3, "lmdb", "2", true),
+        ]
+    }
+
+    fn chosen(text: &str) -> Vec<i64> {
+        let filter: Filter = text.parse().unwrap();
+        filter.choose(&heads()).unwrap().iter().map(|head| head.key).collect()
+    }
+
+    #[test]
+    fn conditions_narrow_and_repeated_keys_widen() {
+        assert_eq!(chosen("store=rocksdb"), [1, 2]);
+        assert_eq!(chosen("store=rocksdb&threads=2"), [2]);
+        assert_eq!(chosen("store=rocksdb&store=lmdb&threads=2"), [2, 3]);
+        assert_eq!(chosen("valid=true"), [1, 3]);
+        assert_eq!(chosen("execution=abc3"), [3]);
+        assert_eq!(chosen("study=quickstart&phase=measure&label=lmdb ycsb-a"), [3]);
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest() {
+        let filter: Filter = "thread=2".parse().unwrap();
+        let error = filter.choose(&heads()).unwrap_err().to_string();
+        assert!(error.contains("`thread`") && error.contains("`threads`"), "{error}");
+    }
+
+    #[test]
+    fn nothing_selected_lists_what_exists() {
+        let filter: Filter = "store=rocks&workload=ycsb-a".parse().unwrap();
+        let error = filter.choose(&heads()).unwrap_err().to_string();
+        assert!(error.contains("store: lmdb, rocksdb"), "{error}");
+        assert!(error.contains("workload: none has it"), "{error}");
+        let error = filter.choose(&[]).unwrap_err();
+        assert!(matches!(error, FilterError::NoRuns { .. }), "{error}");
+        assert!(Filter::all().choose(&[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_condition_is_refused() {
+        for text in ["", "store", "=x", "store=a&", "store=a&&b=c"] {
+            assert!(text.parse::<Filter>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn text_survives_a_round_trip() {
+        let filter = Filter::all().with("store.path", "/a&b%26=c").with("label", "x");
+        assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter);
+    }
+}

@@ -1,0 +1,252 @@
+//! Writing: what becomes of an execution and of a run in the tables. Every function expects
+//! a transaction around it.
+
+use std::path::Path;
+
+use model::{Answer, Reading};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+
+use crate::error::Error;
+use crate::figures::figures_us;
+use crate::histogram;
+use crate::names::name;
+use crate::run::{Execution, Latency, Loop, Run, Settings};
+
+pub(crate) fn execution(sql: &Connection, path: &Path, execution: &Execution) -> Result<(), Error> {
+    if key_of(sql, path, &execution.id)?.is_some() {
+        return Err(Error::ExecutionExists { path: path.to_owned(), id: execution.id.clone() });
+    }
+    insert_execution(sql, execution).map_err(|error| refused(path, &execution.id, error))
+}
+
+fn insert_execution(sql: &Connection, execution: &Execution) -> rusqlite::Result<()> {
+    sql.execute(
+        "INSERT INTO execution (id, study, question, spec, seed, command, version, started_at,
+         finished_at, machine) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            execution.id,
+            execution.study,
+            execution.question,
+            execution.spec,
+            // Text: a seed may be larger than SQLite's signed integers.
+            execution.seed.to_string(),
+            serde_json::Value::from(execution.command.clone()).to_string(),
+            execution.version,
+            execution.started_at,
+            execution.finished_at,
+            execution.machine.id,
+        ],
+    )?;
+    let key = sql.last_insert_rowid();
+    let mut fact = sql.prepare("INSERT INTO fact VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    for (position, known) in execution.machine.facts.iter().enumerate() {
+        let (value, unavailable) = (known.value.as_ref().ok(), known.value.as_ref().err());
+        fact.execute(params![key, position, known.name, value, unavailable, known.source])?;
+    }
+    let mut planned = sql.prepare("INSERT INTO planned VALUES (?1, ?2, ?3, ?4)")?;
+    let mut setting = sql.prepare("INSERT INTO planned_setting VALUES (?1, ?2, ?3, ?4)")?;
+    for (position, run) in execution.plan.iter().enumerate() {
+        planned.execute(params![key, position, run.ordinal, run.label])?;
+        for (name, value) in &run.settings {
+            setting.execute(params![key, run.ordinal, name, value])?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn finish(sql: &Connection, path: &Path, id: &str, at: &str) -> Result<(), Error> {
+    let changed = sql
+        .execute("UPDATE execution SET finished_at = ?2 WHERE id = ?1", [id, at])
+        .map_err(|error| Error::sqlite(path, error))?;
+    if changed == 0 { Err(unknown_execution(path, id)) } else { Ok(()) }
+}
+
+pub(crate) fn run(sql: &Connection, path: &Path, run: &Run) -> Result<(), Error> {
+    let execution = key_of(sql, path, &run.execution)?
+        .ok_or_else(|| unknown_execution(path, &run.execution))?;
+    let taken = sql
+        .query_row(
+            "SELECT 1 FROM run WHERE id = ?1 OR (execution_key = ?2 AND ordinal = ?3)",
+            params![run.id, execution, run.ordinal],
+            |_| Ok(()),
+        )
+        .optional()
+        .map_err(|error| Error::sqlite(path, error))?;
+    if taken.is_some() {
+        return Err(Error::RunExists {
+            path: path.to_owned(),
+            execution: run.execution.clone(),
+            ordinal: run.ordinal,
+            id: run.id.clone(),
+        });
+    }
+    let key = insert_run(sql, execution, run).map_err(|error| refused(path, &run.id, error))?;
+    insert_rows(sql, key, run).map_err(|error| refused(path, &run.id, error))?;
+    for (position, latency) in run.latencies.iter().enumerate() {
+        let bytes = histogram::encode(&latency.histogram)
+            .map_err(|what| Error::Unkeepable { id: run.id.clone(), what })?;
+        insert_latency(sql, key, position, latency, &bytes)
+            .map_err(|error| refused(path, &run.id, error))?;
+    }
+    Ok(())
+}
+
+fn insert_run(sql: &Connection, execution: i64, run: &Run) -> rusqlite::Result<i64> {
+    let (kind, think, rate, arrivals) = match &run.pacing {
+        Loop::Closed { think_s } => ("closed", Some(*think_s), None, None),
+        Loop::Open { rate_ops_s, arrivals } => ("open", None, Some(*rate_ops_s), Some(arrivals)),
+    };
+    sql.execute(
+        "INSERT INTO run (id, execution_key, ordinal, label, phase, store_version, threads, loop,
+         think_s, rate_ops_s, arrivals, started_at, seconds, operations, verified, misses)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        params![
+            run.id,
+            execution,
+            run.ordinal,
+            run.label,
+            name(&run.phase),
+            run.store_version,
+            run.threads,
+            kind,
+            think,
+            rate,
+            arrivals,
+            run.started_at,
+            run.seconds,
+            run.operations,
+            run.verified,
+            run.misses,
+        ],
+    )?;
+    Ok(sql.last_insert_rowid())
+}
+
+fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
+    insert_pairs(sql, "INSERT INTO setting VALUES (?1, ?2, ?3)", key, &run.settings)?;
+    insert_pairs(sql, "INSERT INTO stream VALUES (?1, ?2, ?3)", key, &run.stream)?;
+
+    let mut remark = sql.prepare("INSERT INTO remark VALUES (?1, ?2, ?3, ?4)")?;
+    for (kind, texts) in [("invalid", &run.invalid_because), ("warning", &run.warnings)] {
+        for (position, text) in texts.iter().enumerate() {
+            remark.execute(params![key, kind, position, text])?;
+        }
+    }
+    let mut failure = sql.prepare("INSERT INTO failure VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    for (position, failed) in run.failures.iter().enumerate() {
+        failure.execute(params![key, position, failed.kind, failed.count, failed.first])?;
+    }
+    if let Some(tax) = &run.tax {
+        sql.execute(
+            "INSERT INTO harness VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![key, tax.ns_per_op, tax.clock_ns, tax.verify_ns, tax.busy],
+        )?;
+    }
+    let mut series =
+        sql.prepare("INSERT INTO series VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
+    for (position, p) in run.series.iter().enumerate() {
+        let op = p.op.name();
+        series.execute(params![
+            key,
+            position,
+            p.at_s,
+            p.seconds,
+            op,
+            p.operations,
+            p.p50_ns,
+            p.p99_ns,
+            p.p999_ns,
+            p.max_ns,
+        ])?;
+    }
+    let mut reading =
+        sql.prepare("INSERT INTO reading VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?;
+    for (position, read) in run.readings.iter().enumerate() {
+        let read = truthful(read);
+        let (value, unavailable, remedy) = match &read.answer {
+            Answer::Value(value) => (Some(*value), None, None),
+            Answer::Unavailable { reason, remedy } => (None, Some(reason), remedy.as_ref()),
+        };
+        reading.execute(params![
+            key,
+            position,
+            read.signal,
+            value,
+            unavailable,
+            remedy,
+            name(&read.unit),
+            name(&read.scope),
+            read.source,
+            read.window_s,
+            name(&read.origin),
+        ])?;
+    }
+    Ok(())
+}
+
+fn insert_pairs(
+    sql: &Connection,
+    insert: &str,
+    key: i64,
+    pairs: &Settings,
+) -> rusqlite::Result<()> {
+    let mut statement = sql.prepare(insert)?;
+    for (name, value) in pairs {
+        statement.execute(params![key, name, value])?;
+    }
+    Ok(())
+}
+
+fn insert_latency(
+    sql: &Connection,
+    key: i64,
+    position: usize,
+    latency: &Latency,
+    bytes: &[u8],
+) -> rusqlite::Result<()> {
+    let [mean, min, p50, p90, p95, p99, p99_9, p99_99, max] = figures_us(&latency.histogram);
+    let (operation, clock, count) =
+        (latency.op.name(), name(&latency.clock), latency.histogram.len());
+    sql.execute(
+        "INSERT INTO latency VALUES
+         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        params![
+            key, position, operation, clock, count, mean, min, p50, p90, p95, p99, p99_9, p99_99,
+            max, bytes,
+        ],
+    )?;
+    Ok(())
+}
+
+/// The reading, or why it is none: what is not a number was not measured.
+pub(crate) fn truthful(reading: &Reading) -> Reading {
+    let mut kept = reading.clone();
+    if let Answer::Value(value) = kept.answer
+        && !value.is_finite()
+    {
+        let reason = format!("its value was not a number ({value})");
+        kept.answer = Answer::Unavailable { reason, remedy: None };
+    }
+    kept
+}
+
+fn key_of(sql: &Connection, path: &Path, execution: &str) -> Result<Option<i64>, Error> {
+    sql.query_row("SELECT key FROM execution WHERE id = ?1", [execution], |row| row.get(0))
+        .optional()
+        .map_err(|error| Error::sqlite(path, error))
+}
+
+fn unknown_execution(path: &Path, id: &str) -> Error {
+    Error::UnknownExecution { path: path.to_owned(), id: id.to_owned() }
+}
+
+/// Tells a record that breaks the schema's rules from a file that fails.
+fn refused(path: &Path, id: &str, error: rusqlite::Error) -> Error {
+    let broken_rule = error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
+        || matches!(error, rusqlite::Error::ToSqlConversionFailure(_));
+    if broken_rule {
+        Error::Unkeepable { id: id.to_owned(), what: error.to_string() }
+    } else {
+        Error::sqlite(path, error)
+    }
+}

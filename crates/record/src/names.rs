@@ -1,0 +1,26 @@
+//! The vocabulary's own names (those of its serde form) as text in a column.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+
+/// The name of a variant without fields: `Phase::Load` is `load`. Empty for anything else.
+pub(crate) fn name<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+/// Reads what [`name`] wrote; `what` is for the message.
+pub(crate) fn named<T: DeserializeOwned>(
+    path: &Path,
+    what: &'static str,
+    name: String,
+) -> Result<T, Error> {
+    serde_json::from_value(serde_json::Value::String(name.clone()))
+        .map_err(|_| Error::UnknownName { path: path.to_owned(), what, found: name })
+}

@@ -1,0 +1,154 @@
+//! An execution and runs with something in every field.
+
+use hdrhistogram::Histogram;
+use model::{Answer, Fact, Machine, Op, Origin, Reading, Scope, Unit};
+use record::{
+    Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
+};
+
+pub fn settings(pairs: &[(&str, &str)]) -> Settings {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+pub fn execution(id: &str) -> Execution {
+    let planned = |ordinal: u32, label: &str| Planned {
+        ordinal,
+        label: label.to_owned(),
+        settings: settings(&[("store", "rocksdb"), ("repeat", &ordinal.to_string())]),
+    };
+    Execution {
+        id: id.to_owned(),
+        study: "quickstart".to_owned(),
+        question: Some("Which is faster, and why?".to_owned()),
+        spec: "[study]\nname = \"quickstart\"\n".to_owned(),
+        seed: u64::MAX,
+        command: vec!["kvmeter".to_owned(), "run".to_owned(), "a \"b\", c".to_owned()],
+        version: "0.1.0".to_owned(),
+        started_at: "2026-01-02T03:04:05Z".to_owned(),
+        finished_at: None,
+        machine: Machine {
+            id: "machine-1".to_owned(),
+            facts: vec![
+                Fact {
+                    name: "cpu.model".to_owned(),
+                    value: Ok("EPYC | 7B13".to_owned()),
+                    source: "/proc/cpuinfo".to_owned(),
+                },
+                Fact {
+                    name: "memory.speed".to_owned(),
+                    value: Err("needs root".to_owned()),
+                    source: "dmidecode".to_owned(),
+                },
+            ],
+        },
+        // Not in the order of the ordinals, and one without settings.
+        plan: vec![
+            planned(1, "rocksdb ycsb-a"),
+            planned(0, "rocksdb load"),
+            Planned { ordinal: 7, label: "idle".to_owned(), settings: Settings::new() },
+        ],
+    }
+}
+
+pub fn histogram(seed: u64) -> Histogram<u64> {
+    let mut histogram = Histogram::new(3).unwrap();
+    for n in 0..1000u64 {
+        histogram.record(1000 + n * n % 97 * 131 + seed * 1000).unwrap();
+    }
+    histogram.record(7_000_000_000).unwrap();
+    histogram
+}
+
+pub fn point(at_s: f64, op: Op) -> Point {
+    Point {
+        at_s,
+        op,
+        seconds: 0.999_731,
+        operations: 123_457,
+        p50_ns: 1234,
+        p99_ns: 45_678,
+        p999_ns: 98_765,
+        max_ns: (1 << 60) + 1,
+    }
+}
+
+pub fn reading(signal: &str, answer: Answer) -> Reading {
+    Reading {
+        signal: signal.to_owned(),
+        answer,
+        unit: Unit::CpuSecondsPerMillionOps,
+        scope: Scope::Process,
+        source: "getrusage".to_owned(),
+        window_s: 10.25,
+        origin: Origin::Measured,
+    }
+}
+
+/// An open loop with both clocks, failures, remarks and tax.
+pub fn run(execution: &str, ordinal: u32) -> Run {
+    let latency = |op, clock, seed| Latency { op, clock, histogram: histogram(seed) };
+    let unavailable = |remedy: Option<&str>| Answer::Unavailable {
+        reason: "no counter here".to_owned(),
+        remedy: remedy.map(str::to_owned),
+    };
+    Run {
+        id: format!("{execution}-{ordinal}"),
+        execution: execution.to_owned(),
+        ordinal,
+        label: "rocksdb ycsb-a".to_owned(),
+        phase: Phase::Measure,
+        settings: settings(&[
+            ("store", "rocksdb"),
+            ("workload", "ycsb-a"),
+            ("threads", "2"),
+            ("repeat", &ordinal.to_string()),
+            ("store.path", "/tmp/a, \"b\"\nc|d"),
+        ]),
+        store_version: "RocksDB 11.8.1".to_owned(),
+        threads: 2,
+        pacing: Loop::Open { rate_ops_s: 40_000.5, arrivals: "poisson".to_owned() },
+        started_at: "2026-01-02T03:05:05Z".to_owned(),
+        seconds: 10.0,
+        operations: 400_004,
+        verified: 200_001,
+        misses: 3,
+        failures: vec![
+            Failures { kind: "torn".to_owned(), count: 2, first: "key user1".to_owned() },
+            Failures { kind: "store".to_owned(), count: 5, first: "I/O error".to_owned() },
+        ],
+        invalid_because: vec!["the client was 97 % busy".to_owned(), "7 errors".to_owned()],
+        warnings: vec!["0.3 % of the CPU time was stolen".to_owned()],
+        latencies: vec![
+            latency(Op::Update, Clock::Response, 3),
+            latency(Op::Read, Clock::Service, 1),
+            latency(Op::Read, Clock::Response, 2),
+        ],
+        series: vec![point(1.0, Op::Read), point(1.0, Op::Update), point(2.0, Op::Read)],
+        readings: vec![
+            reading("cpu_s_per_mop", Answer::Value(3.25)),
+            reading("energy.package", unavailable(Some("run as root"))),
+            reading("energy.meter", unavailable(None)),
+        ],
+        tax: Some(Tax { ns_per_op: 81.5, clock_ns: 22.25, verify_ns: Some(30.5), busy: 0.97 }),
+        stream: settings(&[("fingerprint", "00ff"), ("skew.top_1_percent", "0.41")]),
+    }
+}
+
+/// A closed loop of a load phase: valid, and with every list and option empty.
+pub fn bare_run(execution: &str, ordinal: u32) -> Run {
+    Run {
+        label: "rocksdb load".to_owned(),
+        phase: Phase::Load,
+        settings: settings(&[("store", "lmdb")]),
+        pacing: Loop::Closed { think_s: 0.001 },
+        failures: Vec::new(),
+        invalid_because: Vec::new(),
+        warnings: Vec::new(),
+        latencies: Vec::new(),
+        series: Vec::new(),
+        readings: Vec::new(),
+        tax: None,
+        stream: Settings::new(),
+        ..run(execution, ordinal)
+    }
+}

@@ -1,0 +1,231 @@
+use std::collections::BTreeSet;
+
+use model::{Answer, Op, Origin, Reading, Scope, Unit};
+use proptest::prelude::*;
+use record::{Error, File, Filter, FilterError, Latency, Run, Selection, Tax};
+
+use crate::example;
+
+#[test]
+fn what_is_kept_is_read_back_whole_and_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.sqlite");
+    let (mut first, second) = (example::execution("e1"), example::execution("e2"));
+    let mut file = File::create(&path).unwrap();
+    assert!(file.writable() && file.path() == path);
+    file.begin(&first).unwrap();
+    file.begin(&second).unwrap();
+    let (open, bare) = (example::run("e1", 1), example::bare_run("e1", 0));
+    let other = example::run("e2", 7);
+    for run in [&other, &open, &bare] {
+        file.keep(run).unwrap();
+    }
+    file.finish("e1", "2026-01-02T04:00:00Z").unwrap();
+    first.finished_at = Some("2026-01-02T04:00:00Z".to_owned());
+    assert_eq!(file.done("e1").unwrap(), BTreeSet::from([0, 1]));
+    assert_eq!(file.done("nobody").unwrap(), BTreeSet::new());
+    drop(file);
+
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "one file and nothing beside it: {left:?}");
+    for file in [File::read(&path).unwrap(), File::open(&path).unwrap()] {
+        assert_eq!(file.executions().unwrap(), [first.clone(), second.clone()]);
+        let runs = file.runs(&Filter::all()).unwrap();
+        assert_eq!(runs, [bare.clone(), open.clone(), other.clone()]);
+    }
+}
+
+#[test]
+fn a_copy_taken_between_runs_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.sqlite");
+    let mut file = File::create(&path).unwrap();
+    file.begin(&example::execution("e")).unwrap();
+    for ordinal in 0..3 {
+        file.keep(&example::run("e", ordinal)).unwrap();
+        let copy = folder.path().join("copy.sqlite");
+        std::fs::copy(&path, &copy).unwrap();
+        let kept = File::read(&copy).unwrap().done("e").unwrap();
+        assert_eq!(kept, (0..=ordinal).collect());
+    }
+}
+
+#[test]
+fn a_reader_works_beside_a_writer_and_sees_each_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.sqlite");
+    let mut file = File::create(&path).unwrap();
+    file.begin(&example::execution("e")).unwrap();
+    let mut reader = File::read(&path).unwrap();
+    assert!(!reader.writable());
+    file.keep(&example::run("e", 0)).unwrap();
+    assert_eq!(reader.done("e").unwrap(), BTreeSet::from([0]));
+    let refused = reader.keep(&example::run("e", 1)).unwrap_err();
+    assert!(matches!(refused, Error::ReadOnly(_)), "{refused}");
+}
+
+#[test]
+fn nothing_is_kept_twice_or_without_its_execution() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = File::create(folder.path().join("results.sqlite")).unwrap();
+    let run = example::run("e", 0);
+    let early = file.keep(&run).unwrap_err();
+    assert!(matches!(&early, Error::UnknownExecution { id, .. } if id == "e"), "{early}");
+    assert!(matches!(file.finish("e", "now").unwrap_err(), Error::UnknownExecution { .. }));
+    file.begin(&example::execution("e")).unwrap();
+    let again = file.begin(&example::execution("e")).unwrap_err();
+    assert!(matches!(again, Error::ExecutionExists { .. }), "{again}");
+    file.keep(&run).unwrap();
+    let same_ordinal = Run { id: "other".to_owned(), ..run.clone() };
+    let same_id = Run { ordinal: 5, ..run.clone() };
+    for twice in [same_ordinal, same_id] {
+        let refused = file.keep(&twice).unwrap_err();
+        assert!(matches!(refused, Error::RunExists { .. }), "{refused}");
+    }
+    assert_eq!(file.runs(&Filter::all()).unwrap(), [run]);
+}
+
+#[test]
+fn a_run_that_breaks_a_rule_leaves_no_half_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = File::create(folder.path().join("results.sqlite")).unwrap();
+    file.begin(&example::execution("e")).unwrap();
+    let mut twice = example::run("e", 0);
+    twice.latencies.push(twice.latencies[0].clone());
+    let too_many = Run { verified: u64::MAX, ..example::run("e", 0) };
+    for bad in [twice, too_many] {
+        let refused = file.keep(&bad).unwrap_err();
+        assert!(matches!(&refused, Error::Unkeepable { id, .. } if *id == bad.id), "{refused}");
+    }
+    file.keep(&example::run("e", 0)).unwrap();
+    assert_eq!(file.runs(&Filter::all()).unwrap(), [example::run("e", 0)]);
+}
+
+#[test]
+fn what_is_not_a_number_is_unavailable_and_does_not_cost_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = File::create(folder.path().join("results.sqlite")).unwrap();
+    file.begin(&example::execution("e")).unwrap();
+    let odd = Run {
+        seconds: f64::NAN,
+        readings: vec![example::reading("ratio", Answer::Value(f64::NAN))],
+        tax: Some(Tax { ns_per_op: f64::NAN, clock_ns: 1.0, verify_ns: None, busy: 0.5 }),
+        ..example::run("e", 0)
+    };
+    file.keep(&odd).unwrap();
+    let run = file.runs(&Filter::all()).unwrap().remove(0);
+    assert!(run.seconds.is_nan() && run.tax.unwrap().ns_per_op.is_nan());
+    let Answer::Unavailable { reason, .. } = &run.readings[0].answer else { panic!("a value") };
+    assert!(reason.contains("NaN"), "{reason}");
+}
+
+#[test]
+fn a_selection_reads_the_filtered_runs_with_their_executions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.sqlite");
+    let mut file = File::create(&path).unwrap();
+    for id in ["e1", "e2", "never-ran"] {
+        file.begin(&example::execution(id)).unwrap();
+    }
+    file.keep(&example::run("e1", 0)).unwrap();
+    file.keep(&example::bare_run("e2", 0)).unwrap();
+    let path = path.to_str().unwrap();
+
+    let all = Selection::open(path).unwrap();
+    assert_eq!((all.executions.len(), all.runs.len(), all.pairs().len()), (3, 2, 2));
+    let lmdb = Selection::open(&format!("{path}?store=lmdb&valid=true&phase=load")).unwrap();
+    assert_eq!(lmdb.runs, [example::bare_run("e2", 0)]);
+    assert_eq!(lmdb.executions, [example::execution("e2")]);
+    let invalid = Selection::open(&format!("{path}?execution=e1&workload=ycsb-a")).unwrap();
+    assert_eq!(invalid.runs, [example::run("e1", 0)]);
+
+    let message = Selection::open(&format!("{path}?stroe=lmdb")).unwrap_err().to_string();
+    assert!(message.contains("did you mean `store`"), "{message}");
+    let nothing = Selection::open(&format!("{path}?store=fjall")).unwrap_err();
+    assert!(matches!(&nothing, Error::Filter(FilterError::Nothing { exists, .. })
+        if exists == "store: lmdb, rocksdb"));
+}
+
+fn any_reading() -> impl Strategy<Value = Reading> {
+    let answer = prop_oneof![
+        prop::num::f64::NORMAL.prop_map(Answer::Value),
+        ("[a-z ]{1,9}", prop::option::of("[a-z ]{0,9}"))
+            .prop_map(|(reason, remedy)| Answer::Unavailable { reason, remedy }),
+    ];
+    let unit = prop::sample::select(vec![
+        Unit::Count,
+        Unit::Bytes,
+        Unit::Seconds,
+        Unit::Nanoseconds,
+        Unit::OpsPerSecond,
+        Unit::CpuSecondsPerMillionOps,
+        Unit::Ratio,
+        Unit::Joules,
+        Unit::Watts,
+        Unit::Hertz,
+        Unit::Celsius,
+    ]);
+    let scope = prop::sample::select(vec![
+        Scope::Process,
+        Scope::Machine,
+        Scope::Device,
+        Scope::Store,
+        Scope::Harness,
+    ]);
+    let origin = prop::sample::select(vec![
+        Origin::Measured,
+        Origin::Modelled,
+        Origin::Simulated,
+        Origin::Published,
+    ]);
+    (any::<String>(), answer, unit, scope, any::<f32>(), origin).prop_map(
+        |(signal, answer, unit, scope, window, origin)| Reading {
+            source: signal.chars().rev().collect(),
+            signal,
+            answer,
+            unit,
+            scope,
+            window_s: if window.is_nan() { 0.0 } else { window.into() },
+            origin,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_run_is_read_back_equal(
+        settings in prop::collection::btree_map(any::<String>(), any::<String>(), 0..6),
+        counters in prop::collection::vec(0..=i64::MAX as u64, 6),
+        seconds in 0.0..1e9f64,
+        readings in prop::collection::vec(any_reading(), 0..6),
+        texts in prop::collection::vec(any::<String>(), 0..4),
+        samples in prop::collection::vec(0u64..1 << 50, 0..50),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = File::create(folder.path().join("results.sqlite")).unwrap();
+        file.begin(&example::execution("e")).unwrap();
+        let mut run = example::run("e", u32::MAX);
+        run.stream = settings.clone();
+        run.settings = settings;
+        run.operations = counters[0];
+        run.misses = counters[1];
+        run.series[0].p50_ns = counters[2];
+        run.series[0].operations = counters[3];
+        run.failures[0].count = counters[4];
+        run.series[0].at_s = seconds;
+        run.seconds = seconds;
+        run.readings = readings;
+        run.warnings = texts;
+        let model = run.latencies[0].clone();
+        run.latencies.extend(Op::ALL.into_iter().skip(2).map(|op| {
+            let mut latency = Latency { op, ..model.clone() };
+            latency.histogram.reset();
+            samples.iter().for_each(|sample| latency.histogram.record(*sample).unwrap());
+            latency
+        }));
+        file.keep(&run).unwrap();
+        prop_assert_eq!(&file.runs(&Filter::all()).unwrap(), &[run]);
+    }
+}

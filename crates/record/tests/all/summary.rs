@@ -1,0 +1,102 @@
+use model::Answer;
+use record::{Loop, Run, Tax};
+use serde_json::Value;
+
+use crate::example;
+
+#[test]
+fn the_keys_are_those_that_are_promised() {
+    let summary = example::run("e", 3).summary(&example::execution("e"));
+    let histogram = example::histogram(2);
+    let read = &summary["latency_us"]["read"];
+    for (key, nanoseconds) in [
+        ("mean", histogram.mean()),
+        ("p50", histogram.value_at_quantile(0.5) as f64),
+        ("p99", histogram.value_at_quantile(0.99) as f64),
+        ("p99_9", histogram.value_at_quantile(0.999) as f64),
+        ("max", histogram.max() as f64),
+    ] {
+        assert_eq!(read[key].as_f64().unwrap(), nanoseconds / 1e3, "{key}");
+    }
+    assert_eq!(read["count"], 1001);
+    assert!(summary["latency_us"]["update"]["p99_9"].is_f64());
+    // Its service time stands beside, never in its place.
+    assert_eq!(summary["service_us"]["read"]["mean"], example::histogram(1).mean() / 1e3);
+    assert!(summary["service_us"]["update"].is_null());
+
+    assert_eq!(summary["throughput_ops_s"], 40_000.4);
+    assert_eq!(summary["target_rate_ops_s"], 40_000.5);
+    assert_eq!(summary["loop"], "open");
+    assert_eq!(summary["cpu_s_per_mop"], 3.25);
+    assert_eq!(summary["verified"], 200_001);
+    assert_eq!(summary["errors"], 7);
+    assert_eq!(summary["valid"], false);
+    assert_eq!(summary["invalid_because"][0], "the client was 97 % busy");
+    assert_eq!(summary["harness"]["ns_per_op"], 81.5);
+    assert_eq!(summary["store"], "rocksdb");
+    assert_eq!(summary["workload"], "ycsb-a");
+    assert_eq!((&summary["run"], &summary["execution"]), (&"e-3".into(), &"e".into()));
+}
+
+#[test]
+fn in_a_closed_loop_the_service_time_is_the_latency() {
+    let closed = Run { pacing: Loop::Closed { think_s: 0.5 }, ..example::run("e", 0) };
+    let summary = closed.summary(&example::execution("e"));
+    assert_eq!(summary["latency_us"]["read"]["mean"], example::histogram(1).mean() / 1e3);
+    assert!(summary.get("service_us").is_none());
+    assert_eq!(summary["think_s"], 0.5);
+}
+
+#[test]
+fn without_samples_there_are_no_figures_and_no_zeros() {
+    let mut run = example::run("e", 0);
+    run.latencies[2].histogram.reset();
+    let summary = run.summary(&example::execution("e"));
+    let read = &summary["latency_us"]["read"];
+    assert_eq!(read["count"], 0);
+    assert!(read["p99"].is_null() && read["mean"].is_null(), "{read}");
+    let bare = example::bare_run("e", 0).summary(&example::execution("e"));
+    assert!(bare["latency_us"].as_object().unwrap().is_empty());
+    assert!(bare["cpu_s_per_mop"].is_null() && bare["harness"].is_null());
+    assert_eq!((&bare["valid"], &bare["errors"]), (&true.into(), &0.into()));
+}
+
+/// The paths of every null below.
+fn nulls(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Null => found.push(at.to_owned()),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                nulls(item, &format!("{at}/{index}"), found);
+            }
+        }
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                nulls(field, &format!("{at}/{key}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn what_is_not_a_number_never_reaches_json() {
+    for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let run = Run {
+            seconds: odd,
+            pacing: Loop::Open { rate_ops_s: odd, arrivals: "constant".to_owned() },
+            tax: Some(Tax { ns_per_op: odd, clock_ns: odd, verify_ns: Some(odd), busy: odd }),
+            readings: vec![example::reading("cpu_s_per_mop", Answer::Value(odd))],
+            ..example::run("e", 0)
+        };
+        let text = run.summary(&example::execution("e")).to_string();
+        let back: Value = serde_json::from_str(&text).unwrap();
+        let reason = &back["readings"][0]["answer"]["unavailable"]["reason"];
+        assert!(reason.as_str().unwrap().contains(&odd.to_string()), "{reason}");
+        let mut found = Vec::new();
+        nulls(&back, "", &mut found);
+        for path in ["/seconds", "/target_rate_ops_s", "/harness/ns_per_op", "/cpu_s_per_mop"] {
+            assert!(found.iter().any(|null| null == path), "{path} in {found:?}");
+        }
+    }
+}
