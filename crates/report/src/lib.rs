@@ -1,1 +1,21 @@
+//! What is shown: tables in a terminal, the same tables in Markdown, and one
+//! self-contained HTML page with figures. Reads finished runs; never touches the machine.
+//!
+//! [`tables`] turns runs into [`table::Table`]s once; [`terminal`], [`markdown`] and
+//! [`html`] only differ in how they write them. [`figure`] draws SVG and knows nothing of
+//! HTML. [`format`] is the only place that turns a number into text.
+#![forbid(unsafe_code)]
 
+mod cells;
+mod charts;
+pub mod figure;
+pub mod format;
+pub mod html;
+pub mod markdown;
+mod naming;
+pub mod table;
+pub mod tables;
+pub mod terminal;
+
+pub use tables::{CheckRow, CheckState, DifferenceRow, PlanRow, Verdict};
+pub use terminal::Style;

@@ -1,0 +1,215 @@
+//! Runs that repeat each other, gathered: one cell is one configuration of one execution.
+//!
+//! A cell's category is what was asked (the workload), its series is who was asked (the
+//! store, and every setting that tells two cells of the same store and workload apart).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hdrhistogram::Histogram;
+use model::Op;
+use record::{Clock, Execution, Run, Settings};
+
+use crate::naming;
+
+/// Settings that differ between repeats of the same thing.
+const REPEAT_KEYS: [&str; 3] = ["repeat", "seed", "order"];
+/// Settings that the pacing already tells.
+const PACING_KEYS: [&str; 4] = ["rate", "arrivals", "loop", "think"];
+
+pub struct Cell<'a> {
+    pub category: String,
+    pub series: String,
+    pub execution: &'a Execution,
+    pub runs: Vec<&'a Run>,
+}
+
+impl<'a> Cell<'a> {
+    /// The runs that count; all of them where none does, and then `false`.
+    pub fn counted(&self) -> (Vec<&'a Run>, bool) {
+        let valid: Vec<&Run> = self.runs.iter().copied().filter(|run| run.valid()).collect();
+        if valid.is_empty() { (self.runs.clone(), false) } else { (valid, true) }
+    }
+
+    /// The median of `of` over the runs that count, where at least one has it.
+    pub fn median(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+        let (runs, _) = self.counted();
+        let mut values: Vec<f64> = runs.into_iter().filter_map(of).collect();
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        match values.len() {
+            0 => None,
+            n if n % 2 == 1 => Some(values[middle]),
+            _ => Some((values[middle - 1] + values[middle]) / 2.0),
+        }
+    }
+
+    /// The clock that people mean here; one cell has one kind of loop.
+    pub fn clock(&self) -> Clock {
+        self.runs[0].clock()
+    }
+
+    /// The kinds of operation that were asked.
+    pub fn ops(&self) -> Vec<Op> {
+        let clock = self.clock();
+        Op::ALL
+            .into_iter()
+            .filter(|op| {
+                self.runs.iter().any(|r| r.latency(*op, clock).is_some_and(|h| !h.is_empty()))
+            })
+            .collect()
+    }
+
+    /// The kind of operation that was asked most.
+    pub fn main_op(&self) -> Option<Op> {
+        let count = |op: &Op| -> u64 {
+            let clock = self.clock();
+            self.runs.iter().filter_map(|r| r.latency(*op, clock)).map(Histogram::len).sum()
+        };
+        // Of two equally frequent ones the first: reads before updates.
+        self.ops().into_iter().rev().max_by_key(count)
+    }
+
+    /// The distributions of the runs that count, added up.
+    pub fn merged(&self, op: Op, clock: Clock) -> Option<Histogram<u64>> {
+        let (runs, _) = self.counted();
+        let mut parts = runs.into_iter().filter_map(|run| run.latency(op, clock));
+        let mut sum = parts.next()?.clone();
+        for part in parts {
+            // A part out of range would need a histogram that cannot grow; ours can.
+            sum.auto(true);
+            if sum.add(part).is_err() {
+                return None;
+            }
+        }
+        (!sum.is_empty()).then_some(sum)
+    }
+}
+
+/// All cells, in the order in which their first run was planned.
+pub fn cells<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Cell<'a>> {
+    let mut order: Vec<String> = Vec::new();
+    let mut gathered: BTreeMap<String, (&'a Execution, Vec<&'a Run>)> = BTreeMap::new();
+    for (execution, run) in runs {
+        let key = format!(
+            "{}\u{0}{:?}\u{0}{}\u{0}{:?}\u{0}{}\u{0}{:?}",
+            execution.id,
+            run.phase,
+            run.threads,
+            run.pacing,
+            run.store_version,
+            lasting(&run.settings)
+        );
+        let entry = gathered.entry(key.clone()).or_insert_with(|| {
+            order.push(key);
+            (*execution, Vec::new())
+        });
+        entry.1.push(run);
+    }
+    let mut cells: Vec<Cell> = order
+        .iter()
+        .filter_map(|key| gathered.remove(key))
+        .map(|(execution, runs)| Cell {
+            category: naming::workload(runs[0]).to_owned(),
+            series: naming::store(runs[0]).to_owned(),
+            execution,
+            runs,
+        })
+        .collect();
+    tell_apart(&mut cells);
+    cells
+}
+
+/// Each name once, in order of appearance.
+pub fn distinct<'c, 'a: 'c>(
+    cells: &'c [Cell<'a>],
+    name: impl Fn(&'c Cell<'a>) -> &'c str,
+) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    cells.iter().map(name).filter(|n| seen.insert(*n)).map(str::to_owned).collect()
+}
+
+/// Where two cells would have the same series and category, says in the series what differs.
+fn tell_apart(cells: &mut [Cell]) {
+    let mut twins: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    for (i, cell) in cells.iter().enumerate() {
+        twins.entry((cell.series.clone(), cell.category.clone())).or_default().push(i);
+    }
+    let mut factors: BTreeMap<String, BTreeSet<Factor>> = BTreeMap::new();
+    for ((series, _), members) in twins {
+        let found = factors.entry(series).or_default();
+        for (i, a) in members.iter().enumerate() {
+            for b in &members[i + 1..] {
+                found.extend(differences(&cells[*a], &cells[*b]));
+            }
+        }
+    }
+    for cell in cells {
+        let Some(found) = factors.get(&cell.series) else { continue };
+        let parts: Vec<String> = found.iter().filter_map(|factor| factor.of(cell)).collect();
+        if !parts.is_empty() {
+            cell.series = format!("{}, {}", cell.series, parts.join(", "));
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Factor {
+    Version,
+    Threads,
+    Pacing,
+    Setting(String),
+    Machine,
+    Execution,
+}
+
+impl Factor {
+    fn of(&self, cell: &Cell) -> Option<String> {
+        let run = cell.runs[0];
+        match self {
+            Factor::Version => Some(run.store_version.clone()),
+            Factor::Threads => {
+                Some(format!("{} thread{}", run.threads, if run.threads == 1 { "" } else { "s" }))
+            }
+            Factor::Pacing => Some(naming::pacing(&run.pacing)),
+            Factor::Setting(key) => run.settings.get(key).map(|value| {
+                let key = key.strip_prefix("store.").unwrap_or(key);
+                format!("{} {value}", key.strip_prefix("workload.").unwrap_or(key))
+            }),
+            Factor::Machine => Some(format!("machine {}", cell.execution.machine.id)),
+            Factor::Execution => Some(format!("begun {}", cell.execution.started_at)),
+        }
+    }
+}
+
+fn differences(a: &Cell, b: &Cell) -> BTreeSet<Factor> {
+    let (x, y) = (a.runs[0], b.runs[0]);
+    let mut found = BTreeSet::new();
+    if x.store_version != y.store_version {
+        found.insert(Factor::Version);
+    }
+    if x.threads != y.threads {
+        found.insert(Factor::Threads);
+    }
+    if x.pacing != y.pacing {
+        found.insert(Factor::Pacing);
+    }
+    for key in x.settings.keys().chain(y.settings.keys()) {
+        let told = key == "threads"
+            || REPEAT_KEYS.contains(&key.as_str())
+            || PACING_KEYS.contains(&key.as_str());
+        if !told && x.settings.get(key) != y.settings.get(key) {
+            found.insert(Factor::Setting(key.clone()));
+        }
+    }
+    if a.execution.machine.id != b.execution.machine.id {
+        found.insert(Factor::Machine);
+    }
+    if a.execution.id != b.execution.id && found.is_empty() {
+        found.insert(Factor::Execution);
+    }
+    found
+}
+
+fn lasting(settings: &Settings) -> Vec<(&String, &String)> {
+    settings.iter().filter(|(key, _)| !REPEAT_KEYS.contains(&key.as_str())).collect()
+}

@@ -1,0 +1,174 @@
+//! The whole distribution: latency over percentile, one figure a workload.
+
+use hdrhistogram::Histogram;
+use model::Op;
+use record::Clock;
+
+use super::latency::{clock_name, loops};
+use super::{Caution, Series, Shown, by_category, slug};
+use crate::cells::Cell;
+use crate::figure::{
+    Axis, Chart, Entry, Line, LineChart, Panel, Point, Scale, Shape, percentile_position,
+};
+use crate::format;
+use crate::table::{ALWAYS, Align, Table};
+use crate::tables::op_name;
+
+/// Percentiles that are marked and stand in the table.
+const NAMED: [f64; 8] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
+/// More lines than this in one figure are not told apart.
+const MOST_LINES: usize = 6;
+/// Points a decade of the axis.
+const FINENESS: usize = 12;
+const HEIGHT: f64 = 220.0;
+
+pub fn percentiles(cells: &[&Cell], series: &Series) -> Vec<Shown> {
+    let mut figures = Vec::new();
+    for (category, members) in by_category(cells) {
+        let curves: Vec<Curve> = members.iter().flat_map(|cell| curves(cell, series)).collect();
+        if curves.len() <= MOST_LINES {
+            figures.extend(figure(category, &curves, &members));
+            continue;
+        }
+        for cell in members {
+            let own = self::curves(cell, series);
+            figures.extend(figure(&super::title(cell), &own, &[cell]));
+        }
+    }
+    figures
+}
+
+struct Curve {
+    name: String,
+    clock: Clock,
+    /// Response and service of one operation share a colour.
+    pair: (String, Op),
+    histogram: Histogram<u64>,
+    valid: bool,
+}
+
+fn curves(cell: &Cell, series: &Series) -> Vec<Curve> {
+    let mut curves = Vec::new();
+    for op in cell.ops() {
+        for clock in [Clock::Response, Clock::Service] {
+            let Some(histogram) = cell.merged(op, clock) else { continue };
+            let valid = cell.counted().1;
+            let mut name = format!("{}, {}", op_name(op), clock_name(cell.clock(), clock));
+            if series.several() {
+                name = format!("{}: {name}", cell.series);
+            }
+            if !valid {
+                name += ", INVALID";
+            }
+            curves.push(Curve { name, clock, pair: (cell.series.clone(), op), histogram, valid });
+        }
+    }
+    curves
+}
+
+fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
+    let most = curves.iter().map(|curve| last_percentile(&curve.histogram)).fold(0.0, f64::max);
+    if curves.is_empty() {
+        return None;
+    }
+    let mut pairs: Vec<&(String, Op)> = Vec::new();
+    let mut data = Table::new("").column("percentile", Align::Left, ALWAYS);
+    let (mut lines, mut legend) = (Vec::new(), Vec::new());
+    for curve in curves {
+        let color = pairs.iter().position(|pair| **pair == curve.pair).unwrap_or_else(|| {
+            pairs.push(&curve.pair);
+            pairs.len() - 1
+        });
+        // Dashed: the other clock of an open loop, or a run that does not count.
+        let aside = cells.iter().any(|c| c.series == curve.pair.0 && c.clock() != curve.clock);
+        let dashed = aside || !curve.valid;
+        let shape = Shape::nth(color);
+        lines.push(Line { color, dashed, shape, points: points(curve) });
+        legend.push(Entry {
+            label: curve.name.clone(),
+            color: Some(color),
+            shape: Some(shape),
+            line: Some(dashed),
+            hollow: dashed,
+        });
+        data = data.column(format!("{}, µs", curve.name), Align::Decimal, ALWAYS);
+    }
+    for percentile in NAMED {
+        if percentile > most && percentile < 100.0 {
+            continue;
+        }
+        let mut row = vec![match percentile {
+            0.0 => "min".into(),
+            100.0 => "max".into(),
+            p => format::percentile(p).into(),
+        }];
+        row.extend(curves.iter().map(|curve| {
+            let h = &curve.histogram;
+            let value = if percentile == 0.0 { h.min() } else { h.value_at_percentile(percentile) };
+            crate::table::Cell::from(format::micros(value as f64))
+        }));
+        data.row(row);
+    }
+    let values = lines.iter().flat_map(|line: &Line| line.points.iter().map(|point| point.y));
+    let axis = Axis::new(Scale::log(values), 7, "latency", format::latency_tick);
+    let cautions = curves
+        .iter()
+        .filter(|curve| !curve.valid)
+        .map(|curve| Caution { invalid: true, text: format!("{}: see Validity", curve.name) });
+    Some(Shown {
+        id: format!("percentiles-{}", slug(title)),
+        title: title.to_owned(),
+        alt: format!("Latency over percentile of {title}: {}", names(curves)),
+        captions: loops(cells),
+        cautions: cautions.collect(),
+        chart: Chart::Lines(LineChart {
+            axis: Axis::percentiles(most),
+            panels: vec![Panel { axis, height: HEIGHT, lines }],
+            legend,
+        }),
+        data,
+        small: true,
+    })
+}
+
+fn names(curves: &[Curve]) -> String {
+    curves.iter().map(|curve| curve.name.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+/// The highest percentile that a distribution resolves: one answer lies above it.
+fn last_percentile(histogram: &Histogram<u64>) -> f64 {
+    100.0 * (1.0 - 1.0 / histogram.len().max(2) as f64)
+}
+
+fn points(curve: &Curve) -> Vec<Point> {
+    let last = last_percentile(&curve.histogram);
+    let end = percentile_position(last);
+    let steps = (end * FINENESS as f64).floor() as usize;
+    let mut places: Vec<(f64, bool)> = (0..=steps)
+        .map(|i| (100.0 * (1.0 - 10f64.powf(-(i as f64) / FINENESS as f64)), false))
+        .filter(|(p, _)| NAMED.iter().all(|named| (named - p).abs() > 1e-9))
+        .collect();
+    places.extend(NAMED.iter().filter(|p| **p <= last).map(|p| (*p, true)));
+    places.push((last, true));
+    places.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let count = places.len();
+    places
+        .into_iter()
+        .enumerate()
+        .map(|(i, (percentile, shown))| {
+            let (value, word) = match i {
+                0 => (curve.histogram.min(), "min".to_owned()),
+                i if i + 1 == count => (curve.histogram.max(), "max".to_owned()),
+                _ => (
+                    curve.histogram.value_at_percentile(percentile),
+                    format!("p{}", format::significant(percentile, 4)),
+                ),
+            };
+            // Round ones are named as people know them.
+            let word =
+                if shown && word.starts_with('p') { format::percentile(percentile) } else { word };
+            let tip = format!("{}: {word} = {}", curve.name, format::latency(value as f64));
+            Point { x: percentile_position(percentile), y: value as f64, tip, shown }
+        })
+        .collect()
+}

@@ -1,0 +1,136 @@
+//! Lines in panels above each other that share the horizontal axis.
+
+use super::legend::{self, Entry};
+use super::marker::Shape;
+use super::scale::Axis;
+use super::svg::{Anchor, SMALL, Svg, text_width};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    pub x: f64,
+    pub y: f64,
+    pub tip: String,
+    /// Seen before it is hovered.
+    pub shown: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    pub color: usize,
+    pub dashed: bool,
+    pub shape: Shape,
+    pub points: Vec<Point>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Panel {
+    pub axis: Axis,
+    pub height: f64,
+    pub lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LineChart {
+    pub axis: Axis,
+    pub panels: Vec<Panel>,
+    pub legend: Vec<Entry>,
+}
+
+const HEAD: f64 = 22.0;
+const RIGHT: f64 = 18.0;
+
+impl LineChart {
+    pub fn draw(&self, width: f64, alt: &str) -> String {
+        let mut svg = Svg::new();
+        let mut top = legend::draw(&mut svg, &self.legend, width, 2.0);
+        let ticks = self.panels.iter().flat_map(|panel| &panel.axis.ticks);
+        let left = ticks.map(|(_, text)| text_width(text, SMALL)).fold(20.0, f64::max) + 10.0;
+        let right = width - RIGHT;
+        for panel in &self.panels {
+            svg.text("panel", Anchor::Start, 0.0, top + 13.0, &panel.axis.label);
+            top += HEAD;
+            self.panel(&mut svg, panel, (left, right), top);
+            top += panel.height + 12.0;
+        }
+        let bottom = top - 12.0;
+        let mut free_from = f64::NEG_INFINITY;
+        for (value, text) in &self.axis.ticks {
+            let x = left + self.axis.scale.at(*value) * (right - left);
+            let half = text_width(text, SMALL) / 2.0;
+            if x - half > free_from {
+                svg.text("tick", Anchor::Middle, x, bottom + 16.0, text);
+                free_from = x + half + 4.0;
+            }
+        }
+        let middle = (left + right) / 2.0;
+        svg.text("axis-label", Anchor::Middle, middle, bottom + 34.0, &self.axis.label);
+        svg.finish(width, bottom + 42.0, alt)
+    }
+
+    fn panel(&self, svg: &mut Svg, panel: &Panel, (left, right): (f64, f64), top: f64) {
+        let bottom = top + panel.height;
+        for (value, text) in &panel.axis.ticks {
+            let y = bottom - panel.axis.scale.at(*value) * panel.height;
+            svg.line("grid", (left, y), (right, y));
+            svg.text("tick", Anchor::End, left - 6.0, y + 4.0, text);
+        }
+        for (value, _) in &self.axis.ticks {
+            let x = left + self.axis.scale.at(*value) * (right - left);
+            svg.line("grid", (x, top), (x, bottom));
+        }
+        svg.line("axis", (left, bottom), (right, bottom));
+        let place = |point: &Point| {
+            (
+                left + self.axis.scale.at(point.x) * (right - left),
+                bottom - panel.axis.scale.at(point.y) * panel.height,
+            )
+        };
+        // All lines first: no line runs over a point of another.
+        for line in &panel.lines {
+            let dash = if line.dashed { " dash" } else { "" };
+            let points: Vec<(f64, f64)> = line.points.iter().map(place).collect();
+            svg.polyline(&format!("line {}{dash}", legend::color(line.color)), &points);
+        }
+        for line in &panel.lines {
+            for point in &line.points {
+                let (x, y) = place(point);
+                let hidden = if point.shown { "" } else { " q" };
+                let fill = if line.dashed { "hollow" } else { "dot" };
+                let class = format!("{fill} {}{hidden}", legend::color(line.color));
+                svg.mark(&class, &line.shape.path(x, y, 3.5), &point.tip);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::scale::Scale;
+    use crate::format;
+
+    #[test]
+    fn lines_are_told_apart_and_points_have_values() {
+        let point = |x: f64, y: f64| Point { x, y, tip: format!("{y} at {x}"), shown: x > 0.0 };
+        let line = |color, dashed| Line {
+            color,
+            dashed,
+            shape: Shape::nth(color),
+            points: vec![point(0.0, 1.0), point(1.0, 10.0)],
+        };
+        let chart = LineChart {
+            axis: Axis::new(Scale::from_zero([1.0]), 4, "seconds", format::plain),
+            panels: vec![Panel {
+                axis: Axis::new(Scale::log([1.0, 10.0]), 4, "latency", format::latency_tick),
+                height: 100.0,
+                lines: vec![line(0, false), line(1, true)],
+            }],
+            legend: Vec::new(),
+        };
+        let text = chart.draw(420.0, "two lines");
+        assert_eq!(text.matches("class=\"line c").count(), 2);
+        assert_eq!(text.matches(" dash\"").count(), 1);
+        assert_eq!(text.matches("<title>").count(), 4);
+        assert_eq!(text.matches(" q\"").count(), 2);
+    }
+}

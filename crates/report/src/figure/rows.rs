@@ -1,0 +1,205 @@
+//! Horizontal rows in groups: bars from zero, or points on a line. Names stay readable
+//! however many rows there are, and on a narrow page they stand above their row.
+
+use super::legend::{self, Entry};
+use super::marker::Shape;
+use super::scale::Axis;
+use super::svg::{Anchor, SMALL, Svg, fitted, rectangle, text_width};
+
+/// A part of a bar, from `from` to `to` in values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    pub from: f64,
+    pub to: f64,
+    pub color: usize,
+    pub tip: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dot {
+    pub at: f64,
+    pub color: usize,
+    pub shape: Shape,
+    pub tip: String,
+    /// The run does not count.
+    pub hollow: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Row {
+    pub label: String,
+    pub bars: Vec<Bar>,
+    pub dots: Vec<Dot>,
+    /// Joined by a thin line: the ends of what belongs together.
+    pub span: Option<(f64, f64)>,
+    /// After the end of the row: the value in words.
+    pub note: String,
+    pub invalid: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Group {
+    /// Empty: the rows' own labels say enough.
+    pub label: String,
+    pub rows: Vec<Row>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowChart {
+    pub groups: Vec<Group>,
+    pub axis: Axis,
+    pub legend: Vec<Entry>,
+}
+
+/// From this width on, names stand left of the rows.
+const ROOMY: f64 = 600.0;
+const BAR: f64 = 14.0;
+const RIGHT: f64 = 16.0;
+
+struct Place {
+    x: f64,
+    width: f64,
+    roomy: bool,
+}
+
+impl RowChart {
+    pub fn draw(&self, width: f64, alt: &str) -> String {
+        let mut svg = Svg::new();
+        let top = legend::draw(&mut svg, &self.legend, width, 2.0) + 4.0;
+        let place = self.place(width);
+        let bottom = top + self.groups.iter().map(|g| self.height(g, &place)).sum::<f64>() + 4.0;
+        self.axis(&mut svg, &place, top, bottom);
+        let mut y = top;
+        for group in &self.groups {
+            if !group.label.is_empty() {
+                svg.text("group", Anchor::Start, 0.0, y + 15.0, &fitted(&group.label, 13.0, width));
+                y += 22.0;
+            }
+            for row in &group.rows {
+                self.row(&mut svg, row, &place, y);
+                y += Self::row_height(&place);
+            }
+            y += self.after(group);
+        }
+        let label_y = bottom + 34.0;
+        svg.text(
+            "axis-label",
+            Anchor::Middle,
+            place.x + place.width / 2.0,
+            label_y,
+            &self.axis.label,
+        );
+        svg.finish(width, bottom + 42.0, alt)
+    }
+
+    fn place(&self, width: f64) -> Place {
+        let roomy = width >= ROOMY;
+        let rows = || self.groups.iter().flat_map(|group| &group.rows);
+        let note = rows().map(|row| text_width(&row.note, SMALL) + 10.0).fold(RIGHT, f64::max);
+        let x = if roomy {
+            let longest = rows().map(|row| text_width(&row.label, SMALL)).fold(0.0, f64::max);
+            (longest + 22.0).clamp(70.0, width * 0.34)
+        } else {
+            6.0
+        };
+        Place { x, width: width - x - note, roomy }
+    }
+
+    fn height(&self, group: &Group, place: &Place) -> f64 {
+        let head = if group.label.is_empty() { 0.0 } else { 22.0 };
+        head + group.rows.len() as f64 * Self::row_height(place) + self.after(group)
+    }
+
+    fn after(&self, group: &Group) -> f64 {
+        if group.label.is_empty() { 2.0 } else { 10.0 }
+    }
+
+    fn row_height(place: &Place) -> f64 {
+        if place.roomy { 24.0 } else { 39.0 }
+    }
+
+    fn axis(&self, svg: &mut Svg, place: &Place, top: f64, bottom: f64) {
+        let mut free_from = f64::NEG_INFINITY;
+        for (value, text) in &self.axis.ticks {
+            let x = place.x + self.axis.scale.at(*value) * place.width;
+            svg.line("grid", (x, top), (x, bottom));
+            let half = text_width(text, SMALL) / 2.0;
+            if x - half > free_from {
+                svg.text("tick", Anchor::Middle, x, bottom + 16.0, text);
+                free_from = x + half + 6.0;
+            }
+        }
+        svg.line("axis", (place.x, bottom), (place.x + place.width, bottom));
+    }
+
+    fn row(&self, svg: &mut Svg, row: &Row, place: &Place, top: f64) {
+        let at = |value: f64| place.x + self.axis.scale.at(value) * place.width;
+        let middle = if place.roomy { top + 12.0 } else { top + 27.0 };
+        let class = if row.invalid { "label bad" } else { "label" };
+        if place.roomy {
+            let label = fitted(&row.label, SMALL, place.x - 18.0);
+            svg.text(class, Anchor::Start, 8.0, middle + 4.0, &label);
+        } else {
+            let label = fitted(&row.label, SMALL, place.width + place.x);
+            svg.text(class, Anchor::Start, place.x, top + 14.0, &label);
+        }
+        let mut end = place.x;
+        if let Some((from, to)) = row.span {
+            svg.line("span", (at(from), middle), (at(to), middle));
+            end = end.max(at(to));
+        }
+        for bar in &row.bars {
+            let (from, to) = (at(bar.from), at(bar.to));
+            let fill = if row.invalid { "hollow" } else { "bar" };
+            // A value that is there is seen, however small.
+            let d = rectangle(from, middle - BAR / 2.0, (to - from).max(1.0), BAR);
+            svg.mark(&format!("{fill} {}", legend::color(bar.color)), &d, &bar.tip);
+            end = end.max(to);
+        }
+        for dot in &row.dots {
+            let fill = if dot.hollow { "hollow" } else { "dot" };
+            let class = format!("{fill} {}", legend::color(dot.color));
+            let radius = if row.bars.is_empty() { 5.0 } else { 3.5 };
+            svg.mark(&class, &dot.shape.path(at(dot.at), middle, radius), &dot.tip);
+            end = end.max(at(dot.at) + radius);
+        }
+        let class = if row.invalid { "value bad" } else { "value" };
+        svg.text(class, Anchor::Start, end + 7.0, middle + 4.0, &row.note);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::scale::Scale;
+    use crate::format;
+
+    fn chart(groups: Vec<Group>) -> RowChart {
+        let axis = Axis::new(Scale::from_zero([10.0]), 5, "things", format::plain);
+        RowChart { groups, axis, legend: Vec::new() }
+    }
+
+    #[test]
+    fn each_value_is_a_mark() {
+        let bar = |from, to| Bar { from, to, color: 0, tip: format!("{from} to {to}") };
+        let row =
+            Row { label: "a".into(), bars: vec![bar(0.0, 4.0), bar(4.0, 6.0)], ..Row::default() };
+        let text = chart(vec![Group { label: "g".into(), rows: vec![row] }]).draw(880.0, "alt");
+        assert_eq!(text.matches("class=\"m bar c0\"").count(), 2);
+        assert!(text.contains("<title>4 to 6</title>"), "{text}");
+    }
+
+    #[test]
+    fn an_invalid_row_is_hollow_and_said_so() {
+        let bars = vec![Bar { from: 0.0, to: 4.0, color: 0, tip: "t".into() }];
+        let row = Row { bars, note: "INVALID".into(), invalid: true, ..Row::default() };
+        let text = chart(vec![Group { label: String::new(), rows: vec![row] }]).draw(420.0, "");
+        assert!(text.contains("m hollow c0") && !text.contains("m bar"), "{text}");
+        assert!(text.contains("value bad"), "{text}");
+    }
+
+    #[test]
+    fn no_rows_still_draw() {
+        assert!(chart(Vec::new()).draw(420.0, "").starts_with("<svg"));
+    }
+}

@@ -1,0 +1,229 @@
+//! Numbers as people read them. SI in, text out; the only place that scales and rounds.
+
+use model::Unit;
+
+/// Stands where a number would be and is not.
+pub const NONE: &str = "–";
+
+/// Digits that mean something: histograms keep three.
+const LATENCY_DIGITS: i32 = 3;
+const THROUGHPUT_DIGITS: i32 = 4;
+/// Below this many decimals a number is noise on a page.
+const MOST_DECIMALS: i32 = 9;
+
+/// `1234567` as `1,234,567`.
+pub fn count(value: u64) -> String {
+    group(&value.to_string())
+}
+
+/// At least `digits` significant digits; the digits before the point are always all shown.
+pub fn significant(value: f64, digits: i32) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    // Rounding may carry into a new digit (9.996 -> 10.0), so ask the rounded number.
+    let rounded = format!("{value:.*e}", (digits - 1).max(0) as usize);
+    let exponent: i32 = rounded.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+    let decimals = (digits - 1 - exponent).clamp(0, MOST_DECIMALS) as usize;
+    let text = format!("{:.decimals$}", value.abs());
+    let sign = if value < 0.0 { "-" } else { "" };
+    match text.split_once('.') {
+        Some((whole, fraction)) => format!("{sign}{}.{fraction}", group(whole)),
+        None => format!("{sign}{}", group(&text)),
+    }
+}
+
+fn group(digits: &str) -> String {
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Nanoseconds as microseconds, without the unit: for a column headed µs.
+pub fn micros(nanoseconds: f64) -> String {
+    significant(nanoseconds / 1e3, LATENCY_DIGITS)
+}
+
+/// Operations per second as thousands, without the unit: for a column headed kops/s.
+pub fn kops(ops_s: f64) -> String {
+    significant(ops_s / 1e3, THROUGHPUT_DIGITS)
+}
+
+/// Nanoseconds with the unit that suits them: `812 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`.
+pub fn latency(nanoseconds: f64) -> String {
+    scaled(nanoseconds, LATENCY_DIGITS, 1e3, &["ns", "µs", "ms", "s"])
+}
+
+/// A tick on a latency axis: the same, with no digit to spare.
+pub fn latency_tick(nanoseconds: f64) -> String {
+    let (value, unit) = scale(nanoseconds, 1e3, &["ns", "µs", "ms", "s"]);
+    format!("{} {unit}", plain(value))
+}
+
+/// Operations per second with the unit that suits them: `812 ops/s`, `12.34 kops/s`.
+pub fn rate(ops_s: f64) -> String {
+    scaled(ops_s, THROUGHPUT_DIGITS, 1e3, &["ops/s", "kops/s", "Mops/s", "Gops/s"])
+}
+
+/// A rate that somebody asked for, so with no digit to spare: `20 kops/s`.
+pub fn target_rate(ops_s: f64) -> String {
+    let (value, unit) = scale(ops_s, 1e3, &["ops/s", "kops/s", "Mops/s", "Gops/s"]);
+    format!("{} {unit}", plain(value))
+}
+
+/// A number of things, short: `812`, `12.3k`, `1M`.
+pub fn count_short(value: f64) -> String {
+    let (value, unit) = scale(value, 1e3, &["", "k", "M", "G", "T"]);
+    format!("{}{unit}", plain((value * 100.0).round() / 100.0))
+}
+
+/// Bytes in powers of 1024: `512 B`, `1.50 GiB`.
+pub fn bytes(value: f64) -> String {
+    if value.abs() < 1024.0 {
+        return format!("{} B", significant(value, if value.fract() == 0.0 { 1 } else { 3 }));
+    }
+    scaled(value, 3, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
+}
+
+/// A span: `12.3 ms`, `9.98 s`, `2 min 05 s`, `1 h 02 min`.
+pub fn seconds(value: f64) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    let whole = value.round() as u64;
+    match value {
+        v if v == 0.0 => "0 s".to_owned(),
+        v if v < 1.0 => latency(v * 1e9),
+        v if v < 59.95 => format!("{} s", significant(v, 3)),
+        v if v < 3599.5 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A share between 0 and 1: `12.3 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", significant(share * 100.0, 3))
+}
+
+/// A quotient: `1.23×`.
+pub fn ratio(value: f64) -> String {
+    format!("{}×", significant(value, 3))
+}
+
+/// A tick on an axis of quotients: `2×`.
+pub fn ratio_tick(value: f64) -> String {
+    format!("{}×", plain(value))
+}
+
+/// Any value in an SI unit, scaled as people read that unit.
+pub fn value(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Count if value.fract() == 0.0 && (0.0..9e15).contains(&value) => count(value as u64),
+        Unit::Count | Unit::Ratio => significant(value, 3),
+        Unit::Bytes => bytes(value),
+        Unit::Seconds => seconds(value),
+        Unit::Nanoseconds => latency(value),
+        Unit::OpsPerSecond => rate(value),
+        Unit::Hertz => scaled(value, 3, 1e3, &["Hz", "kHz", "MHz", "GHz"]),
+        Unit::CpuSecondsPerMillionOps | Unit::Joules | Unit::Watts | Unit::Celsius => {
+            format!("{} {}", significant(value, 3), unit.symbol())
+        }
+    }
+}
+
+/// `p50`, `p99.9` for the page.
+pub fn percentile(percentile: f64) -> String {
+    // 100 - 10^-x is never quite round; five decimals are more than any run resolves.
+    format!("p{}", plain((percentile * 1e5).round() / 1e5))
+}
+
+/// A round number without trailing zeros.
+pub fn plain(value: f64) -> String {
+    let text = significant((value * 1e6).round() / 1e6, 6);
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+fn scale<'u>(value: f64, step: f64, units: &[&'u str]) -> (f64, &'u str) {
+    let mut value = value;
+    let mut at = 0;
+    // 999.96 is written 1.00 of the next unit, not 1,000 of this one.
+    while value.abs() >= step * 0.9995 && at + 1 < units.len() {
+        value /= step;
+        at += 1;
+    }
+    (value, units[at])
+}
+
+fn scaled(value: f64, digits: i32, step: f64, units: &[&str]) -> String {
+    let (value, unit) = scale(value, step, units);
+    format!("{} {unit}", significant(value, digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_that_mean_something() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.012345, "0.0123"),
+            (1.0, "1.00"),
+            (9.996, "10.0"),
+            (99.95, "100"),
+            (123.4, "123"),
+            (12_345.6, "12,346"),
+            (-1.5, "-1.50"),
+            (f64::NAN, NONE),
+        ] {
+            assert_eq!(significant(value, 3), text, "{value}");
+        }
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(999), "999");
+    }
+
+    #[test]
+    fn units_that_suit() {
+        assert_eq!(latency(812.0), "812 ns");
+        assert_eq!(latency(12_340.0), "12.3 µs");
+        assert_eq!(latency(999_960.0), "1.00 ms");
+        assert_eq!(latency(1.2e9), "1.20 s");
+        assert_eq!(latency_tick(2e7), "20 ms");
+        assert_eq!(rate(812_345.0), "812.3 kops/s");
+        assert_eq!(target_rate(20_000.0), "20 kops/s");
+        assert_eq!(bytes(512.0), "512 B");
+        assert_eq!(bytes(1.5 * 1024f64.powi(3)), "1.50 GiB");
+        assert_eq!(seconds(0.25), "250 ms");
+        assert_eq!(seconds(9.98), "9.98 s");
+        assert_eq!(seconds(59.97), "1 min 00 s");
+        assert_eq!(seconds(125.0), "2 min 05 s");
+        assert_eq!(seconds(3725.0), "1 h 02 min");
+        assert_eq!(percent(0.1234), "12.3 %");
+        assert_eq!(count_short(1e6), "1M");
+        assert_eq!(count_short(12_340.0), "12.34k");
+        assert_eq!(percentile(99.9), "p99.9");
+        assert_eq!(percentile(100.0 - 1e-2), "p99.99");
+    }
+
+    #[test]
+    fn every_unit_is_written() {
+        assert_eq!(value(1e6, Unit::Count), "1,000,000");
+        assert_eq!(value(3.14159, Unit::Ratio), "3.14");
+        assert_eq!(value(2048.0, Unit::Bytes), "2.00 KiB");
+        assert_eq!(value(2.5e9, Unit::Hertz), "2.50 GHz");
+        assert_eq!(value(4.2, Unit::CpuSecondsPerMillionOps), "4.20 CPU-s/Mop");
+        assert_eq!(value(65.0, Unit::Watts), "65.0 W");
+    }
+}

@@ -1,0 +1,43 @@
+//! A figure on the page: drawn for a wide and for a narrow window, with its captions and
+//! its values as a table.
+
+use super::markup::Markup;
+use super::table::table;
+use crate::charts::Shown;
+use crate::figure::{NARROW, WIDE};
+
+pub fn figure(out: &mut Markup, shown: &Shown) {
+    out.raw("<figure class=\"").raw(if shown.small { "small" } else { "large" });
+    out.raw("\" id=\"").text(&shown.id).raw("\"><figcaption><h3>").text(&shown.title);
+    out.raw("</h3></figcaption>");
+    if shown.small {
+        out.raw("<div class=\"drawing\">").drawing(&shown.chart, NARROW, &shown.alt).raw("</div>");
+    } else {
+        out.raw("<div class=\"drawing wide\">").drawing(&shown.chart, WIDE, &shown.alt);
+        out.raw("</div><div class=\"drawing narrow\">").drawing(&shown.chart, NARROW, &shown.alt);
+        out.raw("</div>");
+    }
+    for caution in &shown.cautions {
+        out.raw(if caution.invalid {
+            "<p class=\"caution bad\">✗ "
+        } else {
+            "<p class=\"caution warn\">! "
+        });
+        out.text(&caution.text).raw("</p>");
+    }
+    for caption in &shown.captions {
+        out.raw("<p class=\"caption\">").text(caption).raw("</p>");
+    }
+    out.raw("<details><summary>Values as a table</summary>");
+    table(out, &shown.data);
+    out.raw("</details></figure>");
+}
+
+/// Several beside each other where there is room.
+pub fn grid(out: &mut Markup, figures: &[Shown]) {
+    out.raw("<div class=\"grid\">");
+    for shown in figures {
+        figure(out, shown);
+    }
+    out.raw("</div>");
+}

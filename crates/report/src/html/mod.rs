@@ -1,0 +1,149 @@
+//! One page, one file: it asks nothing of any network, and its figures are drawn before
+//! any script runs. The script adds values under the pointer, keys, and saving.
+
+mod figures;
+mod markup;
+mod sections;
+mod table;
+
+use record::{Execution, Run};
+
+use crate::cells;
+use crate::charts::{self, Series, Shown};
+use crate::naming;
+use crate::tables;
+use markup::Markup;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Nothing may be fetched: what the page shows is in it.
+const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+    style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:\">";
+
+/// A section of the page: its anchor and its title.
+const SECTIONS: [(&str, &str); 10] = [
+    ("glance", "At a glance"),
+    ("throughput-section", "Throughput"),
+    ("latency-section", "Latency"),
+    ("percentiles", "Percentiles"),
+    ("series", "Over time"),
+    ("cost", "Cost"),
+    ("validity", "Validity"),
+    ("method", "Method"),
+    ("machine", "Machine"),
+    ("provenance", "Readings and provenance"),
+];
+
+/// The report of these executions and their runs as one HTML document.
+pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
+    let runs: Vec<(&Execution, &Run)> = executions
+        .iter()
+        .flat_map(|(execution, runs)| runs.iter().map(move |run| (execution, run)))
+        .collect();
+    let mut out = Markup::default();
+    out.raw("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">").raw(POLICY);
+    out.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
+    out.raw(
+        "<meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">",
+    );
+    out.raw("<title>");
+    let studies: Vec<&str> = executions.iter().map(|(e, _)| e.study.as_str()).collect();
+    out.text(studies.join(", ")).raw(" – kvmeter</title><style>").raw(STYLE).raw("</style></head>");
+    out.raw("<body><a class=\"skip\" href=\"#glance\">To the answer</a>");
+    contents(&mut out);
+    out.raw("<main>");
+    sections::headline(&mut out, executions, &runs);
+    body(&mut out, executions, &runs);
+    out.raw("</main><div id=\"tip\" role=\"status\" aria-live=\"polite\" hidden></div><script>");
+    out.raw(SCRIPT).raw("</script></body></html>\n");
+    out.into_string()
+}
+
+fn contents(out: &mut Markup) {
+    out.raw("<nav aria-label=\"Contents\"><ol>");
+    for (id, title) in SECTIONS {
+        out.raw("<li><a href=\"#").raw(id).raw("\">").raw(title).raw("</a></li>");
+    }
+    out.raw("</ol></nav>");
+}
+
+fn body(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &sections::Runs) {
+    let cells = cells::cells(runs);
+    let series = Series::of(&cells);
+    let cells: Vec<&cells::Cell> = cells.iter().collect();
+    for (id, title) in SECTIONS {
+        out.raw("<section id=\"").raw(id).raw("\"><h2>").raw(title).raw("</h2>");
+        match id {
+            "glance" => table::table(out, &tables::answer(runs)),
+            "throughput-section" => {
+                figure(out, charts::throughput(&cells, &series), "No runs are finished yet.");
+                table::table(out, &tables::throughput(runs));
+            }
+            "latency-section" => {
+                figure(out, charts::latency(&cells, &series), "No latencies were recorded.");
+                table::table(out, &tables::latency(runs));
+            }
+            "percentiles" => {
+                out.raw("<p>The whole distribution, logarithmic to both sides: each step to the ");
+                out.raw("right is ten times rarer. The last point is the slowest answer.</p>");
+                grid(out, charts::percentiles(&cells, &series), "No latencies were recorded.");
+            }
+            "series" => {
+                let names = naming::names(runs);
+                let shown = runs.iter().zip(&names).enumerate();
+                let shown = shown.filter_map(|(i, ((_, run), name))| charts::series(run, name, i));
+                grid(out, shown.collect(), "No run has a time series.");
+            }
+            "cost" => {
+                figure(out, charts::cpu(&cells, &series), "CPU time is unavailable in every run.");
+                let amplification = charts::amplification(&cells, &series);
+                figure(out, amplification, "I/O amplification is unavailable in every run.");
+                out.raw(
+                    "<p class=\"note\">The readings of each run say why a number is missing.</p>",
+                );
+            }
+            "validity" => sections::validity(out, runs),
+            "method" => method(out, runs),
+            "machine" => sections::machines(out, executions),
+            _ => {
+                sections::readings(out, runs);
+                sections::provenance(out, executions);
+            }
+        }
+        out.raw("</section>");
+    }
+}
+
+fn figure(out: &mut Markup, shown: Option<Shown>, without: &'static str) {
+    match shown {
+        Some(shown) => figures::figure(out, &shown),
+        None => {
+            out.raw("<p class=\"note\">").raw(without).raw("</p>");
+        }
+    }
+}
+
+fn grid(out: &mut Markup, shown: Vec<Shown>, without: &'static str) {
+    if shown.is_empty() {
+        out.raw("<p class=\"note\">").raw(without).raw("</p>");
+    } else {
+        figures::grid(out, &shown);
+    }
+}
+
+fn method(out: &mut Markup, runs: &sections::Runs) {
+    table::table(out, &tables::method(runs));
+    out.raw(
+        "<dl class=\"terms\"><div><dt>Percentiles</dt><dd>From histograms that keep three \
+         significant digits of every latency; repeats are added up, never averaged.</dd></div>\
+         <div><dt>Harness a op</dt><dd>The same workload against a store that answers at once, \
+         in the same process. It is part of the throughput, and of CPU time.</dd></div>\
+         <div><dt>Harness busy</dt><dd>Share of the window in which the harness was neither \
+         waiting for the store nor idle until the next request was due.</dd></div>\
+         <div><dt>Answers checked</dt><dd>Answers compared with what must have been written; a \
+         wrong one marks the run.</dd></div>\
+         <div><dt>Unavailable</dt><dd>Could not be measured here, for the reason given; never \
+         zero.</dd></div></dl>",
+    );
+}

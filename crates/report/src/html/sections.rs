@@ -1,0 +1,184 @@
+//! The parts of the page that are not figures.
+
+use record::{Execution, Run};
+
+use super::markup::Markup;
+use super::table::table;
+use crate::naming;
+use crate::tables::{self, INVALID_MARK};
+
+pub type Runs<'a> = [(&'a Execution, &'a Run)];
+
+pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &Runs) {
+    let invalid = runs.iter().filter(|(_, run)| !run.valid()).count();
+    let warned = runs.iter().filter(|(_, run)| !run.warnings.is_empty()).count();
+    out.raw("<header><p class=\"brand\">kvmeter</p>");
+    for (execution, own) in executions {
+        out.raw("<h1>").text(execution.question.as_ref().unwrap_or(&execution.study)).raw("</h1>");
+        out.raw("<p class=\"lede\">");
+        if execution.question.is_some() {
+            out.raw("Study <b>").text(&execution.study).raw("</b>, begun ");
+        } else {
+            out.raw("Begun ");
+        }
+        out.text(moment(&execution.started_at)).raw(" on ");
+        out.text(execution.machine.fact("cpu.model").unwrap_or(&execution.machine.id));
+        let planned = execution.plan.len().max(own.len());
+        if execution.finished_at.is_none() {
+            out.raw("; <b class=\"warn\">not finished</b>: ").text(own.len()).raw(" of ");
+            out.text(planned).raw(" runs are here");
+        }
+        out.raw(".</p>");
+    }
+    out.raw("<dl class=\"tiles\">");
+    tile(out, "runs", runs.len(), "");
+    tile(out, "invalid", invalid, if invalid > 0 { "bad" } else { "good" });
+    tile(out, "with warnings", warned, if warned > 0 { "warn" } else { "good" });
+    let mut versions: Vec<&str> = runs.iter().map(|(_, run)| run.store_version.as_str()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let errors: u64 = runs.iter().map(|(_, run)| run.errors()).sum();
+    tile(
+        out,
+        "wrong answers",
+        crate::format::count(errors),
+        if errors > 0 { "bad" } else { "good" },
+    );
+    tile(out, "stores", versions.join(", "), "words");
+    out.raw("</dl>");
+    if invalid > 0 {
+        out.raw("<p class=\"banner\"><b>").text(invalid).raw(if invalid == 1 {
+            " run is invalid"
+        } else {
+            " runs are invalid"
+        });
+        out.raw("</b> and counts nowhere: it is marked ✗, and drawn hollow. ");
+        out.raw("<a href=\"#validity\">Why</a></p>");
+    }
+    out.raw("</header>");
+}
+
+fn tile(out: &mut Markup, name: &'static str, value: impl std::fmt::Display, tone: &'static str) {
+    out.raw("<div><dt>").raw(name).raw("</dt><dd class=\"").raw(tone).raw("\">");
+    out.text(value).raw("</dd></div>");
+}
+
+/// `2026-03-01T10:00:00Z` as `2026-03-01 10:00 UTC`.
+fn moment(rfc3339: &str) -> String {
+    match (rfc3339.get(..10), rfc3339.get(11..16)) {
+        (Some(day), Some(time)) if rfc3339.ends_with('Z') => format!("{day} {time} UTC"),
+        _ => rfc3339.to_owned(),
+    }
+}
+
+pub fn validity(out: &mut Markup, runs: &Runs) {
+    let notes = tables::notes(runs);
+    if notes.is_empty() {
+        out.raw("<p>Every run is valid and none has a warning.</p>");
+        return;
+    }
+    out.raw("<ul class=\"notes\">");
+    for note in &notes {
+        out.raw("<li class=\"").text(note.tone.name()).raw("\"><b>").text(note.word());
+        out.raw("</b> <span>").text(&note.text).raw("</span><small>");
+        out.text(note.runs.join(", ")).raw("</small></li>");
+    }
+    out.raw("</ul>");
+}
+
+/// Each machine once.
+pub fn machines(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
+    let mut seen: Vec<&str> = Vec::new();
+    for (execution, _) in executions {
+        if seen.contains(&execution.machine.id.as_str()) {
+            continue;
+        }
+        seen.push(&execution.machine.id);
+        out.raw("<p class=\"note\">Machine ").text(&execution.machine.id).raw("</p>");
+        out.raw("<div class=\"facts\">");
+        for group in tables::machine(&execution.machine) {
+            out.raw("<section><h3>").text(&group.title).raw("</h3>");
+            table(out, &group);
+            out.raw("</section>");
+        }
+        out.raw("</div>");
+    }
+}
+
+/// Every reading of every run, the unavailable ones with their reason.
+pub fn readings(out: &mut Markup, runs: &Runs) {
+    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+        let missing = run.readings.iter().filter(|reading| reading.value().is_none()).count();
+        out.raw("<details><summary>");
+        if !run.valid() {
+            out.raw("<span class=\"bad\">").raw(INVALID_MARK).raw("</span>");
+        }
+        out.text(name).raw(" <small>").text(run.readings.len()).raw(" readings");
+        if missing > 0 {
+            out.raw(", <span class=\"warn\">").text(missing).raw(" unavailable</span>");
+        }
+        out.raw("</small></summary>");
+        table(out, &tables::readings(run));
+        pairs(out, "Settings", &run.settings);
+        pairs(out, "The stream that was asked", &run.stream);
+        out.raw("</details>");
+    }
+}
+
+fn pairs(out: &mut Markup, title: &'static str, pairs: &record::Settings) {
+    if pairs.is_empty() {
+        return;
+    }
+    out.raw("<h4>").raw(title).raw("</h4><dl class=\"pairs\">");
+    for (key, value) in pairs {
+        out.raw("<div><dt>").text(key).raw("</dt><dd>").text(value).raw("</dd></div>");
+    }
+    out.raw("</dl>");
+}
+
+/// What was asked of kvmeter, so that it can be asked again.
+pub fn provenance(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
+    for (execution, _) in executions {
+        out.raw("<h3>").text(&execution.study).raw("</h3><dl class=\"pairs\">");
+        let finished = execution.finished_at.as_deref().unwrap_or("not finished");
+        for (key, value) in [
+            ("kvmeter", execution.version.as_str()),
+            ("begun", execution.started_at.as_str()),
+            ("finished", finished),
+            ("execution", execution.id.as_str()),
+        ] {
+            out.raw("<div><dt>").text(key).raw("</dt><dd>").text(value).raw("</dd></div>");
+        }
+        out.raw("<div><dt>seed</dt><dd>").text(execution.seed).raw("</dd></div></dl>");
+        out.raw("<h4>Command</h4><pre tabindex=\"0\">");
+        out.text(execution.command.iter().map(|part| quoted(part)).collect::<Vec<_>>().join(" "));
+        out.raw("</pre>");
+        if !execution.spec.is_empty() {
+            out.raw("<details><summary>The study file as it was run</summary>");
+            out.raw("<pre tabindex=\"0\">").text(&execution.spec).raw("</pre></details>");
+        }
+    }
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_read_back() {
+        assert_eq!(quoted("--rate=20k"), "--rate=20k");
+        assert_eq!(quoted("rocksdb:/d?cache=1GiB&x"), "'rocksdb:/d?cache=1GiB&x'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(moment("2026-03-01T10:00:00Z"), "2026-03-01 10:00 UTC");
+        assert_eq!(moment("yesterday"), "yesterday");
+    }
+}

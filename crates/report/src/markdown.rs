@@ -1,0 +1,108 @@
+//! The terminal's tables in Markdown, for a pull request.
+
+use record::{Execution, Run};
+
+use crate::table::{Align, Table, Tone};
+use crate::tables::{self, CheckRow, DifferenceRow, PlanRow};
+
+/// Throughput and latency of each run, then why runs do not count and what to know of them.
+pub fn runs(runs: &[(&Execution, &Run)]) -> String {
+    if runs.is_empty() {
+        return "No finished runs.\n".to_owned();
+    }
+    let mut out = table(&tables::throughput(runs));
+    out.push('\n');
+    out += &table(&tables::latency(runs));
+    let notes = tables::notes(runs);
+    if !notes.is_empty() {
+        out.push('\n');
+    }
+    for note in &notes {
+        out += &format!(
+            "- **{}** ({}): {}\n",
+            note.word(),
+            escaped(&note.subjects()),
+            escaped(&note.text)
+        );
+    }
+    out
+}
+
+/// What can be measured here and what not.
+pub fn doctor(rows: &[CheckRow]) -> String {
+    tables::doctor(rows).iter().map(table).collect::<Vec<_>>().join("\n")
+}
+
+/// Every difference between A and B; `a` and `b` name the two.
+pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> String {
+    table(&tables::comparison(a, b, rows))
+}
+
+/// What would be run, in its order.
+pub fn plan(rows: &[PlanRow]) -> String {
+    table(&tables::plan(rows))
+}
+
+/// Any table.
+pub fn table(table: &Table) -> String {
+    let mut out = String::new();
+    if !table.title.is_empty() {
+        out += &format!("### {}\n\n", escaped(&table.title));
+    }
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    out += &line(table.columns.iter().map(|c| escaped(&c.head)).collect());
+    let rules = table.columns.iter().map(|c| match c.align {
+        Align::Left => ":--".to_owned(),
+        Align::Right | Align::Decimal => "--:".to_owned(),
+    });
+    out += &line(rules.collect());
+    for row in &table.rows {
+        let cells = row.cells.iter().map(|cell| {
+            let text = escaped(&cell.text);
+            match cell.tone {
+                Tone::Strong | Tone::Bad if !text.is_empty() => format!("**{text}**"),
+                _ => text,
+            }
+        });
+        out += &line(cells.collect());
+    }
+    if !table.notes.is_empty() {
+        out.push('\n');
+    }
+    for note in &table.notes {
+        out += &format!("- {}\n", escaped(note));
+    }
+    out
+}
+
+/// Text that means itself in Markdown and in the HTML that it allows.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.trim().chars() {
+        match c {
+            '\\' | '|' | '*' | '[' | ']' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::ALWAYS;
+
+    #[test]
+    fn text_means_itself() {
+        let mut table = Table::new("").column("a|b", Align::Left, ALWAYS);
+        table.row(vec!["<script>*x*\n".into()]);
+        assert_eq!(super::table(&table), "| a\\|b |\n| :-- |\n| &lt;script&gt;\\*x\\* |\n");
+    }
+}

@@ -1,0 +1,179 @@
+//! A table before anybody has decided how it is written.
+
+/// Where text stands in its column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+    /// Right, with the decimal points under each other.
+    Decimal,
+}
+
+/// What a text means; the writer chooses its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    Strong,
+    Muted,
+    Good,
+    Warning,
+    Bad,
+}
+
+impl Tone {
+    /// The name as a CSS class.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tone::Plain => "plain",
+            Tone::Strong => "strong",
+            Tone::Muted => "muted",
+            Tone::Good => "good",
+            Tone::Warning => "warn",
+            Tone::Bad => "bad",
+        }
+    }
+}
+
+/// How long a column is kept when the page is narrow: the lowest goes first.
+pub type Keep = u8;
+/// Never left out.
+pub const ALWAYS: Keep = Keep::MAX;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    pub head: String,
+    pub align: Align,
+    pub keep: Keep,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    pub text: String,
+    pub tone: Tone,
+}
+
+impl Cell {
+    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
+        Cell { text: text.into(), tone }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Cell::new(text, Tone::Plain)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    pub cells: Vec<Cell>,
+    /// The run behind this row does not count.
+    pub invalid: bool,
+}
+
+/// Rows are as long as `columns`; a shorter one is filled with nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
+    pub title: String,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Row>,
+    /// Sentences under the table.
+    pub notes: Vec<String>,
+}
+
+impl Table {
+    pub fn new(title: impl Into<String>) -> Self {
+        Table { title: title.into(), ..Table::default() }
+    }
+
+    pub fn column(mut self, head: impl Into<String>, align: Align, keep: Keep) -> Self {
+        self.columns.push(Column { head: head.into(), align, keep });
+        self
+    }
+
+    pub fn row(&mut self, cells: Vec<Cell>) {
+        self.row_of(cells, true);
+    }
+
+    /// A row of a run that may be invalid.
+    pub fn row_of(&mut self, mut cells: Vec<Cell>, valid: bool) {
+        debug_assert!(cells.len() <= self.columns.len());
+        cells.resize_with(self.columns.len(), || Cell::from(""));
+        self.rows.push(Row { cells, invalid: !valid });
+    }
+
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    /// Empties a column, so that [`Table::without_empty_columns`] leaves it out.
+    pub fn silence(&mut self, head: &str) {
+        let Some(at) = self.columns.iter().position(|column| column.head == head) else { return };
+        for row in &mut self.rows {
+            row.cells[at].text.clear();
+        }
+    }
+
+    /// Leaves out the columns in which no row says anything.
+    pub fn without_empty_columns(mut self) -> Self {
+        let full: Vec<bool> = (0..self.columns.len())
+            .map(|i| self.rows.iter().any(|row| !row.cells[i].text.is_empty()))
+            .collect();
+        retain(&mut self.columns, &full);
+        for row in &mut self.rows {
+            retain(&mut row.cells, &full);
+        }
+        self
+    }
+
+    /// For each row of column `at`: how many places stand after the digits before the
+    /// point, and the most of them in the column. Padding by the difference puts the
+    /// points under each other.
+    pub fn decimals(&self, at: usize) -> (Vec<usize>, usize) {
+        let places: Vec<usize> = self.rows.iter().map(|r| after_point(&r.cells[at].text)).collect();
+        let most = places.iter().copied().max().unwrap_or(0);
+        (places, most)
+    }
+}
+
+/// Retains the items whose flag is set.
+fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
+    let mut flags = keep.iter();
+    items.retain(|_| flags.next().copied().unwrap_or(true));
+}
+
+/// Characters from the decimal point on, the point included; 0 for whole numbers and words.
+fn after_point(text: &str) -> usize {
+    let number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    match text.rfind('.') {
+        Some(point) if number => text[point..].chars().count(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_line_up() {
+        let mut table = Table::new("t").column("x", Align::Decimal, ALWAYS);
+        for text in ["1.25", "12.5", "1,234", "–"] {
+            table.row(vec![text.into()]);
+        }
+        assert_eq!(table.decimals(0), (vec![3, 2, 0, 0], 3));
+    }
+
+    #[test]
+    fn silent_columns_go() {
+        let mut table = Table::new("t")
+            .column("a", Align::Left, ALWAYS)
+            .column("b", Align::Left, ALWAYS)
+            .column("c", Align::Left, ALWAYS);
+        table.row(vec!["1".into(), "".into(), "3".into()]);
+        table.row(vec!["2".into()]);
+        let table = table.without_empty_columns();
+        assert_eq!(table.columns.iter().map(|c| c.head.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        assert!(table.rows.iter().all(|row| row.cells.len() == 2));
+    }
+}

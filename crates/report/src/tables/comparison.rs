@@ -1,0 +1,100 @@
+//! Two results beside each other.
+
+use model::Unit;
+
+use crate::format;
+use crate::table::{ALWAYS, Align, Cell, Table, Tone};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// B is better than A.
+    Faster,
+    /// B is worse than A.
+    Slower,
+    /// The interval covers "no change".
+    NoDifference,
+    /// The two do not measure the same thing, or too few runs did.
+    NotComparable,
+}
+
+impl Verdict {
+    pub const fn text(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::NoDifference => "no difference",
+            Verdict::NotComparable => "not comparable",
+        }
+    }
+
+    const fn tone(self) -> Tone {
+        match self {
+            Verdict::Faster => Tone::Good,
+            Verdict::Slower => Tone::Bad,
+            Verdict::NoDifference => Tone::Muted,
+            Verdict::NotComparable => Tone::Warning,
+        }
+    }
+}
+
+/// One metric of A and of B. Values are in `unit`, SI.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DifferenceRow {
+    /// `ycsb-a throughput`, `ycsb-a read p99`.
+    pub what: String,
+    pub unit: Unit,
+    /// Median of A's valid runs; None where there is none.
+    pub a: Option<f64>,
+    pub b: Option<f64>,
+    /// B over A.
+    pub ratio: Option<f64>,
+    /// Ends of the ratio's 95 % interval.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub verdict: Verdict,
+    /// Why it is not comparable, or what to know.
+    pub note: Option<String>,
+    /// Valid runs behind each side.
+    pub n_a: usize,
+    pub n_b: usize,
+}
+
+/// `a` and `b` name the two sides.
+pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
+    let mut table = Table::new("Comparison")
+        .column("what", Align::Left, ALWAYS)
+        .column("A", Align::Right, 60)
+        .column("B", Align::Right, 60)
+        .column("n", Align::Right, 20)
+        .column("B / A", Align::Decimal, ALWAYS)
+        .column("95 % interval", Align::Left, 80)
+        .column("verdict", Align::Left, ALWAYS);
+    for row in rows {
+        let side =
+            |value: Option<f64>| value.map_or(format::NONE.into(), |v| format::value(v, row.unit));
+        let interval = match (row.low, row.high) {
+            (Some(low), Some(high)) => {
+                format!("{} … {}", format::significant(low, 3), format::significant(high, 3))
+            }
+            _ => format::NONE.to_owned(),
+        };
+        table.row(vec![
+            row.what.clone().into(),
+            side(row.a).into(),
+            side(row.b).into(),
+            format!("{}:{}", row.n_a, row.n_b).into(),
+            row.ratio.map_or(format::NONE.into(), |r| format::significant(r, 3)).into(),
+            interval.into(),
+            Cell::new(row.verdict.text(), row.verdict.tone()),
+        ]);
+    }
+    table.note(format!("A: {a}"));
+    table.note(format!("B: {b}"));
+    table.note("medians of the valid runs; n counts them (A:B); faster, slower: B against A");
+    for row in rows {
+        if let Some(note) = &row.note {
+            table.note(format!("{}: {note}", row.what));
+        }
+    }
+    table
+}

@@ -1,0 +1,59 @@
+//! What can be measured here, and what to do about the rest.
+
+use crate::table::{ALWAYS, Align, Cell, Table, Tone};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckState {
+    Ok,
+    /// It works, and a reader should know something about it.
+    Note,
+    Unavailable,
+}
+
+/// One signal, store, fact or setting of the machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckRow {
+    pub name: String,
+    /// Rows of one group stand together, in the order in which groups first appear.
+    pub group: String,
+    pub state: CheckState,
+    /// What is there: a value, a version; empty where nothing is.
+    pub found: String,
+    /// Why it is a note or unavailable.
+    pub why: Option<String>,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}
+
+/// One table a group, titled by its name.
+pub fn doctor(rows: &[CheckRow]) -> Vec<Table> {
+    let mut tables: Vec<Table> = Vec::new();
+    for row in rows {
+        let at = tables.iter().position(|table| table.title == row.group).unwrap_or_else(|| {
+            tables.push(
+                Table::new(&row.group)
+                    .column("", Align::Left, ALWAYS)
+                    .column("what", Align::Left, ALWAYS)
+                    .column("found", Align::Left, ALWAYS),
+            );
+            tables.len() - 1
+        });
+        let (mark, tone) = match row.state {
+            CheckState::Ok => ("✓", Tone::Good),
+            CheckState::Note => ("!", Tone::Warning),
+            CheckState::Unavailable => ("✗", Tone::Bad),
+        };
+        let found = match (&row.state, row.found.is_empty()) {
+            (CheckState::Unavailable, true) => Cell::new("unavailable", Tone::Bad),
+            _ => Cell::from(row.found.clone()),
+        };
+        tables[at].row(vec![Cell::new(mark, tone), Cell::from(row.name.clone()), found]);
+        let reason = row.why.iter().map(|why| format!("{}: {why}", row.name));
+        let remedy = row.remedy.iter().map(|remedy| format!("to do: {remedy}"));
+        let parts: Vec<String> = reason.chain(remedy).collect();
+        if !parts.is_empty() {
+            tables[at].note(parts.join("; "));
+        }
+    }
+    tables
+}

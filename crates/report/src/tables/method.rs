@@ -1,0 +1,81 @@
+//! How each figure was obtained.
+
+use record::{Clock, Execution, Loop, Run};
+
+use super::runs::name_of;
+use crate::format;
+use crate::naming;
+use crate::table::{ALWAYS, Align, Cell, Table, Tone};
+
+/// One row a run: loop, clock, window, verification, and what the harness cost.
+pub fn method(runs: &[(&Execution, &Run)]) -> Table {
+    let mut table = Table::new("How each run was measured")
+        .column("run", Align::Left, ALWAYS)
+        .column("store", Align::Left, 50)
+        .column("loop", Align::Left, ALWAYS)
+        .column("latency counts from", Align::Left, ALWAYS)
+        .column("window", Align::Right, 40)
+        .column("answers checked", Align::Left, 60)
+        .column("harness a op", Align::Right, 60)
+        .column("clock", Align::Right, 30)
+        .column("check a value", Align::Right, 30)
+        .column("harness busy", Align::Right, 60);
+    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+        let tax = run.tax.as_ref();
+        let nanos = |value: Option<f64>| match value {
+            Some(value) => Cell::from(format::latency(value)),
+            None => Cell::new("not measured", Tone::Muted),
+        };
+        table.row_of(
+            vec![
+                name_of(run, &name),
+                run.store_version.clone().into(),
+                naming::pacing(&run.pacing).into(),
+                counts_from(run.clock()).into(),
+                format::seconds(run.seconds).into(),
+                checked(run),
+                nanos(tax.map(|t| t.ns_per_op)),
+                nanos(tax.map(|t| t.clock_ns)),
+                nanos(tax.and_then(|t| t.verify_ns)),
+                match tax {
+                    Some(tax) => Cell::from(format::percent(tax.busy)),
+                    None => Cell::new("not measured", Tone::Muted),
+                },
+            ],
+            run.valid(),
+        );
+    }
+    table
+}
+
+fn counts_from(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Response => "due (response time), sent beside it",
+        Clock::Service => "sent (service time)",
+    }
+}
+
+fn checked(run: &Run) -> Cell {
+    let mut text = format::count(run.verified);
+    if run.misses > 0 {
+        text += &format!(", {} allowed misses", format::count(run.misses));
+    }
+    match run.errors() {
+        0 => Cell::from(text),
+        n => Cell::new(format!("{text}, {} wrong", format::count(n)), Tone::Bad),
+    }
+}
+
+/// The loop in a sentence, to stand beside latencies.
+pub fn how_issued(pacing: &Loop) -> String {
+    match pacing {
+        Loop::Closed { .. } => "Closed loop: latency is service time, counted from sending. \
+             While an answer is late its thread asks nothing, so a stall is counted once."
+            .to_owned(),
+        Loop::Open { rate_ops_s, arrivals } => format!(
+            "Open loop at {} ({arrivals} arrivals): response time counts from the instant at \
+             which the request was due, service time from the instant at which it was sent.",
+            format::target_rate(*rate_ops_s)
+        ),
+    }
+}

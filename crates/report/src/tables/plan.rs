@@ -1,0 +1,73 @@
+//! What would be run, before it is.
+
+use std::collections::BTreeSet;
+
+use record::{Phase, Settings};
+
+use crate::format;
+use crate::table::{ALWAYS, Align, Table};
+
+/// One run of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanRow {
+    pub ordinal: u32,
+    pub label: String,
+    pub phase: Phase,
+    pub settings: Settings,
+    /// Estimated wall time; None where it cannot be known.
+    pub seconds: Option<f64>,
+    /// Estimated bytes that the store will hold afterwards.
+    pub bytes: Option<u64>,
+}
+
+/// Every run in its order; what all have in common stands below, once.
+pub fn plan(rows: &[PlanRow]) -> Table {
+    let mut table = Table::new("Plan")
+        .column("#", Align::Right, ALWAYS)
+        .column("run", Align::Left, ALWAYS)
+        .column("phase", Align::Left, 40)
+        .column("time", Align::Right, ALWAYS)
+        .column("disk", Align::Right, 60)
+        .column("settings", Align::Left, 20);
+    let keys: BTreeSet<&String> = rows.iter().flat_map(|row| row.settings.keys()).collect();
+    let (common, varying): (Vec<&String>, Vec<&String>) = keys.into_iter().partition(|key| {
+        rows.len() > 1 && rows.iter().all(|r| r.settings.get(*key) == rows[0].settings.get(*key))
+    });
+    let text = |settings: &Settings, keys: &[&String]| {
+        let pairs = keys.iter().filter_map(|key| Some((key, settings.get(*key)?)));
+        pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+    };
+    for row in rows {
+        table.row(vec![
+            row.ordinal.to_string().into(),
+            row.label.clone().into(),
+            phase(row.phase).into(),
+            row.seconds.map_or(format::NONE.into(), format::seconds).into(),
+            row.bytes.map_or(format::NONE.into(), |b| format::bytes(b as f64)).into(),
+            text(&row.settings, &varying).into(),
+        ]);
+    }
+    let mut table = table.without_empty_columns();
+    let known: f64 = rows.iter().filter_map(|row| row.seconds).sum();
+    let unknown = rows.iter().filter(|row| row.seconds.is_none()).count();
+    let most = rows.iter().filter_map(|row| row.bytes).max();
+    let mut total = format!("{} runs, about {}", rows.len(), format::seconds(known));
+    if unknown > 0 {
+        total += &format!(" and {unknown} runs of unknown length");
+    }
+    if let Some(most) = most {
+        total += &format!(", at most {} on disk", format::bytes(most as f64));
+    }
+    table.note(total);
+    if let (Some(first), false) = (rows.first(), common.is_empty()) {
+        table.note(format!("in every run: {}", text(&first.settings, &common)));
+    }
+    table
+}
+
+fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Load => "load",
+        Phase::Measure => "measure",
+    }
+}

@@ -1,0 +1,188 @@
+//! The two tables that a person reads first.
+
+use hdrhistogram::Histogram;
+use model::{Op, Origin, Reading};
+use record::{Clock, Execution, Run};
+
+use super::{INVALID_MARK, named};
+use crate::format;
+use crate::naming;
+use crate::table::{ALWAYS, Align, Cell, Table, Tone};
+
+/// Throughput and cost: one row a run.
+pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
+    let mut table = Table::new("Throughput and cost")
+        .column("run", Align::Left, ALWAYS)
+        .column("threads", Align::Right, 30)
+        .column("loop", Align::Left, 40)
+        .column("window", Align::Right, 20)
+        .column("operations", Align::Right, 10)
+        .column("kops/s", Align::Decimal, ALWAYS)
+        .column("CPU-s/Mop", Align::Decimal, 60)
+        .column("write amp.", Align::Decimal, 50)
+        .column("read amp.", Align::Decimal, 15)
+        .column("errors", Align::Right, 70)
+        .column("valid", Align::Left, ALWAYS);
+    let mut modelled = false;
+    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+        let mut number = |reading: Option<&Reading>| match reading {
+            Some(reading) => {
+                modelled |= reading.value().is_some() && reading.origin != Origin::Measured;
+                Cell::from(value_of(reading))
+            }
+            None => Cell::from(""),
+        };
+        let cells = vec![
+            name_of(run, &name),
+            run.threads.to_string().into(),
+            naming::pacing_short(&run.pacing).into(),
+            format::seconds(run.seconds).into(),
+            format::count(run.operations).into(),
+            Cell::new(format::kops(run.throughput()), Tone::Strong),
+            number(run.reading("cpu_s_per_mop")),
+            number(named(run, "write_amplification")),
+            number(named(run, "read_amplification")),
+            errors(run),
+            validity(run),
+        ];
+        table.row_of(cells, run.valid());
+    }
+    let errors: u64 = runs.iter().map(|(_, run)| run.errors()).sum();
+    let mut table = table;
+    if errors == 0 {
+        // A column of zeros says less than a sentence.
+        table.silence("errors");
+        let verified: u64 = runs.iter().map(|(_, run)| run.verified).sum();
+        table.note(format!("0 errors in {} answers that were checked", format::count(verified)));
+    }
+    let mut table = table.without_empty_columns();
+    if modelled {
+        table.note("~ marks a number that was not measured; the readings say where it is from");
+    }
+    table
+}
+
+/// Latency: one row a run, a kind of operation and a clock.
+pub fn latency(runs: &[(&Execution, &Run)]) -> Table {
+    let mut table = Table::new("Latency in µs")
+        .column("run", Align::Left, ALWAYS)
+        .column("op", Align::Left, ALWAYS)
+        .column("from", Align::Left, 80)
+        .column("count", Align::Right, 10)
+        .column("mean", Align::Decimal, 60)
+        .column("p50", Align::Decimal, ALWAYS)
+        .column("p90", Align::Decimal, 15)
+        .column("p99", Align::Decimal, ALWAYS)
+        .column("p99.9", Align::Decimal, 90)
+        .column("p99.99", Align::Decimal, 20)
+        .column("max", Align::Decimal, 70);
+    let (mut open, mut closed) = (false, false);
+    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+        let clock = run.clock();
+        open |= clock == Clock::Response;
+        closed |= clock == Clock::Service;
+        let mut first = true;
+        for op in Op::ALL {
+            // The clock that people mean first, the other one beside it.
+            let other = if clock == Clock::Response { Clock::Service } else { Clock::Response };
+            for from in [clock, other] {
+                let Some(histogram) = run.latency(op, from).filter(|h| !h.is_empty()) else {
+                    continue;
+                };
+                let mut cells = vec![
+                    if first { name_of(run, &name) } else { Cell::from("") },
+                    op_name(op).into(),
+                    from_word(from).into(),
+                ];
+                cells.extend(percentiles(histogram, from == clock));
+                table.row_of(cells, run.valid());
+                first = false;
+            }
+        }
+    }
+    // Two clocks need the column; one does not.
+    if !open {
+        table.silence("from");
+    }
+    let mut table = table.without_empty_columns();
+    if open {
+        table.note(
+            "open loop: `due` counts from the instant at which the request was due (response \
+             time), `sent` from the instant at which it was sent (service time)",
+        );
+    }
+    if closed {
+        table.note(
+            "closed loop: latency is service time, counted from sending; while an answer is \
+             late its thread asks nothing, so a stall is counted once",
+        );
+    }
+    table
+}
+
+fn percentiles(h: &Histogram<u64>, main: bool) -> Vec<Cell> {
+    let at = |percentile: f64| Cell::from(format::micros(h.value_at_percentile(percentile) as f64));
+    let tone = if main { Tone::Strong } else { Tone::Plain };
+    let mut p99 = at(99.0);
+    p99.tone = tone;
+    vec![
+        format::count(h.len()).into(),
+        format::micros(h.mean()).into(),
+        at(50.0),
+        at(90.0),
+        p99,
+        at(99.9),
+        at(99.99),
+        format::micros(h.max() as f64).into(),
+    ]
+}
+
+/// From which instant, in one word for a column.
+fn from_word(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Response => "due",
+        Clock::Service => "sent",
+    }
+}
+
+/// The operation as a column shows it.
+pub(crate) fn op_name(op: Op) -> &'static str {
+    match op {
+        Op::ReadModifyWrite => "rmw",
+        other => other.name(),
+    }
+}
+
+pub(crate) fn name_of(run: &Run, name: &str) -> Cell {
+    if run.valid() {
+        Cell::new(name, Tone::Plain)
+    } else {
+        Cell::new(format!("{INVALID_MARK}{name}"), Tone::Bad)
+    }
+}
+
+/// How many answers were wrong.
+pub fn errors(run: &Run) -> Cell {
+    match run.errors() {
+        0 => Cell::new("0", Tone::Muted),
+        n => Cell::new(format::count(n), Tone::Bad),
+    }
+}
+
+fn validity(run: &Run) -> Cell {
+    match (run.valid(), run.warnings.len()) {
+        (false, _) => Cell::new("INVALID", Tone::Bad),
+        (true, 0) => Cell::new("yes", Tone::Good),
+        (true, 1) => Cell::new("1 warning", Tone::Warning),
+        (true, n) => Cell::new(format!("{n} warnings"), Tone::Warning),
+    }
+}
+
+/// A reading's number for a column, without its unit; marked where it was not measured.
+fn value_of(reading: &Reading) -> String {
+    match (reading.value(), reading.origin) {
+        (None, _) => format::NONE.to_owned(),
+        (Some(value), Origin::Measured) => format::significant(value, 3),
+        (Some(value), _) => format!("~{}", format::significant(value, 3)),
+    }
+}

@@ -1,0 +1,322 @@
+//! Tables as text of a given width. Nothing is wrapped by the terminal: columns that do not
+//! fit are left out, and the text says which.
+
+use std::borrow::Cow;
+
+use record::{Execution, Run};
+use unicode_width::UnicodeWidthStr;
+
+use crate::table::{ALWAYS, Align, Table, Tone};
+use crate::tables::{self, CheckRow, DifferenceRow, Note, PlanRow};
+
+/// How to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// ANSI colours.
+    pub color: bool,
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Whether anything but ASCII may be written.
+    pub unicode: bool,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Style { color: false, width: 80, unicode: true }
+    }
+}
+
+const GAP: usize = 2;
+/// A column is not cut shorter than this.
+const LEAST: usize = 12;
+
+/// Throughput and latency of each run, then why runs do not count and what to know of them.
+pub fn runs(runs: &[(&Execution, &Run)], style: &Style) -> String {
+    if runs.is_empty() {
+        return "no finished runs\n".to_owned();
+    }
+    let mut out = table(&tables::throughput(runs), style);
+    out.push('\n');
+    out += &table(&tables::latency(runs), style);
+    let notes = tables::notes(runs);
+    if !notes.is_empty() {
+        out.push('\n');
+    }
+    for note in &notes {
+        out += &note_text(note, style);
+    }
+    out
+}
+
+/// What can be measured here and what not: one table a group, remedies below it.
+pub fn doctor(rows: &[CheckRow], style: &Style) -> String {
+    let parts: Vec<String> = tables::doctor(rows).iter().map(|t| table(t, style)).collect();
+    parts.join("\n")
+}
+
+/// Every difference between A and B; `a` and `b` name the two.
+pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow], style: &Style) -> String {
+    table(&tables::comparison(a, b, rows), style)
+}
+
+/// What would be run, in its order.
+pub fn plan(rows: &[PlanRow], style: &Style) -> String {
+    table(&tables::plan(rows), style)
+}
+
+/// Any table.
+pub fn table(table: &Table, style: &Style) -> String {
+    let columns = Fitted::new(table, style);
+    let mut out = String::new();
+    let title = style.text(&table.title);
+    if !title.is_empty() {
+        out += &style.paint(&title, Tone::Strong);
+        out.push('\n');
+    }
+    let heads: Vec<(String, Tone)> = columns
+        .shown
+        .iter()
+        .map(|c| (style.text(&table.columns[c.at].head).into_owned(), Tone::Muted))
+        .collect();
+    if heads.iter().any(|(head, _)| !head.is_empty()) {
+        out += &columns.line(&heads, None, table, style);
+        let rule = if style.unicode { "─" } else { "-" };
+        let wide = columns.width().min(style.width.max(1));
+        out += &style.paint(&rule.repeat(wide), Tone::Muted);
+        out.push('\n');
+    }
+    for (i, row) in table.rows.iter().enumerate() {
+        let cells: Vec<(String, Tone)> = columns
+            .shown
+            .iter()
+            .map(|c| {
+                let cell = &row.cells[c.at];
+                let tone =
+                    if row.invalid && cell.tone == Tone::Plain { Tone::Muted } else { cell.tone };
+                (style.text(&cell.text).into_owned(), tone)
+            })
+            .collect();
+        out += &columns.line(&cells, Some(i), table, style);
+    }
+    for note in &table.notes {
+        out += &wrapped(&style.text(note), "  ", "  ", style, Tone::Muted);
+    }
+    if !columns.left_out.is_empty() {
+        let text = format!("not shown at this width: {}", columns.left_out.join(", "));
+        out += &wrapped(&style.text(&text), "  ", "  ", style, Tone::Muted);
+    }
+    out
+}
+
+fn note_text(note: &Note, style: &Style) -> String {
+    let text = format!("{}: {}: {}", note.word(), note.subjects(), note.text);
+    wrapped(&style.text(&text), "", "  ", style, note.tone)
+}
+
+struct Shown {
+    at: usize,
+    width: usize,
+    /// Places after the point in each row, and the most of them; decimal columns only.
+    decimals: (Vec<usize>, usize),
+}
+
+/// The columns that are written, and how wide.
+struct Fitted {
+    shown: Vec<Shown>,
+    left_out: Vec<String>,
+}
+
+impl Fitted {
+    fn new(table: &Table, style: &Style) -> Self {
+        let mut shown: Vec<Shown> = (0..table.columns.len())
+            .map(|at| {
+                let column = &table.columns[at];
+                let decimals = match column.align {
+                    Align::Decimal => table.decimals(at),
+                    _ => (vec![0; table.rows.len()], 0),
+                };
+                let cells = table.rows.iter().zip(&decimals.0).map(|(row, places)| {
+                    style.text(&row.cells[at].text).width() + decimals.1 - places
+                });
+                let head = style.text(&column.head).width();
+                Shown { at, width: cells.max().unwrap_or(0).max(head), decimals }
+            })
+            .collect();
+        let mut left_out = Vec::new();
+        let total = |shown: &[Shown]| {
+            shown.iter().map(|c| c.width).sum::<usize>() + GAP * shown.len().saturating_sub(1)
+        };
+        while total(&shown) > style.width {
+            let least = shown.iter().enumerate().min_by_key(|(_, c)| table.columns[c.at].keep);
+            match least {
+                Some((i, c)) if table.columns[c.at].keep < ALWAYS => {
+                    left_out.push(table.columns[c.at].head.clone());
+                    shown.remove(i);
+                }
+                _ => break,
+            }
+        }
+        // What is left and still too wide gives way where the longest text stands.
+        while total(&shown) > style.width {
+            let widest = shown
+                .iter_mut()
+                .filter(|c| table.columns[c.at].align == Align::Left && c.width > LEAST)
+                .max_by_key(|c| c.width);
+            let Some(column) = widest else { break };
+            column.width -= 1;
+        }
+        Fitted { shown, left_out }
+    }
+
+    fn width(&self) -> usize {
+        self.shown.iter().map(|c| c.width).sum::<usize>() + GAP * self.shown.len().saturating_sub(1)
+    }
+
+    /// `row` is None for the heads.
+    fn line(
+        &self,
+        cells: &[(String, Tone)],
+        row: Option<usize>,
+        table: &Table,
+        style: &Style,
+    ) -> String {
+        let mut line = String::new();
+        // Blanks are held back until something follows them: no line ends in blanks.
+        let mut blanks = 0;
+        for (column, (text, tone)) in self.shown.iter().zip(cells) {
+            let text = cut(text, column.width, style);
+            let spare = column.width - text.width().min(column.width);
+            let after = match (table.columns[column.at].align, row) {
+                (Align::Left, _) => spare,
+                (Align::Decimal, Some(row)) => {
+                    (column.decimals.1 - column.decimals.0[row]).min(spare)
+                }
+                _ => 0,
+            };
+            blanks += spare - after;
+            if !text.is_empty() {
+                line += &" ".repeat(blanks);
+                line += &style.paint(&text, *tone);
+                blanks = 0;
+            }
+            blanks += after + GAP;
+        }
+        line.push('\n');
+        line
+    }
+}
+
+/// At most `width` columns; what is cut says so.
+fn cut<'t>(text: &'t str, width: usize, style: &Style) -> Cow<'t, str> {
+    if text.width() <= width {
+        return Cow::Borrowed(text);
+    }
+    let mark = if style.unicode { "…" } else { "..." };
+    let mut out = String::new();
+    for c in text.chars() {
+        if out.width() + c.to_string().width() + mark.width() > width {
+            break;
+        }
+        out.push(c);
+    }
+    Cow::Owned(out + mark)
+}
+
+/// Text broken between words so that no line is wider than the terminal.
+fn wrapped(text: &str, first: &str, next: &str, style: &Style, tone: Tone) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.width() + 1 + word.width() > style.width {
+            lines.push(std::mem::replace(&mut line, next.to_owned()));
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line += word;
+        empty = false;
+    }
+    lines.push(line);
+    lines.iter().map(|line| style.paint(line, tone) + "\n").collect()
+}
+
+impl Style {
+    fn paint(&self, text: &str, tone: Tone) -> String {
+        let code = match tone {
+            Tone::Plain => return text.to_owned(),
+            _ if !self.color || text.is_empty() => return text.to_owned(),
+            Tone::Strong => "1",
+            Tone::Muted => "2",
+            Tone::Good => "32",
+            Tone::Warning => "33",
+            Tone::Bad => "31",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+
+    /// Text as this terminal can show it: control characters never, our signs in ASCII
+    /// where it must be.
+    fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let clean = !text.chars().any(char::is_control);
+        if clean && (self.unicode || text.is_ascii()) {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
+            match c {
+                c if c.is_control() => out.push(' '),
+                c if self.unicode || c.is_ascii() => out.push(c),
+                'µ' => out.push('u'),
+                '–' | '—' | '−' => out.push('-'),
+                '…' => out.push_str(".."),
+                '×' | '✗' => out.push('x'),
+                '✓' => out.push('+'),
+                '°' => out.push_str("deg "),
+                _ => out.push('?'),
+            }
+        }
+        Cow::Owned(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Table {
+        let mut table = Table::new("T µ")
+            .column("name", Align::Left, ALWAYS)
+            .column("x", Align::Decimal, ALWAYS)
+            .column("remark", Align::Left, 10);
+        table.row(vec!["a".into(), "1.25".into(), "first".into()]);
+        table.row(vec!["bb".into(), "12.5".into(), "second".into()]);
+        table
+    }
+
+    #[test]
+    fn points_stand_under_each_other() {
+        let text = table(&sample(), &Style { color: false, width: 40, unicode: false });
+        assert_eq!(
+            text,
+            "T u\nname      x  remark\n-------------------\na      1.25  first\nbb    12.5   second\n"
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let text = table(&sample(), &Style { color: false, width: 13, unicode: true });
+        assert!(!text.contains("second"), "{text}");
+        assert!(text.contains("remark"), "{text}");
+    }
+
+    #[test]
+    fn long_names_are_cut_and_controls_never_written() {
+        let mut table = Table::new("").column("name", Align::Left, ALWAYS);
+        table.row(vec!["a very long label \u{1b}[31m that goes on".into()]);
+        let text = super::table(&table, &Style { color: false, width: 20, unicode: true });
+        assert!(text.lines().all(|line| line.width() <= 20), "{text}");
+        assert!(text.contains('…') && !text.contains('\u{1b}'), "{text}");
+    }
+}
