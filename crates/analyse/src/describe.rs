@@ -1,0 +1,204 @@
+use thiserror::Error;
+
+use crate::bootstrap::bca_of_mean;
+use crate::interval::{Interval, LEVEL, Method, NoInterval, TAIL};
+use crate::quantile::{binomial, student};
+
+/// From this many values on, the interval of the mean is bootstrapped. Below it the bootstrap
+/// is too narrow, because so few values repeat themselves too often in a resample.
+pub const BOOTSTRAP_FROM: usize = 20;
+
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum DescribeError {
+    #[error("there are no values to describe")]
+    Empty,
+    #[error("value {index} is {value}, which is not a number that can be described")]
+    NotFinite { index: usize, value: f64 },
+}
+
+/// What a handful of repeats says, in the values' own unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    pub n: usize,
+    /// The middle value; of an even number the mean of the two middle ones.
+    pub median: f64,
+    pub mean: f64,
+    /// Sample standard deviation, with n - 1; None of a single value.
+    pub sd: Option<f64>,
+    /// Coefficient of variation, `sd / |mean|`; None of a single value or a mean of 0.
+    pub cv: Option<f64>,
+    pub min: f64,
+    pub max: f64,
+    pub mean_interval: Result<Interval, NoInterval>,
+    pub median_interval: Result<Interval, NoInterval>,
+}
+
+impl Description {
+    /// The interval to print beside the median: the median's own from 6 values on, otherwise
+    /// the mean's. [`Method`] says which it is.
+    pub fn interval(&self) -> Result<Interval, NoInterval> {
+        self.median_interval.clone().or_else(|_| self.mean_interval.clone())
+    }
+}
+
+/// Describes independent values, such as the repeats of one cell.
+///
+/// - mean: `mean +- t(0.975, n - 1) sd / sqrt(n)` for 2 to 19 values (Student, Biometrika 6,
+///   1908), from 20 on the BCa bootstrap (Efron and Tibshirani 1993, ch. 14.3) with a fixed seed;
+/// - median: the order statistics of ranks `l` and `n + 1 - l` with
+///   `P(Binomial(n, 1/2) < l) <= 0.025` (Hahn and Meeker, "Statistical Intervals", 1991, ch.
+///   5.2); 6 values are the fewest that have them;
+/// - a single value has neither.
+///
+/// Errors: no values; a value that is NaN or infinite.
+pub fn describe(values: &[f64]) -> Result<Description, DescribeError> {
+    if let Some((index, value)) = values.iter().enumerate().find(|(_, v)| !v.is_finite()) {
+        return Err(DescribeError::NotFinite { index, value: *value });
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (Some(&min), Some(&max)) = (sorted.first(), sorted.last()) else {
+        return Err(DescribeError::Empty);
+    };
+    let Moments { mean, sd } = moments(values);
+    Ok(Description {
+        n: values.len(),
+        median: median_of_sorted(&sorted),
+        mean,
+        sd,
+        cv: sd.filter(|_| mean != 0.0).map(|sd| sd / mean.abs()),
+        min,
+        max,
+        mean_interval: mean_interval(values, mean, sd),
+        median_interval: median_interval(&sorted),
+    })
+}
+
+pub(crate) struct Moments {
+    pub(crate) mean: f64,
+    pub(crate) sd: Option<f64>,
+}
+
+/// Mean and sample standard deviation; the second pass keeps what a sum of squares would lose.
+pub(crate) fn moments(values: &[f64]) -> Moments {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+    Moments { mean, sd: (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt()) }
+}
+
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    median_of_sorted(&sorted)
+}
+
+/// NaN of no values: callers have at least one.
+fn median_of_sorted(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => sorted[n / 2 - 1].midpoint(sorted[n / 2]),
+    }
+}
+
+fn mean_interval(values: &[f64], mean: f64, sd: Option<f64>) -> Result<Interval, NoInterval> {
+    let sd = sd.ok_or(NoInterval::OneValue)?;
+    if values.len() >= BOOTSTRAP_FROM {
+        return Ok(bca_of_mean(values));
+    }
+    let n = values.len() as f64;
+    let df = n - 1.0;
+    let half = student(1.0 - TAIL, df) * sd / n.sqrt();
+    Ok(Interval { low: mean - half, high: mean + half, method: Method::StudentT { df } })
+}
+
+fn median_interval(sorted: &[f64]) -> Result<Interval, NoInterval> {
+    /// 2 (1/2)^n <= 0.05 from here on.
+    const NEEDED: u64 = 6;
+    let n = sorted.len() as u64;
+    match n {
+        0 | 1 => return Err(NoInterval::OneValue),
+        2..NEEDED => return Err(NoInterval::TooFewValues { got: n, needed: NEEDED }),
+        _ => {}
+    }
+    let low_rank = rank_with_tail_below(n);
+    let high_rank = n + 1 - low_rank;
+    Ok(Interval {
+        low: sorted[low_rank as usize - 1],
+        high: sorted[high_rank as usize - 1],
+        method: Method::OrderStatistics { low_rank, high_rank },
+    })
+}
+
+/// The largest l with P(Binomial(n, 1/2) <= l - 1) <= 0.025, at least 1.
+fn rank_with_tail_below(n: u64) -> u64 {
+    // The quantile is the smallest k with P(<= k) >= 0.025, so P(<= k - 1) is below it.
+    binomial((1.0 - LEVEL) / 2.0, n, 0.5).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Student's sleep data (Biometrika 6, 1908): extra hours, second drug.
+    const SLEEP: [f64; 10] = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
+
+    fn close(a: f64, b: f64, within: f64) {
+        assert!((a - b).abs() <= within, "{a} is not {b}");
+    }
+
+    #[test]
+    fn students_sleep_data() {
+        let d = describe(&SLEEP).unwrap();
+        close(d.mean, 2.33, 1e-12);
+        close(d.sd.unwrap(), 2.002_249, 1e-6);
+        close(d.median, 1.75, 1e-12);
+        close(d.cv.unwrap(), 2.002_249 / 2.33, 1e-6);
+        assert_eq!((d.n, d.min, d.max), (10, -0.1, 5.5));
+        // R: t.test(sleep$extra[11:20])$conf.int is 0.8976775 3.7623225.
+        let mean = d.mean_interval.unwrap();
+        close(mean.low, 0.897_677_5, 1e-6);
+        close(mean.high, 3.762_322_5, 1e-6);
+        assert_eq!(mean.method, Method::StudentT { df: 9.0 });
+    }
+
+    #[test]
+    fn the_interval_of_a_median_has_the_ranks_of_the_tables() {
+        // Two-sided 95 % ranks of the sign test's table.
+        for (n, low, high) in
+            [(6, 1, 6), (9, 2, 8), (10, 2, 9), (15, 4, 12), (20, 6, 15), (25, 8, 18)]
+        {
+            let values: Vec<f64> = (1..=n).map(f64::from).collect();
+            let interval = describe(&values).unwrap().median_interval.unwrap();
+            assert_eq!((interval.low, interval.high), (f64::from(low), f64::from(high)), "{n}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_not_said() {
+        let one = describe(&[7.0]).unwrap();
+        assert_eq!((one.median, one.sd, one.cv), (7.0, None, None));
+        assert_eq!(one.interval(), Err(NoInterval::OneValue));
+        let three = describe(&[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!(three.median_interval, Err(NoInterval::TooFewValues { got: 3, needed: 6 }));
+        assert_eq!(three.interval(), three.mean_interval);
+        assert_eq!(describe(&[]), Err(DescribeError::Empty));
+        assert!(matches!(
+            describe(&[1.0, f64::NAN]),
+            Err(DescribeError::NotFinite { index: 1, .. })
+        ));
+        assert_eq!(describe(&[-1.0, 1.0]).unwrap().cv, None);
+    }
+
+    #[test]
+    fn many_values_are_bootstrapped() {
+        let values: Vec<f64> = (0..40).map(f64::from).collect();
+        let d = describe(&values).unwrap();
+        let interval = d.mean_interval.clone().unwrap();
+        assert!(matches!(interval.method, Method::Bca { .. }));
+        let half = 2.022_69 * d.sd.unwrap() / 40.0_f64.sqrt();
+        close(interval.high - interval.low, 2.0 * half, 0.12 * half);
+        assert!(matches!(d.interval().unwrap().method, Method::OrderStatistics { .. }));
+    }
+}

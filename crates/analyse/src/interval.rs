@@ -1,0 +1,94 @@
+use std::fmt;
+
+use thiserror::Error;
+
+/// Every interval of this crate is meant to cover the truth this often.
+pub const LEVEL: f64 = 0.95;
+/// What is left outside on each side.
+pub(crate) const TAIL: f64 = (1.0 - LEVEL) / 2.0;
+
+/// A 95 % interval and how it was obtained. `docs/statistics.md` says what each covers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+    pub method: Method,
+}
+
+impl Interval {
+    pub fn covers(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
+
+/// How an interval was obtained, with what is needed to obtain it again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Method {
+    /// Student's t around the mean of independent values.
+    StudentT { df: f64 },
+    /// Bias-corrected and accelerated bootstrap.
+    Bca { resamples: u32, seed: u64 },
+    /// Order statistics of these ranks, counted from 1: no distribution is assumed.
+    OrderStatistics { low_rank: u64, high_rank: u64 },
+    /// Welch's t on logarithms, from repeats on both sides.
+    BetweenRuns { df: f64 },
+    /// The same, but a side with a single run is known only by how it varied within itself.
+    WithinRun { df: f64 },
+    /// The same runs stand on both sides, so there is nothing to tell apart.
+    SameRuns,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Method::StudentT { df } => write!(f, "Student's t, {df} degrees of freedom"),
+            Method::Bca { resamples, seed } => {
+                write!(f, "BCa bootstrap, {resamples} resamples, seed {seed}")
+            }
+            Method::OrderStatistics { low_rank, high_rank } => {
+                write!(f, "order statistics {low_rank} and {high_rank}")
+            }
+            Method::BetweenRuns { df } => {
+                write!(f, "between runs: Welch's t on logarithms, {df:.1} degrees of freedom")
+            }
+            Method::WithinRun { df } => write!(
+                f,
+                "within a run: Welch's t on logarithms, {df:.1} degrees of freedom; \
+                 variation from run to run is not covered"
+            ),
+            Method::SameRuns => f.write_str("the same runs on both sides"),
+        }
+    }
+}
+
+/// Why there is no interval. Never a made-up one in its place.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum NoInterval {
+    #[error("one value has no interval; repeat the measurement")]
+    OneValue,
+    #[error("{got} values are too few for this interval; it needs {needed}")]
+    TooFewValues { got: u64, needed: u64 },
+    #[error("{got} samples are too few for p{percentile}; its interval needs {needed}")]
+    TooFewSamples { percentile: f64, got: u64, needed: u64 },
+    #[error("no percentile of 0 or below, or of 100 or above, has an interval (got {0})")]
+    Percentile(f64),
+    #[error(
+        "not enough data: {got} full intervals in the time series of a single run, of which \
+         {needed} are needed; measure longer or repeat"
+    )]
+    ShortSeries { got: usize, needed: usize },
+    #[error(
+        "not enough data: {got:.0} operations in a typical interval of the time series, of \
+         which p{percentile} needs {needed:.0}; repeat the runs"
+    )]
+    SparseSeries { percentile: f64, got: f64, needed: f64 },
+    #[error(
+        "not enough data: neighbouring intervals of a single run are so alike that they are \
+         worth {effective:.1} independent ones; measure longer or repeat"
+    )]
+    Correlated { effective: f64 },
+    #[error("not enough data: a single run has one value of this; repeat the runs")]
+    NoSeries,
+    #[error("a value of zero or below has no ratio")]
+    NotPositive,
+}
