@@ -70,6 +70,8 @@ struct Crew<S> {
     deliveries: Receiver<Delivery>,
     ended: Receiver<Ended>,
     collector: Collector,
+    /// Threads that have ended, well or not.
+    gone: usize,
     seen: Vec<Seen>,
     fault: Option<DriveError>,
     patience: Duration,
@@ -80,7 +82,7 @@ struct Crew<S> {
 /// Runs one phase and answers what was seen in its window. `on_start` has run in every thread
 /// before its first operation. When the store stops answering for longer than the plan's
 /// patience, its threads are left behind and the error says so.
-pub fn drive<S: Store + 'static>(
+pub fn drive<S: Store>(
     clock: &Ticks,
     store: &Arc<S>,
     workload: &Arc<Workload>,
@@ -90,7 +92,7 @@ pub fn drive<S: Store + 'static>(
     let open = matches!(plan.pacing, Pacing::Open { .. });
     let ops: Vec<Op> = match plan.what {
         What::Load => vec![Op::Insert],
-        What::Mix => Op::ALL.into_iter().filter(|op| workload.asks(*op)).collect(),
+        What::Mix => Op::ALL.into_iter().filter(|op| workload.spec().mix.asks(*op)).collect(),
     };
     let (operations, first_insert) = match plan.what {
         What::Load => {
@@ -121,7 +123,7 @@ pub fn drive<S: Store + 'static>(
     crew.finish(ops, stopped, steady)
 }
 
-impl<S: Store + 'static> Crew<S> {
+impl<S: Store> Crew<S> {
     fn start(shared: &Arc<Shared<S>>, plan: &Plan, slots: Slots) -> Result<Self, DriveError> {
         let interval = shared.clock.ticks_of(plan.interval).max(1);
         let (deliver, deliveries) = sync_channel(plan.threads * 2);
@@ -149,6 +151,7 @@ impl<S: Store + 'static> Crew<S> {
             deliveries,
             ended,
             collector,
+            gone: 0,
             seen: Vec::new(),
             fault: None,
             patience: plan.patience,
@@ -292,7 +295,7 @@ impl<S: Store + 'static> Crew<S> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.take_ended();
-            if self.seen.len() + usize::from(self.fault.is_some()) >= self.threads {
+            if self.gone == self.threads || self.fault.is_some() {
                 break;
             }
         }
@@ -317,6 +320,7 @@ impl<S: Store + 'static> Crew<S> {
 
     fn take_ended(&mut self) {
         while let Ok(result) = self.ended.try_recv() {
+            self.gone += 1;
             match result {
                 Ok(seen) => self.seen.push(seen),
                 Err(fault) => {
@@ -329,12 +333,11 @@ impl<S: Store + 'static> Crew<S> {
     /// After a fault the others end by themselves; the store is closed only when they have.
     fn wait_for_the_others(&mut self) {
         let limit = Instant::now() + Duration::from_secs(10);
-        let mut others = self.threads - self.seen.len() - 1;
-        while others > 0 && Instant::now() < limit {
+        while self.gone < self.threads && Instant::now() < limit {
+            // A thread that hands something over must not wait for us.
             while self.deliveries.try_recv().is_ok() {}
-            if self.ended.recv_timeout(Duration::from_millis(5)).is_ok() {
-                others -= 1;
-            }
+            self.take_ended();
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -376,7 +379,7 @@ fn stop_asked(plan: &Plan) -> bool {
     plan.stop.load(Ordering::Relaxed)
 }
 
-fn spawn<S: Store + 'static>(
+fn spawn<S: Store>(
     shared: Arc<Shared<S>>,
     plan: &Plan,
     thread: usize,

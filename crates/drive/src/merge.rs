@@ -6,7 +6,6 @@ use model::{Op, PerOp};
 use crate::clock::Ticks;
 use crate::outcome::{Outcome, Point, SteadyReport};
 use crate::recorder::Interval;
-use crate::verdict::Verdicts;
 use crate::worker::Seen;
 
 /// Below this share of its requests answered in time, an open loop did not hold its rate.

@@ -296,7 +296,11 @@ mod tests {
         let due = |thread| {
             let rate = (1000.0, Arrivals::Constant);
             let mut pacer = OpenLoop::new(&clock, 0, rate, (thread, 4), 1);
-            (0..3).map(move |_| pacer.wait(&clock, &Gate::new()).unwrap()).collect::<Vec<_>>()
+            let mut dues = Vec::new();
+            for _ in 0..3 {
+                dues.push(pacer.wait(&clock, &Gate::new()).unwrap());
+            }
+            dues
         };
         let mut all: Vec<u64> = (0..4).flat_map(due).collect();
         all.sort_unstable();

@@ -35,7 +35,7 @@ pub fn tax(
     what: What,
     on_start: &OnStart,
 ) -> Result<Tax, DriveError> {
-    let null = StoreUrl::null();
+    let null: StoreUrl = "null".parse()?;
     let mut rounds = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         let round = Round { clock, workload, what, on_start };
@@ -59,7 +59,7 @@ struct Round<'a> {
 impl Visit for Round<'_> {
     type Output = Result<f64, DriveError>;
 
-    fn visit<S: Store + 'static>(self, store: S) -> Self::Output {
+    fn visit<S: Store>(self, store: S) -> Self::Output {
         let plan = Plan {
             what: self.what,
             threads: 1,

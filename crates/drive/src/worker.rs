@@ -71,7 +71,7 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
     let mut asker = Asker {
         workload,
         clock,
-        may_miss: workload.asks(Op::Delete),
+        may_miss: workload.spec().mix.asks(Op::Delete),
         keeps: store.capabilities().keeps,
         key: Vec::with_capacity(256),
         value: Vec::with_capacity(4096),

@@ -40,7 +40,7 @@ pub struct Statistic {
 }
 
 /// An embedded store, open. Shared by all threads; each thread asks through its own [`Session`].
-pub trait Store: Send + Sync + Sized {
+pub trait Store: Send + Sync + Sized + 'static {
     /// What one thread keeps between its operations: handles, buffers, cursors.
     type Session<'a>: Session
     where

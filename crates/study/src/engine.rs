@@ -184,7 +184,7 @@ impl Visit for Session<'_> {
             if self.stopped() {
                 break;
             }
-            if step.workload.mix.share(Op::Scan) > 0.0 && !store.capabilities().scan {
+            if step.workload.mix.asks(Op::Scan) && !store.capabilities().scan {
                 return Err(StudyError::Request(format!(
                     "{}: the store cannot scan, and the workload does",
                     step.label
@@ -252,7 +252,7 @@ impl Session<'_> {
         let tax = drive::tax(self.clock, workload, what, &plan.on_start)?;
         let records_before = self.directory.as_ref().map_or(0, |d| d.marker().records);
         let writes = step.phase == Phase::Load
-            || Op::ALL.into_iter().any(|op| op.writes() && step.workload.mix.share(op) > 0.0);
+            || Op::ALL.into_iter().any(|op| op.writes() && step.workload.mix.asks(op));
         if let Some(directory) = self.directory.as_mut().filter(|_| writes) {
             directory.unset_dataset()?;
         }

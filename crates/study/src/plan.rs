@@ -269,7 +269,7 @@ fn check_section(
             );
             return Err(source.at(step.span(), &words));
         }
-        let changes = |spec: &WorkloadSpec, op| spec.mix.share(op) > 0.0;
+        let changes = |spec: &WorkloadSpec, op| spec.mix.asks(op);
         if changes(workload, Op::Insert) && changes(before, Op::Insert) && other != "load" {
             let words = format!(
                 "`{name}` inserts records that `{other}` has inserted before; put \"clear\", \

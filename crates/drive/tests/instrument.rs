@@ -1,0 +1,365 @@
+//! The instrument against a store whose behaviour is known.
+
+mod fake;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use drive::{
+    Arrivals, DriveError, FailureKind, Observer, Outcome, Pacing, Plan, Progress, Quiet, Stage,
+    Steady, Ticks, Until, What, drive,
+};
+use fake::{Fake, Fault};
+use model::{Count, Op};
+use workload::{Mix, Spec, Workload};
+
+fn workload(preset: &str, records: u64) -> Arc<Workload> {
+    let mut spec = Spec::preset(preset).unwrap();
+    spec.records = Count(records);
+    Arc::new(Workload::new(&spec).unwrap())
+}
+
+fn plan(what: What, threads: usize) -> Plan {
+    Plan {
+        what,
+        threads,
+        pacing: Pacing::Closed { think: Duration::ZERO },
+        seed: 1,
+        warm_up: None,
+        steady: None,
+        until: Until { operations: None, time: None },
+        interval: Duration::from_millis(100),
+        on_start: Arc::new(|_| {}),
+        stop: Arc::new(AtomicBool::new(false)),
+        patience: Duration::from_secs(30),
+    }
+}
+
+fn operations(count: u64) -> Until {
+    Until { operations: Some(count), time: None }
+}
+
+fn time(millis: u64) -> Until {
+    Until { operations: None, time: Some(Duration::from_millis(millis)) }
+}
+
+fn open(rate: f64, arrivals: Arrivals) -> Pacing {
+    Pacing::Open { rate, arrivals }
+}
+
+fn ask(store: Fake, workload: &Arc<Workload>, plan: &Plan) -> Result<Outcome, DriveError> {
+    drive(&Ticks::new(), &Arc::new(store), workload, plan, &mut Quiet)
+}
+
+/// A fake that holds every record of the workload.
+fn loaded(workload: &Arc<Workload>) -> Fake {
+    let store = Arc::new(Fake::default());
+    let outcome = drive(&Ticks::new(), &store, workload, &plan(What::Load, 2), &mut Quiet).unwrap();
+    assert_eq!(outcome.operations, workload.spec().records.0);
+    Arc::into_inner(store).expect("the threads have let go of the store")
+}
+
+#[test]
+fn every_preset_is_answered_and_verified() {
+    for preset in ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"] {
+        let workload = workload(preset, 2000);
+        for threads in [1, 3] {
+            let mut plan = plan(What::Mix, threads);
+            plan.until = operations(5000);
+            let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+            assert_eq!(outcome.operations, 5000, "{preset}");
+            assert_eq!(outcome.failures, [], "{preset} with {threads} threads");
+            assert!(outcome.verified > 0, "{preset}");
+            let histograms: u64 = outcome.service.iter().map(|(_, h)| h.len()).sum();
+            assert_eq!(histograms, 5000, "{preset}: every operation has its latency");
+            let series: u64 = outcome.series.iter().map(|point| point.operations).sum();
+            assert_eq!(series, 5000, "{preset}: every operation is in the series");
+        }
+    }
+}
+
+#[test]
+fn the_stream_does_not_depend_on_the_threads() {
+    for preset in ["ycsb-a", "ycsb-d", "ycsb-e"] {
+        let workload = workload(preset, 1000);
+        let run = |threads| {
+            let mut plan = plan(What::Mix, threads);
+            // Not a multiple of the block: the last one is cut.
+            plan.until = operations(10_007);
+            let store = Arc::new(loaded(&workload));
+            let outcome = drive(&Ticks::new(), &store, &workload, &plan, &mut Quiet).unwrap();
+            (outcome.fingerprint, outcome.counts, store.keys())
+        };
+        let alone = run(1);
+        assert_eq!(alone.1.iter().map(|(_, count)| count).sum::<u64>(), 10_007);
+        assert_eq!(alone, run(2), "{preset}");
+        assert_eq!(alone, run(7), "{preset}");
+    }
+}
+
+#[test]
+fn known_service_times_are_measured() {
+    let workload = workload("ycsb-c", 100);
+    let store = loaded(&workload);
+    store.read_takes(Duration::from_millis(2));
+    let mut plan = plan(What::Mix, 1);
+    plan.until = operations(100);
+    let outcome = ask(store, &workload, &plan).unwrap();
+    let (op, histogram) = &outcome.service[0];
+    assert_eq!(*op, Op::Read);
+    // The fake waits at least this long; an interruption can only make it longer.
+    assert!(histogram.min() >= 1_990_000, "{}", histogram.min());
+    assert!(histogram.value_at_percentile(50.0) < 3_000_000);
+    assert!(outcome.harness_share < 0.1, "{}", outcome.harness_share);
+}
+
+#[test]
+fn a_stall_counts_for_every_request_that_was_due() {
+    let workload = workload("ycsb-c", 100);
+    let store = loaded(&workload);
+    // One answer takes 200 ms while requests are due every millisecond.
+    store.stall_once(100, Duration::from_millis(200));
+    let mut plan = plan(What::Mix, 1);
+    plan.pacing = open(1000.0, Arrivals::Constant);
+    plan.until = time(1000);
+    let outcome = ask(store, &workload, &plan).unwrap();
+    let response = &outcome.response[0].1;
+    let service = &outcome.service[0].1;
+    // 200 requests were due in the stall; half of them waited for more than 100 ms.
+    let waited = response.len() - response.count_between(0, 99_000_000);
+    assert!((90..=130).contains(&waited), "{waited} requests waited for more than 100 ms");
+    let stalled = service.len() - service.count_between(0, 99_000_000);
+    assert!(stalled <= 2, "only the stalled one was served for long: {stalled}");
+    assert!(response.max() >= 199_000_000);
+}
+
+#[test]
+fn an_open_loop_asks_what_is_due() {
+    let workload = workload("ycsb-c", 100);
+    for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+        let mut plan = plan(What::Mix, 2);
+        plan.pacing = open(2000.0, arrivals);
+        plan.until = time(1000);
+        let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+        // Poisson: 2000 +- 5 sigma; constant: exact but for the edges.
+        let slack = if arrivals == Arrivals::Constant { 3 } else { 224 };
+        assert!(outcome.due.abs_diff(2000) <= slack, "{arrivals:?}: {}", outcome.due);
+        assert_eq!(outcome.operations + outcome.never_sent, outcome.due);
+        assert!(outcome.response.iter().all(|(_, h)| h.len() == outcome.operations));
+    }
+}
+
+#[test]
+fn a_rate_that_no_store_could_serve_is_invalid_and_says_so() {
+    let workload = workload("ycsb-c", 100);
+    let store = loaded(&workload);
+    store.read_takes(Duration::from_millis(2));
+    let mut plan = plan(What::Mix, 1);
+    plan.pacing = open(2000.0, Arrivals::Constant);
+    plan.until = time(300);
+    let outcome = ask(store, &workload, &plan).unwrap();
+    let words = outcome.invalid_because.join("; ");
+    assert!(words.contains("rate was not achieved"), "{words}");
+    assert!(words.contains("% busy"), "{words}");
+    assert!(outcome.never_sent > 0, "the drain is bounded");
+    assert_eq!(outcome.operations + outcome.never_sent, outcome.due);
+}
+
+#[test]
+fn wrong_answers_are_found_counted_and_told() {
+    let workload = workload("ycsb-c", 1000);
+    for (fault, kind) in [
+        (Fault::Missing, FailureKind::Missing),
+        (Fault::Torn, FailureKind::Wrong),
+        (Fault::OtherKey, FailureKind::Wrong),
+        (Fault::Refused, FailureKind::Store),
+    ] {
+        let store = loaded(&workload);
+        store.fails_every(50, fault);
+        let mut plan = plan(What::Mix, 1);
+        plan.until = operations(1000);
+        let outcome = ask(store, &workload, &plan).unwrap();
+        assert_eq!(outcome.failures.len(), 1, "{fault:?}: {:?}", outcome.failures);
+        let failure = &outcome.failures[0];
+        assert_eq!((failure.kind, failure.count), (kind, 20), "{fault:?}");
+        assert!(outcome.invalid_because[0].contains(kind.name()), "{fault:?}");
+        assert_eq!(outcome.operations, 1000);
+    }
+}
+
+#[test]
+fn a_scan_out_of_order_is_found() {
+    let workload = workload("ycsb-e", 500);
+    let store = loaded(&workload);
+    store.fails_every(10, Fault::Disorder);
+    let mut plan = plan(What::Mix, 1);
+    plan.until = operations(200);
+    let outcome = ask(store, &workload, &plan).unwrap();
+    let kinds: Vec<FailureKind> = outcome.failures.iter().map(|f| f.kind).collect();
+    assert_eq!(kinds, [FailureKind::Disorder]);
+}
+
+#[test]
+fn deletes_make_misses_not_failures() {
+    let mut spec = Spec::preset("ycsb-a").unwrap();
+    spec.records = Count(100);
+    spec.mix = Mix::parse("read=0.5,delete=0.5").unwrap();
+    let workload = Arc::new(Workload::new(&spec).unwrap());
+    let mut plan = plan(What::Mix, 2);
+    plan.until = operations(2000);
+    let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+    assert_eq!(outcome.failures, []);
+    assert!(outcome.misses > 0);
+}
+
+#[test]
+fn a_full_disk_ends_the_load_with_its_own_error() {
+    let workload = workload("ycsb-a", 5000);
+    let store = Fake::default();
+    store.full_after(1000);
+    let error = ask(store, &workload, &plan(What::Load, 2)).unwrap_err();
+    assert!(matches!(error, DriveError::Store(store::StoreError::Full(_))), "{error}");
+}
+
+#[test]
+fn a_store_that_only_fails_ends_the_phase() {
+    let workload = workload("ycsb-c", 100);
+    let store = loaded(&workload);
+    store.fails_every(1, Fault::Refused);
+    let mut plan = plan(What::Mix, 1);
+    plan.until = time(60_000);
+    let error = ask(store, &workload, &plan).unwrap_err();
+    assert!(matches!(error, DriveError::Failing { .. }), "{error}");
+}
+
+#[test]
+fn a_store_that_hangs_is_left_behind() {
+    let workload = workload("ycsb-c", 100);
+    let store = loaded(&workload);
+    store.stall_once(10, Duration::from_secs(20));
+    let mut plan = plan(What::Mix, 1);
+    plan.until = time(60_000);
+    plan.patience = Duration::from_millis(300);
+    let begun = Instant::now();
+    let error = ask(store, &workload, &plan).unwrap_err();
+    assert!(matches!(error, DriveError::Stalled(_)), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_thread_that_panics_is_an_error() {
+    let workload = workload("ycsb-c", 100);
+    let mut plan = plan(What::Mix, 2);
+    plan.until = operations(1000);
+    plan.on_start = Arc::new(|thread| assert!(thread != 1, "as the test wants it"));
+    let error = ask(loaded(&workload), &workload, &plan).unwrap_err();
+    assert!(error.to_string().contains("thread 1 panicked"), "{error}");
+}
+
+struct Told {
+    stages: Vec<Stage>,
+    opened: Option<Instant>,
+    closed: Option<Instant>,
+    stop_in: Option<(Stage, Arc<AtomicBool>)>,
+}
+
+impl Observer for Told {
+    fn window_opens(&mut self) {
+        self.opened = Some(Instant::now());
+    }
+    fn window_closes(&mut self) {
+        self.closed = Some(Instant::now());
+    }
+    fn progress(&mut self, progress: &Progress) {
+        if self.stages.last() != Some(&progress.stage) {
+            self.stages.push(progress.stage);
+        }
+        if let Some((stage, stop)) = &self.stop_in
+            && *stage == progress.stage
+        {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn told(plan: &Plan, stop_in: Option<Stage>) -> (Outcome, Told) {
+    let workload = workload("ycsb-b", 1000);
+    let stop_in = stop_in.map(|stage| (stage, Arc::clone(&plan.stop)));
+    let mut told = Told { stages: Vec::new(), opened: None, closed: None, stop_in };
+    let store = Arc::new(loaded(&workload));
+    let outcome = drive(&Ticks::new(), &store, &workload, plan, &mut told).unwrap();
+    (outcome, told)
+}
+
+#[test]
+fn warm_up_and_steady_state_come_before_the_window_and_do_not_count() {
+    let mut plan = plan(What::Mix, 2);
+    plan.warm_up = Some(Duration::from_millis(150));
+    plan.steady = Some(Steady {
+        round: Duration::from_millis(50),
+        window: 3,
+        most_rounds: 8,
+        rule: |rounds| rounds.len() == 3,
+    });
+    plan.until = operations(1000);
+    let (outcome, told) = told(&plan, None);
+    assert_eq!(outcome.operations, 1000);
+    assert!(outcome.drawn > 1000, "the warm-up drew from the same stream");
+    let steady = outcome.steady.unwrap();
+    assert_eq!((steady.rounds.len(), steady.reached), (3, true));
+    assert_eq!(told.stages[0], Stage::WarmUp);
+    assert!(matches!(told.stages[1], Stage::Steadying { round: 1, most: 8 }));
+    let window = told.closed.unwrap() - told.opened.unwrap();
+    assert!(window.as_secs_f64() >= outcome.seconds * 0.99);
+}
+
+#[test]
+fn a_steady_state_that_is_never_reached_makes_the_run_invalid() {
+    let mut plan = plan(What::Mix, 1);
+    plan.steady = Some(Steady {
+        round: Duration::from_millis(20),
+        window: 2,
+        most_rounds: 4,
+        rule: |_| false,
+    });
+    plan.until = operations(100);
+    let (outcome, _) = told(&plan, None);
+    assert_eq!(outcome.steady.as_ref().map(|steady| steady.rounds.len()), Some(4));
+    assert!(outcome.invalid_because.join("").contains("steady state was not reached"));
+}
+
+#[test]
+fn a_phase_ends_early_when_told() {
+    for stage in [Stage::WarmUp, Stage::Measure] {
+        let mut plan = plan(What::Mix, 2);
+        plan.warm_up = Some(Duration::from_millis(200));
+        plan.until = time(60_000);
+        let begun = Instant::now();
+        let (outcome, told) = told(&plan, Some(stage));
+        assert!(outcome.stopped, "{stage:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert!(told.closed.is_some(), "the probes end whatever happens");
+    }
+}
+
+#[test]
+fn a_think_time_is_not_latency() {
+    let workload = workload("ycsb-c", 100);
+    let mut plan = plan(What::Mix, 1);
+    plan.pacing = Pacing::Closed { think: Duration::from_millis(5) };
+    plan.until = operations(40);
+    let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+    assert!(outcome.seconds >= 0.19, "{}", outcome.seconds);
+    assert!(outcome.service[0].1.value_at_percentile(50.0) < 1_000_000);
+    assert_eq!(outcome.response.len(), 0, "a closed loop has no response time");
+}
+
+#[test]
+fn the_harness_measures_itself() {
+    let workload = workload("ycsb-a", 1000);
+    let tax = drive::tax(&Ticks::new(), &workload, What::Mix, &plan(What::Mix, 1).on_start);
+    let tax = tax.unwrap();
+    assert!(tax.ns_per_op > 0.0 && tax.clock_ns > 0.0 && tax.verify_ns > 0.0, "{tax:?}");
+    assert!(tax.ns_per_op > tax.clock_ns, "{tax:?}");
+}
