@@ -8,6 +8,8 @@ use thiserror::Error;
 pub enum Error {
     #[error("there is no results file {}", .0.display())]
     Missing(PathBuf),
+    #[error("there is no folder {}; make it first", .0.display())]
+    NoFolder(PathBuf),
     #[error("{} exists already; name another file, or add to it with --resume", .0.display())]
     Exists(PathBuf),
     #[error("{} is not a file; name the results file itself", .0.display())]

@@ -50,12 +50,15 @@ impl File {
             }
             Err(error) => return Err(Error::io(path, error)),
         }
-        let made = File::write(path, lock, true);
-        if made.is_err() {
-            // It is ours, holds nothing, and would only be in the way of the next attempt.
-            let _ = std::fs::remove_file(path);
+        match writing(path, true) {
+            Ok(connection) => Ok(File { connection, path: path.to_owned(), lock: Some(lock) }),
+            Err(error) => {
+                // It is ours (the lock is still held), holds nothing, and would only be in
+                // the way of the next attempt.
+                let _ = std::fs::remove_file(path);
+                Err(error)
+            }
         }
-        made
     }
 
     /// Opens an existing file for reading and writing, and migrates an older schema.
@@ -64,7 +67,7 @@ impl File {
         if is_empty(path)? {
             return Err(Error::Empty(path.to_owned()));
         }
-        File::write(path, Lock::take(path)?, false)
+        File::locked(path, false)
     }
 
     /// Opens what is there, or makes it. An empty file (all that a `create` leaves when it is
@@ -72,7 +75,7 @@ impl File {
     pub fn open_or_create(path: impl AsRef<Path>) -> Result<File, Error> {
         let path = path.as_ref();
         match is_empty(path) {
-            Ok(_) => File::write(path, Lock::take(path)?, true),
+            Ok(_) => File::locked(path, true),
             Err(Error::Missing(_)) => File::create(path),
             Err(error) => Err(error),
         }
@@ -95,32 +98,10 @@ impl File {
         Ok(File { connection, path: path.to_owned(), lock: None })
     }
 
-    /// The shared way of opening for writing; `adopt` makes an empty file a results file.
-    fn write(path: &Path, lock: Lock, adopt: bool) -> Result<File, Error> {
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let mut file = File { connection, path: path.to_owned(), lock: Some(lock) };
-        let from = match version(path, &file.connection)? {
-            Some(version) => version,
-            None if adopt => 0,
-            None => return Err(Error::Empty(path.to_owned())),
-        };
-        // SQLite falls back to reading by itself where it may not write.
-        if file.sql(|c| c.is_readonly("main"))? {
-            return Err(Error::ReadOnly(path.to_owned()));
-        }
-        file.sql(durable)?;
-        if from < schema::VERSION {
-            let transaction =
-                file.connection.transaction_with_behavior(TransactionBehavior::Immediate);
-            transaction
-                .and_then(|transaction| {
-                    schema::migrate(&transaction, from)?;
-                    transaction.commit()
-                })
-                .map_err(|error| Error::sqlite(path, error))?;
-            sync_folder(path)?;
-        }
-        Ok(file)
+    fn locked(path: &Path, adopt: bool) -> Result<File, Error> {
+        let lock = Lock::take(path)?;
+        let connection = writing(path, adopt)?;
+        Ok(File { connection, path: path.to_owned(), lock: Some(lock) })
     }
 
     fn sql<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
@@ -229,6 +210,38 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
     }
 }
 
+/// The connection of a writer that holds the lock, with the schema at its newest. `adopt`
+/// makes an empty file a results file.
+fn writing(path: &Path, adopt: bool) -> Result<Connection, Error> {
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let from = match version(path, &connection)? {
+        Some(version) => version,
+        None if adopt => 0,
+        None => return Err(Error::Empty(path.to_owned())),
+    };
+    let mut prepare = || {
+        // SQLite falls back to reading by itself where it may not write.
+        if connection.is_readonly("main")? {
+            return Ok(false);
+        }
+        durable(&connection)?;
+        if from < schema::VERSION {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            schema::migrate(&transaction, from)?;
+            transaction.commit()?;
+        }
+        Ok(true)
+    };
+    match prepare() {
+        Ok(true) => {}
+        Ok(false) => return Err(Error::ReadOnly(path.to_owned())),
+        Err(error) => return Err(Error::sqlite(path, error)),
+    }
+    sync_folder(path)?;
+    Ok(connection)
+}
+
 /// A rollback journal, deleted at each commit, rather than a write-ahead log: the results are
 /// one file whenever no run is being kept. `EXTRA` also syncs the folder after the journal is
 /// gone; without it a power cut could bring the journal back and undo the commit.
@@ -286,4 +299,58 @@ fn sync_folder(path: &Path) -> Result<(), Error> {
     std::fs::File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(|error| Error::io(path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(folder: &Path) -> File {
+        File::create(folder.join("results.sqlite")).unwrap()
+    }
+
+    #[test]
+    fn a_commit_is_synced_and_leaves_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = file(folder.path());
+        let text = |pragma| -> String {
+            file.connection
+                .query_row(
+                    &format!("SELECT CAST({pragma} AS TEXT) FROM pragma_{pragma}"),
+                    [],
+                    |r| r.get(0),
+                )
+                .unwrap()
+        };
+        assert_eq!(text("journal_mode"), "delete");
+        assert_eq!(text("synchronous"), "3", "EXTRA");
+        assert_eq!(text("foreign_keys"), "1");
+    }
+
+    #[test]
+    fn another_program_that_holds_the_file_is_waited_for_and_then_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = file(folder.path());
+        file.connection.busy_timeout(Duration::from_millis(20)).unwrap();
+        let other = Connection::open(file.path()).unwrap();
+        other.execute_batch("BEGIN; SELECT * FROM run").unwrap();
+        let execution = crate::Execution {
+            id: "e".to_owned(),
+            study: "bench".to_owned(),
+            question: None,
+            spec: String::new(),
+            seed: 0,
+            command: Vec::new(),
+            version: String::new(),
+            started_at: String::new(),
+            finished_at: None,
+            machine: model::Machine::default(),
+            plan: Vec::new(),
+        };
+        let error = file.begin(&execution).unwrap_err();
+        assert!(matches!(error, Error::Busy(_)), "{error}");
+        other.execute_batch("COMMIT").unwrap();
+        file.begin(&execution).unwrap();
+        assert_eq!(file.executions().unwrap(), [execution]);
+    }
 }

@@ -73,7 +73,7 @@ fn refused(results: &Path, source: std::io::Error) -> Error {
         // The results file itself may be a new one: it is its folder that is missing.
         std::io::ErrorKind::NotFound => {
             let folder = results.parent().filter(|p| !p.as_os_str().is_empty());
-            Error::Missing(folder.unwrap_or(results).to_owned())
+            Error::NoFolder(folder.unwrap_or(results).to_owned())
         }
         _ => Error::io(results, source),
     }
@@ -133,6 +133,6 @@ mod tests {
     fn a_missing_folder_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let error = Lock::take(&folder.path().join("nowhere/results.sqlite")).unwrap_err();
-        assert!(matches!(&error, Error::Missing(path) if path.ends_with("nowhere")), "{error}");
+        assert!(matches!(&error, Error::NoFolder(path) if path.ends_with("nowhere")), "{error}");
     }
 }

@@ -46,7 +46,7 @@ fn views_and_exported_tables_agree() {
             table.rows.retain(|row| row[count] != Cell::Null);
         }
         let mut statement = sql.prepare(&format!("SELECT * FROM {view}")).unwrap();
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let exported = table.columns.iter().map(|column| &column.name);
         assert!(exported.take(names.len()).eq(&names), "{view}");
         let mut found = statement.query([]).unwrap();
