@@ -251,4 +251,3 @@ pub struct Man {
     #[arg(value_hint = ValueHint::DirPath)]
     pub directory: PathBuf,
 }
-

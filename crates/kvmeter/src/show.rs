@@ -77,7 +77,11 @@ pub struct Bar {
 
 impl Bar {
     fn new(steps: usize, hidden: bool, notes: bool) -> Self {
-        let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(5) };
+        let target = if hidden {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr_with_hz(5)
+        };
         let bar = ProgressBar::with_draw_target(Some(1000), target);
         let style = ProgressStyle::with_template("{prefix} [{bar:24}] {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -106,7 +110,10 @@ impl Listener for Bar {
     fn hear(&mut self, event: Event<'_>) {
         match event {
             Event::Preparing { step, why } => {
-                self.say(&format!("{}: loading {} records first: {why}", step.label, step.workload.records));
+                self.say(&format!(
+                    "{}: loading {} records first: {why}",
+                    step.label, step.workload.records
+                ));
                 self.bar.set_prefix(format!("loading {}", step.label));
             }
             Event::Prepared { seconds } => self.say(&format!("loaded in {seconds:.1} s")),

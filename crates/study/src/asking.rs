@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use analyse::STEADY_ROUNDS;
 use drive::{Arrivals, Pacing, Until};
 use model::{Count, Rate, Span};
 use record::Settings;
@@ -11,8 +12,6 @@ use crate::error::StudyError;
 use crate::source::Source;
 use crate::spec::{self, Asking};
 
-/// SNIA PTS 2.0.1 looks back on five rounds.
-pub(crate) const STEADY_WINDOW: usize = 5;
 /// A measured window that nobody gave a length.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
@@ -82,7 +81,7 @@ impl Manner {
     /// Seconds that it takes at least, where that is known.
     pub(crate) fn seconds(&self) -> Option<f64> {
         let before = self.warm_up.unwrap_or_default();
-        let steady = self.steady.map_or(Duration::ZERO, |(round, _)| round * STEADY_WINDOW as u32);
+        let steady = self.steady.map_or(Duration::ZERO, |(round, _)| round * STEADY_ROUNDS as u32);
         Some((before + steady + self.until.time?).as_secs_f64())
     }
 }
@@ -98,9 +97,9 @@ pub(crate) fn manner(
     let time = positive(source, &asking.time, "the time", |span| !span.0.is_zero())?;
     let operations = positive(source, &asking.operations, "operations", |count| count.0 > 0)?;
     let arrivals = match &asking.arrivals {
-        Some(name) => Some(
-            spec::arrivals(name.get_ref()).map_err(|words| source.at(name.span(), &words))?,
-        ),
+        Some(name) => {
+            Some(spec::arrivals(name.get_ref()).map_err(|words| source.at(name.span(), &words))?)
+        }
         None => None,
     };
     let pacing = match (rate, &asking.think, &asking.arrivals) {
@@ -123,8 +122,9 @@ pub(crate) fn manner(
     let steady = match &asking.steady {
         Some(steady) => {
             let spec::Steady { round, most_rounds } = *steady.get_ref();
-            if round.0.is_zero() || (most_rounds as usize) < STEADY_WINDOW {
-                let words = format!("a steady state takes at least {STEADY_WINDOW} rounds of some length");
+            if round.0.is_zero() || (most_rounds as usize) < STEADY_ROUNDS {
+                let words =
+                    format!("a steady state takes at least {STEADY_ROUNDS} rounds of some length");
                 return Err(source.at(steady.span(), &words));
             }
             Some((round.0, most_rounds))

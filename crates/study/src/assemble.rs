@@ -33,6 +33,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) tax: drive::Tax,
     pub(crate) skew: Option<Skew>,
     pub(crate) disk_bytes: Option<u64>,
+    /// What a reader should know besides what follows from the readings.
+    pub(crate) warnings: Vec<String>,
 }
 
 pub(crate) fn assemble(measured: Measured<'_>) -> Run {
@@ -43,6 +45,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     }
     let readings = readings(&measured);
     let mut warnings = outcome.warnings.clone();
+    warnings.extend(measured.warnings.iter().cloned());
     warnings.extend(doubts(outcome, &readings));
     let named = |clock, histograms: &[(Op, _)]| {
         let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| Latency {
@@ -180,8 +183,20 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
             Ok(outcome.spun_s),
         );
     }
-    derive("user.written", Unit::Bytes, Scope::Harness, "keys and values given to the store", Ok(outcome.bytes_written as f64));
-    derive("user.read", Unit::Bytes, Scope::Harness, "keys and values that the store gave back", Ok(outcome.bytes_read as f64));
+    derive(
+        "user.written",
+        Unit::Bytes,
+        Scope::Harness,
+        "keys and values given to the store",
+        Ok(outcome.bytes_written as f64),
+    );
+    derive(
+        "user.read",
+        Unit::Bytes,
+        Scope::Harness,
+        "keys and values that the store gave back",
+        Ok(outcome.bytes_read as f64),
+    );
     let over = |bytes: Result<f64, String>, user: u64, what: &str| {
         let bytes = bytes?;
         if user == 0 {
@@ -190,24 +205,72 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         Ok(bytes / user as f64)
     };
     let scope = Scope::Process;
-    derive("amplification.write", Unit::Ratio, scope, "io.written / user.written, in the window", over(value("io.written"), outcome.bytes_written, "written"));
-    derive("amplification.read", Unit::Ratio, scope, "io.read / user.read, in the window", over(value("io.read"), outcome.bytes_read, "read"));
+    derive(
+        "amplification.write",
+        Unit::Ratio,
+        scope,
+        "io.written / user.written, in the window",
+        over(value("io.written"), outcome.bytes_written, "written"),
+    );
+    derive(
+        "amplification.read",
+        Unit::Ratio,
+        scope,
+        "io.read / user.read, in the window",
+        over(value("io.read"), outcome.bytes_read, "read"),
+    );
     if let Some(settled) = &measured.settled {
         let of = |signal: &str| {
             let reading = settled.iter().find(|reading| reading.signal == signal);
             reading.and_then(Reading::value).ok_or_else(|| format!("{signal} was not read"))
         };
         let length = settled.iter().map(|reading| reading.window_s).fold(0.0, f64::max);
-        derive("settle.seconds", Unit::Seconds, Scope::Store, "writing out and merging after the window", Ok(length));
-        derive("settle.cpu", Unit::Seconds, scope, "cpu.user + cpu.system while the store settled", of("cpu.user").and_then(|user| Ok(user + of("cpu.system")?)));
-        derive("settle.written", Unit::Bytes, scope, "io.written while the store settled", of("io.written"));
+        derive(
+            "settle.seconds",
+            Unit::Seconds,
+            Scope::Store,
+            "writing out and merging after the window",
+            Ok(length),
+        );
+        derive(
+            "settle.cpu",
+            Unit::Seconds,
+            scope,
+            "cpu.user + cpu.system while the store settled",
+            of("cpu.user").and_then(|user| Ok(user + of("cpu.system")?)),
+        );
+        derive(
+            "settle.written",
+            Unit::Bytes,
+            scope,
+            "io.written while the store settled",
+            of("io.written"),
+        );
         let whole = value("io.written").and_then(|written| Ok(written + of("io.written")?));
-        derive("amplification.write_settled", Unit::Ratio, scope, "(io.written + settle.written) / user.written", over(whole, outcome.bytes_written, "written"));
+        derive(
+            "amplification.write_settled",
+            Unit::Ratio,
+            scope,
+            "(io.written + settle.written) / user.written",
+            over(whole, outcome.bytes_written, "written"),
+        );
     }
     if let Some(bytes) = measured.disk_bytes {
-        derive("disk.bytes", Unit::Bytes, Scope::Store, "blocks allocated to the store's files after the run", Ok(bytes as f64));
+        derive(
+            "disk.bytes",
+            Unit::Bytes,
+            Scope::Store,
+            "blocks allocated to the store's files after the run",
+            Ok(bytes as f64),
+        );
         let data = measured.step.workload.data_bytes();
-        derive("amplification.space", Unit::Ratio, Scope::Store, "disk.bytes / keys and values loaded", over(Ok(bytes as f64), data, "loaded"));
+        derive(
+            "amplification.space",
+            Unit::Ratio,
+            Scope::Store,
+            "disk.bytes / keys and values loaded",
+            over(Ok(bytes as f64), data, "loaded"),
+        );
     }
     let (before, after) = &measured.statistics;
     for statistic in after {
@@ -216,7 +279,13 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let grows = statistic.name.ends_with(".total");
         let start = earlier.filter(|_| grows).map_or(0.0, |earlier| earlier.value);
         let name = format!("store.{}", statistic.name.trim_end_matches(".total"));
-        derive(&name, statistic.unit, Scope::Store, "the store's own statistics", Ok(statistic.value - start));
+        derive(
+            &name,
+            statistic.unit,
+            Scope::Store,
+            "the store's own statistics",
+            Ok(statistic.value - start),
+        );
     }
     all
 }
@@ -247,4 +316,3 @@ fn doubts(outcome: &Outcome, readings: &[Reading]) -> Vec<String> {
     }
     doubts
 }
-

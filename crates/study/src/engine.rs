@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use analyse::STEADY_ROUNDS;
 use drive::{OnStart, Outcome, Progress, Ticks, What};
 use host::{Context, Root, Watch};
 use model::{Machine, Op, Reading};
 use record::{Execution, Phase};
-use store::{Directory, Statistic, Store, Visit};
+use store::{Directory, Statistic, Store, StoreError, Visit};
 use workload::Workload;
 
-use crate::asking::{Manner, STEADY_WINDOW};
+use crate::asking::Manner;
 use crate::assemble::{Measured, assemble};
 use crate::error::StudyError;
 use crate::plan::{Plan, Segment, Step};
@@ -29,16 +30,33 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Data is loaded, not measured, because a step needs it.
-    Preparing { step: &'a Step, why: &'a str },
-    Prepared { seconds: f64 },
+    Preparing {
+        step: &'a Step,
+        why: &'a str,
+    },
+    Prepared {
+        seconds: f64,
+    },
     /// The data of an earlier invocation is used as it is.
-    Reusing { step: &'a Step },
-    Begins { step: &'a Step },
-    Progress { step: &'a Step, progress: &'a Progress },
+    Reusing {
+        step: &'a Step,
+    },
+    Begins {
+        step: &'a Step,
+    },
+    Progress {
+        step: &'a Step,
+        progress: &'a Progress,
+    },
     /// The store writes out what it holds.
-    Settling { step: &'a Step },
+    Settling {
+        step: &'a Step,
+    },
     /// The run is in the file.
-    Kept { step: &'a Step, run: &'a Run },
+    Kept {
+        step: &'a Step,
+        run: &'a Run,
+    },
 }
 
 pub trait Listener {
@@ -118,6 +136,7 @@ pub fn execute(
             keep,
             listener,
             stop,
+            warnings: Vec::new(),
         };
         store::open(&segment.store, session)??;
         if stop.load(Ordering::Relaxed) {
@@ -172,6 +191,8 @@ struct Session<'a> {
     keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
     listener: &'a mut dyn Listener,
     stop: &'a Arc<AtomicBool>,
+    /// For the next run that is kept.
+    warnings: Vec<String>,
 }
 
 impl Visit for Session<'_> {
@@ -222,8 +243,8 @@ impl Session<'_> {
     ) -> Result<(), StudyError> {
         self.listener.hear(Event::Preparing { step, why });
         let begun = Instant::now();
-        let mut observer = Showing { step, listener: &mut *self.listener };
         let plan = self.plan(What::Load, &self.segment.preparing, step);
+        let mut observer = Showing { step, listener: &mut *self.listener };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
         if let Some(failure) = outcome.failures.first() {
             let words = format!("{}: the load failed: {}", step.label, failure.first);
@@ -232,7 +253,7 @@ impl Session<'_> {
         if outcome.stopped {
             return Ok(());
         }
-        store.settle(SETTLE_LIMIT)?;
+        self.let_settle(store)?;
         self.name_the_data(store, step, step.workload.records.0)?;
         self.listener.hear(Event::Prepared { seconds: begun.elapsed().as_secs_f64() });
         Ok(())
@@ -275,7 +296,10 @@ impl Session<'_> {
             self.name_after(store, step, &outcome, records_before)?;
             return Ok(());
         }
-        let skew = (step.phase == Phase::Measure).then(|| workload.skew(outcome.drawn));
+        let skew = match step.phase {
+            Phase::Load => None,
+            Phase::Measure => workload.skew(outcome.drawn),
+        };
         let run = assemble(Measured {
             execution: self.execution,
             step,
@@ -288,6 +312,7 @@ impl Session<'_> {
             statistics: (before, after),
             tax,
             skew,
+            warnings: std::mem::take(&mut self.warnings),
             disk_bytes: self.directory.as_ref().map(|d| d.disk_bytes()).transpose()?,
         });
         // The data has its name again only when the run that changed it is kept: a kill in
@@ -310,8 +335,19 @@ impl Session<'_> {
         }
         self.listener.hear(Event::Settling { step });
         let watch = Watch::begin(&Root::live(), &context(self.segment));
-        store.settle(SETTLE_LIMIT)?;
+        self.let_settle(store)?;
         Ok(Some(watch.end()))
+    }
+
+    /// A store that is not settled in time goes on; the next run carries the warning.
+    fn let_settle<S: Store>(&mut self, store: &Arc<S>) -> Result<(), StudyError> {
+        match store.settle(SETTLE_LIMIT) {
+            Err(StoreError::Unsettled(words)) => {
+                self.warnings.push(words);
+                Ok(())
+            }
+            other => Ok(other?),
+        }
     }
 
     /// Names the data after a run, if it is still what its name says.
@@ -361,9 +397,12 @@ impl Session<'_> {
             warm_up: manner.warm_up,
             steady: manner.steady.map(|(round, most)| drive::Steady {
                 round,
-                window: STEADY_WINDOW,
+                window: STEADY_ROUNDS,
                 most_rounds: most as usize,
-                rule: |rounds| analyse::steady(rounds).is_ok_and(|steady| steady.holds),
+                rule: |rounds| {
+                    <&[f64; STEADY_ROUNDS]>::try_from(rounds)
+                        .is_ok_and(|rounds| analyse::steady(rounds).steady)
+                },
             }),
             until: manner.until,
             interval: Duration::from_secs(1),

@@ -19,12 +19,12 @@ impl StudyError {
 
 impl From<store::StoreError> for StudyError {
     fn from(error: store::StoreError) -> Self {
-        use store::StoreError::{Directory, Failed, Full, Request};
+        use store::StoreError::{Directory, Failed, Full, Request, Unsettled};
         let words = error.to_string();
         match error {
             // More room is the user's to give: nothing that was kept is lost.
             Request(_) | Directory { .. } | Full(_) => StudyError::Request(words),
-            Failed(_) => StudyError::Failed(words),
+            Failed(_) | Unsettled(_) => StudyError::Failed(words),
         }
     }
 }

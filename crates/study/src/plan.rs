@@ -145,7 +145,10 @@ impl Plan {
         }
         let measure = manner(source, &spec.measure, cores)?.with_default_length();
         if spec.repeats == 0 {
-            return Err(StudyError::Request(format!("{}: repeats must be more than zero", source.origin)));
+            return Err(StudyError::Request(format!(
+                "{}: repeats must be more than zero",
+                source.origin
+            )));
         }
         let sections = sections(source, &spec)?;
 
@@ -208,7 +211,9 @@ fn sections(source: &Source, spec: &Spec) -> Result<Vec<Section>, StudyError> {
     }
     for (at, step) in spec.sequence.iter().enumerate() {
         match step.get_ref().as_str() {
-            "clear" => sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty())),
+            "clear" => {
+                sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()))
+            }
             "load" => {
                 // Loading again begins with nothing.
                 sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()));
@@ -245,7 +250,10 @@ fn sections(source: &Source, spec: &Spec) -> Result<Vec<Section>, StudyError> {
         let threads = asking.threads.as_ref();
         let records = workload.records.0;
         if let Some(threads) = threads.filter(|n| u64::from(*n.get_ref()) > records) {
-            let words = format!("{} threads for {records} records; there must be at least as many records", threads.get_ref());
+            let words = format!(
+                "{} threads for {records} records; there must be at least as many records",
+                threads.get_ref()
+            );
             return Err(source.at(threads.span(), &words));
         }
         workload.check().map_err(|error| source.at(step.span(), &error.to_string()))?;
@@ -289,10 +297,9 @@ fn workload(
     let name = step.get_ref();
     let preset = |name: &toml::Spanned<String>| {
         WorkloadSpec::preset(name.get_ref()).map_err(|_| {
-            let known: Vec<&str> = WorkloadSpec::preset_names()
-                .chain(spec.workloads.keys().map(String::as_str))
-                .chain(["load", "clear"])
-                .collect();
+            let mut known: Vec<&str> = WorkloadSpec::preset_names().collect();
+            known.extend(spec.workloads.keys().map(String::as_str));
+            known.extend(["load", "clear"]);
             let hint = model::suggest::hint(name.get_ref(), known.iter().copied());
             source.at(name.span(), &format!("there is no workload `{}`; {hint}", name.get_ref()))
         })
@@ -321,11 +328,7 @@ fn workload(
     Ok(whole)
 }
 
-fn stores(
-    source: &Source,
-    spec: &Spec,
-    data: &Path,
-) -> Result<Vec<(StoreUrl, bool)>, StudyError> {
+fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bool)>, StudyError> {
     let mut stores = Vec::new();
     for (scheme, options) in &spec.store {
         let mut url = StoreUrl {
@@ -340,8 +343,8 @@ fn stores(
             url.path = data.join(&url.scheme);
         }
         for (key, value) in options {
-            let text = option_text(value.get_ref())
-                .map_err(|words| source.at(value.span(), &words))?;
+            let text =
+                option_text(value.get_ref()).map_err(|words| source.at(value.span(), &words))?;
             if key.get_ref() == "path" && adapter.on_disk {
                 url.path = text.into();
                 temporary = false;
@@ -373,7 +376,8 @@ fn check_workload(spec: &WorkloadSpec, manner: &Manner, phase: Phase) -> Result<
     }
     if phase == Phase::Load && (manner.warm_up.is_some() || manner.steady.is_some()) {
         return Err(StudyError::Request(
-            "a load has no warm-up and no steady state; leave out --warm-up and --steady".to_owned(),
+            "a load has no warm-up and no steady state; leave out --warm-up and --steady"
+                .to_owned(),
         ));
     }
     Workload::new(spec)?;

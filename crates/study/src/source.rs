@@ -112,9 +112,7 @@ fn assign(root: &mut toml_edit::Table, assignment: &str) -> Result<(), StudyErro
     let last = keys.pop().filter(|key| !key.is_empty()).ok_or_else(|| wrong("the key is empty"))?;
     let mut table: &mut dyn toml_edit::TableLike = root;
     for key in keys {
-        let item = table
-            .entry(key)
-            .or_insert(toml_edit::Item::Table(toml_edit::Table::new()));
+        let item = table.entry(key).or_insert(toml_edit::Item::Table(toml_edit::Table::new()));
         table = item
             .as_table_like_mut()
             .ok_or_else(|| wrong(&format!("`{key}` is a value, not a table")))?;
@@ -164,7 +162,8 @@ mod tests {
 
     #[test]
     fn values_are_set_by_their_path() {
-        let mut study = source("name = \"x\" # kept\nsequence = []\n[data]\nrecords = 1\n[store.null]\n");
+        let mut study =
+            source("name = \"x\" # kept\nsequence = []\n[data]\nrecords = 1\n[store.null]\n");
         study
             .set(&["data.records=2M".into(), "measure.threads=4".into(), "name=y z".into()])
             .unwrap();

@@ -134,7 +134,9 @@ pub(crate) fn option_text(value: &toml::Value) -> Result<String, String> {
         toml::Value::Integer(number) => Ok(number.to_string()),
         toml::Value::Float(number) => Ok(number.to_string()),
         toml::Value::Boolean(yes) => Ok((if *yes { "on" } else { "off" }).to_owned()),
-        other => Err(format!("an option takes text, a number or a boolean, not {}", other.type_str())),
+        other => {
+            Err(format!("an option takes text, a number or a boolean, not {}", other.type_str()))
+        }
     }
 }
 

@@ -10,9 +10,9 @@ use workload::{Mix, Popularity, Size, Spec};
 
 use crate::args::Bench;
 use crate::exit::{Outcome, request};
+use crate::files;
 use crate::interrupt::stop_flag;
 use crate::show::Show;
-use crate::files;
 
 /// SNIA PTS looks for the steady state in at most 25 rounds.
 const MOST_STEADY_ROUNDS: u32 = 25;
@@ -36,8 +36,7 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
         runs.push(run.clone());
         Ok(())
     };
-    let done =
-        study::execute(&plan, &execution, &BTreeSet::new(), &mut keep, &mut bar, &stop);
+    let done = study::execute(&plan, &execution, &BTreeSet::new(), &mut keep, &mut bar, &stop);
     bar.finish();
     let done = done?;
     kept.finish(&execution, show)?;

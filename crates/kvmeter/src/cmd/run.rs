@@ -50,7 +50,10 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
     match ended {
         Ok(true) => file.finish(&execution.id, &study::now())?,
         Ok(false) => {
-            show.note(&format!("stopped; every finished run is in {}. Go on with: {how}", out.display()));
+            show.note(&format!(
+                "stopped; every finished run is in {}. Go on with: {how}",
+                out.display()
+            ));
             return Ok(Outcome::Invalid);
         }
         Err(error) => {
@@ -95,8 +98,7 @@ fn open(
         let done = file.done(&execution.id)?;
         return Ok((file, execution, done));
     }
-    files::make_room_for(out)
-        .map_err(|error| request(format!("{}: {error}", out.display())))?;
+    files::make_room_for(out).map_err(|error| request(format!("{}: {error}", out.display())))?;
     if out.exists() {
         return Err(request(format!(
             "{} is there already; go on with --resume, or name another --out",
