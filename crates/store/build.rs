@@ -4,6 +4,9 @@ use std::path::Path;
 use std::{env, fs};
 
 fn main() {
+    if env::var_os("CARGO_FEATURE_FJALL").is_none() {
+        return;
+    }
     let lock =
         Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());

@@ -4,13 +4,25 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod compare;
+mod cost;
 mod describe;
 mod interval;
 mod percentile;
 mod quantile;
 mod random;
+mod series;
 mod steady;
+mod welch;
 
+pub use compare::{
+    Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, Selection, Statistic,
+    Verdict, Withheld, compare, compare_with_machines,
+};
+pub use cost::{
+    CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION, cpu_s_per_mop, read_amplification,
+    write_amplification,
+};
 pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe};
 pub use interval::{Interval, LEVEL, Method, NoInterval};
 pub use percentile::{MergeError, merge, percentile_interval, samples_needed};

@@ -16,7 +16,7 @@ use crate::quantile::binomial;
 /// `percentile` is between 0 and 100, both excluded.
 /// Errors: too few samples: with n of them either end would lie outside the data when
 /// `(percentile / 100)^n` or `(1 - percentile / 100)^n` exceeds 0.025 (p99 needs 368, p99.9
-/// 3,688, p99.99 36,888).
+/// 3,688, p99.99 36,887).
 pub fn percentile_interval(
     histogram: &Histogram<u64>,
     percentile: f64,
@@ -119,7 +119,7 @@ mod tests {
                 Err(NoInterval::TooFewSamples { percentile, got: needed - 1, needed })
             );
         }
-        assert_eq!(samples_needed(99.99), Ok(36_888));
+        assert_eq!(samples_needed(99.99), Ok(36_887));
         for wrong in [0.0, 100.0, -1.0, f64::NAN] {
             assert!(matches!(samples_needed(wrong), Err(NoInterval::Percentile(_))));
         }

@@ -170,7 +170,7 @@ impl Factor {
             Factor::Threads => {
                 Some(format!("{} thread{}", run.threads, if run.threads == 1 { "" } else { "s" }))
             }
-            Factor::Pacing => Some(naming::pacing(&run.pacing)),
+            Factor::Pacing => Some(naming::pacing_short(&run.pacing)),
             Factor::Setting(key) => run.settings.get(key).map(|value| {
                 let key = key.strip_prefix("store.").unwrap_or(key);
                 format!("{} {value}", key.strip_prefix("workload.").unwrap_or(key))

@@ -100,7 +100,7 @@ pub fn seconds(value: f64) -> String {
     }
     let whole = value.round() as u64;
     match value {
-        v if v == 0.0 => "0 s".to_owned(),
+        0.0 => "0 s".to_owned(),
         v if v < 1.0 => latency(v * 1e9),
         v if v < 59.95 => format!("{} s", significant(v, 3)),
         v if v < 3599.5 => format!("{} min {:02} s", whole / 60, whole % 60),

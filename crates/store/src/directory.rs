@@ -351,5 +351,6 @@ fn about(bytes: u64) -> Bytes {
 }
 
 // Only a store that is built in has a directory.
-#[cfg(all(test, any(feature = "rocksdb", feature = "lmdb", feature = "fjall")))]
+#[cfg(test)]
+#[cfg(any(feature = "rocksdb", feature = "lmdb", feature = "fjall"))]
 mod tests;

@@ -46,7 +46,7 @@ pub fn throughput(cells: &[&Cell], series: &Series) -> Option<Shown> {
     let all = cells.iter().flat_map(|cell| &cell.runs).map(|run| run.throughput());
     let mut legend = series.legend(cells);
     if any_invalid(cells) {
-        legend.push(invalid_entry(Shape::Cross));
+        legend.push(invalid_entry(Shape::Diamond));
     }
     Some(Shown {
         id: "throughput".to_owned(),
@@ -89,7 +89,7 @@ fn row(cell: &Cell, series: &Series) -> (Row, Values) {
     let dots = dots.iter().enumerate().map(|(i, (value, valid))| Dot {
         at: *value,
         color,
-        shape: if *valid { Shape::Circle } else { Shape::Cross },
+        shape: if *valid { Shape::Circle } else { Shape::Diamond },
         tip: format!(
             "{}, run {}: {}{}",
             title(cell),

@@ -2,7 +2,7 @@
 
 use super::COLORS;
 use super::marker::Shape;
-use super::svg::{Anchor, SMALL, Svg, text_width};
+use super::svg::{Anchor, SMALL, Svg, fitted, text_width};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
@@ -33,7 +33,8 @@ pub fn draw(svg: &mut Svg, entries: &[Entry], width: f64, top: f64) -> f64 {
     let (mut x, mut y) = (0.0, top + SWATCH);
     for entry in entries {
         let sample = if entry.line.is_some() { SAMPLE } else { SWATCH };
-        let wide = sample + 6.0 + text_width(&entry.label, SMALL);
+        let label = fitted(&entry.label, SMALL, width - sample - 6.0);
+        let wide = sample + 6.0 + text_width(&label, SMALL);
         if x > 0.0 && x + wide > width {
             x = 0.0;
             y += LINE;
@@ -55,7 +56,7 @@ pub fn draw(svg: &mut Svg, entries: &[Entry], width: f64, top: f64) -> f64 {
             }
             None => {}
         }
-        svg.text("key", Anchor::Start, x + sample + 6.0, y, &entry.label);
+        svg.text("key", Anchor::Start, x + sample + 6.0, y, &label);
         x += wide + SPACE;
     }
     y + SPACE

@@ -3,7 +3,7 @@
 use super::legend::{self, Entry};
 use super::marker::Shape;
 use super::scale::Axis;
-use super::svg::{Anchor, SMALL, Svg, text_width};
+use super::svg::{Anchor, SMALL, Svg, fitted, text_width, within};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
@@ -47,7 +47,8 @@ impl LineChart {
         let left = ticks.map(|(_, text)| text_width(text, SMALL)).fold(20.0, f64::max) + 10.0;
         let right = width - RIGHT;
         for panel in &self.panels {
-            svg.text("panel", Anchor::Start, 0.0, top + 13.0, &panel.axis.label);
+            let label = fitted(&panel.axis.label, SMALL, width);
+            svg.text("panel", Anchor::Start, 0.0, top + 13.0, &label);
             top += HEAD;
             self.panel(&mut svg, panel, (left, right), top);
             top += panel.height + 12.0;
@@ -58,7 +59,8 @@ impl LineChart {
             let x = left + self.axis.scale.at(*value) * (right - left);
             let half = text_width(text, SMALL) / 2.0;
             if x - half > free_from {
-                svg.text("tick", Anchor::Middle, x, bottom + 16.0, text);
+                let middle = within(x, text, width);
+                svg.text("tick", Anchor::Middle, middle, bottom + 16.0, text);
                 free_from = x + half + 4.0;
             }
         }

@@ -6,7 +6,6 @@ pub enum Shape {
     Square,
     Diamond,
     Triangle,
-    Cross,
 }
 
 impl Shape {
@@ -40,14 +39,6 @@ impl Shape {
                     d = 1.8 * r
                 )
             }
-            Shape::Cross => format!(
-                "M{:.1} {:.1}l{d:.1} {d:.1}M{:.1} {:.1}l-{d:.1} {d:.1}",
-                x - r,
-                y - r,
-                x + r,
-                y - r,
-                d = 2.0 * r
-            ),
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::legend::{self, Entry};
 use super::marker::Shape;
 use super::scale::Axis;
-use super::svg::{Anchor, SMALL, Svg, fitted, rectangle, text_width};
+use super::svg::{Anchor, SMALL, Svg, fitted, rectangle, text_width, within};
 
 /// A part of a bar, from `from` to `to` in values.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +68,7 @@ impl RowChart {
         let top = legend::draw(&mut svg, &self.legend, width, 2.0) + 4.0;
         let place = self.place(width);
         let bottom = top + self.groups.iter().map(|g| self.height(g, &place)).sum::<f64>() + 4.0;
-        self.axis(&mut svg, &place, top, bottom);
+        self.axis(&mut svg, &place, (top, bottom), width);
         let mut y = top;
         for group in &self.groups {
             if !group.label.is_empty() {
@@ -118,14 +118,15 @@ impl RowChart {
         if place.roomy { 24.0 } else { 39.0 }
     }
 
-    fn axis(&self, svg: &mut Svg, place: &Place, top: f64, bottom: f64) {
+    fn axis(&self, svg: &mut Svg, place: &Place, (top, bottom): (f64, f64), width: f64) {
         let mut free_from = f64::NEG_INFINITY;
         for (value, text) in &self.axis.ticks {
             let x = place.x + self.axis.scale.at(*value) * place.width;
             svg.line("grid", (x, top), (x, bottom));
             let half = text_width(text, SMALL) / 2.0;
             if x - half > free_from {
-                svg.text("tick", Anchor::Middle, x, bottom + 16.0, text);
+                let middle = within(x, text, width);
+                svg.text("tick", Anchor::Middle, middle, bottom + 16.0, text);
                 free_from = x + half + 6.0;
             }
         }
@@ -157,7 +158,7 @@ impl RowChart {
             end = end.max(to);
         }
         for dot in &row.dots {
-            let fill = if dot.hollow { "hollow" } else { "dot" };
+            let fill = if dot.hollow { "dot hollow" } else { "dot" };
             let class = format!("{fill} {}", legend::color(dot.color));
             let radius = if row.bars.is_empty() { 5.0 } else { 3.5 };
             svg.mark(&class, &dot.shape.path(at(dot.at), middle, radius), &dot.tip);

@@ -60,6 +60,12 @@ pub fn fitted(text: &str, size: f64, width: f64) -> String {
     out + "…"
 }
 
+/// Where the middle of a text stands, as near to `x` as the figure's edges let it.
+pub fn within(x: f64, text: &str, width: f64) -> f64 {
+    let half = text_width(text, SMALL) / 2.0;
+    x.clamp(half, (width - half).max(half))
+}
+
 #[derive(Clone, Copy)]
 pub enum Anchor {
     Start,

@@ -13,8 +13,10 @@ pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &R
     let invalid = runs.iter().filter(|(_, run)| !run.valid()).count();
     let warned = runs.iter().filter(|(_, run)| !run.warnings.is_empty()).count();
     out.raw("<header><p class=\"brand\">kvmeter</p>");
-    for (execution, own) in executions {
-        out.raw("<h1>").text(execution.question.as_ref().unwrap_or(&execution.study)).raw("</h1>");
+    for (i, (execution, own)) in executions.iter().enumerate() {
+        // The first question is the page's; others that were merged into it stand below.
+        out.raw(if i == 0 { "<h1>" } else { "<p class=\"also strong\">" });
+        out.text(question(execution, own)).raw(if i == 0 { "</h1>" } else { "</p>" });
         out.raw("<p class=\"lede\">");
         if execution.question.is_some() {
             out.raw("Study <b>").text(&execution.study).raw("</b>, begun ");
@@ -34,9 +36,6 @@ pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &R
     tile(out, "runs", runs.len(), "");
     tile(out, "invalid", invalid, if invalid > 0 { "bad" } else { "good" });
     tile(out, "with warnings", warned, if warned > 0 { "warn" } else { "good" });
-    let mut versions: Vec<&str> = runs.iter().map(|(_, run)| run.store_version.as_str()).collect();
-    versions.sort_unstable();
-    versions.dedup();
     let errors: u64 = runs.iter().map(|(_, run)| run.errors()).sum();
     tile(
         out,
@@ -44,7 +43,7 @@ pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &R
         crate::format::count(errors),
         if errors > 0 { "bad" } else { "good" },
     );
-    tile(out, "stores", versions.join(", "), "words");
+    tile(out, "stores", versions(runs.iter().map(|(_, run)| *run)).join(", "), "words");
     out.raw("</dl>");
     if invalid > 0 {
         out.raw("<p class=\"banner\"><b>").text(invalid).raw(if invalid == 1 {
@@ -52,10 +51,25 @@ pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &R
         } else {
             " runs are invalid"
         });
-        out.raw("</b> and counts nowhere: it is marked ✗, and drawn hollow. ");
+        out.raw("</b>: in no median, marked ✗ and drawn hollow. ");
         out.raw("<a href=\"#validity\">Why</a></p>");
     }
     out.raw("</header>");
+}
+
+fn question(execution: &Execution, runs: &[Run]) -> String {
+    match &execution.question {
+        Some(question) => question.clone(),
+        None => format!("{}: {}", execution.study, versions(runs.iter()).join(", ")),
+    }
+}
+
+/// What really ran, each once.
+fn versions<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<&'r str> {
+    let mut versions: Vec<&str> = runs.map(|run| run.store_version.as_str()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    versions
 }
 
 fn tile(out: &mut Markup, name: &'static str, value: impl std::fmt::Display, tone: &'static str) {

@@ -48,7 +48,6 @@ pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
         table.row_of(cells, run.valid());
     }
     let errors: u64 = runs.iter().map(|(_, run)| run.errors()).sum();
-    let mut table = table;
     if errors == 0 {
         // A column of zeros says less than a sentence.
         table.silence("errors");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use store::{Session, Store, StoreUrl, Visit, open};
 
-use crate::conformance::support::{Test, places, read, scan, with};
+use crate::conformance::support::{Pair, Test, places, read, scan, with};
 
 /// One test over all stores: a type, so that it can be compiled for each.
 macro_rules! over_all_stores {
@@ -95,7 +95,7 @@ over_all_stores! {
                 store.settle(Duration::from_secs(60)).unwrap();
             }
         }
-        let keys = |pairs: Vec<(Vec<u8>, Vec<u8>)>| -> Vec<Vec<u8>> {
+        let keys = |pairs: Vec<Pair>| -> Vec<Vec<u8>> {
             pairs.into_iter().map(|(key, _)| key).collect()
         };
         let from_10 = keys(scan(&mut session, &key(10), 5).unwrap());

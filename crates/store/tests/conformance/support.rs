@@ -85,12 +85,15 @@ pub fn read(session: &mut impl Session, key: &[u8]) -> Result<Option<Vec<u8>>, S
     Ok(value)
 }
 
+/// A key and its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
 /// What a scan shows, copied.
 pub fn scan(
     session: &mut impl Session,
     from: &[u8],
     limit: usize,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+) -> Result<Vec<Pair>, StoreError> {
     let mut pairs = Vec::new();
     let count =
         session.scan(from, limit, |key, value| pairs.push((key.to_vec(), value.to_vec())))?;

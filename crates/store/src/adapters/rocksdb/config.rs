@@ -1,7 +1,7 @@
 //! The URL's options, turned into RocksDB's own.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rocksdb::statistics::StatsLevel;
 use rocksdb::{BlockBasedOptions, Cache, Options};
@@ -145,16 +145,7 @@ impl Config {
         base.set_block_based_table_factory(&table);
 
         let mut asked = match &self.options_file {
-            Some(path) => {
-                let text = fs::read_to_string(path).map_err(|error| {
-                    let path = path.display();
-                    StoreError::Request(format!("option `options_file`: {path}: {error}"))
-                })?;
-                OptionsFile::parse(&text).map_err(|why| {
-                    let path = path.display();
-                    StoreError::Request(format!("option `options_file`: {path}: {why}"))
-                })?
-            }
+            Some(path) => read_options_file(path)?,
             None => OptionsFile::default(),
         };
         for (name, value) in &self.database {
@@ -176,6 +167,20 @@ impl Config {
             options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
         }
         Ok(options)
+    }
+}
+
+fn read_options_file(path: &Path) -> Result<OptionsFile, StoreError> {
+    let wrong = |why: String| {
+        StoreError::Request(format!("option `options_file`: {}: {why}", path.display()))
+    };
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let file = OptionsFile::parse(&text).map_err(wrong)?;
+    match file.leads_elsewhere() {
+        Some(name) => {
+            Err(wrong(format!("`{name}` puts files outside the store's directory; take it out")))
+        }
+        None => Ok(file),
     }
 }
 

@@ -65,6 +65,16 @@ impl OptionsFile {
         Self::parse(&fs::read_to_string(newest.1.ok()?.path()).ok()?).ok()
     }
 
+    /// An option that puts files outside the database's directory, where kvmeter would neither
+    /// count nor clear them.
+    pub fn leads_elsewhere(&self) -> Option<&str> {
+        let elsewhere = |(name, value): &&(String, String)| {
+            ["wal_dir", "db_log_dir", "db_paths", "cf_paths"].contains(&name.as_str())
+                && !["", "{}"].contains(&value.as_str())
+        };
+        self.database.iter().find(elsewhere).map(|(name, _)| name.as_str())
+    }
+
     /// The value of an option of the database or of its column family.
     pub fn get(&self, name: &str) -> Option<&str> {
         find(&self.database, name)
@@ -180,6 +190,13 @@ mod tests {
              compression=kNoCompression;\
              block_based_table_factory={block_size=16384;no_block_cache=true;};"
         );
+    }
+
+    #[test]
+    fn files_elsewhere_are_seen() {
+        assert_eq!(OptionsFile::parse(TEXT).unwrap().leads_elsewhere(), Some("wal_dir"));
+        let text = "[DBOptions]\nwal_dir=\ndb_log_dir={}\nmax_open_files=9";
+        assert_eq!(OptionsFile::parse(text).unwrap().leads_elsewhere(), None);
     }
 
     #[test]

@@ -1,0 +1,236 @@
+use std::collections::BTreeSet;
+use std::fmt;
+
+use model::{Answer, Op, Reading};
+use record::{Loop, Run};
+
+use super::Withheld;
+use super::figure::{enough_samples, resolution, value, within_run};
+use super::metric::{Metric, Statistic};
+use crate::cost::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
+use crate::describe::{median, moments};
+use crate::interval::{Interval, Method, NoInterval};
+use crate::welch::{Side, ratio_interval};
+
+/// One figure of one cell on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contrast {
+    pub metric: Metric,
+    /// Medians over the repeats, in the metric's unit.
+    pub a: f64,
+    pub b: f64,
+    /// b / a of the geometric means over the repeats, which is what the interval is about; with
+    /// one run a side the quotient of `b` and `a`. None where a value is not positive.
+    pub ratio: Option<f64>,
+    /// The 95 % interval of the ratio, or why there is none.
+    pub interval: Result<Interval, NoInterval>,
+    pub verdict: Verdict,
+}
+
+impl Contrast {
+    /// The relative difference, `ratio - 1`: 0.1 is 10 % more in B.
+    pub fn change(&self) -> Option<f64> {
+        self.ratio.map(|ratio| ratio - 1.0)
+    }
+
+    /// The 95 % interval of [`Contrast::change`]; it covers zero where there is no difference.
+    pub fn change_interval(&self) -> Result<Interval, NoInterval> {
+        let ratio = self.interval.clone()?;
+        Ok(Interval { low: ratio.low - 1.0, high: ratio.high - 1.0, ..ratio })
+    }
+}
+
+/// B seen from A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Better,
+    Worse,
+    /// The interval of the difference covers zero. It may still hide a difference: its width
+    /// says how large a one.
+    NoDifference,
+    /// There is no interval, so nothing is said.
+    NotEnoughData,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::NoDifference => "no difference",
+            Verdict::NotEnoughData => "not enough data",
+        })
+    }
+}
+
+/// Every figure of a cell that can be compared, and what cannot and why. Both sides have a run.
+pub(super) fn contrasts(a: &[&Run], b: &[&Run]) -> (Vec<Contrast>, Vec<Withheld>) {
+    let (mut metrics, mut withheld) = (Vec::new(), Vec::new());
+    let mut withhold = |metric: &str, reason: String| {
+        withheld.push(Withheld { metric: metric.to_owned(), reason });
+    };
+    match pacing_conflict(a, b) {
+        Conflict::None => {
+            metrics.push(Metric::Throughput);
+            metrics.append(&mut latencies(a, b, &mut withhold));
+        }
+        Conflict::Rate => {
+            let reason =
+                "in an open loop throughput is the rate that was offered, and that differs";
+            withhold("throughput", reason.to_owned());
+            metrics.append(&mut latencies(a, b, &mut withhold));
+        }
+        Conflict::Kind => {
+            let reason = "one side is an open loop and the other a closed one: `pacing` decides \
+                          what throughput and latency mean";
+            withhold("throughput", reason.to_owned());
+            withhold("latency", reason.to_owned());
+        }
+    }
+    metrics.append(&mut readings(a, b, &mut withhold));
+    let contrasts = metrics.into_iter().filter_map(|metric| contrast(metric, a, b)).collect();
+    (contrasts, withheld)
+}
+
+enum Conflict {
+    None,
+    /// Both open, at different rates.
+    Rate,
+    /// One open, one closed.
+    Kind,
+}
+
+fn pacing_conflict(a: &[&Run], b: &[&Run]) -> Conflict {
+    // The runs of a side agree in their pacing: it is one of the settings that make a cell.
+    match (a.first().map(|run| &run.pacing), b.first().map(|run| &run.pacing)) {
+        (Some(Loop::Open { rate_ops_s: a, .. }), Some(Loop::Open { rate_ops_s: b, .. })) => {
+            if a == b { Conflict::None } else { Conflict::Rate }
+        }
+        (Some(Loop::Open { .. }), Some(Loop::Closed { .. }))
+        | (Some(Loop::Closed { .. }), Some(Loop::Open { .. })) => Conflict::Kind,
+        _ => Conflict::None,
+    }
+}
+
+/// Latencies by the runs' own clock, of each operation that every run has.
+fn latencies(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) -> Vec<Metric> {
+    let has = |run: &Run, op: Op| run.latency(op, run.clock()).is_some_and(|h| !h.is_empty());
+    let mut metrics = Vec::new();
+    for op in Op::ALL {
+        let lacking = a.iter().chain(b).filter(|run| !has(run, op)).count();
+        let Some(first) = a.first() else { continue };
+        if lacking == 0 {
+            let clock = first.clock();
+            metrics.extend(Statistic::ALL.map(|statistic| Metric::Latency {
+                op,
+                clock,
+                statistic,
+            }));
+        } else if lacking < a.len() + b.len() {
+            withhold(
+                &format!("latency.{op}"),
+                format!("{lacking} of {} runs have no {op}", a.len() + b.len()),
+            );
+        }
+    }
+    metrics
+}
+
+/// Costs and amplifications that every run has, of one unit, boundary and origin.
+fn readings(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) -> Vec<Metric> {
+    let all: Vec<&Run> = a.iter().chain(b).copied().collect();
+    let signals: BTreeSet<&str> = all
+        .iter()
+        .flat_map(|run| &run.readings)
+        .map(|reading| reading.signal.as_str())
+        .filter(|signal| is_cost(signal))
+        .collect();
+    let mut metrics = Vec::new();
+    for signal in signals {
+        let found: Vec<Option<&Reading>> = all.iter().map(|run| run.reading(signal)).collect();
+        match comparable(&found) {
+            Ok(first) => {
+                metrics.push(Metric::Reading { signal: signal.to_owned(), unit: first.unit });
+            }
+            Err(reason) => withhold(signal, reason),
+        }
+    }
+    metrics
+}
+
+/// `write_amplification.device` is a cost like `write_amplification`.
+fn is_cost(signal: &str) -> bool {
+    let family = signal.split('.').next().unwrap_or(signal);
+    [CPU_S_PER_MOP, WRITE_AMPLIFICATION, READ_AMPLIFICATION].contains(&family)
+}
+
+/// The first of the readings, if all are values of one unit, scope and origin.
+fn comparable<'a>(found: &[Option<&'a Reading>]) -> Result<&'a Reading, String> {
+    let mut first: Option<&Reading> = None;
+    for reading in found {
+        let reading = reading.ok_or("not every run has this reading")?;
+        if let Answer::Unavailable { reason, .. } = &reading.answer {
+            return Err(format!("unavailable in a run: {reason}"));
+        }
+        let first = *first.get_or_insert(reading);
+        let conflict = if reading.scope != first.scope {
+            Some(("scope", format!("{} and {}", first.scope, reading.scope)))
+        } else if reading.origin != first.origin {
+            Some(("origin", format!("{:?} and {:?}", first.origin, reading.origin).to_lowercase()))
+        } else if reading.unit != first.unit {
+            Some(("unit", format!("{} and {}", first.unit.symbol(), reading.unit.symbol())))
+        } else {
+            None
+        };
+        if let Some((what, values)) = conflict {
+            return Err(format!("its {what} differs between the runs: {values}"));
+        }
+    }
+    first.ok_or_else(|| "no run has this reading".to_owned())
+}
+
+/// None where a run does not have the metric.
+fn contrast(metric: Metric, a: &[&Run], b: &[&Run]) -> Option<Contrast> {
+    let values = |runs: &[&Run]| -> Option<Vec<f64>> {
+        runs.iter().map(|run| value(&metric, run)).collect()
+    };
+    let (of_a, of_b) = (values(a)?, values(b)?);
+    let interval = interval(&metric, (a, &of_a), (b, &of_b));
+    let verdict = match &interval {
+        Err(_) => Verdict::NotEnoughData,
+        Ok(interval) if interval.covers(1.0) => Verdict::NoDifference,
+        Ok(interval) if (interval.low > 1.0) == metric.more_is_better() => Verdict::Better,
+        Ok(_) => Verdict::Worse,
+    };
+    let ratio = ratio(&of_a, &of_b);
+    Some(Contrast { a: median(&of_a), b: median(&of_b), ratio, interval, verdict, metric })
+}
+
+fn ratio(a: &[f64], b: &[f64]) -> Option<f64> {
+    let log_mean = |values: &[f64]| {
+        let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+        moments(&logs).mean
+    };
+    let positive = a.iter().chain(b).all(|v| *v > 0.0);
+    positive.then(|| (log_mean(b) - log_mean(a)).exp())
+}
+
+fn interval(
+    metric: &Metric,
+    (a, of_a): (&[&Run], &[f64]),
+    (b, of_b): (&[&Run], &[f64]),
+) -> Result<Interval, NoInterval> {
+    let ids = |runs: &[&Run]| -> BTreeSet<String> { runs.iter().map(|r| r.id.clone()).collect() };
+    if ids(a) == ids(b) {
+        return Ok(Interval { low: 1.0, high: 1.0, method: Method::SameRuns });
+    }
+    for run in a.iter().chain(b) {
+        enough_samples(metric, run)?;
+    }
+    let side = |runs: &[&Run], values: &[f64]| match (runs, values) {
+        ([run], [value]) => Side::within(*value, within_run(metric, run)?),
+        _ => Side::between(values),
+    };
+    let widest = a.iter().chain(b).map(|run| resolution(metric, run)).fold(0.0, f64::max);
+    Ok(ratio_interval(side(a, of_a)?, side(b, of_b)?, widest))
+}

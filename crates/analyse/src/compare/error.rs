@@ -1,0 +1,45 @@
+use std::fmt;
+
+use thiserror::Error;
+
+/// One of the two selections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    A,
+    B,
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Selection::A => "A",
+            Selection::B => "B",
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum CompareError {
+    #[error("selection {0} has no runs")]
+    Empty(Selection),
+    #[error(
+        "all {count} runs of selection {side} are invalid; the first because {because}. \
+         See the report for all of them"
+    )]
+    AllInvalid { side: Selection, count: usize, because: String },
+    #[error(
+        "`{setting}` is {a} in A and {b} in B: these do different things and are not \
+         comparable; select one with `{setting}=...`"
+    )]
+    Meaningless { setting: String, a: String, b: String },
+    #[error(
+        "selection {side} holds runs of `{cell}` whose `{setting}` is {values}: these are not \
+         repeats of one thing; select one with `{setting}=...`"
+    )]
+    Mixed { side: Selection, cell: String, setting: String, values: String },
+    #[error(
+        "the selections have no cell in common: each value of {settings} occurs on both sides, \
+         but never with the same others; select fewer values of them"
+    )]
+    NothingInCommon { settings: String },
+}

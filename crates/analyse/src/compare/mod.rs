@@ -1,0 +1,110 @@
+//! Two selections of runs, cell by cell: what differs, by how much, and whether that is more
+//! than chance.
+
+mod contrast;
+mod error;
+mod figure;
+mod metric;
+mod pairing;
+
+use record::{Run, Settings};
+
+pub use contrast::{Contrast, Verdict};
+pub use error::{CompareError, Selection};
+pub use metric::{Metric, Statistic};
+pub use pairing::{Difference, Lonely};
+
+/// Two selections, compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// The settings in which the selections differ as a whole: what is being compared.
+    pub differences: Vec<Difference>,
+    /// What both sides have, in the order of their settings.
+    pub cells: Vec<Cell>,
+    /// What one side has alone.
+    pub lonely: Vec<Lonely>,
+    /// Runs left out because they are invalid.
+    pub excluded_a: usize,
+    pub excluded_b: usize,
+}
+
+impl Comparison {
+    /// How many verdicts of `better` or `worse` chance alone would give if nothing differed:
+    /// 5 % of the intervals that there are. They are not corrected for their number.
+    pub fn by_chance(&self) -> f64 {
+        let contrasts = self.cells.iter().flat_map(|cell| &cell.contrasts);
+        0.05 * contrasts.filter(|contrast| contrast.interval.is_ok()).count() as f64
+    }
+}
+
+/// Runs of both sides that share every setting but those that are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// What tells this cell from the others, for people: `ycsb-a, threads=2`.
+    pub title: String,
+    /// All that its runs share. `phase`, `pacing`, `threads`, `store_version` and `machine` are
+    /// here too.
+    pub settings: Settings,
+    /// Ids of the valid runs.
+    pub runs_a: Vec<String>,
+    pub runs_b: Vec<String>,
+    pub contrasts: Vec<Contrast>,
+    /// What was not compared, and why.
+    pub withheld: Vec<Withheld>,
+}
+
+/// A figure that both sides could have, but that cannot be compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Withheld {
+    pub metric: String,
+    pub reason: String,
+}
+
+/// Compares two selections of runs; see [`compare_with_machines`], which also knows on which
+/// machine each ran. Without that a difference of machines is not seen.
+pub fn compare(a: &[&Run], b: &[&Run]) -> Result<Comparison, CompareError> {
+    compare_with_machines(a, b, |_| None)
+}
+
+/// Compares two selections of runs; `machine_of` names the machine of a run.
+///
+/// A setting of which no value occurs on both sides is what is compared (a difference). Runs
+/// that agree in all other settings, `repeat` and `seed` aside, are one cell. In each cell:
+/// throughput, and for each operation the mean, p50, p99 and p99.9 of the run's own clock, and
+/// CPU and amplification readings. `a` and `b` are medians over the repeats; the ratio and its
+/// 95 % interval are of geometric means, by Welch's t on logarithms, with variances from the
+/// repeats or, on a side with a single run, from the intervals of its time series (see
+/// [`Contrast`] and `docs/statistics.md`). Invalid runs are left out and counted.
+///
+/// Errors: a side without a (valid) run, load against measurement, runs in one cell that differ
+/// in more than their repeat, and no cell in common.
+pub fn compare_with_machines(
+    a: &[&Run],
+    b: &[&Run],
+    machine_of: impl Fn(&Run) -> Option<String>,
+) -> Result<Comparison, CompareError> {
+    let paired = pairing::pair(a, b, &machine_of)?;
+    let cells = paired
+        .cells
+        .into_iter()
+        .map(|pair| {
+            let (contrasts, withheld) = contrast::contrasts(&pair.a, &pair.b);
+            let ids = |runs: &[&Run]| runs.iter().map(|run| run.id.clone()).collect();
+            Cell {
+                title: pair.title,
+                settings: pair.settings,
+                runs_a: ids(&pair.a),
+                runs_b: ids(&pair.b),
+                contrasts,
+                withheld,
+            }
+        })
+        .collect();
+    Ok(Comparison {
+        differences: paired.differences,
+        cells,
+        lonely: paired.lonely,
+        excluded_a: paired.excluded_a,
+        excluded_b: paired.excluded_b,
+    })
+}

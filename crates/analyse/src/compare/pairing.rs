@@ -1,0 +1,233 @@
+//! Which runs of one selection answer to which of the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use record::{Loop, Phase, Run, Settings};
+
+use super::error::{CompareError, Selection};
+
+/// What may differ between repeats of one thing.
+const OF_A_REPEAT: [&str; 2] = ["repeat", "seed"];
+/// What stands for a setting that a run does not have.
+const ABSENT: &str = "(not set)";
+
+/// A setting in which the selections differ as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    pub setting: String,
+    /// Its values on each side; `(not set)` where a run has none.
+    pub a: Vec<String>,
+    pub b: Vec<String>,
+    /// What a reader must know if this is not what was meant to be compared.
+    pub caution: Option<&'static str>,
+}
+
+/// A cell that one side alone has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lonely {
+    pub side: Selection,
+    pub title: String,
+    pub runs: usize,
+    /// Runs of the other side that would answer to it, were they valid.
+    pub invalid_on_the_other: usize,
+}
+
+pub(super) struct Pair<'a> {
+    pub(super) title: String,
+    pub(super) settings: Settings,
+    pub(super) a: Vec<&'a Run>,
+    pub(super) b: Vec<&'a Run>,
+}
+
+pub(super) struct Paired<'a> {
+    pub(super) differences: Vec<Difference>,
+    pub(super) cells: Vec<Pair<'a>>,
+    pub(super) lonely: Vec<Lonely>,
+    pub(super) excluded_a: usize,
+    pub(super) excluded_b: usize,
+}
+
+/// A run and all that it depends on.
+type Known<'a> = (&'a Run, Settings);
+type Cells<'a> = BTreeMap<Settings, Vec<Known<'a>>>;
+
+pub(super) fn pair<'a>(
+    a: &[&'a Run],
+    b: &[&'a Run],
+    machine_of: &dyn Fn(&Run) -> Option<String>,
+) -> Result<Paired<'a>, CompareError> {
+    let (valid_a, invalid_a) = sort_out(a, Selection::A, machine_of)?;
+    let (valid_b, invalid_b) = sort_out(b, Selection::B, machine_of)?;
+    let differences = differences(&valid_a, &valid_b);
+    if let Some(phase) = differences.iter().find(|d| d.setting == "phase") {
+        return Err(CompareError::Meaningless {
+            setting: phase.setting.clone(),
+            a: phase.a.join(", "),
+            b: phase.b.join(", "),
+        });
+    }
+    let compared: BTreeSet<&str> = differences.iter().map(|d| d.setting.as_str()).collect();
+    let group = |runs: Vec<Known<'a>>| -> Cells<'a> {
+        let mut cells = Cells::new();
+        for (run, settings) in runs {
+            let mut key = settings.clone();
+            key.retain(|name, _| !compared.contains(name.as_str()));
+            cells.entry(key).or_default().push((run, settings));
+        }
+        cells
+    };
+    let (excluded_a, excluded_b) = (invalid_a.len(), invalid_b.len());
+    let (cells_a, mut cells_b) = (group(valid_a), group(valid_b));
+    let (invalid_a, invalid_b) = (group(invalid_a), group(invalid_b));
+    let varying = varying(cells_a.keys().chain(cells_b.keys()));
+
+    let (mut cells, mut lonely) = (Vec::new(), Vec::new());
+    let alone = |side, key: &Settings, runs: usize, others: &Cells<'_>| Lonely {
+        side,
+        title: title(key, &varying),
+        runs,
+        invalid_on_the_other: others.get(key).map_or(0, Vec::len),
+    };
+    for (key, of_a) in cells_a {
+        let title = title(&key, &varying);
+        let Some(of_b) = cells_b.remove(&key) else {
+            lonely.push(alone(Selection::A, &key, of_a.len(), &invalid_b));
+            continue;
+        };
+        one_thing(Selection::A, &title, &of_a, &compared)?;
+        one_thing(Selection::B, &title, &of_b, &compared)?;
+        let runs = |known: Vec<Known<'a>>| known.into_iter().map(|(run, _)| run).collect();
+        cells.push(Pair { title, settings: key, a: runs(of_a), b: runs(of_b) });
+    }
+    for (key, of_b) in cells_b {
+        lonely.push(alone(Selection::B, &key, of_b.len(), &invalid_a));
+    }
+    if cells.is_empty() {
+        let settings: Vec<String> = varying.iter().map(|name| format!("`{name}`")).collect();
+        return Err(CompareError::NothingInCommon { settings: settings.join(", ") });
+    }
+    Ok(Paired { differences, cells, lonely, excluded_a, excluded_b })
+}
+
+/// The valid and the invalid runs, each once.
+fn sort_out<'a>(
+    runs: &[&'a Run],
+    side: Selection,
+    machine_of: &dyn Fn(&Run) -> Option<String>,
+) -> Result<(Vec<Known<'a>>, Vec<Known<'a>>), CompareError> {
+    let mut seen = BTreeSet::new();
+    let (valid, invalid): (Vec<_>, Vec<_>) = runs
+        .iter()
+        .filter(|run| seen.insert(run.id.as_str()))
+        .map(|run| (*run, depends_on(run, machine_of(run))))
+        .partition(|(run, _)| run.valid());
+    if !valid.is_empty() {
+        return Ok((valid, invalid));
+    }
+    let because = invalid.first().and_then(|(run, _)| run.invalid_because.first());
+    Err(match because {
+        None => CompareError::Empty(side),
+        Some(because) => {
+            CompareError::AllInvalid { side, count: invalid.len(), because: because.clone() }
+        }
+    })
+}
+
+/// The run's settings and what else it depends on, without what a repeat may change.
+fn depends_on(run: &Run, machine: Option<String>) -> Settings {
+    let mut settings = run.settings.clone();
+    settings.retain(|name, _| !OF_A_REPEAT.contains(&name.as_str()));
+    let phase = match run.phase {
+        Phase::Load => "load",
+        Phase::Measure => "measure",
+    };
+    let pacing = match &run.pacing {
+        Loop::Closed { think_s } if *think_s > 0.0 => format!("closed, {think_s} s between"),
+        Loop::Closed { .. } => "closed".to_owned(),
+        Loop::Open { rate_ops_s, arrivals } => format!("open, {arrivals}, {rate_ops_s} ops/s"),
+    };
+    settings.insert("phase".to_owned(), phase.to_owned());
+    settings.insert("pacing".to_owned(), pacing);
+    settings.insert("store_version".to_owned(), run.store_version.clone());
+    settings.entry("threads".to_owned()).or_insert_with(|| run.threads.to_string());
+    if let Some(machine) = machine {
+        settings.insert("machine".to_owned(), machine);
+    }
+    settings
+}
+
+fn values<'a>(runs: &'a [Known<'_>], name: &str) -> BTreeSet<&'a str> {
+    runs.iter().map(|(_, settings)| settings.get(name).map_or(ABSENT, String::as_str)).collect()
+}
+
+/// The settings of which no value occurs on both sides.
+fn differences(a: &[Known<'_>], b: &[Known<'_>]) -> Vec<Difference> {
+    let names: BTreeSet<&String> = a.iter().chain(b).flat_map(|(_, s)| s.keys()).collect();
+    let owned = |values: BTreeSet<&str>| values.into_iter().map(str::to_owned).collect();
+    names
+        .into_iter()
+        .filter_map(|name| {
+            let (of_a, of_b) = (values(a, name), values(b, name));
+            of_a.is_disjoint(&of_b).then(|| Difference {
+                setting: name.clone(),
+                a: owned(of_a),
+                b: owned(of_b),
+                caution: caution(name),
+            })
+        })
+        .collect()
+}
+
+fn caution(setting: &str) -> Option<&'static str> {
+    match setting {
+        "machine" => Some("another machine: whatever differs may be the machine's doing"),
+        "pacing" => Some("another pacing: throughput and latency depend on how requests come"),
+        _ if setting == "workload" || setting.starts_with("workload.") => {
+            Some("another workload: the stores were not asked the same")
+        }
+        _ => None,
+    }
+}
+
+/// Runs of one cell and side must agree in what is compared, or they are not repeats.
+fn one_thing(
+    side: Selection,
+    cell: &str,
+    runs: &[Known<'_>],
+    compared: &BTreeSet<&str>,
+) -> Result<(), CompareError> {
+    for setting in compared {
+        let values = values(runs, setting);
+        if values.len() > 1 {
+            return Err(CompareError::Mixed {
+                side,
+                cell: cell.to_owned(),
+                setting: (*setting).to_owned(),
+                values: values.into_iter().collect::<Vec<_>>().join(" and "),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The settings that do not have one and the same value in all cells.
+fn varying<'a>(cells: impl Iterator<Item = &'a Settings> + Clone) -> Vec<String> {
+    let names: BTreeSet<&String> = cells.clone().flat_map(BTreeMap::keys).collect();
+    let differs = |name: &str| {
+        let mut values = cells.clone().map(|settings| settings.get(name));
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    names.into_iter().filter(|name| differs(name)).cloned().collect()
+}
+
+/// What tells a cell from the others; where there is one cell only, its workload.
+fn title(cell: &Settings, varying: &[String]) -> String {
+    let workload = cell.get("workload").map(String::as_str);
+    let others = varying.iter().filter(|name| *name != "workload").map(|name| {
+        let value = cell.get(name).map_or(ABSENT, String::as_str);
+        format!("{name}={value}")
+    });
+    let parts: Vec<String> = workload.map(str::to_owned).into_iter().chain(others).collect();
+    if parts.is_empty() { "all runs".to_owned() } else { parts.join(", ") }
+}

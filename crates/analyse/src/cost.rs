@@ -1,0 +1,168 @@
+//! Readings that are quotients of other readings: what an operation costs.
+
+use model::{Answer, Reading, Scope, Unit};
+
+/// CPU seconds of user and kernel for a million operations.
+pub const CPU_S_PER_MOP: &str = "cpu_s_per_mop";
+/// Bytes written for each byte that the workload wrote; `.device` and so on after it where the
+/// boundary is not the process.
+pub const WRITE_AMPLIFICATION: &str = "write_amplification";
+/// Bytes read for each byte that the workload read, named alike.
+pub const READ_AMPLIFICATION: &str = "read_amplification";
+
+const OPS_PER_MOP: f64 = 1e6;
+
+/// `sum of cpu / operations * 10^6`, in CPU-s/Mop.
+///
+/// `cpu` are the parts in seconds, e.g. user and system time, all of one scope and over the
+/// same window; the answer has their scope. For the process that is the store's background
+/// threads and the harness too. Unavailable, with the reason: no operations, no part, a part
+/// that is unavailable, parts of different scopes or not in seconds.
+pub fn cpu_s_per_mop(cpu: &[&Reading], operations: u64) -> Reading {
+    let name = CPU_S_PER_MOP.to_owned();
+    let mops = operations as f64 / OPS_PER_MOP;
+    let ratio = quotient(name, cpu, Unit::Seconds, mops, "operations");
+    Reading { unit: Unit::CpuSecondsPerMillionOps, ..ratio }
+}
+
+/// `written / user`, a ratio: bytes written below for each byte of key and value that the
+/// workload wrote.
+///
+/// The boundary is that of `written`: the process (`/proc/self/io`, what it handed to the block
+/// layer; `write_amplification`), or the device (whoever wrote to it;
+/// `write_amplification.device`). What is still dirty when the window ends is in neither.
+/// Unavailable, with the reason: the workload wrote nothing, or `written` is unavailable or
+/// not in bytes.
+pub fn write_amplification(written: &Reading, user_bytes: u64) -> Reading {
+    let name = scoped(WRITE_AMPLIFICATION, written.scope);
+    quotient(name, &[written], Unit::Bytes, user_bytes as f64, "bytes the workload wrote")
+}
+
+/// `read / user`, a ratio: bytes read below for each byte of key and value that the workload
+/// was answered. Under 1 where a cache answers. Boundary and errors as for
+/// [`write_amplification`].
+pub fn read_amplification(read: &Reading, user_bytes: u64) -> Reading {
+    let name = scoped(READ_AMPLIFICATION, read.scope);
+    quotient(name, &[read], Unit::Bytes, user_bytes as f64, "bytes the workload read")
+}
+
+fn scoped(name: &str, scope: Scope) -> String {
+    if scope == Scope::Process { name.to_owned() } else { format!("{name}.{scope}") }
+}
+
+/// `sum of parts / divisor` with the parts' provenance.
+fn quotient(
+    signal: String,
+    parts: &[&Reading],
+    unit: Unit,
+    divisor: f64,
+    divisor_name: &str,
+) -> Reading {
+    let answer = match sum(parts, unit) {
+        Ok(_) if divisor <= 0.0 => unavailable(format!("there were no {divisor_name}")),
+        Ok(sum) => Answer::Value(sum / divisor),
+        Err(answer) => answer,
+    };
+    let sources: Vec<&str> = parts.iter().map(|part| part.signal.as_str()).collect();
+    let first = parts.first();
+    Reading {
+        signal,
+        answer,
+        unit: Unit::Ratio,
+        scope: first.map_or(Scope::Process, |part| part.scope),
+        source: format!("{} / {divisor_name}", sources.join(" + ")),
+        window_s: first.map_or(0.0, |part| part.window_s),
+        origin: first.map_or(model::Origin::Measured, |part| part.origin),
+    }
+}
+
+fn sum(parts: &[&Reading], unit: Unit) -> Result<f64, Answer> {
+    let first = parts.first().ok_or_else(|| unavailable("nothing was read".to_owned()))?;
+    let mut sum = 0.0;
+    for part in parts {
+        if part.unit != unit {
+            return Err(unavailable(format!("{} is not in {}", part.signal, unit.symbol())));
+        }
+        if part.scope != first.scope || part.origin != first.origin {
+            return Err(unavailable(format!(
+                "{} and {} are of different scope or origin",
+                first.signal, part.signal
+            )));
+        }
+        match &part.answer {
+            Answer::Value(value) => sum += value,
+            missing => return Err(missing.clone()),
+        }
+    }
+    Ok(sum)
+}
+
+fn unavailable(reason: String) -> Answer {
+    Answer::Unavailable { reason, remedy: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Origin;
+
+    use super::*;
+
+    fn reading(signal: &str, value: f64, unit: Unit, scope: Scope) -> Reading {
+        Reading {
+            signal: signal.to_owned(),
+            answer: Answer::Value(value),
+            unit,
+            scope,
+            source: "a file".to_owned(),
+            window_s: 10.0,
+            origin: Origin::Measured,
+        }
+    }
+
+    #[test]
+    fn cpu_seconds_are_user_and_system() {
+        let user = reading("cpu.user", 6.0, Unit::Seconds, Scope::Process);
+        let system = reading("cpu.system", 2.0, Unit::Seconds, Scope::Process);
+        let found = cpu_s_per_mop(&[&user, &system], 2_000_000);
+        assert_eq!(found.value(), Some(4.0));
+        assert_eq!((found.unit, found.scope), (Unit::CpuSecondsPerMillionOps, Scope::Process));
+        assert_eq!((found.signal.as_str(), found.window_s), ("cpu_s_per_mop", 10.0));
+        assert_eq!(found.source, "cpu.user + cpu.system / operations");
+    }
+
+    #[test]
+    fn the_boundary_is_in_the_name() {
+        let process = reading("io.written", 410.0, Unit::Bytes, Scope::Process);
+        let device = reading("device.written", 520.0, Unit::Bytes, Scope::Device);
+        let found = write_amplification(&process, 100);
+        assert_eq!((found.signal.as_str(), found.value()), ("write_amplification", Some(4.1)));
+        let found = write_amplification(&device, 100);
+        assert_eq!(
+            (found.signal.as_str(), found.value()),
+            ("write_amplification.device", Some(5.2))
+        );
+        assert_eq!(found.scope, Scope::Device);
+        assert_eq!(read_amplification(&process, 820).value(), Some(0.5));
+    }
+
+    #[test]
+    fn what_is_unknown_stays_unknown() {
+        let user = reading("cpu.user", 6.0, Unit::Seconds, Scope::Process);
+        let machine = reading("cpu.all", 6.0, Unit::Seconds, Scope::Machine);
+        let bytes = reading("io.written", 6.0, Unit::Bytes, Scope::Process);
+        let missing = Reading { answer: unavailable("no such file".to_owned()), ..user.clone() };
+        for (parts, operations, reason) in [
+            (vec![&user], 0, "there were no operations"),
+            (vec![], 5, "nothing was read"),
+            (vec![&user, &machine], 5, "different scope"),
+            (vec![&user, &bytes], 5, "io.written is not in s"),
+            (vec![&user, &missing], 5, "no such file"),
+        ] {
+            match cpu_s_per_mop(&parts, operations).answer {
+                Answer::Unavailable { reason: found, .. } => assert!(found.contains(reason)),
+                Answer::Value(value) => panic!("{value} for {reason}"),
+            }
+        }
+        assert_eq!(write_amplification(&bytes, 0).value(), None);
+    }
+}

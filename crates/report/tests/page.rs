@@ -1,0 +1,114 @@
+//! What the page must hold, without a browser.
+
+#[allow(dead_code)]
+mod sample;
+
+use report::html;
+
+#[test]
+fn nothing_of_the_users_text_is_markup() {
+    let nasty = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>";
+    let mut study = sample::study();
+    let (execution, runs) = &mut study[0];
+    execution.question = Some(nasty.to_owned());
+    execution.study = nasty.to_owned();
+    execution.spec = nasty.to_owned();
+    execution.command.push(nasty.to_owned());
+    execution.machine.id = nasty.to_owned();
+    for fact in &mut execution.machine.facts {
+        fact.name = format!("{nasty}.{nasty}");
+        fact.value = Ok(nasty.to_owned());
+        fact.source = nasty.to_owned();
+    }
+    for run in runs.iter_mut() {
+        run.label = nasty.to_owned();
+        run.store_version = nasty.to_owned();
+        run.warnings.push(nasty.to_owned());
+        run.invalid_because.push(nasty.to_owned());
+        for value in run.settings.values_mut() {
+            *value = nasty.to_owned();
+        }
+        run.stream.insert(nasty.to_owned(), nasty.to_owned());
+        for reading in &mut run.readings {
+            reading.source = nasty.to_owned();
+        }
+    }
+    let page = html::page(&study);
+    assert!(page.contains("&lt;script&gt;alert(1)"));
+    // The page's own script is the only one, and no image was made.
+    assert_eq!(page.matches("<script").count(), 1);
+    assert!(!page.contains("<img"));
+    // An identifier that a link or a file name is made of holds nothing but plain characters.
+    for id in page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{id}");
+    }
+}
+
+#[test]
+fn one_file_that_asks_no_network() {
+    let page = html::page(&sample::study());
+    for needle in ["src=\"http", "href=\"http", "@import", "url(", "<link rel=\"stylesheet"] {
+        assert!(!page.contains(needle), "{needle}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn every_link_has_its_place_and_every_place_is_one() {
+    let page = html::page(&sample::study());
+    let ids: Vec<&str> =
+        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    for target in page.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(ids.contains(&target), "{target}");
+    }
+    let mut once = ids.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), ids.len());
+}
+
+#[test]
+fn what_must_be_said_is_said() {
+    let page = html::page(&sample::study());
+    for text in [
+        "How fast does RocksDB serve YCSB on this machine?",
+        // Reasons and warnings, whole.
+        "11.3 % of the CPU time was stolen",
+        "the store was saturated; lower --rate",
+        "throughput fell by 45 % at 7 s",
+        // What is missing, and why.
+        "holds no intel-rapl zone",
+        "run on the physical machine, as root",
+        "unknown: no cpufreq here",
+        // What is no measurement.
+        "4.50×, modelled",
+        // Which clock.
+        "Closed loop: latency is service time",
+        "Open loop at 40 kops/s (poisson arrivals)",
+        "update, response, from due",
+        "update, service, from sent",
+        // Asked again with the same words.
+        "store.rocksdb.cache=1GiB &amp; more&#39;",
+        "[store.rocksdb]",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn an_invalid_repeat_is_in_no_median() {
+    let page = html::page(&sample::study());
+    // Of 301.2, 297.9 and the invalid 212.0.
+    assert!(page.contains("rocksdb, closed ycsb-c: 299.6 kops/s, median of 2 valid runs"));
+    assert!(page.contains("rocksdb, closed ycsb-c, run 3: 212.0 kops/s, INVALID"));
+}
+
+#[test]
+fn a_page_of_nothing_is_a_page() {
+    let mut study = sample::study();
+    study.truncate(1);
+    study[0].1.clear();
+    let page = html::page(&study);
+    assert!(page.contains("No runs are finished yet.") && page.ends_with("</html>\n"));
+    assert!(html::page(&[]).contains("</html>"));
+}

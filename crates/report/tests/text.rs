@@ -1,0 +1,174 @@
+//! Terminal and Markdown, whole, against snapshots; and what no width may break.
+
+mod sample;
+
+use model::Unit;
+use record::{Phase, Settings};
+use report::{CheckRow, CheckState, DifferenceRow, PlanRow, Style, Verdict, markdown, terminal};
+use unicode_width::UnicodeWidthStr;
+
+fn style(width: usize) -> Style {
+    Style { color: false, width, unicode: true }
+}
+
+fn checks() -> Vec<CheckRow> {
+    let row = |name: &str, group: &str, state, found: &str| CheckRow {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        state,
+        found: found.to_owned(),
+        why: None,
+        remedy: None,
+    };
+    vec![
+        row("cpu.user", "signals", CheckState::Ok, "getrusage"),
+        CheckRow {
+            why: Some("no intel-rapl zone: a virtual machine".to_owned()),
+            remedy: Some("run on the physical machine, as root".to_owned()),
+            ..row("energy.package", "signals", CheckState::Unavailable, "")
+        },
+        row("rocksdb", "stores", CheckState::Ok, "RocksDB 11.8.1"),
+        CheckRow {
+            why: Some("2.1 % of the time was stolen in the last minute".to_owned()),
+            ..row("steal", "signals", CheckState::Note, "/proc/stat")
+        },
+    ]
+}
+
+fn differences() -> Vec<DifferenceRow> {
+    let row = |what: &str, unit, a: f64, b: f64, span: f64, verdict| DifferenceRow {
+        what: what.to_owned(),
+        unit,
+        a: Some(a),
+        b: Some(b),
+        ratio: Some(b / a),
+        low: Some(b / a - span),
+        high: Some(b / a + span),
+        verdict,
+        note: None,
+        n_a: 5,
+        n_b: 5,
+    };
+    vec![
+        row("ycsb-a throughput", Unit::OpsPerSecond, 172_400.0, 203_300.0, 0.04, Verdict::Faster),
+        row("ycsb-a read p99", Unit::Nanoseconds, 22_500.0, 37_600.0, 0.2, Verdict::Slower),
+        row(
+            "ycsb-c throughput",
+            Unit::OpsPerSecond,
+            301_200.0,
+            299_000.0,
+            0.05,
+            Verdict::NoDifference,
+        ),
+        DifferenceRow {
+            a: None,
+            ratio: None,
+            low: None,
+            high: None,
+            n_a: 0,
+            note: Some("A has no valid run".to_owned()),
+            ..row("ycsb-e scan p99", Unit::Nanoseconds, 1.0, 331_000.0, 0.0, Verdict::NotComparable)
+        },
+    ]
+}
+
+fn plan() -> Vec<PlanRow> {
+    let settings = |workload: &str| -> Settings {
+        [("store", "rocksdb:/data/db"), ("threads", "2"), ("workload", workload)]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into()
+    };
+    let row = |ordinal, workload: &str, phase, seconds| PlanRow {
+        ordinal,
+        label: format!("rocksdb {workload}"),
+        phase,
+        settings: settings(workload),
+        seconds,
+        bytes: Some(1_342_177_280),
+    };
+    vec![
+        row(1, "ycsb-load", Phase::Load, None),
+        row(2, "ycsb-a", Phase::Measure, Some(15.0)),
+        row(3, "ycsb-b", Phase::Measure, Some(75.0)),
+    ]
+}
+
+#[test]
+fn runs_in_a_terminal() {
+    let study = sample::study();
+    let runs = sample::pairs(&study);
+    insta::assert_snapshot!("terminal_80", terminal::runs(&runs, &style(80)));
+    insta::assert_snapshot!("terminal_160", terminal::runs(&runs, &style(160)));
+    let ascii = Style { color: false, width: 100, unicode: false };
+    insta::assert_snapshot!("terminal_ascii", terminal::runs(&runs, &ascii));
+    // One valid closed run, as `bench` prints it: no column that only says "nothing".
+    insta::assert_snapshot!("terminal_bench", terminal::runs(&runs[2..3], &style(80)));
+}
+
+#[test]
+fn everything_else_in_a_terminal() {
+    insta::assert_snapshot!("terminal_doctor", terminal::doctor(&checks(), &style(80)));
+    let text = terminal::comparison("a.kvm", "b.kvm", &differences(), &style(80));
+    insta::assert_snapshot!("terminal_comparison", text);
+    insta::assert_snapshot!("terminal_plan", terminal::plan(&plan(), &style(80)));
+}
+
+#[test]
+fn markdown_for_a_pull_request() {
+    let study = sample::study();
+    insta::assert_snapshot!("markdown_runs", markdown::runs(&sample::pairs(&study)));
+    insta::assert_snapshot!("markdown_doctor", markdown::doctor(&checks()));
+    insta::assert_snapshot!("markdown_plan", markdown::plan(&plan()));
+    let text = markdown::comparison("a.kvm", "b.kvm", &differences());
+    insta::assert_snapshot!("markdown_comparison", text);
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let study = sample::study();
+    let runs = sample::pairs(&study);
+    for width in [60, 72, 80, 100, 132, 200] {
+        let style = style(width);
+        let all = [
+            terminal::runs(&runs, &style),
+            terminal::doctor(&checks(), &style),
+            terminal::comparison("a", "b", &differences(), &style),
+            terminal::plan(&plan(), &style),
+        ];
+        for line in all.iter().flat_map(|text| text.lines()) {
+            assert!(line.width() <= width, "{width}: {line}");
+            assert_eq!(line, line.trim_end(), "a line ends in blanks");
+        }
+    }
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let study = sample::study();
+    let runs = sample::pairs(&study);
+    let plain = terminal::runs(&runs, &style(100));
+    assert!(!plain.contains('\u{1b}'));
+    let ascii = Style { color: false, width: 100, unicode: false };
+    assert!(terminal::runs(&runs, &ascii).is_ascii());
+    let coloured = terminal::runs(&runs, &Style { color: true, ..style(100) });
+    assert!(coloured.contains("\u{1b}[31mINVALID"));
+    // The colours are all that differs.
+    let mut bare = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        bare += before;
+        rest = after.split_once('m').unwrap().1;
+    }
+    assert_eq!(bare + rest, plain);
+}
+
+#[test]
+fn what_does_not_count_is_said_with_the_flag_that_helps() {
+    let study = sample::study();
+    let runs = sample::pairs(&study);
+    for text in [terminal::runs(&runs, &style(200)), markdown::runs(&runs)] {
+        assert!(text.contains("✗ rocksdb ycsb-c #3"), "{text}");
+        assert!(text.contains("--max-steal") && text.contains("lower --rate"), "{text}");
+        assert!(text.contains("closed loop: latency is service time"), "{text}");
+    }
+}
