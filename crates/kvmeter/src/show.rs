@@ -62,8 +62,8 @@ impl Show {
 }
 
 fn console_width() -> Option<usize> {
-    let (_, columns) = indicatif::ProgressDrawTarget::stdout().width().map(|w| ((), w))?;
-    Some(usize::from(columns))
+    let (_, width) = console::Term::stdout().size_checked()?;
+    Some(usize::from(width))
 }
 
 /// A bar on a terminal; one line a finished run where there is none.
@@ -133,7 +133,7 @@ impl Listener for Bar {
                 self.say(&format!(
                     "{:<28} {:>14}  {:>8}{mark}",
                     self.title(step),
-                    format::throughput(run.throughput()),
+                    format::rate(run.throughput()),
                     format::seconds(run.seconds),
                 ));
             }
@@ -160,8 +160,8 @@ impl Bar {
         let seen = if live.operations_s > 0.0 {
             format!(
                 "{}  p99 {}",
-                format::throughput(live.operations_s),
-                format::latency_ns(live.p99_ns as f64)
+                format::rate(live.operations_s),
+                format::latency(live.p99_ns as f64)
             )
         } else {
             String::new()

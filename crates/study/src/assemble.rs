@@ -140,137 +140,54 @@ fn stream(outcome: &Outcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
 /// What the probes read, and what follows from it, each with its boundary.
 fn readings(measured: &Measured<'_>) -> Vec<Reading> {
     let Measured { outcome, .. } = measured;
+    let read = |from: &[Reading], signal: &str| -> Reading {
+        let found = from.iter().find(|reading| reading.signal == signal);
+        found.cloned().unwrap_or_else(|| absent(signal))
+    };
+    let window = |signal: &str| read(&measured.readings, signal);
     let mut all = measured.readings.clone();
-    let value = |signal: &str| {
-        let reading = measured.readings.iter().find(|reading| reading.signal == signal);
-        match reading.map(|reading| &reading.answer) {
-            Some(Answer::Value(value)) => Ok(*value),
-            Some(Answer::Unavailable { reason, .. }) => Err(format!("{signal}: {reason}")),
-            None => Err(format!("{signal} was not read")),
-        }
+    let mut put = |reading: Reading| all.push(reading);
+
+    put(analyse::cpu_s_per_mop(&[&window("cpu.user"), &window("cpu.system")], outcome.operations));
+    let seconds = outcome.seconds;
+    let own = |signal: &str, unit, scope, source: &str, value: f64| Reading {
+        signal: signal.to_owned(),
+        answer: Answer::Value(value),
+        unit,
+        scope,
+        source: source.to_owned(),
+        window_s: seconds,
+        origin: Origin::Measured,
     };
-    let window = outcome.seconds;
-    let mut derive = |signal: &str, unit, scope, source: &str, value: Result<f64, String>| {
-        all.push(Reading {
-            signal: signal.to_owned(),
-            answer: match value {
-                Ok(value) => Answer::Value(value),
-                Err(reason) => Answer::Unavailable { reason, remedy: None },
-            },
-            unit,
-            scope,
-            source: source.to_owned(),
-            window_s: window,
-            origin: Origin::Measured,
-        });
-    };
-    let cpu = value("cpu.user").and_then(|user| Ok(user + value("cpu.system")?));
-    derive(
-        "cpu_s_per_mop",
-        Unit::CpuSecondsPerMillionOps,
-        Scope::Process,
-        "(cpu.user + cpu.system) / operations, harness and background work included",
-        cpu.and_then(|cpu| {
-            analyse::cpu_s_per_mop(cpu, outcome.operations).map_err(|error| error.to_string())
-        }),
-    );
     if outcome.spun_s > 0.0 {
-        derive(
-            "cpu.pacer_spin",
-            Unit::Seconds,
-            Scope::Harness,
-            "time in which the pacer spun until the next request was due, part of cpu.user",
-            Ok(outcome.spun_s),
-        );
+        let what = "time that the pacer spun until a request was due, part of cpu.user";
+        put(own("cpu.pacer_spin", Unit::Seconds, Scope::Harness, what, outcome.spun_s));
     }
-    derive(
-        "user.written",
-        Unit::Bytes,
-        Scope::Harness,
-        "keys and values given to the store",
-        Ok(outcome.bytes_written as f64),
-    );
-    derive(
-        "user.read",
-        Unit::Bytes,
-        Scope::Harness,
-        "keys and values that the store gave back",
-        Ok(outcome.bytes_read as f64),
-    );
-    let over = |bytes: Result<f64, String>, user: u64, what: &str| {
-        let bytes = bytes?;
-        if user == 0 {
-            return Err(format!("nothing was {what} by the workload"));
-        }
-        Ok(bytes / user as f64)
-    };
-    let scope = Scope::Process;
-    derive(
-        "amplification.write",
-        Unit::Ratio,
-        scope,
-        "io.written / user.written, in the window",
-        over(value("io.written"), outcome.bytes_written, "written"),
-    );
-    derive(
-        "amplification.read",
-        Unit::Ratio,
-        scope,
-        "io.read / user.read, in the window",
-        over(value("io.read"), outcome.bytes_read, "read"),
-    );
+    let (written, bytes_read) = (outcome.bytes_written as f64, outcome.bytes_read as f64);
+    let what = "keys and values given to the store";
+    put(own("workload.written", Unit::Bytes, Scope::Harness, what, written));
+    let what = "keys and values that the store gave back";
+    put(own("workload.read", Unit::Bytes, Scope::Harness, what, bytes_read));
+    put(analyse::write_amplification(&window("io.written"), outcome.bytes_written));
+    put(analyse::read_amplification(&window("io.read"), outcome.bytes_read));
+    put(analyse::write_amplification(&window("device.written"), outcome.bytes_written));
+    put(analyse::read_amplification(&window("device.read"), outcome.bytes_read));
     if let Some(settled) = &measured.settled {
-        let of = |signal: &str| {
-            let reading = settled.iter().find(|reading| reading.signal == signal);
-            reading.and_then(Reading::value).ok_or_else(|| format!("{signal} was not read"))
-        };
-        let length = settled.iter().map(|reading| reading.window_s).fold(0.0, f64::max);
-        derive(
-            "settle.seconds",
-            Unit::Seconds,
-            Scope::Store,
-            "writing out and merging after the window",
-            Ok(length),
-        );
-        derive(
-            "settle.cpu",
-            Unit::Seconds,
-            scope,
-            "cpu.user + cpu.system while the store settled",
-            of("cpu.user").and_then(|user| Ok(user + of("cpu.system")?)),
-        );
-        derive(
-            "settle.written",
-            Unit::Bytes,
-            scope,
-            "io.written while the store settled",
-            of("io.written"),
-        );
-        let whole = value("io.written").and_then(|written| Ok(written + of("io.written")?));
-        derive(
-            "amplification.write_settled",
-            Unit::Ratio,
-            scope,
-            "(io.written + settle.written) / user.written",
-            over(whole, outcome.bytes_written, "written"),
-        );
+        for signal in ["cpu.user", "cpu.system", "io.read", "io.written"] {
+            let reading = read(settled, signal);
+            put(Reading { signal: format!("settle.{signal}"), ..reading });
+        }
+        put(with_settling(&window("io.written"), &read(settled, "io.written"), outcome));
     }
     if let Some(bytes) = measured.disk_bytes {
-        derive(
-            "disk.bytes",
-            Unit::Bytes,
-            Scope::Store,
-            "blocks allocated to the store's files after the run",
-            Ok(bytes as f64),
-        );
+        let what = "blocks allocated to the store's files after the run";
+        put(own("disk.bytes", Unit::Bytes, Scope::Store, what, bytes as f64));
         let data = measured.step.workload.data_bytes();
-        derive(
-            "amplification.space",
-            Unit::Ratio,
-            Scope::Store,
-            "disk.bytes / keys and values loaded",
-            over(Ok(bytes as f64), data, "loaded"),
-        );
+        if data > 0 {
+            let what = "disk.bytes / keys and values that were loaded";
+            let ratio = bytes as f64 / data as f64;
+            put(own("space_amplification", Unit::Ratio, Scope::Store, what, ratio));
+        }
     }
     let (before, after) = &measured.statistics;
     for statistic in after {
@@ -279,15 +196,42 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let grows = statistic.name.ends_with(".total");
         let start = earlier.filter(|_| grows).map_or(0.0, |earlier| earlier.value);
         let name = format!("store.{}", statistic.name.trim_end_matches(".total"));
-        derive(
-            &name,
-            statistic.unit,
-            Scope::Store,
-            "the store's own statistics",
-            Ok(statistic.value - start),
-        );
+        let what = "the store's own statistics";
+        put(own(&name, statistic.unit, Scope::Store, what, statistic.value - start));
     }
     all
+}
+
+fn absent(signal: &str) -> Reading {
+    Reading {
+        signal: signal.to_owned(),
+        answer: Answer::Unavailable { reason: format!("{signal} was not read"), remedy: None },
+        unit: Unit::Count,
+        scope: Scope::Process,
+        source: String::new(),
+        window_s: 0.0,
+        origin: Origin::Measured,
+    }
+}
+
+/// Write amplification with what the store wrote while it settled: what a log-structured
+/// store puts off is paid for all the same.
+fn with_settling(window: &Reading, settling: &Reading, outcome: &Outcome) -> Reading {
+    let whole = match (window.value(), settling.value()) {
+        (Some(during), Some(after)) => Reading {
+            answer: Answer::Value(during + after),
+            window_s: window.window_s + settling.window_s,
+            ..window.clone()
+        },
+        (None, _) => window.clone(),
+        _ => settling.clone(),
+    };
+    let ratio = analyse::write_amplification(&whole, outcome.bytes_written);
+    Reading {
+        signal: format!("{}.settled", ratio.signal),
+        source: "(io.written + settle.io.written) / bytes the workload wrote".to_owned(),
+        ..ratio
+    }
 }
 
 /// What makes a reader careful, though the run stands.

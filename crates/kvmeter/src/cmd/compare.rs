@@ -1,5 +1,9 @@
-use analyse::compare;
+use std::collections::BTreeMap;
+
+use analyse::{Comparison, Contrast, compare_with_machines};
 use record::{Run, Selection};
+use report::{DifferenceRow, Verdict};
+use serde_json::{Value, json};
 
 use crate::args::Compare;
 use crate::exit::Outcome;
@@ -7,7 +11,160 @@ use crate::show::Show;
 
 pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
     let (a, b) = (Selection::open(&args.a)?, Selection::open(&args.b)?);
-    let side = |selection: &Selection| -> Vec<Run> { selection.runs.clone() };
-    let _ = (side(&a), side(&b), compare, show);
+    let machines = machines(&[&a, &b]);
+    let (runs_a, runs_b): (Vec<&Run>, Vec<&Run>) =
+        (a.runs.iter().collect(), b.runs.iter().collect());
+    let comparison =
+        compare_with_machines(&runs_a, &runs_b, |run| machines.get(&run.execution).cloned())?;
+    if args.json {
+        show.print(&serde_json::to_string_pretty(&object(args, &comparison))?)?;
+        return Ok(Outcome::Done);
+    }
+    let rows = rows(&comparison);
+    let text = if args.markdown {
+        report::markdown::comparison(&args.a, &args.b, &rows)
+    } else {
+        report::terminal::comparison(&args.a, &args.b, &rows, show.style())
+    };
+    show.print(&text)?;
+    for line in notes(&comparison) {
+        show.print(&line)?;
+    }
     Ok(Outcome::Done)
+}
+
+/// The machine of each execution.
+fn machines(selections: &[&Selection]) -> BTreeMap<String, String> {
+    let all = selections.iter().flat_map(|selection| &selection.executions);
+    all.map(|execution| (execution.id.clone(), execution.machine.id.clone())).collect()
+}
+
+fn rows(comparison: &Comparison) -> Vec<DifferenceRow> {
+    let mut rows = Vec::new();
+    for cell in &comparison.cells {
+        for contrast in &cell.contrasts {
+            let (low, high, note) = match &contrast.interval {
+                Ok(interval) => {
+                    (Some(interval.low), Some(interval.high), interval.method.to_string())
+                }
+                Err(why) => (None, None, why.to_string()),
+            };
+            rows.push(DifferenceRow {
+                what: format!("{} {}", cell.title, contrast.metric),
+                unit: contrast.metric.unit(),
+                a: Some(contrast.a),
+                b: Some(contrast.b),
+                ratio: contrast.ratio,
+                low,
+                high,
+                verdict: verdict(contrast),
+                note: Some(note),
+                n_a: cell.runs_a.len(),
+                n_b: cell.runs_b.len(),
+            });
+        }
+    }
+    rows
+}
+
+fn verdict(contrast: &Contrast) -> Verdict {
+    match contrast.verdict {
+        analyse::Verdict::Better => Verdict::Better,
+        analyse::Verdict::Worse => Verdict::Worse,
+        analyse::Verdict::NoDifference => Verdict::NoDifference,
+        analyse::Verdict::NotEnoughData => Verdict::NotEnoughData,
+    }
+}
+
+/// What the table does not say: what is being compared, and what was left out.
+fn notes(comparison: &Comparison) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for difference in &comparison.differences {
+        let values = |values: &[String]| values.join(", ");
+        let mut line = format!(
+            "{}: {} against {}",
+            difference.setting,
+            values(&difference.a),
+            values(&difference.b)
+        );
+        if let Some(caution) = difference.caution {
+            line += &format!(" ({caution})");
+        }
+        lines.push(line);
+    }
+    for cell in &comparison.cells {
+        for withheld in &cell.withheld {
+            lines.push(format!(
+                "{} {}: not compared, {}",
+                cell.title, withheld.metric, withheld.reason
+            ));
+        }
+    }
+    for lonely in &comparison.lonely {
+        lines.push(format!("{}: {} only", lonely.title, lonely.side));
+    }
+    let excluded = comparison.excluded_a + comparison.excluded_b;
+    if excluded > 0 {
+        lines.push(format!("{excluded} invalid runs were left out"));
+    }
+    lines.push(format!(
+        "If nothing differed, chance alone would show about {:.1} differences here.",
+        comparison.by_chance()
+    ));
+    lines
+}
+
+fn object(args: &Compare, comparison: &Comparison) -> Value {
+    let cells: Vec<Value> = comparison.cells.iter().map(cell).collect();
+    let differences: Vec<Value> = comparison
+        .differences
+        .iter()
+        .map(|d| json!({ "setting": d.setting, "a": d.a, "b": d.b, "caution": d.caution }))
+        .collect();
+    let lonely: Vec<Value> = comparison
+        .lonely
+        .iter()
+        .map(|l| json!({ "cell": l.title, "only_in": l.side.to_string(), "runs": l.runs }))
+        .collect();
+    json!({
+        "a": args.a,
+        "b": args.b,
+        "level": analyse::LEVEL,
+        "differences": differences,
+        "cells": cells,
+        "one_side_only": lonely,
+        "excluded_invalid": { "a": comparison.excluded_a, "b": comparison.excluded_b },
+        "expected_by_chance": comparison.by_chance(),
+    })
+}
+
+fn cell(cell: &analyse::Cell) -> Value {
+    let contrast = |contrast: &Contrast| {
+        let (low, high, method, why_none) = match &contrast.interval {
+            Ok(i) => (Some(i.low), Some(i.high), Some(i.method.to_string()), None),
+            Err(why) => (None, None, None, Some(why.to_string())),
+        };
+        json!({
+            "metric": contrast.metric.to_string(),
+            "unit": contrast.metric.unit(),
+            "a": contrast.a,
+            "b": contrast.b,
+            "ratio": contrast.ratio,
+            "ratio_low": low,
+            "ratio_high": high,
+            "method": method,
+            "no_interval_because": why_none,
+            "verdict": contrast.verdict.to_string(),
+        })
+    };
+    let contrasts: Vec<Value> = cell.contrasts.iter().map(contrast).collect();
+    let withheld: Vec<Value> =
+        cell.withheld.iter().map(|w| json!({ "metric": w.metric, "because": w.reason })).collect();
+    json!({
+        "cell": cell.title,
+        "runs_a": cell.runs_a.len(),
+        "runs_b": cell.runs_b.len(),
+        "metrics": contrasts,
+        "not_compared": withheld,
+    })
 }

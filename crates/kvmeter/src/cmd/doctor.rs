@@ -1,7 +1,11 @@
 use std::path::PathBuf;
 
-use host::{Context, Root};
+use host::{Check, Context, Root, State};
+use model::Fact;
 use store::{ADAPTERS, StoreUrl};
+
+use report::{CheckRow, CheckState};
+use store::Adapter;
 
 use crate::args::Doctor;
 use crate::exit::Outcome;
@@ -24,7 +28,9 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
         });
         show.print(&serde_json::to_string_pretty(&value)?)?;
     } else {
-        show.print(&report::terminal::doctor(&machine, &rows(&checks), show.style()))?;
+        let mut rows: Vec<CheckRow> = machine.facts.iter().map(fact).collect();
+        rows.extend(checks.iter().map(row));
+        show.print(&report::terminal::doctor(&rows, show.style()))?;
     }
     Ok(Outcome::Done)
 }
@@ -36,4 +42,47 @@ fn place(text: &str) -> anyhow::Result<PathBuf> {
         return Ok(text.parse::<StoreUrl>()?.path);
     }
     Ok(PathBuf::from(text))
+}
+
+/// Whether a store was built in, as a check beside those of the machine.
+fn store_check(adapter: &Adapter) -> Check {
+    let options: Vec<String> = adapter
+        .options
+        .iter()
+        .map(|option| format!("{}={}", option.name, option.default))
+        .collect();
+    let why = match options.is_empty() {
+        true => adapter.what.to_owned(),
+        false => format!("{}; options: {}", adapter.what, options.join(", ")),
+    };
+    let (state, found, remedy) = match adapter.available() {
+        Ok(version) => (State::Ok, version, None),
+        Err(not) => (State::Unavailable, not.reason, Some(not.remedy)),
+    };
+    let (name, group) = (adapter.scheme.to_owned(), "stores".to_owned());
+    Check { name, group, state, found, why, remedy }
+}
+
+fn row(check: &Check) -> CheckRow {
+    CheckRow {
+        name: check.name.clone(),
+        group: check.group.clone(),
+        state: match check.state {
+            State::Ok => CheckState::Ok,
+            State::Note => CheckState::Note,
+            State::Unavailable => CheckState::Unavailable,
+        },
+        found: check.found.clone(),
+        why: Some(check.why.clone()),
+        remedy: check.remedy.clone(),
+    }
+}
+
+fn fact(fact: &Fact) -> CheckRow {
+    let (state, found, why) = match &fact.value {
+        Ok(value) => (CheckState::Ok, value.clone(), None),
+        Err(reason) => (CheckState::Unavailable, String::new(), Some(reason.clone())),
+    };
+    let (name, group) = (fact.name.clone(), "machine".to_owned());
+    CheckRow { name, group, state, found, why, remedy: None }
 }

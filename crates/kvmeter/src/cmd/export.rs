@@ -1,7 +1,7 @@
 use std::io::Write;
 
 use record::Selection;
-use record::export::{self, Format};
+use record::export;
 
 use crate::args::Export;
 use crate::exit::{Outcome, request};
@@ -9,11 +9,11 @@ use crate::files;
 use crate::show::Show;
 
 pub fn run(args: &Export, show: &Show) -> anyhow::Result<Outcome> {
-    let format: Format = args.format.parse()?;
-    let table = args.table.as_deref().unwrap_or("runs").parse()?;
+    let exporter = export::exporter(&args.format)?;
+    let table = args.table.as_deref().map(str::parse).transpose()?;
     let selection = Selection::open(&args.file)?;
     let mut text = Vec::new();
-    export::export(format, table, &selection.pairs(), &mut text)?;
+    export::export(exporter.name(), table, &selection.pairs(), &mut text)?;
     match &args.out {
         Some(out) => {
             files::make_room_for(out)

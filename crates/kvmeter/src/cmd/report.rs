@@ -26,10 +26,11 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn by_execution(selection: &Selection) -> Vec<(&Execution, Vec<Run>)> {
-    let runs_of = |execution: &Execution| -> Vec<Run> {
+/// Each execution with its runs, as the page wants them.
+fn by_execution(selection: &Selection) -> Vec<(Execution, Vec<Run>)> {
+    let with_runs = |execution: &Execution| {
         let runs = selection.runs.iter().filter(|run| run.execution == execution.id);
-        runs.cloned().collect()
+        (execution.clone(), runs.cloned().collect())
     };
-    selection.executions.iter().map(|execution| (execution, runs_of(execution))).collect()
+    selection.executions.iter().map(with_runs).collect()
 }

@@ -1,5 +1,5 @@
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use record::{Execution, File, Filter, Run};
 use report::PlanRow;
@@ -61,16 +61,20 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
             return Err(anyhow::Error::new(error).context(kept));
         }
     }
-    let runs = file.runs(&Filter::all())?;
-    let runs: Vec<&Run> = runs.iter().filter(|run| run.execution == execution.id).collect();
+    let mut runs = file.runs(&Filter::all())?;
+    runs.retain(|run| run.execution == execution.id);
+    let valid = runs.iter().all(Run::valid);
     let html = args.html.clone().unwrap_or_else(|| out.with_extension("html"));
-    write_page(&html, &execution, &runs)?;
     if !args.json {
-        let pairs: Vec<_> = runs.iter().map(|run| (&execution, *run)).collect();
+        let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
         show.print(&report::terminal::runs(&pairs, show.style()))?;
         show.print(&format!("\nresults  {}\nreport   {}", out.display(), html.display()))?;
     }
-    Ok(if runs.iter().all(|run| run.valid()) { Outcome::Done } else { Outcome::Invalid })
+    let page = report::html::page(&[(execution, runs)]);
+    files::make_room_for(&html)
+        .and_then(|()| std::fs::write(&html, page))
+        .map_err(|error| request(format!("{}: {error}", html.display())))?;
+    Ok(if valid { Outcome::Done } else { Outcome::Invalid })
 }
 
 /// The results file, this invocation in it, and what of it is done already.
@@ -116,14 +120,6 @@ fn resume_hint(args: &args::Run, out: &Path) -> String {
     format!("kvmeter run {} --out {}{set} --resume", args.study, out.display())
 }
 
-fn write_page(html: &PathBuf, execution: &Execution, runs: &[&Run]) -> anyhow::Result<()> {
-    let runs: Vec<Run> = runs.iter().map(|run| (*run).clone()).collect();
-    let page = report::html::page(&[(execution, runs)]);
-    files::make_room_for(html)
-        .and_then(|()| std::fs::write(html, page))
-        .map_err(|error| request(format!("{}: {error}", html.display())))
-}
-
 fn row(step: &study::Step) -> PlanRow {
     let estimate = step.estimate();
     PlanRow {
@@ -131,8 +127,7 @@ fn row(step: &study::Step) -> PlanRow {
         label: step.label.clone(),
         phase: step.phase,
         settings: step.settings.clone(),
-        seconds: estimate.seconds,
-        guessed: estimate.guessed,
-        bytes: estimate.data.0,
+        seconds: Some(estimate.seconds),
+        bytes: Some(estimate.data.0),
     }
 }

@@ -8,31 +8,31 @@ use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// B is better than A.
-    Faster,
+    Better,
     /// B is worse than A.
-    Slower,
+    Worse,
     /// The interval covers "no change".
     NoDifference,
-    /// The two do not measure the same thing, or too few runs did.
-    NotComparable,
+    /// There is no interval, so nothing is said.
+    NotEnoughData,
 }
 
 impl Verdict {
     pub const fn text(self) -> &'static str {
         match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
             Verdict::NoDifference => "no difference",
-            Verdict::NotComparable => "not comparable",
+            Verdict::NotEnoughData => "not enough data",
         }
     }
 
     const fn tone(self) -> Tone {
         match self {
-            Verdict::Faster => Tone::Good,
-            Verdict::Slower => Tone::Bad,
+            Verdict::Better => Tone::Good,
+            Verdict::Worse => Tone::Bad,
             Verdict::NoDifference => Tone::Muted,
-            Verdict::NotComparable => Tone::Warning,
+            Verdict::NotEnoughData => Tone::Warning,
         }
     }
 }
