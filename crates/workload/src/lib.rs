@@ -1,5 +1,14 @@
-//! What is asked: keys, values, popularity, mixes, scan lengths, presets.
-//!
-//! A workload is a pure function of its [`Spec`]: operation `i` is the same operation whoever
-//! asks it, so that the same seed gives the same stream whatever the thread count.
 #![forbid(unsafe_code)]
+mod alias;
+mod decimal;
+mod fnv;
+mod random;
+mod error;
+mod length;
+mod normal;
+mod size;
+mod popularity;
+mod text_or_table;
+pub use error::SpecError;
+pub use size::Size;
+pub use popularity::Popularity;
