@@ -77,7 +77,8 @@ mod tests {
             let mut solutions = Vec::new();
             walk(m << 40, &mut [0; 6], 6, &mut solutions);
             for e in solutions {
-                let slope: i128 = (0..5).map(|i| (5 - i) * e[i as usize] * 435i128.pow(4 - i as u32)).sum();
+                let slope: i128 =
+                    (0..5).map(|i| (5 - i) * e[i as usize] * 435i128.pow(4 - i as u32)).sum();
                 if (m + slope).rem_euclid(1 << 24) == 0 {
                     fits.push(e);
                 }

@@ -227,7 +227,12 @@ mod tests {
 
     use super::*;
 
-    fn keys(form: KeyForm, order: InsertOrder, size: &str, records: u64) -> Result<Keys, SpecError> {
+    fn keys(
+        form: KeyForm,
+        order: InsertOrder,
+        size: &str,
+        records: u64,
+    ) -> Result<Keys, SpecError> {
         let size = (!size.is_empty()).then(|| Size::parse(size).unwrap());
         Keys::new(&KeySpec { form, size }, order, records, false, Lane::new(1, 1))
     }

@@ -29,11 +29,27 @@ pub struct Length {
 enum Law {
     Fixed,
     /// `base + k`, `k` below `span`.
-    Uniform { base: u64, span: f64 },
-    Normal { mean: f64, sd: f64 },
-    Exponential { mean: f64 },
-    Pareto { location: f64, scale: f64, shape: f64 },
-    Gev { location: f64, scale: f64, shape: f64 },
+    Uniform {
+        base: u64,
+        span: f64,
+    },
+    Normal {
+        mean: f64,
+        sd: f64,
+    },
+    Exponential {
+        mean: f64,
+    },
+    Pareto {
+        location: f64,
+        scale: f64,
+        shape: f64,
+    },
+    Gev {
+        location: f64,
+        scale: f64,
+        shape: f64,
+    },
     Discrete(Box<Discrete>),
 }
 
@@ -50,9 +66,8 @@ impl Length {
     /// # Errors
     /// Parameters outside their range, or sizes outside the limits.
     pub fn new(size: &Size, limits: Limits) -> Result<Length, SpecError> {
-        let invalid = |problem: &str| {
-            Err(SpecError::invalid(limits.key, format!("`{size}`: {problem}")))
-        };
+        let invalid =
+            |problem: &str| Err(SpecError::invalid(limits.key, format!("`{size}`: {problem}")));
         let (law, min, max) = match *size {
             Size::Fixed(Bytes(length)) => (Law::Fixed, length, length),
             Size::Uniform { min: Bytes(min), max: Bytes(max) } => {
@@ -156,7 +171,9 @@ impl Length {
             Law::Pareto { location, scale, shape } => {
                 location + scale * box_cox(-(-u).ln_1p(), shape)
             }
-            Law::Gev { location, scale, shape } => location + scale * box_cox(-(-u.ln()).ln(), shape),
+            Law::Gev { location, scale, shape } => {
+                location + scale * box_cox(-(-u.ln()).ln(), shape)
+            }
             Law::Discrete(ref discrete) => return discrete.at(u).max(self.min),
         };
         (x.round() as u64).clamp(self.min, self.max)
@@ -192,9 +209,10 @@ impl Length {
                     sum += (up_to - below) * size.max(self.min) as f64;
                     below = up_to;
                 }
-                sum + discrete.tail.as_ref().map_or(0.0, |tail| {
-                    (1.0 - below) * tail.clone().at_least(self.min).mean()
-                })
+                sum + discrete
+                    .tail
+                    .as_ref()
+                    .map_or(0.0, |tail| (1.0 - below) * tail.clone().at_least(self.min).mean())
             }
             _ => {
                 const POINTS: u32 = 256;
@@ -311,7 +329,11 @@ mod tests {
     }
 
     fn pareto_cdf(x: f64) -> f64 {
-        if x < 15.0 { 0.0 } else { 1.0 - (1.0 + 0.348238 * (x - 15.0) / 214.476).powf(-1.0 / 0.348238) }
+        if x < 15.0 {
+            0.0
+        } else {
+            1.0 - (1.0 + 0.348238 * (x - 15.0) / 214.476).powf(-1.0 / 0.348238)
+        }
     }
 
     #[test]
@@ -324,7 +346,8 @@ mod tests {
         assert!(distance("pareto:15,100,0", |x| 1.0 - (-(x - 15.0).max(0.0) / 100.0).exp()) < 1.95);
         let bounded = |x: f64| 1.0 - (1.0 - 0.5 * x / 100.0).max(0.0).powi(2);
         assert!(distance("pareto:0,100,-0.5", bounded) < 1.95);
-        let gev = |x: f64| (-(1.0 + 0.078688 * (x - 30.7984) / 8.20449).powf(-1.0 / 0.078688)).exp();
+        let gev =
+            |x: f64| (-(1.0 + 0.078688 * (x - 30.7984) / 8.20449).powf(-1.0 / 0.078688)).exp();
         assert!(distance("gev:30.7984,8.20449,0.078688", gev) < 1.95);
         assert!(distance("gev:300,20,0", |x| (-(-(x - 300.0) / 20.0).exp()).exp()) < 1.95);
     }
@@ -346,7 +369,8 @@ mod tests {
             0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023,
             0.00837, 0.00837, 0.08989, 0.00092, 0.00326, 0.01980,
         ];
-        let list: Vec<String> = weights.iter().enumerate().map(|(k, w)| format!("{k}={w}")).collect();
+        let list: Vec<String> =
+            weights.iter().enumerate().map(|(k, w)| format!("{k}={w}")).collect();
         let text = format!("discrete:{},tail=pareto:15,214.476,0.348238", list.join(","));
         let sum: f64 = weights.iter().sum();
         let cdf = |x: f64| {

@@ -129,7 +129,7 @@ mod tests {
         );
         assert_eq!(
             describe("mbwu"),
-            "1M records, hashed binary keys of 16 B, values of 4KiB B, 50 % read, 50 % update, \
+            "1M records, hashed binary keys of 16 B, values of 4KiB, 50 % read, 50 % update, \
              scrambled_zipfian:0.99"
         );
         assert_eq!(find("kreon-c").unwrap().data_bytes(), 1_030_000_000);

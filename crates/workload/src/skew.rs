@@ -1,11 +1,11 @@
 //! How unevenly the records were really asked for.
 
+use model::Op;
 use serde::{Deserialize, Serialize};
 
-use crate::popularity::{THETA, scatter};
+use crate::Workload;
+use crate::popularity::scatter;
 use crate::stream::{BLOCK, Step};
-use crate::{Popularity, Workload};
-use model::Op;
 
 /// The share of the requests that went to the most popular records, counted in the stream.
 ///
@@ -65,7 +65,10 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
 enum Judge {
     /// The ranks below these, and how often another rank hits one of their records.
     Ranks([u64; 2], [f64; 2]),
-    Masses { of_record: Vec<f32>, at: [Threshold; 2] },
+    Masses {
+        of_record: Vec<f32>,
+        at: [Threshold; 2],
+    },
 }
 
 /// The mass from which on a record belongs to the top, and what part of those that have exactly
@@ -167,18 +170,87 @@ fn threshold(masses: &[f32], top: u64) -> Threshold {
 
 /// Operation `i` asks record `i` modulo `records`: a replay of the beginning would be no sample, so
 /// this is counted by arithmetic, as if no operation were an insert.
-fn sequential(
-    workload: &Workload,
-    records: u64,
-    tops: [u64; 2],
-    operations: u64,
-) -> Option<Skew> {
+fn sequential(workload: &Workload, records: u64, tops: [u64; 2], operations: u64) -> Option<Skew> {
     if operations == 0 || workload.spec().is_load() {
         return None;
     }
     let (rounds, rest) = (operations / records, operations % records);
-    let [top_1_percent, top_10_000] = tops
-        .map(|top| (rounds as f64 * top as f64 + rest.min(top) as f64) / operations as f64);
+    let [top_1_percent, top_10_000] =
+        tops.map(|top| (rounds as f64 * top as f64 + rest.min(top) as f64) / operations as f64);
     let method = "first records, by arithmetic".to_owned();
     Some(Skew { top_1_percent, top_10_000, operations, method })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spec;
+
+    fn skew(text: &str, records: u64, operations: u64) -> Skew {
+        let spec = Spec {
+            records: model::Count(records),
+            popularity: text.parse().unwrap(),
+            ..Spec::default()
+        };
+        Workload::new(&spec).unwrap().skew(operations).unwrap()
+    }
+
+    fn zeta(n: u64, theta: f64) -> f64 {
+        (1..=n).map(|k| (k as f64).powf(-theta)).sum()
+    }
+
+    #[test]
+    fn the_count_agrees_with_the_definition() {
+        let n = 2_000_000;
+        let zipf = |top: u64, theta| zeta(top, theta) / zeta(n, theta);
+        for (text, one_percent, ten_thousand) in [
+            ("uniform", 0.01, 0.005),
+            ("sequential", 0.02, 0.01),
+            ("zipfian:0.99", zipf(20_000, 0.99), zipf(10_000, 0.99)),
+            ("zipfian:0.5", zipf(20_000, 0.5), zipf(10_000, 0.5)),
+            ("latest:1.2", zipf(20_000, 1.2), zipf(10_000, 1.2)),
+            ("hotspot:0.01,0.9", 0.9, 0.45),
+        ] {
+            // A sequential stream of half a round asks the first records only.
+            let skew = skew(text, n, 1_000_000);
+            // Four standard errors of a share of one half.
+            assert!((skew.top_1_percent - one_percent).abs() < 0.002, "{text}: {skew:?}");
+            assert!((skew.top_10_000 - ten_thousand).abs() < 0.002, "{text}: {skew:?}");
+            assert_eq!(skew.operations, 1_000_000);
+        }
+    }
+
+    /// Both ways to find the top of a scattered popularity, on either side of the limit.
+    #[test]
+    fn the_table_and_the_approximation_agree() {
+        let table = skew("scrambled_zipfian", TABLED, 2_000_000);
+        let approximation = skew("scrambled_zipfian", TABLED + 1, 2_000_000);
+        assert_ne!(table.method, approximation.method);
+        assert!((table.top_1_percent - approximation.top_1_percent).abs() < 0.002);
+        assert!((table.top_10_000 - approximation.top_10_000).abs() < 0.002);
+        let million = skew("scrambled_zipfian", 1_000_000, 2_000_000);
+        assert!((million.top_10_000 - 0.394).abs() < 0.002, "{million:?}");
+        assert_eq!(million.top_1_percent, million.top_10_000);
+    }
+
+    #[test]
+    fn few_records_and_no_requests() {
+        let all = skew("scrambled_zipfian", 50, 10_000);
+        assert_eq!(all.top_10_000, 1.0);
+        assert!(all.top_1_percent > 0.02 && all.top_1_percent < 0.2, "{all:?}");
+        let load = Workload::new(&Spec::preset("ycsb-load").unwrap()).unwrap();
+        assert_eq!(load.skew(1000), None);
+        assert_eq!(Workload::new(&Spec::default()).unwrap().skew(0), None);
+    }
+
+    #[test]
+    fn a_threshold_cuts_ties_in_parts() {
+        let masses = [0.5, 0.0, 0.25, 0.25, 0.25, 0.25, 1.0, 0.0];
+        for (top, mass, part) in
+            [(1, 1.0, 1.0), (2, 0.5, 1.0), (3, 0.25, 0.25), (6, 0.25, 1.0), (7, 0.0, 0.5)]
+        {
+            let found = threshold(&masses, top);
+            assert_eq!((found.mass, found.part), (mass, part), "top {top}");
+        }
+    }
 }

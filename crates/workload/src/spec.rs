@@ -12,7 +12,7 @@ use crate::value::Values;
 use crate::{InsertOrder, KeySpec, LengthBy, Mix, Popularity, Size, SpecError, ValueSpec, preset};
 
 /// The most records: their keys are proven distinct with as many again inserted.
-pub const MOST_RECORDS: u64 = 1 << 47;
+pub const MOST_RECORDS: u64 = crate::fnv::DISTINCT / 2;
 
 /// The longest scan, in records.
 pub const LONGEST_SCAN: u64 = 1_000_000;
@@ -90,8 +90,7 @@ impl Spec {
             return Err(SpecError::TooManyRecords { records: self.records, most });
         }
         self.popularity.check()?;
-        let limits =
-            Limits { key: "scan", lowest: 1, highest: LONGEST_SCAN, cut: LONGEST_SCAN };
+        let limits = Limits { key: "scan", lowest: 1, highest: LONGEST_SCAN, cut: LONGEST_SCAN };
         let keys = Keys::new(
             &self.key,
             self.order,
@@ -123,8 +122,9 @@ impl Spec {
     fn data(&self) -> String {
         let form = format!("{:?}", self.key.form).to_lowercase();
         let order = format!("{:?}", self.order).to_lowercase();
-        let key = self.key.size.as_ref().map_or(String::new(), |size| format!(" of {size} B"));
-        let mut data = format!("{order} {form} keys{key}, values of {} B", self.value.size);
+        let key =
+            self.key.size.as_ref().map_or(String::new(), |size| format!(" of {}", words(size)));
+        let mut data = format!("{order} {form} keys{key}, values of {}", words(&self.value.size));
         if self.value.compressibility > 0.0 {
             data += &format!(" ({} % compressible)", self.value.compressibility * 100.0);
         }
@@ -155,6 +155,14 @@ impl Spec {
         self.parts().map_or(0, |parts| {
             ((parts.keys.mean() + parts.values.mean()) * self.records.0 as f64).round() as u64
         })
+    }
+}
+
+/// A size in bytes for people.
+fn words(size: &Size) -> String {
+    match size {
+        Size::Fixed(Bytes(bytes)) if *bytes < 1024 || bytes % 1024 != 0 => format!("{size} B"),
+        _ => size.to_string(),
     }
 }
 
@@ -226,7 +234,7 @@ mod tests {
         assert_eq!(spec.data_bytes(), 10_000_000 * (16 + (100 + 2048) / 2));
         assert_eq!(
             spec.describe(),
-            "10M records, ordered binary keys of 16 B, values of uniform:100..2KiB B \
+            "10M records, ordered binary keys of 16 B, values of uniform:100..2KiB \
              (50 % compressible), 50 % read, 50 % read_modify_write, zipfian:1.2"
         );
     }

@@ -133,14 +133,14 @@ impl<'a> Stream<'a> {
     /// starts again from block 0.
     #[inline]
     pub fn seek(&mut self, block: u64) {
-        if block < self.block || (block == self.block && self.index != block * BLOCK) {
-            (self.block, self.inserted) = (0, 0);
-        } else {
-            // To the beginning of the current block's successor, or back by nothing.
-            let passed = self.workload.inserts.of_block(self.block) - self.inserts_left;
-            self.inserted -= passed;
-        }
-        self.inserted += self.workload.inserts.between(self.block, block);
+        let inserts = &self.workload.inserts;
+        self.inserted = match block {
+            _ if block > self.block => {
+                self.inserted + self.inserts_left + inserts.between(self.block + 1, block)
+            }
+            _ if block == self.block => self.inserted + self.inserts_left - inserts.of_block(block),
+            _ => inserts.between(0, block),
+        };
         self.enter(block);
     }
 

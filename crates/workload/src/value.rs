@@ -251,7 +251,11 @@ impl Values {
         {
             return Wrong::OtherKey;
         }
-        if self.drawn_length(salt, key_hash) != value.len() { Wrong::Length } else { Wrong::Content }
+        if self.drawn_length(salt, key_hash) != value.len() {
+            Wrong::Length
+        } else {
+            Wrong::Content
+        }
     }
 }
 
@@ -288,7 +292,8 @@ const LANES: usize = 32;
 fn masked(to: &mut [u8], from: &[u8], mask: u64) {
     let wide = repeated(mask);
     let (to_whole, to_rest) = to.as_chunks_mut::<LANES>();
-    let (from_whole, from_rest) = from[..to_whole.len() * LANES + to_rest.len()].as_chunks::<LANES>();
+    let (from_whole, from_rest) =
+        from[..to_whole.len() * LANES + to_rest.len()].as_chunks::<LANES>();
     for (to, from) in to_whole.iter_mut().zip(from_whole) {
         for ((to, from), mask) in to.iter_mut().zip(from).zip(&wide) {
             *to = from ^ mask;
@@ -312,7 +317,8 @@ fn unlike(seen: &[u8], from: &[u8], mask: u64) -> u64 {
             *all |= seen ^ from ^ mask;
         }
     }
-    for (((all, seen), from), mask) in difference.iter_mut().zip(seen_rest).zip(from_rest).zip(&wide)
+    for (((all, seen), from), mask) in
+        difference.iter_mut().zip(seen_rest).zip(from_rest).zip(&wide)
     {
         *all |= seen ^ from ^ mask;
     }
@@ -464,7 +470,10 @@ mod tests {
             }
         }
         // Too short to name its key: wrong all the same.
-        assert_eq!(values("10", 0.0).verify(b"a", &value(&values("10", 0.0), b"b", 1)), Err(Wrong::Content));
+        assert_eq!(
+            values("10", 0.0).verify(b"a", &value(&values("10", 0.0), b"b", 1)),
+            Err(Wrong::Content)
+        );
     }
 
     #[test]

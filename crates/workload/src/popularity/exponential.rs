@@ -41,14 +41,12 @@ mod tests {
         let (records, percentile, fraction) = (1000, 95.0, 0.5);
         let exponential = Exponential::new(records, percentile, fraction);
         let draws = 400_000u64;
-        let mut ranks: Vec<u64> = (0..draws)
-            .map(|i| exponential.draw(&mut Draws::from(Lane::new(3, 1).at(i))))
-            .collect();
+        let mut ranks: Vec<u64> =
+            (0..draws).map(|i| exponential.draw(&mut Draws::from(Lane::new(3, 1).at(i)))).collect();
         ranks.sort_unstable();
         // P(rank < r) = (1 - 0.05^(r / 500)) / (1 - 0.05^2)
         for below in [1, 10, 100, 250, 500, 750, 999, 1000] {
-            let analytic =
-                (1.0 - 0.05f64.powf(below as f64 / 500.0)) / (1.0 - 0.05f64.powi(2));
+            let analytic = (1.0 - 0.05f64.powf(below as f64 / 500.0)) / (1.0 - 0.05f64.powi(2));
             let seen = ranks.partition_point(|&rank| rank < below) as f64 / draws as f64;
             assert!((seen - analytic).abs() < 4.0 * 0.5 / (draws as f64).sqrt(), "{below}");
         }

@@ -339,9 +339,15 @@ mod tests {
             let error = Popularity::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }
-        for text in ["zipfian:0", "zipfian:-1", "zipfian:nan", "latest:inf", "hotspot:2,0.5",
-            "exponential:100,0.5", "exponential:95,0"]
-        {
+        for text in [
+            "zipfian:0",
+            "zipfian:-1",
+            "zipfian:nan",
+            "latest:inf",
+            "hotspot:2,0.5",
+            "exponential:100,0.5",
+            "exponential:95,0",
+        ] {
             let error = Popularity::parse(text).unwrap().check().unwrap_err().to_string();
             assert!(error.starts_with("`popularity`"), "{text}: {error}");
         }

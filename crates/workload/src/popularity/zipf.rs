@@ -133,7 +133,11 @@ impl Zipf {
     /// The exact test. x^q falls along x where theta is above 1.
     #[cold]
     fn kept(&self, k: f64, v: f64) -> bool {
-        if self.integral == Integral::Power && self.q < 0.0 { v <= self.start(k) } else { v >= self.start(k) }
+        if self.integral == Integral::Power && self.q < 0.0 {
+            v <= self.start(k)
+        } else {
+            v >= self.start(k)
+        }
     }
 }
 
