@@ -148,27 +148,28 @@ impl Keys {
 
     #[inline(always)]
     fn decimal(&self, number: u64, out: &mut Vec<u8>) {
-        // Room for the prefix and for every width that one copy of a few registers serves.
-        const BUFFER: usize = 64;
         let prefix = prefix(self.form);
         let (digits, needed) = decimal::digits(number);
-        let width = self.width.max(needed);
+        let length = prefix.len() + self.width.max(needed);
         out.clear();
-        if width + prefix.len() <= BUFFER {
-            let mut text = [b'0'; BUFFER];
-            text[BUFFER - WIDTH..].copy_from_slice(&digits);
-            let start = BUFFER - width - prefix.len();
-            if let Some(slot) = text[start..].first_chunk_mut::<4>()
-                && !prefix.is_empty()
-            {
-                *slot = *b"user";
+        // Copies of a known size are a few instructions, others a call: hence too many zeros first
+        // and then the digits, which are at most twenty, right to left.
+        match length {
+            20..=32 => out.extend_from_slice(&[b'0'; 32]),
+            33..=64 => out.extend_from_slice(&[b'0'; 64]),
+            _ => {
+                out.extend_from_slice(prefix);
+                out.resize(length.saturating_sub(WIDTH).max(prefix.len()), b'0');
+                out.extend_from_slice(&digits[WIDTH - (length - out.len())..]);
+                return;
             }
-            out.extend_from_slice(&text[start..]);
-        } else {
-            out.extend_from_slice(prefix);
-            out.resize(prefix.len() + width - WIDTH, b'0');
-            out.extend_from_slice(&digits);
         }
+        out[length - 16..length].copy_from_slice(&digits[WIDTH - 16..]);
+        out[length - 20..length - 16].copy_from_slice(&digits[WIDTH - 20..WIDTH - 16]);
+        if !prefix.is_empty() {
+            out[..4].copy_from_slice(b"user");
+        }
+        out.truncate(length);
     }
 
     #[inline(always)]

@@ -295,9 +295,8 @@ fn masked(to: &mut [u8], from: &[u8], mask: u64) {
     let (from_whole, from_rest) =
         from[..to_whole.len() * LANES + to_rest.len()].as_chunks::<LANES>();
     for (to, from) in to_whole.iter_mut().zip(from_whole) {
-        for ((to, from), mask) in to.iter_mut().zip(from).zip(&wide) {
-            *to = from ^ mask;
-        }
+        // One value, so that the compiler need not ask whether the places overlap.
+        *to = std::array::from_fn(|index| from[index] ^ wide[index]);
     }
     for ((to, from), mask) in to_rest.iter_mut().zip(from_rest).zip(&wide) {
         *to = from ^ mask;

@@ -26,7 +26,7 @@ impl Exponential {
 
     #[inline]
     pub fn draw(&self, draws: &mut Draws) -> u64 {
-        let x = self.scale * (-draws.unit() * self.reach).ln_1p();
+        let x = self.scale * (1.0 - draws.unit() * self.reach).ln();
         (x as u64).min(self.records - 1)
     }
 }
