@@ -3,3 +3,34 @@
 //! A workload is a pure function of its [`Spec`]: operation `i` is the same operation whoever
 //! asks it, so that the same seed gives the same stream whatever the thread count.
 #![forbid(unsafe_code)]
+
+mod alias;
+mod decimal;
+mod error;
+mod fnv;
+mod key;
+mod length;
+mod mix;
+mod normal;
+mod popularity;
+mod preset;
+mod random;
+mod size;
+mod skew;
+mod spec;
+mod stream;
+mod text_or_table;
+mod value;
+mod workload;
+
+pub use error::SpecError;
+pub use key::{InsertOrder, KeyForm, KeySpec};
+pub use mix::Mix;
+pub use popularity::Popularity;
+pub use preset::Preset;
+pub use size::Size;
+pub use skew::Skew;
+pub use spec::{DatasetId, LONGEST_SCAN, MOST_RECORDS, Spec};
+pub use stream::{Ask, BLOCK, Stream};
+pub use value::{LengthBy, ValueSpec, Wrong};
+pub use workload::Workload;

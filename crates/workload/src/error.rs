@@ -1,0 +1,45 @@
+//! What can be wrong with a workload, each with the key to change.
+
+use model::{Bytes, Count};
+use thiserror::Error;
+
+/// Why a [`Spec`](crate::Spec) cannot be run.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum SpecError {
+    #[error("no workload preset is called `{name}`; {hint}")]
+    UnknownPreset { name: String, hint: String },
+
+    /// A text that stands for a size, a popularity or a mix and cannot be read.
+    #[error("`{text}` is not {what}: {problem}")]
+    Unreadable { text: String, what: &'static str, problem: String },
+
+    #[error("`records` is 0, but the mix asks for records that are loaded; set it to at least 1")]
+    NoRecords,
+
+    #[error("`records` is {records}, above the most that can be numbered, {most}")]
+    TooManyRecords { records: Count, most: u64 },
+
+    #[error("`{key}`: {problem}")]
+    Invalid { key: &'static str, problem: String },
+
+    #[error("`{key}` is {size}, but it must lie between {lowest} and {highest}")]
+    OutOfRange { key: &'static str, size: Bytes, lowest: Bytes, highest: Bytes },
+
+    #[error(
+        "`key.size` is {size}, too small for {records} distinct keys of this form{headroom}; \
+         the smallest that works is {smallest}"
+    )]
+    KeyTooSmall { size: Bytes, smallest: Bytes, records: Count, headroom: &'static str },
+
+    #[error("`mix` is empty: every weight is zero; set at least one, e.g. `mix = {{ read = 1 }}`")]
+    EmptyMix,
+
+    #[error("`mix.{op}` is {weight}; a weight is a number that is not negative, e.g. 0.5")]
+    Weight { op: model::Op, weight: f64 },
+}
+
+impl SpecError {
+    pub(crate) fn invalid(key: &'static str, problem: impl Into<String>) -> SpecError {
+        SpecError::Invalid { key, problem: problem.into() }
+    }
+}

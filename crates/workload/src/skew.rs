@@ -1,0 +1,256 @@
+//! How unevenly the records were really asked for.
+
+use model::Op;
+use serde::{Deserialize, Serialize};
+
+use crate::Workload;
+use crate::popularity::scatter;
+use crate::stream::{BLOCK, Step};
+
+/// The share of the requests that went to the most popular records, counted in the stream.
+///
+/// Which records are the most popular follows from the definition of the popularity, not from the
+/// same count: picked from the count, even a uniform stream would look skewed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Skew {
+    /// Share of requests to the most popular 1 % of the loaded records (at least one record).
+    pub top_1_percent: f64,
+    /// Share of requests to the 10,000 most popular records, or to all where there are fewer.
+    pub top_10_000: f64,
+    /// Operations that were counted, those that insert included.
+    pub operations: u64,
+    /// How the most popular records were found, in words.
+    pub method: String,
+}
+
+/// Operations that are replayed at most: a share of one half is then known to 0.05 %.
+const REPLAYED: u64 = 1 << 22;
+
+/// Up to here the mass of every record is tabled, 4 bytes each.
+const TABLED: u64 = 1 << 22;
+
+/// Ranks whose masses go into the table; the rare others are spread evenly over all records.
+const HEAD: u64 = 1 << 22;
+
+/// Counts the first operations of a workload's stream; `None` where they ask for nothing.
+pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
+    let records = workload.spec().records.0;
+    let tops = [records.div_ceil(100).max(1), records.min(10_000)];
+    if workload.chooser.is_sequential() {
+        return sequential(workload, records, tops, operations);
+    }
+    let (judge, method) = Judge::new(workload, records, tops);
+    let operations = operations.min(REPLAYED);
+    let mut stream = workload.stream();
+    let (mut asked, mut hits) = (0u64, [0.0; 2]);
+    for index in 0..operations {
+        if index % BLOCK == 0 {
+            stream.seek(index / BLOCK);
+        }
+        let Some(step) = stream.step() else { break };
+        if step.op != Op::Insert {
+            asked += 1;
+            judge.count(&step, &mut hits);
+        }
+    }
+    (asked > 0).then(|| Skew {
+        top_1_percent: hits[0] / asked as f64,
+        top_10_000: hits[1] / asked as f64,
+        operations,
+        method,
+    })
+}
+
+/// Which steps ask for one of the top records. A step may count in part, see below.
+enum Judge {
+    /// The ranks below these, and how often another rank hits one of their records.
+    Ranks([u64; 2], [f64; 2]),
+    Masses {
+        of_record: Vec<f32>,
+        at: [Threshold; 2],
+    },
+}
+
+/// The mass from which on a record belongs to the top, and what part of those that have exactly
+/// this mass does.
+#[derive(Clone, Copy)]
+struct Threshold {
+    mass: f32,
+    part: f64,
+}
+
+impl Judge {
+    fn new(workload: &Workload, records: u64, tops: [u64; 2]) -> (Judge, String) {
+        match workload.chooser.scattered() {
+            None if workload.chooser.from_newest() => {
+                (Judge::Ranks(tops, [0.0; 2]), "ranks below the newest record, replayed".to_owned())
+            }
+            None => (Judge::Ranks(tops, [0.0; 2]), "ranks by definition, replayed".to_owned()),
+            Some(zipf) if records <= TABLED => {
+                let of_record = masses(zipf.ranks().min(HEAD), zipf.theta(), records);
+                let at = tops.map(|top| threshold(&of_record, top));
+                let method = format!(
+                    "records onto which the first {HEAD} ranks hash, by their summed probability; \
+                     replayed"
+                );
+                (Judge::Masses { of_record, at }, method)
+            }
+            Some(_) => {
+                // As many first ranks as fall, on average, on `top` different records; and a rank
+                // beyond them hits one of these records as often as any other.
+                let n = records as f64;
+                let share = tops.map(|top| top as f64 / n);
+                let ranks = share.map(|share| ((-share).ln_1p() / (-1.0 / n).ln_1p()) as u64);
+                let method = "records of the first ranks that together hash onto as many; a rarer \
+                              rank counts by the part of all records that these are; replayed";
+                (Judge::Ranks(ranks, share), method.to_owned())
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn count(&self, step: &Step, hits: &mut [f64; 2]) {
+        match self {
+            Judge::Ranks(below, otherwise) => {
+                for ((hit, below), otherwise) in hits.iter_mut().zip(below).zip(otherwise) {
+                    *hit += if step.rank < *below { 1.0 } else { *otherwise };
+                }
+            }
+            Judge::Masses { of_record, at } => {
+                let mass = of_record[step.record as usize];
+                for (hit, at) in hits.iter_mut().zip(at) {
+                    *hit += match mass {
+                        mass if mass > at.mass => 1.0,
+                        mass if mass == at.mass => at.part,
+                        _ => 0.0,
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// The summed k^-theta of the ranks that hash onto each record.
+fn masses(ranks: u64, theta: f64, records: u64) -> Vec<f32> {
+    let mut of_record = vec![0.0f32; records as usize];
+    for rank in 0..ranks {
+        let mass = (-theta * ((rank + 1) as f64).ln()).exp();
+        of_record[scatter(rank, records) as usize] += mass as f32;
+    }
+    of_record
+}
+
+/// Where the `top` greatest masses begin, without sorting: numbers that are not negative are in
+/// the order of their bits, so that two counts, by the upper and the lower half, find it.
+fn threshold(masses: &[f32], top: u64) -> Threshold {
+    let mut above = 0u64;
+    let mut upper = 0u32;
+    for shift in [16, 0] {
+        let mut counts = vec![0u64; 1 << 16];
+        for mass in masses {
+            let bits = mass.to_bits();
+            if shift == 16 || bits >> 16 == upper {
+                counts[(bits >> shift & 0xffff) as usize] += 1;
+            }
+        }
+        let mut half = counts.len() - 1;
+        while half > 0 && above + counts[half] < top {
+            above += counts[half];
+            half -= 1;
+        }
+        if shift == 0 {
+            let equal = counts[half].max(1);
+            let part = ((top - above) as f64 / equal as f64).min(1.0);
+            return Threshold { mass: f32::from_bits(upper << 16 | half as u32), part };
+        }
+        upper = half as u32;
+    }
+    Threshold { mass: 0.0, part: 1.0 }
+}
+
+/// Operation `i` asks record `i` modulo `records`: a replay of the beginning would be no sample, so
+/// this is counted by arithmetic, as if no operation were an insert.
+fn sequential(workload: &Workload, records: u64, tops: [u64; 2], operations: u64) -> Option<Skew> {
+    if operations == 0 || workload.spec().is_load() {
+        return None;
+    }
+    let (rounds, rest) = (operations / records, operations % records);
+    let [top_1_percent, top_10_000] =
+        tops.map(|top| (rounds as f64 * top as f64 + rest.min(top) as f64) / operations as f64);
+    let method = "first records, by arithmetic".to_owned();
+    Some(Skew { top_1_percent, top_10_000, operations, method })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spec;
+
+    fn skew(text: &str, records: u64, operations: u64) -> Skew {
+        let spec = Spec {
+            records: model::Count(records),
+            popularity: text.parse().unwrap(),
+            ..Spec::default()
+        };
+        Workload::new(&spec).unwrap().skew(operations).unwrap()
+    }
+
+    fn zeta(n: u64, theta: f64) -> f64 {
+        (1..=n).map(|k| (k as f64).powf(-theta)).sum()
+    }
+
+    #[test]
+    fn the_count_agrees_with_the_definition() {
+        let n = 2_000_000;
+        let zipf = |top: u64, theta| zeta(top, theta) / zeta(n, theta);
+        for (text, one_percent, ten_thousand) in [
+            ("uniform", 0.01, 0.005),
+            ("sequential", 0.02, 0.01),
+            ("zipfian:0.99", zipf(20_000, 0.99), zipf(10_000, 0.99)),
+            ("zipfian:0.5", zipf(20_000, 0.5), zipf(10_000, 0.5)),
+            ("latest:1.2", zipf(20_000, 1.2), zipf(10_000, 1.2)),
+            ("hotspot:0.01,0.9", 0.9, 0.45),
+        ] {
+            // A sequential stream of half a round asks the first records only.
+            let skew = skew(text, n, 1_000_000);
+            // Four standard errors of a share of one half.
+            assert!((skew.top_1_percent - one_percent).abs() < 0.002, "{text}: {skew:?}");
+            assert!((skew.top_10_000 - ten_thousand).abs() < 0.002, "{text}: {skew:?}");
+            assert_eq!(skew.operations, 1_000_000);
+        }
+    }
+
+    /// Both ways to find the top of a scattered popularity, on either side of the limit.
+    #[test]
+    fn the_table_and_the_approximation_agree() {
+        let table = skew("scrambled_zipfian", TABLED, 2_000_000);
+        let approximation = skew("scrambled_zipfian", TABLED + 1, 2_000_000);
+        assert_ne!(table.method, approximation.method);
+        assert!((table.top_1_percent - approximation.top_1_percent).abs() < 0.002);
+        assert!((table.top_10_000 - approximation.top_10_000).abs() < 0.002);
+        let million = skew("scrambled_zipfian", 1_000_000, 2_000_000);
+        assert!((million.top_10_000 - 0.394).abs() < 0.002, "{million:?}");
+        assert_eq!(million.top_1_percent, million.top_10_000);
+    }
+
+    #[test]
+    fn few_records_and_no_requests() {
+        let all = skew("scrambled_zipfian", 50, 10_000);
+        assert_eq!(all.top_10_000, 1.0);
+        assert!(all.top_1_percent > 0.02 && all.top_1_percent < 0.2, "{all:?}");
+        let load = Workload::new(&Spec::preset("ycsb-load").unwrap()).unwrap();
+        assert_eq!(load.skew(1000), None);
+        assert_eq!(Workload::new(&Spec::default()).unwrap().skew(0), None);
+    }
+
+    #[test]
+    fn a_threshold_cuts_ties_in_parts() {
+        let masses = [0.5, 0.0, 0.25, 0.25, 0.25, 0.25, 1.0, 0.0];
+        for (top, mass, part) in
+            [(1, 1.0, 1.0), (2, 0.5, 1.0), (3, 0.25, 0.25), (6, 0.25, 1.0), (7, 0.0, 0.5)]
+        {
+            let found = threshold(&masses, top);
+            assert_eq!((found.mass, found.part), (mass, part), "top {top}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The operations of the measured phase, in blocks that any thread can take.
+
+use model::Op;
+
+use crate::Workload;
+use crate::alias::Alias;
+use crate::random::{Draws, Lane, below, mix};
+use crate::workload::Others;
+
+/// Operations of a block: enough to make the hand-out cheap, few enough that threads end together.
+pub const BLOCK: u64 = 64;
+
+/// One operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    pub op: Op,
+    /// The record that is asked for or inserted, and where a scan begins.
+    pub record: u64,
+    /// The version of the value, where one is written. Different for every operation.
+    pub salt: u64,
+    /// Records of a scan, 0 for other operations.
+    pub scan: u32,
+}
+
+/// Where the inserts are.
+///
+/// Inserts are numbered in the order of the stream, so that a block needs to know how many come
+/// before it, without drawing them one by one. Hence the number of inserts of each block is drawn
+/// first, from its exact binomial distribution, and then their places, by sequential sampling
+/// (Knuth, TAOCP 2, 3.4.2, algorithm S): together the same as a coin for each operation.
+#[derive(Debug, Clone)]
+pub(crate) struct Inserts {
+    count: Count,
+    lane: Lane,
+}
+
+#[derive(Debug, Clone)]
+enum Count {
+    None,
+    All,
+    Binomial(Alias),
+}
+
+impl Inserts {
+    pub fn new(share: f64, lane: Lane) -> Inserts {
+        let count = match share {
+            0.0 => Count::None,
+            1.0 => Count::All,
+            p => Count::Binomial(Alias::new(&binomial(p))),
+        };
+        Inserts { count, lane }
+    }
+
+    #[inline(always)]
+    fn of_block(&self, block: u64) -> u64 {
+        match &self.count {
+            Count::None => 0,
+            Count::All => BLOCK,
+            Count::Binomial(alias) => u64::from(alias.pick(self.lane.at(block))),
+        }
+    }
+
+    /// Inserts of the blocks from `first` up to, but not with, `last`.
+    fn between(&self, first: u64, last: u64) -> u64 {
+        match self.count {
+            Count::None => 0,
+            Count::All => (last - first) * BLOCK,
+            Count::Binomial(_) => (first..last).map(|block| self.of_block(block)).sum(),
+        }
+    }
+}
+
+/// P(k of [`BLOCK`] coins), 0 < p < 1.
+fn binomial(p: f64) -> Vec<f64> {
+    let n = BLOCK as i32;
+    let mut ways = 1.0;
+    (0..=n)
+        .map(|k| {
+            let mass = ways * p.powi(k) * (1.0 - p).powi(n - k);
+            ways *= f64::from(n - k) / f64::from(k + 1);
+            mass
+        })
+        .collect()
+}
+
+/// A walk over blocks of operations. Operation `i` is the same in every stream of a workload.
+#[derive(Debug, Clone)]
+pub struct Stream<'a> {
+    workload: &'a Workload,
+    records: u64,
+    /// The current block and its end, in operations; `index` is the next operation.
+    block: u64,
+    index: u64,
+    end: u64,
+    /// Inserts before `index`, and those that are still to come in the block.
+    inserted: u64,
+    inserts_left: u64,
+    places: Draws,
+    redirected: u64,
+    fingerprint: u64,
+}
+
+/// An operation before it is moved to what exists.
+pub(crate) struct Step {
+    pub op: Op,
+    pub record: u64,
+    /// The rank behind the record; 0 for inserts.
+    pub rank: u64,
+    pub salt: u64,
+    pub scan: u32,
+}
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(workload: &'a Workload) -> Stream<'a> {
+        let mut stream = Stream {
+            workload,
+            records: workload.spec().records.0,
+            block: 0,
+            index: 0,
+            end: 0,
+            inserted: 0,
+            inserts_left: 0,
+            places: Draws::from(0),
+            redirected: 0,
+            fingerprint: 0,
+        };
+        stream.enter(0);
+        stream
+    }
+
+    /// Goes to the beginning of `block`, operations `block * BLOCK ..`. Forward this costs a few
+    /// nanoseconds a block that is skipped, and nothing where there are no inserts; backward it
+    /// starts again from block 0.
+    #[inline]
+    pub fn seek(&mut self, block: u64) {
+        let inserts = &self.workload.inserts;
+        self.inserted = match block {
+            _ if block > self.block => {
+                self.inserted + self.inserts_left + inserts.between(self.block + 1, block)
+            }
+            _ if block == self.block => self.inserted + self.inserts_left - inserts.of_block(block),
+            _ => inserts.between(0, block),
+        };
+        self.enter(block);
+    }
+
+    fn enter(&mut self, block: u64) {
+        self.block = block;
+        self.index = block * BLOCK;
+        self.end = self.index + BLOCK;
+        self.inserts_left = self.workload.inserts.of_block(block);
+        // Their places come from another part of the lane than their number.
+        self.places = Draws::from(mix(self.workload.inserts.lane.at(!block)));
+    }
+
+    /// The record number of the first insert at or after the current position.
+    #[inline]
+    pub fn next_insert(&self) -> u64 {
+        self.records + self.inserted
+    }
+
+    /// The next operation of the block, `None` at its end. All records below `acknowledged` are in
+    /// the store; a `latest` draw that falls on a newer one is taken relative to `acknowledged`
+    /// instead, and counted. An insert is always the record that it is due to be.
+    #[inline]
+    pub fn next(&mut self, acknowledged: u64) -> Option<Ask> {
+        let index = self.index;
+        let step = self.step()?;
+        self.fingerprint = self.fingerprint.wrapping_add(print(index, &step));
+        let mut record = step.record;
+        if self.workload.chooser.from_newest() && step.op != Op::Insert && record >= acknowledged {
+            record = acknowledged.saturating_sub(1).saturating_sub(step.rank);
+            self.redirected += 1;
+        }
+        Some(Ask { op: step.op, record, salt: step.salt, scan: step.scan })
+    }
+
+    #[inline(always)]
+    pub(crate) fn step(&mut self) -> Option<Step> {
+        if self.index == self.end {
+            return None;
+        }
+        let index = self.index;
+        self.index += 1;
+        let workload = self.workload;
+        let salt = workload.operations.at(index);
+        if self.inserts_left > 0 {
+            let places = self.end - index;
+            if self.inserts_left == places || below(self.places.next(), places) < self.inserts_left
+            {
+                self.inserts_left -= 1;
+                let record = self.records + self.inserted;
+                self.inserted += 1;
+                return Some(Step { op: Op::Insert, record, rank: 0, salt, scan: 0 });
+            }
+        }
+        let mut draws = Draws::from(salt);
+        let op = match &workload.others {
+            Others::One(op) => *op,
+            Others::Drawn(alias) => Op::ALL[alias.pick(draws.next()) as usize],
+        };
+        let rank = workload.chooser.rank(index, &mut draws);
+        let newest = (self.records + self.inserted).wrapping_sub(1);
+        let record = workload.chooser.record(rank, newest);
+        let scan = if op == Op::Scan { workload.scan_length(draws.next()) } else { 0 };
+        Some(Step { op, record, rank, salt, scan })
+    }
+
+    /// How many `latest` draws were taken relative to what was acknowledged.
+    pub fn redirected(&self) -> u64 {
+        self.redirected
+    }
+
+    /// A hash over everything that this stream has drawn, as drawn: index, operation, record, salt
+    /// and scan length. The (wrapping) sum over all threads is the same for the same operations,
+    /// however they were divided.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+}
+
+#[inline(always)]
+fn print(index: u64, step: &Step) -> u64 {
+    let what = step.op as u64 | u64::from(step.scan) << 8;
+    let word = step.salt.wrapping_add(index)
+        ^ step.record.wrapping_mul(0x9fb2_1c65_1e98_df25)
+        ^ what.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (word ^ (word >> 32)).wrapping_mul(0xa076_1d64_78bd_642f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binomial_masses_sum_to_one_with_the_right_mean() {
+        for p in [1e-9, 0.05, 0.5, 0.999] {
+            let masses = binomial(p);
+            let sum: f64 = masses.iter().sum();
+            let mean: f64 = masses.iter().enumerate().map(|(k, mass)| k as f64 * mass).sum();
+            assert!((sum - 1.0).abs() < 1e-12, "{p}");
+            assert!((mean / (p * BLOCK as f64) - 1.0).abs() < 1e-9, "{p}");
+        }
+    }
+}

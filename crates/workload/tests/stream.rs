@@ -1,0 +1,253 @@
+//! The stream as a driver sees it.
+
+use std::collections::BTreeMap;
+
+use model::{Count, Op};
+use proptest::prelude::*;
+use workload::{Ask, BLOCK, Mix, Spec, Stream, Workload};
+
+fn spec(mix: &str, popularity: &str, seed: u64) -> Spec {
+    Spec {
+        records: Count(1000),
+        seed,
+        mix: mix.parse().unwrap(),
+        popularity: popularity.parse().unwrap(),
+        ..Spec::default()
+    }
+}
+
+/// Everything is acknowledged at once.
+const ALL: u64 = u64::MAX;
+
+fn walk(stream: &mut Stream<'_>, block: u64, seen: &mut BTreeMap<u64, Ask>) {
+    stream.seek(block);
+    let mut index = block * BLOCK;
+    while let Some(ask) = stream.next(ALL) {
+        assert_eq!(seen.insert(index, ask), None, "operation {index} came twice");
+        index += 1;
+    }
+    assert_eq!(index, (block + 1) * BLOCK);
+}
+
+const MIXES: [&str; 6] = [
+    "read=1",
+    "insert=1",
+    "read=0.95,update=0.05",
+    "scan=0.95,insert=0.05",
+    "read=1,update=1,insert=1,scan=1,rmw=1,delete=1",
+    "insert=0.999,read=0.001",
+];
+const POPULARITIES: [&str; 7] =
+    ["uniform", "sequential", "zipfian", "scrambled_zipfian", "latest", "hotspot", "exponential"];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whoever takes a block gets the same operations, and the fingerprints add up to the same.
+    #[test]
+    fn the_stream_does_not_depend_on_who_asks(
+        mix in prop::sample::select(&MIXES[..]),
+        popularity in prop::sample::select(&POPULARITIES[..]),
+        seed: u64,
+        owners in prop::collection::vec(0usize..3, 1..60),
+    ) {
+        let workload = Workload::new(&spec(mix, popularity, seed)).unwrap();
+        let mut alone = BTreeMap::new();
+        let mut stream = workload.stream();
+        for block in 0..owners.len() as u64 {
+            walk(&mut stream, block, &mut alone);
+        }
+        let mut shared = BTreeMap::new();
+        let mut streams = [workload.stream(), workload.stream(), workload.stream()];
+        for (block, &owner) in owners.iter().enumerate() {
+            walk(&mut streams[owner], block as u64, &mut shared);
+        }
+        prop_assert_eq!(&alone, &shared);
+        let sum = streams.iter().fold(0u64, |sum, s| sum.wrapping_add(s.fingerprint()));
+        prop_assert_eq!(sum, stream.fingerprint());
+    }
+
+    /// Inserts are numbered without a gap, and `next_insert` says the next number at any time.
+    #[test]
+    fn inserts_are_contiguous(mix in prop::sample::select(&MIXES[1..]), seed: u64, skip in 0u64..9) {
+        let workload = Workload::new(&spec(mix, "uniform", seed)).unwrap();
+        let mut stream = workload.stream();
+        let mut next = 1000;
+        for block in 0..40 {
+            stream.seek(block);
+            prop_assert_eq!(stream.next_insert(), next);
+            while let Some(ask) = stream.next(ALL) {
+                if ask.op == Op::Insert {
+                    prop_assert_eq!(ask.record, next);
+                    next += 1;
+                }
+                prop_assert_eq!(stream.next_insert(), next);
+            }
+            // Another stream that comes to the same place by a jump agrees.
+            let mut other = workload.stream();
+            other.seek(block.saturating_sub(skip));
+            other.next(ALL);
+            other.seek(block + 1);
+            prop_assert_eq!(other.next_insert(), next);
+            // And one that goes back begins again.
+            other.seek(0);
+            prop_assert_eq!(other.next_insert(), 1000);
+        }
+    }
+
+    #[test]
+    fn latest_never_asks_for_what_is_not_acknowledged(seed: u64, acknowledged in 1u64..1500) {
+        let workload = Workload::new(&spec("read=0.5,insert=0.5", "latest", seed)).unwrap();
+        let mut stream = workload.stream();
+        let mut plain = workload.stream();
+        let (mut moved, mut reads) = (0, 0);
+        for block in 0..20 {
+            stream.seek(block);
+            plain.seek(block);
+            while let (Some(ask), Some(nominal)) = (stream.next(acknowledged), plain.next(ALL)) {
+                if ask.op == Op::Insert {
+                    prop_assert_eq!(ask, nominal);
+                    continue;
+                }
+                reads += 1;
+                prop_assert!(ask.record < acknowledged);
+                moved += u64::from(nominal.record >= acknowledged);
+                if nominal.record < acknowledged {
+                    prop_assert_eq!(ask, nominal);
+                }
+            }
+        }
+        prop_assert!(reads > 100);
+        prop_assert_eq!(stream.redirected(), moved);
+        prop_assert_eq!(plain.redirected(), 0);
+        prop_assert_eq!(stream.fingerprint(), plain.fingerprint());
+    }
+}
+
+fn count(workload: &Workload, blocks: u64) -> Vec<Ask> {
+    let mut stream = workload.stream();
+    let mut asks = Vec::new();
+    for block in 0..blocks {
+        stream.seek(block);
+        asks.extend(std::iter::from_fn(|| stream.next(ALL)));
+    }
+    asks
+}
+
+/// Chi-square over the kinds of operation, and the variance of inserts from block to block, which
+/// would be zero if their number were fixed.
+#[test]
+fn mixes_have_their_frequencies() {
+    let blocks = 4000;
+    for mix in MIXES {
+        let workload = Workload::new(&spec(mix, "uniform", 3)).unwrap();
+        let asks = count(&workload, blocks);
+        let shares = mix.parse::<Mix>().unwrap().shares().unwrap();
+        let mut chi = 0.0;
+        for (op, &share) in shares.iter() {
+            let seen = asks.iter().filter(|ask| ask.op == op).count() as f64;
+            let expected = share * asks.len() as f64;
+            if share == 0.0 {
+                assert_eq!(seen, 0.0, "{mix}: {op}");
+            } else {
+                chi += (seen - expected).powi(2) / expected;
+            }
+        }
+        // At most 5 degrees of freedom; exceeded once in 10^5.
+        assert!(chi < 31.0, "{mix}: {chi}");
+
+        let p = shares[Op::Insert];
+        let per_block = asks
+            .chunks(BLOCK as usize)
+            .map(|block| block.iter().filter(|ask| ask.op == Op::Insert).count() as f64);
+        let mean = p * BLOCK as f64;
+        let variance = per_block.map(|n| (n - mean).powi(2)).sum::<f64>() / blocks as f64;
+        let expected = mean * (1.0 - p);
+        assert!((variance - expected).abs() <= 0.2 * expected, "{mix}: {variance} {expected}");
+    }
+}
+
+/// Every place of a block is an insert equally often.
+#[test]
+fn inserts_prefer_no_place_in_the_block() {
+    let workload = Workload::new(&spec("read=0.8,insert=0.2", "uniform", 9)).unwrap();
+    let blocks = 10_000;
+    let mut at = [0.0f64; BLOCK as usize];
+    for (index, ask) in count(&workload, blocks).iter().enumerate() {
+        at[index % BLOCK as usize] += f64::from(u8::from(ask.op == Op::Insert));
+    }
+    let expected = 0.2 * blocks as f64;
+    let chi: f64 = at.iter().map(|seen| (seen - expected).powi(2) / (expected * 0.8)).sum();
+    // 64 cells: the mean and five standard deviations.
+    assert!(chi < 64.0 + 5.0 * 128f64.sqrt(), "{chi}");
+}
+
+#[test]
+fn scans_have_their_lengths_and_others_none() {
+    let workload = Workload::new(&spec("scan=1,read=1", "uniform", 4)).unwrap();
+    let asks = count(&workload, 1000);
+    let (scans, reads): (Vec<&Ask>, Vec<&Ask>) = asks.iter().partition(|ask| ask.op == Op::Scan);
+    assert!(reads.iter().all(|ask| ask.scan == 0));
+    assert!(scans.iter().all(|ask| (1..=100).contains(&ask.scan)));
+    let mean = scans.iter().map(|ask| f64::from(ask.scan)).sum::<f64>() / scans.len() as f64;
+    // Uniform over 1 ..= 100: standard deviation 28.9; five standard errors.
+    assert!((mean - 50.5).abs() < 5.0 * 28.9 / (scans.len() as f64).sqrt(), "{mean}");
+}
+
+#[test]
+fn records_are_drawn_from_the_loaded_ones() {
+    for popularity in POPULARITIES {
+        let workload = Workload::new(&spec("read=1", popularity, 1)).unwrap();
+        assert!(count(&workload, 500).iter().all(|ask| ask.record < 1000), "{popularity}");
+    }
+}
+
+#[test]
+fn other_seeds_ask_other_things() {
+    let fingerprint = |seed| {
+        let workload = Workload::new(&spec("read=1", "zipfian", seed)).unwrap();
+        let mut stream = workload.stream();
+        while stream.next(ALL).is_some() {}
+        stream.fingerprint()
+    };
+    assert_ne!(fingerprint(1), fingerprint(2));
+    assert_eq!(fingerprint(1), fingerprint(1));
+}
+
+/// What is written is read back, by load and by update, whatever the sizes.
+#[test]
+fn keys_and_values_fit_together() {
+    let etc = "discrete:2=0.18,3=0.1,11=0.1,tail=pareto:15,214.476,0.348238";
+    for size in ["1000", "uniform:0..3000", etc] {
+        let mut spec = spec("update=1", "uniform", 5);
+        spec.value.size = size.parse().unwrap();
+        spec.key.size = Some("gev:30.7984,8.20449,0.078688".parse().unwrap());
+        let workload = Workload::new(&spec).unwrap();
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut bytes = 0;
+        for record in 0..1000 {
+            workload.key(record, &mut key);
+            workload.value(&key, workload.load_salt(record), &mut value);
+            assert_eq!(workload.verify(&key, &value), Ok(()));
+            bytes += key.len() + value.len();
+        }
+        let expected = spec.data_bytes() as f64;
+        assert!((bytes as f64 / expected - 1.0).abs() < 0.1, "{size}: {bytes} {expected}");
+        for ask in count(&workload, 10) {
+            workload.key(ask.record, &mut key);
+            workload.value(&key, ask.salt, &mut value);
+            assert_eq!(workload.verify(&key, &value), Ok(()));
+        }
+    }
+}
+
+/// A workload over 10^12 records is as small and as quick to make as any.
+#[test]
+fn the_number_of_records_costs_nothing() {
+    for popularity in POPULARITIES {
+        let mut spec = spec("read=1", popularity, 1);
+        spec.records = Count(1_000_000_000_000);
+        let workload = Workload::new(&spec).unwrap();
+        assert!(count(&workload, 10).iter().all(|ask| ask.record < 1_000_000_000_000));
+    }
+}
