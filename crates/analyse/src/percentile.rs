@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn ranks_are_those_of_the_binomial() {
-        // Conover, "Practical Nonparametric Statistics": n = 16, p = 0.75. Binomial(16, 3/4)
+        // By hand, for the upper quartile of 16: Binomial(16, 3/4)
         // has P(<= 7) = 0.0075, P(<= 8) = 0.0271 and P(<= 14) = 0.9365, P(<= 15) = 0.98998.
         let interval = percentile_interval(&histogram(1..=16), 75.0).unwrap();
         assert_eq!((interval.low, interval.high), (8.0, 16.0));

@@ -1,0 +1,290 @@
+//! Which runs are compared, in what, and what is refused.
+
+mod synthetic;
+
+use analyse::{
+    Cell, CompareError, Comparison, Contrast, Method, NoInterval, Selection, Verdict, compare,
+    compare_with_machines,
+};
+use model::{Op, Scope};
+use record::{Clock, Latency, Loop, Phase, Run};
+use synthetic::{Random, reading, run};
+
+fn of(runs: &[Run]) -> Vec<&Run> {
+    runs.iter().collect()
+}
+
+fn contrast<'a>(cell: &'a Cell, name: &str) -> &'a Contrast {
+    let found = cell.contrasts.iter().find(|contrast| contrast.metric.to_string() == name);
+    found.unwrap_or_else(|| panic!("no {name} in {:?}", cell.contrasts))
+}
+
+fn withheld<'a>(cell: &'a Cell, name: &str) -> &'a str {
+    let found = cell.withheld.iter().find(|withheld| withheld.metric == name);
+    &found.unwrap_or_else(|| panic!("{name} is not withheld: {:?}", cell.withheld)).reason
+}
+
+/// Three repeats of each workload, 1 % apart.
+fn study(store: &str, workloads: &[&str], rate: f64) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for workload in workloads {
+        for (repeat, factor) in ["0", "1", "2"].into_iter().zip([0.99, 1.0, 1.01]) {
+            let pairs = [("store", store), ("workload", workload), ("repeat", repeat)];
+            let id = format!("{store} {workload} {repeat}");
+            runs.push(run(&id, &pairs, rate * factor, 1e9 / (rate * factor), 20));
+        }
+    }
+    runs
+}
+
+fn verdicts(found: &Comparison) -> Vec<Verdict> {
+    found.cells.iter().flat_map(|cell| &cell.contrasts).map(|c| c.verdict).collect()
+}
+
+#[test]
+fn two_stores_are_paired_by_workload() {
+    let a = study("rocksdb", &["ycsb-a", "ycsb-b", "ycsb-c"], 1e5);
+    let b = study("lmdb", &["ycsb-a", "ycsb-c", "ycsb-d"], 1.2e5);
+    let found = compare(&of(&a), &of(&b)).unwrap();
+    let named: Vec<_> =
+        found.differences.iter().map(|d| (d.setting.as_str(), &d.a, &d.b)).collect();
+    assert_eq!(named, [("store", &vec!["rocksdb".to_owned()], &vec!["lmdb".to_owned()])]);
+    let titles: Vec<&str> = found.cells.iter().map(|cell| cell.title.as_str()).collect();
+    assert_eq!(titles, ["ycsb-a", "ycsb-c"]);
+    let lonely: Vec<_> = found.lonely.iter().map(|l| (l.side, l.title.as_str(), l.runs)).collect();
+    assert_eq!(lonely, [(Selection::A, "ycsb-b", 3), (Selection::B, "ycsb-d", 3)]);
+
+    let cell = &found.cells[0];
+    let throughput = contrast(cell, "throughput");
+    assert_eq!((throughput.a, throughput.b), (1e5, 1.2e5));
+    assert!((throughput.change().unwrap() - 0.2).abs() < 1e-6);
+    let interval = throughput.change_interval().unwrap();
+    assert!(interval.covers(0.2) && interval.low > 0.15 && interval.high < 0.25, "{interval:?}");
+    assert!(matches!(interval.method, Method::BetweenRuns { .. }));
+    // More throughput is better, and so are less latency and less CPU.
+    for name in ["throughput", "latency.read.mean", "latency.read.p99_9", "cpu_s_per_mop"] {
+        assert_eq!(contrast(cell, name).verdict, Verdict::Better, "{name}");
+    }
+    let back = compare(&of(&b), &of(&a)).unwrap();
+    assert!(verdicts(&back).iter().all(|verdict| *verdict == Verdict::Worse));
+    assert_eq!(verdicts(&back).len(), 2 * 6);
+    assert!((back.by_chance() - 0.6).abs() < 1e-12);
+}
+
+#[test]
+fn a_run_is_no_different_from_itself() {
+    let runs = study("rocksdb", &["ycsb-a", "ycsb-b"], 1e5);
+    for selection in [&runs[..], &runs[..1]] {
+        let found = compare(&of(selection), &of(selection)).unwrap();
+        assert!(found.differences.is_empty());
+        let verdicts = verdicts(&found);
+        assert!(!verdicts.is_empty());
+        assert!(verdicts.iter().all(|verdict| *verdict == Verdict::NoDifference), "{verdicts:?}");
+        assert_eq!(contrast(&found.cells[0], "throughput").ratio, Some(1.0));
+    }
+}
+
+#[test]
+fn single_runs_are_compared_within_themselves_and_say_so() {
+    let mut random = Random::new(5);
+    let mut made = |store: &str, rate: f64| {
+        let mut made = run(store, &[("store", store), ("workload", "w")], rate, 1e4, 40);
+        for point in &mut made.series {
+            point.operations = (rate * (1.0 + 0.02 * random.normal())) as u64;
+            point.p50_ns = (point.p50_ns as f64 * (1.0 + 0.02 * random.normal())) as u64;
+        }
+        made
+    };
+    let (a, b) = (made("a", 1e4), made("b", 1.2e4));
+    let found = compare(&[&a], &[&b]).unwrap();
+    let cell = &found.cells[0];
+    let throughput = contrast(cell, "throughput");
+    assert_eq!(throughput.verdict, Verdict::Better);
+    let method = throughput.interval.clone().unwrap().method;
+    assert!(method.to_string().contains("variation from run to run is not covered"));
+    assert_eq!(contrast(cell, "latency.read.p50").verdict, Verdict::NoDifference);
+    // Of the mean and the CPU the series keeps nothing.
+    for name in ["latency.read.mean", "cpu_s_per_mop"] {
+        let single = contrast(cell, name);
+        assert_eq!(single.verdict, Verdict::NotEnoughData);
+        assert_eq!(single.interval, Err(NoInterval::NoSeries));
+    }
+    // p99.9 of 10,000 operations is its tenth slowest; of 9,000 it would be too few.
+    assert!(contrast(cell, "latency.read.p99_9").interval.is_ok());
+    let (a, b) = (made("a", 9e3), made("b", 9e3));
+    let found = compare(&[&a], &[&b]).unwrap();
+    let sparse = contrast(&found.cells[0], "latency.read.p99_9");
+    assert!(matches!(sparse.interval, Err(NoInterval::SparseSeries { .. })), "{sparse:?}");
+}
+
+#[test]
+fn a_short_run_is_not_enough_data() {
+    let a = run("a", &[("store", "a")], 1e4, 1e4, 9);
+    let b = run("b", &[("store", "b")], 2e4, 1e4, 9);
+    let found = compare(&[&a], &[&b]).unwrap();
+    let throughput = contrast(&found.cells[0], "throughput");
+    assert_eq!(throughput.verdict, Verdict::NotEnoughData);
+    assert_eq!(throughput.interval, Err(NoInterval::ShortSeries { got: 9, needed: 10 }));
+    assert!((throughput.ratio.unwrap() - 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_partial_last_second_is_not_a_slow_one() {
+    let mut a = run("a", &[("store", "a")], 1e4, 1e4, 20);
+    let mut last = a.series[19].clone();
+    (last.at_s, last.seconds, last.operations) = (20.1, 0.1, 3);
+    a.series.push(last);
+    let b = run("b", &[("store", "b")], 1.01e4, 1e4, 20);
+    let found = compare(&[&a], &[&b]).unwrap();
+    assert_eq!(contrast(&found.cells[0], "throughput").verdict, Verdict::Better);
+}
+
+#[test]
+fn invalid_runs_are_left_out_and_counted() {
+    let mut a = study("rocksdb", &["ycsb-a", "ycsb-b"], 1e5);
+    let b = study("lmdb", &["ycsb-a", "ycsb-b"], 1e5);
+    a[0].invalid_because.push("the client was late".to_owned());
+    let found = compare(&of(&a), &of(&b)).unwrap();
+    assert_eq!((found.excluded_a, found.excluded_b), (1, 0));
+    assert_eq!(found.cells[0].runs_a, ["rocksdb ycsb-a 1", "rocksdb ycsb-a 2"]);
+    a[1].invalid_because.push("the client was late".to_owned());
+    a[2].invalid_because.push("the client was late".to_owned());
+    let found = compare(&of(&a), &of(&b)).unwrap();
+    assert_eq!((found.cells.len(), found.lonely[0].invalid_on_the_other), (1, 3));
+    let error = compare(&of(&a[..3]), &of(&b)).unwrap_err();
+    assert!(matches!(error, CompareError::AllInvalid { side: Selection::A, count: 3, .. }));
+    assert!(error.to_string().contains("the client was late"));
+    assert_eq!(compare(&of(&b), &[]), Err(CompareError::Empty(Selection::B)));
+}
+
+#[test]
+fn runs_that_are_not_repeats_are_refused_by_name() {
+    let mut a = study("rocksdb", &["ycsb-a"], 1e5);
+    for (run, cache) in a.iter_mut().zip(["1GiB", "1GiB", "2GiB"]) {
+        run.settings.insert("store.cache".to_owned(), cache.to_owned());
+    }
+    let b = study("lmdb", &["ycsb-a"], 1e5);
+    let error = compare(&of(&a), &of(&b)).unwrap_err();
+    let CompareError::Mixed { side: Selection::A, setting, values, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!((setting.as_str(), values.as_str()), ("store.cache", "1GiB and 2GiB"));
+    let found = compare(&of(&a[..2]), &of(&b)).unwrap();
+    assert_eq!(found.differences[1].setting, "store.cache");
+    assert_eq!(found.differences[1].b, ["(not set)"]);
+}
+
+#[test]
+fn what_cannot_be_compared_says_so() {
+    let a = study("rocksdb", &["ycsb-a"], 1e5);
+    let mut b = study("lmdb", &["ycsb-a"], 1e5);
+    for run in &mut b {
+        run.phase = Phase::Load;
+    }
+    let error = compare(&of(&a), &of(&b)).unwrap_err();
+    assert!(matches!(&error, CompareError::Meaningless { setting, .. } if setting == "phase"));
+
+    // Crossed: each value on both sides, no cell in common.
+    let cross = |first: &str, second: &str| {
+        [("rocksdb", first), ("lmdb", second)].map(|(store, threads)| {
+            let pairs = [("store", store), ("threads", threads)];
+            run(&format!("{store}{threads}"), &pairs, 1e4, 1e4, 10)
+        })
+    };
+    let error = compare(&of(&cross("1", "2")), &of(&cross("2", "1"))).unwrap_err();
+    assert_eq!(error, CompareError::NothingInCommon { settings: "`store`, `threads`".to_owned() });
+}
+
+#[test]
+fn another_workload_or_machine_is_stated() {
+    let a = study("rocksdb", &["ycsb-a"], 1e5);
+    let b = study("rocksdb", &["ycsb-b"], 1e5);
+    let on = |run: &Run| Some(format!("machine of {}", run.settings["workload"]));
+    let found = compare_with_machines(&of(&a), &of(&b), on).unwrap();
+    let cautioned: Vec<_> =
+        found.differences.iter().map(|d| (d.setting.as_str(), d.caution.is_some())).collect();
+    assert_eq!(cautioned, [("machine", true), ("workload", true)]);
+    assert_eq!(found.cells[0].settings["threads"], "1");
+}
+
+fn open(runs: &mut [Run], rate: f64) {
+    for run in runs {
+        run.pacing = Loop::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() };
+        let histogram = run.latencies[0].histogram.clone();
+        run.latencies.push(Latency { op: Op::Read, clock: Clock::Response, histogram });
+    }
+}
+
+#[test]
+fn clocks_and_rates_are_not_mixed() {
+    let closed = study("rocksdb", &["ycsb-a"], 1e5);
+    let (mut slow, mut fast) = (closed.clone(), study("lmdb", &["ycsb-a"], 1e5));
+    open(&mut slow, 1e4);
+    open(&mut fast, 2e4);
+    let found = compare(&of(&closed), &of(&fast)).unwrap();
+    let cell = &found.cells[0];
+    assert!(withheld(cell, "latency").contains("`pacing`"));
+    assert!(withheld(cell, "throughput").contains("`pacing`"));
+    let left: Vec<String> = cell.contrasts.iter().map(|c| c.metric.to_string()).collect();
+    assert_eq!(left, ["cpu_s_per_mop"]);
+
+    let found = compare(&of(&slow), &of(&fast)).unwrap();
+    assert!(found.differences.iter().any(|d| d.setting == "pacing" && d.caution.is_some()));
+    let cell = &found.cells[0];
+    assert!(withheld(cell, "throughput").contains("offered"));
+    let analyse::Metric::Latency { clock, .. } = contrast(cell, "latency.read.p99").metric else {
+        panic!()
+    };
+    assert_eq!(clock, Clock::Response);
+}
+
+#[test]
+fn readings_of_another_boundary_are_withheld() {
+    let (mut a, mut b) = (study("rocksdb", &["w"], 1e5), study("lmdb", &["w"], 1e5));
+    for run in a.iter_mut().chain(&mut b) {
+        run.readings.push(reading("write_amplification", 4.0));
+        run.readings.push(reading("write_amplification.device", 5.0));
+        run.readings.push(reading("memory.peak", 5.0));
+    }
+    for run in &mut b {
+        run.readings[1].scope = Scope::Machine;
+    }
+    let found = compare(&of(&a), &of(&b)).unwrap();
+    let cell = &found.cells[0];
+    assert_eq!(
+        withheld(cell, "write_amplification"),
+        "its scope differs between the runs: process and machine"
+    );
+    // Equal in every repeat: an interval of no width around 1.
+    assert_eq!(contrast(cell, "write_amplification.device").verdict, Verdict::NoDifference);
+    assert!(cell.contrasts.iter().all(|c| c.metric.to_string() != "memory.peak"));
+}
+
+#[test]
+fn a_percentile_of_too_few_samples_has_no_verdict() {
+    let (mut a, b) = (study("rocksdb", &["w"], 1e5), study("lmdb", &["w"], 2e5));
+    let few = &mut a[1].latencies[0].histogram;
+    few.reset();
+    few.record_n(1000, 3000).unwrap();
+    let found = compare(&of(&a), &of(&b)).unwrap();
+    let cell = &found.cells[0];
+    let p999 = contrast(cell, "latency.read.p99_9");
+    assert_eq!(p999.verdict, Verdict::NotEnoughData);
+    assert_eq!(
+        p999.interval,
+        Err(NoInterval::TooFewSamples { percentile: 99.9, got: 3000, needed: 3688 })
+    );
+    assert!(contrast(cell, "latency.read.p99").interval.is_ok());
+}
+
+#[test]
+fn repeats_in_another_order_or_twice_change_nothing() {
+    let a = study("rocksdb", &["ycsb-a", "ycsb-b"], 1e5);
+    let b = study("lmdb", &["ycsb-a", "ycsb-b"], 1.1e5);
+    let mut shuffled = of(&a);
+    shuffled.reverse();
+    shuffled.extend(of(&a));
+    let (plain, other) = (compare(&of(&a), &of(&b)).unwrap(), compare(&shuffled, &of(&b)).unwrap());
+    assert_eq!(verdicts(&plain), verdicts(&other));
+    assert_eq!(plain.cells[0].runs_a.len(), other.cells[0].runs_a.len());
+}
