@@ -143,6 +143,12 @@ fn tell_apart(cells: &mut [Cell]) {
             }
         }
     }
+    // Where loops differ anywhere, every series says which it is: a closed one too.
+    if factors.values().any(|found| found.contains(&Factor::Pacing)) {
+        for cell in cells.iter() {
+            factors.entry(cell.series.clone()).or_default().insert(Factor::Pacing);
+        }
+    }
     for cell in cells {
         let Some(found) = factors.get(&cell.series) else { continue };
         let parts: Vec<String> = found.iter().filter_map(|factor| factor.of(cell)).collect();

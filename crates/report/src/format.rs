@@ -139,6 +139,19 @@ pub fn value(value: f64, unit: Unit) -> String {
     }
 }
 
+/// Two values of one kind, the unit once where people have one for it: `172.4 → 203.3 kops/s`.
+pub fn change(a: Option<f64>, b: Option<f64>, unit: Unit) -> String {
+    let side = |side: Option<f64>, text: fn(f64) -> String| side.map_or(NONE.to_owned(), text);
+    match unit {
+        Unit::OpsPerSecond => format!("{} → {} kops/s", side(a, kops), side(b, kops)),
+        Unit::Nanoseconds => format!("{} → {} µs", side(a, micros), side(b, micros)),
+        _ => {
+            let side = |side: Option<f64>| side.map_or(NONE.to_owned(), |v| value(v, unit));
+            format!("{} → {}", side(a), side(b))
+        }
+    }
+}
+
 /// `p50`, `p99.9` for the page.
 pub fn percentile(percentile: f64) -> String {
     // 100 - 10^-x is never quite round; five decimals are more than any run resolves.
@@ -220,10 +233,13 @@ mod tests {
     #[test]
     fn every_unit_is_written() {
         assert_eq!(value(1e6, Unit::Count), "1,000,000");
-        assert_eq!(value(3.14159, Unit::Ratio), "3.14");
+        assert_eq!(value(2.5555, Unit::Ratio), "2.56");
         assert_eq!(value(2048.0, Unit::Bytes), "2.00 KiB");
         assert_eq!(value(2.5e9, Unit::Hertz), "2.50 GHz");
         assert_eq!(value(4.2, Unit::CpuSecondsPerMillionOps), "4.20 CPU-s/Mop");
         assert_eq!(value(65.0, Unit::Watts), "65.0 W");
+        assert_eq!(change(Some(1e5), Some(2e5), Unit::OpsPerSecond), "100.0 → 200.0 kops/s");
+        assert_eq!(change(None, Some(1500.0), Unit::Nanoseconds), "– → 1.50 µs");
+        assert_eq!(change(Some(1.0), Some(2048.0), Unit::Bytes), "1 B → 2.00 KiB");
     }
 }

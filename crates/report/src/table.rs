@@ -144,7 +144,7 @@ fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
 
 /// Characters from the decimal point on, the point included; 0 for whole numbers and words.
 fn after_point(text: &str) -> usize {
-    let number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    let number = text.starts_with(|c: char| c.is_ascii_digit() || "-~".contains(c));
     match text.rfind('.') {
         Some(point) if number => text[point..].chars().count(),
         _ => 0,

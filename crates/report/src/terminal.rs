@@ -271,6 +271,7 @@ impl Style {
                 'µ' => out.push('u'),
                 '–' | '—' | '−' => out.push('-'),
                 '…' => out.push_str(".."),
+                '→' => out.push_str("->"),
                 '×' | '✗' => out.push('x'),
                 '✓' => out.push('+'),
                 '°' => out.push_str("deg "),

@@ -1,6 +1,9 @@
 //! The page in a real browser: headless Chromium opens it in frames of several widths,
 //! a script beside it uses it as a person would, and writes down what it found.
 
+// Helpers of tests panic as tests do.
+#![allow(clippy::unwrap_used)]
+
 #[allow(dead_code)]
 mod sample;
 

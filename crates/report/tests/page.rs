@@ -74,7 +74,7 @@ fn what_must_be_said_is_said() {
         "How fast does RocksDB serve YCSB on this machine?",
         // Reasons and warnings, whole.
         "11.3 % of the CPU time was stolen",
-        "the store was saturated; lower --rate",
+        "the store was saturated; lower <code>--rate</code>",
         "throughput fell by 45 % at 7 s",
         // What is missing, and why.
         "holds no intel-rapl zone",
@@ -99,8 +99,8 @@ fn what_must_be_said_is_said() {
 fn an_invalid_repeat_is_in_no_median() {
     let page = html::page(&sample::study());
     // Of 301.2, 297.9 and the invalid 212.0.
-    assert!(page.contains("rocksdb, closed ycsb-c: 299.6 kops/s, median of 2 valid runs"));
-    assert!(page.contains("rocksdb, closed ycsb-c, run 3: 212.0 kops/s, INVALID"));
+    assert!(page.contains("ycsb-c on rocksdb, closed: 299.6 kops/s, median of 2 valid runs"));
+    assert!(page.contains("ycsb-c on rocksdb, closed, run 3: 212.0 kops/s, INVALID"));
 }
 
 #[test]

@@ -100,9 +100,9 @@ fn by_category<'c, 'a>(cells: &[&'c Cell<'a>]) -> Vec<(&'c str, Vec<&'c Cell<'a>
     groups
 }
 
-/// `rocksdb ycsb-a`: how a tip names a cell.
+/// `ycsb-a on rocksdb`: how a tip names a cell.
 fn title(cell: &Cell) -> String {
-    format!("{} {}", cell.series, cell.category)
+    format!("{} on {}", cell.category, cell.series)
 }
 
 /// A name as part of an identifier.

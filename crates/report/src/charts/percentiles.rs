@@ -25,13 +25,18 @@ const HEIGHT: f64 = 220.0;
 pub fn percentiles(cells: &[&Cell], series: &Series) -> Vec<Shown> {
     let mut figures = Vec::new();
     for (category, members) in by_category(cells) {
-        let curves: Vec<Curve> = members.iter().flat_map(|cell| curves(cell, series)).collect();
+        let curves: Vec<Curve> =
+            members.iter().flat_map(|cell| curves(cell, members.len() > 1)).collect();
         if curves.len() <= MOST_LINES {
-            figures.extend(figure(category, &curves, &members));
+            let title = match members.as_slice() {
+                [cell] if series.several() => super::title(cell),
+                _ => category.to_owned(),
+            };
+            figures.extend(figure(&title, &curves, &members));
             continue;
         }
         for cell in members {
-            let own = self::curves(cell, series);
+            let own = self::curves(cell, false);
             figures.extend(figure(&super::title(cell), &own, &[cell]));
         }
     }
@@ -47,14 +52,15 @@ struct Curve {
     valid: bool,
 }
 
-fn curves(cell: &Cell, series: &Series) -> Vec<Curve> {
+/// `named`: the figure holds other series too.
+fn curves(cell: &Cell, named: bool) -> Vec<Curve> {
     let mut curves = Vec::new();
     for op in cell.ops() {
         for clock in [Clock::Response, Clock::Service] {
             let Some(histogram) = cell.merged(op, clock) else { continue };
             let valid = cell.counted().1;
             let mut name = format!("{}, {}", op_name(op), clock_name(cell.clock(), clock));
-            if series.several() {
+            if named {
                 name = format!("{}: {name}", cell.series);
             }
             if !valid {
@@ -79,17 +85,17 @@ fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
             pairs.push(&curve.pair);
             pairs.len() - 1
         });
-        // Dashed: the other clock of an open loop, or a run that does not count.
+        // Dashed: the other clock of an open loop. Hollow: that, or a run that does not count.
         let aside = cells.iter().any(|c| c.series == curve.pair.0 && c.clock() != curve.clock);
-        let dashed = aside || !curve.valid;
+        let hollow = aside || !curve.valid;
         let shape = Shape::nth(color);
-        lines.push(Line { color, dashed, shape, points: points(curve) });
+        lines.push(Line { color, dashed: aside, hollow, shape, points: points(curve) });
         legend.push(Entry {
             label: curve.name.clone(),
             color: Some(color),
             shape: Some(shape),
-            line: Some(dashed),
-            hollow: dashed,
+            line: Some(aside),
+            hollow,
         });
         data = data.column(format!("{}, µs", curve.name), Align::Decimal, ALWAYS);
     }
@@ -111,10 +117,10 @@ fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
     }
     let values = lines.iter().flat_map(|line: &Line| line.points.iter().map(|point| point.y));
     let axis = Axis::new(Scale::log(values), 7, "latency", format::latency_tick);
-    let cautions = curves
-        .iter()
-        .filter(|curve| !curve.valid)
-        .map(|curve| Caution { invalid: true, text: format!("{}: see Validity", curve.name) });
+    let cautions = cells.iter().filter(|cell| !cell.counted().1).map(|cell| Caution {
+        invalid: true,
+        text: format!("{} has no valid run: see Validity", super::title(cell)),
+    });
     Some(Shown {
         id: format!("percentiles-{}", slug(title)),
         title: title.to_owned(),

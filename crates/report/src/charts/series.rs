@@ -26,6 +26,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
     let total = Line {
         color: 0,
         dashed: !run.valid(),
+        hollow: !run.valid(),
         shape: Shape::Circle,
         points: buckets
             .iter()
@@ -43,6 +44,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
         .map(|(i, op)| Line {
             color: i + 1,
             dashed: !run.valid(),
+            hollow: !run.valid(),
             shape: Shape::nth(i + 1),
             points: buckets
                 .iter()

@@ -18,6 +18,8 @@ pub struct Point {
 pub struct Line {
     pub color: usize,
     pub dashed: bool,
+    /// Its points are drawn hollow: beside the main ones, or of a run that does not count.
+    pub hollow: bool,
     pub shape: Shape,
     pub points: Vec<Point>,
 }
@@ -97,7 +99,7 @@ impl LineChart {
             for point in &line.points {
                 let (x, y) = place(point);
                 let hidden = if point.shown { "" } else { " q" };
-                let fill = if line.dashed { "hollow" } else { "dot" };
+                let fill = if line.hollow { "hollow" } else { "dot" };
                 let class = format!("{fill} {}{hidden}", legend::color(line.color));
                 svg.mark(&class, &line.shape.path(x, y, 3.5), &point.tip);
             }
@@ -117,6 +119,7 @@ mod tests {
         let line = |color, dashed| Line {
             color,
             dashed,
+            hollow: dashed,
             shape: Shape::nth(color),
             points: vec![point(0.0, 1.0), point(1.0, 10.0)],
         };

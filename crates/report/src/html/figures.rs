@@ -23,7 +23,7 @@ pub fn figure(out: &mut Markup, shown: &Shown) {
         } else {
             "<p class=\"caution warn\">! "
         });
-        out.text(&caution.text).raw("</p>");
+        out.prose(&caution.text).raw("</p>");
     }
     for caption in &shown.captions {
         out.raw("<p class=\"caption\">").text(caption).raw("</p>");

@@ -21,6 +21,19 @@ impl Markup {
         self
     }
 
+    /// A sentence; the flags in it are set as what is typed.
+    pub fn prose(&mut self, text: &str) -> &mut Self {
+        for (i, word) in text.split(' ').enumerate() {
+            self.text(if i > 0 { " " } else { "" });
+            if word.starts_with("--") {
+                self.raw("<code>").text(word).raw("</code>");
+            } else {
+                self.text(word);
+            }
+        }
+        self
+    }
+
     /// A drawing, which has escaped its own texts.
     pub fn drawing(&mut self, chart: &figure::Chart, width: f64, alt: &str) -> &mut Self {
         self.0.push_str(&chart.draw(width, alt));

@@ -63,25 +63,21 @@ pub struct DifferenceRow {
 pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
     let mut table = Table::new("Comparison")
         .column("what", Align::Left, ALWAYS)
-        .column("A", Align::Right, 60)
-        .column("B", Align::Right, 60)
+        .column("A → B", Align::Right, 60)
         .column("n", Align::Right, 20)
         .column("B / A", Align::Decimal, ALWAYS)
-        .column("95 % interval", Align::Left, 80)
+        .column("95 %", Align::Left, 80)
         .column("verdict", Align::Left, ALWAYS);
     for row in rows {
-        let side =
-            |value: Option<f64>| value.map_or(format::NONE.into(), |v| format::value(v, row.unit));
         let interval = match (row.low, row.high) {
             (Some(low), Some(high)) => {
-                format!("{} … {}", format::significant(low, 3), format::significant(high, 3))
+                format!("{}…{}", format::significant(low, 3), format::significant(high, 3))
             }
             _ => format::NONE.to_owned(),
         };
         table.row(vec![
             row.what.clone().into(),
-            side(row.a).into(),
-            side(row.b).into(),
+            format::change(row.a, row.b, row.unit).into(),
             format!("{}:{}", row.n_a, row.n_b).into(),
             row.ratio.map_or(format::NONE.into(), |r| format::significant(r, 3)).into(),
             interval.into(),
@@ -90,7 +86,10 @@ pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
     }
     table.note(format!("A: {a}"));
     table.note(format!("B: {b}"));
-    table.note("medians of the valid runs; n counts them (A:B); faster, slower: B against A");
+    table.note(
+        "medians of the valid runs; n counts them (A:B); 95 %: the interval of B / A; faster, \
+         slower: B against A",
+    );
     for row in rows {
         if let Some(note) = &row.note {
             table.note(format!("{}: {note}", row.what));

@@ -7,14 +7,13 @@ use crate::format;
 use crate::naming;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
-/// One row a run: loop, clock, window, verification, and what the harness cost.
+/// One row a run: loop, clock, verification, and what the harness cost.
 pub fn method(runs: &[(&Execution, &Run)]) -> Table {
     let mut table = Table::new("How each run was measured")
         .column("run", Align::Left, ALWAYS)
         .column("store", Align::Left, 50)
         .column("loop", Align::Left, ALWAYS)
         .column("latency counts from", Align::Left, ALWAYS)
-        .column("window", Align::Right, 40)
         .column("answers checked", Align::Left, 60)
         .column("harness a op", Align::Right, 60)
         .column("clock", Align::Right, 30)
@@ -32,7 +31,6 @@ pub fn method(runs: &[(&Execution, &Run)]) -> Table {
                 run.store_version.clone().into(),
                 naming::pacing(&run.pacing).into(),
                 counts_from(run.clock()).into(),
-                format::seconds(run.seconds).into(),
                 checked(run),
                 nanos(tax.map(|t| t.ns_per_op)),
                 nanos(tax.map(|t| t.clock_ns)),

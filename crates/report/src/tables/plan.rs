@@ -53,7 +53,8 @@ pub fn plan(rows: &[PlanRow]) -> Table {
     let most = rows.iter().filter_map(|row| row.bytes).max();
     let mut total = format!("{} runs, about {}", rows.len(), format::seconds(known));
     if unknown > 0 {
-        total += &format!(" and {unknown} runs of unknown length");
+        let runs = if unknown == 1 { "run" } else { "runs" };
+        total += &format!(" and {unknown} {runs} of unknown length");
     }
     if let Some(most) = most {
         total += &format!(", at most {} on disk", format::bytes(most as f64));

@@ -90,7 +90,7 @@ const checkPage = async (frame) => {
   for (const figure of figures) await checkFigure(page, figure, width);
   // The exact value of a known run: RocksDB on ycsb-b.
   const svg = shown(page.document.getElementById("throughput"))[0];
-  const known = [...svg.querySelectorAll(".m")].find((m) => m.dataset.tip.includes("closed ycsb-b"));
+  const known = [...svg.querySelectorAll(".m")].find((m) => m.dataset.tip.startsWith("ycsb-b on rocksdb"));
   hover(page, svg, known);
   const tip = page.document.getElementById("tip").textContent;
   say(tip.includes("251.7 kops/s"), `${width}: the exact value is shown (${tip})`);

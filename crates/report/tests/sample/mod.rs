@@ -31,7 +31,7 @@ impl Dice {
 
 /// A body around `median_ns`, and a tail of rare stalls.
 fn histogram(dice: &mut Dice, median_ns: f64, stall_ns: f64, count: u64) -> Histogram<u64> {
-    let mut h = Histogram::<u64>::new(3).unwrap();
+    let mut h = Histogram::<u64>::new(3).expect("3 digits are allowed");
     let weight = (count / SAMPLES).max(1);
     for _ in 0..SAMPLES.min(count) {
         // Powers of two by multiplication and a root: the same to the last bit everywhere.
@@ -41,7 +41,7 @@ fn histogram(dice: &mut Dice, median_ns: f64, stall_ns: f64, count: u64) -> Hist
             u if u < 0.012 => body * (4.0 + 8.0 * dice.uniform()),
             _ => body,
         };
-        h.record_n(value as u64, weight).unwrap();
+        h.record_n(value as u64, weight).expect("it grows");
     }
     h
 }
@@ -247,7 +247,7 @@ fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
         }
         latencies.push(Latency { op: *op, clock: Clock::Service, histogram: service });
     }
-    let store = asked.store.split(':').next().unwrap();
+    let store = asked.store.split(':').next().unwrap_or_default();
     Run {
         id: format!("{execution}-{ordinal}"),
         execution: execution.to_owned(),
@@ -269,7 +269,7 @@ fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
         latencies,
         series: series(asked, &mut dice),
         readings: readings(asked, operations),
-        tax: (asked.phase == Phase::Measure).then(|| Tax {
+        tax: (asked.phase == Phase::Measure).then_some(Tax {
             ns_per_op: 81.0,
             clock_ns: 26.0,
             verify_ns: Some(112.0),
