@@ -50,8 +50,8 @@ fn differences() -> Vec<DifferenceRow> {
         n_b: 5,
     };
     vec![
-        row("ycsb-a throughput", Unit::OpsPerSecond, 172_400.0, 203_300.0, 0.04, Verdict::Faster),
-        row("ycsb-a read p99", Unit::Nanoseconds, 22_500.0, 37_600.0, 0.2, Verdict::Slower),
+        row("ycsb-a throughput", Unit::OpsPerSecond, 172_400.0, 203_300.0, 0.04, Verdict::Better),
+        row("ycsb-a read p99", Unit::Nanoseconds, 22_500.0, 37_600.0, 0.2, Verdict::Worse),
         row(
             "ycsb-c throughput",
             Unit::OpsPerSecond,
@@ -67,7 +67,7 @@ fn differences() -> Vec<DifferenceRow> {
             high: None,
             n_a: 0,
             note: Some("A has no valid run".to_owned()),
-            ..row("ycsb-e scan p99", Unit::Nanoseconds, 1.0, 331_000.0, 0.0, Verdict::NotComparable)
+            ..row("ycsb-e scan p99", Unit::Nanoseconds, 1.0, 331_000.0, 0.0, Verdict::NotEnoughData)
         },
     ]
 }
