@@ -10,13 +10,13 @@ pub const WIDTH: usize = 24;
 /// in the range of the lane.
 #[inline(always)]
 const fn eight(x: u64) -> u64 {
-    let fours = x / 10_000 | (x % 10_000) << 32;
+    let fours = (x / 10_000) | ((x % 10_000) << 32);
     // floor(v / 100) = v * 10486 >> 20 for v < 10^4.
     let high = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
-    let twos = high | (fours - high * 100) << 16;
+    let twos = high | ((fours - high * 100) << 16);
     // floor(v / 10) = v * 103 >> 10 for v < 100.
     let high = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
-    high | (twos - high * 10) << 8
+    high | ((twos - high * 10) << 8)
 }
 
 /// The number in [`WIDTH`] zero-padded ASCII digits, and how many of them it needs.

@@ -142,10 +142,6 @@ impl Length {
         self
     }
 
-    pub fn min(&self) -> u64 {
-        self.min
-    }
-
     pub fn max(&self) -> u64 {
         self.max
     }

@@ -82,7 +82,7 @@ struct Threshold {
 impl Judge {
     fn new(workload: &Workload, records: u64, tops: [u64; 2]) -> (Judge, String) {
         match workload.chooser.scattered() {
-            None if workload.chooser.from_newest() => {
+            None if workload.chooser.counts_from_newest() => {
                 (Judge::Ranks(tops, [0.0; 2]), "ranks below the newest record, replayed".to_owned())
             }
             None => (Judge::Ranks(tops, [0.0; 2]), "ranks by definition, replayed".to_owned()),

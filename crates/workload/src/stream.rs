@@ -168,7 +168,10 @@ impl<'a> Stream<'a> {
         let step = self.step()?;
         self.fingerprint = self.fingerprint.wrapping_add(print(index, &step));
         let mut record = step.record;
-        if self.workload.chooser.from_newest() && step.op != Op::Insert && record >= acknowledged {
+        if self.workload.chooser.counts_from_newest()
+            && step.op != Op::Insert
+            && record >= acknowledged
+        {
             record = acknowledged.saturating_sub(1).saturating_sub(step.rank);
             self.redirected += 1;
         }

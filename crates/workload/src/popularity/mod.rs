@@ -51,7 +51,7 @@ pub enum Popularity {
     /// items, whatever the number of records, is hashed with FNV-1a-64 (its absolute value, as
     /// YCSB takes it) and taken modulo `records`. With 0.99 and a million records the 10,000 most
     /// popular ones take 39.4 % of the requests; YCSB itself, with its approximation of the law,
-    /// comes to 39.9 %, and ports that draw from as many items as there are records to 68 %.
+    /// comes to 39.9 %, and ports that draw from as many items as there are records to 67 %.
     ScrambledZipfian {
         #[serde(default = "theta")]
         theta: f64,
@@ -254,7 +254,7 @@ impl Chooser {
 
     /// Whether a rank counts back from the newest record.
     #[inline(always)]
-    pub fn from_newest(&self) -> bool {
+    pub fn counts_from_newest(&self) -> bool {
         matches!(self.law, Law::Latest(_))
     }
 

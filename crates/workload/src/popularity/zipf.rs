@@ -3,9 +3,6 @@
 use crate::alias::Alias;
 use crate::random::{Draws, below, unit};
 
-/// The most ranks that can be drawn from.
-pub const MOST: u64 = 1_000_000_000_000_000_000;
-
 /// Ranks 1 to this one have a cell each.
 const SINGLE: u64 = 63;
 
@@ -45,7 +42,7 @@ struct Cell {
 }
 
 impl Zipf {
-    /// `n`: 1 to [`MOST`] ranks; `theta`: positive and finite. The caller has checked both.
+    /// `n`: 1 to 10^18 ranks; `theta`: positive and finite. The caller has checked both.
     pub fn new(n: u64, theta: f64) -> Zipf {
         let mut cells = Vec::new();
         let mut weights = Vec::new();
@@ -99,6 +96,9 @@ impl Zipf {
 mod tests {
     use super::*;
     use crate::random::Lane;
+
+    /// The most ranks that are promised.
+    const MOST: u64 = 1_000_000_000_000_000_000;
 
     /// The sum of k^-theta for k in 1 ..= n: the first terms one by one, the others by the
     /// Euler-Maclaurin formula.
