@@ -24,12 +24,12 @@ pub(crate) struct Collector {
     slots: Slots,
     interval_s: f64,
     /// For each thread, the interval that it is in, and its way to get an empty one back.
-    threads: Vec<(u64, SyncSender<Box<Interval>>)>,
-    pending: BTreeMap<u64, Box<Interval>>,
+    threads: Vec<(u64, SyncSender<Interval>)>,
+    pending: BTreeMap<u64, Interval>,
     /// Intervals below this number are in the series.
     finished: u64,
-    pool: Vec<Box<Interval>>,
-    pub(crate) totals: Box<Interval>,
+    pool: Vec<Interval>,
+    pub(crate) totals: Interval,
     pub(crate) series: Vec<Point>,
     pub(crate) live: Live,
 }
@@ -52,7 +52,7 @@ impl Collector {
     pub(crate) fn new(
         slots: Slots,
         interval_s: f64,
-        back: Vec<SyncSender<Box<Interval>>>,
+        back: Vec<SyncSender<Interval>>,
     ) -> Result<Self, DriveError> {
         let totals = slots.interval()?;
         Ok(Collector {

@@ -28,7 +28,7 @@ pub(crate) struct Parts {
     pub(crate) seconds: f64,
     pub(crate) ops: Vec<Op>,
     pub(crate) open: bool,
-    pub(crate) totals: Box<Interval>,
+    pub(crate) totals: Interval,
     pub(crate) series: Vec<Point>,
     pub(crate) stopped: bool,
     pub(crate) steady: Option<SteadyReport>,

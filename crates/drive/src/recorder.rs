@@ -37,19 +37,19 @@ impl Slots {
         Slots { slot, ops, open }
     }
 
-    pub(crate) fn interval(&self) -> Result<Box<Interval>, DriveError> {
+    pub(crate) fn interval(&self) -> Result<Interval, DriveError> {
         let make = |count: usize| {
             (0..count)
                 .map(|_| Histogram::new_with_max(LONGEST_NS, 3))
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|error| DriveError::Internal(error.to_string()))
         };
-        Ok(Box::new(Interval {
+        Ok(Interval {
             index: 0,
             warm: true,
             service: make(self.ops.len())?,
             response: make(if self.open { self.ops.len() } else { 0 })?,
-        }))
+        })
     }
 }
 
@@ -65,19 +65,19 @@ impl Interval {
 
 pub(crate) struct Delivery {
     pub(crate) thread: usize,
-    pub(crate) interval: Box<Interval>,
+    pub(crate) interval: Interval,
 }
 
 pub(crate) struct Recorder {
     thread: usize,
     slot: PerOp<u8>,
-    current: Box<Interval>,
+    current: Interval,
     /// Tick at which the current interval ends.
     ends: u64,
     origin: u64,
     length: u64,
     out: SyncSender<Delivery>,
-    spare: Receiver<Box<Interval>>,
+    spare: Receiver<Interval>,
 }
 
 impl Recorder {
@@ -86,7 +86,7 @@ impl Recorder {
         slots: &Slots,
         (origin, length): (u64, u64),
         out: SyncSender<Delivery>,
-        spare: Receiver<Box<Interval>>,
+        spare: Receiver<Interval>,
     ) -> Result<Self, DriveError> {
         let current = slots.interval()?;
         let slot = slots.slot;

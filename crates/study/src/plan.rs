@@ -312,7 +312,7 @@ fn workload(
                 None => WorkloadSpec::preset("ycsb-c")?,
             };
             if let Some(mix) = &variant.mix {
-                base.mix = mix.get_ref().clone();
+                base.mix = *mix.get_ref();
             }
             if let Some(popularity) = &variant.popularity {
                 base.popularity = *popularity.get_ref();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drive::Arrivals;
-use model::{Bytes, Count, Rate, Span};
+use model::{Count, Rate, Span};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, ValueSpec};
@@ -127,7 +127,7 @@ pub(crate) fn arrivals(name: &str) -> Result<Arrivals, String> {
     })
 }
 
-/// Bytes as a store option would be written.
+/// An option's value as it would stand in a store's URL.
 pub(crate) fn option_text(value: &toml::Value) -> Result<String, String> {
     match value {
         toml::Value::String(text) => Ok(text.clone()),
@@ -138,10 +138,4 @@ pub(crate) fn option_text(value: &toml::Value) -> Result<String, String> {
             Err(format!("an option takes text, a number or a boolean, not {}", other.type_str()))
         }
     }
-}
-
-/// The room that a loaded data set takes on disk, with what a log-structured store needs
-/// beside it while it merges: a rough upper bound for the check before the load.
-pub(crate) fn room(data: Bytes) -> Bytes {
-    Bytes(data.0 + data.0 / 2)
 }

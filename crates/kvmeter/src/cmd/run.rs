@@ -29,7 +29,7 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
 
-    let (mut file, execution, done) = open(args, &plan, &out)?;
+    let (mut file, mut execution, done) = open(args, &plan, &out)?;
     let left = plan.steps().filter(|(_, step)| !done.contains(&step.ordinal)).count();
     if !done.is_empty() {
         show.note(&format!("{}: {} runs are done, {left} are left", out.display(), done.len()));
@@ -48,7 +48,11 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
     bar.finish();
     let how = resume_hint(args, &out);
     match ended {
-        Ok(true) => file.finish(&execution.id, &study::now())?,
+        Ok(true) => {
+            let at = study::now();
+            file.finish(&execution.id, &at)?;
+            execution.finished_at = Some(at);
+        }
         Ok(false) => {
             show.note(&format!(
                 "stopped; every finished run is in {}. Go on with: {how}",

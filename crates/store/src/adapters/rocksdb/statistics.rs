@@ -31,7 +31,7 @@ const TICKERS: &[(&str, Ticker, Unit, f64)] = &[
 const LEVELS: &[(&str, &properties::PropName, Unit)] = &[
     ("keys.estimated", properties::ESTIMATE_NUM_KEYS, Unit::Count),
     ("sst.live", properties::LIVE_SST_FILES_SIZE, Unit::Bytes),
-    ("sst.total", properties::TOTAL_SST_FILES_SIZE, Unit::Bytes),
+    ("sst.with_obsolete", properties::TOTAL_SST_FILES_SIZE, Unit::Bytes),
     ("memtables", properties::SIZE_ALL_MEM_TABLES, Unit::Bytes),
     ("readers", properties::ESTIMATE_TABLE_READERS_MEM, Unit::Bytes),
     ("compaction.pending", properties::ESTIMATE_PENDING_COMPACTION_BYTES, Unit::Bytes),
