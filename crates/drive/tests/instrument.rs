@@ -1,4 +1,5 @@
 //! The instrument against a store whose behaviour is known.
+#![allow(clippy::unwrap_used)]
 
 mod fake;
 

@@ -48,7 +48,7 @@ pub enum Verb {
     /// Runs a study: a TOML file or a built-in name
     Run(Run),
     /// One measurement of one store, without a study file
-    Bench(Bench),
+    Bench(Box<Bench>),
     /// Shows a results file: tables here, or an HTML page with figures
     Report(Report),
     /// Every difference between two results, with its 95 % interval
@@ -134,7 +134,7 @@ pub struct Bench {
     #[arg(long, short = 'j', value_name = "N", default_value_t = 1)]
     pub threads: u32,
     /// Operations per second of all threads together: an open loop
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<Rate>,
     /// When requests of an open loop are due: constant, poisson or pareto [default: constant]
     #[arg(long, value_name = "PROCESS", requires = "rate")]
@@ -228,9 +228,10 @@ pub struct Export {
     /// FILE or FILE?key=value&...
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: String,
+    /// csv, json, parquet or markdown
     #[arg(long, short, value_name = "FORMAT")]
     pub format: String,
-    /// Which table [default: runs]
+    /// runs, latency, series or readings [default: what the format is best at]
     #[arg(long, value_name = "TABLE")]
     pub table: Option<String>,
     /// Where to write instead of standard output

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use record::export::ExportError;
+
 /// How a verb that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -45,6 +47,11 @@ fn code(error: &anyhow::Error) -> u8 {
             || cause.is::<record::Error>()
             || cause.is::<workload::SpecError>()
             || cause.is::<analyse::CompareError>()
+            || cause.is::<record::table::UnknownTable>()
+            || matches!(
+                cause.downcast_ref::<ExportError>(),
+                Some(ExportError::UnknownFormat { .. } | ExportError::UnknownTable(_))
+            )
             || cause.downcast_ref::<study::StudyError>().is_some_and(|e| e.is_request())
             || matches!(
                 cause.downcast_ref::<store::StoreError>(),

@@ -3,12 +3,22 @@
 /// The nearest of `known` to `wrong`, if any is near enough to be meant.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (wrong.chars().count() / 3).max(2);
+    let distance = |name: &str| match begins(name, wrong) {
+        // Cut short is nearer than any slip but one.
+        true => 2,
+        false => strsim::osa_distance(wrong, name),
+    };
     known
         .into_iter()
-        .map(|name| (strsim::osa_distance(wrong, name), name))
+        .map(|name| (distance(name), name))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
+}
+
+/// Whether what was written is the beginning of the name, and enough of it to be meant.
+fn begins(name: &str, wrong: &str) -> bool {
+    wrong.len() >= 3 && name.starts_with(wrong)
 }
 
 /// A sentence to end an error message with: the nearest name, or all of them.
@@ -33,6 +43,7 @@ mod tests {
         assert_eq!(nearest("recrods", known), Some("records"));
         assert_eq!(nearest("value-size", known), Some("value_size"));
         assert_eq!(nearest("compression", known), None);
+        assert_eq!(nearest("zipf", ["uniform", "zipfian"]), Some("zipfian"));
         assert_eq!(hint("xyzzy", ["a", "bc"]), "known: a, bc");
     }
 }

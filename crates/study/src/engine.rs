@@ -10,7 +10,7 @@ use analyse::STEADY_ROUNDS;
 use drive::{OnStart, Outcome, Progress, Ticks, What};
 use host::{Context, Root, Watch};
 use model::{Machine, Op, Reading};
-use record::{Execution, Phase};
+use record::{Execution, Phase, Run};
 use store::{Directory, Statistic, Store, StoreError, Visit};
 use workload::Workload;
 
@@ -18,8 +18,6 @@ use crate::asking::Manner;
 use crate::assemble::{Measured, assemble};
 use crate::error::StudyError;
 use crate::plan::{Plan, Segment, Step};
-
-pub use record::Run;
 
 /// How long a store may take to write out what it holds after a phase that wrote.
 const SETTLE_LIMIT: Duration = Duration::from_secs(300);
@@ -117,9 +115,7 @@ pub fn execute(
         let mut directory = None;
         let mut why = None;
         if !segment.store.path.as_os_str().is_empty() {
-            let most = steps.iter().map(|step| step.workload.data_bytes()).max().unwrap_or(0);
-            // Room for the data and for what a log-structured store merges beside it.
-            let mut claimed = Directory::claim(&segment.store, most + most / 2)?;
+            let mut claimed = Directory::claim(&segment.store, room(segment))?;
             why = must_load(&claimed, first);
             if why.is_some() || first.phase == Phase::Load {
                 claimed.clear()?;
@@ -147,6 +143,23 @@ pub fn execute(
         remove_temporary(&segment.store.path)?;
     }
     Ok(true)
+}
+
+/// Refuses, before anything is measured, a store's directory that could not be used.
+pub fn check_directories(plan: &Plan) -> Result<(), StudyError> {
+    for segment in &plan.segments {
+        if !segment.store.path.as_os_str().is_empty() {
+            Directory::claim(&segment.store, room(segment))?;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes for the data, and for what a log-structured store merges beside it.
+fn room(segment: &Segment) -> u64 {
+    let sizes = segment.steps.iter().map(|step| step.workload.data_bytes());
+    let most = sizes.max().unwrap_or(0);
+    most.saturating_add(most / 2)
 }
 
 /// Deletes a directory that kvmeter made for a study, and its parent if that is empty then.

@@ -11,7 +11,7 @@ mod source;
 mod spec;
 
 pub use asking::Manner;
-pub use engine::{Event, Listener, Run, execute, execution, now};
+pub use engine::{Event, Listener, check_directories, execute, execution, now};
 pub use error::StudyError;
 pub use plan::{Estimate, Plan, Segment, Step};
 pub use source::{BUILT_IN, BuiltIn, Source};

@@ -102,6 +102,7 @@ impl Plan {
         manner: Manner,
         repeats: u32,
     ) -> Result<Plan, StudyError> {
+        store.check()?;
         let preparing = Manner { pin: manner.pin, ..Manner::closed(manner.threads) };
         let phase = if workload.is_load() { Phase::Load } else { Phase::Measure };
         let manner = match phase {

@@ -106,7 +106,7 @@ fn assign(root: &mut toml_edit::Table, assignment: &str) -> Result<(), StudyErro
     let (path, text) = assignment
         .split_once('=')
         .ok_or_else(|| wrong("write it as `table.key=value`, e.g. `data.records=1M`"))?;
-    let value: toml_edit::Value =
+    let mut value: toml_edit::Value =
         text.trim().parse().unwrap_or_else(|_| toml_edit::Value::from(text.trim()));
     let mut keys: Vec<&str> = path.trim().split('.').collect();
     let last = keys.pop().filter(|key| !key.is_empty()).ok_or_else(|| wrong("the key is empty"))?;
@@ -116,6 +116,10 @@ fn assign(root: &mut toml_edit::Table, assignment: &str) -> Result<(), StudyErro
         table = item
             .as_table_like_mut()
             .ok_or_else(|| wrong(&format!("`{key}` is a value, not a table")))?;
+    }
+    if let Some(old) = table.get(last).and_then(toml_edit::Item::as_value) {
+        // A comment behind the value stays.
+        *value.decor_mut() = old.decor().clone();
     }
     table.insert(last, toml_edit::Item::Value(value));
     Ok(())

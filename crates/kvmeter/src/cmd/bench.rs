@@ -25,6 +25,7 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
         return Err(request("--repeat must be more than zero"));
     }
     let plan = Plan::single(store, &name(args), spec, manner, args.repeat)?;
+    study::check_directories(&plan)?;
     let execution = study::execution(&plan, std::env::args().collect());
     let mut kept = Kept::open(args.out.clone(), &execution, show)?;
 

@@ -29,6 +29,7 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
 
+    study::check_directories(&plan)?;
     let (mut file, mut execution, done) = open(args, &plan, &out)?;
     let left = plan.steps().filter(|(_, step)| !done.contains(&step.ordinal)).count();
     if !done.is_empty() {

@@ -1,0 +1,112 @@
+//! Each mistake is refused with exit code 2 and a message that names the place and the way out.
+
+use crate::tool::Place;
+
+#[test]
+fn mistakes_on_the_command_line() {
+    let place = Place::new();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["bench", "rocksb:x"], &["`rocksb`", "did you mean `rocksdb`?"]),
+        (&["bench", "rocksdb"], &["path is missing", "rocksdb:PATH"]),
+        (&["bench", "rocksdb:x?cahce=1GiB"], &["`cahce`", "did you mean `cache`?"]),
+        (&["bench", "rocksdb:x?cache=much"], &["`cache`", "`much`"]),
+        (&["bench", "null:x"], &["takes no path"]),
+        (&["bench", "null", "--workload", "ycsb-x"], &["`ycsb-x`", "did you mean"]),
+        (&["bench", "null", "--mix", "read=0,update=0"], &["--mix", "every weight is zero"]),
+        (&["bench", "null", "--mix", "raed=1"], &["--mix", "raed"]),
+        (&["bench", "null", "--mix", "read=-1"], &["--mix", "-1"]),
+        (&["bench", "null", "--rate", "0"], &["--rate", "more than zero"]),
+        (&["bench", "null", "--rate", "-5"], &["--rate", "-5"]),
+        (&["bench", "null", "--rate", "fast"], &["--rate", "`fast`", "20k"]),
+        (&["bench", "null", "--rate", "1k", "--arrivals", "poison"], &["did you mean `poisson`?"]),
+        (&["bench", "null", "--arrivals", "poisson"], &["--rate"]),
+        (&["bench", "null", "--threads", "0"], &["--threads", "more than zero"]),
+        (&["bench", "null", "--records", "5", "--threads", "10"], &["10 threads for 5 records"]),
+        (&["bench", "null", "--records", "0"], &["`records`"]),
+        (&["bench", "null", "--records", "1.5"], &["--records", "1.5"]),
+        (&["bench", "null", "--ops", "0"], &["--ops"]),
+        (&["bench", "null", "--time", "0s"], &["--time"]),
+        (&["bench", "null", "--repeat", "0"], &["--repeat"]),
+        (&["bench", "null", "--value-size", "4x"], &["--value-size", "4x"]),
+        (&["bench", "null", "--key-size", "2"], &["key.size", "smallest that works"]),
+        (&["bench", "null", "--compressibility", "1.5"], &["compressibility"]),
+        (&["bench", "null", "--popularity", "zipf"], &["--popularity", "did you mean `zipfian`?"]),
+        (&["bench", "null", "--workload", "ycsb-load", "--warm-up", "1s"], &["--warm-up"]),
+        (&["run", "quikstart"], &["did you mean `quickstart`?"]),
+        (
+            &["run", "quickstart", "--set", "data.record=1"],
+            &["`record`", "did you mean `records`?"],
+        ),
+        (&["run", "quickstart", "--set", "data"], &["table.key=value"]),
+        (&["run", "quickstart", "--resume"], &["--out"]),
+        (&["report", "nowhere.sqlite"], &["nowhere.sqlite"]),
+        (&["bogus"], &["bogus"]),
+    ];
+    for (args, words) in cases {
+        place.refused(args, words);
+    }
+    // Nothing was made for any of them.
+    let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn mistakes_in_a_study_are_shown_in_their_place() {
+    let place = Place::new();
+    let good = "name = \"x\"\nsequence = [\"load\", \"ycsb-a\"]\n\n[store.null]\n\n[data]\nrecords = 100\n";
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("sequence", "sequense", &["sequense", "did you mean `sequence`?", "study.toml:2:1"]),
+        ("\"ycsb-a\"", "\"ycsb-q\"", &["`ycsb-q`", "did you mean", "study.toml:2:21"]),
+        ("[store.null]", "[store.nul]", &["`nul`", "did you mean `null`?", "study.toml:4:8"]),
+        ("records = 100", "records = \"100 apples\"", &["100 apples", "study.toml:7:11"]),
+        ("records = 100", "record = 100", &["did you mean `records`?", "study.toml:7:1"]),
+        (
+            "records = 100",
+            "records = 100\n[measure]\nrate = 0",
+            &["more than zero", "study.toml:9:8"],
+        ),
+        (
+            "records = 100",
+            "records = 100\n[measure]\nthreads = 101",
+            &["101 threads for 100", "study.toml:9:11"],
+        ),
+        ("records = 100", "records = 100\n[workloads.w]\nfrom = \"ycsb-z\"", &[]),
+        ("\"ycsb-a\"]", "\"w\"]\n[workloads.w]\nmix = { read = 0 }", &["zero", "study.toml"]),
+        (
+            "\"ycsb-a\"]",
+            "\"w\"]\n[workloads.w]\nfrom = \"ycsb-z\"",
+            &["`ycsb-z`", "study.toml:4:8"],
+        ),
+        ("\"ycsb-a\"]", "\"ycsb-a\"", &["study.toml"]),
+        ("[\"load\", \"ycsb-a\"]", "[]", &["`sequence` is empty"]),
+        ("\"ycsb-a\"", "\"ycsb-d\", \"ycsb-e\"", &["`ycsb-e` inserts", "clear"]),
+        ("\"ycsb-a\"", "\"mbwu\", \"ycsb-a\"", &["different data"]),
+        (
+            "[store.null]",
+            "[store.lmdb]\nmap_sise = \"1GiB\"",
+            &["map_sise", "did you mean `map_size`?", "study.toml:5:1"],
+        ),
+    ];
+    for (from, to, words) in cases {
+        let study = place.write("study.toml", &good.replacen(from, to, 1));
+        if words.is_empty() {
+            // A variant that nothing asks for is not looked at.
+            place.ok(&["run", study.to_str().unwrap(), "--dry-run"]);
+            continue;
+        }
+        place.refused(&["run", study.to_str().unwrap()], words);
+    }
+    assert!(!place.file("results").exists(), "a refused study leaves nothing behind");
+}
+
+#[test]
+fn directories_that_are_not_ours_are_left_alone() {
+    let place = Place::new();
+    std::fs::create_dir(place.file("mine")).unwrap();
+    place.write("mine/thesis.tex", "years of work");
+    place.refused(&["bench", "rocksdb:mine"], &["mine", "thesis.tex"]);
+    assert_eq!(std::fs::read_to_string(place.file("mine/thesis.tex")).unwrap(), "years of work");
+    assert_eq!(std::fs::read_dir(place.file("mine")).unwrap().count(), 1);
+    place.refused(&["bench", "rocksdb:mine/thesis.tex"], &["is not a directory"]);
+    place.refused(&["bench", "rocksdb:db", "--records", "100G"], &["needed", "free some space"]);
+}

@@ -1,0 +1,141 @@
+//! One measurement, on every store that is built in.
+
+use serde_json::Value;
+
+use crate::tool::Place;
+
+const STORES: [&str; 3] = ["rocksdb", "lmdb", "fjall"];
+
+fn bench<'a>(store: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["bench", store, "--records", "2k", "--json", "--quiet"];
+    args.extend(more);
+    args
+}
+
+#[test]
+fn a_bench_prints_one_object_with_all_that_was_measured() {
+    let place = Place::new();
+    for scheme in STORES {
+        let store = format!("{scheme}:db-{scheme}");
+        let found = place.json(&bench(&store, &["--workload", "ycsb-b", "--time", "1s"]));
+        assert!(found["throughput_ops_s"].as_f64().unwrap() > 0.0, "{scheme}");
+        for op in ["read", "update"] {
+            for key in ["mean", "p50", "p99", "p99_9", "max"] {
+                let value = found["latency_us"][op][key].as_f64();
+                assert!(value.unwrap_or(0.0) > 0.0, "{scheme} {op} {key}: {value:?}");
+            }
+        }
+        assert!(found["cpu_s_per_mop"].as_f64().unwrap() > 0.0, "{scheme}");
+        let operations = found["operations"].as_u64().unwrap();
+        let reads = found["latency_us"]["read"]["count"].as_u64().unwrap();
+        let updates = found["latency_us"]["update"]["count"].as_u64().unwrap();
+        assert_eq!(reads + updates, operations, "{scheme}: every operation has a latency");
+        assert_eq!(found["verified"].as_u64(), Some(reads), "{scheme}: every read is verified");
+        assert_eq!(found["errors"], 0, "{scheme}");
+        assert_eq!(found["valid"], true, "{scheme}: {}", found["invalid_because"]);
+        assert_eq!(found["invalid_because"], Value::Array(vec![]));
+        assert_eq!(found["loop"], "closed");
+        assert!(found["store_version"].as_str().unwrap().chars().any(|c| c.is_ascii_digit()));
+    }
+}
+
+#[test]
+fn null_measures_the_harness() {
+    let place = Place::new();
+    let found = place.json(&bench("null", &["--workload", "ycsb-a", "--ops", "100k"]));
+    assert_eq!(found["operations"], 100_000);
+    assert!(found["harness"]["ns_per_op"].as_f64().unwrap() > 0.0);
+    assert_eq!(found["verified"], 0, "null gives nothing back that could be verified");
+    assert_eq!(found["valid"], true);
+}
+
+#[test]
+fn every_ycsb_workload_runs_in_turn_on_the_same_directory() {
+    let place = Place::new();
+    for workload in ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f", "ycsb-load"] {
+        let args = bench("rocksdb:db", &["--workload", workload, "--ops", "2k", "--threads", "2"]);
+        let found = place.json(&args);
+        assert_eq!(found["errors"], 0, "{workload}: {}", found["failures"]);
+        assert_eq!(found["valid"], true, "{workload}: {}", found["invalid_because"]);
+        assert_eq!(found["operations"], 2000, "{workload}");
+    }
+}
+
+#[test]
+fn loaded_data_is_used_again_unless_it_is_other_data() {
+    let place = Place::new();
+    let told = |more: &[&str]| {
+        let mut args = vec!["bench", "lmdb:db", "--records", "2k", "--ops", "1k"];
+        args.extend(more);
+        let said = place.run(&args);
+        assert_eq!(said.code, 0, "{said:#?}");
+        said.err
+    };
+    assert!(told(&[]).contains("loading 2k records"));
+    assert!(told(&[]).contains("using the data that is there"));
+    assert!(told(&["--value-size", "500"]).contains("holds other data"));
+    assert!(told(&["--value-size", "500", "--workload", "ycsb-d"]).contains("using the data"));
+    assert!(told(&["--value-size", "500"]).contains("has added records"));
+    assert!(told(&["--value-size", "500", "--mix", "read=1,delete=1"]).contains("using the data"));
+    assert!(told(&["--value-size", "500"]).contains("no complete data"));
+}
+
+#[test]
+fn the_same_seed_asks_the_same_whatever_the_threads() {
+    let place = Place::new();
+    let fingerprint = |threads: &str, seed: &str| {
+        let more = ["--workload", "ycsb-d", "--ops", "20001", "--threads", threads, "--seed", seed];
+        let found = place.json(&bench("null", &more));
+        (found["stream"]["fingerprint"].clone(), found["stream"]["asked.insert"].clone())
+    };
+    let alone = fingerprint("1", "7");
+    assert!(alone.0.is_string() && alone.1.is_string());
+    assert_eq!(alone, fingerprint("2", "7"));
+    assert_eq!(alone, fingerprint("5", "7"));
+    assert_ne!(alone.0, fingerprint("1", "8").0);
+}
+
+#[test]
+fn an_open_loop_tells_response_and_service_apart() {
+    let place = Place::new();
+    let more = ["--rate", "2k", "--arrivals", "poisson", "--time", "1s"];
+    let found = place.json(&bench("lmdb:db", &more));
+    assert_eq!(found["loop"], "open");
+    assert_eq!(found["target_rate_ops_s"], 2000.0);
+    assert_eq!(found["arrivals"], "poisson");
+    let response = found["latency_us"]["read"]["mean"].as_f64().unwrap();
+    let service = found["service_us"]["read"]["mean"].as_f64().unwrap();
+    assert!(response >= service, "{response} {service}");
+    assert_eq!(found["latency_us"]["read"]["count"], found["service_us"]["read"]["count"]);
+}
+
+#[test]
+fn a_rate_that_cannot_be_held_is_invalid_and_exits_with_1() {
+    let place = Place::new();
+    let said = place.run(&bench("null", &["--rate", "1G", "--time", "300ms"]));
+    assert_eq!(said.code, 1, "{said:#?}");
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(found["valid"], false);
+    let words = found["invalid_because"].to_string();
+    assert!(words.contains("rate was not achieved"), "{words}");
+}
+
+#[test]
+fn repeats_are_an_array() {
+    let place = Place::new();
+    let found = place.json(&bench("null", &["--ops", "1k", "--repeat", "3"]));
+    let repeats: Vec<&Value> =
+        found.as_array().unwrap().iter().map(|run| &run["settings"]["repeat"]).collect();
+    assert_eq!(repeats, ["1", "2", "3"]);
+}
+
+#[test]
+fn a_store_in_use_by_another_process_is_refused() {
+    let place = Place::new();
+    let mut other = place.start(&["bench", "lmdb:db", "--records", "2k", "--time", "60s"]);
+    crate::tool::until("the other's marker", || place.file("db/KVMETER.json").exists());
+    place.refused(&["bench", "lmdb:db", "--records", "2k"], &["in use"]);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    place.ok(&["bench", "lmdb:db", "--records", "2k", "--ops", "100"]);
+}

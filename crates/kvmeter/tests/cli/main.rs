@@ -1,0 +1,10 @@
+//! The command as a user meets it: real processes, real stores, real files.
+#![allow(clippy::unwrap_used)]
+
+mod bad_input;
+mod bench;
+mod full_disk;
+mod results;
+mod study;
+mod terminal;
+mod tool;

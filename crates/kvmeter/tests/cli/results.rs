@@ -1,0 +1,109 @@
+//! Reading results: report, compare, export, and files that are not results.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::tool::Place;
+
+/// A place with one results file: null and LMDB under the same workload, three times.
+fn measured() -> Place {
+    let place = Place::new();
+    for store in ["null", "lmdb:db"] {
+        place.ok(&[
+            "bench",
+            store,
+            "--records",
+            "1k",
+            "--time",
+            "200ms",
+            "--repeat",
+            "3",
+            "--out",
+            "r.sqlite",
+            "--quiet",
+        ]);
+    }
+    place
+}
+
+#[test]
+fn a_results_file_is_shown_compared_and_exported() {
+    let place = measured();
+    let all = place.json(&["report", "r.sqlite", "--json"]);
+    assert_eq!(all.as_array().unwrap().len(), 6);
+    let lmdb = place.json(&["report", "r.sqlite?store=lmdb", "--json"]);
+    assert_eq!(lmdb.as_array().unwrap().len(), 3);
+    assert!(place.ok(&["report", "r.sqlite"]).contains("lmdb ycsb-c"));
+    assert!(place.ok(&["report", "r.sqlite", "--markdown"]).contains("| lmdb ycsb-c"));
+    place.ok(&["report", "r.sqlite", "--html", "pages/r.html"]);
+    assert!(std::fs::read_to_string(place.file("pages/r.html")).unwrap().contains("<svg"));
+
+    let found = place.json(&["compare", "r.sqlite?store=null", "r.sqlite?store=lmdb", "--json"]);
+    let metrics = found["cells"][0]["metrics"].as_array().unwrap();
+    let throughput = metrics.iter().find(|metric| metric["metric"] == "throughput").unwrap();
+    assert_eq!(throughput["verdict"], "worse", "nothing is as fast as null: {throughput}");
+    assert!(throughput["ratio_high"].as_f64().unwrap() < 1.0);
+    let same = place.json(&["compare", "r.sqlite?store=lmdb", "r.sqlite?store=lmdb", "--json"]);
+    for metric in same["cells"][0]["metrics"].as_array().unwrap() {
+        assert_eq!(metric["verdict"], "no difference", "{metric}");
+    }
+    assert!(place.ok(&["compare", "r.sqlite?store=null", "r.sqlite?store=lmdb"]).contains("worse"));
+
+    let csv = place.ok(&["export", "r.sqlite", "--format", "csv"]);
+    assert_eq!(csv.lines().count(), 7, "a header and one row a run and operation: {csv}");
+    let json: Value = place.json(&["export", "r.sqlite", "--format", "json"]);
+    assert_eq!(json.as_array().unwrap().len(), 6);
+    assert!(place.ok(&["export", "r.sqlite", "--format", "markdown"]).contains("| --"));
+    for table in ["runs", "latency", "series", "readings"] {
+        place.ok(&[
+            "export",
+            "r.sqlite",
+            "--format",
+            "parquet",
+            "--table",
+            table,
+            "--out",
+            "t.parquet",
+        ]);
+        let bytes = std::fs::read(place.file("t.parquet")).unwrap();
+        assert_eq!((&bytes[..4], &bytes[bytes.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
+    }
+}
+
+#[test]
+fn a_plain_sqlite_shell_reads_it() {
+    let place = measured();
+    let output = Command::new("sqlite3")
+        .arg(place.file("r.sqlite"))
+        .arg("select count(*), min(throughput_ops_s) > 0 from run_summary")
+        .output()
+        .expect("sqlite3 is not installed; `make test` installs it");
+    assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), "6|1");
+}
+
+#[test]
+fn files_that_are_not_results_are_told_apart() {
+    let place = measured();
+    place.write("text.sqlite", "not a database, but long enough to be taken for one at a glance");
+    place.write("empty.sqlite", "");
+    place.refused(&["report", "text.sqlite"], &["text.sqlite", "not a results file"]);
+    place.refused(&["report", "empty.sqlite"], &["empty.sqlite"]);
+    place.refused(&["report", "."], &["."]);
+    place.refused(&["bench", "null", "--ops", "10", "--out", "text.sqlite"], &["text.sqlite"]);
+    assert!(std::fs::read_to_string(place.file("text.sqlite")).unwrap().starts_with("not a"));
+    let raise = "pragma user_version = 999";
+    let status = Command::new("sqlite3").arg(place.file("r.sqlite")).arg(raise).status().unwrap();
+    assert!(status.success());
+    place.refused(&["report", "r.sqlite"], &["999", "upgrade kvmeter"]);
+    place.refused(&["bench", "null", "--ops", "10", "--out", "r.sqlite"], &["999"]);
+}
+
+#[test]
+fn filters_that_match_nothing_say_what_there_is() {
+    let place = measured();
+    place.refused(&["report", "r.sqlite?store=rocksdb"], &["rocksdb", "lmdb", "null"]);
+    place.refused(&["report", "r.sqlite?stor=lmdb"], &["stor", "store"]);
+    place.refused(&["export", "r.sqlite", "--format", "xml"], &["xml", "csv"]);
+    place.refused(&["export", "r.sqlite", "--format", "csv", "--table", "run"], &["runs"]);
+}

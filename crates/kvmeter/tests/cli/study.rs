@@ -1,0 +1,153 @@
+//! Studies: in order, kept, resumed.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::tool::{Place, said, until};
+
+const STUDY: &str = r#"
+name = "small"
+question = "Does it resume?"
+repeats = 2
+sequence = ["load", "ycsb-a", "ycsb-c", "clear", "load", "ycsb-e"]
+
+[store.rocksdb]
+[store.lmdb]
+
+[data]
+records = 3000
+
+[measure]
+threads = 2
+time = "300ms"
+"#;
+
+fn runs(place: &Place) -> Vec<Value> {
+    let all = place.json(&["report", "out.sqlite", "--json"]);
+    all.as_array().unwrap().clone()
+}
+
+/// How often each label was run.
+fn labels(runs: &[Value]) -> BTreeMap<String, usize> {
+    let mut labels = BTreeMap::new();
+    for run in runs {
+        *labels.entry(run["label"].as_str().unwrap().to_owned()).or_default() += 1;
+    }
+    labels
+}
+
+#[test]
+fn a_dry_run_lists_everything_and_does_nothing() {
+    let place = Place::new();
+    place.write("small.toml", STUDY);
+    let text = place.ok(&["run", "small.toml", "--dry-run"]);
+    assert_eq!(text.matches("rocksdb load").count(), 4, "{text}");
+    assert_eq!(text.matches("lmdb ycsb-e").count(), 2, "{text}");
+    assert!(text.contains("20 runs"), "{text}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "only the study itself");
+}
+
+#[test]
+fn a_study_runs_to_its_report() {
+    let place = Place::new();
+    place.write("small.toml", STUDY);
+    let text = place.ok(&["run", "small.toml", "--out", "out.sqlite", "--set", "repeats=1"]);
+    assert!(text.contains("out.sqlite") && text.contains("out.html"), "{text}");
+    let runs = runs(&place);
+    assert_eq!(runs.len(), 10);
+    for run in &runs {
+        assert_eq!(run["errors"], 0, "{run}");
+        assert_eq!(run["valid"], true, "{}", run["invalid_because"]);
+    }
+    let page = std::fs::read_to_string(place.file("out.html")).unwrap();
+    assert!(page.contains("Does it resume?"));
+    assert!(!place.file("out.data").exists(), "the study's own data is removed");
+    place.refused(&["run", "small.toml", "--out", "out.sqlite"], &["is there already", "--resume"]);
+    place.refused(
+        &["run", "small.toml", "--out", "out.sqlite", "--set", "repeats=1", "--resume"],
+        &["nothing to resume"],
+    );
+}
+
+#[test]
+fn after_kill_9_nothing_is_repeated_and_nothing_is_lost() {
+    let place = Place::new();
+    place.write("small.toml", STUDY);
+    let mut kills = 0;
+    // Killed again and again, each time a little later, until it gets through.
+    for attempt in 0.. {
+        let mut args = vec!["run", "small.toml", "--out", "out.sqlite"];
+        if attempt > 0 {
+            args.push("--resume");
+        }
+        let mut child = place.command(&args);
+        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        if attempt == 0 {
+            until("the results file", || place.file("out.sqlite").exists());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(700 + 400 * attempt));
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{status}");
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        assert!(kills < 40, "it never gets through");
+        if kills == 2 {
+            place.refused(
+                &["run", "small.toml", "--out", "out.sqlite", "--resume", "--set", "seed=9"],
+                &["another plan"],
+            );
+        }
+    }
+    assert!(kills >= 3, "only {kills} kills: the study is too short for this test");
+    let runs = runs(&place);
+    let labels = labels(&runs);
+    assert_eq!(runs.len(), 20, "{labels:?}");
+    for store in ["rocksdb", "lmdb"] {
+        for (workload, times) in [("load", 4), ("ycsb-a", 2), ("ycsb-c", 2), ("ycsb-e", 2)] {
+            assert_eq!(labels[&format!("{store} {workload}")], times, "{labels:?}");
+        }
+    }
+    for run in &runs {
+        assert_eq!(run["errors"], 0, "{}: {}", run["label"], run["failures"]);
+    }
+    assert!(!place.file("out.data").exists());
+}
+
+#[test]
+fn ctrl_c_keeps_what_has_ended_and_says_how_to_go_on() {
+    let place = Place::new();
+    place.write("small.toml", STUDY);
+    let child =
+        place.start(&["run", "small.toml", "--out", "out.sqlite", "--set", "measure.time=20s"]);
+    until("the first run", || {
+        place.file("out.sqlite").exists()
+            && place.run(&["report", "out.sqlite", "--json"]).out.contains("\"run\"")
+    });
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let said = said(child.wait_with_output().unwrap());
+    assert_eq!(said.code, 1, "{said:#?}");
+    assert!(said.err.contains("--resume"), "{}", said.err);
+    assert!(said.err.contains("--set 'measure.time=20s'"), "{}", said.err);
+    let kept = runs(&place).len();
+    assert!((1..20).contains(&kept), "{kept}");
+}
+
+#[test]
+fn the_order_of_repeats_comes_from_the_seed() {
+    let place = Place::new();
+    place.write("small.toml", STUDY);
+    let order = |seed: &str| {
+        let set = format!("seed={seed}");
+        let text =
+            place.ok(&["run", "small.toml", "--dry-run", "--set", &set, "--set", "repeats=4"]);
+        text.lines().filter(|line| line.contains("ycsb-c")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(order("1"), order("1"));
+    assert!((2..6).any(|seed| order(&seed.to_string()) != order("1")));
+}

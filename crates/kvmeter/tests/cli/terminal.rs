@@ -1,0 +1,91 @@
+//! What a person and a pipe see.
+
+use std::io::Read;
+use std::process::Stdio;
+
+use crate::tool::Place;
+
+#[test]
+fn a_pipe_gets_no_colour_unless_it_is_asked_for() {
+    let place = Place::new();
+    let args = ["bench", "null", "--records", "100", "--ops", "100", "--rate", "1G"];
+    let plain = place.run(&args);
+    assert!(!plain.out.contains('\x1b') && !plain.err.contains('\x1b'), "{plain:?}");
+    let mut coloured = args.to_vec();
+    coloured.extend(["--color", "always"]);
+    assert!(place.run(&coloured).out.contains('\x1b'));
+}
+
+#[test]
+fn quiet_says_nothing_but_the_result() {
+    let place = Place::new();
+    let said = place.run(&["bench", "null", "--ops", "1k", "--quiet"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    assert!(said.out.contains("null ycsb-c"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(err, "");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn help_has_examples_for_every_verb() {
+    let place = Place::new();
+    for verb in ["doctor", "run", "bench", "report", "compare", "export", "completions", "man"] {
+        let text = place.ok(&[verb, "--help"]);
+        assert!(text.contains("Example"), "{verb}");
+        assert!(text.contains(&format!("kvmeter {verb}")), "{verb}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_are_generated() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(place.ok(&["completions", shell]).contains("kvmeter"), "{shell}");
+    }
+    place.ok(&["man", "man1"]);
+    let page = std::fs::read_to_string(place.file("man1/kvmeter-bench.1")).unwrap();
+    assert!(page.contains(".TH") && page.contains("workload"));
+}
+
+#[test]
+fn the_doctor_says_what_is_there_and_why_not() {
+    let place = Place::new();
+    let found = place.json(&["doctor", "--json"]);
+    let facts = found["machine"]["facts"].as_array().unwrap();
+    assert!(facts.iter().any(|fact| fact["name"] == "cpu.model"));
+    let checks = found["checks"].as_array().unwrap();
+    for scheme in ["null", "rocksdb", "lmdb", "fjall"] {
+        let check = checks.iter().find(|c| c["group"] == "stores" && c["name"] == scheme);
+        assert_eq!(check.unwrap()["state"], "ok", "{scheme}");
+    }
+    for check in checks {
+        let named = !check["found"].as_str().unwrap().is_empty();
+        assert!(named, "{check}");
+        assert_eq!(check["remedy"].is_null(), check["state"] == "ok", "{check}");
+    }
+    let text = place.ok(&["doctor", "--store", "."]);
+    assert!(text.contains("cpu.model") && text.contains("store.filesystem"), "{text}");
+}
+
+#[test]
+fn a_bench_whose_home_cannot_be_written_still_shows_its_result() {
+    let place = Place::new();
+    place.write("state", "a file where a directory should be");
+    let said = place.run(&["bench", "null", "--ops", "1k"]);
+    assert_eq!(said.code, 0, "{said:#?}");
+    assert!(said.err.contains("not kept") && said.err.contains("--out"), "{}", said.err);
+}

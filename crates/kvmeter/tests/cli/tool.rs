@@ -1,0 +1,100 @@
+//! Runs the command in a folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+pub struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// What a process said.
+#[derive(Debug)]
+pub struct Said {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        std::fs::write(self.file(name), text).unwrap();
+        self.file(name)
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kvmeter"));
+        command
+            .args(args)
+            .current_dir(self.path())
+            // Nothing of the tester's own is touched.
+            .env("HOME", self.path())
+            .env("XDG_STATE_HOME", self.file("state"))
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Said {
+        said(self.command(args).output().unwrap())
+    }
+
+    /// Runs it, expects success, and answers its standard output.
+    pub fn ok(&self, args: &[&str]) -> String {
+        let said = self.run(args);
+        assert_eq!(said.code, 0, "kvmeter {args:?}: {said:#?}");
+        said.out
+    }
+
+    pub fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(args)).unwrap()
+    }
+
+    /// Runs it and expects a refusal whose message holds all of `words`.
+    pub fn refused(&self, args: &[&str], words: &[&str]) {
+        let said = self.run(args);
+        assert_eq!(said.code, 2, "kvmeter {args:?}: {said:#?}");
+        for word in words {
+            assert!(
+                said.err.contains(word),
+                "kvmeter {args:?} does not say `{word}`:\n{}",
+                said.err
+            );
+        }
+    }
+
+    pub fn start(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+}
+
+pub fn said(output: Output) -> Said {
+    Said {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Waits until something holds; fails after a minute.
+pub fn until(what: &str, holds: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < limit, "{what} did not come to be");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
