@@ -3,7 +3,9 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// The stages of a phase, in their order. Threads look at it before each operation.
+/// The stages of a phase, in their order. Threads look at it before each operation, so it has
+/// cache lines of its own: what others write next to it would take it away from them.
+#[repr(align(128))]
 pub(crate) struct Gate(AtomicU8);
 
 impl Gate {
@@ -92,23 +94,28 @@ pub(crate) struct Claim {
 }
 
 /// Hands out blocks in ascending order and knows the records that every thread may rely on.
+#[repr(align(128))]
 pub(crate) struct Frontier {
     /// The next block, and in the highest bit whether operations count: one word, so that the
-    /// first counted block is exact.
+    /// first counted block is exact. All threads write it, once a block.
     next: AtomicU64,
-    lanes: Vec<Lane>,
+    lanes: Lanes,
 }
+
+/// Behind an alignment of its own, for every operation reads where the lanes are.
+#[repr(align(128))]
+struct Lanes(Vec<Lane>);
 
 const COUNTED: u64 = 1 << 63;
 
 impl Frontier {
     pub(crate) fn new(threads: usize, first_insert: u64) -> Self {
         let lane = || Lane { done: AtomicU64::new(0), floor: AtomicU64::new(first_insert) };
-        Frontier { next: AtomicU64::new(0), lanes: (0..threads).map(|_| lane()).collect() }
+        Frontier { next: AtomicU64::new(0), lanes: Lanes((0..threads).map(|_| lane()).collect()) }
     }
 
     pub(crate) fn lane(&self, thread: usize) -> &Lane {
-        &self.lanes[thread]
+        &self.lanes.0[thread]
     }
 
     pub(crate) fn claim(&self) -> Claim {
@@ -124,11 +131,11 @@ impl Frontier {
     /// Every record below the answer is in the store: the least floor of all threads. A thread
     /// between two blocks keeps its old floor, which is lower than the truth and so safe.
     pub(crate) fn acknowledged(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.floor.load(Ordering::Acquire)).min().unwrap_or(0)
+        self.lanes.0.iter().map(|lane| lane.floor.load(Ordering::Acquire)).min().unwrap_or(0)
     }
 
     pub(crate) fn done(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.done.load(Ordering::Relaxed)).sum()
+        self.lanes.0.iter().map(|lane| lane.done.load(Ordering::Relaxed)).sum()
     }
 }
 

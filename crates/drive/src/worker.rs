@@ -88,7 +88,7 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
         }
         asks.seek(claim.block);
         lane.advance(asks.next_insert());
-        let acknowledged = frontier.acknowledged();
+        let mut acknowledged = frontier.acknowledged();
         for _ in 0..length {
             let Some(ask) = asks.next(acknowledged) else { break };
             seen.drawn += 1;
@@ -119,6 +119,7 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
             recorder.record(P::OPEN, clock, ask.op, due, begin, end);
             if ask.op == Op::Insert {
                 lane.advance(ask.record + 1);
+                acknowledged = frontier.acknowledged();
             }
             done += 1;
             lane.count(done);
