@@ -1,6 +1,6 @@
 use crate::interval::{Interval, Method, TAIL};
 use crate::quantile::{normal, normal_cdf};
-use crate::random::SplitMix64;
+use model::random::{Draws, below};
 
 /// Enough that the ends move by about 1 % of the width from seed to seed.
 const RESAMPLES: u32 = 4000;
@@ -21,9 +21,11 @@ pub(crate) fn bca_of_mean(values: &[f64]) -> Interval {
     let sum: f64 = values.iter().sum();
     let mean = sum / count;
 
-    let mut random = SplitMix64::new(SEED);
+    let mut random = Draws::from(SEED);
     let mut means: Vec<f64> = (0..RESAMPLES)
-        .map(|_| (0..n).map(|_| values[random.below(n)]).sum::<f64>() / count)
+        .map(|_| {
+            (0..n).map(|_| values[below(random.next(), n as u64) as usize]).sum::<f64>() / count
+        })
         .collect();
     means.sort_by(f64::total_cmp);
 

@@ -10,7 +10,6 @@ mod describe;
 mod interval;
 mod percentile;
 mod quantile;
-mod random;
 mod series;
 mod steady;
 mod welch;

@@ -7,6 +7,8 @@ pub(crate) trait Asks {
     fn seek(&mut self, block: u64);
     /// Number of the first record that this source would insert from here on.
     fn next_insert(&self) -> u64;
+    /// Whether it asks for records that are inserted meanwhile, so that `next` must know which.
+    fn asks_for_inserted(&self) -> bool;
     fn next(&mut self, acknowledged: u64) -> Option<Ask>;
     fn fingerprint(&self) -> u64;
     fn redirected(&self) -> u64;
@@ -18,6 +20,9 @@ impl Asks for Stream<'_> {
     }
     fn next_insert(&self) -> u64 {
         Stream::next_insert(self)
+    }
+    fn asks_for_inserted(&self) -> bool {
+        Stream::asks_for_inserted(self)
     }
     #[inline]
     fn next(&mut self, acknowledged: u64) -> Option<Ask> {
@@ -51,6 +56,9 @@ impl Asks for Fill<'_> {
     }
     fn next_insert(&self) -> u64 {
         self.next
+    }
+    fn asks_for_inserted(&self) -> bool {
+        false
     }
     #[inline]
     fn next(&mut self, _acknowledged: u64) -> Option<Ask> {

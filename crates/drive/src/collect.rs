@@ -28,6 +28,8 @@ pub(crate) struct Collector {
     pending: BTreeMap<u64, Interval>,
     /// Intervals below this number are in the series.
     finished: u64,
+    /// Number after the newest interval of any thread.
+    newest: u64,
     pool: Vec<Interval>,
     pub(crate) totals: Interval,
     pub(crate) series: Vec<Point>,
@@ -61,6 +63,7 @@ impl Collector {
             threads: back.into_iter().map(|sender| (0, sender)).collect(),
             pending: BTreeMap::new(),
             finished: 0,
+            newest: 0,
             pool: Vec::new(),
             totals,
             series: Vec::new(),
@@ -70,8 +73,10 @@ impl Collector {
 
     pub(crate) fn take(&mut self, delivery: Delivery) -> Result<(), DriveError> {
         let Delivery { thread, mut interval } = delivery;
+        let mut index_after = 0;
         if !interval.warm {
-            self.threads[thread].0 = interval.index + 1;
+            index_after = interval.index + 1;
+            self.threads[thread].0 = index_after;
             add(&mut self.totals, &interval)?;
             let index = interval.index.max(self.finished);
             match self.pending.get_mut(&index) {
@@ -89,9 +94,12 @@ impl Collector {
         interval.clear();
         // A thread that has ended needs none back.
         let _ = self.threads[thread].1.try_send(interval);
+        self.newest = self.newest.max(index_after);
         let slowest = self.threads.iter().map(|(index, _)| *index).min().unwrap_or(0);
         while let Some((&index, _)) = self.pending.first_key_value() {
-            if index >= slowest && self.pending.len() <= MOST_PENDING {
+            // The newest one may be the last, which the end of the window cuts.
+            let complete = index < slowest && index + 1 < self.newest;
+            if !complete && self.pending.len() <= MOST_PENDING {
                 break;
             }
             self.finish_first(f64::INFINITY);
@@ -108,6 +116,20 @@ impl Collector {
 
     fn finish_first(&mut self, window_s: f64) {
         let Some((index, mut interval)) = self.pending.pop_first() else { return };
+        for silent in self.finished..index {
+            let end = (silent + 1) as f64 * self.interval_s;
+            let nothing = |op: &Op| Point {
+                at_s: end,
+                seconds: self.interval_s,
+                op: *op,
+                operations: 0,
+                p50_ns: 0,
+                p99_ns: 0,
+                p999_ns: 0,
+                max_ns: 0,
+            };
+            self.series.extend(self.slots.ops.iter().map(nothing));
+        }
         self.finished = index + 1;
         let begin = index as f64 * self.interval_s;
         // The last interval is cut by the end of the window.
@@ -121,6 +143,7 @@ impl Collector {
             }
             self.series.push(point(*op, end, seconds, histogram));
             match &mut all {
+                // Of the same range, so it cannot fail.
                 Some(all) => drop(all.add(histogram)),
                 None => all = Some(histogram.clone()),
             }
@@ -177,11 +200,24 @@ mod tests {
         assert_eq!(collector.series, []);
         collector.take(delivery(&slots, 1, 0, &[40])).unwrap();
         assert_eq!(collector.series.len(), 1);
+        collector.take(delivery(&slots, 1, 1, &[30])).unwrap();
+        assert_eq!(collector.series.len(), 1, "the newest may be cut by the end of the window");
         assert_eq!((collector.series[0].operations, collector.series[0].max_ns), (3, 40));
         collector.close(1.5);
         assert_eq!(collector.series.len(), 2);
         assert_eq!((collector.series[1].at_s, collector.series[1].seconds), (1.5, 0.5));
-        assert_eq!(collector.totals.service[0].len(), 4);
+        assert_eq!(collector.series[1].operations, 2);
+        assert_eq!(collector.totals.service[0].len(), 5);
+    }
+
+    #[test]
+    fn seconds_without_an_answer_are_seen() {
+        let (slots, mut collector) = collector(1);
+        collector.take(delivery(&slots, 0, 0, &[10])).unwrap();
+        collector.take(delivery(&slots, 0, 3, &[10])).unwrap();
+        collector.close(4.0);
+        let counts: Vec<u64> = collector.series.iter().map(|point| point.operations).collect();
+        assert_eq!(counts, [1, 0, 0, 1]);
     }
 
     #[test]

@@ -14,10 +14,10 @@ use crate::asks::{Asks, Fill};
 use crate::clock::Ticks;
 use crate::collect::{Collector, Live};
 use crate::frontier::{Frontier, Gate};
-use crate::merge::{Parts, merge};
+use crate::merge::{Parts, Window, merge};
 use crate::outcome::{DriveError, Outcome, SteadyReport};
 use crate::pace::{ClosedLoop, OpenLoop, Pacing};
-use crate::plan::{Plan, What};
+use crate::plan::{Plan, Until, What};
 use crate::recorder::{Delivery, Recorder, Slots};
 use crate::worker::{Seen, Shared, work};
 
@@ -75,6 +75,7 @@ struct Crew<S> {
     seen: Vec<Seen>,
     fault: Option<DriveError>,
     patience: Duration,
+    pacing: Pacing,
     last_done: u64,
     last_progress: Instant,
 }
@@ -94,30 +95,32 @@ pub fn drive<S: Store>(
         What::Load => vec![Op::Insert],
         What::Mix => Op::ALL.into_iter().filter(|op| workload.spec().mix.asks(*op)).collect(),
     };
-    let (operations, first_insert) = match plan.what {
+    let records = workload.spec().records.0;
+    let (until, first_insert) = match plan.what {
         What::Load => {
-            let records = workload.spec().records.0;
-            (Some(plan.until.operations.map_or(records, |most| most.min(records))), 0)
+            let all = plan.until.operations.map_or(records, |most| most.min(records));
+            (Until { operations: Some(all), ..plan.until }, 0)
         }
-        What::Mix => (plan.until.operations, workload.spec().records.0),
+        What::Mix => (plan.until.of(plan.pacing), records),
     };
+    let operations = until.operations;
+    let plan = &Plan { until, ..plan.clone() };
     let shared = Arc::new(Shared {
         store: Arc::clone(store),
         workload: Arc::clone(workload),
         clock: clock.clone(),
         gate: Gate::new(),
         frontier: Frontier::new(plan.threads, first_insert),
-        opened_at: AtomicU64::new(u64::MAX),
-        closes_at: AtomicU64::new(u64::MAX),
         open,
         counted: operations.is_some(),
         end_operation: AtomicU64::new(u64::MAX),
-        on_start: Arc::clone(&plan.on_start),
+        begun_at: AtomicU64::new(u64::MAX),
     });
 
     let mut crew = Crew::start(&shared, plan, Slots::new(ops.clone(), open))?;
+    crew.wait_until_ready()?;
     let steady = crew.before_the_window(plan, observer)?;
-    crew.open_window(operations, plan, observer);
+    crew.open_window(operations, plan, observer)?;
     let stopped = crew.measure(operations, plan, observer)?;
     crew.drain(plan, observer)?;
     crew.finish(ops, stopped, steady)
@@ -128,11 +131,6 @@ impl<S: Store> Crew<S> {
         let interval = shared.clock.ticks_of(plan.interval).max(1);
         let (deliver, deliveries) = sync_channel(plan.threads * 2);
         let (end, ended) = channel();
-        // Without a stage before the window, operations count from the first one.
-        let straight = plan.warm_up.is_none() && plan.steady.is_none();
-        if straight {
-            shared.frontier.begin_count();
-        }
         let mut back = Vec::with_capacity(plan.threads);
         let origin = shared.clock.now();
         for thread in 0..plan.threads {
@@ -155,9 +153,18 @@ impl<S: Store> Crew<S> {
             seen: Vec::new(),
             fault: None,
             patience: plan.patience,
+            pacing: plan.pacing,
             last_done: 0,
             last_progress: Instant::now(),
         })
+    }
+
+    /// Every thread has its session and its buffers, or has failed to get them.
+    fn wait_until_ready(&mut self) -> Result<(), DriveError> {
+        while self.shared.gate.waiting() + self.gone < self.threads {
+            self.look(Duration::from_millis(1))?;
+        }
+        self.look(Duration::ZERO)
     }
 
     /// Warm-up and the wait for the steady state, neither of them recorded.
@@ -169,6 +176,7 @@ impl<S: Store> Crew<S> {
         if plan.warm_up.is_none() && plan.steady.is_none() {
             return Ok(None);
         }
+        self.shared.begun_at.store(self.shared.clock.now(), Ordering::Release);
         self.shared.gate.warm();
         if let Some(length) = plan.warm_up {
             self.pass(length, Stage::WarmUp, plan, observer)?;
@@ -213,21 +221,35 @@ impl<S: Store> Crew<S> {
         Ok(())
     }
 
-    fn open_window(&mut self, operations: Option<u64>, plan: &Plan, observer: &mut dyn Observer) {
-        let shared = &self.shared;
-        observer.window_opens();
-        let now = shared.clock.now();
-        if let Some(length) = plan.until.time {
-            shared.closes_at.store(now + shared.clock.ticks_of(length), Ordering::Release);
+    /// Opens the window. Where operations are counted after a warm-up, the threads first come
+    /// together between two blocks, so that the window holds nothing but what counts.
+    fn open_window(
+        &mut self,
+        operations: Option<u64>,
+        plan: &Plan,
+        observer: &mut dyn Observer,
+    ) -> Result<(), DriveError> {
+        let began = self.shared.begun_at.load(Ordering::Acquire) != u64::MAX;
+        if began && operations.is_some() && !self.shared.open {
+            self.shared.gate.gather();
+            while self.shared.gate.waiting() + self.gone < self.threads {
+                self.look(Duration::from_millis(1))?;
+            }
         }
-        shared.opened_at.store(now, Ordering::Release);
+        observer.window_opens();
+        let shared = &self.shared;
         let first = shared.frontier.begin_count();
-        let end = match operations {
-            Some(count) => first * workload::BLOCK + count,
-            None => u64::MAX,
-        };
-        shared.end_operation.store(end, Ordering::Release);
-        shared.gate.open();
+        if let Some(count) = operations {
+            shared.end_operation.store(first * workload::BLOCK + count, Ordering::Release);
+        }
+        let now = shared.clock.now();
+        if !began {
+            shared.begun_at.store(now, Ordering::Release);
+        }
+        let closes_at =
+            plan.until.time.map_or(u64::MAX, |length| now + shared.clock.ticks_of(length));
+        shared.gate.open(now, closes_at);
+        Ok(())
     }
 
     /// Waits for the window's end; answers whether it was ended early.
@@ -237,22 +259,22 @@ impl<S: Store> Crew<S> {
         plan: &Plan,
         observer: &mut dyn Observer,
     ) -> Result<bool, DriveError> {
-        let begun = (self.shared.frontier.done(), Instant::now());
-        let length = plan.until.time;
+        let begun = self.shared.frontier.done();
+        let opened_at = self.shared.gate.opened_at();
+        let closes_at = self.shared.gate.closes_at();
         loop {
-            let elapsed = begun.1.elapsed();
-            let left = length.map(|length| length.saturating_sub(elapsed));
-            if self.seen.len() == self.threads || left.is_some_and(|left| left.is_zero()) {
+            let now = self.shared.clock.now();
+            let left = Duration::from_nanos(self.shared.clock.nanos(now, closes_at));
+            if self.seen.len() == self.threads || now >= closes_at {
                 return Ok(false);
             }
             if stop_asked(plan) {
-                let now = self.shared.clock.now();
-                self.shared.closes_at.fetch_min(now, Ordering::AcqRel);
                 return Ok(true);
             }
-            self.look(left.map_or(TICK, |left| left.min(TICK)))?;
-            let ended = self.shared.frontier.done() - begun.0;
-            let by_time = length.map(|all| elapsed.as_secs_f64() / all.as_secs_f64());
+            self.look(left.min(TICK))?;
+            let ended = self.shared.frontier.done() - begun;
+            let elapsed = Duration::from_nanos(self.shared.clock.nanos(opened_at, now));
+            let by_time = plan.until.time.map(|all| elapsed.as_secs_f64() / all.as_secs_f64());
             let by_count = operations.map(|all| ended as f64 / all.max(1) as f64);
             let done = match (by_time, by_count) {
                 (Some(time), Some(count)) => Some(time.max(count)),
@@ -271,7 +293,7 @@ impl<S: Store> Crew<S> {
     /// Ends the window: what is under way ends, and requests that were due in an open loop go
     /// out for a while longer. The probes' window ends with the last answer.
     fn drain(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<(), DriveError> {
-        self.shared.gate.close();
+        self.shared.gate.close(self.shared.clock.now());
         let closed = Instant::now();
         let limit = plan.until.time.map_or(MOST_DRAIN, |length| length.min(MOST_DRAIN));
         while self.seen.len() < self.threads {
@@ -350,20 +372,24 @@ impl<S: Store> Crew<S> {
         while let Ok(delivery) = self.deliveries.try_recv() {
             self.collector.take(delivery)?;
         }
-        let opened_at = self.shared.opened_at.load(Ordering::Acquire);
-        let ended = self.seen.iter().map(|seen| seen.ended).max().unwrap_or(0);
-        let seconds = self.shared.clock.seconds(opened_at, ended.max(opened_at));
-        self.collector.close(seconds);
+        let window = Window {
+            opened_at: self.shared.gate.opened_at(),
+            closes_at: self.shared.gate.closes_at(),
+            counted: self.shared.counted,
+            target: match self.pacing {
+                Pacing::Open { rate, .. } => Some(rate),
+                Pacing::Closed { .. } => None,
+            },
+        };
+        let last = window.last_end(&self.seen);
+        self.collector.close(self.shared.clock.seconds(window.opened_at, last));
         let series = std::mem::take(&mut self.collector.series);
         let totals = self.collector.totals;
         Ok(merge(
             &self.shared.clock,
             Parts {
                 seen: self.seen,
-                opened_at,
-                closes_at: self.shared.closes_at.load(Ordering::Acquire),
-                seconds,
-                open: self.shared.open,
+                window,
                 ops,
                 totals,
                 series,
@@ -387,9 +413,10 @@ fn spawn<S: Store>(
     end: Sender<Ended>,
 ) -> Result<(), DriveError> {
     let (what, pacing, threads, seed) = (plan.what, plan.pacing, plan.threads, plan.seed);
+    let on_start = Arc::clone(&plan.on_start);
     let body = move || {
         let result = catch_unwind(AssertUnwindSafe(|| {
-            (shared.on_start)(thread);
+            on_start(thread);
             let workload = &shared.workload;
             match what {
                 What::Load => {
@@ -421,13 +448,15 @@ fn paced<S: Store, A: Asks>(
     recorder: Recorder,
     asks: A,
 ) -> Result<Seen, DriveError> {
-    shared.gate.wait_for_the_start();
     match pacing {
-        Pacing::Closed { think } => work(shared, thread, asks, ClosedLoop::new(think), recorder),
+        Pacing::Closed { think } => work(shared, thread, asks, || ClosedLoop::new(think), recorder),
         Pacing::Open { rate, arrivals } => {
-            let clock = &shared.clock;
-            let origin = clock.now();
-            let pacer = OpenLoop::new(clock, origin, (rate, arrivals), (thread, threads), seed);
+            // Made when the threads are let go: all count their arrivals from that tick.
+            let pacer = || {
+                let origin = shared.begun_at.load(Ordering::Acquire);
+                let (clock, rate) = (&shared.clock, (rate, arrivals));
+                OpenLoop::new(clock, origin, rate, (thread, threads), seed)
+            };
             work(shared, thread, asks, pacer, recorder)
         }
     }

@@ -1,87 +1,158 @@
 //! What the threads share: which operations are taken, up to where inserts are acknowledged,
-//! and which stage the phase is in. Nothing here is a lock.
+//! and which stage the phase is in. No operation takes a lock.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// The stages of a phase, in their order. Threads look at it before each operation, so it has
 /// cache lines of its own: what others write next to it would take it away from them.
 #[repr(align(128))]
-pub(crate) struct Gate(AtomicU8);
+pub(crate) struct Gate {
+    stage: AtomicU8,
+    /// Tick at which the window opened; written before the stage says so.
+    opened_at: AtomicU64,
+    /// Tick from which no request is due any more; `u64::MAX` while that is not known.
+    closes_at: AtomicU64,
+    /// Threads that wait, before their first operation or between two blocks.
+    waiting: Mutex<usize>,
+    moved: Condvar,
+}
+
+const SET_UP: u8 = 0;
+const WARM: u8 = 1;
+const GATHER: u8 = 2;
+const OPEN: u8 = 3;
+const CLOSED: u8 = 4;
+const STOPPED: u8 = 5;
 
 impl Gate {
-    const HELD: u8 = 0;
-    const WARM: u8 = 1;
-    const OPEN: u8 = 2;
-    const CLOSED: u8 = 3;
-    const STOPPED: u8 = 4;
-
     pub(crate) fn new() -> Self {
-        Gate(AtomicU8::new(Gate::HELD))
+        Gate {
+            stage: AtomicU8::new(SET_UP),
+            opened_at: AtomicU64::new(u64::MAX),
+            closes_at: AtomicU64::new(u64::MAX),
+            waiting: Mutex::new(0),
+            moved: Condvar::new(),
+        }
     }
 
-    /// Threads that are set up wait here, so that all begin together.
-    pub(crate) fn wait_for_the_start(&self) {
-        while self.0.load(Ordering::Acquire) == Gate::HELD {
-            std::thread::yield_now();
-        }
+    fn move_to(&self, stage: u8) {
+        // Under the lock, so that a thread that is about to wait does not miss it.
+        let _held = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stage.fetch_max(stage, Ordering::AcqRel);
+        self.moved.notify_all();
     }
 
     /// Requests go out but do not count.
     pub(crate) fn warm(&self) {
-        self.0.fetch_max(Gate::WARM, Ordering::AcqRel);
+        self.move_to(WARM);
     }
 
-    pub(crate) fn open(&self) {
-        self.0.fetch_max(Gate::OPEN, Ordering::AcqRel);
+    /// Threads are to end the block that they are in and wait.
+    pub(crate) fn gather(&self) {
+        self.move_to(GATHER);
     }
 
-    /// Requests that were due before may still go out; no other.
-    pub(crate) fn close(&self) {
-        self.0.fetch_max(Gate::CLOSED, Ordering::AcqRel);
+    /// The window is open from this tick on.
+    pub(crate) fn open(&self, at: u64, closes_at: u64) {
+        self.opened_at.store(at, Ordering::Release);
+        self.closes_at.store(closes_at, Ordering::Release);
+        self.move_to(OPEN);
+    }
+
+    /// Requests that were due before this tick, or before the one that was set already, may
+    /// still go out; no other.
+    pub(crate) fn close(&self, at: u64) {
+        self.closes_at.fetch_min(at, Ordering::AcqRel);
+        self.move_to(CLOSED);
     }
 
     /// No request goes out any more.
     pub(crate) fn stop(&self) {
-        self.0.fetch_max(Gate::STOPPED, Ordering::AcqRel);
+        self.move_to(STOPPED);
+    }
+
+    /// Waits before the first operation, until the threads are let go.
+    pub(crate) fn wait_for_the_start(&self) {
+        self.wait_until(WARM, |stage| stage != SET_UP);
+    }
+
+    /// Waits between two blocks while the threads gather.
+    pub(crate) fn wait_if_gathering(&self) {
+        if self.stage.load(Ordering::Acquire) == GATHER {
+            self.wait_until(OPEN, |stage| stage != GATHER);
+        }
+    }
+
+    fn wait_until(&self, least: u8, holds: impl Fn(u8) -> bool) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        *waiting += 1;
+        loop {
+            let stage = self.stage.load(Ordering::Acquire);
+            if stage >= least || holds(stage) {
+                break;
+            }
+            waiting = self.moved.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        *waiting -= 1;
+    }
+
+    /// How many threads wait here now.
+    pub(crate) fn waiting(&self) -> usize {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline(always)]
     pub(crate) fn opened(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= Gate::OPEN
+        self.stage.load(Ordering::Acquire) >= OPEN
     }
 
     #[inline(always)]
     pub(crate) fn closed(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= Gate::CLOSED
+        self.stage.load(Ordering::Acquire) >= CLOSED
     }
 
     #[inline(always)]
     pub(crate) fn stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= Gate::STOPPED
+        self.stage.load(Ordering::Acquire) >= STOPPED
+    }
+
+    pub(crate) fn opened_at(&self) -> u64 {
+        self.opened_at.load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    pub(crate) fn closes_at(&self) -> u64 {
+        self.closes_at.load(Ordering::Acquire)
     }
 }
 
-/// One cache line a thread, so that publishing costs nothing to the others.
+/// Cache lines that one thread writes, so that publishing costs nothing to the others.
+#[derive(Default)]
 #[repr(align(128))]
+struct Own(AtomicU64);
+
+/// What one thread publishes.
 pub(crate) struct Lane {
-    /// Operations that this thread has ended.
-    done: AtomicU64,
+    /// Operations that this thread has ended; written after each, read for progress only.
+    done: Own,
     /// Every record below this number that was this thread's to insert is in the store.
-    floor: AtomicU64,
+    floor: Own,
 }
 
 impl Lane {
     pub(crate) fn advance(&self, floor: u64) {
-        self.floor.store(floor, Ordering::Release);
+        self.floor.0.store(floor, Ordering::Release);
     }
 
     /// This thread inserts no more.
     pub(crate) fn retire(&self) {
-        self.floor.store(u64::MAX, Ordering::Release);
+        self.floor.0.store(u64::MAX, Ordering::Release);
     }
 
+    #[inline(always)]
     pub(crate) fn count(&self, operations: u64) {
-        self.done.store(operations, Ordering::Relaxed);
+        self.done.0.store(operations, Ordering::Relaxed);
     }
 }
 
@@ -94,48 +165,43 @@ pub(crate) struct Claim {
 }
 
 /// Hands out blocks in ascending order and knows the records that every thread may rely on.
-#[repr(align(128))]
 pub(crate) struct Frontier {
     /// The next block, and in the highest bit whether operations count: one word, so that the
     /// first counted block is exact. All threads write it, once a block.
-    next: AtomicU64,
-    lanes: Lanes,
+    next: Own,
+    lanes: Vec<Lane>,
 }
-
-/// Behind an alignment of its own, for every operation reads where the lanes are.
-#[repr(align(128))]
-struct Lanes(Vec<Lane>);
 
 const COUNTED: u64 = 1 << 63;
 
 impl Frontier {
     pub(crate) fn new(threads: usize, first_insert: u64) -> Self {
-        let lane = || Lane { done: AtomicU64::new(0), floor: AtomicU64::new(first_insert) };
-        Frontier { next: AtomicU64::new(0), lanes: Lanes((0..threads).map(|_| lane()).collect()) }
+        let lane = || Lane { done: Own::default(), floor: Own(AtomicU64::new(first_insert)) };
+        Frontier { next: Own::default(), lanes: (0..threads).map(|_| lane()).collect() }
     }
 
     pub(crate) fn lane(&self, thread: usize) -> &Lane {
-        &self.lanes.0[thread]
+        &self.lanes[thread]
     }
 
     pub(crate) fn claim(&self) -> Claim {
-        let next = self.next.fetch_add(1, Ordering::AcqRel);
+        let next = self.next.0.fetch_add(1, Ordering::AcqRel);
         Claim { block: next & !COUNTED, counted: next & COUNTED != 0 }
     }
 
     /// From here on operations count; answers the first block that does.
     pub(crate) fn begin_count(&self) -> u64 {
-        self.next.fetch_or(COUNTED, Ordering::AcqRel) & !COUNTED
+        self.next.0.fetch_or(COUNTED, Ordering::AcqRel) & !COUNTED
     }
 
     /// Every record below the answer is in the store: the least floor of all threads. A thread
     /// between two blocks keeps its old floor, which is lower than the truth and so safe.
     pub(crate) fn acknowledged(&self) -> u64 {
-        self.lanes.0.iter().map(|lane| lane.floor.load(Ordering::Acquire)).min().unwrap_or(0)
+        self.lanes.iter().map(|lane| lane.floor.0.load(Ordering::Acquire)).min().unwrap_or(0)
     }
 
     pub(crate) fn done(&self) -> u64 {
-        self.lanes.0.iter().map(|lane| lane.done.load(Ordering::Relaxed)).sum()
+        self.lanes.iter().map(|lane| lane.done.0.load(Ordering::Relaxed)).sum()
     }
 }
 
@@ -167,8 +233,34 @@ mod tests {
     #[test]
     fn stages_only_go_forward() {
         let gate = Gate::new();
-        gate.close();
-        gate.open();
+        gate.close(5);
+        gate.open(1, 9);
         assert!(gate.closed() && !gate.stopped());
+    }
+
+    #[test]
+    fn threads_gather_between_blocks() {
+        let gate = std::sync::Arc::new(Gate::new());
+        let thread = {
+            let gate = std::sync::Arc::clone(&gate);
+            std::thread::spawn(move || {
+                gate.wait_for_the_start();
+                while !gate.opened() {
+                    gate.wait_if_gathering();
+                }
+            })
+        };
+        let until = |waiting| {
+            while gate.waiting() != waiting {
+                std::thread::yield_now();
+            }
+        };
+        until(1);
+        gate.warm();
+        until(0);
+        gate.gather();
+        until(1);
+        gate.open(0, u64::MAX);
+        thread.join().unwrap();
     }
 }

@@ -26,3 +26,4 @@ pub use outcome::{DriveError, Failure, FailureKind, Outcome, Point, SteadyReport
 pub use pace::{Arrivals, Pacing};
 pub use plan::{OnStart, Plan, Steady, Until, What};
 pub use tax::{Tax, tax};
+pub use worker::Changes;

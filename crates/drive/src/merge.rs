@@ -21,13 +21,48 @@ const LEAST_LATENESS_S: f64 = 5e-6;
 /// A closed loop that spends more than this outside the store measures itself.
 const MOST_HARNESS: f64 = 0.5;
 
-pub(crate) struct Parts {
-    pub(crate) seen: Vec<Seen>,
+/// The measured window, in ticks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
     pub(crate) opened_at: u64,
     pub(crate) closes_at: u64,
-    pub(crate) seconds: f64,
+    /// It ended by a number of operations, not by the clock.
+    pub(crate) counted: bool,
+    /// Rate of an open loop, per second.
+    pub(crate) target: Option<f64>,
+}
+
+impl Window {
+    /// When the last answer came, or the window closed without one.
+    pub(crate) fn last_end(&self, seen: &[Seen]) -> u64 {
+        let last = seen.iter().map(|seen| seen.ended).max().unwrap_or(0).max(self.opened_at);
+        // An open loop has seen the whole window, though nothing was due at its end.
+        if self.target.is_some() && !self.counted { last.max(self.closes_at) } else { last }
+    }
+
+    /// The length over which operations are counted, in seconds. In a closed loop that ends by
+    /// the clock each thread ends with the operation that it is in, so each has a window of its
+    /// own: the answer is their mean, harmonic and weighted by operations, which makes
+    /// operations / length the sum of the threads' rates.
+    fn length(&self, clock: &Ticks, seen: &[Seen]) -> f64 {
+        let whole = clock.seconds(self.opened_at, self.last_end(seen));
+        if self.counted || self.target.is_some() {
+            return whole;
+        }
+        let operations: u64 = seen.iter().map(|seen| seen.operations).sum();
+        let rate: f64 = seen
+            .iter()
+            .filter(|seen| seen.operations > 0)
+            .map(|seen| seen.operations as f64 / clock.seconds(self.opened_at, seen.ended))
+            .sum();
+        if rate > 0.0 { operations as f64 / rate } else { whole }
+    }
+}
+
+pub(crate) struct Parts {
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) window: Window,
     pub(crate) ops: Vec<Op>,
-    pub(crate) open: bool,
     pub(crate) totals: Interval,
     pub(crate) series: Vec<Point>,
     pub(crate) stopped: bool,
@@ -36,16 +71,19 @@ pub(crate) struct Parts {
 }
 
 pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
-    let Parts { seen, opened_at, closes_at, seconds, ops, open, totals, series, .. } = parts;
+    let Parts { seen, window, ops, totals, series, .. } = parts;
     let threads = seen.len();
-    let mut all = Seen { began: opened_at, ..Seen::default() };
-    let mut thread_ticks = 0;
+    let open = window.target.is_some();
+    let seconds = window.length(clock, &seen);
+    let thread_s = threads as f64 * clock.seconds(window.opened_at, window.last_end(&seen));
+    let mut all = Seen::default();
+    let mut own_ticks = 0;
     for one in seen {
-        thread_ticks += one.ended.saturating_sub(one.began);
+        own_ticks += one.ended.saturating_sub(one.began);
         all.add(one);
     }
-    let share = |ticks: u64| ticks as f64 / (thread_ticks as f64).max(1.0);
-    let idle = share(all.waited.idle).min(1.0);
+    let share = |ticks: u64| (clock.seconds(0, ticks) / thread_s.max(1e-9)).min(1.0);
+    let active = own_ticks.saturating_sub(all.waited.idle);
     let mut failures = all.verdicts.failures;
     failures.sort_by_key(|failure| failure.kind.name());
     let mean_lateness_s =
@@ -64,11 +102,12 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         response: named(totals.response),
         series,
         counts: all.counts,
+        changes: all.changes,
         bytes_written: all.bytes_written,
         bytes_read: all.verdicts.bytes_read,
         scanned: all.verdicts.scanned,
-        harness_share: (1.0 - idle - share(all.in_store)).max(0.0),
-        busy_share: 1.0 - idle,
+        harness_share: share(active.saturating_sub(all.in_store)),
+        busy_share: share(active),
         spun_s: clock.seconds(0, all.waited.spinning),
         mean_lateness_s,
         due: if open { all.operations + all.never_sent } else { 0 },
@@ -82,9 +121,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         invalid_because: Vec::new(),
         warnings: Vec::new(),
     };
-    let window_end = if closes_at == u64::MAX { all.last_due } else { closes_at };
-    let window_s = clock.seconds(opened_at, window_end);
-    judge(&mut outcome, open.then_some(window_s), parts.keeps);
+    judge(&mut outcome, &window, parts.keeps);
     outcome
 }
 
@@ -97,17 +134,18 @@ impl Seen {
         self.in_store += other.in_store;
         self.waited = self.waited + other.waited;
         self.answered_in_time += other.answered_in_time;
-        self.last_due = self.last_due.max(other.last_due);
         self.never_sent += other.never_sent;
         self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
         self.redirected += other.redirected;
         self.drawn += other.drawn;
+        self.changes.inserted += other.changes.inserted;
+        self.changes.deleted += other.changes.deleted;
+        self.changes.refused += other.changes.refused;
     }
 }
 
-/// Says what makes the run invalid and what a reader should know. `window_s` is the span in
-/// which requests were due, for an open loop.
-fn judge(outcome: &mut Outcome, window_s: Option<f64>, keeps: bool) {
+/// Says what makes the run invalid and what a reader should know.
+fn judge(outcome: &mut Outcome, window: &Window, keeps: bool) {
     let mut invalid = Vec::new();
     let mut warnings = Vec::new();
     if outcome.operations == 0 {
@@ -126,8 +164,8 @@ fn judge(outcome: &mut Outcome, window_s: Option<f64>, keeps: bool) {
         let rounds = steady.rounds.len();
         invalid.push(format!("the steady state was not reached in {rounds} rounds"));
     }
-    match window_s {
-        Some(window_s) => judge_open(outcome, window_s, &mut invalid, &mut warnings),
+    match window.target {
+        Some(target) => judge_open(outcome, window, target, &mut invalid, &mut warnings),
         None if outcome.harness_share > MOST_HARNESS && keeps => warnings.push(format!(
             "{:.0} % of the threads' time went to making and checking requests, not to the store",
             outcome.harness_share * 100.0
@@ -140,38 +178,49 @@ fn judge(outcome: &mut Outcome, window_s: Option<f64>, keeps: bool) {
 
 fn judge_open(
     outcome: &Outcome,
-    window_s: f64,
+    window: &Window,
+    target: f64,
     invalid: &mut Vec<String>,
     warnings: &mut Vec<String>,
 ) {
-    let due = outcome.due as f64;
-    // A request that was due just before the end may be answered just after it.
-    let grace = outcome.threads as f64 + 1.0;
-    let answered = outcome.answered_in_time as f64 + grace;
-    if due > 0.0 && answered < due * LEAST_ACHIEVED {
-        invalid.push(format!(
-            "the rate was not achieved: {:.1} % of the requests that were due were answered in \
-             time; lower --rate or add --threads",
-            100.0 * outcome.answered_in_time as f64 / due
-        ));
-    } else if outcome.seconds * LEAST_ACHIEVED > window_s + 0.01 {
-        invalid.push(format!(
-            "the rate was not achieved: requests due within {window_s:.2} s took {:.2} s; lower \
-             --rate or add --threads",
-            outcome.seconds
-        ));
+    let sum_and_count = |histograms: &[(Op, Histogram<u64>)]| {
+        histograms.iter().fold((0.0, 0u64), |(sum, count), (_, h)| {
+            (sum + h.mean() * h.len() as f64 / 1e9, count + h.len())
+        })
+    };
+    let (service_s, count) = sum_and_count(&outcome.service);
+    let (response_s, _) = sum_and_count(&outcome.response);
+    let count = (count as f64).max(1.0);
+    let advice = "lower --rate or add --threads";
+    if window.counted {
+        // A thread ends up to a block after the others, at its share of the rate.
+        let tail_s = (workload::BLOCK * outcome.threads as u64) as f64 / target;
+        let due_s = outcome.operations as f64 / target;
+        if outcome.seconds * LEAST_ACHIEVED > due_s + tail_s {
+            invalid.push(format!(
+                "the rate was not achieved: {:.1} of {target} operations a second; {advice}",
+                outcome.operations as f64 / outcome.seconds
+            ));
+        }
+    } else {
+        let due = outcome.due as f64;
+        // By Little's law so many are under way at any instant, the last one too.
+        let under_way = (target * service_s / count).min(outcome.threads as f64) + 1.0;
+        if outcome.answered_in_time as f64 + under_way < due * LEAST_ACHIEVED {
+            invalid.push(format!(
+                "the rate was not achieved: {:.1} % of the requests that were due were answered \
+                 in time; {advice}",
+                100.0 * outcome.answered_in_time as f64 / due
+            ));
+        }
     }
     if outcome.busy_share > MOST_BUSY {
         invalid.push(format!(
-            "the client was {:.1} % busy, too much to send on time; lower --rate or add --threads",
+            "the client was {:.1} % busy, too much to send on time; {advice}",
             outcome.busy_share * 100.0
         ));
     }
-    let (sum, count) = outcome.response.iter().fold((0.0, 0u64), |(sum, count), (_, h)| {
-        (sum + h.mean() * h.len() as f64 / 1e9, count + h.len())
-    });
-    let mean_response_s = sum / (count as f64).max(1.0);
-    let late_share = outcome.mean_lateness_s / mean_response_s.max(1e-12);
+    let late_share = outcome.mean_lateness_s / (response_s / count).max(1e-12);
     if outcome.mean_lateness_s > LEAST_LATENESS_S && late_share > NOTABLE_LATENESS {
         let words = format!(
             "the client sent {:.1} us late on average, {:.0} % of the mean response time",

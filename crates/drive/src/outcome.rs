@@ -5,6 +5,8 @@ use model::{Op, PerOp};
 use store::StoreError;
 use thiserror::Error;
 
+use crate::worker::Changes;
+
 /// What went wrong with single answers; each kind is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
@@ -71,7 +73,7 @@ pub struct Point {
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub threads: usize,
-    /// From the opening of the window to the end of its last operation.
+    /// The length over which operations are counted: operations / seconds is the throughput.
     pub seconds: f64,
     /// Operations that ended, failed ones included.
     pub operations: u64,
@@ -84,6 +86,7 @@ pub struct Outcome {
     pub response: Vec<(Op, Histogram<u64>)>,
     pub series: Vec<Point>,
     pub counts: PerOp<u64>,
+    pub changes: Changes,
     /// Bytes of keys and values that were written and read in the window.
     pub bytes_written: u64,
     pub bytes_read: u64,

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use model::random::{Draws, Lane};
+
 use crate::clock::Ticks;
 use crate::frontier::Gate;
 
@@ -58,9 +60,8 @@ pub enum Pacing {
 
 /// Gives a thread the instants at which its requests are due.
 pub(crate) trait Pacer {
-    /// Waits until the next request is due and answers that instant; comes back early when the
-    /// gate closes, for the caller to see whether the request is still to go out. None when
-    /// the phase was stopped.
+    /// Waits until the next request is due and answers that instant. None when the window
+    /// closes before it is due, or when the phase was stopped.
     fn wait(&mut self, clock: &Ticks, gate: &Gate) -> Option<u64>;
     /// What was spent waiting so far.
     fn waited(&self) -> Waited;
@@ -70,13 +71,26 @@ pub(crate) trait Pacer {
     const OPEN: bool;
 }
 
+/// Ticks spent waiting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Waited {
     pub(crate) idle: u64,
+    /// The part of them that was spent spinning.
     pub(crate) spinning: u64,
     /// Requests that found the thread idle, and how late those went out in total.
     pub(crate) idle_requests: u64,
     pub(crate) late: u64,
+}
+
+impl Waited {
+    /// The later of two looks at the same pacer.
+    pub(crate) fn max(self, other: Waited) -> Waited {
+        if self.idle_requests + self.idle >= other.idle_requests + other.idle {
+            self
+        } else {
+            other
+        }
+    }
 }
 
 impl std::ops::Add for Waited {
@@ -119,14 +133,17 @@ impl Pacer for ClosedLoop {
 
     #[inline(always)]
     fn wait(&mut self, clock: &Ticks, gate: &Gate) -> Option<u64> {
+        if gate.closed() {
+            return None;
+        }
         if self.think.is_zero() {
             return Some(0);
         }
         let begin = clock.now();
         let due = begin + clock.ticks_of(self.think);
-        wait_until(clock, due, &mut self.waited.spinning, gate);
+        let came = wait_until(clock, due, &mut self.waited.spinning, gate);
         self.waited.idle += clock.now() - begin;
-        Some(due)
+        (came && !gate.closed()).then_some(due)
     }
 
     fn waited(&self) -> Waited {
@@ -138,6 +155,9 @@ impl Pacer for ClosedLoop {
     }
 }
 
+/// Decides the arrivals, and nothing else.
+const ARRIVALS: u64 = 0x6172_7269_7661_6c73;
+
 /// A thread's share of the arrivals: one process a thread at rate / threads. Poisson shares
 /// add up to a Poisson process of the whole rate; constant ones are staggered to be evenly spaced.
 pub(crate) struct OpenLoop {
@@ -146,8 +166,9 @@ pub(crate) struct OpenLoop {
     /// Ticks since `origin` at which the next request is due, kept in floating point so that
     /// rounding does not add up to a drift.
     due: f64,
+    /// The same for all threads.
     origin: u64,
-    random: u64,
+    random: Draws,
     waited: Waited,
 }
 
@@ -161,15 +182,10 @@ impl OpenLoop {
     ) -> Self {
         let mean_gap_ticks = clock.ticks(1e9) as f64 * threads as f64 / rate;
         let stagger = mean_gap_ticks * thread as f64 / threads as f64;
-        let random = seed ^ (thread as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut new = OpenLoop {
-            arrivals,
-            mean_gap_ticks,
-            due: 0.0,
-            origin,
-            random,
-            waited: Waited::default(),
-        };
+        // Threads begin at unrelated points, so that no two draw the same gaps.
+        let random = Draws::from(Lane::new(seed, ARRIVALS).at(thread as u64));
+        let waited = Waited::default();
+        let mut new = OpenLoop { arrivals, mean_gap_ticks, due: 0.0, origin, random, waited };
         new.due = match arrivals {
             Arrivals::Constant => stagger,
             Arrivals::Poisson | Arrivals::Pareto { .. } => new.gap(),
@@ -178,13 +194,7 @@ impl OpenLoop {
     }
 
     fn gap(&mut self) -> f64 {
-        // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let uniform = ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
-        self.mean_gap_ticks * self.arrivals.gap(uniform)
+        self.mean_gap_ticks * self.arrivals.gap(self.random.unit())
     }
 }
 
@@ -194,15 +204,19 @@ impl Pacer for OpenLoop {
     #[inline]
     fn wait(&mut self, clock: &Ticks, gate: &Gate) -> Option<u64> {
         let due = self.origin + self.due as u64;
+        if due >= gate.closes_at() || gate.stopped() {
+            return None;
+        }
         let begin = clock.now();
         if begin < due {
-            wait_until(clock, due, &mut self.waited.spinning, gate);
+            let came = wait_until(clock, due, &mut self.waited.spinning, gate);
             let now = clock.now();
             self.waited.idle += now - begin;
+            if !came {
+                return None;
+            }
             self.waited.idle_requests += 1;
             self.waited.late += now.saturating_sub(due);
-        } else if gate.stopped() {
-            return None;
         }
         self.due += self.gap();
         Some(due)
@@ -213,29 +227,30 @@ impl Pacer for OpenLoop {
     }
 
     fn skip_to(&mut self, end: u64) -> u64 {
-        let mut skipped = 0;
-        while end != u64::MAX && self.origin + (self.due as u64) < end {
-            self.due += self.gap();
-            skipped += 1;
+        let left = (end.saturating_sub(self.origin)) as f64 - self.due;
+        if end == u64::MAX || left <= 0.0 {
+            return 0;
         }
-        skipped
+        // The next one is due before the end; those after it at the mean gap.
+        1 + (left / self.mean_gap_ticks) as u64
     }
 }
 
-/// The kernel wakes a sleeper late by its timer slack (50 us) and by what the CPU needs to
-/// leave its idle state; the last stretch is spun so that requests go out when they are due.
+/// A sleeper wakes late by what the CPU needs to leave its idle state and the hypervisor to
+/// run it; the last stretch is spun so that requests go out when they are due.
 const SPIN: Duration = Duration::from_micros(120);
 /// A sleep is cut into slices so that a phase can end within one.
 const SLICE: Duration = Duration::from_millis(20);
 
-fn wait_until(clock: &Ticks, due: u64, spun: &mut u64, gate: &Gate) {
+/// Waits until `due`; false if the gate closed before that.
+fn wait_until(clock: &Ticks, due: u64, spun: &mut u64, gate: &Gate) -> bool {
     loop {
         let left = Duration::from_nanos(clock.nanos(clock.now(), due));
         if left <= SPIN {
             break;
         }
-        if gate.closed() {
-            return;
+        if gate.stopped() || due >= gate.closes_at() {
+            return false;
         }
         std::thread::sleep((left - SPIN).min(SLICE));
     }
@@ -246,6 +261,7 @@ fn wait_until(clock: &Ticks, due: u64, spun: &mut u64, gate: &Gate) {
         now = clock.now();
     }
     *spun += now - begin;
+    true
 }
 
 #[cfg(test)]
@@ -288,6 +304,45 @@ mod tests {
         fits(Arrivals::Poisson, |x| 1.0 - (-x).exp());
         let k = Arrivals::ETC_SHAPE;
         fits(Arrivals::Pareto { shape: k }, |x| 1.0 - (1.0 + k * x / (1.0 - k)).powf(-1.0 / k));
+    }
+
+    #[test]
+    fn threads_together_are_still_poisson() {
+        const THREADS: usize = 8;
+        let clock = Ticks::new();
+        for seed in [0, 1, 2, 42] {
+            let mut arrivals = Vec::new();
+            for thread in 0..THREADS {
+                let rate = (1e6, Arrivals::Poisson);
+                let mut pacer = OpenLoop::new(&clock, 0, rate, (thread, THREADS), seed);
+                for _ in 0..20_000 {
+                    arrivals.push(pacer.due * 1e6 / clock.ticks(1e9) as f64);
+                    pacer.due += pacer.gap();
+                }
+            }
+            // Arrivals in windows of unit mean: variance and mean of a Poisson process agree.
+            let windows = 150_000;
+            let mut counts = vec![0.0_f64; windows];
+            for at in arrivals {
+                if let Some(count) = counts.get_mut(at as usize) {
+                    *count += 1.0;
+                }
+            }
+            let n = windows as f64;
+            let mean = counts.iter().sum::<f64>() / n;
+            let variance = counts.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / n;
+            // The index of dispersion has a standard deviation of sqrt(2 / n).
+            assert!((variance / mean - 1.0).abs() < 5.0 * (2.0 / n).sqrt(), "{variance} {mean}");
+        }
+    }
+
+    #[test]
+    fn requests_that_are_not_sent_are_counted_at_once() {
+        let clock = Ticks::new();
+        let rate = (1e9, Arrivals::Constant);
+        let mut pacer = OpenLoop::new(&clock, 0, rate, (0, 1), 1);
+        let hour = clock.ticks(3.6e12);
+        assert!((pacer.skip_to(hour) as f64 / 3.6e12 - 1.0).abs() < 1e-6);
     }
 
     #[test]

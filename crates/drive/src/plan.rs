@@ -20,6 +20,22 @@ pub struct Until {
     pub time: Option<Duration>,
 }
 
+impl Until {
+    /// The same end for this pacing: in an open loop a number of operations is the time in
+    /// which so many are due, because threads that each keep their share of a rate do not end
+    /// a common count together.
+    pub(crate) fn of(self, pacing: Pacing) -> Until {
+        match (pacing, self.operations) {
+            (Pacing::Open { rate, .. }, Some(operations)) => {
+                let due = Duration::try_from_secs_f64(operations as f64 / rate);
+                let due = due.unwrap_or(Duration::MAX);
+                Until { operations: None, time: Some(self.time.map_or(due, |time| time.min(due))) }
+            }
+            _ => self,
+        }
+    }
+}
+
 /// Waiting for a steady state before the window opens.
 #[derive(Clone, Copy)]
 pub struct Steady {

@@ -28,6 +28,8 @@ pub struct Tax {
 /// operations of each.
 const ROUNDS: usize = 10;
 const OPERATIONS: u64 = 100_000;
+/// Large values take longer to make than so many operations are worth.
+const LONGEST_ROUND: Duration = Duration::from_millis(50);
 
 /// Measures the tax of a workload: some tens of milliseconds in the calling thread's place.
 pub fn tax(
@@ -63,7 +65,7 @@ impl Visit for Round<'_> {
             seed: 0,
             warm_up: None,
             steady: None,
-            until: Until { operations: Some(OPERATIONS), time: None },
+            until: Until { operations: Some(OPERATIONS), time: Some(LONGEST_ROUND) },
             interval: Duration::from_secs(1),
             on_start: Arc::clone(self.on_start),
             stop: Arc::new(AtomicBool::new(false)),

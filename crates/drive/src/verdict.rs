@@ -55,6 +55,11 @@ impl Verdicts {
         Ok(())
     }
 
+    /// The same failures, and nothing else.
+    pub(crate) fn failures_only(self) -> Verdicts {
+        Verdicts { failures: self.failures, ..Verdicts::default() }
+    }
+
     #[inline(always)]
     pub(crate) fn answered(&mut self) {
         self.in_a_row = 0;

@@ -13,7 +13,6 @@ use crate::clock::Ticks;
 use crate::frontier::{Claim, Frontier, Gate};
 use crate::outcome::{DriveError, FailureKind};
 use crate::pace::{Pacer, Waited};
-use crate::plan::OnStart;
 use crate::recorder::Recorder;
 use crate::verdict::{Verdicts, shown};
 
@@ -24,45 +23,53 @@ pub(crate) struct Shared<S> {
     pub(crate) clock: Ticks,
     pub(crate) gate: Gate,
     pub(crate) frontier: Frontier,
-    /// Tick at which the window opened; set before the gate opens.
-    pub(crate) opened_at: AtomicU64,
-    /// Tick at which it closes; `u64::MAX` while that is not known.
-    pub(crate) closes_at: AtomicU64,
     /// The loop is open: latency counts from the due instant too.
     pub(crate) open: bool,
     /// Operations are counted in a given number, not for a given time.
     pub(crate) counted: bool,
     /// The first operation that does not count any more; `u64::MAX` while that is not known.
     pub(crate) end_operation: AtomicU64,
-    pub(crate) on_start: OnStart,
+    /// Tick at which the threads were let go: the arrivals of all of them count from it.
+    pub(crate) begun_at: AtomicU64,
 }
 
-/// What one thread saw in the window.
+/// What one thread saw in the window, and what it did to the data in the whole phase.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) operations: u64,
     pub(crate) counts: PerOp<u64>,
     pub(crate) verdicts: Verdicts,
     pub(crate) bytes_written: u64,
-    /// Ticks inside the store, and waiting.
+    /// Ticks inside the store.
     pub(crate) in_store: u64,
+    /// From the window's first operation to the end of the last.
     pub(crate) waited: Waited,
-    /// Tick at which this thread's window began, and its last operation ended.
+    /// Tick at which this thread's part of the window began, and its last operation ended.
     pub(crate) began: u64,
     pub(crate) ended: u64,
     pub(crate) answered_in_time: u64,
-    pub(crate) last_due: u64,
     pub(crate) never_sent: u64,
     pub(crate) fingerprint: u64,
     pub(crate) redirected: u64,
     pub(crate) drawn: u64,
+    pub(crate) changes: Changes,
+}
+
+/// What a phase did to the data, warm-up included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Records that were inserted and acknowledged.
+    pub inserted: u64,
+    pub deleted: u64,
+    /// Writes that the store refused: what the data is then is not known.
+    pub refused: u64,
 }
 
 pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
     shared: &Shared<S>,
     thread: usize,
     mut asks: A,
-    mut pacer: P,
+    pacer: impl FnOnce() -> P,
     mut recorder: Recorder,
 ) -> Result<Seen, DriveError> {
     let Shared { store, workload, clock, gate, frontier, .. } = shared;
@@ -76,50 +83,62 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
         key: Vec::with_capacity(256),
         value: Vec::with_capacity(4096),
     };
+    let needs_frontier = asks.asks_for_inserted();
+    let known = || if needs_frontier { frontier.acknowledged() } else { u64::MAX };
     let mut seen = Seen::default();
     let mut in_window = false;
     let mut done = 0;
+    gate.wait_for_the_start();
+    let mut pacer = pacer();
+    let mut entered = Waited::default();
 
-    'blocks: while !gate.closed() || P::OPEN {
+    'blocks: loop {
+        gate.wait_if_gathering();
         let claim = frontier.claim();
         let length = shared.length_of(claim);
         if length == 0 {
+            lane.retire();
             break;
         }
         asks.seek(claim.block);
         lane.advance(asks.next_insert());
-        let mut acknowledged = frontier.acknowledged();
+        let mut acknowledged = known();
         for _ in 0..length {
             let Some(ask) = asks.next(acknowledged) else { break };
             seen.drawn += 1;
             asker.prepare(ask);
+            // Leaving here, some of the block's inserts are not done: the floor stays.
             let Some(due) = pacer.wait(clock, gate) else { break 'blocks };
             if !in_window && (if shared.counted { claim.counted } else { gate.opened() }) {
                 in_window = true;
-                let opened_at = shared.opened_at.load(Ordering::Acquire);
-                recorder.open_window(opened_at);
-                seen = Seen { drawn: seen.drawn, began: opened_at, ..Seen::default() };
-                seen.waited = pacer.waited();
-            }
-            if P::OPEN {
-                if due >= shared.closes_at.load(Ordering::Relaxed) {
-                    break 'blocks;
-                }
-            } else if gate.closed() {
-                break 'blocks;
+                recorder.open_window(gate.opened_at());
+                entered = pacer.waited();
+                seen = seen.entering(clock.now());
             }
             let begin = clock.now();
-            let end = match asker.ask(&mut session, ask, &mut seen.verdicts) {
-                Ok(answered) => answered,
+            let asked = asker.ask(&mut session, ask, &mut seen.verdicts);
+            let end = match asked {
+                Ok(answered) => {
+                    if ask.op.writes() {
+                        seen.bytes_written += asker.written();
+                    }
+                    answered
+                }
                 Err(error) => {
+                    seen.changes.refused += u64::from(ask.op.writes());
                     seen.verdicts.store_failed(ask.op, error)?;
                     clock.now()
                 }
             };
             recorder.record(P::OPEN, clock, ask.op, due, begin, end);
-            if ask.op == Op::Insert {
-                lane.advance(ask.record + 1);
-                acknowledged = frontier.acknowledged();
+            match ask.op {
+                Op::Insert => {
+                    lane.advance(ask.record + 1);
+                    seen.changes.inserted += 1;
+                    acknowledged = known();
+                }
+                Op::Delete => seen.changes.deleted += 1,
+                _ => {}
             }
             done += 1;
             lane.count(done);
@@ -128,26 +147,40 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
             seen.in_store += end - begin;
             seen.ended = end;
             if P::OPEN {
-                seen.last_due = due;
-                seen.answered_in_time += u64::from(end <= shared.closes_at.load(Ordering::Relaxed));
-            }
-            if ask.op.writes() {
-                seen.bytes_written += asker.written();
+                seen.waited = pacer.waited();
+                seen.answered_in_time += u64::from(end <= gate.closes_at());
             }
         }
     }
-    lane.retire();
     recorder.finish();
     if !in_window {
-        seen = Seen { drawn: seen.drawn, waited: pacer.waited(), ..Seen::default() };
+        seen = seen.entering(clock.now());
+        entered = pacer.waited();
     }
-    if P::OPEN {
-        seen.never_sent = pacer.skip_to(shared.closes_at.load(Ordering::Acquire));
+    if P::OPEN && !shared.counted {
+        seen.never_sent = pacer.skip_to(gate.closes_at());
+    } else if !P::OPEN {
+        seen.waited = pacer.waited();
     }
-    seen.waited = pacer.waited() - seen.waited;
+    seen.waited = seen.waited.max(entered) - entered;
     seen.fingerprint = asks.fingerprint();
     seen.redirected = asks.redirected();
     Ok(seen)
+}
+
+impl Seen {
+    /// The window begins: what was seen before does not count, but what it did to the data
+    /// stays done and what went wrong stays wrong.
+    fn entering(self, now: u64) -> Seen {
+        Seen {
+            began: now,
+            ended: now,
+            drawn: self.drawn,
+            changes: self.changes,
+            verdicts: self.verdicts.failures_only(),
+            ..Seen::default()
+        }
+    }
 }
 
 impl<S> Shared<S> {
@@ -155,7 +188,7 @@ impl<S> Shared<S> {
     fn length_of(&self, claim: Claim) -> u64 {
         let begin = claim.block * workload::BLOCK;
         if !(self.counted && claim.counted) {
-            return workload::BLOCK;
+            return if self.gate.stopped() { 0 } else { workload::BLOCK };
         }
         loop {
             let end = self.end_operation.load(Ordering::Acquire);

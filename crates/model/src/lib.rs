@@ -6,6 +6,7 @@
 mod machine;
 mod op;
 mod quantity;
+pub mod random;
 mod reading;
 pub mod suggest;
 

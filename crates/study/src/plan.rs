@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use model::random::{Draws, below};
 use model::{Bytes, Op};
 use record::{Phase, Planned, Settings};
 use store::StoreUrl;
@@ -389,15 +390,10 @@ fn label(store: &StoreUrl, workload: &str) -> String {
     format!("{} {workload}", store.scheme)
 }
 
-/// Fisher-Yates with SplitMix64 from the recorded seed: the same study has the same order.
+/// Fisher-Yates from the recorded seed: the same study has the same order.
 fn shuffle<T>(items: &mut [T], seed: u64) {
-    let mut state = seed;
+    let mut random = Draws::from(seed);
     for i in (1..items.len()).rev() {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        // The modulo's bias is below 2^-50 for any number of runs that a study can have.
-        items.swap(i, ((z ^ (z >> 31)) % (i as u64 + 1)) as usize);
+        items.swap(i, below(random.next(), i as u64 + 1) as usize);
     }
 }

@@ -63,7 +63,7 @@ impl Alias {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Lane;
+    use model::random::Lane;
 
     #[test]
     fn frequencies_are_the_weights() {

@@ -56,7 +56,7 @@ mod tests {
             let base = 10u64.pow(power);
             numbers.extend([base - 1, base, base + 1, base / 3, base.wrapping_mul(7)]);
         }
-        numbers.extend((0..20_000).map(|i| crate::random::mix(i) >> (i % 64)));
+        numbers.extend((0..20_000).map(|i| model::random::mix(i) >> (i % 64)));
         for x in numbers {
             let (text, count) = digits(x);
             assert_eq!(text.as_slice(), format!("{x:024}").as_bytes());

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::decimal::{self, WIDTH};
 use crate::fnv::fnv64;
 use crate::length::{Length, Limits};
-use crate::random::{Lane, mix};
 use crate::{Size, SpecError};
+use model::random::{Lane, mix};
 
 /// The longest key: what LMDB, memcached and others take at most is shorter.
 pub const LONGEST: u64 = 4096;

@@ -2,8 +2,8 @@
 
 use model::Bytes;
 
-use crate::random::unit;
 use crate::{Size, SpecError, normal};
+use model::random::unit;
 
 /// What a length may be where it is used.
 #[derive(Debug, Clone, Copy)]
@@ -286,7 +286,7 @@ impl Discrete {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Lane;
+    use model::random::Lane;
 
     const VALUES: Limits = Limits { key: "value.size", lowest: 0, highest: 1 << 30, cut: 1 << 20 };
 

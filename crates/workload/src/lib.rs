@@ -14,7 +14,6 @@ mod mix;
 mod normal;
 mod popularity;
 mod preset;
-mod random;
 mod size;
 mod skew;
 mod spec;

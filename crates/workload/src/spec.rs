@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::Keys;
 use crate::length::{Length, Limits};
-use crate::random::Lane;
 use crate::value::Values;
 use crate::{InsertOrder, KeySpec, LengthBy, Mix, Popularity, Size, SpecError, ValueSpec, preset};
+use model::random::Lane;
 
 /// The most records: their keys are proven distinct with as many again inserted.
 pub const MOST_RECORDS: u64 = crate::fnv::DISTINCT / 2;

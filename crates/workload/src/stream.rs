@@ -4,8 +4,8 @@ use model::Op;
 
 use crate::Workload;
 use crate::alias::Alias;
-use crate::random::{Draws, Lane, below, mix};
 use crate::workload::Others;
+use model::random::{Draws, Lane, below, mix};
 
 /// Operations of a block: enough to make the hand-out cheap, few enough that threads end together.
 pub const BLOCK: u64 = 64;
@@ -157,6 +157,11 @@ impl<'a> Stream<'a> {
     #[inline]
     pub fn next_insert(&self) -> u64 {
         self.records + self.inserted
+    }
+
+    /// Whether it asks for records that it inserts: then `next` must be told which are there.
+    pub fn asks_for_inserted(&self) -> bool {
+        self.workload.chooser.counts_from_newest() && self.workload.spec().mix.asks(Op::Insert)
     }
 
     /// The next operation of the block, `None` at its end. All records below `acknowledged` are in

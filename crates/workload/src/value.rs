@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::length::{Length, Limits};
-use crate::random::{Draws, Lane, fold, mix};
 use crate::{Size, SpecError};
+use model::random::{Draws, Lane, fold, mix};
 
 /// The longest value.
 pub const LONGEST: u64 = 1 << 30;

@@ -2,11 +2,11 @@
 
 use crate::alias::Alias;
 use crate::popularity::Chooser;
-use crate::random::Lane;
 use crate::spec::{INSERTS, LOAD, OPERATIONS, Parts};
 use crate::stream::Inserts;
 use crate::{Skew, Spec, SpecError, Stream, Wrong, skew};
 use model::Op;
+use model::random::Lane;
 
 /// A compiled [`Spec`]: immutable, shared by all threads, some tens of KiB whatever the number of
 /// records.

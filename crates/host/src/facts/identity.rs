@@ -38,7 +38,5 @@ fn hash(text: &str) -> u64 {
     for byte in text.bytes() {
         state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    state ^ (state >> 31)
+    model::random::mix(state)
 }

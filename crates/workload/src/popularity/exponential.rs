@@ -1,6 +1,6 @@
 //! Popularity that falls exponentially with the record number.
 
-use crate::random::Draws;
+use model::random::Draws;
 
 /// YCSB's exponential generator: the rank is floor(X) for an exponential X whose rate is such
 /// that `percentile` % of it lies below `fraction` of the records. Ranks beyond the last record
@@ -34,7 +34,7 @@ impl Exponential {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Lane;
+    use model::random::Lane;
 
     #[test]
     fn follows_the_cut_exponential() {

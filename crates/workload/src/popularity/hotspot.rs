@@ -1,6 +1,6 @@
 //! A hot set of records that takes a given share of the requests.
 
-use crate::random::{Draws, below, unit};
+use model::random::{Draws, below, unit};
 
 /// YCSB's hotspot: the first records are hot; a share of the operations asks them, uniformly, and
 /// the others ask the cold ones, uniformly.
@@ -35,7 +35,7 @@ impl Hotspot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Lane;
+    use model::random::Lane;
 
     #[test]
     fn hot_and_cold_take_their_shares_evenly() {

@@ -12,10 +12,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::SpecError;
 use crate::fnv::fnv64;
-use crate::random::{Draws, below};
 use crate::text_or_table::{self, TextOrTable};
 use exponential::Exponential;
 use hotspot::Hotspot;
+use model::random::{Draws, below};
 use zipf::Zipf;
 
 /// Zipf's constant where none is given, as in YCSB.
@@ -302,7 +302,7 @@ pub fn scatter(item: u64, records: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Lane;
+    use model::random::Lane;
 
     #[test]
     fn reads_flags_and_files_and_writes_them_back() {

@@ -1,7 +1,7 @@
 //! Zipf's law over a finite number of ranks, drawn exactly.
 
 use crate::alias::Alias;
-use crate::random::{Draws, below, unit};
+use model::random::{Draws, below, unit};
 
 /// Ranks 1 to this one have a cell each.
 const SINGLE: u64 = 63;
@@ -95,7 +95,7 @@ impl Zipf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Lane;
+    use model::random::Lane;
 
     /// The most ranks that are promised.
     const MOST: u64 = 1_000_000_000_000_000_000;
