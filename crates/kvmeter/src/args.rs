@@ -124,7 +124,7 @@ pub struct Bench {
     /// Records that are loaded
     #[arg(long, short = 'n', value_name = "N")]
     pub records: Option<Count>,
-    /// Measured operations
+    /// Measured operations; in an open loop the time in which so many are due
     #[arg(long, value_name = "N")]
     pub ops: Option<Count>,
     /// Length of the measured window [default: 10s without --ops]
@@ -137,16 +137,16 @@ pub struct Bench {
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<Rate>,
     /// When requests of an open loop are due: constant, poisson or pareto [default: constant]
-    #[arg(long, value_name = "PROCESS", requires = "rate")]
+    #[arg(long, value_name = "PROCESS")]
     pub arrivals: Option<String>,
     /// Pause of a closed loop between an answer and the next request
-    #[arg(long, value_name = "TIME", conflicts_with = "rate")]
+    #[arg(long, value_name = "TIME")]
     pub think: Option<Span>,
     /// Operations before the measured window
     #[arg(long, value_name = "TIME")]
     pub warm_up: Option<Span>,
     /// Wait for the steady state: rounds of this length [default: 1s]
-    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "1s")]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s")]
     pub steady: Option<Span>,
     /// Size of a key: 30, uniform:10..40, ...
     #[arg(long, value_name = "SIZE")]

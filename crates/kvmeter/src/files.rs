@@ -32,6 +32,19 @@ pub fn for_bench() -> Option<PathBuf> {
     Some(state.join("kvmeter").join("bench.sqlite"))
 }
 
+/// A path beside a results file, with another ending and never the same.
+pub fn beside(results: &Path, ending: &str) -> PathBuf {
+    match results.extension().is_some_and(|ending| ending == "sqlite") {
+        true => results.with_extension(ending),
+        false => {
+            let mut name = results.as_os_str().to_owned();
+            name.push(".");
+            name.push(ending);
+            PathBuf::from(name)
+        }
+    }
+}
+
 /// Makes the directory that a file is to lie in.
 pub fn make_room_for(file: &Path) -> std::io::Result<()> {
     match file.parent() {

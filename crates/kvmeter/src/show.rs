@@ -55,9 +55,11 @@ impl Show {
         }
     }
 
-    pub fn bar(&self, steps: usize) -> Bar {
+    /// Progress for these steps.
+    pub fn bar<'a>(&self, steps: impl Iterator<Item = &'a Step>) -> Bar {
+        let seconds = |step: &Step| Duration::from_secs_f64(step.estimate().seconds);
         let hidden = self.quiet || !std::io::stderr().is_terminal();
-        Bar::new(steps, hidden, !self.quiet)
+        Bar::new(steps.map(seconds).collect(), hidden, !self.quiet)
     }
 }
 
@@ -71,22 +73,24 @@ pub struct Bar {
     bar: ProgressBar,
     /// Without a terminal, finished runs are told in lines.
     lines: bool,
+    /// What each step is expected to take, from the first on.
+    expected: Vec<Duration>,
     step: usize,
-    steps: usize,
+    /// Operations and time of the last look, for the live rate before the window opens.
+    looked: (u64, Duration),
 }
 
 impl Bar {
-    fn new(steps: usize, hidden: bool, notes: bool) -> Self {
-        let target = if hidden {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr_with_hz(5)
+    fn new(expected: Vec<Duration>, hidden: bool, notes: bool) -> Self {
+        let target = match hidden {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr_with_hz(5),
         };
         let bar = ProgressBar::with_draw_target(Some(1000), target);
         let style = ProgressStyle::with_template("{prefix} [{bar:24}] {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
-        Bar { bar, lines: hidden && notes, step: 0, steps }
+        Bar { bar, lines: hidden && notes, expected, step: 0, looked: (0, Duration::ZERO) }
     }
 
     pub fn finish(&self) {
@@ -102,7 +106,60 @@ impl Bar {
     }
 
     fn title(&self, step: &Step) -> String {
-        format!("{}/{} {}", self.step, self.steps, step.label)
+        format!("{}/{} {}", self.step, self.expected.len(), step.label)
+    }
+
+    fn progress(&mut self, step: &Step, progress: &Progress) {
+        let share = progress.done.unwrap_or(0.0);
+        self.bar.set_position((share * 1000.0) as u64);
+        let stage = match progress.stage {
+            Stage::WarmUp => "warm-up  ".to_owned(),
+            Stage::Steadying { round, most } => format!("steadying {round} of at most {most}  "),
+            Stage::Measure => String::new(),
+        };
+        let message = format!("{stage}{}{}", self.live(progress), self.left(step, progress));
+        self.bar.set_message(message);
+    }
+
+    /// The rate of the last interval and its p99; before the window only the rate, over the
+    /// time since the last look.
+    fn live(&mut self, progress: &Progress) -> String {
+        let live = progress.live;
+        if progress.stage == Stage::Measure && live.operations_s > 0.0 {
+            let p99 = format::latency(live.p99_ns as f64);
+            return format!("{}  p99 {p99}", format::rate(live.operations_s));
+        }
+        let (operations, elapsed) = self.looked;
+        if progress.elapsed < elapsed || progress.operations < operations {
+            self.looked = (0, Duration::ZERO);
+        }
+        let since = progress.elapsed.saturating_sub(self.looked.1).as_secs_f64();
+        let rate = (progress.operations - self.looked.0) as f64 / since.max(1e-9);
+        if since > 0.5 {
+            self.looked = (progress.operations, progress.elapsed);
+        }
+        format::rate(rate)
+    }
+
+    /// What is left of this stage at the pace so far, of this run after it, and of the runs
+    /// that follow.
+    fn left(&self, step: &Step, progress: &Progress) -> String {
+        let Some(done) = progress.done.filter(|share| *share > 0.01) else {
+            return String::new();
+        };
+        let elapsed = progress.elapsed.as_secs_f64();
+        let stage = (elapsed / done - elapsed).max(0.0);
+        let window = match progress.stage {
+            Stage::Measure => 0.0,
+            _ => step.manner.until.time.map_or(0.0, |time| time.as_secs_f64()),
+        };
+        let rest: Duration = self.expected.iter().skip(self.step).sum();
+        let run = Duration::from_secs_f64(stage + window).as_secs();
+        let all = run + rest.as_secs();
+        match rest.is_zero() {
+            true => format!("  {run} s left"),
+            false => format!("  {run} s left, {} in all", format::seconds(all as f64)),
+        }
     }
 }
 
@@ -110,23 +167,24 @@ impl Listener for Bar {
     fn hear(&mut self, event: Event<'_>) {
         match event {
             Event::Preparing { step, why } => {
-                self.say(&format!(
-                    "{}: loading {} records first: {why}",
-                    step.label, step.workload.records
-                ));
+                let records = step.workload.records;
+                self.say(&format!("{}: loading {records} records first: {why}", step.label));
                 self.bar.set_prefix(format!("loading {}", step.label));
             }
-            Event::Prepared { seconds } => self.say(&format!("loaded in {seconds:.1} s")),
+            Event::Prepared { seconds } => {
+                self.say(&format!("loaded in {}", format::seconds(seconds)));
+            }
             Event::Reusing { step } => {
                 self.say(&format!("{}: using the data that is there", step.label));
             }
             Event::Begins { step } => {
                 self.step += 1;
+                self.looked = (0, Duration::ZERO);
                 self.bar.set_position(0);
                 self.bar.set_prefix(self.title(step));
                 self.bar.set_message("");
             }
-            Event::Progress { progress, .. } => self.progress(progress),
+            Event::Progress { step, progress } => self.progress(step, progress),
             Event::Settling { .. } => self.bar.set_message("the store settles"),
             Event::Kept { step, run } => {
                 let mark = if run.valid() { "" } else { "  INVALID" };
@@ -138,34 +196,5 @@ impl Listener for Bar {
                 ));
             }
         }
-    }
-}
-
-impl Bar {
-    fn progress(&self, progress: &Progress) {
-        let share = progress.done.unwrap_or(0.0);
-        self.bar.set_position((share * 1000.0) as u64);
-        let stage = match progress.stage {
-            Stage::WarmUp => "warm-up ".to_owned(),
-            Stage::Steadying { round, most } => format!("steadying {round} of at most {most} "),
-            Stage::Measure => String::new(),
-        };
-        // The rate so far, so that the time left is what it would be at that rate.
-        let left = progress.done.filter(|share| *share > 0.01).map(|share| {
-            let elapsed = progress.elapsed.as_secs_f64();
-            Duration::from_secs_f64((elapsed / share - elapsed).max(0.0))
-        });
-        let left = left.map_or(String::new(), |left| format!("  {} s left", left.as_secs()));
-        let live = progress.live;
-        let seen = if live.operations_s > 0.0 {
-            format!(
-                "{}  p99 {}",
-                format::rate(live.operations_s),
-                format::latency(live.p99_ns as f64)
-            )
-        } else {
-            String::new()
-        };
-        self.bar.set_message(format!("{stage}{seen}{left}"));
     }
 }

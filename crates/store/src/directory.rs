@@ -90,39 +90,7 @@ impl Directory {
     pub fn claim(url: &StoreUrl, needed: u64) -> Result<Self, StoreError> {
         let path = url.path.as_path();
         let asked = asked_for(url)?;
-        let state = Self::inspect(path)?;
-        if let State::Foreign { sample } = &state {
-            let reason = if sample.is_empty() {
-                "is not a directory".to_owned()
-            } else {
-                format!("holds something that kvmeter did not make ({}, ...)", sample.join(", "))
-            };
-            return Err(refuse(path, reason, "name an empty directory or one that does not exist"));
-        }
-        let standing = nearest_existing(path);
-        if let Err(error) = access(standing, Access::WRITE_OK | Access::EXEC_OK) {
-            let reason = format!("{} cannot be written: {}", standing.display(), io_of(error));
-            return Err(refuse(path, reason, "name a directory that you may write to"));
-        }
-        let lock = match &state {
-            State::Absent => None,
-            _ => Some(take_lock(path)?),
-        };
-        let there = disk_bytes(&path.join(Self::DATA))?;
-        let available = available_bytes(standing)?;
-        if needed > available.saturating_add(there) {
-            let reason = format!(
-                "{} are needed and {} are there",
-                about(needed),
-                about(available.saturating_add(there))
-            );
-            return Err(refuse(
-                path,
-                reason,
-                "free some space, or ask for fewer or smaller records",
-            ));
-        }
-        let lock = match lock {
+        let lock = match admit(path, needed)? {
             Some(lock) => lock,
             None => {
                 fs::create_dir_all(path).map_err(|error| {
@@ -142,6 +110,12 @@ impl Directory {
         let data = path.join(Self::DATA);
         fs::create_dir_all(&data).map_err(|error| StoreError::from_io(&shown(&data), &error))?;
         Ok(Self { path: path.to_owned(), marker, asked, _lock: lock })
+    }
+
+    /// Refuses what [`Directory::claim`] would refuse, and leaves everything as it is.
+    pub fn check(url: &StoreUrl, needed: u64) -> Result<(), StoreError> {
+        asked_for(url)?;
+        admit(&url.path, needed).map(drop)
     }
 
     pub fn path(&self) -> &Path {
@@ -256,6 +230,39 @@ fn asked_for(url: &StoreUrl) -> Result<Marker, StoreError> {
         dataset: None,
         records: 0,
     })
+}
+
+/// Refuses a directory that cannot be used; the lock of one that is ours already.
+fn admit(path: &Path, needed: u64) -> Result<Option<File>, StoreError> {
+    let state = Directory::inspect(path)?;
+    if let State::Foreign { sample } = &state {
+        let reason = if sample.is_empty() {
+            "is not a directory".to_owned()
+        } else {
+            format!("holds something that kvmeter did not make ({}, ...)", sample.join(", "))
+        };
+        return Err(refuse(path, reason, "name an empty directory or one that does not exist"));
+    }
+    let standing = nearest_existing(path);
+    if let Err(error) = access(standing, Access::WRITE_OK | Access::EXEC_OK) {
+        let reason = format!("{} cannot be written: {}", standing.display(), io_of(error));
+        return Err(refuse(path, reason, "name a directory that you may write to"));
+    }
+    let lock = match &state {
+        State::Ours(_) => Some(take_lock(path)?),
+        _ => None,
+    };
+    let there = disk_bytes(&path.join(Directory::DATA))?;
+    let available = available_bytes(standing)?;
+    if needed > available.saturating_add(there) {
+        let reason = format!(
+            "{} are needed and {} are there",
+            about(needed),
+            about(available.saturating_add(there))
+        );
+        return Err(refuse(path, reason, "free some space, or ask for fewer or smaller records"));
+    }
+    Ok(lock)
 }
 
 fn take_lock(path: &Path) -> Result<File, StoreError> {

@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use crate::error::StudyError;
 use crate::source::Source;
-use crate::spec::{self, Asking};
+use crate::spec::{Asking, Steady};
 
 /// A measured window that nobody gave a length.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
@@ -86,75 +86,126 @@ impl Manner {
     }
 }
 
-/// Checks one table; `default_threads` stands where no number is given.
-pub(crate) fn manner(
-    source: &Source,
-    asking: &Asking,
-    default_threads: u32,
-) -> Result<Manner, StudyError> {
-    let threads = positive(source, &asking.threads, "threads", |n| *n > 0)?;
-    let rate = positive(source, &asking.rate, "the rate", |rate| rate.0 > 0.0)?;
-    let time = positive(source, &asking.time, "the time", |span| !span.0.is_zero())?;
-    let operations = positive(source, &asking.operations, "operations", |count| count.0 > 0)?;
-    let arrivals = match &asking.arrivals {
-        Some(name) => {
-            Some(spec::arrivals(name.get_ref()).map_err(|words| source.at(name.span(), &words))?)
+/// No client sends more in a second, so a higher rate is a slip.
+const MOST_RATE: f64 = 1e9;
+
+/// How a phase is to be asked, before it is checked: what a study's table and the flags of
+/// `bench` have in common.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    pub threads: Option<u32>,
+    pub rate: Option<Rate>,
+    pub arrivals: Option<String>,
+    pub think: Option<Span>,
+    pub warm_up: Option<Span>,
+    pub time: Option<Span>,
+    pub operations: Option<Count>,
+    pub steady: Option<Steady>,
+    pub pin: bool,
+}
+
+/// A wish that makes no sense: which part of it, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Senseless {
+    /// The key in a study; as a flag it has hyphens.
+    pub key: &'static str,
+    pub why: String,
+}
+
+impl Wish {
+    /// Fills in the defaults: one thread for each of `cpus`, pinned where there are as many.
+    pub fn manner(&self, cpus: u32) -> Result<Manner, Senseless> {
+        let no = |key, why: &str| Err(Senseless { key, why: why.to_owned() });
+        let zero = [
+            ("threads", self.threads == Some(0)),
+            ("rate", self.rate.is_some_and(|rate| rate.0 <= 0.0)),
+            ("time", self.time.is_some_and(|span| span.0.is_zero())),
+            ("operations", self.operations == Some(Count(0))),
+        ];
+        if let Some((key, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
+            return no(key, "must be more than zero");
         }
-        None => None,
-    };
-    let pacing = match (rate, &asking.think, &asking.arrivals) {
-        (Some(_), Some(think), _) => {
-            return Err(source.at(
-                think.span(),
-                "a think time belongs to a closed loop, and `rate` makes it an open one",
-            ));
-        }
-        (None, _, Some(arrivals)) => {
-            return Err(source.at(arrivals.span(), "`arrivals` needs a `rate`"));
-        }
-        (Some(Rate(rate)), None, _) => {
-            Pacing::Open { rate, arrivals: arrivals.unwrap_or(Arrivals::Constant) }
-        }
-        (None, think, None) => Pacing::Closed {
-            think: think.as_ref().map_or(Duration::ZERO, |think| think.get_ref().0),
-        },
-    };
-    let steady = match &asking.steady {
-        Some(steady) => {
-            let spec::Steady { round, most_rounds } = *steady.get_ref();
-            if round.0.is_zero() || (most_rounds as usize) < STEADY_ROUNDS {
-                let words =
-                    format!("a steady state takes at least {STEADY_ROUNDS} rounds of some length");
-                return Err(source.at(steady.span(), &words));
+        let arrivals = match &self.arrivals {
+            None => None,
+            Some(name) => Some(Arrivals::from_name(name).ok_or_else(|| Senseless {
+                key: "arrivals",
+                why: format!(
+                    "there is no arrival process `{name}`; {}",
+                    model::suggest::hint(name, Arrivals::NAMES)
+                ),
+            })?),
+        };
+        let pacing = match (self.rate, self.think, arrivals) {
+            (Some(rate), _, _) if rate.0 > MOST_RATE => {
+                return no("rate", "is more than any client sends; at most 1G");
             }
-            Some((round.0, most_rounds))
+            (Some(_), Some(_), _) => {
+                return no("think", "belongs to a closed loop, and a rate makes it an open one");
+            }
+            (None, _, Some(_)) => return no("arrivals", "needs a rate"),
+            (Some(Rate(rate)), None, arrivals) => {
+                Pacing::Open { rate, arrivals: arrivals.unwrap_or(Arrivals::Constant) }
+            }
+            (None, think, None) => Pacing::Closed { think: think.unwrap_or_default().0 },
+        };
+        if let Some(Steady { round, most_rounds }) = self.steady {
+            if matches!(pacing, Pacing::Open { .. }) {
+                let why = "looks at the throughput, and in an open loop that is the rate; warm up instead";
+                return no("steady", why);
+            }
+            if round.0.is_zero() || (most_rounds as usize) < STEADY_ROUNDS {
+                let why = format!("takes at least {STEADY_ROUNDS} rounds of some length");
+                return no("steady", &why);
+            }
         }
-        None => None,
-    };
-    Ok(Manner {
-        threads: threads.unwrap_or(default_threads),
-        pacing,
-        warm_up: asking.warm_up.as_ref().map(|span| span.get_ref().0).filter(|s| !s.is_zero()),
-        steady,
-        until: Until {
-            operations: operations.map(|Count(count)| count),
-            time: time.map(|Span(time)| time),
-        },
+        let threads = self.threads.unwrap_or(cpus);
+        Ok(Manner {
+            threads,
+            pacing,
+            warm_up: self.warm_up.map(|Span(span)| span).filter(|span| !span.is_zero()),
+            steady: self.steady.map(|steady| (steady.round.0, steady.most_rounds)),
+            until: Until {
+                operations: self.operations.map(|Count(count)| count),
+                time: self.time.map(|Span(time)| time),
+            },
+            pin: self.pin && threads <= cpus,
+        })
+    }
+}
+
+/// Checks one table of a study; errors point into it.
+pub(crate) fn manner(source: &Source, asking: &Asking, cpus: u32) -> Result<Manner, StudyError> {
+    fn get<T: Clone>(value: &Option<Spanned<T>>) -> Option<T> {
+        value.as_ref().map(|value| value.get_ref().clone())
+    }
+    let wish = Wish {
+        threads: get(&asking.threads),
+        rate: get(&asking.rate),
+        arrivals: get(&asking.arrivals),
+        think: get(&asking.think),
+        warm_up: get(&asking.warm_up),
+        time: get(&asking.time),
+        operations: get(&asking.operations),
+        steady: get(&asking.steady),
         pin: asking.pin.unwrap_or(true),
+    };
+    wish.manner(cpus).map_err(|Senseless { key, why }| {
+        let span = asking.span_of(key).unwrap_or_default();
+        source.at(span, &format!("{key}: {why}"))
     })
 }
 
-fn positive<T: Copy>(
+/// A load inserts every record once, from the first on.
+pub(crate) fn load_manner(
     source: &Source,
-    value: &Option<Spanned<T>>,
-    what: &str,
-    holds: impl Fn(&T) -> bool,
-) -> Result<Option<T>, StudyError> {
-    match value {
-        Some(value) if !holds(value.get_ref()) => {
-            Err(source.at(value.span(), &format!("{what} must be more than zero")))
+    asking: &Asking,
+    cpus: u32,
+) -> Result<Manner, StudyError> {
+    for key in ["time", "operations", "warm_up", "steady"] {
+        if let Some(span) = asking.span_of(key) {
+            let words = format!("{key}: a load begins with nothing and ends when all is there");
+            return Err(source.at(span, &words));
         }
-        Some(value) => Ok(Some(*value.get_ref())),
-        None => Ok(None),
     }
+    manner(source, asking, cpus)
 }

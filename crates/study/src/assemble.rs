@@ -27,12 +27,14 @@ pub(crate) struct Measured<'a> {
     /// Of the window.
     pub(crate) readings: Vec<Reading>,
     /// Of the time in which the store settled afterwards.
-    pub(crate) settled: Option<Vec<Reading>>,
+    pub(crate) settling: Option<Vec<Reading>>,
     /// The store's own, before and after the window.
     pub(crate) statistics: (Vec<Statistic>, Vec<Statistic>),
     pub(crate) tax: drive::Tax,
     pub(crate) skew: Option<Skew>,
     pub(crate) disk_bytes: Option<u64>,
+    /// Records that the store holds after the run, as far as they were not deleted.
+    pub(crate) records: u64,
     /// What a reader should know besides what follows from the readings.
     pub(crate) warnings: Vec<String>,
 }
@@ -163,6 +165,20 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let what = "time that the pacer spun until a request was due, part of cpu.user";
         put(own("cpu.pacer_spin", Unit::Seconds, Scope::Harness, what, outcome.spun_s));
     }
+    if let Pacing::Open { .. } = measured.step.manner.pacing {
+        let counts = [
+            ("client.due", "requests that were due in the window", outcome.due),
+            ("client.answered_in_time", "those answered in it", outcome.answered_in_time),
+            ("client.never_sent", "those that never went out", outcome.never_sent),
+        ];
+        for (signal, what, count) in counts {
+            put(own(signal, Unit::Count, Scope::Harness, what, count as f64));
+        }
+        let what = "mean lateness of requests that found their thread idle";
+        put(own("client.lateness", Unit::Seconds, Scope::Harness, what, outcome.mean_lateness_s));
+        let what = "share of the threads' time not spent waiting for a request to be due";
+        put(own("client.busy", Unit::Ratio, Scope::Harness, what, outcome.busy_share));
+    }
     let (written, bytes_read) = (outcome.bytes_written as f64, outcome.bytes_read as f64);
     let what = "keys and values given to the store";
     put(own("workload.written", Unit::Bytes, Scope::Harness, what, written));
@@ -172,20 +188,22 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
     put(analyse::read_amplification(&window("io.read"), outcome.bytes_read));
     put(analyse::write_amplification(&window("device.written"), outcome.bytes_written));
     put(analyse::read_amplification(&window("device.read"), outcome.bytes_read));
-    if let Some(settled) = &measured.settled {
+    if let Some(settling) = &measured.settling {
         for signal in ["cpu.user", "cpu.system", "io.read", "io.written"] {
-            let reading = read(settled, signal);
+            let reading = read(settling, signal);
             put(Reading { signal: format!("settle.{signal}"), ..reading });
         }
-        put(with_settling(&window("io.written"), &read(settled, "io.written"), outcome));
+        put(with_settling(&window("io.written"), &read(settling, "io.written"), outcome));
     }
     if let Some(bytes) = measured.disk_bytes {
         let what = "blocks allocated to the store's files after the run";
         put(own("disk.bytes", Unit::Bytes, Scope::Store, what, bytes as f64));
-        let data = measured.step.workload.data_bytes();
-        if data > 0 {
-            let what = "disk.bytes / keys and values that were loaded";
-            let ratio = bytes as f64 / data as f64;
+        let spec = &measured.step.workload;
+        let each = spec.data_bytes() as f64 / (spec.records.0 as f64).max(1.0);
+        let data = each * measured.records as f64;
+        if data > 0.0 {
+            let what = "disk.bytes / keys and values of the records that were inserted";
+            let ratio = bytes as f64 / data;
             put(own("space_amplification", Unit::Ratio, Scope::Store, what, ratio));
         }
     }

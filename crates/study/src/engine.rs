@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use analyse::STEADY_ROUNDS;
-use drive::{OnStart, Outcome, Progress, Ticks, What};
+use drive::{Changes, OnStart, Outcome, Progress, Ticks, What};
 use host::{Context, Root, Watch};
 use model::{Machine, Op, Reading};
 use record::{Execution, Phase, Run};
-use store::{Directory, Statistic, Store, StoreError, Visit};
+use store::{Directory, State, Statistic, Store, StoreError, Visit};
 use workload::Workload;
 
 use crate::asking::Manner;
@@ -21,6 +21,8 @@ use crate::plan::{Plan, Segment, Step};
 
 /// How long a store may take to write out what it holds after a phase that wrote.
 const SETTLE_LIMIT: Duration = Duration::from_secs(300);
+/// How long one look at that takes.
+const SETTLE_SLICE: Duration = Duration::from_secs(1);
 /// Without an answer for so long, a store is taken to hang.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -112,29 +114,36 @@ pub fn execute(
         let steps: Vec<&Step> =
             segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).collect();
         let Some(first) = steps.first() else { continue };
-        let mut directory = None;
-        let mut why = None;
-        if !segment.store.path.as_os_str().is_empty() {
-            let mut claimed = Directory::claim(&segment.store, room(segment))?;
-            why = must_load(&claimed, first);
-            if why.is_some() || first.phase == Phase::Load {
-                claimed.clear()?;
-            }
-            directory = Some(claimed);
-        }
-        let session = Session {
+        let mut session = Session {
             clock: &clock,
             segment,
-            steps,
-            directory,
-            why,
+            steps: steps.clone(),
+            directory: None,
+            load_first: None,
+            found: false,
             execution,
             keep,
             listener,
             stop,
             warnings: Vec::new(),
         };
-        store::open(&segment.store, session)??;
+        if on_disk(segment) {
+            let mut directory = Directory::claim(&segment.store, room(segment, first))?;
+            session.load_first = must_load(&directory, first);
+            session.found = session.load_first.is_none() && first.phase == Phase::Measure;
+            if let Some(why) = session.load_first {
+                session.listener.hear(Event::Preparing { step: first, why });
+            }
+            if !session.found {
+                directory.clear()?;
+            }
+            session.directory = Some(directory);
+        }
+        let Closed { directory, name } = store::open(&segment.store, session)??;
+        // The store is closed, so all that it was given is in its files.
+        if let (Some(mut directory), Some(name)) = (directory, name) {
+            directory.set_dataset(&name.dataset, name.records, &name.version)?;
+        }
         if stop.load(Ordering::Relaxed) {
             return Ok(false);
         }
@@ -145,18 +154,30 @@ pub fn execute(
     Ok(true)
 }
 
-/// Refuses, before anything is measured, a store's directory that could not be used.
+fn on_disk(segment: &Segment) -> bool {
+    !segment.store.path.as_os_str().is_empty()
+}
+
+/// Refuses, before anything is measured or written, a directory that could not be used.
 pub fn check_directories(plan: &Plan) -> Result<(), StudyError> {
-    for segment in &plan.segments {
-        if !segment.store.path.as_os_str().is_empty() {
-            Directory::claim(&segment.store, room(segment))?;
+    for segment in plan.segments.iter().filter(|segment| on_disk(segment)) {
+        if let Some(first) = segment.steps.first() {
+            Directory::check(&segment.store, room(segment, first))?;
         }
     }
     Ok(())
 }
 
-/// Bytes for the data, and for what a log-structured store merges beside it.
-fn room(segment: &Segment) -> u64 {
+/// Bytes that must be there: none for data that is there already; else the data, and half as
+/// much for what a log-structured store merges beside it.
+fn room(segment: &Segment, first: &Step) -> u64 {
+    let there = match Directory::inspect(&segment.store.path) {
+        Ok(State::Ours(marker)) => marker.dataset == Some(first.workload.dataset().to_string()),
+        _ => false,
+    };
+    if there && first.phase == Phase::Measure {
+        return 0;
+    }
     let sizes = segment.steps.iter().map(|step| step.workload.data_bytes());
     let most = sizes.max().unwrap_or(0);
     most.saturating_add(most / 2)
@@ -199,7 +220,9 @@ struct Session<'a> {
     steps: Vec<&'a Step>,
     directory: Option<Directory>,
     /// Why data must be loaded before the first step.
-    why: Option<&'static str>,
+    load_first: Option<&'static str>,
+    /// The data of an earlier invocation is used.
+    found: bool,
     execution: &'a Execution,
     keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
     listener: &'a mut dyn Listener,
@@ -208,12 +231,26 @@ struct Session<'a> {
     warnings: Vec<String>,
 }
 
+/// What is left when a store is closed.
+struct Closed {
+    directory: Option<Directory>,
+    /// What the data is, where that was not certain while the store was open.
+    name: Option<Name>,
+}
+
+/// What a directory's data is.
+struct Name {
+    dataset: String,
+    records: u64,
+    version: String,
+}
+
 impl Visit for Session<'_> {
-    type Output = Result<(), StudyError>;
+    type Output = Result<Closed, StudyError>;
 
     fn visit<S: Store>(mut self, store: S) -> Self::Output {
         let store = Arc::new(store);
-        let keeps = store.capabilities().keeps;
+        let mut name = None;
         for step in std::mem::take(&mut self.steps) {
             if self.stopped() {
                 break;
@@ -225,19 +262,17 @@ impl Visit for Session<'_> {
                 )));
             }
             let workload = Arc::new(Workload::new(&step.workload)?);
-            match self.why.take() {
-                Some(why) if keeps => self.prepare(&store, &workload, step, why)?,
-                _ if keeps && step.phase == Phase::Measure && self.execution.study == "bench" => {
-                    self.listener.hear(Event::Reusing { step });
+            if self.load_first.take().is_some() {
+                name = self.prepare(&store, &workload, step)?;
+                if self.stopped() {
+                    break;
                 }
-                _ => {}
+            } else if std::mem::take(&mut self.found) {
+                self.listener.hear(Event::Reusing { step });
             }
-            if self.stopped() {
-                break;
-            }
-            self.run(&store, &workload, step)?;
+            name = self.run(&store, &workload, step)?.or(name);
         }
-        Ok(())
+        Ok(Closed { directory: self.directory, name })
     }
 }
 
@@ -246,15 +281,14 @@ impl Session<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Loads the data that a step needs, without measuring it.
+    /// Loads the data that a step needs, without measuring it. Answers the data's name, if it
+    /// can be given to it only when the store is closed.
     fn prepare<S: Store>(
         &mut self,
         store: &Arc<S>,
         workload: &Arc<Workload>,
         step: &Step,
-        why: &str,
-    ) -> Result<(), StudyError> {
-        self.listener.hear(Event::Preparing { step, why });
+    ) -> Result<Option<Name>, StudyError> {
         let begun = Instant::now();
         let plan = self.plan(What::Load, &self.segment.preparing, step);
         let mut observer = Showing { step, listener: &mut *self.listener };
@@ -263,21 +297,21 @@ impl Session<'_> {
             let words = format!("{}: the load failed: {}", step.label, failure.first);
             return Err(StudyError::Failed(words));
         }
-        if outcome.stopped {
-            return Ok(());
+        if outcome.changes.inserted < step.workload.records.0 {
+            return Ok(None);
         }
-        self.let_settle(store)?;
-        self.name_the_data(store, step, step.workload.records.0)?;
+        let settled = self.let_settle(store)?;
         self.listener.hear(Event::Prepared { seconds: begun.elapsed().as_secs_f64() });
-        Ok(())
+        self.give(self.name(store, step, step.workload.records.0), settled)
     }
 
+    /// Runs one step and keeps it, unless it was stopped. Answers as [`Session::prepare`].
     fn run<S: Store>(
         &mut self,
         store: &Arc<S>,
         workload: &Arc<Workload>,
         step: &Step,
-    ) -> Result<(), StudyError> {
+    ) -> Result<Option<Name>, StudyError> {
         let what = match step.phase {
             Phase::Load => What::Load,
             Phase::Measure => What::Mix,
@@ -285,8 +319,9 @@ impl Session<'_> {
         let plan = self.plan(what, &step.manner, step);
         let tax = drive::tax(self.clock, workload, what, &plan.on_start)?;
         let records_before = self.directory.as_ref().map_or(0, |d| d.marker().records);
-        let writes = step.phase == Phase::Load
-            || Op::ALL.into_iter().any(|op| op.writes() && step.workload.mix.asks(op));
+        let mix = &step.workload.mix;
+        let writes =
+            what == What::Load || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
         if let Some(directory) = self.directory.as_mut().filter(|_| writes) {
             directory.unset_dataset()?;
         }
@@ -304,11 +339,15 @@ impl Session<'_> {
         };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut watching)?;
         let Watching { readings, before, after, .. } = watching;
-        let settled = self.settle(store, step, writes)?;
+        let records = match step.phase {
+            Phase::Load => outcome.changes.inserted,
+            Phase::Measure => records_before + outcome.changes.inserted,
+        };
+        let name = whole(step, &outcome).then(|| self.name(store, step, records));
         if outcome.stopped {
-            self.name_after(store, step, &outcome, records_before)?;
-            return Ok(());
+            return Ok(name.filter(|_| writes));
         }
+        let (settled, settling) = self.settle(store, step, writes)?;
         let skew = match step.phase {
             Phase::Load => None,
             Phase::Measure => workload.skew(outcome.drawn),
@@ -321,85 +360,79 @@ impl Session<'_> {
             options: store.options(),
             outcome: &outcome,
             readings,
-            settled,
+            settling,
             statistics: (before, after),
             tax,
             skew,
             warnings: std::mem::take(&mut self.warnings),
             disk_bytes: self.directory.as_ref().map(|d| d.disk_bytes()).transpose()?,
+            records,
         });
         // The data has its name again only when the run that changed it is kept: a kill in
-        // between repeats the run on data loaded anew.
+        // between repeats nothing, it only loads the data anew for what follows.
         (self.keep)(&run)?;
-        self.name_after(store, step, &outcome, records_before)?;
         self.listener.hear(Event::Kept { step, run: &run });
-        Ok(())
+        match name.filter(|_| writes) {
+            Some(name) => self.give(name, settled),
+            None => Ok(None),
+        }
     }
 
     /// After a phase that wrote: lets the store settle, with the same probes around it.
+    /// Answers whether it has, and what was read.
     fn settle<S: Store>(
         &mut self,
         store: &Arc<S>,
         step: &Step,
         writes: bool,
-    ) -> Result<Option<Vec<Reading>>, StudyError> {
-        if !writes || self.directory.is_none() || self.stopped() {
-            return Ok(None);
+    ) -> Result<(bool, Option<Vec<Reading>>), StudyError> {
+        if !writes || self.directory.is_none() {
+            return Ok((true, None));
         }
         self.listener.hear(Event::Settling { step });
         let watch = Watch::begin(&Root::live(), &context(self.segment));
-        self.let_settle(store)?;
-        Ok(Some(watch.end()))
+        let settled = self.let_settle(store)?;
+        Ok((settled, Some(watch.end())))
     }
 
-    /// A store that is not settled in time goes on; the next run carries the warning.
-    fn let_settle<S: Store>(&mut self, store: &Arc<S>) -> Result<(), StudyError> {
-        match store.settle(SETTLE_LIMIT) {
-            Err(StoreError::Unsettled(words)) => {
-                self.warnings.push(words);
-                Ok(())
+    /// Waits in slices, so that a stop is seen. A store that is not settled in time goes on;
+    /// the next run carries the warning.
+    fn let_settle<S: Store>(&mut self, store: &Arc<S>) -> Result<bool, StudyError> {
+        let limit = Instant::now() + SETTLE_LIMIT;
+        loop {
+            match store.settle(SETTLE_SLICE) {
+                Err(StoreError::Unsettled(_)) if self.stopped() => return Ok(false),
+                Err(StoreError::Unsettled(words)) if Instant::now() > limit => {
+                    self.warnings.push(words);
+                    return Ok(false);
+                }
+                Err(StoreError::Unsettled(_)) => {}
+                other => return Ok(other.map(|()| true)?),
             }
-            other => Ok(other?),
         }
     }
 
-    /// Names the data after a run, if it is still what its name says.
-    fn name_after<S: Store>(
-        &mut self,
-        store: &Arc<S>,
-        step: &Step,
-        outcome: &Outcome,
-        records_before: u64,
-    ) -> Result<(), StudyError> {
-        let inserted = outcome.counts[Op::Insert];
-        match step.phase {
-            Phase::Load if outcome.stopped || inserted < step.workload.records.0 => Ok(()),
-            Phase::Load => self.name_the_data(store, step, step.workload.records.0),
-            // Deleted records are not there for the next run, so the data is no longer itself.
-            Phase::Measure if outcome.counts[Op::Delete] > 0 => Ok(()),
-            Phase::Measure => self.name_the_data(store, step, records_before + inserted),
-        }
+    fn name<S: Store>(&self, store: &Arc<S>, step: &Step, records: u64) -> Name {
+        let dataset = step.workload.dataset().to_string();
+        Name { dataset, records, version: store.version() }
     }
 
-    fn name_the_data<S: Store>(
-        &mut self,
-        store: &Arc<S>,
-        step: &Step,
-        records: u64,
-    ) -> Result<(), StudyError> {
+    /// Names the data, if all of it is in the store's files; else hands the name back.
+    fn give(&mut self, name: Name, settled: bool) -> Result<Option<Name>, StudyError> {
         match &mut self.directory {
-            Some(directory) => Ok(directory.set_dataset(
-                &step.workload.dataset().to_string(),
-                records,
-                &store.version(),
-            )?),
-            None => Ok(()),
+            Some(directory) if settled => {
+                directory.set_dataset(&name.dataset, name.records, &name.version)?;
+                Ok(None)
+            }
+            _ => Ok(Some(name)),
         }
     }
 
     fn plan(&self, what: What, manner: &Manner, step: &Step) -> drive::Plan {
         let slowest_gap = match manner.pacing {
-            drive::Pacing::Open { rate, .. } => Duration::from_secs_f64(20.0 / rate),
+            drive::Pacing::Open { rate, .. } => {
+                Duration::try_from_secs_f64(20.0 / rate).unwrap_or(Duration::MAX)
+            }
             drive::Pacing::Closed { think } => think,
         };
         drive::Plan {
@@ -421,20 +454,29 @@ impl Session<'_> {
             interval: Duration::from_secs(1),
             on_start: pinning(manner),
             stop: Arc::clone(self.stop),
-            patience: PATIENCE + slowest_gap,
+            patience: PATIENCE.saturating_add(slowest_gap),
         }
     }
 }
 
-/// One CPU a thread where there are as many; else the scheduler's choice.
+/// Whether the data is still what its name says, but for records that were added.
+fn whole(step: &Step, outcome: &Outcome) -> bool {
+    let Changes { inserted, deleted, refused } = outcome.changes;
+    let complete = step.phase == Phase::Measure || inserted == step.workload.records.0;
+    complete && deleted == 0 && refused == 0
+}
+
+/// One CPU a thread.
 fn pinning(manner: &Manner) -> OnStart {
-    let cpus = host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default();
-    if !manner.pin || manner.threads as usize > cpus.len() {
+    if !manner.pin {
         return Arc::new(|_| {});
     }
+    let cpus = host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default();
     Arc::new(move |thread| {
         // A CPU that went away meanwhile leaves the thread to the scheduler.
-        let _ = host::pin_current(cpus[thread]);
+        if let Some(cpu) = cpus.get(thread) {
+            let _ = host::pin_current(*cpu);
+        }
     })
 }
 

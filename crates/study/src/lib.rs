@@ -10,8 +10,9 @@ mod settings;
 mod source;
 mod spec;
 
-pub use asking::Manner;
+pub use asking::{Manner, Senseless, Wish};
 pub use engine::{Event, Listener, check_directories, execute, execution, now};
 pub use error::StudyError;
 pub use plan::{Estimate, Plan, Segment, Step};
 pub use source::{BUILT_IN, BuiltIn, Source};
+pub use spec::Steady;

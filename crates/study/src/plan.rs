@@ -8,7 +8,7 @@ use record::{Phase, Planned, Settings};
 use store::StoreUrl;
 use workload::{Spec as WorkloadSpec, Workload};
 
-use crate::asking::{Manner, manner};
+use crate::asking::{Manner, load_manner, manner};
 use crate::error::StudyError;
 use crate::settings::settings;
 use crate::source::Source;
@@ -138,13 +138,7 @@ impl Plan {
         let spec = source.spec()?;
         let stores = stores(source, &spec, data)?;
         let cores = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
-        let load = manner(source, &spec.load, cores)?;
-        if spec.load.rate.is_some() || spec.load.steady.is_some() || spec.load.time.is_some() {
-            // A load that ends before all records are there would measure something else.
-            if let Some(time) = &spec.load.time {
-                return Err(source.at(time.span(), "a load ends when every record is there"));
-            }
-        }
+        let load = load_manner(source, &spec.load, cores)?;
         let measure = manner(source, &spec.measure, cores)?.with_default_length();
         if spec.repeats == 0 {
             return Err(StudyError::Request(format!(
@@ -152,7 +146,7 @@ impl Plan {
                 source.origin
             )));
         }
-        let sections = sections(source, &spec)?;
+        let sections = sections(source, &spec, &load, &measure)?;
 
         let mut blocks: Vec<(usize, u32)> = (1..=spec.repeats)
             .flat_map(|repeat| (0..stores.len()).map(move |store| (store, repeat)))
@@ -185,7 +179,7 @@ impl Plan {
                     store: url.clone(),
                     temporary: *temporary,
                     steps,
-                    preparing: Manner { warm_up: None, steady: None, ..load.clone() },
+                    preparing: load.clone(),
                 });
             }
         }
@@ -202,7 +196,12 @@ impl Plan {
 /// What one stretch between two `clear`s asks: name, phase and workload.
 type Section = Vec<(String, Phase, WorkloadSpec)>;
 
-fn sections(source: &Source, spec: &Spec) -> Result<Vec<Section>, StudyError> {
+fn sections(
+    source: &Source,
+    spec: &Spec,
+    load: &Manner,
+    measure: &Manner,
+) -> Result<Vec<Section>, StudyError> {
     let mut sections: Vec<Section> = Vec::new();
     let mut section: Section = Vec::new();
     if spec.sequence.is_empty() {
@@ -212,58 +211,66 @@ fn sections(source: &Source, spec: &Spec) -> Result<Vec<Section>, StudyError> {
         )));
     }
     for (at, step) in spec.sequence.iter().enumerate() {
-        match step.get_ref().as_str() {
+        let name = step.get_ref();
+        let (phase, workload) = match name.as_str() {
             "clear" => {
-                sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()))
-            }
-            "load" => {
-                // Loading again begins with nothing.
                 sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()));
-                let next = spec.sequence[at + 1..]
-                    .iter()
-                    .take_while(|step| *step.get_ref() != "clear")
-                    .find(|step| *step.get_ref() != "load");
-                let mut loaded = match next {
-                    Some(next) => workload(source, spec, next)?,
-                    None => spec.data.over(WorkloadSpec::preset("ycsb-load")?, spec.seed),
-                };
-                loaded.mix = WorkloadSpec::preset("ycsb-load")?.mix;
-                section.push(("load".to_owned(), Phase::Load, loaded));
+                continue;
             }
-            name => {
+            "load" => (Phase::Load, loaded(source, spec, &spec.sequence[at + 1..])?),
+            _ => {
                 let workload = workload(source, spec, step)?;
-                check_section(source, step, &section, &workload)?;
-                section.push((name.to_owned(), Phase::Measure, workload));
+                let phase = if workload.is_load() { Phase::Load } else { Phase::Measure };
+                (phase, workload)
             }
+        };
+        let threads = match phase {
+            Phase::Load => load.threads,
+            Phase::Measure => measure.threads,
+        };
+        if u64::from(threads) > workload.records.0 {
+            let asking = match phase {
+                Phase::Load => &spec.load,
+                Phase::Measure => &spec.measure,
+            };
+            let words = format!(
+                "{threads} threads for {} records; there must be at least as many records",
+                workload.records.0
+            );
+            return Err(source.at(asking.span_of("threads").unwrap_or(step.span()), &words));
         }
+        match phase {
+            // Loading begins with nothing.
+            Phase::Load => {
+                sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()));
+            }
+            Phase::Measure => check_section(source, step, &section, &workload)?,
+        }
+        section.push((name.clone(), phase, workload));
     }
     sections.extend(Some(section).filter(|section| !section.is_empty()));
-    for (step, (name, phase, workload)) in spec
-        .sequence
-        .iter()
-        .filter(|step| *step.get_ref() != "clear")
-        .zip(sections.iter().flatten())
-    {
-        debug_assert_eq!(step.get_ref(), name);
-        let asking = match phase {
-            Phase::Load => &spec.load,
-            Phase::Measure => &spec.measure,
-        };
-        let threads = asking.threads.as_ref();
-        let records = workload.records.0;
-        if let Some(threads) = threads.filter(|n| u64::from(*n.get_ref()) > records) {
-            let words = format!(
-                "{} threads for {records} records; there must be at least as many records",
-                threads.get_ref()
-            );
-            return Err(source.at(threads.span(), &words));
-        }
-        workload.check().map_err(|error| source.at(step.span(), &error.to_string()))?;
-    }
     Ok(sections)
 }
 
-/// Two workloads of one section must want the same data, and only one may add to it.
+/// What a "load" loads: the data of the workload that is asked next.
+fn loaded(
+    source: &Source,
+    spec: &Spec,
+    rest: &[toml::Spanned<String>],
+) -> Result<WorkloadSpec, StudyError> {
+    let next = rest
+        .iter()
+        .take_while(|step| *step.get_ref() != "clear")
+        .find(|step| *step.get_ref() != "load");
+    let inserts = WorkloadSpec::preset("ycsb-load")?;
+    Ok(match next {
+        Some(next) => WorkloadSpec { mix: inserts.mix, ..workload(source, spec, next)? },
+        None => spec.data.over(inserts, spec.seed),
+    })
+}
+
+/// All workloads of one section want the same data, and one that adds or deletes records is
+/// the last: what follows would find other data than it was promised.
 fn check_section(
     source: &Source,
     step: &toml::Spanned<String>,
@@ -271,7 +278,7 @@ fn check_section(
     workload: &WorkloadSpec,
 ) -> Result<(), StudyError> {
     let name = step.get_ref();
-    for (other, _, before) in section {
+    for (other, phase, before) in section {
         if before.dataset() != workload.dataset() {
             let words = format!(
                 "`{name}` and `{other}` want different data; put \"clear\", \"load\" between them \
@@ -279,11 +286,11 @@ fn check_section(
             );
             return Err(source.at(step.span(), &words));
         }
-        let changes = |spec: &WorkloadSpec, op| spec.mix.asks(op);
-        if changes(workload, Op::Insert) && changes(before, Op::Insert) && other != "load" {
+        let changes = before.mix.asks(Op::Insert) || before.mix.asks(Op::Delete);
+        if *phase == Phase::Measure && changes {
             let words = format!(
-                "`{name}` inserts records that `{other}` has inserted before; put \"clear\", \
-                 \"load\" between them"
+                "`{other}` adds or deletes records, so `{name}` would find other data than was \
+                 loaded; put \"clear\", \"load\" between them"
             );
             return Err(source.at(step.span(), &words));
         }

@@ -1,8 +1,8 @@
 //! A study as it is written: tables, not tags, and no key that is not known.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use drive::Arrivals;
 use model::{Count, Rate, Span};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -84,6 +84,26 @@ pub struct Asking {
     pub pin: Option<bool>,
 }
 
+impl Asking {
+    /// Where a key stands, if it was given.
+    pub(crate) fn span_of(&self, key: &str) -> Option<Range<usize>> {
+        fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
+            value.as_ref().map(Spanned::span)
+        }
+        match key {
+            "threads" => span(&self.threads),
+            "rate" => span(&self.rate),
+            "arrivals" => span(&self.arrivals),
+            "think" => span(&self.think),
+            "warm_up" => span(&self.warm_up),
+            "time" => span(&self.time),
+            "operations" => span(&self.operations),
+            "steady" => span(&self.steady),
+            _ => None,
+        }
+    }
+}
+
 /// `steady = {}`: wait for the steady state before the window opens.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -117,14 +137,6 @@ impl Data {
         }
         spec
     }
-}
-
-/// The known arrival processes, for messages.
-pub(crate) fn arrivals(name: &str) -> Result<Arrivals, String> {
-    Arrivals::from_name(name).ok_or_else(|| {
-        let hint = model::suggest::hint(name, Arrivals::NAMES);
-        format!("there is no arrival process `{name}`; {hint}")
-    })
 }
 
 /// An option's value as it would stand in a store's URL.

@@ -1,11 +1,9 @@
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use drive::{Arrivals, Pacing, Until};
-use model::Span;
 use record::{Execution, File, Run};
 use store::StoreUrl;
-use study::{Manner, Plan, StudyError};
+use study::{Manner, Plan, Senseless, Steady, StudyError, Wish};
 use workload::{Mix, Popularity, Size, Spec};
 
 use crate::args::Bench;
@@ -13,9 +11,6 @@ use crate::exit::{Outcome, request};
 use crate::files;
 use crate::interrupt::stop_flag;
 use crate::show::Show;
-
-/// SNIA PTS looks for the steady state in at most 25 rounds.
-const MOST_STEADY_ROUNDS: u32 = 25;
 
 pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
     let store: StoreUrl = args.store.parse()?;
@@ -30,34 +25,41 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
     let mut kept = Kept::open(args.out.clone(), &execution, show)?;
 
     let stop = stop_flag()?;
-    let mut bar = show.bar(plan.steps().count());
+    let mut bar = show.bar(plan.steps().map(|(_, step)| step));
     let mut runs = Vec::new();
     let mut keep = |run: &Run| {
         kept.keep(run)?;
         runs.push(run.clone());
         Ok(())
     };
-    let done = study::execute(&plan, &execution, &BTreeSet::new(), &mut keep, &mut bar, &stop);
+    let ended = study::execute(&plan, &execution, &BTreeSet::new(), &mut keep, &mut bar, &stop);
     bar.finish();
-    let done = done?;
-    kept.finish(&execution, show)?;
-
-    if args.json {
-        let mut objects: Vec<_> = runs.iter().map(|run| run.summary(&execution)).collect();
-        let value = match objects.len() {
-            1 if args.repeat == 1 => objects.remove(0),
-            _ => objects.into(),
-        };
-        show.print(&serde_json::to_string_pretty(&value)?)?;
-    } else {
-        let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
-        show.print(&report::terminal::runs(&pairs, show.style()))?;
+    if ended.is_ok() {
+        kept.finish(&execution)?;
     }
-    if !done {
-        show.note("stopped; what had ended is kept");
+    show_runs(args, show, &execution, &runs)?;
+    if let (Some(path), false) = (kept.place(), runs.is_empty()) {
+        show.note(&format!("kept in {}", path.display()));
+    }
+    if !ended? {
+        show.note("stopped; the run under way is not kept");
         return Ok(Outcome::Invalid);
     }
     Ok(if runs.iter().all(Run::valid) { Outcome::Done } else { Outcome::Invalid })
+}
+
+/// One object, or an array of them where repeats were asked for; nothing where none ended.
+fn show_runs(args: &Bench, show: &Show, execution: &Execution, runs: &[Run]) -> anyhow::Result<()> {
+    if runs.is_empty() {
+        return Ok(());
+    }
+    if !args.json {
+        let pairs: Vec<_> = runs.iter().map(|run| (execution, run)).collect();
+        return show.print(&report::terminal::runs(&pairs, show.style()));
+    }
+    let mut objects: Vec<_> = runs.iter().map(|run| run.summary(execution)).collect();
+    let value = if args.repeat == 1 { objects.remove(0) } else { objects.into() };
+    show.print(&serde_json::to_string_pretty(&value)?)
 }
 
 /// The results file of a bench: the one that was named, else one that holds them all. The
@@ -98,12 +100,16 @@ impl Kept {
         }
     }
 
-    fn finish(&mut self, execution: &Execution, show: &Show) -> anyhow::Result<()> {
+    fn finish(&mut self, execution: &Execution) -> anyhow::Result<()> {
         if let Some(file) = &mut self.file {
             file.finish(&execution.id, &study::now())?;
-            show.note(&format!("kept in {}", self.path.display()));
         }
         Ok(())
+    }
+
+    /// Where the runs are.
+    fn place(&self) -> Option<&Path> {
+        self.file.is_some().then_some(self.path.as_path())
     }
 }
 
@@ -144,42 +150,20 @@ fn workload(args: &Bench) -> anyhow::Result<Spec> {
 }
 
 fn manner(args: &Bench) -> anyhow::Result<Manner> {
-    let wrong = |flag: &str| request(format!("{flag} must be more than zero"));
-    if args.threads == 0 {
-        return Err(wrong("--threads"));
-    }
-    if args.ops.is_some_and(|ops| ops.0 == 0) {
-        return Err(wrong("--ops"));
-    }
-    if args.time.is_some_and(|time| time.0.is_zero()) {
-        return Err(wrong("--time"));
-    }
-    if args.steady.is_some_and(|round| round.0.is_zero()) {
-        return Err(wrong("--steady"));
-    }
-    let pacing = match args.rate {
-        Some(rate) if rate.0 > 0.0 => {
-            let arrivals = match &args.arrivals {
-                None => Arrivals::Constant,
-                Some(name) => Arrivals::from_name(name).ok_or_else(|| {
-                    let hint = model::suggest::hint(name, Arrivals::NAMES);
-                    request(format!("--arrivals {name}: no such process; {hint}"))
-                })?,
-            };
-            Pacing::Open { rate: rate.0, arrivals }
-        }
-        Some(_) => return Err(wrong("--rate")),
-        None => Pacing::Closed { think: args.think.unwrap_or_default().0 },
-    };
-    Ok(Manner {
-        threads: args.threads,
-        pacing,
-        warm_up: args.warm_up.map(|Span(span)| span).filter(|span| !span.is_zero()),
-        steady: args.steady.map(|Span(round)| (round, MOST_STEADY_ROUNDS)),
-        until: Until {
-            operations: args.ops.map(|ops| ops.0),
-            time: args.time.map(|Span(time)| time),
-        },
+    let wish = Wish {
+        threads: Some(args.threads),
+        rate: args.rate,
+        arrivals: args.arrivals.clone(),
+        think: args.think,
+        warm_up: args.warm_up,
+        time: args.time,
+        operations: args.ops,
+        steady: args.steady.map(|round| Steady { round, ..Steady::default() }),
         pin: !args.no_pin,
+    };
+    let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
+    wish.manner(cpus).map_err(|Senseless { key, why }| {
+        let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
+        request(format!("--{flag}: {why}"))
     })
 }

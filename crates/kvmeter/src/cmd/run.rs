@@ -22,21 +22,27 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         })?,
         None => files::for_study(&name),
     };
-    let plan = Plan::of(&source, &out.with_extension("data"))?;
+    let plan = Plan::of(&source, &files::beside(&out, "data"))?;
     if args.dry_run {
+        study::check_directories(&plan)?;
         let rows: Vec<PlanRow> = plan.steps().map(|(_, step)| row(step)).collect();
         show.print(&report::terminal::plan(&rows, show.style()))?;
         return Ok(Outcome::Done);
     }
 
-    study::check_directories(&plan)?;
     let (mut file, mut execution, done) = open(args, &plan, &out)?;
-    let left = plan.steps().filter(|(_, step)| !done.contains(&step.ordinal)).count();
+    let left: Vec<_> =
+        plan.steps().map(|(_, step)| step).filter(|s| !done.contains(&s.ordinal)).collect();
     if !done.is_empty() {
-        show.note(&format!("{}: {} runs are done, {left} are left", out.display(), done.len()));
+        show.note(&format!(
+            "{}: {} runs are done, {} are left",
+            out.display(),
+            done.len(),
+            left.len()
+        ));
     }
     let stop = stop_flag()?;
-    let mut bar = show.bar(left);
+    let mut bar = show.bar(left.into_iter());
     let mut keep = |run: &Run| {
         file.keep(run)?;
         if args.json {
@@ -69,7 +75,7 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
     let mut runs = file.runs(&Filter::all())?;
     runs.retain(|run| run.execution == execution.id);
     let valid = runs.iter().all(Run::valid);
-    let html = args.html.clone().unwrap_or_else(|| out.with_extension("html"));
+    let html = args.html.clone().unwrap_or_else(|| files::beside(&out, "html"));
     if !args.json {
         let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
         show.print(&report::terminal::runs(&pairs, show.style()))?;
@@ -88,36 +94,61 @@ fn open(
     plan: &Plan,
     out: &Path,
 ) -> anyhow::Result<(File, Execution, BTreeSet<u32>)> {
-    let command = std::env::args().collect();
-    if args.resume {
-        let file = File::open(out)?;
-        let unfinished = file.executions()?.into_iter().rev().find(|e| e.finished_at.is_none());
-        let Some(execution) = unfinished else {
-            let place = out.display();
-            return Err(request(format!("{place}: nothing to resume, the study has ended")));
-        };
-        let planned: Vec<_> = plan.steps().map(|(_, step)| step.planned()).collect();
-        if execution.plan != planned {
+    let place = out.display();
+    if out.exists() {
+        let mut file = File::open_or_create(out)?;
+        let executions = file.executions()?;
+        // A kill right after the file was made leaves it without a word of what was to run.
+        let begun = !executions.is_empty();
+        if begun && !args.resume {
             return Err(request(format!(
-                "{}: it was begun with another plan (study or --set changed); start anew with \
-                 another --out",
-                out.display()
+                "{place} is there already; go on with --resume, or name another --out"
             )));
         }
-        let done = file.done(&execution.id)?;
-        return Ok((file, execution, done));
+        let unfinished = executions.into_iter().rev().find(|e| e.finished_at.is_none());
+        if begun {
+            let execution = unfinished.ok_or_else(|| {
+                request(format!("{place}: nothing to resume, the study has ended"))
+            })?;
+            check_the_same(&execution, plan, out)?;
+            study::check_directories(plan)?;
+            let done = file.done(&execution.id)?;
+            return Ok((file, execution, done));
+        }
+        study::check_directories(plan)?;
+        let execution = begin(&mut file, plan)?;
+        return Ok((file, execution, BTreeSet::new()));
     }
-    files::make_room_for(out).map_err(|error| request(format!("{}: {error}", out.display())))?;
-    if out.exists() {
-        return Err(request(format!(
-            "{} is there already; go on with --resume, or name another --out",
-            out.display()
-        )));
+    if args.resume {
+        return Err(request(format!("{place} is not there; leave out --resume to begin")));
     }
+    study::check_directories(plan)?;
+    files::make_room_for(out).map_err(|error| request(format!("{place}: {error}")))?;
     let mut file = File::create(out)?;
-    let execution = study::execution(plan, command);
-    file.begin(&execution)?;
+    let execution = begin(&mut file, plan)?;
     Ok((file, execution, BTreeSet::new()))
+}
+
+fn begin(file: &mut File, plan: &Plan) -> anyhow::Result<Execution> {
+    let execution = study::execution(plan, std::env::args().collect());
+    file.begin(&execution)?;
+    Ok(execution)
+}
+
+/// What was begun is what is asked now, on the same machine.
+fn check_the_same(execution: &Execution, plan: &Plan, out: &Path) -> anyhow::Result<()> {
+    let planned: Vec<_> = plan.steps().map(|(_, step)| step.planned()).collect();
+    let changed = if execution.plan != planned {
+        "with another plan (the study or a --set has changed)"
+    } else if execution.machine.id != study::execution(plan, Vec::new()).machine.id {
+        "on another machine"
+    } else if execution.version != env!("CARGO_PKG_VERSION") {
+        "by another version of kvmeter"
+    } else {
+        return Ok(());
+    };
+    let place = out.display();
+    Err(request(format!("{place}: it was begun {changed}; start anew with another --out")))
 }
 
 fn resume_hint(args: &args::Run, out: &Path) -> String {

@@ -99,7 +99,7 @@ fn the_same_seed_asks_the_same_whatever_the_threads() {
 fn an_open_loop_tells_response_and_service_apart() {
     let place = Place::new();
     let more = ["--rate", "2k", "--arrivals", "poisson", "--time", "1s"];
-    let found = place.json(&bench("lmdb:db", &more));
+    let found = place.run(&bench("lmdb:db", &more)).json();
     assert_eq!(found["loop"], "open");
     assert_eq!(found["target_rate_ops_s"], 2000.0);
     assert_eq!(found["arrivals"], "poisson");
@@ -110,11 +110,58 @@ fn an_open_loop_tells_response_and_service_apart() {
 }
 
 #[test]
+fn operations_of_an_open_loop_are_the_time_in_which_they_are_due() {
+    let place = Place::new();
+    let more = ["--rate", "1k", "--ops", "300", "--time", "20s", "--threads", "3"];
+    // A busy machine may make the client late, which is not what is looked at here.
+    let found = place.run(&bench("null", &more)).json();
+    let operations = found["operations"].as_u64().unwrap();
+    assert!((297..=303).contains(&operations), "{operations}");
+    let seconds = found["seconds"].as_f64().unwrap();
+    assert!((0.29..5.0).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn a_bench_that_is_stopped_leaves_its_data_as_it_says() {
+    let place = Place::new();
+    place.ok(&bench("lmdb:db", &["--ops", "100"]));
+    for workload in [&["--workload", "ycsb-d"][..], &["--mix", "read=1,delete=1"]] {
+        let mut args = bench("lmdb:db", &["--warm-up", "30s"]);
+        args.extend(workload);
+        let child = place.start(&args);
+        // The data has no name while it changes.
+        let marker = || std::fs::read_to_string(place.file("db/KVMETER.json")).unwrap();
+        crate::tool::until("the warm-up", || marker().contains("\"dataset\": null"));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let id = child.id().to_string();
+        let status = std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
+        assert!(status.success());
+        let said = crate::tool::said(child.wait_with_output().unwrap());
+        assert_eq!((said.code, said.out.as_str()), (1, ""), "{said:#?}");
+        let found = place.json(&bench("lmdb:db", &["--ops", "2k", "--workload", "ycsb-d"]));
+        assert_eq!(found["errors"], 0, "{}", found["failures"]);
+    }
+}
+
+#[test]
+fn a_window_after_a_warm_up_holds_the_operations_that_were_asked_for() {
+    let place = Place::new();
+    let more = ["--warm-up", "200ms", "--ops", "1000", "--threads", "3", "--think", "1ms"];
+    let found = place.json(&bench("null", &more));
+    assert_eq!(found["operations"], 1000);
+    let drawn: u64 = found["stream"]["operations_drawn"].as_str().unwrap().parse().unwrap();
+    assert!(drawn > 1000, "the warm-up is of the same stream");
+    // Three threads that pause for a millisecond each: 3,000 a second at the most.
+    let rate = found["throughput_ops_s"].as_f64().unwrap();
+    assert!(rate < 3000.0, "{rate}");
+}
+
+#[test]
 fn a_rate_that_cannot_be_held_is_invalid_and_exits_with_1() {
     let place = Place::new();
     let said = place.run(&bench("null", &["--rate", "1G", "--time", "300ms"]));
-    assert_eq!(said.code, 1, "{said:#?}");
-    let found: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(said.code, 1, "{}", said.err);
+    let found = said.json();
     assert_eq!(found["valid"], false);
     let words = found["invalid_because"].to_string();
     assert!(words.contains("rate was not achieved"), "{words}");

@@ -56,12 +56,14 @@ impl Place {
     /// Runs it, expects success, and answers its standard output.
     pub fn ok(&self, args: &[&str]) -> String {
         let said = self.run(args);
-        assert_eq!(said.code, 0, "kvmeter {args:?}: {said:#?}");
+        let head: String = said.out.chars().take(1000).collect();
+        assert_eq!(said.code, 0, "kvmeter {args:?}: {}\n{head}", said.err);
         said.out
     }
 
     pub fn json(&self, args: &[&str]) -> Value {
-        serde_json::from_str(&self.ok(args)).unwrap()
+        let out = self.ok(args);
+        Said { code: 0, out, err: String::new() }.json()
     }
 
     /// Runs it and expects a refusal whose message holds all of `words`.
@@ -79,6 +81,12 @@ impl Place {
 
     pub fn start(&self, args: &[&str]) -> Child {
         self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+}
+
+impl Said {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.err))
     }
 }
 
