@@ -12,11 +12,11 @@ use crate::worker::Seen;
 const LEAST_ACHIEVED: f64 = 0.99;
 /// A client busier than this has no head-room to be on time.
 const MOST_BUSY: f64 = 0.95;
-/// Mean lateness of requests that found their thread idle, as a share of the mean response,
-/// from which a reader should know and from which the client is what was measured.
+/// The client's own part of the mean response, as a share of it, from which a reader should
+/// know and from which the client is what was measured.
 const NOTABLE_LATENESS: f64 = 0.1;
 const RULING_LATENESS: f64 = 0.5;
-/// Lateness below this is no more than reading the clock and leaving the spin.
+/// Less than this is making the request, reading the clock and leaving the spin.
 const LEAST_LATENESS_S: f64 = 5e-6;
 /// A closed loop that spends more than this outside the store measures itself.
 const MOST_HARNESS: f64 = 0.5;
@@ -86,8 +86,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let active = own_ticks.saturating_sub(all.waited.idle);
     let mut failures = all.verdicts.failures;
     failures.sort_by_key(|failure| failure.kind.name());
-    let mean_lateness_s =
-        clock.seconds(0, all.waited.late) / (all.waited.idle_requests as f64).max(1.0);
+    let mean_lateness_s = clock.seconds(0, all.late) / (all.operations as f64).max(1.0);
     let named = |histograms: Vec<Histogram<u64>>| {
         ops.iter().copied().zip(histograms).filter(|(_, h)| !h.is_empty()).collect::<Vec<_>>()
     };
@@ -134,6 +133,7 @@ impl Seen {
         self.in_store += other.in_store;
         self.waited = self.waited + other.waited;
         self.answered_in_time += other.answered_in_time;
+        self.late += other.late;
         self.never_sent += other.never_sent;
         self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
         self.redirected += other.redirected;
@@ -223,9 +223,10 @@ fn judge_open(
     let late_share = outcome.mean_lateness_s / (response_s / count).max(1e-12);
     if outcome.mean_lateness_s > LEAST_LATENESS_S && late_share > NOTABLE_LATENESS {
         let words = format!(
-            "the client sent {:.1} us late on average, {:.0} % of the mean response time",
-            outcome.mean_lateness_s * 1e6,
-            late_share * 100.0
+            "{:.0} % of the mean response time ({:.1} us) is the client's own lateness; stop other \
+             programs, or lower --rate",
+            late_share * 100.0,
+            outcome.mean_lateness_s * 1e6
         );
         if late_share > RULING_LATENESS { invalid.push(words) } else { warnings.push(words) }
     }

@@ -98,7 +98,9 @@ pub struct Outcome {
     pub busy_share: f64,
     /// CPU seconds that the pacer spun.
     pub spun_s: f64,
-    /// Mean lateness in seconds of requests that found their thread idle; open loop only.
+    /// Seconds by which an answer came later, on average, than if the client cost nothing and
+    /// were never late: with the same due instants and service times, one request after the
+    /// other. Open loop only.
     pub mean_lateness_s: f64,
     /// Requests that were due in the window, and those of them answered in it; open loop only.
     pub due: u64,

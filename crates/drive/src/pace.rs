@@ -77,31 +77,12 @@ pub(crate) struct Waited {
     pub(crate) idle: u64,
     /// The part of them that was spent spinning.
     pub(crate) spinning: u64,
-    /// Requests that found the thread idle, and how late those went out in total.
-    pub(crate) idle_requests: u64,
-    pub(crate) late: u64,
-}
-
-impl Waited {
-    /// The later of two looks at the same pacer.
-    pub(crate) fn max(self, other: Waited) -> Waited {
-        if self.idle_requests + self.idle >= other.idle_requests + other.idle {
-            self
-        } else {
-            other
-        }
-    }
 }
 
 impl std::ops::Add for Waited {
     type Output = Waited;
     fn add(self, other: Waited) -> Waited {
-        Waited {
-            idle: self.idle + other.idle,
-            spinning: self.spinning + other.spinning,
-            idle_requests: self.idle_requests + other.idle_requests,
-            late: self.late + other.late,
-        }
+        Waited { idle: self.idle + other.idle, spinning: self.spinning + other.spinning }
     }
 }
 
@@ -109,10 +90,8 @@ impl std::ops::Sub for Waited {
     type Output = Waited;
     fn sub(self, before: Waited) -> Waited {
         Waited {
-            idle: self.idle - before.idle,
-            spinning: self.spinning - before.spinning,
-            idle_requests: self.idle_requests - before.idle_requests,
-            late: self.late - before.late,
+            idle: self.idle.saturating_sub(before.idle),
+            spinning: self.spinning.saturating_sub(before.spinning),
         }
     }
 }
@@ -210,13 +189,10 @@ impl Pacer for OpenLoop {
         let begin = clock.now();
         if begin < due {
             let came = wait_until(clock, due, &mut self.waited.spinning, gate);
-            let now = clock.now();
-            self.waited.idle += now - begin;
+            self.waited.idle += clock.now() - begin;
             if !came {
                 return None;
             }
-            self.waited.idle_requests += 1;
-            self.waited.late += now.saturating_sub(due);
         }
         self.due += self.gap();
         Some(due)

@@ -48,6 +48,9 @@ pub(crate) struct Seen {
     pub(crate) began: u64,
     pub(crate) ended: u64,
     pub(crate) answered_in_time: u64,
+    /// Ticks by which answers came later than the store's own times would have had it: late
+    /// sending and the harness's work, and the queueing that both caused.
+    pub(crate) late: u64,
     pub(crate) never_sent: u64,
     pub(crate) fingerprint: u64,
     pub(crate) redirected: u64,
@@ -91,6 +94,8 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
     gate.wait_for_the_start();
     let mut pacer = pacer();
     let mut entered = Waited::default();
+    // When a client that costs nothing and is never late would have had its last answer.
+    let mut ideal_end = 0;
 
     'blocks: loop {
         gate.wait_if_gathering();
@@ -148,6 +153,8 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
             seen.ended = end;
             if P::OPEN {
                 seen.waited = pacer.waited();
+                ideal_end = due.max(ideal_end) + (end - begin);
+                seen.late += end.saturating_sub(ideal_end);
                 seen.answered_in_time += u64::from(end <= gate.closes_at());
             }
         }
@@ -162,7 +169,7 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
     } else if !P::OPEN {
         seen.waited = pacer.waited();
     }
-    seen.waited = seen.waited.max(entered) - entered;
+    seen.waited = seen.waited - entered;
     seen.fingerprint = asks.fingerprint();
     seen.redirected = asks.redirected();
     Ok(seen)

@@ -16,6 +16,7 @@ pub mod probe;
 mod root;
 mod stat;
 mod storage;
+mod timer;
 mod unavailable;
 
 pub use affinity::{AffinityError, CpuOrder, cpus, pin_current};
@@ -25,4 +26,5 @@ pub use facts::memory::total_bytes as memory_total_bytes;
 pub use probe::{Context, PROBES, Probe, ProbeSpec, Sample, Signal, Watch};
 pub use root::{Root, RootError};
 pub use storage::{free_bytes, storage};
+pub use timer::wake_promptly;
 pub use unavailable::Unavailable;

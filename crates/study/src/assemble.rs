@@ -174,7 +174,8 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         for (signal, what, count) in counts {
             put(own(signal, Unit::Count, Scope::Harness, what, count as f64));
         }
-        let what = "mean lateness of requests that found their thread idle";
+        let what =
+            "mean of response time less what a client without cost or lateness would have seen";
         put(own("client.lateness", Unit::Seconds, Scope::Harness, what, outcome.mean_lateness_s));
         let what = "share of the threads' time not spent waiting for a request to be due";
         put(own("client.busy", Unit::Ratio, Scope::Harness, what, outcome.busy_share));

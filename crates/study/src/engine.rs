@@ -452,7 +452,7 @@ impl Session<'_> {
             }),
             until: manner.until,
             interval: Duration::from_secs(1),
-            on_start: pinning(manner),
+            on_start: first_of_all(manner),
             stop: Arc::clone(self.stop),
             patience: PATIENCE.saturating_add(slowest_gap),
         }
@@ -466,17 +466,18 @@ fn whole(step: &Step, outcome: &Outcome) -> bool {
     complete && deleted == 0 && refused == 0
 }
 
-/// One CPU a thread.
-fn pinning(manner: &Manner) -> OnStart {
-    if !manner.pin {
-        return Arc::new(|_| {});
-    }
-    let cpus = host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default();
+/// What each thread does first: to a CPU of its own, and no slack in its sleeps. Either may be
+/// refused; the scheduler then decides, and lateness is measured anyway.
+fn first_of_all(manner: &Manner) -> OnStart {
+    let cpus = match manner.pin {
+        true => host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default(),
+        false => Vec::new(),
+    };
     Arc::new(move |thread| {
-        // A CPU that went away meanwhile leaves the thread to the scheduler.
         if let Some(cpu) = cpus.get(thread) {
             let _ = host::pin_current(*cpu);
         }
+        let _ = host::wake_promptly();
     })
 }
 
