@@ -49,6 +49,32 @@ fn a_dry_run_lists_everything_and_does_nothing() {
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "only the study itself");
 }
 
+/// The TOML examples of a page.
+fn examples(page: &str) -> Vec<&str> {
+    let blocks = page.split("```toml\n").skip(1);
+    blocks.filter_map(|block| block.split("```").next()).collect()
+}
+
+#[test]
+fn the_documented_examples_are_planned_as_they_stand() {
+    let place = Place::new();
+    let page = examples(include_str!("../../../../docs/studies.md"))[0];
+    // The example's path is not for a test to write to.
+    place.write("study.toml", &page.replace("/data/rocksdb", "rocksdb"));
+    // Two stores, three repeats, five runs each.
+    let set = "data.records=1M";
+    let plan = place.ok(&["run", "study.toml", "--dry-run", "--set", set]);
+    assert!(plan.contains("30 runs"), "{plan}");
+    let head = "name = \"x\"\nsequence = [\"load\", \"ycsb-c\"]\n[store.null]\n";
+    let page = examples(include_str!("../../../../docs/workloads.md"));
+    let whole: Vec<&&str> = page.iter().filter(|example| example.starts_with('[')).collect();
+    assert!(whole.len() >= 2, "{page:?}");
+    for example in whole {
+        place.write("study.toml", &format!("{head}{example}"));
+        place.ok(&["run", "study.toml", "--dry-run"]);
+    }
+}
+
 #[test]
 fn a_study_runs_to_its_report() {
     let place = Place::new();
