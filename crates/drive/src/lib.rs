@@ -5,6 +5,7 @@
 //! says what was seen. It never judges a store, only whether the asking itself was sound.
 #![forbid(unsafe_code)]
 
+mod asker;
 mod asks;
 mod clock;
 mod collect;
@@ -22,8 +23,7 @@ mod worker;
 pub use clock::Ticks;
 pub use collect::Live;
 pub use control::{Observer, Progress, Quiet, Stage, drive};
-pub use outcome::{DriveError, Failure, FailureKind, Outcome, Point, SteadyReport};
+pub use outcome::{Changes, DriveError, Failure, FailureKind, Outcome, Point, SteadyReport};
 pub use pace::{Arrivals, Pacing};
 pub use plan::{OnStart, Plan, Steady, Until, What};
 pub use tax::{Tax, tax};
-pub use worker::Changes;

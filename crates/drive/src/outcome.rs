@@ -5,8 +5,6 @@ use model::{Op, PerOp};
 use store::StoreError;
 use thiserror::Error;
 
-use crate::worker::Changes;
-
 /// What went wrong with single answers; each kind is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
@@ -67,6 +65,16 @@ pub struct Point {
     pub p99_ns: u64,
     pub p999_ns: u64,
     pub max_ns: u64,
+}
+
+/// What a phase did to the data, warm-up included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Records that were inserted and acknowledged.
+    pub inserted: u64,
+    pub deleted: u64,
+    /// Writes that the store refused: what the data is then is not known.
+    pub refused: u64,
 }
 
 /// What was seen in the measured window.

@@ -1,0 +1,162 @@
+//! One operation asked and its answer checked, with the clock around the store alone.
+
+use model::Op;
+use store::{Session, StoreError};
+use workload::{Ask, Workload};
+
+use crate::clock::Ticks;
+use crate::outcome::FailureKind;
+use crate::verdict::{Verdicts, shown};
+
+/// A thread's buffers and its way to ask one operation.
+pub(crate) struct Asker<'a> {
+    workload: &'a Workload,
+    clock: &'a Ticks,
+    may_miss: bool,
+    keeps: bool,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl<'a> Asker<'a> {
+    /// `keeps`: the store gives back what it was given.
+    pub(crate) fn new(workload: &'a Workload, clock: &'a Ticks, keeps: bool) -> Self {
+        Asker {
+            workload,
+            clock,
+            may_miss: workload.spec().mix.asks(Op::Delete),
+            keeps,
+            key: Vec::with_capacity(256),
+            value: Vec::with_capacity(4096),
+        }
+    }
+
+    /// Writes the key and the value, before the clock starts.
+    #[inline(always)]
+    pub(crate) fn prepare(&mut self, ask: Ask) {
+        self.workload.key(ask.record, &mut self.key);
+        if matches!(ask.op, Op::Insert | Op::Update | Op::ReadModifyWrite) {
+            self.workload.value(&self.key, ask.salt, &mut self.value);
+        } else {
+            self.value.clear();
+        }
+    }
+
+    /// Bytes of key and value that the prepared write gives to the store.
+    #[inline(always)]
+    pub(crate) fn written(&self) -> u64 {
+        (self.key.len() + self.value.len()) as u64
+    }
+
+    /// Asks and answers the tick at which the answer was in hand. A read's value is verified
+    /// after that tick; a scan's values and a read-modify-write's before it, for the store
+    /// lends them only until it goes on.
+    #[inline(always)]
+    pub(crate) fn ask<S: Session>(
+        &mut self,
+        session: &mut S,
+        ask: Ask,
+        verdicts: &mut Verdicts,
+    ) -> Result<u64, StoreError> {
+        let Asker { workload, clock, key, value, .. } = self;
+        let key = key.as_slice();
+        let end = match ask.op {
+            Op::Read => {
+                let mut answered = 0;
+                let found = session.read(key, |value| {
+                    answered = clock.now();
+                    verdicts.check(workload, key, value);
+                })?;
+                let end = if answered == 0 { clock.now() } else { answered };
+                if !found {
+                    missing(self.may_miss, key, verdicts);
+                }
+                end
+            }
+            Op::Update => {
+                session.update(key, value)?;
+                clock.now()
+            }
+            Op::Insert => {
+                session.insert(key, value)?;
+                clock.now()
+            }
+            Op::ReadModifyWrite => {
+                let found = session.read(key, |value| verdicts.check(workload, key, value))?;
+                if !found {
+                    missing(self.may_miss, key, verdicts);
+                }
+                session.update(key, value)?;
+                clock.now()
+            }
+            Op::Delete => {
+                session.delete(key)?;
+                clock.now()
+            }
+            Op::Scan => {
+                let limit = ask.scan as usize;
+                let mut previous = ScanOrder::new(key, &mut self.value);
+                let found = session.scan(key, limit, |key, value| {
+                    previous.see(key, verdicts);
+                    verdicts.check(workload, key, value);
+                })?;
+                let end = clock.now();
+                verdicts.scanned += found as u64;
+                // The scan starts at a record that was loaded, so at least that one is there.
+                if found == 0 && limit > 0 && self.keeps {
+                    missing(self.may_miss, key, verdicts);
+                }
+                if found > limit {
+                    verdicts.fail(FailureKind::Disorder, || {
+                        format!("{}: {found} records for a limit of {limit}", shown(key))
+                    });
+                }
+                end
+            }
+        };
+        verdicts.answered();
+        Ok(end)
+    }
+}
+
+/// A miss is a failure unless the workload deletes.
+#[cold]
+fn missing(may_miss: bool, key: &[u8], verdicts: &mut Verdicts) {
+    if may_miss {
+        verdicts.misses += 1;
+    } else {
+        verdicts.fail(FailureKind::Missing, || format!("{} is not there", shown(key)));
+    }
+}
+
+/// Checks that a scan's keys ascend from its start. The previous key lives in the value
+/// buffer, which a scan does not need.
+struct ScanOrder<'a> {
+    previous: &'a mut Vec<u8>,
+    first: bool,
+}
+
+impl<'a> ScanOrder<'a> {
+    fn new(from: &[u8], previous: &'a mut Vec<u8>) -> Self {
+        previous.clear();
+        previous.extend_from_slice(from);
+        ScanOrder { previous, first: true }
+    }
+
+    #[inline]
+    fn see(&mut self, key: &[u8], verdicts: &mut Verdicts) {
+        let ascends = if self.first {
+            key >= self.previous.as_slice()
+        } else {
+            key > self.previous.as_slice()
+        };
+        if !ascends {
+            verdicts.fail(FailureKind::Disorder, || {
+                format!("{} after {}", shown(key), shown(self.previous))
+            });
+        }
+        self.first = false;
+        self.previous.clear();
+        self.previous.extend_from_slice(key);
+    }
+}

@@ -1,0 +1,49 @@
+//! What is done while a phase is driven: progress is shown, probes stand around the window.
+
+use drive::Progress;
+use host::{Context, Root, Watch};
+use model::Reading;
+use store::{Statistic, Store};
+
+use crate::engine::{Event, Listener};
+use crate::plan::Step;
+
+/// Shows progress only.
+pub(crate) struct Showing<'a> {
+    pub(crate) step: &'a Step,
+    pub(crate) listener: &'a mut dyn Listener,
+}
+
+impl drive::Observer for Showing<'_> {
+    fn progress(&mut self, progress: &Progress) {
+        self.listener.hear(Event::Progress { step: self.step, progress });
+    }
+}
+
+/// Shows progress and puts the probes around the window.
+pub(crate) struct Watching<'a, S> {
+    pub(crate) step: &'a Step,
+    pub(crate) listener: &'a mut dyn Listener,
+    pub(crate) context: Context,
+    pub(crate) store: &'a S,
+    pub(crate) watch: Option<Watch>,
+    pub(crate) before: Vec<Statistic>,
+    pub(crate) after: Vec<Statistic>,
+    pub(crate) readings: Vec<Reading>,
+}
+
+impl<S: Store> drive::Observer for Watching<'_, S> {
+    fn window_opens(&mut self) {
+        self.before = self.store.statistics();
+        self.watch = Some(Watch::begin(&Root::live(), &self.context));
+    }
+
+    fn window_closes(&mut self) {
+        self.readings = self.watch.take().map(Watch::end).unwrap_or_default();
+        self.after = self.store.statistics();
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        self.listener.hear(Event::Progress { step: self.step, progress });
+    }
+}

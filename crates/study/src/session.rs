@@ -1,0 +1,299 @@
+//! One open store and the steps that are run on it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use analyse::STEADY_ROUNDS;
+use drive::{Changes, OnStart, Outcome, Ticks, What};
+use host::{Context, Root, Watch};
+use model::{Op, Reading};
+use record::{Execution, Phase, Run};
+use store::{Directory, Store, StoreError, Visit};
+use workload::Workload;
+
+use crate::asking::Manner;
+use crate::assemble::{Measured, assemble};
+use crate::engine::{Event, Listener, now};
+use crate::error::StudyError;
+use crate::observe::{Showing, Watching};
+use crate::plan::{Segment, Step};
+
+/// How long a store may take to write out what it holds after a phase that wrote.
+const SETTLE_LIMIT: Duration = Duration::from_secs(300);
+/// How long one look at that takes.
+const SETTLE_SLICE: Duration = Duration::from_secs(1);
+/// Without an answer for so long, a store is taken to hang.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct Session<'a> {
+    pub(crate) clock: &'a Ticks,
+    pub(crate) segment: &'a Segment,
+    pub(crate) steps: Vec<&'a Step>,
+    pub(crate) directory: Option<Directory>,
+    /// Why data must be loaded before the first step.
+    pub(crate) load_first: Option<&'static str>,
+    /// The data of an earlier invocation is used.
+    pub(crate) found: bool,
+    pub(crate) execution: &'a Execution,
+    pub(crate) keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
+    pub(crate) listener: &'a mut dyn Listener,
+    pub(crate) stop: &'a Arc<AtomicBool>,
+    /// For the next run that is kept.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What is left when a store is closed.
+pub(crate) struct Closed {
+    pub(crate) directory: Option<Directory>,
+    /// What the data is, where that was not certain while the store was open.
+    pub(crate) name: Option<Name>,
+}
+
+/// What a directory's data is.
+pub(crate) struct Name {
+    pub(crate) dataset: String,
+    pub(crate) records: u64,
+    pub(crate) version: String,
+}
+
+impl Visit for Session<'_> {
+    type Output = Result<Closed, StudyError>;
+
+    fn visit<S: Store>(mut self, store: S) -> Self::Output {
+        let store = Arc::new(store);
+        let mut name = None;
+        for step in std::mem::take(&mut self.steps) {
+            if self.stopped() {
+                break;
+            }
+            if step.workload.mix.asks(Op::Scan) && !store.capabilities().scan {
+                return Err(StudyError::Request(format!(
+                    "{}: the store cannot scan, and the workload does",
+                    step.label
+                )));
+            }
+            let workload = Arc::new(Workload::new(&step.workload)?);
+            if self.load_first.take().is_some() {
+                name = self.prepare(&store, &workload, step)?;
+                if self.stopped() {
+                    break;
+                }
+            } else if std::mem::take(&mut self.found) {
+                self.listener.hear(Event::Reusing { step });
+            }
+            name = self.run(&store, &workload, step)?.or(name);
+        }
+        Ok(Closed { directory: self.directory, name })
+    }
+}
+
+impl Session<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Loads the data that a step needs, without measuring it. Answers the data's name, if it
+    /// can be given to it only when the store is closed.
+    fn prepare<S: Store>(
+        &mut self,
+        store: &Arc<S>,
+        workload: &Arc<Workload>,
+        step: &Step,
+    ) -> Result<Option<Name>, StudyError> {
+        let begun = Instant::now();
+        let plan = self.plan(What::Load, &self.segment.preparing, step);
+        let mut observer = Showing { step, listener: &mut *self.listener };
+        let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
+        if let Some(failure) = outcome.failures.first() {
+            let words = format!("{}: the load failed: {}", step.label, failure.first);
+            return Err(StudyError::Failed(words));
+        }
+        if outcome.changes.inserted < step.workload.records.0 {
+            return Ok(None);
+        }
+        let settled = self.let_settle(store)?;
+        self.listener.hear(Event::Prepared { seconds: begun.elapsed().as_secs_f64() });
+        self.give(self.name(store, step, step.workload.records.0), settled)
+    }
+
+    /// Runs one step and keeps it, unless it was stopped. Answers as [`Session::prepare`].
+    fn run<S: Store>(
+        &mut self,
+        store: &Arc<S>,
+        workload: &Arc<Workload>,
+        step: &Step,
+    ) -> Result<Option<Name>, StudyError> {
+        let what = match step.phase {
+            Phase::Load => What::Load,
+            Phase::Measure => What::Mix,
+        };
+        let plan = self.plan(what, &step.manner, step);
+        let tax = drive::tax(self.clock, workload, what, &plan.on_start)?;
+        let records_before = self.directory.as_ref().map_or(0, |d| d.marker().records);
+        let mix = &step.workload.mix;
+        let writes =
+            what == What::Load || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
+        if let Some(directory) = self.directory.as_mut().filter(|_| writes) {
+            directory.unset_dataset()?;
+        }
+        self.listener.hear(Event::Begins { step });
+        let started_at = now();
+        let mut watching = Watching {
+            step,
+            listener: &mut *self.listener,
+            context: context(self.segment),
+            store: &**store,
+            watch: None,
+            before: Vec::new(),
+            after: Vec::new(),
+            readings: Vec::new(),
+        };
+        let outcome = drive::drive(self.clock, store, workload, &plan, &mut watching)?;
+        let Watching { readings, before, after, .. } = watching;
+        let records = match step.phase {
+            Phase::Load => outcome.changes.inserted,
+            Phase::Measure => records_before + outcome.changes.inserted,
+        };
+        let name = whole(step, &outcome).then(|| self.name(store, step, records));
+        if outcome.stopped {
+            return Ok(name.filter(|_| writes));
+        }
+        let (settled, settling) = self.settle(store, step, writes)?;
+        let skew = match step.phase {
+            Phase::Load => None,
+            Phase::Measure => workload.skew(outcome.drawn),
+        };
+        let run = assemble(Measured {
+            execution: self.execution,
+            step,
+            started_at,
+            version: store.version(),
+            options: store.options(),
+            outcome: &outcome,
+            readings,
+            settling,
+            statistics: (before, after),
+            tax,
+            skew,
+            warnings: std::mem::take(&mut self.warnings),
+            disk_bytes: self.directory.as_ref().map(|d| d.disk_bytes()).transpose()?,
+            records,
+        });
+        // The data has its name again only when the run that changed it is kept: a kill in
+        // between repeats nothing, it only loads the data anew for what follows.
+        (self.keep)(&run)?;
+        self.listener.hear(Event::Kept { step, run: &run });
+        match name.filter(|_| writes) {
+            Some(name) => self.give(name, settled),
+            None => Ok(None),
+        }
+    }
+
+    /// After a phase that wrote: lets the store settle, with the same probes around it.
+    /// Answers whether it has, and what was read.
+    fn settle<S: Store>(
+        &mut self,
+        store: &Arc<S>,
+        step: &Step,
+        writes: bool,
+    ) -> Result<(bool, Option<Vec<Reading>>), StudyError> {
+        if !writes || self.directory.is_none() {
+            return Ok((true, None));
+        }
+        self.listener.hear(Event::Settling { step });
+        let watch = Watch::begin(&Root::live(), &context(self.segment));
+        let settled = self.let_settle(store)?;
+        Ok((settled, Some(watch.end())))
+    }
+
+    /// Waits in slices, so that a stop is seen. A store that is not settled in time goes on;
+    /// the next run carries the warning.
+    fn let_settle<S: Store>(&mut self, store: &Arc<S>) -> Result<bool, StudyError> {
+        let limit = Instant::now() + SETTLE_LIMIT;
+        loop {
+            match store.settle(SETTLE_SLICE) {
+                Err(StoreError::Unsettled(_)) if self.stopped() => return Ok(false),
+                Err(StoreError::Unsettled(words)) if Instant::now() > limit => {
+                    self.warnings.push(words);
+                    return Ok(false);
+                }
+                Err(StoreError::Unsettled(_)) => {}
+                other => return Ok(other.map(|()| true)?),
+            }
+        }
+    }
+
+    fn name<S: Store>(&self, store: &Arc<S>, step: &Step, records: u64) -> Name {
+        let dataset = step.workload.dataset().to_string();
+        Name { dataset, records, version: store.version() }
+    }
+
+    /// Names the data, if all of it is in the store's files; else hands the name back.
+    fn give(&mut self, name: Name, settled: bool) -> Result<Option<Name>, StudyError> {
+        match &mut self.directory {
+            Some(directory) if settled => {
+                directory.set_dataset(&name.dataset, name.records, &name.version)?;
+                Ok(None)
+            }
+            _ => Ok(Some(name)),
+        }
+    }
+
+    fn plan(&self, what: What, manner: &Manner, step: &Step) -> drive::Plan {
+        let slowest_gap = match manner.pacing {
+            drive::Pacing::Open { rate, .. } => {
+                Duration::try_from_secs_f64(20.0 / rate).unwrap_or(Duration::MAX)
+            }
+            drive::Pacing::Closed { think } => think,
+        };
+        drive::Plan {
+            what,
+            threads: manner.threads as usize,
+            pacing: manner.pacing,
+            seed: step.workload.seed,
+            warm_up: manner.warm_up,
+            steady: manner.steady.map(|(round, most)| drive::Steady {
+                round,
+                window: STEADY_ROUNDS,
+                most_rounds: most as usize,
+                rule: |rounds| {
+                    <&[f64; STEADY_ROUNDS]>::try_from(rounds)
+                        .is_ok_and(|rounds| analyse::steady(rounds).steady)
+                },
+            }),
+            until: manner.until,
+            interval: Duration::from_secs(1),
+            on_start: first_of_all(manner),
+            stop: Arc::clone(self.stop),
+            patience: PATIENCE.saturating_add(slowest_gap),
+        }
+    }
+}
+
+/// Whether the data is still what its name says, but for records that were added.
+fn whole(step: &Step, outcome: &Outcome) -> bool {
+    let Changes { inserted, deleted, refused } = outcome.changes;
+    let complete = step.phase == Phase::Measure || inserted == step.workload.records.0;
+    complete && deleted == 0 && refused == 0
+}
+
+/// What each thread does first: to a CPU of its own, and no slack in its sleeps. Either may be
+/// refused; the scheduler then decides, and lateness is measured anyway.
+fn first_of_all(manner: &Manner) -> OnStart {
+    let cpus = match manner.pin {
+        true => host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    Arc::new(move |thread| {
+        if let Some(cpu) = cpus.get(thread) {
+            let _ = host::pin_current(*cpu);
+        }
+        let _ = host::wake_promptly();
+    })
+}
+
+fn context(segment: &Segment) -> Context {
+    let path = &segment.store.path;
+    Context { store_path: (!path.as_os_str().is_empty()).then(|| path.clone()) }
+}
