@@ -101,7 +101,7 @@ pub struct Run {
     /// Write the HTML report here (next to the results file unless given)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
-    /// One JSON object for each run, a line each, as it ends
+    /// One JSON object for each run, a line each, as it ends; with --dry-run one array
     #[arg(long)]
     pub json: bool,
 }

@@ -49,7 +49,7 @@ impl Run {
             "invalid_because": self.invalid_because,
             "warnings": self.warnings,
             "harness": self.tax,
-            "stream": self.stream,
+            "stream": self.stream_facts(),
             "readings": readings,
         });
         // In a closed loop the service time is the latency, and stands there.
@@ -57,6 +57,26 @@ impl Run {
             object["service_us"] = self.percentiles(Clock::Service);
         }
         object
+    }
+
+    /// The facts of the stream, nested by the dots in their names; numbers as numbers.
+    fn stream_facts(&self) -> Value {
+        let mut facts = Map::new();
+        for (name, text) in &self.stream {
+            // Hexadecimal digits that happen to be decimal are still text.
+            let number = if name == "fingerprint" { None } else { number(text) };
+            let value = number.unwrap_or_else(|| text.as_str().into());
+            match name.split_once('.') {
+                Some((group, name)) => {
+                    let group = facts.entry(group).or_insert_with(|| Value::Object(Map::new()));
+                    group[name] = value;
+                }
+                None => {
+                    facts.insert(name.clone(), value);
+                }
+            }
+        }
+        Value::Object(facts)
     }
 
     fn percentiles(&self, clock: Clock) -> Value {
@@ -70,4 +90,9 @@ impl Run {
         }
         Value::Object(per_op)
     }
+}
+
+fn number(text: &str) -> Option<Value> {
+    let whole = text.parse::<u64>().ok().map(Value::from);
+    whole.or_else(|| text.parse::<f64>().ok().filter(|value| value.is_finite()).map(Value::from))
 }

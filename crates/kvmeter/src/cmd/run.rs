@@ -25,6 +25,11 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
     let plan = Plan::of(&source, &files::beside(&out, "data"))?;
     if args.dry_run {
         study::check_directories(&plan)?;
+        if args.json {
+            let steps: Vec<_> = plan.steps().map(|(_, step)| object(step)).collect();
+            show.print(&serde_json::to_string_pretty(&steps)?)?;
+            return Ok(Outcome::Done);
+        }
         let rows: Vec<PlanRow> = plan.steps().map(|(_, step)| row(step)).collect();
         show.print(&report::terminal::plan(&rows, show.style()))?;
         return Ok(Outcome::Done);
@@ -166,4 +171,17 @@ fn row(step: &study::Step) -> PlanRow {
         seconds: Some(estimate.seconds),
         bytes: Some(estimate.data.0),
     }
+}
+
+fn object(step: &study::Step) -> serde_json::Value {
+    let estimate = step.estimate();
+    serde_json::json!({
+        "ordinal": step.ordinal,
+        "label": step.label,
+        "phase": step.phase,
+        "settings": step.settings,
+        "estimated_seconds": estimate.seconds,
+        "estimate_is_a_guess": estimate.guessed,
+        "data_bytes": estimate.data.0,
+    })
 }

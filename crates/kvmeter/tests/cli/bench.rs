@@ -50,6 +50,35 @@ fn null_measures_the_harness() {
 }
 
 #[test]
+fn a_run_states_the_skew_that_it_produced() {
+    let place = Place::new();
+    let share = |popularity: &str| {
+        let args = [
+            "bench",
+            "null",
+            "--popularity",
+            popularity,
+            "--records",
+            "1M",
+            "--ops",
+            "1M",
+            "--json",
+        ];
+        let found = place.json(&args);
+        let skew = &found["stream"]["skew"];
+        assert_eq!(skew["operations"], 1_000_000);
+        // With a million records, 1 % of them are 10,000.
+        assert_eq!(skew["top_1_percent"], skew["top_10000"]);
+        skew["top_10000"].as_f64().unwrap()
+    };
+    // YCSB's scrambled Zipf: 39.4 %, and 1 % of a uniform one; four standard deviations.
+    assert!((share("scrambled_zipfian:0.99") - 0.394).abs() < 0.002);
+    assert!((share("uniform") - 0.01).abs() < 0.0004);
+    // A Zipf law over the records themselves: zeta(10^4) / zeta(10^6) at 0.99.
+    assert!((share("zipfian:0.99") - 0.665).abs() < 0.015);
+}
+
+#[test]
 fn every_ycsb_workload_runs_in_turn_on_the_same_directory() {
     let place = Place::new();
     for workload in ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f", "ycsb-load"] {
@@ -86,10 +115,10 @@ fn the_same_seed_asks_the_same_whatever_the_threads() {
     let fingerprint = |threads: &str, seed: &str| {
         let more = ["--workload", "ycsb-d", "--ops", "20001", "--threads", threads, "--seed", seed];
         let found = place.json(&bench("null", &more));
-        (found["stream"]["fingerprint"].clone(), found["stream"]["asked.insert"].clone())
+        (found["stream"]["fingerprint"].clone(), found["stream"]["asked"]["insert"].clone())
     };
     let alone = fingerprint("1", "7");
-    assert!(alone.0.is_string() && alone.1.is_string());
+    assert!(alone.0.is_string() && alone.1.as_u64() > Some(0), "{alone:?}");
     assert_eq!(alone, fingerprint("2", "7"));
     assert_eq!(alone, fingerprint("5", "7"));
     assert_ne!(alone.0, fingerprint("1", "8").0);
@@ -149,7 +178,7 @@ fn a_window_after_a_warm_up_holds_the_operations_that_were_asked_for() {
     let more = ["--warm-up", "200ms", "--ops", "1000", "--threads", "3", "--think", "1ms"];
     let found = place.json(&bench("null", &more));
     assert_eq!(found["operations"], 1000);
-    let drawn: u64 = found["stream"]["operations_drawn"].as_str().unwrap().parse().unwrap();
+    let drawn = found["stream"]["operations_drawn"].as_u64().unwrap();
     assert!(drawn > 1000, "the warm-up is of the same stream");
     // Three threads that pause for a millisecond each: 3,000 a second at the most.
     let rate = found["throughput_ops_s"].as_f64().unwrap();
