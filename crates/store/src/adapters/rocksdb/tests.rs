@@ -123,7 +123,7 @@ fn statistics_count_what_was_written() {
     for name in ["user.written.total", "wal.written.total", "flush.written.total", "sst.live"] {
         assert!(all[name] > 1e6 && all[name] < 1.2e6, "{name} {}", all[name]);
     }
-    assert_eq!((all["files"], all["keys.estimated"]), (1.0, 1000.0));
+    assert_eq!((all["files"], all["runs"], all["keys.estimated"]), (1.0, 1.0, 1000.0));
 }
 
 #[test]
