@@ -126,28 +126,46 @@ impl Store for RocksDb {
         Ok(RocksDbSession { store: self, scans: self.databases.iter().map(|_| None).collect() })
     }
 
+    /// Flushes, merges what is in level 0 into the levels below, and waits until nothing is
+    /// left to merge. RocksDB leaves up to three files in level 0, as many as chance has it,
+    /// and each is one more place where a read searches.
     fn settle(&self, limit: Duration) -> Result<(), StoreError> {
-        let start = Instant::now();
+        let until = Instant::now() + limit;
         for database in &self.databases {
-            let left = limit.saturating_sub(start.elapsed());
-            let mut wait = WaitForCompactOptions::default();
-            wait.set_flush(true);
-            // Zero would be no limit at all.
-            wait.set_timeout((left.as_micros() as u64).max(1));
-            match database.wait_for_compact(&wait) {
-                Err(error) if error.kind() == ErrorKind::TimedOut => {
-                    return Err(StoreError::Unsettled(format!(
-                        "RocksDB still flushed or compacted after {limit:?}"
-                    )));
-                }
-                waited => waited.map_err(failed)?,
-            }
+            wait(database, until, limit)?;
+            let merged = trigger(database, "1").and_then(|()| wait(database, until, limit));
+            let before = self.in_force.get(TRIGGER).unwrap_or(DEFAULT_TRIGGER);
+            trigger(database, before)?;
+            merged?;
         }
         Ok(())
     }
 
     fn statistics(&self) -> Vec<Statistic> {
         statistics::read(&self.databases, &self.options, self.config.statistics)
+    }
+}
+
+/// The number of files in level 0 from which RocksDB merges them, and what that is by default.
+const TRIGGER: &str = "level0_file_num_compaction_trigger";
+const DEFAULT_TRIGGER: &str = "4";
+
+fn trigger(database: &DB, files: &str) -> Result<(), StoreError> {
+    database.set_options(&[(TRIGGER, files)]).map_err(failed)
+}
+
+/// Flushes and waits until no flush and no compaction is left, but not past `until`.
+fn wait(database: &DB, until: Instant, limit: Duration) -> Result<(), StoreError> {
+    let left = until.saturating_duration_since(Instant::now());
+    let mut wait = WaitForCompactOptions::default();
+    wait.set_flush(true);
+    // Zero would be no limit at all.
+    wait.set_timeout((left.as_micros() as u64).max(1));
+    match database.wait_for_compact(&wait) {
+        Err(error) if error.kind() == ErrorKind::TimedOut => Err(StoreError::Unsettled(format!(
+            "RocksDB still flushed or compacted after {limit:?}"
+        ))),
+        waited => waited.map_err(failed),
     }
 }
 

@@ -127,6 +127,30 @@ fn statistics_count_what_was_written() {
 }
 
 #[test]
+fn a_settled_tree_has_nothing_in_level_0() {
+    let home = TempDir::new().unwrap();
+    let store = open(&home, "?memtable=256KiB&compression=none");
+    let level_0 = || {
+        let files = store.databases[0].property_value("rocksdb.num-files-at-level0").unwrap();
+        files.unwrap().parse::<u64>().unwrap()
+    };
+    let mut session = store.session().unwrap();
+    for round in 0..3_u32 {
+        for number in 0..500_u32 {
+            session.update(&number.to_be_bytes(), &[round as u8; 1000]).unwrap();
+        }
+        store.settle(Duration::from_secs(60)).unwrap();
+        assert_eq!(level_0(), 0, "round {round}");
+    }
+    // The usual trigger is back: two flushes leave two files.
+    for number in 0..2_u32 {
+        session.update(&number.to_be_bytes(), b"late").unwrap();
+        store.databases[0].flush().unwrap();
+    }
+    assert_eq!(level_0(), 2);
+}
+
+#[test]
 fn sync_without_a_log_is_refused() {
     let error =
         RocksDb::check(&"rocksdb:x?sync=on&wal=off".parse().unwrap()).unwrap_err().to_string();
