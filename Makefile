@@ -1,7 +1,7 @@
 # Two commands for a newcomer: `make quickstart` and `make test`.
 
-# One target directory outside the checkout: RocksDB is compiled once for every clone.
-export CARGO_TARGET_DIR ?= $(HOME)/.cache/kvmeter/target
+# Set it to a directory of your own to keep RocksDB's build when the checkout goes.
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
 
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
