@@ -13,6 +13,9 @@ use crate::recorder::{Delivery, Interval, Slots};
 /// it hands over later counts in the interval of that time. This bounds the memory.
 const MOST_PENDING: usize = 16;
 
+/// The last interval of a window is one of its own if it has at least this share of a whole.
+const LEAST_REST: f64 = 0.1;
+
 /// The latest complete interval, for a person who watches.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Live {
@@ -97,64 +100,105 @@ impl Collector {
         self.newest = self.newest.max(index_after);
         let slowest = self.threads.iter().map(|(index, _)| *index).min().unwrap_or(0);
         while let Some((&index, _)) = self.pending.first_key_value() {
-            // The newest one may be the last, which the end of the window cuts.
-            let complete = index < slowest && index + 1 < self.newest;
+            // The newest may be the last, which the end of the window cuts, and what is left
+            // of that may belong to the one before.
+            let complete = index < slowest && index + 2 < self.newest;
             if !complete && self.pending.len() <= MOST_PENDING {
                 break;
             }
-            self.finish_first(f64::INFINITY);
+            self.finish_first(self.end_of(index));
+        }
+        if let Some((_, newest)) = self.pending.range(..slowest).next_back() {
+            self.live = live(self.slots.main(newest), self.interval_s);
         }
         Ok(())
     }
 
     /// Puts what is pending into the series; the window lasted `seconds`.
-    pub(crate) fn close(&mut self, seconds: f64) {
-        while !self.pending.is_empty() {
-            self.finish_first(seconds);
+    pub(crate) fn close(&mut self, seconds: f64) -> Result<(), DriveError> {
+        self.fold_the_rest(seconds)?;
+        while let Some((&index, _)) = self.pending.first_key_value() {
+            let whole = self.end_of(index);
+            // The last one ends with the window: cut, or with the rest in it a little longer.
+            let with_it = seconds < whole + LEAST_REST * self.interval_s;
+            let last = self.pending.len() == 1 && with_it;
+            self.finish_first(if last { seconds } else { whole });
         }
+        // Whole intervals at the end in which nothing was answered.
+        while self.end_of(self.finished) <= seconds {
+            self.be_silent();
+        }
+        Ok(())
     }
 
-    fn finish_first(&mut self, window_s: f64) {
+    /// A last interval that the window's end leaves too short for a rate is put to the one
+    /// before it.
+    fn fold_the_rest(&mut self, seconds: f64) -> Result<(), DriveError> {
+        let Some((&last, _)) = self.pending.last_key_value() else { return Ok(()) };
+        let rest = seconds - last as f64 * self.interval_s;
+        let before = last.checked_sub(1).filter(|before| self.pending.contains_key(before));
+        if let Some(before) = before.filter(|_| rest < LEAST_REST * self.interval_s)
+            && let Some(interval) = self.pending.remove(&last)
+            && let Some(to) = self.pending.get_mut(&before)
+        {
+            add(to, &interval)?;
+        }
+        Ok(())
+    }
+
+    fn end_of(&self, index: u64) -> f64 {
+        (index + 1) as f64 * self.interval_s
+    }
+
+    /// The next interval passed without an answer.
+    fn be_silent(&mut self) {
+        let (at_s, seconds) = (self.end_of(self.finished), self.interval_s);
+        let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
+        let nothing = |op: &Op| Point {
+            at_s,
+            seconds,
+            op: *op,
+            operations: 0,
+            p50_ns,
+            p99_ns,
+            p999_ns,
+            max_ns,
+        };
+        self.series.extend(self.slots.ops.iter().map(nothing));
+        self.finished += 1;
+    }
+
+    fn finish_first(&mut self, end: f64) {
         let Some((index, mut interval)) = self.pending.pop_first() else { return };
-        for silent in self.finished..index {
-            let end = (silent + 1) as f64 * self.interval_s;
-            let nothing = |op: &Op| Point {
-                at_s: end,
-                seconds: self.interval_s,
-                op: *op,
-                operations: 0,
-                p50_ns: 0,
-                p99_ns: 0,
-                p999_ns: 0,
-                max_ns: 0,
-            };
-            self.series.extend(self.slots.ops.iter().map(nothing));
+        while self.finished < index {
+            self.be_silent();
         }
         self.finished = index + 1;
-        let begin = index as f64 * self.interval_s;
-        // The last interval is cut by the end of the window.
-        let end = (begin + self.interval_s).min(window_s).max(begin);
-        let seconds = end - begin;
-        let main = if self.slots.open { &interval.response } else { &interval.service };
-        let mut all = None::<Histogram<u64>>;
-        for (op, histogram) in self.slots.ops.iter().zip(main) {
-            if histogram.is_empty() {
-                continue;
+        let seconds = (end - index as f64 * self.interval_s).max(0.0);
+        for (op, histogram) in self.slots.ops.iter().zip(self.slots.main(&interval)) {
+            if !histogram.is_empty() {
+                self.series.push(point(*op, end, seconds, histogram));
             }
-            self.series.push(point(*op, end, seconds, histogram));
-            match &mut all {
-                // Of the same range, so it cannot fail.
-                Some(all) => drop(all.add(histogram)),
-                None => all = Some(histogram.clone()),
-            }
-        }
-        if let Some(all) = all {
-            let operations_s = if seconds > 0.0 { all.len() as f64 / seconds } else { 0.0 };
-            self.live = Live { operations_s, p99_ns: all.value_at_percentile(99.0) };
         }
         interval.clear();
         self.pool.push(interval);
     }
+}
+
+/// All kinds of operation of one interval together.
+fn live(histograms: &[Histogram<u64>], seconds: f64) -> Live {
+    let mut all: Option<Histogram<u64>> = None;
+    for histogram in histograms {
+        match &mut all {
+            // Of the same range, so it cannot fail.
+            Some(all) => drop(all.add(histogram)),
+            None => all = Some(histogram.clone()),
+        }
+    }
+    all.map_or(Live::default(), |all| Live {
+        operations_s: all.len() as f64 / seconds,
+        p99_ns: all.value_at_percentile(99.0),
+    })
 }
 
 fn point(op: Op, at_s: f64, seconds: f64, histogram: &Histogram<u64>) -> Point {
@@ -197,14 +241,14 @@ mod tests {
         let (slots, mut collector) = collector(2);
         collector.take(delivery(&slots, 0, 0, &[10, 20])).unwrap();
         collector.take(delivery(&slots, 0, 1, &[30])).unwrap();
-        assert_eq!(collector.series, []);
+        assert_eq!(collector.live, Live::default());
         collector.take(delivery(&slots, 1, 0, &[40])).unwrap();
-        assert_eq!(collector.series.len(), 1);
+        assert_eq!(collector.live, Live { operations_s: 3.0, p99_ns: 40 });
         collector.take(delivery(&slots, 1, 1, &[30])).unwrap();
-        assert_eq!(collector.series.len(), 1, "the newest may be cut by the end of the window");
-        assert_eq!((collector.series[0].operations, collector.series[0].max_ns), (3, 40));
-        collector.close(1.5);
+        assert_eq!(collector.series, [], "the window's end may cut the newest");
+        collector.close(1.5).unwrap();
         assert_eq!(collector.series.len(), 2);
+        assert_eq!((collector.series[0].operations, collector.series[0].max_ns), (3, 40));
         assert_eq!((collector.series[1].at_s, collector.series[1].seconds), (1.5, 0.5));
         assert_eq!(collector.series[1].operations, 2);
         assert_eq!(collector.totals.service[0].len(), 5);
@@ -215,9 +259,27 @@ mod tests {
         let (slots, mut collector) = collector(1);
         collector.take(delivery(&slots, 0, 0, &[10])).unwrap();
         collector.take(delivery(&slots, 0, 3, &[10])).unwrap();
-        collector.close(4.0);
+        collector.close(5.02).unwrap();
         let counts: Vec<u64> = collector.series.iter().map(|point| point.operations).collect();
-        assert_eq!(counts, [1, 0, 0, 1]);
+        assert_eq!(counts, [1, 0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn a_rest_that_is_too_short_for_a_rate_is_put_to_the_interval_before() {
+        let (slots, mut collector) = collector(1);
+        for index in 0..3 {
+            collector.take(delivery(&slots, 0, index, &[10, 20])).unwrap();
+        }
+        collector.close(2.01).unwrap();
+        let series: Vec<(f64, f64, u64)> = collector
+            .series
+            .iter()
+            .map(|point| (point.at_s, point.seconds, point.operations))
+            .collect();
+        assert_eq!(series.len(), 2);
+        assert_eq!(series[0], (1.0, 1.0, 2));
+        assert_eq!((series[1].0, series[1].2), (2.01, 4));
+        assert!((series[1].1 - 1.01).abs() < 1e-9);
     }
 
     #[test]
@@ -228,7 +290,7 @@ mod tests {
         }
         assert!(collector.pending.len() <= MOST_PENDING);
         collector.take(delivery(&slots, 1, 3, &[7])).unwrap();
-        collector.close(100.0);
+        collector.close(100.0).unwrap();
         assert_eq!(collector.totals.service[0].len(), 101);
         assert_eq!(collector.series.iter().map(|point| point.operations).sum::<u64>(), 101);
     }
@@ -239,7 +301,7 @@ mod tests {
         let mut warm = delivery(&slots, 0, 0, &[10]);
         warm.interval.warm = true;
         collector.take(warm).unwrap();
-        collector.close(1.0);
+        collector.close(0.9).unwrap();
         assert_eq!(collector.series, []);
         assert!(collector.totals.service[0].is_empty());
     }

@@ -382,7 +382,7 @@ impl<S: Store> Crew<S> {
             },
         };
         let last = window.last_end(&self.seen);
-        self.collector.close(self.shared.clock.seconds(window.opened_at, last));
+        self.collector.close(self.shared.clock.seconds(window.opened_at, last))?;
         let series = std::mem::take(&mut self.collector.series);
         let totals = self.collector.totals;
         Ok(merge(

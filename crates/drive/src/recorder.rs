@@ -53,6 +53,13 @@ impl Slots {
     }
 }
 
+impl Slots {
+    /// The histograms by the loop's own clock: response in an open one, service in a closed one.
+    pub(crate) fn main<'a>(&self, interval: &'a Interval) -> &'a [Histogram<u64>] {
+        if self.open { &interval.response } else { &interval.service }
+    }
+}
+
 impl Interval {
     pub(crate) fn clear(&mut self) {
         self.service.iter_mut().chain(&mut self.response).for_each(Histogram::reset);
