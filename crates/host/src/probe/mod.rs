@@ -21,7 +21,7 @@ use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub use signal::{Covers, Signal};
-pub use watch::{Sample, Watch};
+pub use watch::Watch;
 
 /// Every probe. They start in this order and stop in the other, so the last is
 /// the innermost: what the others cost lies outside its window.
