@@ -250,14 +250,12 @@ fn this_process_is_seen_at_work() {
         sum = block.iter().step_by(4096).fold(sum, |sum, byte| sum + u64::from(*byte));
     }
     black_box(sum);
-    let sample = watch.sample();
     // The thread that ends a watch need not be the one that began it.
     let readings = thread::spawn(move || watch.end()).join().unwrap();
     let value = |signal: &str| {
         let reading = find(&readings, signal);
         reading.value().unwrap_or_else(|| panic!("{reading:?}"))
     };
-    assert!(sample.process_cpus.unwrap() > 0.0 && sample.window_s >= 0.12);
     assert!(value("cpu.user") + value("cpu.system") > 0.01);
     assert!(value("cpu.threads") >= 1.0);
     assert!(value("memory.faults.minor") >= 1.0);
