@@ -14,8 +14,9 @@ use crate::plan::Step;
 const NOTABLE_STEAL: f64 = 0.01;
 /// CPU time of other processes from which a reader should know, as a share of the machine.
 const NOTABLE_NEIGHBOURS: f64 = 0.05;
-/// A window shorter than this says little about a rate.
-const SHORT_WINDOW_S: f64 = 1.0;
+/// A window shorter than this says little about a rate. Less than a second, for one of a second
+/// may end some milliseconds early.
+const SHORT_WINDOW_S: f64 = 0.9;
 
 pub(crate) struct Measured<'a> {
     pub(crate) execution: &'a Execution,

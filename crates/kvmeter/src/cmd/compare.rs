@@ -79,19 +79,22 @@ fn verdict(contrast: &Contrast) -> Verdict {
 /// What the table does not say: what is being compared, and what was left out.
 fn notes(comparison: &Comparison) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for difference in &comparison.differences {
-        let values = |values: &[String]| values.join(", ");
-        let mut line = format!(
-            "{}: {} against {}",
-            difference.setting,
-            values(&difference.a),
-            values(&difference.b)
-        );
+    let stores_differ = comparison.differences.iter().any(|d| d.setting == "store");
+    // Two stores have options of their own, which are no differences one by one.
+    let (options, others): (Vec<_>, Vec<_>) = comparison
+        .differences
+        .iter()
+        .partition(|d| stores_differ && d.setting.starts_with("store."));
+    for difference in others {
+        let (a, b) = (difference.a.join(", "), difference.b.join(", "));
+        let mut line = format!("{}: {a} against {b}", difference.setting);
         if let Some(caution) = difference.caution {
             line += &format!(" ({caution})");
         }
         lines.push(line);
     }
+    lines.extend(set_options("A", options.iter().map(|d| (&d.setting, &d.a))));
+    lines.extend(set_options("B", options.iter().map(|d| (&d.setting, &d.b))));
     for cell in &comparison.cells {
         for withheld in &cell.withheld {
             lines.push(format!(
@@ -112,6 +115,18 @@ fn notes(comparison: &Comparison) -> Vec<String> {
         comparison.by_chance()
     ));
     lines
+}
+
+/// The options of one side's store in a line, if it has any.
+fn set_options<'a>(
+    side: &str,
+    options: impl Iterator<Item = (&'a String, &'a Vec<String>)>,
+) -> Option<String> {
+    let set: Vec<String> = options
+        .filter(|(_, values)| *values != &["(not set)"])
+        .map(|(name, values)| format!("{}={}", name.trim_start_matches("store."), values.join(",")))
+        .collect();
+    (!set.is_empty()).then(|| format!("options of {side}: {}", set.join(" ")))
 }
 
 fn object(args: &Compare, comparison: &Comparison) -> Value {

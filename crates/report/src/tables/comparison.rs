@@ -87,8 +87,8 @@ pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
     table.note(format!("A: {a}"));
     table.note(format!("B: {b}"));
     table.note(
-        "medians of the valid runs; n counts them (A:B); 95 %: the interval of B / A; faster, \
-         slower: B against A",
+        "medians of the valid runs; n counts them (A:B); 95 %: the interval of B / A; better, \
+         worse: B seen from A",
     );
     for row in rows {
         if let Some(note) = &row.note {
