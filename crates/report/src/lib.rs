@@ -3,7 +3,7 @@
 //!
 //! [`tables`] turns runs into [`table::Table`]s once; [`terminal`], [`markdown`] and
 //! [`html`] only differ in how they write them. [`figure`] draws SVG and knows nothing of
-//! HTML. [`format`] is the only place that turns a number into text.
+//! HTML. [`mod@format`] is the only place that turns a number into text.
 #![forbid(unsafe_code)]
 
 mod cells;
