@@ -122,7 +122,7 @@ pub fn drive<S: Store>(
     let steady = crew.before_the_window(plan, observer)?;
     crew.open_window(operations, plan, observer)?;
     let stopped = crew.measure(operations, plan, observer)?;
-    crew.drain(plan, observer)?;
+    crew.drain(stopped, plan, observer)?;
     crew.finish(ops, stopped, steady)
 }
 
@@ -265,13 +265,19 @@ impl<S: Store> Crew<S> {
         loop {
             let now = self.shared.clock.now();
             let left = Duration::from_nanos(self.shared.clock.nanos(now, closes_at));
-            if self.seen.len() == self.threads || now >= closes_at {
+            // A thread whose next request is due after the window ends early; the window does not.
+            let by_count = self.shared.counted || closes_at == u64::MAX;
+            let all_ended = self.seen.len() == self.threads && by_count;
+            if all_ended || now >= closes_at {
                 return Ok(false);
             }
             if stop_asked(plan) {
                 return Ok(true);
             }
-            self.look(left.min(TICK))?;
+            match self.seen.len() == self.threads {
+                true => std::thread::sleep(left.min(TICK)),
+                false => self.look(left.min(TICK))?,
+            }
             let ended = self.shared.frontier.done() - begun;
             let elapsed = Duration::from_nanos(self.shared.clock.nanos(opened_at, now));
             let by_time = plan.until.time.map(|all| elapsed.as_secs_f64() / all.as_secs_f64());
@@ -292,8 +298,14 @@ impl<S: Store> Crew<S> {
 
     /// Ends the window: what is under way ends, and requests that were due in an open loop go
     /// out for a while longer. The probes' window ends with the last answer.
-    fn drain(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<(), DriveError> {
-        self.shared.gate.close(self.shared.clock.now());
+    fn drain(
+        &mut self,
+        stopped: bool,
+        plan: &Plan,
+        observer: &mut dyn Observer,
+    ) -> Result<(), DriveError> {
+        // Stopped, the window ends now; else when it was to end.
+        self.shared.gate.close(if stopped { self.shared.clock.now() } else { u64::MAX });
         let closed = Instant::now();
         let limit = plan.until.time.map_or(MOST_DRAIN, |length| length.min(MOST_DRAIN));
         while self.seen.len() < self.threads {

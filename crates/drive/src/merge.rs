@@ -36,12 +36,12 @@ impl Window {
     /// When the last answer came, or the window closed without one.
     pub(crate) fn last_end(&self, seen: &[Seen]) -> u64 {
         let last = seen.iter().map(|seen| seen.ended).max().unwrap_or(0).max(self.opened_at);
-        // An open loop has seen the whole window, though nothing was due at its end.
-        if self.target.is_some() && !self.counted { last.max(self.closes_at) } else { last }
+        // By the clock it is the whole window, though nothing was asked at its end.
+        if self.counted || self.closes_at == u64::MAX { last } else { last.max(self.closes_at) }
     }
 
     /// The length over which operations are counted, in seconds. In a closed loop that ends by
-    /// the clock each thread ends with the operation that it is in, so each has a window of its
+    /// the clock, a thread ends with the operation that it is in, so each has a window of its
     /// own: the answer is their mean, harmonic and weighted by operations, which makes
     /// operations / length the sum of the threads' rates.
     fn length(&self, clock: &Ticks, seen: &[Seen]) -> f64 {
@@ -52,8 +52,11 @@ impl Window {
         let operations: u64 = seen.iter().map(|seen| seen.operations).sum();
         let rate: f64 = seen
             .iter()
-            .filter(|seen| seen.operations > 0)
-            .map(|seen| seen.operations as f64 / clock.seconds(self.opened_at, seen.ended))
+            .map(|seen| {
+                // One that paused at the end had the whole window.
+                let own = clock.seconds(self.opened_at, seen.ended.max(self.closes_at));
+                seen.operations as f64 / own.max(1e-9)
+            })
             .sum();
         if rate > 0.0 { operations as f64 / rate } else { whole }
     }

@@ -98,12 +98,14 @@ impl std::ops::Sub for Waited {
 
 pub(crate) struct ClosedLoop {
     think: Duration,
+    /// The first request has gone out: from then on it is thought before each.
+    asked: bool,
     waited: Waited,
 }
 
 impl ClosedLoop {
     pub(crate) fn new(think: Duration) -> Self {
-        ClosedLoop { think, waited: Waited::default() }
+        ClosedLoop { think, asked: false, waited: Waited::default() }
     }
 }
 
@@ -115,7 +117,7 @@ impl Pacer for ClosedLoop {
         if gate.closed() {
             return None;
         }
-        if self.think.is_zero() {
+        if self.think.is_zero() || !std::mem::replace(&mut self.asked, true) {
             return Some(0);
         }
         let begin = clock.now();
@@ -133,6 +135,9 @@ impl Pacer for ClosedLoop {
         0
     }
 }
+
+/// Ticks by which rounding may put a request before an instant that it is due at.
+const ROUNDING: u64 = 2;
 
 /// Decides the arrivals, and nothing else.
 const ARRIVALS: u64 = 0x6172_7269_7661_6c73;
@@ -183,7 +188,7 @@ impl Pacer for OpenLoop {
     #[inline]
     fn wait(&mut self, clock: &Ticks, gate: &Gate) -> Option<u64> {
         let due = self.origin + self.due as u64;
-        if due >= gate.closes_at() || gate.stopped() {
+        if due.saturating_add(ROUNDING) >= gate.closes_at() || gate.stopped() {
             return None;
         }
         let begin = clock.now();

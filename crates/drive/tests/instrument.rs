@@ -372,6 +372,38 @@ fn a_think_time_is_not_latency() {
 }
 
 #[test]
+fn a_window_by_time_lasts_as_long_as_asked() {
+    let workload = workload("ycsb-c", 100);
+    let mut plan = plan(What::Mix, 2);
+    plan.until = time(400);
+    for (pacing, most) in [
+        // Nothing but the first request falls into the window.
+        (Pacing::Closed { think: Duration::from_secs(9) }, 2),
+        (Pacing::Closed { think: Duration::from_millis(100) }, 8),
+        (open(10.0, Arrivals::Constant), 4),
+    ] {
+        plan.pacing = pacing;
+        let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+        assert!((0.399..0.45).contains(&outcome.seconds), "{pacing:?}: {}", outcome.seconds);
+        assert!((1..=most).contains(&outcome.operations), "{pacing:?}: {}", outcome.operations);
+    }
+    plan.pacing = open(10.0, Arrivals::Constant);
+    let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+    assert_eq!(outcome.operations, 4, "due at 0, 100, 200 and 300 ms");
+}
+
+#[test]
+fn whichever_end_comes_first_ends_the_window() {
+    let workload = workload("ycsb-c", 100);
+    let mut plan = plan(What::Mix, 2);
+    plan.until = Until { operations: Some(1000), time: Some(Duration::from_secs(60)) };
+    let begun = Instant::now();
+    let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+    assert_eq!(outcome.operations, 1000);
+    assert!(outcome.seconds < 10.0 && begun.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
 fn the_harness_measures_itself() {
     let workload = workload("ycsb-a", 1000);
     let tax = drive::tax(&Ticks::new(), &workload, What::Mix, &plan(What::Mix, 1).on_start);

@@ -37,7 +37,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         // Whoever read our output has seen enough.
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {error:#}");
+    crate::show::complain(&format!("error: {error:#}"));
     ExitCode::from(code(error))
 }
 

@@ -1,6 +1,9 @@
 //! Where results go when nobody says.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use crate::exit::request;
 
 /// Results of studies, relative to where kvmeter runs.
 const STUDIES: &str = "results";
@@ -8,7 +11,11 @@ const STUDIES: &str = "results";
 /// A new results file for a study, named by its start.
 pub fn for_study(name: &str) -> PathBuf {
     let stamp: String = study::now().chars().filter(char::is_ascii_alphanumeric).collect();
-    Path::new(STUDIES).join(format!("{name}-{stamp}.sqlite"))
+    let path = |more: &str| Path::new(STUDIES).join(format!("{name}-{stamp}{more}.sqlite"));
+    let more = (2..).map(|n| format!("-{n}"));
+    let mut paths = std::iter::once(String::new()).chain(more).map(|more| path(&more));
+    // Two studies may begin in the same second.
+    paths.find(|path| !path.exists()).unwrap_or_else(|| path(""))
 }
 
 /// The newest results file of a study, to resume.
@@ -43,6 +50,25 @@ pub fn beside(results: &Path, ending: &str) -> PathBuf {
             PathBuf::from(name)
         }
     }
+}
+
+/// Refuses a place for a page or an export that would be the end of something else: a
+/// directory, a results file, or one of `inputs`.
+pub fn check_output(flag: &str, path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+    let no = |why: &str| Err(request(format!("{flag} {}: {why}", path.display())));
+    if path.is_dir() {
+        return no("is a directory; name a file");
+    }
+    let Ok(real) = path.canonicalize() else { return Ok(()) };
+    if inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == real)) {
+        return no("is what is read; name another file");
+    }
+    let mut head = [0; 16];
+    let read = std::fs::File::open(&real).and_then(|mut file| file.read_exact(&mut head));
+    if read.is_ok() && &head == b"SQLite format 3\0" {
+        return no("is a database, and is not overwritten; name another file");
+    }
+    Ok(())
 }
 
 /// Makes the directory that a file is to lie in.

@@ -10,6 +10,9 @@ use study::{Event, Listener, Step};
 
 use crate::args::{Common, When};
 
+/// A rate over less time than this is noise.
+const LEAST_LIVE_S: f64 = 0.3;
+
 /// Width where none can be asked for.
 const PLAIN_WIDTH: usize = 100;
 
@@ -25,7 +28,7 @@ impl Show {
         let color = match common.color {
             When::Always => true,
             When::Never => false,
-            When::Auto => terminal && !refused,
+            When::Auto => terminal && !refused && !is_dumb(),
         };
         let width = match console_width() {
             Some(width) if terminal => width,
@@ -51,16 +54,31 @@ impl Show {
     /// A note beside the result.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            complain(text);
         }
+    }
+
+    /// What must be said even when all else is quiet.
+    pub fn warn(&self, text: &str) {
+        complain(&format!("warning: {text}"));
     }
 
     /// Progress for these steps.
     pub fn bar<'a>(&self, steps: impl Iterator<Item = &'a Step>) -> Bar {
         let seconds = |step: &Step| Duration::from_secs_f64(step.estimate().seconds);
-        let hidden = self.quiet || !std::io::stderr().is_terminal();
+        let hidden = self.quiet || !std::io::stderr().is_terminal() || is_dumb();
         Bar::new(steps.map(seconds).collect(), hidden, !self.quiet)
     }
+}
+
+/// A line on standard error. That nobody reads it ends nothing.
+pub fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// A terminal that knows neither colours nor how to move the cursor.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 fn console_width() -> Option<usize> {
@@ -99,7 +117,7 @@ impl Bar {
 
     fn say(&self, text: &str) {
         if self.lines {
-            eprintln!("{text}");
+            complain(text);
         } else {
             self.bar.println(text);
         }
@@ -134,6 +152,9 @@ impl Bar {
             self.looked = (0, Duration::ZERO);
         }
         let since = progress.elapsed.saturating_sub(self.looked.1).as_secs_f64();
+        if since < LEAST_LIVE_S {
+            return String::new();
+        }
         let rate = (progress.operations - self.looked.0) as f64 / since.max(1e-9);
         if since > 0.5 {
             self.looked = (progress.operations, progress.elapsed);

@@ -78,11 +78,20 @@ impl Manner {
         }
     }
 
-    /// Seconds that it takes at least, where that is known.
-    pub(crate) fn seconds(&self) -> Option<f64> {
-        let before = self.warm_up.unwrap_or_default();
+    /// Seconds before the window: warm-up, and the least that the steady state takes.
+    pub(crate) fn seconds_before(&self) -> f64 {
         let steady = self.steady.map_or(Duration::ZERO, |(round, _)| round * STEADY_ROUNDS as u32);
-        Some((before + steady + self.until.time?).as_secs_f64())
+        (self.warm_up.unwrap_or_default() + steady).as_secs_f64()
+    }
+
+    /// Seconds that so many operations take by the pace alone.
+    pub(crate) fn paced_seconds(&self, operations: u64) -> f64 {
+        match self.pacing {
+            Pacing::Open { rate, .. } => operations as f64 / rate,
+            Pacing::Closed { think } => {
+                think.as_secs_f64() * operations as f64 / f64::from(self.threads)
+            }
+        }
     }
 }
 

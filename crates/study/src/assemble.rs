@@ -29,8 +29,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) readings: Vec<Reading>,
     /// Of the time in which the store settled afterwards.
     pub(crate) settling: Option<Vec<Reading>>,
-    /// The store's own, before and after the window.
-    pub(crate) statistics: (Vec<Statistic>, Vec<Statistic>),
+    /// The store's own: before the window, after it, and when the store has settled.
+    pub(crate) statistics: (Vec<Statistic>, Vec<Statistic>, Vec<Statistic>),
     pub(crate) tax: drive::Tax,
     pub(crate) skew: Option<Skew>,
     pub(crate) disk_bytes: Option<u64>,
@@ -209,15 +209,18 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
             put(own("space_amplification", Unit::Ratio, Scope::Store, what, ratio));
         }
     }
-    let (before, after) = &measured.statistics;
-    for statistic in after {
-        // What only grows is told for the window, the rest as it stands after it.
-        let earlier = before.iter().find(|other| other.name == statistic.name);
-        let grows = statistic.name.ends_with(".total");
-        let start = earlier.filter(|_| grows).map_or(0.0, |earlier| earlier.value);
+    let (before, after, settled) = &measured.statistics;
+    for statistic in settled {
+        // What only grows is told for the window, the rest as it stands in the end.
+        let at = |all: &[Statistic]| {
+            all.iter().find(|other| other.name == statistic.name).map_or(0.0, |other| other.value)
+        };
         let name = format!("store.{}", statistic.name.trim_end_matches(".total"));
-        let what = "the store's own statistics";
-        put(own(&name, statistic.unit, Scope::Store, what, statistic.value - start));
+        let (value, what) = match statistic.name.ends_with(".total") {
+            true => (at(after) - at(before), "the store's own statistics, over the window"),
+            false => (statistic.value, "the store's own statistics, when it has settled"),
+        };
+        put(own(&name, statistic.unit, Scope::Store, what, value));
     }
     all
 }

@@ -9,7 +9,7 @@ use drive::{Progress, Ticks};
 use host::Root;
 use model::Machine;
 use record::{Execution, Phase, Run};
-use store::{Directory, State};
+use store::{Directory, State, StoreUrl};
 
 use crate::error::StudyError;
 use crate::plan::{Plan, Segment, Step};
@@ -118,6 +118,7 @@ pub fn execute(
         };
         if on_disk(segment) {
             let mut directory = Directory::claim(&segment.store, room(segment, first))?;
+            not_anothers(&directory, &segment.store)?;
             session.load_first = must_load(&directory, first);
             session.found = session.load_first.is_none() && first.phase == Phase::Measure;
             if let Some(why) = session.load_first {
@@ -155,6 +156,19 @@ pub fn check_directories(plan: &Plan) -> Result<(), StudyError> {
         }
     }
     Ok(())
+}
+
+/// Data of another store is not taken for a slip of ours: it may have taken hours to load.
+fn not_anothers(directory: &Directory, store: &StoreUrl) -> Result<(), StudyError> {
+    let marker = directory.marker();
+    if marker.scheme == store.scheme || marker.dataset.is_none() {
+        return Ok(());
+    }
+    Err(StudyError::Request(format!(
+        "{}: holds data of `{}`; name another directory, or delete this one",
+        directory.path().display(),
+        marker.scheme
+    )))
 }
 
 /// Bytes that must be there: none for data that is there already; else the data, and half as

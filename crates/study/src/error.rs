@@ -12,6 +12,14 @@ pub enum StudyError {
 }
 
 impl StudyError {
+    /// The same error with a line behind it.
+    pub fn with_note(self, note: &str) -> Self {
+        match self {
+            StudyError::Request(words) => StudyError::Request(format!("{words}\n{note}")),
+            StudyError::Failed(words) => StudyError::Failed(format!("{words}\n{note}")),
+        }
+    }
+
     pub fn is_request(&self) -> bool {
         matches!(self, StudyError::Request(_))
     }

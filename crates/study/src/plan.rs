@@ -6,17 +6,18 @@ use model::random::{Draws, below};
 use model::{Bytes, Op};
 use record::{Phase, Planned, Settings};
 use store::StoreUrl;
+use toml::Spanned;
 use workload::{Spec as WorkloadSpec, Workload};
 
 use crate::asking::{Manner, load_manner, manner};
 use crate::error::StudyError;
 use crate::settings::settings;
 use crate::source::Source;
-use crate::spec::{Spec, option_text};
+use crate::spec::{Spec, Variant, option_text};
 
-/// A rough guess for the time of a load nobody has measured yet, stated as such.
-const GUESSED_LOAD_BYTES_S: f64 = 60e6;
-const GUESSED_LOAD_OPS_S: f64 = 100e3;
+/// A rough guess for how fast a store is that nobody has measured yet.
+const GUESSED_BYTES_S: f64 = 60e6;
+const GUESSED_OPS_S: f64 = 100e3;
 
 /// Every run of a study, in the order in which they will happen.
 #[derive(Debug, Clone)]
@@ -71,22 +72,30 @@ impl Step {
     }
 
     pub fn estimate(&self) -> Estimate {
-        let data = Bytes(self.workload.data_bytes());
-        match self.manner.seconds() {
-            Some(seconds) => Estimate { seconds, guessed: false, data },
-            None => {
-                let records = match self.phase {
-                    Phase::Load => self.workload.records.0,
-                    Phase::Measure => self.manner.until.operations.unwrap_or_default(),
-                };
-                let by_bytes = match self.phase {
-                    Phase::Load => data.0 as f64 / GUESSED_LOAD_BYTES_S,
-                    Phase::Measure => 0.0,
-                };
-                let seconds = by_bytes.max(records as f64 / GUESSED_LOAD_OPS_S);
-                Estimate { seconds, guessed: true, data }
-            }
-        }
+        let data = match self.settings.get("store").map(String::as_str) {
+            Some("null") => Bytes(0),
+            _ => Bytes(self.workload.data_bytes()),
+        };
+        let operations = match self.phase {
+            Phase::Load => Some(self.workload.records.0),
+            Phase::Measure => self.manner.until.operations,
+        };
+        let paced = operations.map(|operations| self.manner.paced_seconds(operations));
+        let (window, guessed) = match (self.manner.until.time, paced) {
+            (Some(time), Some(paced)) => (time.as_secs_f64().min(paced.max(1e-3)), paced == 0.0),
+            (Some(time), None) => (time.as_secs_f64(), false),
+            (None, Some(paced)) => (paced, true),
+            (None, None) => (0.0, true),
+        };
+        // Nobody knows beforehand how fast a store is: a rough guess, said to be one.
+        let at_least = match (guessed, self.phase) {
+            (false, _) => 0.0,
+            (true, Phase::Load) => (data.0 as f64 / GUESSED_BYTES_S)
+                .max(self.workload.records.0 as f64 / GUESSED_OPS_S),
+            (true, Phase::Measure) => operations.unwrap_or_default() as f64 / GUESSED_OPS_S,
+        };
+        let seconds = self.manner.seconds_before() + window.max(at_least);
+        Estimate { seconds, guessed, data }
     }
 }
 
@@ -100,12 +109,12 @@ impl Plan {
         store: StoreUrl,
         name: &str,
         workload: WorkloadSpec,
+        phase: Phase,
         manner: Manner,
         repeats: u32,
     ) -> Result<Plan, StudyError> {
         store.check()?;
         let preparing = Manner { pin: manner.pin, ..Manner::closed(manner.threads) };
-        let phase = if workload.is_load() { Phase::Load } else { Phase::Measure };
         let manner = match phase {
             Phase::Load => manner,
             Phase::Measure => manner.with_default_length(),
@@ -136,6 +145,8 @@ impl Plan {
     /// Every run of a study. Stores without a path get a folder of their own under `data`.
     pub fn of(source: &Source, data: &Path) -> Result<Plan, StudyError> {
         let spec = source.spec()?;
+        check_name(source, &spec)?;
+        check_variants(source, &spec)?;
         let stores = stores(source, &spec, data)?;
         let cores = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
         let load = load_manner(source, &spec.load, cores)?;
@@ -184,13 +195,67 @@ impl Plan {
             }
         }
         Ok(Plan {
-            name: spec.name,
+            name: spec.name.into_inner(),
             question: spec.question,
             seed: spec.seed,
             text: source.text.clone(),
             segments,
         })
     }
+}
+
+/// The name becomes part of a file's.
+fn check_name(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+    let name = spec.name.get_ref();
+    let plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
+    if name.starts_with(char::is_alphanumeric) && name.chars().all(plain) {
+        return Ok(());
+    }
+    let words =
+        "a name begins with a letter or digit and holds only those, `-`, `_`, `.`, `+` and spaces";
+    Err(source.at(spec.name.span(), words))
+}
+
+/// Every table of `[workloads]` makes sense, asked for or not, and hides nothing.
+fn check_variants(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+    for (name, variant) in &spec.workloads {
+        let taken = ["load", "clear"].into_iter().chain(WorkloadSpec::preset_names());
+        if taken.into_iter().any(|taken| taken == name.get_ref()) {
+            let words = format!(
+                "`{name}` is a name of kvmeter's own; give it another",
+                name = name.get_ref()
+            );
+            return Err(source.at(name.span(), &words));
+        }
+        let whole = variant_of(source, spec, variant)?;
+        whole
+            .check()
+            .map_err(|error| misplaced(source, spec, Some(variant), name.span(), &error))?;
+    }
+    Ok(())
+}
+
+/// A workload's error at the value that it is about, else at `otherwise`.
+fn misplaced(
+    source: &Source,
+    spec: &Spec,
+    variant: Option<&Variant>,
+    otherwise: std::ops::Range<usize>,
+    error: &workload::SpecError,
+) -> StudyError {
+    let words = error.to_string();
+    let about = words.split('`').nth(1).unwrap_or_default();
+    let first = about.split('.').next().unwrap_or_default();
+    let place = match first {
+        "mix" => variant.and_then(|v| v.mix.as_ref()).map(Spanned::span),
+        "popularity" => variant.and_then(|v| v.popularity.as_ref()).map(Spanned::span),
+        "scan" => variant.and_then(|v| v.scan.as_ref()).map(Spanned::span),
+        "records" => spec.data.records.as_ref().map(Spanned::span),
+        "key" => spec.data.key.as_ref().map(Spanned::span),
+        "value" => spec.data.value.as_ref().map(Spanned::span),
+        _ => None,
+    };
+    source.at(place.unwrap_or(otherwise), &words)
 }
 
 /// What one stretch between two `clear`s asks: name, phase and workload.
@@ -220,7 +285,11 @@ fn sections(
             "load" => (Phase::Load, loaded(source, spec, &spec.sequence[at + 1..])?),
             _ => {
                 let workload = workload(source, spec, step)?;
-                let phase = if workload.is_load() { Phase::Load } else { Phase::Measure };
+                let own = spec.workloads.keys().any(|own| own.get_ref() == name);
+                let phase = match !own && workload.is_load() {
+                    true => Phase::Load,
+                    false => Phase::Measure,
+                };
                 (phase, workload)
             }
         };
@@ -249,6 +318,10 @@ fn sections(
         section.push((name.clone(), phase, workload));
     }
     sections.extend(Some(section).filter(|section| !section.is_empty()));
+    if sections.is_empty() {
+        let words = "`sequence` measures nothing; name a workload, e.g. \"ycsb-a\"";
+        return Err(source.at(spec.sequence[0].span(), words));
+    }
     Ok(sections)
 }
 
@@ -256,7 +329,7 @@ fn sections(
 fn loaded(
     source: &Source,
     spec: &Spec,
-    rest: &[toml::Spanned<String>],
+    rest: &[Spanned<String>],
 ) -> Result<WorkloadSpec, StudyError> {
     let next = rest
         .iter()
@@ -273,7 +346,7 @@ fn loaded(
 /// the last: what follows would find other data than it was promised.
 fn check_section(
     source: &Source,
-    step: &toml::Spanned<String>,
+    step: &Spanned<String>,
     section: &Section,
     workload: &WorkloadSpec,
 ) -> Result<(), StudyError> {
@@ -301,44 +374,51 @@ fn check_section(
 fn workload(
     source: &Source,
     spec: &Spec,
-    step: &toml::Spanned<String>,
+    step: &Spanned<String>,
 ) -> Result<WorkloadSpec, StudyError> {
-    let name = step.get_ref();
-    let preset = |name: &toml::Spanned<String>| {
-        WorkloadSpec::preset(name.get_ref()).map_err(|_| {
-            let mut known: Vec<&str> = WorkloadSpec::preset_names().collect();
-            known.extend(spec.workloads.keys().map(String::as_str));
-            known.extend(["load", "clear"]);
-            let hint = model::suggest::hint(name.get_ref(), known.iter().copied());
-            source.at(name.span(), &format!("there is no workload `{}`; {hint}", name.get_ref()))
-        })
+    let variant = spec.workloads.iter().find(|(name, _)| name.get_ref() == step.get_ref());
+    let variant = variant.map(|(_, variant)| variant);
+    let whole = match variant {
+        None => spec.data.over(preset(source, spec, step)?, spec.seed),
+        Some(variant) => variant_of(source, spec, variant)?,
     };
-    let base = match spec.workloads.get(name) {
-        None => preset(step)?,
-        Some(variant) => {
-            let mut base = match &variant.from {
-                Some(from) => preset(from)?,
-                None => WorkloadSpec::preset("ycsb-c")?,
-            };
-            if let Some(mix) = &variant.mix {
-                base.mix = *mix.get_ref();
-            }
-            if let Some(popularity) = &variant.popularity {
-                base.popularity = *popularity.get_ref();
-            }
-            if let Some(scan) = &variant.scan {
-                base.scan = scan.get_ref().clone();
-            }
-            base
-        }
-    };
-    let whole = spec.data.over(base, spec.seed);
-    whole.check().map_err(|error| source.at(step.span(), &error.to_string()))?;
+    whole.check().map_err(|error| misplaced(source, spec, variant, step.span(), &error))?;
     Ok(whole)
 }
 
+fn preset(
+    source: &Source,
+    spec: &Spec,
+    name: &Spanned<String>,
+) -> Result<WorkloadSpec, StudyError> {
+    WorkloadSpec::preset(name.get_ref()).map_err(|_| {
+        let mut known: Vec<&str> = WorkloadSpec::preset_names().collect();
+        known.extend(spec.workloads.keys().map(|name| name.get_ref().as_str()));
+        known.extend(["load", "clear"]);
+        let hint = model::suggest::hint(name.get_ref(), known.iter().copied());
+        source.at(name.span(), &format!("there is no workload `{}`; {hint}", name.get_ref()))
+    })
+}
+
+fn variant_of(source: &Source, spec: &Spec, variant: &Variant) -> Result<WorkloadSpec, StudyError> {
+    let mut base = match &variant.from {
+        Some(from) => preset(source, spec, from)?,
+        None => WorkloadSpec::preset("ycsb-c")?,
+    };
+    if let Some(mix) = &variant.mix {
+        base.mix = *mix.get_ref();
+    }
+    if let Some(popularity) = &variant.popularity {
+        base.popularity = *popularity.get_ref();
+    }
+    if let Some(scan) = &variant.scan {
+        base.scan = scan.get_ref().clone();
+    }
+    Ok(spec.data.over(base, spec.seed))
+}
+
 fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bool)>, StudyError> {
-    let mut stores = Vec::new();
+    let mut stores: Vec<(StoreUrl, bool)> = Vec::new();
     for (scheme, options) in &spec.store {
         let mut url = StoreUrl {
             scheme: scheme.get_ref().clone(),
@@ -348,6 +428,7 @@ fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bo
         let adapter =
             url.adapter().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
         let mut temporary = adapter.on_disk;
+        let mut place = scheme.span();
         if adapter.on_disk {
             url.path = data.join(&url.scheme);
         }
@@ -357,6 +438,7 @@ fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bo
             if key.get_ref() == "path" && adapter.on_disk {
                 url.path = text.into();
                 temporary = false;
+                place = value.span();
                 continue;
             }
             url.options.push((key.get_ref().clone(), text));
@@ -364,6 +446,11 @@ fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bo
             url.check().map_err(|error| source.at(key.span(), &error.to_string()))?;
         }
         url.check().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
+        let taken = |(other, _): &&(StoreUrl, bool)| adapter.on_disk && other.path == url.path;
+        if let Some((other, _)) = stores.iter().find(taken) {
+            let words = format!("`{}` has this directory already; give each its own", other.scheme);
+            return Err(source.at(place, &words));
+        }
         stores.push((url, temporary));
     }
     if stores.is_empty() {

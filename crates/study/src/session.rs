@@ -173,7 +173,7 @@ impl Session<'_> {
             outcome: &outcome,
             readings,
             settling,
-            statistics: (before, after),
+            statistics: (before, after, store.statistics()),
             tax,
             skew,
             warnings: std::mem::take(&mut self.warnings),

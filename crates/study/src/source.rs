@@ -57,8 +57,16 @@ impl Source {
             .text
             .parse()
             .map_err(|error: toml_edit::TomlError| self.broken(&error.to_string()))?;
+        let sound = self.spec().is_ok();
         for assignment in assignments {
             assign(document.as_table_mut(), assignment)?;
+            let changed = Source { text: document.to_string(), ..self.clone() };
+            if let (true, Err(error)) = (sound, changed.spec()) {
+                // The place would be one in a text that nobody wrote.
+                let words = error.to_string();
+                let why = words.lines().next().unwrap_or_default().to_owned();
+                return Err(StudyError::Request(format!("--set {assignment}: {why}")));
+            }
         }
         self.text = document.to_string();
         Ok(())
@@ -150,7 +158,7 @@ mod tests {
     fn every_built_in_study_reads() {
         for study in BUILT_IN {
             let spec = Source::open(study.name).and_then(|source| source.spec()).unwrap();
-            assert_eq!(spec.name, study.name);
+            assert_eq!(spec.name.get_ref(), study.name);
         }
     }
 
@@ -172,7 +180,7 @@ mod tests {
             .set(&["data.records=2M".into(), "measure.threads=4".into(), "name=y z".into()])
             .unwrap();
         let spec = study.spec().unwrap();
-        assert_eq!(spec.name, "y z");
+        assert_eq!(spec.name.get_ref(), "y z");
         assert_eq!(spec.data.records.unwrap().get_ref().0, 2_000_000);
         assert_eq!(*spec.measure.threads.unwrap().get_ref(), 4);
         assert!(study.text.contains("# kept"));

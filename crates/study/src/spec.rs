@@ -13,7 +13,7 @@ use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, Va
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Of the results file and the report.
-    pub name: String,
+    pub name: Spanned<String>,
     /// What the study answers, as a person would ask it.
     #[serde(default)]
     pub question: Option<String>,
@@ -34,7 +34,7 @@ pub struct Spec {
     #[serde(default)]
     pub measure: Asking,
     #[serde(default)]
-    pub workloads: BTreeMap<String, Variant>,
+    pub workloads: BTreeMap<Spanned<String>, Variant>,
 }
 
 fn one() -> u64 {

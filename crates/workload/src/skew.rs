@@ -56,7 +56,7 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
     (asked > 0).then(|| Skew {
         top_1_percent: hits[0] / asked as f64,
         top_10_000: hits[1] / asked as f64,
-        operations,
+        operations: asked,
         method,
     })
 }

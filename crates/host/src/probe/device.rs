@@ -42,8 +42,8 @@ const fn device(name: &'static str, unit: Unit, source: &'static str) -> Signal 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let path = context.store_path.as_deref().ok_or_else(|| {
         Unavailable::new(
-            "the store keeps no files on this machine",
-            "measure the device on the machine that holds the store's files",
+            "no directory of a store was named, or the store keeps none here",
+            "name one (`doctor --store DIR`), on the machine that holds the store's files",
         )
     })?;
     let stack = stack_of(root, path).map_err(|reason| {

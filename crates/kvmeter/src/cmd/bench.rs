@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use record::{Execution, File, Run};
+use record::{Execution, File, Phase, Run};
 use store::StoreUrl;
 use study::{Manner, Plan, Senseless, Steady, StudyError, Wish};
 use workload::{Mix, Popularity, Size, Spec};
@@ -19,16 +20,19 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
     if args.repeat == 0 {
         return Err(request("--repeat must be more than zero"));
     }
-    let plan = Plan::single(store, &name(args), spec, manner, args.repeat)?;
+    // A mix of nothing but inserts adds records; only the presets of that name load.
+    let loads = spec.is_load() && args.mix.is_none();
+    let phase = if loads { Phase::Load } else { Phase::Measure };
+    let plan = Plan::single(store, &name(args), spec, phase, manner, args.repeat)?;
     study::check_directories(&plan)?;
     let execution = study::execution(&plan, std::env::args().collect());
-    let mut kept = Kept::open(args.out.clone(), &execution, show)?;
+    let mut kept = Kept::open(args.out.clone(), &plan)?;
 
     let stop = stop_flag()?;
     let mut bar = show.bar(plan.steps().map(|(_, step)| step));
     let mut runs = Vec::new();
     let mut keep = |run: &Run| {
-        kept.keep(run)?;
+        kept.keep(&execution, run, show)?;
         runs.push(run.clone());
         Ok(())
     };
@@ -62,54 +66,97 @@ fn show_runs(args: &Bench, show: &Show, execution: &Execution, runs: &[Run]) -> 
     show.print(&serde_json::to_string_pretty(&value)?)
 }
 
-/// The results file of a bench: the one that was named, else one that holds them all. The
-/// latter is a convenience: where it cannot be written the measurement is still shown.
-struct Kept {
-    file: Option<File>,
-    path: PathBuf,
+/// The results file of a bench: the one that was named, which is held throughout, or the one
+/// that holds all benches, which is opened for each run. The latter is a convenience: where it
+/// cannot be written the measurement is still shown.
+enum Kept {
+    Named { file: File, path: PathBuf, begun: bool },
+    Common { path: Option<PathBuf>, begun: bool },
 }
 
+/// How long another bench may hold the common file.
+const COMMON_PATIENCE: Duration = Duration::from_secs(10);
+
 impl Kept {
-    fn open(out: Option<PathBuf>, execution: &Execution, show: &Show) -> anyhow::Result<Kept> {
-        let named = out.is_some();
-        let Some(path) = out.or_else(files::for_bench) else {
-            show.note("the result is not kept: neither --out nor HOME says where");
-            return Ok(Kept { file: None, path: PathBuf::new() });
+    fn open(out: Option<PathBuf>, plan: &Plan) -> anyhow::Result<Kept> {
+        let Some(path) = out else {
+            return Ok(Kept::Common { path: files::for_bench(), begun: false });
         };
-        let made = files::make_room_for(&path)
-            .map_err(|error| request(format!("{}: {error}", path.display())))
-            .and_then(|()| Ok(File::open_or_create(&path)?))
-            .and_then(|mut file| {
-                file.begin(execution)?;
-                Ok(file)
-            });
-        match made {
-            Ok(file) => Ok(Kept { file: Some(file), path }),
-            Err(error) if named => Err(error),
-            Err(error) => {
-                show.note(&format!("the result is not kept: {error:#}; name a file with --out"));
-                Ok(Kept { file: None, path })
+        let inside =
+            |url: &StoreUrl| !url.path.as_os_str().is_empty() && path.starts_with(&url.path);
+        if plan.segments.iter().any(|segment| inside(&segment.store)) {
+            let place = path.display();
+            return Err(request(format!("--out {place}: lies in the store's own directory")));
+        }
+        files::make_room_for(&path)
+            .map_err(|error| request(format!("{}: {error}", path.display())))?;
+        Ok(Kept::Named { file: File::open_or_create(&path)?, path, begun: false })
+    }
+
+    /// Keeps a run. That the common file cannot be written is said and no more.
+    fn keep(&mut self, execution: &Execution, run: &Run, show: &Show) -> Result<(), StudyError> {
+        match self {
+            Kept::Named { file, begun, .. } => {
+                if !std::mem::replace(begun, true) {
+                    file.begin(execution)?;
+                }
+                Ok(file.keep(run)?)
+            }
+            Kept::Common { path: Some(path), begun } => {
+                let kept = open_common(path).and_then(|mut file| {
+                    if !*begun {
+                        file.begin(execution)?;
+                        *begun = true;
+                    }
+                    Ok(file.keep(run)?)
+                });
+                if let Err(error) = kept {
+                    show.warn(&format!(
+                        "the result is not kept: {error:#}; name a file with --out"
+                    ));
+                }
+                Ok(())
+            }
+            Kept::Common { path: None, .. } => {
+                show.warn("the result is not kept: neither --out nor HOME says where");
+                Ok(())
             }
         }
     }
 
-    fn keep(&mut self, run: &Run) -> Result<(), StudyError> {
-        match &mut self.file {
-            Some(file) => Ok(file.keep(run)?),
-            None => Ok(()),
-        }
-    }
-
     fn finish(&mut self, execution: &Execution) -> anyhow::Result<()> {
-        if let Some(file) = &mut self.file {
-            file.finish(&execution.id, &study::now())?;
+        let at = study::now();
+        match self {
+            Kept::Named { file, begun: true, .. } => Ok(file.finish(&execution.id, &at)?),
+            Kept::Common { path: Some(path), begun: true } => {
+                // The runs are kept; that they were all is a detail of the common file.
+                let _ = open_common(path).map(|mut file| file.finish(&execution.id, &at));
+                Ok(())
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Where the runs are.
     fn place(&self) -> Option<&Path> {
-        self.file.is_some().then_some(self.path.as_path())
+        match self {
+            Kept::Named { path, .. } => Some(path),
+            Kept::Common { path, begun } => path.as_deref().filter(|_| *begun),
+        }
+    }
+}
+
+/// Opens the common file, once no other bench writes to it.
+fn open_common(path: &Path) -> anyhow::Result<File> {
+    files::make_room_for(path).map_err(|error| request(format!("{}: {error}", path.display())))?;
+    let limit = Instant::now() + COMMON_PATIENCE;
+    loop {
+        match File::open_or_create(path) {
+            Err(record::Error::Locked { .. }) if Instant::now() < limit => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            other => return Ok(other?),
+        }
     }
 }
 

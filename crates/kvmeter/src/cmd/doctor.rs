@@ -37,11 +37,11 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
 
 /// The path of a store's URL, or the path itself.
 fn place(text: &str) -> anyhow::Result<PathBuf> {
-    let scheme = text.split_once(':').map(|(scheme, _)| scheme);
-    if ADAPTERS.iter().any(|adapter| Some(adapter.scheme) == scheme) {
-        return Ok(text.parse::<StoreUrl>()?.path);
-    }
-    Ok(PathBuf::from(text))
+    let path = PathBuf::from(text);
+    let is_url = text.split_once(':').is_some_and(|(scheme, _)| {
+        !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric())
+    });
+    Ok(if is_url && !path.exists() { text.parse::<StoreUrl>()?.path } else { path })
 }
 
 /// Whether a store was built in, as a check beside those of the machine.

@@ -12,6 +12,9 @@ pub fn run(args: &Export, show: &Show) -> anyhow::Result<Outcome> {
     let exporter = export::exporter(&args.format)?;
     let table = args.table.as_deref().map(str::parse).transpose()?;
     let selection = Selection::open(&args.file)?;
+    if let Some(out) = &args.out {
+        files::check_output("--out", out, &[&selection.path])?;
+    }
     let mut text = Vec::new();
     export::export(exporter.name(), table, &selection.pairs(), &mut text)?;
     match &args.out {

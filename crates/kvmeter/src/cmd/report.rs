@@ -7,6 +7,9 @@ use crate::show::Show;
 
 pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
     let selection = Selection::open(&args.file)?;
+    if let Some(html) = &args.html {
+        files::check_output("--html", html, &[&selection.path])?;
+    }
     let pairs = selection.pairs();
     if args.json {
         let objects: Vec<_> = pairs.iter().map(|(execution, run)| run.summary(execution)).collect();

@@ -14,7 +14,7 @@ use crate::show::Show;
 pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
     let mut source = Source::open(&args.study)?;
     source.set(&args.set)?;
-    let name = source.spec()?.name;
+    let name = source.spec()?.name.into_inner();
     let out = match &args.out {
         Some(out) => out.clone(),
         None if args.resume => files::newest_of(&name).ok_or_else(|| {
@@ -23,14 +23,18 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         None => files::for_study(&name),
     };
     let plan = Plan::of(&source, &files::beside(&out, "data"))?;
+    let html = args.html.clone().unwrap_or_else(|| files::beside(&out, "html"));
+    files::check_output("--html", &html, &[Path::new(&args.study), &out])?;
     if args.dry_run {
         study::check_directories(&plan)?;
+        let done = done_before(args, &out)?;
+        let left = plan.steps().map(|(_, step)| step).filter(|s| !done.contains(&s.ordinal));
         if args.json {
-            let steps: Vec<_> = plan.steps().map(|(_, step)| object(step)).collect();
+            let steps: Vec<_> = left.map(object).collect();
             show.print(&serde_json::to_string_pretty(&steps)?)?;
             return Ok(Outcome::Done);
         }
-        let rows: Vec<PlanRow> = plan.steps().map(|(_, step)| row(step)).collect();
+        let rows: Vec<PlanRow> = left.map(row).collect();
         show.print(&report::terminal::plan(&rows, show.style()))?;
         return Ok(Outcome::Done);
     }
@@ -67,20 +71,19 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         }
         Ok(false) => {
             show.note(&format!(
-                "stopped; every finished run is in {}. Go on with: {how}",
+                "Stopped; every finished run is in {}. Go on with: {how}",
                 out.display()
             ));
             return Ok(Outcome::Invalid);
         }
         Err(error) => {
-            let kept = format!("every finished run is in {}; go on with: {how}", out.display());
-            return Err(anyhow::Error::new(error).context(kept));
+            let kept = format!("Every finished run is in {}. Go on with: {how}", out.display());
+            return Err(error.with_note(&kept).into());
         }
     }
     let mut runs = file.runs(&Filter::all())?;
     runs.retain(|run| run.execution == execution.id);
     let valid = runs.iter().all(Run::valid);
-    let html = args.html.clone().unwrap_or_else(|| files::beside(&out, "html"));
     if !args.json {
         let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
         show.print(&report::terminal::runs(&pairs, show.style()))?;
@@ -134,6 +137,16 @@ fn open(
     Ok((file, execution, BTreeSet::new()))
 }
 
+/// What a resumed study has done already.
+fn done_before(args: &args::Run, out: &Path) -> anyhow::Result<BTreeSet<u32>> {
+    if !args.resume {
+        return Ok(BTreeSet::new());
+    }
+    let file = File::read(out)?;
+    let unfinished = file.executions()?.into_iter().rev().find(|e| e.finished_at.is_none());
+    Ok(unfinished.map(|execution| file.done(&execution.id)).transpose()?.unwrap_or_default())
+}
+
 fn begin(file: &mut File, plan: &Plan) -> anyhow::Result<Execution> {
     let execution = study::execution(plan, std::env::args().collect());
     file.begin(&execution)?;
@@ -156,9 +169,27 @@ fn check_the_same(execution: &Execution, plan: &Plan, out: &Path) -> anyhow::Res
     Err(request(format!("{place}: it was begun {changed}; start anew with another --out")))
 }
 
+/// The command that goes on, ready to be pasted into a shell.
 fn resume_hint(args: &args::Run, out: &Path) -> String {
-    let set: String = args.set.iter().map(|set| format!(" --set '{set}'")).collect();
-    format!("kvmeter run {} --out {}{set} --resume", args.study, out.display())
+    let mut words = vec!["kvmeter".to_owned(), "run".to_owned(), quoted(&args.study)];
+    words.extend(["--out".to_owned(), quoted(&out.display().to_string())]);
+    for set in &args.set {
+        words.extend(["--set".to_owned(), quoted(set)]);
+    }
+    if let Some(html) = &args.html {
+        words.extend(["--html".to_owned(), quoted(&html.display().to_string())]);
+    }
+    words.push("--resume".to_owned());
+    words.join(" ")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn row(step: &study::Step) -> PlanRow {

@@ -74,8 +74,26 @@ fn mistakes_in_a_study_are_shown_in_their_place() {
             "records = 100\n[measure]\nthreads = 101",
             &["101 threads for 100", "study.toml:9:11"],
         ),
-        ("records = 100", "records = 100\n[workloads.w]\nfrom = \"ycsb-z\"", &[]),
-        ("\"ycsb-a\"]", "\"w\"]\n[workloads.w]\nmix = { read = 0 }", &["zero", "study.toml"]),
+        (
+            "records = 100",
+            "records = 100\n[workloads.w]\nfrom = \"ycsb-z\"",
+            &["`ycsb-z`", "study.toml:9:8"],
+        ),
+        ("\"ycsb-a\"]", "\"w\"]\n[workloads.w]\nmix = { read = 0 }", &["zero", "study.toml:4:7"]),
+        (
+            "records = 100",
+            "records = 100\n[workloads.w]\nmix = { read = -1 }",
+            &["-1", "study.toml:9:7"],
+        ),
+        ("records = 100", "records = 0", &["`records`", "study.toml:7:11"]),
+        ("records = 100", "records = 100\n[workloads.load]", &["kvmeter's own", "study.toml:8:12"]),
+        ("[\"load\", \"ycsb-a\"]", "[\"clear\"]", &["measures nothing"]),
+        ("\"x\"", "\"../x\"", &["letter or digit", "study.toml:1:8"]),
+        (
+            "[store.null]",
+            "[store.lmdb]\npath = \"db\"\n[store.fjall]\npath = \"db\"",
+            &["already", "each its own"],
+        ),
         (
             "\"ycsb-a\"]",
             "\"w\"]\n[workloads.w]\nfrom = \"ycsb-z\"",
@@ -113,14 +131,26 @@ fn mistakes_in_a_study_are_shown_in_their_place() {
     ];
     for (from, to, words) in cases {
         let study = place.write("study.toml", &good.replacen(from, to, 1));
-        if words.is_empty() {
-            // A variant that nothing asks for is not looked at.
-            place.ok(&["run", study.to_str().unwrap(), "--dry-run"]);
-            continue;
-        }
         place.refused(&["run", study.to_str().unwrap()], words);
     }
     assert!(!place.file("results").exists(), "a refused study leaves nothing behind");
+}
+
+#[test]
+fn no_output_is_the_end_of_an_input() {
+    let place = Place::new();
+    place.ok(&["bench", "null", "--ops", "10", "--out", "r.sqlite"]);
+    place.refused(&["export", "r.sqlite", "--format", "csv", "--out", "r.sqlite"], &["--out"]);
+    place.refused(&["report", "r.sqlite", "--html", "./r.sqlite"], &["--html"]);
+    let text = "name = \"x\"\nsequence = [\"ycsb-a\"]\n[store.null]\n[measure]\ntime = \"50ms\"\n";
+    place.write("x.toml", text);
+    place.refused(&["run", "x.toml", "--out", "x.sqlite", "--html", "x.toml"], &["--html"]);
+    place.refused(&["run", "x.toml", "--out", "x.sqlite", "--html", "."], &["is a directory"]);
+    place.refused(&["run", "x.toml", "--out", "x.sqlite", "--html", "r.sqlite"], &["a database"]);
+    assert!(!place.file("x.sqlite").exists(), "nothing was begun");
+    assert_eq!(std::fs::read_to_string(place.file("x.toml")).unwrap(), text);
+    place.json(&["report", "r.sqlite", "--json"]);
+    place.refused(&["bench", "lmdb:db", "--out", "db/r.sqlite"], &["store's own directory"]);
 }
 
 #[test]
@@ -132,5 +162,8 @@ fn directories_that_are_not_ours_are_left_alone() {
     assert_eq!(std::fs::read_to_string(place.file("mine/thesis.tex")).unwrap(), "years of work");
     assert_eq!(std::fs::read_dir(place.file("mine")).unwrap().count(), 1);
     place.refused(&["bench", "rocksdb:mine/thesis.tex"], &["is not a directory"]);
+    place.ok(&["bench", "lmdb:db2", "--records", "100", "--ops", "10"]);
+    place.refused(&["bench", "fjall:db2", "--records", "100"], &["holds data of `lmdb`"]);
+    place.ok(&["bench", "lmdb:db2", "--records", "100", "--ops", "10"]);
     place.refused(&["bench", "rocksdb:db", "--records", "100G"], &["needed", "free some space"]);
 }

@@ -110,6 +110,30 @@ fn loaded_data_is_used_again_unless_it_is_other_data() {
 }
 
 #[test]
+fn options_that_shape_the_data_are_what_the_data_was_written_with() {
+    let place = Place::new();
+    let told = |store: &str| {
+        let said = place.run(&["bench", store, "--records", "2k", "--ops", "1k"]);
+        assert_eq!(said.code, 0, "{said:#?}");
+        said.err
+    };
+    told("rocksdb:db");
+    assert!(told("rocksdb:db?cache=1MiB").contains("using the data"));
+    assert!(told("rocksdb:db?compression=zstd").contains("loading"));
+    assert!(told("rocksdb:db?compression=zstd&bloom_bits=10").contains("loading"));
+}
+
+#[test]
+fn a_mix_of_inserts_adds_to_the_data() {
+    let place = Place::new();
+    let found = place.json(&bench("lmdb:db", &["--mix", "insert=1", "--ops", "3k"]));
+    assert_eq!(found["phase"], "measure");
+    assert_eq!(found["operations"], 3000);
+    let found = place.json(&bench("lmdb:load", &["--workload", "ycsb-load"]));
+    assert_eq!((found["phase"].as_str(), found["operations"].as_u64()), (Some("load"), Some(2000)));
+}
+
+#[test]
 fn the_same_seed_asks_the_same_whatever_the_threads() {
     let place = Place::new();
     let fingerprint = |threads: &str, seed: &str| {

@@ -159,7 +159,7 @@ fn ctrl_c_keeps_what_has_ended_and_says_how_to_go_on() {
     let said = said(child.wait_with_output().unwrap());
     assert_eq!(said.code, 1, "{said:#?}");
     assert!(said.err.contains("--resume"), "{}", said.err);
-    assert!(said.err.contains("--set 'measure.time=20s'"), "{}", said.err);
+    assert!(said.err.contains("--set measure.time=20s --resume"), "{}", said.err);
     let kept = runs(&place).len();
     assert!((1..20).contains(&kept), "{kept}");
 }

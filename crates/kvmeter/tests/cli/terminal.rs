@@ -41,6 +41,18 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
+fn nobody_to_hear_the_progress_is_no_error_either() {
+    let place = Place::new();
+    let deaf = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let run = |args: &[&str]| place.command(args).stderr(deaf()).output().unwrap();
+    let output = run(&["bench", "null", "--ops", "1k", "--repeat", "3", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found.as_array().unwrap().len(), 3);
+    assert_eq!(run(&["report", "nowhere.sqlite"]).status.code(), Some(2));
+}
+
+#[test]
 fn help_has_examples_for_every_verb() {
     let place = Place::new();
     for verb in ["doctor", "run", "bench", "report", "compare", "export", "completions", "man"] {

@@ -16,7 +16,7 @@ pub struct PlanRow {
     pub settings: Settings,
     /// Estimated wall time; None where it cannot be known.
     pub seconds: Option<f64>,
-    /// Estimated bytes that the store will hold afterwards.
+    /// Estimated bytes of keys and values that the store will hold afterwards.
     pub bytes: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ pub fn plan(rows: &[PlanRow]) -> Table {
         .column("run", Align::Left, ALWAYS)
         .column("phase", Align::Left, 40)
         .column("time", Align::Right, ALWAYS)
-        .column("disk", Align::Right, 60)
+        .column("data", Align::Right, 60)
         .column("settings", Align::Left, 20);
     let keys: BTreeSet<&String> = rows.iter().flat_map(|row| row.settings.keys()).collect();
     let (common, varying): (Vec<&String>, Vec<&String>) = keys.into_iter().partition(|key| {
@@ -57,9 +57,15 @@ pub fn plan(rows: &[PlanRow]) -> Table {
         total += &format!(" and {unknown} {runs} of unknown length");
     }
     if let Some(most) = most {
-        total += &format!(", at most {} on disk", format::bytes(most as f64));
+        total += &format!(", at most {} of keys and values in a store", format::bytes(most as f64));
     }
     table.note(total);
+    if most.is_some_and(|bytes| bytes > 0) {
+        table.note(
+            "on disk a store takes more: a log-structured one two to three times as much while it \
+             merges, and its logs beside that",
+        );
+    }
     if let (Some(first), false) = (rows.first(), common.is_empty()) {
         table.note(format!("in every run: {}", text(&first.settings, &common)));
     }

@@ -19,13 +19,14 @@ pub const OPTIONS: &[OptionInfo] = &[
     option("direct_io", "off", "reads, flushes and compactions bypass the page cache"),
     option("wal", "on", "write-ahead log; without it a kill loses what was not flushed"),
     option("sync", "off", "each write waits until the log is on the device"),
-    option("compression", "lz4", "of blocks: none, snappy, lz4 or zstd"),
+    option("compression", "lz4", "of blocks: none, snappy, lz4 or zstd").shaping(),
     option("memtable", "64MiB", "size of a memtable"),
     option("memtables", "2", "memtables in memory before writes stall"),
     option("background_jobs", "2", "concurrent flushes and compactions of a database"),
-    option("bloom_bits", "0", "bits a key of the bloom filters; 0 is no filter"),
+    option("bloom_bits", "0", "bits a key of the bloom filters; 0 is no filter").shaping(),
     option("databases", "1", "databases that the keys are spread over by hash").shaping(),
-    option("options_file", "none", "RocksDB OPTIONS file that is read before these options"),
+    option("options_file", "none", "RocksDB OPTIONS file that is read before these options")
+        .shaping(),
     option("statistics", "off", "RocksDB's tickers; costs some CPU an operation"),
 ];
 
