@@ -122,16 +122,16 @@ pub struct Bench {
     #[arg(long, short, value_name = "NAME", default_value = "ycsb-c")]
     pub workload: String,
     /// Records that are loaded
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub records: Option<Count>,
     /// Measured operations; in an open loop the time in which so many are due
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub ops: Option<Count>,
     /// Length of the measured window [default: 10s without --ops]
-    #[arg(long, short, value_name = "TIME")]
+    #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
     pub time: Option<Span>,
     /// Asking threads
-    #[arg(long, short = 'j', value_name = "N", default_value_t = 1)]
+    #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     pub threads: u32,
     /// Operations per second of all threads together: an open loop
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
@@ -140,34 +140,34 @@ pub struct Bench {
     #[arg(long, value_name = "PROCESS")]
     pub arrivals: Option<String>,
     /// Pause of a closed loop between an answer and the next request
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub think: Option<Span>,
     /// Operations before the measured window
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub warm_up: Option<Span>,
     /// Wait for the steady state: rounds of this length [default: 1s]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s")]
     pub steady: Option<Span>,
     /// Size of a key: 30, uniform:10..40, ...
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub key_size: Option<String>,
     /// Size of a value: 1KiB, uniform:100..2KiB, normal:1000,200, pareto:15,214.5,0.35, ...
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub value_size: Option<String>,
     /// Share of a value that a compressor can remove, 0 to 1
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub compressibility: Option<f64>,
     /// Weights instead of the preset's: read=0.9,update=0.1
-    #[arg(long, value_name = "WEIGHTS")]
+    #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true)]
     pub mix: Option<String>,
     /// uniform, sequential, zipfian[:0.99], scrambled_zipfian[:0.99], latest[:0.99], ...
     #[arg(long, value_name = "NAME")]
     pub popularity: Option<String>,
     /// Decides the data, the stream and the arrivals
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     pub seed: u64,
     /// How often to measure
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     pub repeat: u32,
     /// Leave the threads to the scheduler
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! Numbers as people write them: `1M` records, `4KiB`, `100k` per second, `1m30s`.
 //!
-//! `k M G T` are powers of 1000, `Ki Mi Gi Ti` powers of 1024, everywhere.
+//! `k M G T` are powers of 1000, `Ki Mi Gi Ti` powers of 1024, everywhere and in either case.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,10 +18,9 @@ pub struct QuantityError {
     pub examples: &'static str,
 }
 
-const SCALES: [(&str, f64); 10] = [
+const SCALES: [(&str, f64); 9] = [
     ("", 1.0),
     ("k", 1e3),
-    ("K", 1e3),
     ("M", 1e6),
     ("G", 1e9),
     ("T", 1e12),
@@ -50,7 +49,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
 }
 
 fn scale(suffix: &str) -> Option<f64> {
-    SCALES.iter().find(|(name, _)| *name == suffix).map(|(_, factor)| *factor)
+    SCALES.iter().find(|(name, _)| name.eq_ignore_ascii_case(suffix)).map(|(_, factor)| *factor)
 }
 
 /// A scaled number whose exact integer value fits `u64`.
@@ -149,7 +148,7 @@ quantity!(Bytes, u64, "a size in bytes", "`512`, `4KiB`, `1MB` or `2GiB`");
 impl Bytes {
     fn read(text: &str) -> Option<Self> {
         let (value, suffix) = split(text)?;
-        let suffix = suffix.strip_suffix('B').unwrap_or(suffix);
+        let suffix = suffix.strip_suffix(['B', 'b']).unwrap_or(suffix);
         whole(value, scale(suffix)?).map(Bytes)
     }
 }
@@ -254,6 +253,7 @@ mod tests {
             ("1e6", 1_000_000),
             ("1G", 1_000_000_000),
             ("1Ki", 1024),
+            ("1m", 1_000_000),
             (" 7 ", 7),
         ] {
             assert_eq!(text.parse(), Ok(Count(value)), "{text}");
@@ -270,6 +270,7 @@ mod tests {
         for (text, value) in [
             ("512", 512),
             ("4KiB", 4096),
+            ("4kib", 4096),
             ("4Ki", 4096),
             ("4kB", 4000),
             ("4K", 4000),

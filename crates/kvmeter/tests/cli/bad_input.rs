@@ -30,6 +30,7 @@ fn mistakes_on_the_command_line() {
         (&["bench", "null", "--records", "1.5"], &["--records", "1.5"]),
         (&["bench", "null", "--ops", "0"], &["--ops"]),
         (&["bench", "null", "--time", "0s"], &["--time"]),
+        (&["bench", "null", "--time", "-1s"], &["--time", "-1s", "span of time"]),
         (&["bench", "null", "--repeat", "0"], &["--repeat"]),
         (&["bench", "null", "--value-size", "4x"], &["--value-size", "4x"]),
         (&["bench", "null", "--key-size", "2"], &["key.size", "smallest that works"]),
