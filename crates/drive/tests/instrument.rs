@@ -115,16 +115,20 @@ fn known_service_times_are_measured() {
     assert!(outcome.harness_share < 0.1, "{}", outcome.harness_share);
 }
 
-#[test]
-fn a_stall_counts_for_every_request_that_was_due() {
+/// One answer takes 200 ms while requests are due every millisecond, for a second.
+fn stalled_once() -> Outcome {
     let workload = workload("ycsb-c", 100);
     let store = loaded(&workload);
-    // One answer takes 200 ms while requests are due every millisecond.
     store.stall_once(100, Duration::from_millis(200));
     let mut plan = plan(What::Mix, 1);
     plan.pacing = open(1000.0, Arrivals::Constant);
     plan.until = time(1000);
-    let outcome = ask(store, &workload, &plan).unwrap();
+    ask(store, &workload, &plan).unwrap()
+}
+
+#[test]
+fn a_stall_counts_for_every_request_that_was_due() {
+    let outcome = stalled_once();
     let response = &outcome.response[0].1;
     let service = &outcome.service[0].1;
     // 200 requests were due in the stall; half of them waited for more than 100 ms.
@@ -137,13 +141,7 @@ fn a_stall_counts_for_every_request_that_was_due() {
 
 #[test]
 fn the_stores_own_queueing_is_not_the_clients_lateness() {
-    let workload = workload("ycsb-c", 100);
-    let store = loaded(&workload);
-    store.stall_once(100, Duration::from_millis(200));
-    let mut plan = plan(What::Mix, 1);
-    plan.pacing = open(1000.0, Arrivals::Constant);
-    plan.until = time(1000);
-    let outcome = ask(store, &workload, &plan).unwrap();
+    let outcome = stalled_once();
     let mean_s = outcome.response[0].1.mean() / 1e9;
     // 200 requests waited 100 ms on average: 20 ms over all of them, the store's doing.
     assert!(mean_s > 0.015, "{mean_s}");
