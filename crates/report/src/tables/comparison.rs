@@ -2,6 +2,7 @@
 
 use model::Unit;
 
+use super::gathered;
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
@@ -90,10 +91,8 @@ pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
         "medians of the valid runs; n counts them (A:B); 95 %: the interval of B / A; better, \
          worse: B seen from A",
     );
-    for row in rows {
-        if let Some(note) = &row.note {
-            table.note(format!("{}: {note}", row.what));
-        }
+    for note in gathered::notes(rows) {
+        table.note(note);
     }
     table
 }
