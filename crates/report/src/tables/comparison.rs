@@ -63,11 +63,12 @@ pub struct DifferenceRow {
 /// `a` and `b` name the two sides.
 pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
     let mut table = Table::new("Comparison")
-        .column("what", Align::Left, ALWAYS)
+        .column("what", Align::Wrap, ALWAYS)
         .column("A → B", Align::Right, 60)
         .column("n", Align::Right, 20)
         .column("B / A", Align::Decimal, ALWAYS)
-        .column("95 %", Align::Left, 80)
+        // A ratio without its interval says nothing: never left out.
+        .column("95 %", Align::Left, ALWAYS)
         .column("verdict", Align::Left, ALWAYS);
     for row in rows {
         let interval = match (row.low, row.high) {
