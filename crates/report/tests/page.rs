@@ -96,6 +96,40 @@ fn what_must_be_said_is_said() {
 }
 
 #[test]
+fn many_executions_have_one_heading_and_a_folded_list() {
+    let mut study = sample::study();
+    let (template, runs) = study.remove(1);
+    study.clear();
+    for i in 0..40 {
+        let mut execution = template.clone();
+        execution.id = format!("bench-{i}");
+        execution.command = ["kvmeter", "bench", &format!("lmdb:/d/{i}")].map(str::to_owned).into();
+        if i == 7 {
+            execution.finished_at = None;
+        }
+        study.push((execution, if i == 0 { runs.clone() } else { Vec::new() }));
+    }
+    let page = html::page(&study);
+    assert_eq!(page.matches("<h1>").count(), 1);
+    assert!(page.contains("<title>bench – kvmeter</title>"));
+    assert!(page.contains("<h1>bench: LMDB 0.9.33</h1>"));
+    let header = page.split_once("</h1>").unwrap().1.split_once("</header>").unwrap().0;
+    let (before, list) = header.split_once("<details").unwrap();
+    assert_eq!(before, "");
+    assert!(list.contains("40 executions of bench") && list.contains(">1 not finished<"), "{list}");
+    let list = list.split_once("</details>").unwrap().0;
+    assert_eq!(list.matches("<li>").count(), 40);
+    for i in 0..40 {
+        assert!(list.contains(&format!("<code>kvmeter bench lmdb:/d/{i}</code>")), "{i}");
+    }
+    assert_eq!(list.matches("finished 2026-03-01 10:02 UTC").count(), 39);
+    assert!(list.contains("not finished</b>: 0 of 4 runs are here"));
+    // One execution needs no list.
+    let page = html::page(&sample::study()[..1]);
+    assert!(page.contains("<h1>How fast") && !page.contains("class=\"executions\""));
+}
+
+#[test]
 fn an_invalid_repeat_is_in_no_median() {
     let page = html::page(&sample::study());
     // Of 301.2, 297.9 and the invalid 212.0.
