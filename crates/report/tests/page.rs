@@ -130,6 +130,45 @@ fn many_executions_have_one_heading_and_a_folded_list() {
 }
 
 #[test]
+fn no_two_names_in_a_figure_read_alike() {
+    let mut study = sample::study();
+    let runs = &mut study[0].1;
+    let template = runs[10].clone();
+    runs.clear();
+    for (i, (cache, arrivals)) in
+        [("1GiB", "poisson"), ("2GiB", "poisson"), ("2GiB", "constant")].into_iter().enumerate()
+    {
+        let mut run = template.clone();
+        run.id = format!("run {i}");
+        let more = [
+            ("store.a_very_long_option_of_a_block_cache_in_a_store", cache),
+            ("workload.is", if i == 0 { "1M records" } else { "2M records of many words" }),
+            ("zeal", cache),
+        ];
+        run.settings.extend(more.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        run.pacing = record::Loop::Open { rate_ops_s: 40_000.0, arrivals: arrivals.to_owned() };
+        runs.push(run);
+    }
+    let page = html::page(&study);
+    // Only as many settings as tell the series apart.
+    let option = "a_very_long_option_of_a_block_cache_in_a_store";
+    for (arrivals, cache) in [("poisson", "1GiB"), ("poisson", "2GiB"), ("constant", "2GiB")] {
+        let name = format!("rocksdb, open 40k/s, {arrivals}, {option} {cache}");
+        assert!(page.contains(&format!("ycsb-a on {name}: 39.98 kops/s")), "{name}");
+    }
+    assert!(!page.contains("zeal 1GiB") && !page.contains("is 1M records,"));
+    // No name in a figure is cut.
+    let mut names = 0;
+    for class in ["label", "key"] {
+        for text in page.split(&format!("<text class=\"{class}\"")).skip(1) {
+            assert!(!text.split_once("</text>").unwrap().0.contains('…'), "{text:.200}");
+            names += 1;
+        }
+    }
+    assert!(names > 20, "{names}");
+}
+
+#[test]
 fn an_invalid_repeat_is_in_no_median() {
     let page = html::page(&sample::study());
     // Of 301.2, 297.9 and the invalid 212.0.
