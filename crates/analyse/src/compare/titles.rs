@@ -38,8 +38,11 @@ pub(super) fn titles<'a>(
     }
     while let Some((group, said)) = open.pop() {
         let splits = order.iter().map(|name| (*name, by_value(&group, name)));
-        match splits.into_iter().find(|(_, parts)| parts.len() > 1) {
-            Some((name, parts)) if group.len() > 1 => {
+        let splits: Vec<_> = splits.filter(|(_, parts)| parts.len() > 1).collect();
+        // `loop=closed` says more than `rate=(not set)`.
+        let set = splits.iter().position(|(_, parts)| !parts.contains_key(&None));
+        match splits.into_iter().nth(set.unwrap_or(0)) {
+            Some((name, parts)) => {
                 for (value, members) in parts {
                     let mut said = said.clone();
                     said.extend(part(name, value));
@@ -146,6 +149,13 @@ mod tests {
             ["a, rate=1k", "a, rate=2k", "a, load"]
         );
         assert_eq!(named(&[open("1k"), load]), ["a", "a, load"]);
+        let closed = cell(&[("workload", "a"), ("loop", "closed")]);
+        let open = |rate| cell(&[("workload", "a"), ("loop", "open"), ("rate", rate)]);
+        assert_eq!(named(&[closed.clone(), open("1k")]), ["a, loop=closed", "a, loop=open"]);
+        assert_eq!(
+            named(&[closed, open("1k"), open("2k")]),
+            ["a, loop=closed", "a, loop=open, rate=1k", "a, loop=open, rate=2k"]
+        );
     }
 
     #[test]
