@@ -73,7 +73,7 @@ pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
     for row in rows {
         let interval = match (row.low, row.high) {
             (Some(low), Some(high)) => {
-                format!("{}…{}", format::significant(low, 3), format::significant(high, 3))
+                format!("{}…{}", end(low), end(high))
             }
             _ => format::NONE.to_owned(),
         };
@@ -96,4 +96,27 @@ pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
         table.note(note);
     }
     table
+}
+
+/// An end of an interval. Beyond a factor of a thousand its digits say nothing but take room.
+fn end(ratio: f64) -> String {
+    match ratio {
+        r if r < 1e-3 => "<0.001".to_owned(),
+        r if r > 1e3 => ">1,000".to_owned(),
+        r => format::significant(r, 3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_intervals_are_short() {
+        for (ratio, text) in
+            [(1e-12, "<0.001"), (0.0123, "0.0123"), (1.0, "1.00"), (999.0, "999"), (1e30, ">1,000")]
+        {
+            assert_eq!(end(ratio), text);
+        }
+    }
 }
