@@ -157,14 +157,21 @@ impl Fitted {
         let total = |shown: &[Shown], width: fn(&Shown) -> usize| {
             shown.iter().map(width).sum::<usize>() + GAP * shown.len().saturating_sub(1)
         };
+        let mut removed = Vec::new();
         while total(&shown, |c| c.least) > style.width {
             let least = shown.iter().enumerate().min_by_key(|(_, c)| table.columns[c.at].keep);
             match least {
-                Some((i, c)) if table.columns[c.at].keep < ALWAYS => {
-                    left_out.push(table.columns[c.at].head.clone());
-                    shown.remove(i);
-                }
+                Some((i, c)) if table.columns[c.at].keep < ALWAYS => removed.push(shown.remove(i)),
                 _ => break,
+            }
+        }
+        // A narrow column need not go with a wide one that had to: the dearest comes back first.
+        for column in removed.into_iter().rev() {
+            if total(&shown, |c| c.least) + GAP + column.least <= style.width {
+                let place = shown.iter().position(|c| c.at > column.at).unwrap_or(shown.len());
+                shown.insert(place, column);
+            } else {
+                left_out.insert(0, table.columns[column.at].head.clone());
             }
         }
         // What is left and still too wide gives way where the longest text stands: first where
