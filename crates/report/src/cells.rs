@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hdrhistogram::Histogram;
 use model::Op;
-use record::{Clock, Execution, Run, Settings};
+use record::{Clock, Execution, Loop, Run, Settings};
 
 use crate::naming;
 
@@ -15,6 +15,8 @@ use crate::naming;
 const REPEAT_KEYS: [&str; 3] = ["repeat", "seed", "order"];
 /// Settings that the pacing already tells.
 const PACING_KEYS: [&str; 4] = ["rate", "arrivals", "loop", "think"];
+/// Settings that say others again, at length.
+const DERIVED_KEYS: [&str; 2] = ["workload.is", "workload.data_bytes"];
 
 pub struct Cell<'a> {
     pub category: String,
@@ -134,15 +136,12 @@ fn tell_apart(cells: &mut [Cell]) {
     for (i, cell) in cells.iter().enumerate() {
         twins.entry((cell.series.clone(), cell.category.clone())).or_default().push(i);
     }
-    let mut factors: BTreeMap<String, BTreeSet<Factor>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Vec<Vec<&Cell>>> = BTreeMap::new();
     for ((series, _), members) in twins {
-        let found = factors.entry(series).or_default();
-        for (i, a) in members.iter().enumerate() {
-            for b in &members[i + 1..] {
-                found.extend(differences(&cells[*a], &cells[*b]));
-            }
-        }
+        groups.entry(series).or_default().push(members.iter().map(|i| &cells[*i]).collect());
     }
+    let mut factors: BTreeMap<String, BTreeSet<Factor>> =
+        groups.into_iter().map(|(series, groups)| (series, telling(groups))).collect();
     // Where loops differ anywhere, every series says which it is: a closed one too.
     if factors.values().any(|found| found.contains(&Factor::Pacing)) {
         for cell in cells.iter() {
@@ -158,13 +157,48 @@ fn tell_apart(cells: &mut [Cell]) {
     }
 }
 
+/// Of all in which cells of a group differ, the first that leave no two of them alike.
+fn telling(mut groups: Vec<Vec<&Cell>>) -> BTreeSet<Factor> {
+    let mut differing = BTreeSet::new();
+    for group in &groups {
+        for (i, a) in group.iter().enumerate() {
+            differing.extend(group[i + 1..].iter().flat_map(|b| differences(a, b)));
+        }
+    }
+    let mut telling = BTreeSet::new();
+    for factor in differing {
+        let mut parts = Vec::new();
+        for group in &groups {
+            let mut by_value: BTreeMap<Option<String>, Vec<&Cell>> = BTreeMap::new();
+            for cell in group {
+                by_value.entry(factor.of(cell)).or_default().push(cell);
+            }
+            parts.extend(by_value.into_values());
+        }
+        if parts.len() > groups.len() {
+            telling.insert(factor);
+            groups = parts;
+        }
+    }
+    // Arrivals mean nothing without their rate.
+    if telling.contains(&Factor::Manner) {
+        telling.insert(Factor::Pacing);
+    }
+    telling
+}
+
+/// In the order in which they are tried and written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Factor {
     Version,
     Threads,
     Pacing,
+    /// What the short name of a loop leaves out: its arrivals, its pauses.
+    Manner,
     Setting(String),
     Machine,
+    /// Follows from other settings, or says them at length.
+    Derived(String),
     Execution,
 }
 
@@ -177,7 +211,14 @@ impl Factor {
                 Some(format!("{} thread{}", run.threads, if run.threads == 1 { "" } else { "s" }))
             }
             Factor::Pacing => Some(naming::pacing_short(&run.pacing)),
-            Factor::Setting(key) => run.settings.get(key).map(|value| {
+            Factor::Manner => match &run.pacing {
+                Loop::Open { arrivals, .. } => Some(arrivals.clone()),
+                Loop::Closed { think_s } if *think_s > 0.0 => {
+                    Some(format!("{} think", crate::format::seconds(*think_s)))
+                }
+                Loop::Closed { .. } => None,
+            },
+            Factor::Setting(key) | Factor::Derived(key) => run.settings.get(key).map(|value| {
                 let key = key.strip_prefix("store.").unwrap_or(key);
                 format!("{} {value}", key.strip_prefix("workload.").unwrap_or(key))
             }),
@@ -197,20 +238,22 @@ fn differences(a: &Cell, b: &Cell) -> BTreeSet<Factor> {
         found.insert(Factor::Threads);
     }
     if x.pacing != y.pacing {
-        found.insert(Factor::Pacing);
+        found.extend([Factor::Pacing, Factor::Manner]);
     }
     for key in x.settings.keys().chain(y.settings.keys()) {
         let told = key == "threads"
             || REPEAT_KEYS.contains(&key.as_str())
             || PACING_KEYS.contains(&key.as_str());
         if !told && x.settings.get(key) != y.settings.get(key) {
-            found.insert(Factor::Setting(key.clone()));
+            let derived = DERIVED_KEYS.contains(&key.as_str());
+            let factor = if derived { Factor::Derived } else { Factor::Setting };
+            found.insert(factor(key.clone()));
         }
     }
     if a.execution.machine.id != b.execution.machine.id {
         found.insert(Factor::Machine);
     }
-    if a.execution.id != b.execution.id && found.is_empty() {
+    if a.execution.id != b.execution.id {
         found.insert(Factor::Execution);
     }
     found

@@ -152,10 +152,16 @@ pub fn change(a: Option<f64>, b: Option<f64>, unit: Unit) -> String {
     }
 }
 
-/// `p50`, `p99.9` for the page.
+/// `p50`, `p99.9`, `p99.9996`: as many nines as it needs. Only the maximum is `max`.
 pub fn percentile(percentile: f64) -> String {
-    // 100 - 10^-x is never quite round; five decimals are more than any run resolves.
-    format!("p{}", plain((percentile * 1e5).round() / 1e5))
+    if percentile >= 100.0 {
+        return "max".to_owned();
+    }
+    // Two digits of what lies above it tell it from its neighbours, and never round to 100.
+    let above = (100.0 - percentile).max(1e-11);
+    let decimals = (1 - above.log10().floor() as i32).clamp(1, 13) as usize;
+    let text = format!("{percentile:.decimals$}");
+    format!("p{}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// A round number without trailing zeros.
@@ -228,6 +234,31 @@ mod tests {
         assert_eq!(count_short(12_340.0), "12.34k");
         assert_eq!(percentile(99.9), "p99.9");
         assert_eq!(percentile(100.0 - 1e-2), "p99.99");
+    }
+
+    #[test]
+    fn only_the_maximum_is_p100() {
+        for (value, text) in [
+            (0.0, "p0"),
+            (50.0, "p50"),
+            (82.217_2, "p82.2"),
+            (99.0, "p99"),
+            (99.95, "p99.95"),
+            (99.999, "p99.999"),
+            (99.9996, "p99.9996"),
+            (99.999_68, "p99.99968"),
+            (100.0 * (1.0 - 1e-9), "p99.9999999"),
+            (100.0, "max"),
+        ] {
+            assert_eq!(percentile(value), text, "{value}");
+        }
+        // In order, and none twice: what lies above shrinks by a twelfth of a decade.
+        let names: Vec<f64> = (0..96)
+            .map(|i| percentile(100.0 * (1.0 - 10f64.powf(-f64::from(i) / 12.0))))
+            .map(|name| name[1..].parse().unwrap())
+            .collect();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+        assert!(names.iter().all(|name| *name < 100.0));
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub fn table(table: &Table) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     out += &line(table.columns.iter().map(|c| escaped(&c.head)).collect());
     let rules = table.columns.iter().map(|c| match c.align {
-        Align::Left => ":--".to_owned(),
+        Align::Left | Align::Wrap => ":--".to_owned(),
         Align::Right | Align::Decimal => "--:".to_owned(),
     });
     out += &line(rules.collect());

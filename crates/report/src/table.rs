@@ -4,6 +4,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     Left,
+    /// Left; where it does not fit it goes on in a line below and is not cut.
+    Wrap,
     Right,
     /// Right, with the decimal points under each other.
     Decimal,

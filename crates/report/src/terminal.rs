@@ -116,6 +116,8 @@ fn note_text(note: &Note, style: &Style) -> String {
 struct Shown {
     at: usize,
     width: usize,
+    /// As narrow as it can be without a column being left out for it.
+    least: usize,
     /// Places after the point in each row, and the most of them; decimal columns only.
     decimals: (Vec<usize>, usize),
 }
@@ -139,29 +141,53 @@ impl Fitted {
                     style.text(&row.cells[at].text).width() + decimals.1 - places
                 });
                 let head = style.text(&column.head).width();
-                Shown { at, width: cells.max().unwrap_or(0).max(head), decimals }
+                let width = cells.max().unwrap_or(0).max(head);
+                let least = match column.align {
+                    Align::Wrap => {
+                        let texts = table.rows.iter().map(|row| style.text(&row.cells[at].text));
+                        let longest = texts.map(|text| longest_word(&text)).max().unwrap_or(0);
+                        longest.max(head).max(LEAST).min(width)
+                    }
+                    _ => width,
+                };
+                Shown { at, width, least, decimals }
             })
             .collect();
         let mut left_out = Vec::new();
-        let total = |shown: &[Shown]| {
-            shown.iter().map(|c| c.width).sum::<usize>() + GAP * shown.len().saturating_sub(1)
+        let total = |shown: &[Shown], width: fn(&Shown) -> usize| {
+            shown.iter().map(width).sum::<usize>() + GAP * shown.len().saturating_sub(1)
         };
-        while total(&shown) > style.width {
+        let mut removed = Vec::new();
+        while total(&shown, |c| c.least) > style.width {
             let least = shown.iter().enumerate().min_by_key(|(_, c)| table.columns[c.at].keep);
             match least {
-                Some((i, c)) if table.columns[c.at].keep < ALWAYS => {
-                    left_out.push(table.columns[c.at].head.clone());
-                    shown.remove(i);
-                }
+                Some((i, c)) if table.columns[c.at].keep < ALWAYS => removed.push(shown.remove(i)),
                 _ => break,
             }
         }
-        // What is left and still too wide gives way where the longest text stands.
-        while total(&shown) > style.width {
+        // A narrow column need not go with a wide one that had to: the dearest comes back first.
+        for column in removed.into_iter().rev() {
+            if total(&shown, |c| c.least) + GAP + column.least <= style.width {
+                let place = shown.iter().position(|c| c.at > column.at).unwrap_or(shown.len());
+                shown.insert(place, column);
+            } else {
+                left_out.insert(0, table.columns[column.at].head.clone());
+            }
+        }
+        // What is left and still too wide gives way where the longest text stands: first where
+        // it goes on below, down to its longest word.
+        while total(&shown, |c| c.width) > style.width {
+            let widest = shown.iter_mut().filter(|c| c.width > c.least).max_by_key(|c| c.width);
+            let Some(column) = widest else { break };
+            column.width -= 1;
+        }
+        while total(&shown, |c| c.width) > style.width {
             let widest = shown
                 .iter_mut()
-                .filter(|c| table.columns[c.at].align == Align::Left && c.width > LEAST)
-                .max_by_key(|c| c.width);
+                .filter(|c| matches!(table.columns[c.at].align, Align::Left | Align::Wrap))
+                .filter(|c| c.width > LEAST)
+                // Of all that could, what is not cut by it.
+                .max_by_key(|c| (table.columns[c.at].align == Align::Wrap, c.width));
             let Some(column) = widest else { break };
             column.width -= 1;
         }
@@ -172,7 +198,7 @@ impl Fitted {
         self.shown.iter().map(|c| c.width).sum::<usize>() + GAP * self.shown.len().saturating_sub(1)
     }
 
-    /// `row` is None for the heads.
+    /// A row in as many lines as its longest text needs; `row` is None for the heads.
     fn line(
         &self,
         cells: &[(String, Tone)],
@@ -180,30 +206,71 @@ impl Fitted {
         table: &Table,
         style: &Style,
     ) -> String {
-        let mut line = String::new();
-        // Blanks are held back until something follows them: no line ends in blanks.
-        let mut blanks = 0;
-        for (column, (text, tone)) in self.shown.iter().zip(cells) {
-            let text = cut(text, column.width, style);
-            let spare = column.width - text.width().min(column.width);
-            let after = match (table.columns[column.at].align, row) {
-                (Align::Left, _) => spare,
-                (Align::Decimal, Some(row)) => {
-                    (column.decimals.1 - column.decimals.0[row]).min(spare)
+        let texts: Vec<Vec<Cow<'_, str>>> = self
+            .shown
+            .iter()
+            .zip(cells)
+            .map(|(column, (text, _))| match table.columns[column.at].align {
+                Align::Wrap => broken(text, column.width).into_iter().map(Cow::Owned).collect(),
+                _ => vec![cut(text, column.width, style)],
+            })
+            .collect();
+        let height = texts.iter().map(Vec::len).max().unwrap_or(1);
+        let mut lines = String::new();
+        for nth in 0..height {
+            // Blanks are held back until something follows them: no line ends in blanks.
+            let mut blanks = 0;
+            for ((column, texts), (_, tone)) in self.shown.iter().zip(&texts).zip(cells) {
+                let text = texts.get(nth).map_or("", |text| text.as_ref());
+                let spare = column.width - text.width().min(column.width);
+                let after = match (table.columns[column.at].align, row) {
+                    (Align::Left | Align::Wrap, _) => spare,
+                    (Align::Decimal, Some(row)) => {
+                        (column.decimals.1 - column.decimals.0[row]).min(spare)
+                    }
+                    _ => 0,
+                };
+                blanks += spare - after;
+                if !text.is_empty() {
+                    lines += &" ".repeat(blanks);
+                    lines += &style.paint(text, *tone);
+                    blanks = 0;
                 }
-                _ => 0,
-            };
-            blanks += spare - after;
-            if !text.is_empty() {
-                line += &" ".repeat(blanks);
-                line += &style.paint(&text, *tone);
-                blanks = 0;
+                blanks += after + GAP;
             }
-            blanks += after + GAP;
+            lines.push('\n');
         }
-        line.push('\n');
-        line
+        lines
     }
+}
+
+fn longest_word(text: &str) -> usize {
+    text.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0)
+}
+
+/// The text in lines of at most `width` columns, between words where it can be.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ') {
+        if used > 0 && used + 1 + word.width() <= width {
+            used += 1;
+            lines.last_mut().into_iter().for_each(|line| line.push(' '));
+        } else if used > 0 {
+            used = 0;
+            lines.push(String::new());
+        }
+        for c in word.chars() {
+            let wide = c.to_string().width();
+            if used > 0 && used + wide > width {
+                used = 0;
+                lines.push(String::new());
+            }
+            used += wide;
+            lines.last_mut().into_iter().for_each(|line| line.push(c));
+        }
+    }
+    lines
 }
 
 /// At most `width` columns; what is cut says so.
@@ -310,6 +377,23 @@ mod tests {
         let text = table(&sample(), &Style { color: false, width: 13, unicode: true });
         assert!(!text.contains("second"), "{text}");
         assert!(text.contains("remark"), "{text}");
+    }
+
+    #[test]
+    fn what_wraps_goes_on_below_before_a_column_is_left_out() {
+        let mut table = Table::new("")
+            .column("what", Align::Wrap, ALWAYS)
+            .column("x", Align::Right, 10)
+            .column("y", Align::Left, ALWAYS);
+        table.row(vec!["workload-a, threads=2 latency".into(), "12345".into(), "1…2".into()]);
+        let at = |width| super::table(&table, &Style { color: false, width, unicode: true });
+        assert!(at(41).contains("\nworkload-a, threads=2 latency  12345  1…2\n"), "{}", at(41));
+        assert!(at(25).contains("\nworkload-a,    12345  1…2\nthreads=2\nlatency\n"), "{}", at(25));
+        let narrow = at(17);
+        assert!(narrow.contains("\nworkload-a,   1…2\n") && !narrow.contains("12345"), "{narrow}");
+        assert!(narrow.contains("not shown at"), "{narrow}");
+        assert_eq!(broken("abcdefgh ij", 5), ["abcde", "fgh", "ij"]);
+        assert_eq!(broken("", 5), [""]);
     }
 
     #[test]

@@ -96,6 +96,79 @@ fn what_must_be_said_is_said() {
 }
 
 #[test]
+fn many_executions_have_one_heading_and_a_folded_list() {
+    let mut study = sample::study();
+    let (template, runs) = study.remove(1);
+    study.clear();
+    for i in 0..40 {
+        let mut execution = template.clone();
+        execution.id = format!("bench-{i}");
+        execution.command = ["kvmeter", "bench", &format!("lmdb:/d/{i}")].map(str::to_owned).into();
+        if i == 7 {
+            execution.finished_at = None;
+        }
+        study.push((execution, if i == 0 { runs.clone() } else { Vec::new() }));
+    }
+    let page = html::page(&study);
+    assert_eq!(page.matches("<h1>").count(), 1);
+    assert!(page.contains("<title>bench – kvmeter</title>"));
+    assert!(page.contains("<h1>bench: LMDB 0.9.33</h1>"));
+    let header = page.split_once("</h1>").unwrap().1.split_once("</header>").unwrap().0;
+    let (before, list) = header.split_once("<details").unwrap();
+    assert_eq!(before, "");
+    assert!(list.contains("40 executions of bench") && list.contains(">1 not finished<"), "{list}");
+    let list = list.split_once("</details>").unwrap().0;
+    assert_eq!(list.matches("<li>").count(), 40);
+    for i in 0..40 {
+        assert!(list.contains(&format!("<code>kvmeter bench lmdb:/d/{i}</code>")), "{i}");
+    }
+    assert_eq!(list.matches("finished 2026-03-01 10:02 UTC").count(), 39);
+    assert!(list.contains("not finished</b>: 0 of 4 runs are here"));
+    // One execution needs no list.
+    let page = html::page(&sample::study()[..1]);
+    assert!(page.contains("<h1>How fast") && !page.contains("class=\"executions\""));
+}
+
+#[test]
+fn no_two_names_in_a_figure_read_alike() {
+    let mut study = sample::study();
+    let runs = &mut study[0].1;
+    let template = runs[10].clone();
+    runs.clear();
+    for (i, (cache, arrivals)) in
+        [("1GiB", "poisson"), ("2GiB", "poisson"), ("2GiB", "constant")].into_iter().enumerate()
+    {
+        let mut run = template.clone();
+        run.id = format!("run {i}");
+        let more = [
+            ("store.a_very_long_option_of_a_block_cache_in_a_store", cache),
+            ("workload.is", if i == 0 { "1M records" } else { "2M records of many words" }),
+            ("zeal", cache),
+        ];
+        run.settings.extend(more.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        run.pacing = record::Loop::Open { rate_ops_s: 40_000.0, arrivals: arrivals.to_owned() };
+        runs.push(run);
+    }
+    let page = html::page(&study);
+    // Only as many settings as tell the series apart.
+    let option = "a_very_long_option_of_a_block_cache_in_a_store";
+    for (arrivals, cache) in [("poisson", "1GiB"), ("poisson", "2GiB"), ("constant", "2GiB")] {
+        let name = format!("rocksdb, open 40k/s, {arrivals}, {option} {cache}");
+        assert!(page.contains(&format!("ycsb-a on {name}: 39.98 kops/s")), "{name}");
+    }
+    assert!(!page.contains("zeal 1GiB") && !page.contains("is 1M records,"));
+    // No name in a figure is cut.
+    let mut names = 0;
+    for class in ["label", "key"] {
+        for text in page.split(&format!("<text class=\"{class}\"")).skip(1) {
+            assert!(!text.split_once("</text>").unwrap().0.contains('…'), "{text:.200}");
+            names += 1;
+        }
+    }
+    assert!(names > 20, "{names}");
+}
+
+#[test]
 fn an_invalid_repeat_is_in_no_median() {
     let page = html::page(&sample::study());
     // Of 301.2, 297.9 and the invalid 212.0.

@@ -143,6 +143,40 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
+fn an_interval_is_never_left_out_and_nothing_is_cut_for_it() {
+    let mut rows = differences();
+    for row in &mut rows {
+        row.what = format!("{}, threads=2 latency.update.p99_9", &row.what[..6]);
+        row.note = row.low.map(|_| "between runs: Welch's t".to_owned());
+    }
+    rows[3].note = Some("A has no valid run".to_owned());
+    for width in [60, 80, 100] {
+        let text = terminal::comparison("a.kvm", "b.kvm", &rows, &style(width));
+        for needle in ["95 %", "1.14…1.22", "0.943…1.04", "no difference", "threads=2", "p99_9"]
+        {
+            assert!(text.contains(needle), "{width}, {needle}: {text}");
+        }
+        assert_eq!(text.matches("Welch's t").count(), 1, "{text}");
+    }
+    let narrow = terminal::comparison("a.kvm", "b.kvm", &rows, &style(60));
+    insta::assert_snapshot!("terminal_comparison_60", narrow);
+}
+
+#[test]
+fn wrong_answers_are_told_once() {
+    let mut study = sample::study();
+    let run = &mut study[0].1[11];
+    run.invalid_because
+        .push("3 answers failed (store); the first: Resource temporarily unavailable".to_owned());
+    for text in [
+        terminal::runs(&sample::pairs(&study), &style(500)),
+        markdown::runs(&sample::pairs(&study)),
+    ] {
+        assert_eq!(text.matches("Resource temporarily unavailable").count(), 1);
+    }
+}
+
+#[test]
 fn colours_only_where_they_are_wanted() {
     let study = sample::study();
     let runs = sample::pairs(&study);

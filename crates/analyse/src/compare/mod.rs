@@ -6,6 +6,7 @@ mod error;
 mod figure;
 mod metric;
 mod pairing;
+mod titles;
 
 use record::{Run, Settings};
 
@@ -40,7 +41,7 @@ impl Comparison {
 /// Runs of both sides that share every setting but those that are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// What tells this cell from the others, for people: `ycsb-a, threads=2`.
+    /// The least that tells this cell from the others, for people: `ycsb-a, threads=2`.
     pub title: String,
     /// All that its runs share. `phase`, `pacing`, `threads`, `store_version` and `machine` are
     /// here too.

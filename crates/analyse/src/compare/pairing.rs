@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use record::{Loop, Phase, Run, Settings};
 
 use super::error::{CompareError, Selection};
+use super::titles::titles;
 
 /// What may differ between repeats of one thing.
 const OF_A_REPEAT: [&str; 2] = ["repeat", "seed"];
 /// What stands for a setting that a run does not have.
-const ABSENT: &str = "(not set)";
+pub(super) const ABSENT: &str = "(not set)";
 
 /// A setting in which the selections differ as a whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,17 +80,19 @@ pub(super) fn pair<'a>(
     let (excluded_a, excluded_b) = (invalid_a.len(), invalid_b.len());
     let (cells_a, mut cells_b) = (group(valid_a), group(valid_b));
     let (invalid_a, invalid_b) = (group(invalid_a), group(invalid_b));
-    let varying = varying(cells_a.keys().chain(cells_b.keys()));
+    let keys: BTreeSet<Settings> = cells_a.keys().chain(cells_b.keys()).cloned().collect();
+    let titles = titles(keys.iter());
+    let title = |key: &Settings| titles.get(key).cloned().unwrap_or_default();
 
     let (mut cells, mut lonely) = (Vec::new(), Vec::new());
     let alone = |side, key: &Settings, runs: usize, others: &Cells<'_>| Lonely {
         side,
-        title: title(key, &varying),
+        title: title(key),
         runs,
         invalid_on_the_other: others.get(key).map_or(0, Vec::len),
     };
     for (key, of_a) in cells_a {
-        let title = title(&key, &varying);
+        let title = title(&key);
         let Some(of_b) = cells_b.remove(&key) else {
             lonely.push(alone(Selection::A, &key, of_a.len(), &invalid_b));
             continue;
@@ -103,7 +106,8 @@ pub(super) fn pair<'a>(
         lonely.push(alone(Selection::B, &key, of_b.len(), &invalid_a));
     }
     if cells.is_empty() {
-        let settings: Vec<String> = varying.iter().map(|name| format!("`{name}`")).collect();
+        let settings: Vec<String> =
+            varying(&keys).into_iter().map(|name| format!("`{name}`")).collect();
         return Err(CompareError::NothingInCommon { settings: settings.join(", ") });
     }
     Ok(Paired { differences, cells, lonely, excluded_a, excluded_b })
@@ -211,23 +215,11 @@ fn one_thing(
 }
 
 /// The settings that do not have one and the same value in all cells.
-fn varying<'a>(cells: impl Iterator<Item = &'a Settings> + Clone) -> Vec<String> {
-    let names: BTreeSet<&String> = cells.clone().flat_map(BTreeMap::keys).collect();
+fn varying(cells: &BTreeSet<Settings>) -> BTreeSet<&String> {
+    let names: BTreeSet<&String> = cells.iter().flat_map(BTreeMap::keys).collect();
     let differs = |name: &str| {
-        let mut values = cells.clone().map(|settings| settings.get(name));
-        let first = values.next();
-        values.any(|value| Some(value) != first)
+        let values: BTreeSet<_> = cells.iter().map(|settings| settings.get(name)).collect();
+        values.len() > 1
     };
-    names.into_iter().filter(|name| differs(name)).cloned().collect()
-}
-
-/// What tells a cell from the others; where there is one cell only, its workload.
-fn title(cell: &Settings, varying: &[String]) -> String {
-    let workload = cell.get("workload").map(String::as_str);
-    let others = varying.iter().filter(|name| *name != "workload").map(|name| {
-        let value = cell.get(name).map_or(ABSENT, String::as_str);
-        format!("{name}={value}")
-    });
-    let parts: Vec<String> = workload.map(str::to_owned).into_iter().chain(others).collect();
-    if parts.is_empty() { "all runs".to_owned() } else { parts.join(", ") }
+    names.into_iter().filter(|name| differs(name)).collect()
 }

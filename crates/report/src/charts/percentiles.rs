@@ -105,7 +105,6 @@ fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
         }
         let mut row = vec![match percentile {
             0.0 => "min".into(),
-            100.0 => "max".into(),
             p => format::percentile(p).into(),
         }];
         row.extend(curves.iter().map(|curve| {
@@ -167,12 +166,9 @@ fn points(curve: &Curve) -> Vec<Point> {
                 i if i + 1 == count => (curve.histogram.max(), "max".to_owned()),
                 _ => (
                     curve.histogram.value_at_percentile(percentile),
-                    format!("p{}", format::significant(percentile, 4)),
+                    format::percentile(percentile),
                 ),
             };
-            // Round ones are named as people know them.
-            let word =
-                if shown && word.starts_with('p') { format::percentile(percentile) } else { word };
             let tip = format!("{}: {word} = {}", curve.name, format::latency(value as f64));
             Point { x: percentile_position(percentile), y: value as f64, tip, shown }
         })

@@ -2,7 +2,7 @@
 
 use super::COLORS;
 use super::marker::Shape;
-use super::svg::{Anchor, SMALL, Svg, fitted, text_width};
+use super::svg::{Anchor, LINE_OF_LABEL, SMALL, Svg, lines, text_width};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
@@ -33,8 +33,9 @@ pub fn draw(svg: &mut Svg, entries: &[Entry], width: f64, top: f64) -> f64 {
     let (mut x, mut y) = (0.0, top + SWATCH);
     for entry in entries {
         let sample = if entry.line.is_some() { SAMPLE } else { SWATCH };
-        let label = fitted(&entry.label, SMALL, width - sample - 6.0);
-        let wide = sample + 6.0 + text_width(&label, SMALL);
+        let label = lines(&entry.label, SMALL, width - sample - 6.0);
+        let widest = label.iter().map(|line| text_width(line, SMALL)).fold(0.0, f64::max);
+        let wide = sample + 6.0 + widest;
         if x > 0.0 && x + wide > width {
             x = 0.0;
             y += LINE;
@@ -56,8 +57,12 @@ pub fn draw(svg: &mut Svg, entries: &[Entry], width: f64, top: f64) -> f64 {
             }
             None => {}
         }
-        svg.text("key", Anchor::Start, x + sample + 6.0, y, &label);
-        x += wide + SPACE;
+        for (i, line) in label.iter().enumerate() {
+            y += if i > 0 { LINE_OF_LABEL } else { 0.0 };
+            svg.text("key", Anchor::Start, x + sample + 6.0, y, line);
+        }
+        // What follows a label of several lines begins below it.
+        x = if label.len() > 1 { width } else { x + wide + SPACE };
     }
     y + SPACE
 }

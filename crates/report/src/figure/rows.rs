@@ -4,7 +4,7 @@
 use super::legend::{self, Entry};
 use super::marker::Shape;
 use super::scale::Axis;
-use super::svg::{Anchor, SMALL, Svg, fitted, rectangle, text_width, within};
+use super::svg::{Anchor, LINE_OF_LABEL, SMALL, Svg, fitted, lines, rectangle, text_width, within};
 
 /// A part of a bar, from `from` to `to` in values.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +67,8 @@ impl RowChart {
         let mut svg = Svg::new();
         let top = legend::draw(&mut svg, &self.legend, width, 2.0) + 4.0;
         let place = self.place(width);
-        let bottom = top + self.groups.iter().map(|g| self.height(g, &place)).sum::<f64>() + 4.0;
+        let bottom =
+            top + self.groups.iter().map(|g| self.height(g, &place, width)).sum::<f64>() + 4.0;
         self.axis(&mut svg, &place, (top, bottom), width);
         let mut y = top;
         for group in &self.groups {
@@ -76,8 +77,8 @@ impl RowChart {
                 y += 22.0;
             }
             for row in &group.rows {
-                self.row(&mut svg, row, &place, y);
-                y += Self::row_height(&place);
+                self.row(&mut svg, row, &place, y, width);
+                y += Self::row_height(row, &place, width);
             }
             y += self.after(group);
         }
@@ -105,17 +106,24 @@ impl RowChart {
         Place { x, width: width - x - note, roomy }
     }
 
-    fn height(&self, group: &Group, place: &Place) -> f64 {
+    fn height(&self, group: &Group, place: &Place, width: f64) -> f64 {
         let head = if group.label.is_empty() { 0.0 } else { 22.0 };
-        head + group.rows.len() as f64 * Self::row_height(place) + self.after(group)
+        let rows = group.rows.iter().map(|row| Self::row_height(row, place, width));
+        head + rows.sum::<f64>() + self.after(group)
     }
 
     fn after(&self, group: &Group) -> f64 {
         if group.label.is_empty() { 2.0 } else { 10.0 }
     }
 
-    fn row_height(place: &Place) -> f64 {
-        if place.roomy { 24.0 } else { 39.0 }
+    /// A name has as many lines as it needs.
+    fn name(row: &Row, place: &Place, width: f64) -> Vec<String> {
+        lines(&row.label, SMALL, if place.roomy { place.x - 18.0 } else { width - place.x })
+    }
+
+    fn row_height(row: &Row, place: &Place, width: f64) -> f64 {
+        let more = (Self::name(row, place, width).len() - 1) as f64 * LINE_OF_LABEL;
+        more + if place.roomy { 24.0 } else { 39.0 }
     }
 
     fn axis(&self, svg: &mut Svg, place: &Place, (top, bottom): (f64, f64), width: f64) {
@@ -133,16 +141,15 @@ impl RowChart {
         svg.line("axis", (place.x, bottom), (place.x + place.width, bottom));
     }
 
-    fn row(&self, svg: &mut Svg, row: &Row, place: &Place, top: f64) {
+    fn row(&self, svg: &mut Svg, row: &Row, place: &Place, top: f64, width: f64) {
         let at = |value: f64| place.x + self.axis.scale.at(value) * place.width;
-        let middle = if place.roomy { top + 12.0 } else { top + 27.0 };
+        let name = Self::name(row, place, width);
+        let more = (name.len() - 1) as f64 * LINE_OF_LABEL;
+        let middle = if place.roomy { top + 12.0 + more / 2.0 } else { top + 27.0 + more };
         let class = if row.invalid { "label bad" } else { "label" };
-        if place.roomy {
-            let label = fitted(&row.label, SMALL, place.x - 18.0);
-            svg.text(class, Anchor::Start, 8.0, middle + 4.0, &label);
-        } else {
-            let label = fitted(&row.label, SMALL, place.width + place.x);
-            svg.text(class, Anchor::Start, place.x, top + 14.0, &label);
+        let (x, first) = if place.roomy { (8.0, top + 16.0) } else { (place.x, top + 14.0) };
+        for (i, line) in name.iter().enumerate() {
+            svg.text(class, Anchor::Start, x, first + i as f64 * LINE_OF_LABEL, line);
         }
         let mut end = place.x;
         if let Some((from, to)) = row.span {

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 
 pub const SMALL: f64 = 12.0;
+/// From one line of a small text to the next.
+pub const LINE_OF_LABEL: f64 = 15.0;
 
 pub struct Svg {
     body: String,
@@ -58,6 +60,35 @@ pub fn fitted(text: &str, size: f64, width: f64) -> String {
     }
     out.pop();
     out + "…"
+}
+
+/// The text in lines no wider than `width`, broken between words, and within a word that is
+/// wider. Names go through this and not through [`fitted`]: two that differ at their ends
+/// would read alike.
+pub fn lines(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        if let Some(line) = lines.last_mut()
+            && text_width(&format!("{line} {word}"), size) <= width
+        {
+            line.push(' ');
+            line.push_str(word);
+            continue;
+        }
+        lines.push(String::new());
+        for c in word.chars() {
+            let full =
+                |line: &String| !line.is_empty() && text_width(&format!("{line}{c}"), size) > width;
+            if lines.last().is_some_and(full) {
+                lines.push(String::new());
+            }
+            lines.last_mut().into_iter().for_each(|line| line.push(c));
+        }
+    }
+    if lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
 }
 
 /// Where the middle of a text stands, as near to `x` as the figure's edges let it.
@@ -153,6 +184,20 @@ mod tests {
         assert!(out.contains("<title>&lt;i&gt;</title>"), "{out}");
         assert!(out.contains(r#"aria-label="a&lt;b""#), "{out}");
         assert!(out.contains(r#"viewBox="0 0 10 5.5""#), "{out}");
+    }
+
+    #[test]
+    fn names_go_on_in_another_line() {
+        let name = "read, rocksdb, open 2k/s, time 2s, warm-up 500ms, from";
+        let names = ["due", "sent"].map(|end| lines(&format!("{name} {end}"), 12.0, 200.0));
+        assert!(names[0].len() > 1 && names[0] != names[1]);
+        for (found, end) in names.iter().zip(["due", "sent"]) {
+            assert_eq!(found.join(" "), format!("{name} {end}"));
+            assert!(found.iter().all(|line| text_width(line, 12.0) <= 200.0));
+        }
+        assert_eq!(lines("short", 12.0, 200.0), ["short"]);
+        assert_eq!(lines("", 12.0, 200.0), [""]);
+        assert_eq!(lines("an aaaaaaaa", 12.0, 36.0), ["an", "aaaaa", "aaa"]);
     }
 
     #[test]

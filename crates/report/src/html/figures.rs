@@ -7,10 +7,15 @@ use crate::charts::Shown;
 use crate::figure::{NARROW, WIDE};
 
 pub fn figure(out: &mut Markup, shown: &Shown) {
-    out.raw("<figure class=\"").raw(if shown.small { "small" } else { "large" });
+    drawn(out, shown, shown.small);
+}
+
+/// `small`: for one of several columns, at any width of the window.
+fn drawn(out: &mut Markup, shown: &Shown, small: bool) {
+    out.raw("<figure class=\"").raw(if small { "small" } else { "large" });
     out.raw("\" id=\"").text(&shown.id).raw("\"><figcaption><h3>").text(&shown.title);
     out.raw("</h3></figcaption>");
-    if shown.small {
+    if small {
         out.raw("<div class=\"drawing\">").drawing(&shown.chart, NARROW, &shown.alt).raw("</div>");
     } else {
         out.raw("<div class=\"drawing wide\">").drawing(&shown.chart, WIDE, &shown.alt);
@@ -33,8 +38,12 @@ pub fn figure(out: &mut Markup, shown: &Shown) {
     out.raw("</details></figure>");
 }
 
-/// Several beside each other where there is room.
+/// Several beside each other where there is room; a single one has all of it.
 pub fn grid(out: &mut Markup, figures: &[Shown]) {
+    if let [only] = figures {
+        drawn(out, only, false);
+        return;
+    }
     out.raw("<div class=\"grid\">");
     for shown in figures {
         figure(out, shown);

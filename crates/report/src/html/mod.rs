@@ -48,8 +48,10 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
         "<meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">",
     );
     out.raw("<title>");
-    let studies: Vec<&str> = executions.iter().map(|(e, _)| e.study.as_str()).collect();
-    out.text(studies.join(", ")).raw(" – kvmeter</title><style>").raw(STYLE).raw("</style></head>");
+    out.text(sections::studies(executions).join(", "))
+        .raw(" – kvmeter</title><style>")
+        .raw(STYLE)
+        .raw("</style></head>");
     out.raw("<body><a class=\"skip\" href=\"#glance\">To the answer</a>");
     contents(&mut out);
     out.raw("<main>");

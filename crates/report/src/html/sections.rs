@@ -1,5 +1,7 @@
 //! The parts of the page that are not figures.
 
+use std::collections::BTreeSet;
+
 use record::{Execution, Run};
 
 use super::markup::Markup;
@@ -13,24 +15,9 @@ pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &R
     let invalid = runs.iter().filter(|(_, run)| !run.valid()).count();
     let warned = runs.iter().filter(|(_, run)| !run.warnings.is_empty()).count();
     out.raw("<header><p class=\"brand\">kvmeter</p>");
-    for (i, (execution, own)) in executions.iter().enumerate() {
-        // The first question is the page's; others that were merged into it stand below.
-        out.raw(if i == 0 { "<h1>" } else { "<p class=\"also strong\">" });
-        out.text(question(execution, own)).raw(if i == 0 { "</h1>" } else { "</p>" });
-        out.raw("<p class=\"lede\">");
-        if execution.question.is_some() {
-            out.raw("Study <b>").text(&execution.study).raw("</b>, begun ");
-        } else {
-            out.raw("Begun ");
-        }
-        out.text(moment(&execution.started_at)).raw(" on ");
-        out.text(execution.machine.fact("cpu.model").unwrap_or(&execution.machine.id));
-        let planned = execution.plan.len().max(own.len());
-        if execution.finished_at.is_none() {
-            out.raw("; <b class=\"warn\">not finished</b>: ").text(own.len()).raw(" of ");
-            out.text(planned).raw(" runs are here");
-        }
-        out.raw(".</p>");
+    match executions {
+        [(execution, own)] => one_execution(out, execution, own),
+        _ => many_executions(out, executions),
     }
     out.raw("<dl class=\"tiles\">");
     tile(out, "runs", runs.len(), "");
@@ -57,11 +44,77 @@ pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &R
     out.raw("</header>");
 }
 
-fn question(execution: &Execution, runs: &[Run]) -> String {
+fn one_execution(out: &mut Markup, execution: &Execution, runs: &[Run]) {
+    out.raw("<h1>");
     match &execution.question {
-        Some(question) => question.clone(),
-        None => format!("{}: {}", execution.study, versions(runs.iter()).join(", ")),
+        Some(question) => out.text(question),
+        None => out.text(&execution.study).raw(": ").text(versions(runs.iter()).join(", ")),
+    };
+    out.raw("</h1><p class=\"lede\">");
+    if execution.question.is_some() {
+        out.raw("Study <b>").text(&execution.study).raw("</b>, begun ");
+    } else {
+        out.raw("Begun ");
     }
+    out.text(moment(&execution.started_at)).raw(" on ");
+    out.text(execution.machine.fact("cpu.model").unwrap_or(&execution.machine.id));
+    if execution.finished_at.is_none() {
+        out.raw("; ");
+        unfinished(out, execution, runs);
+    }
+    out.raw(".</p>");
+}
+
+/// One heading, however many there are: each of them is in a list to unfold.
+fn many_executions(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
+    if executions.is_empty() {
+        return;
+    }
+    let heading = executions.iter().find_map(|(execution, _)| execution.question.as_ref());
+    out.raw("<h1>");
+    match heading {
+        Some(question) => out.text(question),
+        None => {
+            let all = executions.iter().flat_map(|(_, runs)| runs);
+            out.text(studies(executions).join(", ")).raw(": ").text(versions(all).join(", "))
+        }
+    };
+    out.raw("</h1>");
+    let unfinished_ones = executions.iter().filter(|(e, _)| e.finished_at.is_none()).count();
+    out.raw("<details class=\"executions\"><summary>").text(executions.len());
+    out.raw(" executions of ").text(studies(executions).join(", "));
+    if unfinished_ones > 0 {
+        out.raw(", <b class=\"warn\">").text(unfinished_ones).raw(" not finished</b>");
+    }
+    out.raw("</summary><ol>");
+    for (execution, runs) in executions {
+        out.raw("<li><b>").text(&execution.study).raw("</b>, begun ");
+        out.text(moment(&execution.started_at)).raw(", ");
+        match &execution.finished_at {
+            Some(finished) => {
+                out.raw("finished ").text(moment(finished));
+            }
+            None => unfinished(out, execution, runs),
+        }
+        if let Some(question) = execution.question.as_ref().filter(|own| Some(*own) != heading) {
+            out.raw("<br>").text(question);
+        }
+        out.raw("<br><code>").text(command(execution)).raw("</code></li>");
+    }
+    out.raw("</ol></details>");
+}
+
+fn unfinished(out: &mut Markup, execution: &Execution, runs: &[Run]) {
+    let planned = execution.plan.len().max(runs.len());
+    out.raw("<b class=\"warn\">not finished</b>: ").text(runs.len()).raw(" of ");
+    out.text(planned).raw(" runs are here");
+}
+
+/// The names of the studies, each once.
+pub fn studies(executions: &[(Execution, Vec<Run>)]) -> Vec<&str> {
+    let mut seen = BTreeSet::new();
+    let names = executions.iter().map(|(execution, _)| execution.study.as_str());
+    names.filter(|name| seen.insert(*name)).collect()
 }
 
 /// What really ran, each once.
@@ -152,8 +205,14 @@ fn pairs(out: &mut Markup, title: &'static str, pairs: &record::Settings) {
 
 /// What was asked of kvmeter, so that it can be asked again.
 pub fn provenance(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
+    let many = executions.len() > 1;
     for (execution, _) in executions {
-        out.raw("<h3>").text(&execution.study).raw("</h3><dl class=\"pairs\">");
+        if many {
+            out.raw("<details><summary>").text(&execution.study).raw(", begun ");
+            out.text(moment(&execution.started_at)).raw("</summary><dl class=\"pairs\">");
+        } else {
+            out.raw("<h3>").text(&execution.study).raw("</h3><dl class=\"pairs\">");
+        }
         let finished = execution.finished_at.as_deref().unwrap_or("not finished");
         for (key, value) in [
             ("kvmeter", execution.version.as_str()),
@@ -165,13 +224,20 @@ pub fn provenance(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
         }
         out.raw("<div><dt>seed</dt><dd>").text(execution.seed).raw("</dd></div></dl>");
         out.raw("<h4>Command</h4><pre tabindex=\"0\">");
-        out.text(execution.command.iter().map(|part| quoted(part)).collect::<Vec<_>>().join(" "));
-        out.raw("</pre>");
+        out.text(command(execution)).raw("</pre>");
         if !execution.spec.is_empty() {
             out.raw("<details><summary>The study file as it was run</summary>");
             out.raw("<pre tabindex=\"0\">").text(&execution.spec).raw("</pre></details>");
         }
+        if many {
+            out.raw("</details>");
+        }
     }
+}
+
+/// What was typed, as a shell reads it back.
+fn command(execution: &Execution) -> String {
+    execution.command.iter().map(|part| quoted(part)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word as a shell reads it back.

@@ -18,7 +18,7 @@ pub fn table(out: &mut Markup, table: &Table) {
     out.raw("\"><table><thead><tr>");
     for column in &table.columns {
         out.raw(match column.align {
-            Align::Left => "<th scope=\"col\">",
+            Align::Left | Align::Wrap => "<th scope=\"col\">",
             Align::Right | Align::Decimal => "<th scope=\"col\" class=\"num\">",
         });
         out.text(&column.head).raw("</th>");
@@ -29,7 +29,7 @@ pub fn table(out: &mut Markup, table: &Table) {
         out.raw(if row.invalid { "<tr class=\"invalid\">" } else { "<tr>" });
         for ((cell, column), (places, most)) in row.cells.iter().zip(&table.columns).zip(&decimals)
         {
-            let number = column.align != Align::Left;
+            let number = matches!(column.align, Align::Right | Align::Decimal);
             out.raw("<td class=\"").raw(if number { "num " } else { "" });
             out.text(cell.tone.name()).raw("\">").text(&cell.text);
             if column.align == Align::Decimal && cell.tone != Tone::Muted {

@@ -2,6 +2,7 @@
 
 use model::Unit;
 
+use super::gathered;
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
@@ -62,16 +63,17 @@ pub struct DifferenceRow {
 /// `a` and `b` name the two sides.
 pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
     let mut table = Table::new("Comparison")
-        .column("what", Align::Left, ALWAYS)
+        .column("what", Align::Wrap, ALWAYS)
         .column("A → B", Align::Right, 60)
         .column("n", Align::Right, 20)
         .column("B / A", Align::Decimal, ALWAYS)
-        .column("95 %", Align::Left, 80)
+        // A ratio without its interval says nothing: never left out.
+        .column("95 %", Align::Left, ALWAYS)
         .column("verdict", Align::Left, ALWAYS);
     for row in rows {
         let interval = match (row.low, row.high) {
             (Some(low), Some(high)) => {
-                format!("{}…{}", format::significant(low, 3), format::significant(high, 3))
+                format!("{}…{}", end(low), end(high))
             }
             _ => format::NONE.to_owned(),
         };
@@ -90,10 +92,31 @@ pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
         "medians of the valid runs; n counts them (A:B); 95 %: the interval of B / A; better, \
          worse: B seen from A",
     );
-    for row in rows {
-        if let Some(note) = &row.note {
-            table.note(format!("{}: {note}", row.what));
-        }
+    for note in gathered::notes(rows) {
+        table.note(note);
     }
     table
+}
+
+/// An end of an interval. Beyond a factor of a thousand its digits say nothing but take room.
+fn end(ratio: f64) -> String {
+    match ratio {
+        r if r < 1e-3 => "<0.001".to_owned(),
+        r if r > 1e3 => ">1,000".to_owned(),
+        r => format::significant(r, 3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_intervals_are_short() {
+        for (ratio, text) in
+            [(1e-12, "<0.001"), (0.0123, "0.0123"), (1.0, "1.00"), (999.0, "999"), (1e30, ">1,000")]
+        {
+            assert_eq!(end(ratio), text);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod answer;
 mod comparison;
 mod doctor;
+mod gathered;
 mod machine;
 mod method;
 mod notes;

@@ -1,6 +1,6 @@
 //! What a reader must know beside the numbers: why runs do not count, and warnings.
 
-use record::{Execution, Run};
+use record::{Execution, Failures, Run};
 
 use crate::naming;
 use crate::table::Tone;
@@ -31,7 +31,8 @@ pub fn notes(runs: &[(&Execution, &Run)]) -> Vec<Note> {
         }
     }
     for ((_, run), name) in runs.iter().zip(&names) {
-        for failure in &run.failures {
+        let unsaid = |failure: &&Failures| !run.invalid_because.iter().any(|r| says(r, failure));
+        for failure in run.failures.iter().filter(unsaid) {
             let tone = if run.valid() { Tone::Warning } else { Tone::Bad };
             let count = crate::format::count(failure.count);
             let text = format!("{count} answers `{}`; the first: {}", failure.kind, failure.first);
@@ -44,6 +45,11 @@ pub fn notes(runs: &[(&Execution, &Run)]) -> Vec<Note> {
         }
     }
     notes
+}
+
+/// Whether a reason for invalidity is these failures: they are not told twice.
+fn says(reason: &str, failure: &Failures) -> bool {
+    reason.contains(&format!("({})", failure.kind)) && reason.contains(&failure.first)
 }
 
 impl Note {

@@ -1,0 +1,167 @@
+//! The shortest names that tell cells apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use record::Settings;
+
+use super::pairing::ABSENT;
+
+/// What people look for first; other settings follow, by their names.
+const FIRST: [&str; 9] = [
+    "workload",
+    "phase",
+    "store",
+    "store_version",
+    "threads",
+    "rate",
+    "loop",
+    "arrivals",
+    "workload.records",
+];
+/// Follow from other settings, or say them at length.
+const NEVER: [&str; 2] = ["workload.is", "workload.data_bytes"];
+/// Tells what `rate`, `loop` and `arrivals` tell, in more words.
+const LAST: &str = "pacing";
+
+/// A title for each cell: its workload, and of its other settings as few as tell it from the
+/// cells that would read alike. `ycsb-a`, `ycsb-a, threads=2`, `ycsb-a, load`.
+pub(super) fn titles<'a>(
+    cells: impl Iterator<Item = &'a Settings>,
+) -> BTreeMap<&'a Settings, String> {
+    let cells: BTreeSet<&Settings> = cells.collect();
+    let order = order(&cells);
+    let mut titles: BTreeMap<&Settings, String> = BTreeMap::new();
+    // Groups of cells that read alike so far, with what is said of them.
+    let mut open: Vec<(Vec<&Settings>, Vec<String>)> = Vec::new();
+    for (workload, group) in by_value(&cells.iter().copied().collect::<Vec<_>>(), "workload") {
+        open.push((group, workload.map(str::to_owned).into_iter().collect()));
+    }
+    while let Some((group, said)) = open.pop() {
+        let splits = order.iter().map(|name| (*name, by_value(&group, name)));
+        let splits: Vec<_> = splits.filter(|(_, parts)| parts.len() > 1).collect();
+        // `loop=closed` says more than `rate=(not set)`.
+        let set = splits.iter().position(|(_, parts)| !parts.contains_key(&None));
+        match splits.into_iter().nth(set.unwrap_or(0)) {
+            Some((name, parts)) => {
+                for (value, members) in parts {
+                    let mut said = said.clone();
+                    said.extend(part(name, value));
+                    open.push((members, said));
+                }
+            }
+            _ => number(&group, &said, &mut titles),
+        }
+    }
+    titles
+}
+
+/// One title for one cell; cells that no setting worth saying tells apart are counted.
+fn number<'a>(
+    group: &[&'a Settings],
+    said: &[String],
+    titles: &mut BTreeMap<&'a Settings, String>,
+) {
+    let title = if said.is_empty() { "all runs".to_owned() } else { said.join(", ") };
+    for (i, cell) in group.iter().enumerate() {
+        let title = if group.len() > 1 { format!("{title} #{}", i + 1) } else { title.clone() };
+        titles.insert(*cell, title);
+    }
+}
+
+/// All names of settings that may stand in a title.
+fn order<'a>(cells: &BTreeSet<&'a Settings>) -> Vec<&'a str> {
+    let names: BTreeSet<&str> =
+        cells.iter().flat_map(|cell| cell.keys()).map(String::as_str).collect();
+    let first = FIRST.into_iter().filter_map(|name| names.get(name).copied());
+    let others = names
+        .iter()
+        .copied()
+        .filter(|name| !FIRST.contains(name) && !NEVER.contains(name) && *name != LAST);
+    first.chain(others).chain(names.get(LAST).copied()).collect()
+}
+
+type Parts<'a> = BTreeMap<Option<&'a str>, Vec<&'a Settings>>;
+
+fn by_value<'a>(group: &[&'a Settings], name: &str) -> Parts<'a> {
+    let mut parts = Parts::new();
+    for cell in group {
+        parts.entry(cell.get(name).map(String::as_str)).or_default().push(cell);
+    }
+    parts
+}
+
+/// A setting in a title. Measuring is the rule: only the load says its phase.
+fn part(name: &str, value: Option<&str>) -> Option<String> {
+    match (name, value) {
+        ("phase", Some("measure")) => None,
+        ("phase", Some(phase)) => Some(phase.to_owned()),
+        _ => Some(format!("{name}={}", value.unwrap_or(ABSENT))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(pairs: &[(&str, &str)]) -> Settings {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    /// Titles in the order of the cells given.
+    fn named(cells: &[Settings]) -> Vec<String> {
+        let titles = titles(cells.iter());
+        cells.iter().map(|cell| titles[cell].clone()).collect()
+    }
+
+    #[test]
+    fn workloads_alone_where_they_are_enough() {
+        let is = "1M records, hashed ycsb keys, 50 % read, 50 % update";
+        let cells = [
+            cell(&[("phase", "load"), ("workload", "load"), ("workload.is", "1M records")]),
+            cell(&[("phase", "measure"), ("time", "10s"), ("workload", "a"), ("workload.is", is)]),
+            cell(&[("phase", "measure"), ("time", "10s"), ("workload", "b"), ("workload.is", "x")]),
+        ];
+        assert_eq!(named(&cells), ["load", "a", "b"]);
+    }
+
+    #[test]
+    fn settings_only_as_far_as_cells_are_alike() {
+        let cells = [
+            cell(&[("workload", "a"), ("threads", "1"), ("cache", "1GiB"), ("z", "1")]),
+            cell(&[("workload", "a"), ("threads", "2"), ("cache", "1GiB"), ("z", "2")]),
+            cell(&[("workload", "a"), ("threads", "2"), ("cache", "2GiB"), ("z", "3")]),
+            cell(&[("workload", "b"), ("threads", "2"), ("cache", "2GiB"), ("z", "4")]),
+        ];
+        assert_eq!(
+            named(&cells),
+            ["a, threads=1", "a, threads=2, cache=1GiB", "a, threads=2, cache=2GiB", "b"]
+        );
+    }
+
+    #[test]
+    fn rates_before_pacing_and_the_phase_of_the_load_only() {
+        let open = |rate| {
+            cell(&[("workload", "a"), ("phase", "measure"), ("rate", rate), ("pacing", rate)])
+        };
+        let load = cell(&[("workload", "a"), ("phase", "load"), ("pacing", "closed")]);
+        assert_eq!(
+            named(&[open("1k"), open("2k"), load.clone()]),
+            ["a, rate=1k", "a, rate=2k", "a, load"]
+        );
+        assert_eq!(named(&[open("1k"), load]), ["a", "a, load"]);
+        let closed = cell(&[("workload", "a"), ("loop", "closed")]);
+        let open = |rate| cell(&[("workload", "a"), ("loop", "open"), ("rate", rate)]);
+        assert_eq!(named(&[closed.clone(), open("1k")]), ["a, loop=closed", "a, loop=open"]);
+        assert_eq!(
+            named(&[closed, open("1k"), open("2k")]),
+            ["a, loop=closed", "a, loop=open, rate=1k", "a, loop=open, rate=2k"]
+        );
+    }
+
+    #[test]
+    fn no_two_cells_read_alike_even_without_a_word_for_it() {
+        let cells = ["1M records", "2M records"].map(|is| cell(&[("workload.is", is)]));
+        assert_eq!(named(&cells), ["all runs #1", "all runs #2"]);
+        assert_eq!(named(&[cell(&[("threads", "1")])]), ["all runs"]);
+    }
+}
