@@ -108,7 +108,8 @@ fn notes(comparison: &Comparison) -> Vec<String> {
     }
     let excluded = comparison.excluded_a + comparison.excluded_b;
     if excluded > 0 {
-        lines.push(format!("{excluded} invalid runs were left out"));
+        let runs = if excluded == 1 { "run was" } else { "runs were" };
+        lines.push(format!("{excluded} invalid {runs} left out"));
     }
     lines.push(format!(
         "If nothing differed, chance alone would show about {:.1} differences here.",
