@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{Count, Rate, Span};
 
@@ -118,8 +119,9 @@ pub struct Run {
 pub struct Bench {
     /// null, rocksdb:PATH?option=value&..., lmdb:PATH, fjall:PATH
     pub store: String,
-    /// A preset: ycsb-a to ycsb-f, ycsb-load, ...
-    #[arg(long, short, value_name = "NAME", default_value = "ycsb-c")]
+    /// A preset
+    #[arg(long, short, value_name = "NAME", default_value = "ycsb-c",
+        value_parser = PossibleValuesParser::new(workload::Spec::presets().iter().map(preset)))]
     pub workload: String,
     /// Records that are loaded
     #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
@@ -136,8 +138,9 @@ pub struct Bench {
     /// Operations per second of all threads together: an open loop
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<Rate>,
-    /// When requests of an open loop are due: constant, poisson or pareto [default: constant]
-    #[arg(long, value_name = "PROCESS")]
+    /// When requests of an open loop are due [default: constant]
+    #[arg(long, value_name = "PROCESS",
+        value_parser = PossibleValuesParser::new(drive::Arrivals::NAMES))]
     pub arrivals: Option<String>,
     /// Pause of a closed loop between an answer and the next request
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -178,6 +181,11 @@ pub struct Bench {
     /// One JSON object; an array of them with --repeat
     #[arg(long)]
     pub json: bool,
+}
+
+/// A preset as help and completion show it.
+fn preset(preset: &workload::Preset) -> PossibleValue {
+    PossibleValue::new(preset.name).help(preset.description)
 }
 
 #[derive(Debug, Args)]
@@ -228,11 +236,12 @@ pub struct Export {
     /// FILE or FILE?key=value&...
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: String,
-    /// csv, json, parquet or markdown
-    #[arg(long, short, value_name = "FORMAT")]
+    #[arg(long, short, value_name = "FORMAT", value_parser = PossibleValuesParser::new(
+        record::export::EXPORTERS.map(|exporter| exporter.name())))]
     pub format: String,
-    /// runs, latency, series or readings [default: what the format is best at]
-    #[arg(long, value_name = "TABLE")]
+    /// [default: what the format is best at]
+    #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(
+        record::table::Which::ALL.map(record::table::Which::name)))]
     pub table: Option<String>,
     /// Where to write instead of standard output
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use drive::{Outcome, Pacing};
 use model::{Answer, Op, Origin, Reading, Scope, Unit};
-use record::{Clock, Execution, Failures, Latency, Loop, Point, Run, Tax};
+use record::{Clock, Execution, Failures, Latency, Loop, Phase, Point, Run, Tax};
 use store::Statistic;
 use workload::Skew;
 
@@ -49,7 +49,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     let readings = readings(&measured);
     let mut warnings = outcome.warnings.clone();
     warnings.extend(measured.warnings.iter().cloned());
-    warnings.extend(doubts(outcome, &readings));
+    warnings.extend(doubts(step.phase, outcome, &readings));
     let named = |clock, histograms: &[(Op, _)]| {
         let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| Latency {
             op: *op,
@@ -258,7 +258,7 @@ fn with_settling(window: &Reading, settling: &Reading, outcome: &Outcome) -> Rea
 }
 
 /// What makes a reader careful, though the run stands.
-fn doubts(outcome: &Outcome, readings: &[Reading]) -> Vec<String> {
+fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> {
     let value = |signal: &str| {
         readings.iter().find(|reading| reading.signal == signal).and_then(Reading::value)
     };
@@ -276,7 +276,8 @@ fn doubts(outcome: &Outcome, readings: &[Reading]) -> Vec<String> {
         ));
     }
     if outcome.seconds < SHORT_WINDOW_S && outcome.operations > 0 {
-        doubts.push(format!("the window lasted {:.2} s only; give it more time", outcome.seconds));
+        let more = if phase == Phase::Load { "load more records" } else { "give it more time" };
+        doubts.push(format!("the window lasted {:.2} s only; {more}", outcome.seconds));
     }
     if value("cpu.pacer_spin").is_some_and(|spun| spun > 0.2 * outcome.seconds) {
         doubts.push("CPU time includes the pacer's spinning (cpu.pacer_spin)".to_owned());
