@@ -120,6 +120,7 @@ impl Plan {
             Phase::Measure => manner.with_default_length(),
         };
         check_workload(&workload, &manner, phase)?;
+        check_keys(&store, &workload).map_err(StudyError::Request)?;
         let seed = workload.seed;
         let mut segments = Vec::new();
         for repeat in 1..=repeats {
@@ -158,6 +159,12 @@ impl Plan {
             )));
         }
         let sections = sections(source, &spec, &load, &measure)?;
+        for (url, _) in &stores {
+            for (_, _, workload) in sections.iter().flatten() {
+                let place = spec.data.key.as_ref().map_or(spec.sequence[0].span(), Spanned::span);
+                check_keys(url, workload).map_err(|words| source.at(place, &words))?;
+            }
+        }
 
         let mut blocks: Vec<(usize, u32)> = (1..=spec.repeats)
             .flat_map(|repeat| (0..stores.len()).map(move |store| (store, repeat)))
@@ -460,6 +467,27 @@ fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bo
         )));
     }
     Ok(stores)
+}
+
+/// Keys that are looked at to see whether a store takes them.
+const SAMPLE: u64 = 1000;
+
+/// Refuses a store that does not take the workload's keys, before anything is written.
+fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
+    let most = store.adapter().map_err(|error| error.to_string())?.longest_key;
+    let workload = Workload::new(spec).map_err(|error| error.to_string())?;
+    let mut key = Vec::new();
+    for record in 0..spec.records.0.min(SAMPLE) {
+        workload.key(record, &mut key);
+        if key.len() > most {
+            return Err(format!(
+                "`{}` takes keys of at most {most} bytes, and this workload has one of {}",
+                store.scheme,
+                key.len()
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn check_workload(spec: &WorkloadSpec, manner: &Manner, phase: Phase) -> Result<(), StudyError> {

@@ -34,6 +34,7 @@ fn mistakes_on_the_command_line() {
         (&["bench", "null", "--repeat", "0"], &["--repeat"]),
         (&["bench", "null", "--value-size", "4x"], &["--value-size", "4x"]),
         (&["bench", "null", "--key-size", "2"], &["key.size", "smallest that works"]),
+        (&["bench", "lmdb:x", "--key-size", "600"], &["`lmdb` takes keys of at most 511 bytes"]),
         (&["bench", "null", "--compressibility", "1.5"], &["compressibility"]),
         (&["bench", "null", "--popularity", "zipf"], &["--popularity", "did you mean `zipfian`?"]),
         (&["bench", "null", "--workload", "ycsb-load", "--warm-up", "1s"], &["--warm-up"]),

@@ -93,6 +93,7 @@ pub struct Fjall {
 
 impl Adapt for Fjall {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
+    const LONGEST_KEY: usize = 65_535;
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
         Config::read(url).map(|_| ())

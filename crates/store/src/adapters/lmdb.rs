@@ -74,6 +74,7 @@ impl Lmdb {
 
 impl Adapt for Lmdb {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
+    const LONGEST_KEY: usize = 511;
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
         Config::read(url).map(|_| ())

@@ -30,6 +30,9 @@ pub trait Adapt: Store {
     /// [`Directory`](crate::Directory) before it is opened.
     const ON_DISK: bool = true;
 
+    /// The longest key that it takes, in bytes.
+    const LONGEST_KEY: usize = usize::MAX;
+
     /// Reads the URL's options without opening anything.
     fn check(url: &StoreUrl) -> Result<(), StoreError>;
 
@@ -51,6 +54,8 @@ pub struct Adapter {
     /// One line for a person.
     pub what: &'static str,
     pub on_disk: bool,
+    /// The longest key that it takes, in bytes.
+    pub longest_key: usize,
     /// Empty for a store that was not built in.
     pub options: &'static [OptionInfo],
     here: Result<Linked, &'static str>,
@@ -66,13 +71,21 @@ struct Linked {
 impl Adapter {
     const fn built_in<S: Adapt>(scheme: &'static str, what: &'static str) -> Self {
         let here = Ok(Linked { check: S::check, version: S::linked });
-        Self { scheme, what, on_disk: S::ON_DISK, options: S::OPTIONS, here }
+        Self {
+            scheme,
+            what,
+            on_disk: S::ON_DISK,
+            longest_key: S::LONGEST_KEY,
+            options: S::OPTIONS,
+            here,
+        }
     }
 
     // A build that has every store leaves none out.
     #[allow(dead_code)]
     const fn left_out(scheme: &'static str, what: &'static str, feature: &'static str) -> Self {
-        Self { scheme, what, on_disk: true, options: &[], here: Err(feature) }
+        let longest_key = usize::MAX;
+        Self { scheme, what, on_disk: true, longest_key, options: &[], here: Err(feature) }
     }
 
     pub fn is_built_in(&self) -> bool {
