@@ -4,11 +4,10 @@
 //! so that perfect scaling is half of one thread's.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use drive::{OnStart, Outcome, Pacing, Plan, Quiet, Ticks, Until, What};
+use drive::{OnStart, Outcome, Plan, Quiet, Ticks, Until, What};
 use model::Count;
 use store::{Store, Visit};
 use workload::{Spec, Workload};
@@ -24,22 +23,6 @@ impl Visit for Ask<'_> {
     fn visit<S: Store>(self, store: S) -> Outcome {
         drive::drive(self.clock, &Arc::new(store), self.workload, &self.plan, &mut Quiet)
             .expect("null does not fail")
-    }
-}
-
-fn plan(what: What, threads: usize, operations: u64) -> Plan {
-    Plan {
-        what,
-        threads,
-        pacing: Pacing::Closed { think: Duration::ZERO },
-        seed: 1,
-        warm_up: None,
-        steady: None,
-        until: Until { operations: Some(operations), time: None },
-        interval: Duration::from_secs(1),
-        on_start: pinned(),
-        stop: Arc::new(AtomicBool::new(false)),
-        patience: Duration::from_secs(60),
     }
 }
 
@@ -67,7 +50,11 @@ fn harness(criterion: &mut Criterion) {
                     // A load inserts each record once, so it needs one for each operation.
                     spec.records = Count(if spec.is_load() { operations } else { 1_000_000 });
                     let workload = Arc::new(Workload::new(&spec).expect(preset));
-                    let plan = plan(what, threads, operations);
+                    let plan = Plan {
+                        until: Until { operations: Some(operations), time: None },
+                        on_start: pinned(),
+                        ..Plan::closed(what, threads)
+                    };
                     let ask = Ask { clock: &clock, workload: &workload, plan };
                     let outcome = store::open(&null, ask).expect("null opens");
                     assert_eq!(outcome.operations, operations);

@@ -232,15 +232,16 @@ impl<S: Store> Crew<S> {
         let began = self.shared.begun_at.load(Ordering::Acquire) != u64::MAX;
         if began && operations.is_some() && !self.shared.open {
             self.shared.gate.gather();
-            while self.shared.gate.waiting() + self.gone < self.threads {
+            // Told to stop, the window opens only to be closed again.
+            while self.shared.gate.waiting() + self.gone < self.threads && !stop_asked(plan) {
                 self.look(Duration::from_millis(1))?;
             }
         }
         observer.window_opens();
         let shared = &self.shared;
-        let first = shared.frontier.begin_count();
         if let Some(count) = operations {
-            shared.end_operation.store(first * workload::BLOCK + count, Ordering::Release);
+            let first = shared.frontier.next_block() * workload::BLOCK;
+            shared.end_operation.store(first + count, Ordering::Release);
         }
         let now = shared.clock.now();
         if !began {

@@ -156,23 +156,12 @@ impl Lane {
     }
 }
 
-/// A block of operations that a thread took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Claim {
-    pub(crate) block: u64,
-    /// Whether the block was taken after the count of measured operations had begun.
-    pub(crate) counted: bool,
-}
-
 /// Hands out blocks in ascending order and knows the records that every thread may rely on.
 pub(crate) struct Frontier {
-    /// The next block, and in the highest bit whether operations count: one word, so that the
-    /// first counted block is exact. All threads write it, once a block.
+    /// The next block. All threads write it, once a block.
     next: Own,
     lanes: Vec<Lane>,
 }
-
-const COUNTED: u64 = 1 << 63;
 
 impl Frontier {
     pub(crate) fn new(threads: usize, first_insert: u64) -> Self {
@@ -184,14 +173,13 @@ impl Frontier {
         &self.lanes[thread]
     }
 
-    pub(crate) fn claim(&self) -> Claim {
-        let next = self.next.0.fetch_add(1, Ordering::AcqRel);
-        Claim { block: next & !COUNTED, counted: next & COUNTED != 0 }
+    pub(crate) fn claim(&self) -> u64 {
+        self.next.0.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// From here on operations count; answers the first block that does.
-    pub(crate) fn begin_count(&self) -> u64 {
-        self.next.0.fetch_or(COUNTED, Ordering::AcqRel) & !COUNTED
+    /// The block that will be claimed next.
+    pub(crate) fn next_block(&self) -> u64 {
+        self.next.0.load(Ordering::Acquire)
     }
 
     /// Every record below the answer is in the store: the least floor of all threads. A thread
@@ -219,15 +207,6 @@ mod tests {
         assert_eq!(frontier.acknowledged(), 130);
         frontier.lane(1).retire();
         assert_eq!(frontier.acknowledged(), 164);
-    }
-
-    #[test]
-    fn the_first_counted_block_is_exact() {
-        let frontier = Frontier::new(1, 0);
-        assert_eq!(frontier.claim(), Claim { block: 0, counted: false });
-        assert_eq!(frontier.begin_count(), 1);
-        assert_eq!(frontier.claim(), Claim { block: 1, counted: true });
-        assert_eq!(frontier.begin_count(), 2);
     }
 
     #[test]

@@ -69,3 +69,22 @@ pub struct Plan {
     /// Ends the phase with an error when no operation has ended for so long.
     pub patience: Duration,
 }
+
+impl Plan {
+    /// As fast as so many threads can, with nothing before the window and no end of its own.
+    pub fn closed(what: What, threads: usize) -> Plan {
+        Plan {
+            what,
+            threads,
+            pacing: Pacing::Closed { think: Duration::ZERO },
+            seed: 1,
+            warm_up: None,
+            steady: None,
+            until: Until { operations: None, time: None },
+            interval: Duration::from_secs(1),
+            on_start: Arc::new(|_| {}),
+            stop: Arc::new(AtomicBool::new(false)),
+            patience: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,7 +1,6 @@
 //! What the harness itself costs, measured in the same process on the same workload.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use store::{Store, StoreUrl, Visit};
@@ -10,7 +9,6 @@ use workload::Workload;
 use crate::clock::Ticks;
 use crate::control::{Quiet, drive};
 use crate::outcome::DriveError;
-use crate::pace::Pacing;
 use crate::plan::{OnStart, Plan, Until, What};
 
 /// Nanoseconds of the harness.
@@ -59,17 +57,9 @@ impl Visit for Round<'_> {
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
         let plan = Plan {
-            what: self.what,
-            threads: 1,
-            pacing: Pacing::Closed { think: Duration::ZERO },
-            seed: 0,
-            warm_up: None,
-            steady: None,
             until: Until { operations: Some(OPERATIONS), time: Some(LONGEST_ROUND) },
-            interval: Duration::from_secs(1),
             on_start: Arc::clone(self.on_start),
-            stop: Arc::new(AtomicBool::new(false)),
-            patience: Duration::from_secs(60),
+            ..Plan::closed(self.what, 1)
         };
         let outcome = drive(self.clock, &Arc::new(store), self.workload, &plan, &mut Quiet)?;
         Ok(outcome.seconds * 1e9 / (outcome.operations as f64).max(1.0))

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use model::{Op, PerOp};
 use store::Store;
@@ -11,7 +10,7 @@ use workload::Workload;
 use crate::asker::Asker;
 use crate::asks::Asks;
 use crate::clock::Ticks;
-use crate::frontier::{Claim, Frontier, Gate};
+use crate::frontier::{Frontier, Gate};
 use crate::outcome::{Changes, DriveError};
 use crate::pace::{Pacer, Waited};
 use crate::recorder::Recorder;
@@ -28,7 +27,7 @@ pub(crate) struct Shared<S> {
     pub(crate) open: bool,
     /// Operations are counted in a given number, not for a given time.
     pub(crate) counted: bool,
-    /// The first operation that does not count any more; `u64::MAX` while that is not known.
+    /// The first operation that does not count any more; set before the window opens.
     pub(crate) end_operation: AtomicU64,
     /// Tick at which the threads were let go: the arrivals of all of them count from it.
     pub(crate) begun_at: AtomicU64,
@@ -83,13 +82,13 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
 
     'blocks: loop {
         gate.wait_if_gathering();
-        let claim = frontier.claim();
-        let length = shared.length_of(claim);
+        let block = frontier.claim();
+        let length = shared.length_of(block);
         if length == 0 {
             lane.retire();
             break;
         }
-        asks.seek(claim.block);
+        asks.seek(block);
         lane.advance(asks.next_insert());
         let mut acknowledged = known();
         for _ in 0..length {
@@ -98,7 +97,7 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
             asker.prepare(ask);
             // Leaving here, some of the block's inserts are not done: the floor stays.
             let Some(due) = pacer.wait(clock, gate) else { break 'blocks };
-            if !in_window && (if shared.counted { claim.counted } else { gate.opened() }) {
+            if !in_window && gate.opened() {
                 in_window = true;
                 recorder.open_window(gate.opened_at());
                 entered = pacer.waited();
@@ -175,22 +174,17 @@ impl Seen {
 }
 
 impl<S> Shared<S> {
-    /// How many operations of a block are to be asked: all of it, but for the last one.
-    fn length_of(&self, claim: Claim) -> u64 {
-        let begin = claim.block * workload::BLOCK;
-        if !(self.counted && claim.counted) {
-            return if self.gate.stopped() { 0 } else { workload::BLOCK };
+    /// How many operations of a block are to be asked: all of it, but for the last one of a
+    /// window that is counted. Such a window opens only while all threads wait between two
+    /// blocks, so its first block is whole and its end is known by then.
+    fn length_of(&self, block: u64) -> u64 {
+        if self.gate.stopped() {
+            return 0;
         }
-        loop {
-            let end = self.end_operation.load(Ordering::Acquire);
-            if end != u64::MAX {
-                return end.saturating_sub(begin).min(workload::BLOCK);
-            }
-            // The controlling thread is between two instructions.
-            if self.gate.stopped() {
-                return 0;
-            }
-            std::thread::sleep(Duration::from_micros(10));
+        if !(self.counted && self.gate.opened()) {
+            return workload::BLOCK;
         }
+        let end = self.end_operation.load(Ordering::Acquire);
+        end.saturating_sub(block * workload::BLOCK).min(workload::BLOCK)
     }
 }

@@ -21,20 +21,9 @@ fn workload(preset: &str, records: u64) -> Arc<Workload> {
     Arc::new(Workload::new(&spec).unwrap())
 }
 
+/// Short intervals, so that short runs have a series.
 fn plan(what: What, threads: usize) -> Plan {
-    Plan {
-        what,
-        threads,
-        pacing: Pacing::Closed { think: Duration::ZERO },
-        seed: 1,
-        warm_up: None,
-        steady: None,
-        until: Until { operations: None, time: None },
-        interval: Duration::from_millis(100),
-        on_start: Arc::new(|_| {}),
-        stop: Arc::new(AtomicBool::new(false)),
-        patience: Duration::from_secs(30),
-    }
+    Plan { interval: Duration::from_millis(100), ..Plan::closed(what, threads) }
 }
 
 fn operations(count: u64) -> Until {
@@ -355,6 +344,25 @@ fn a_phase_ends_early_when_told() {
         assert!(begun.elapsed() < Duration::from_secs(20));
         assert!(told.closed.is_some(), "the probes end whatever happens");
     }
+}
+
+#[test]
+fn threads_that_pause_for_long_do_not_hold_up_a_stop() {
+    let workload = workload("ycsb-c", 100);
+    let mut plan = plan(What::Mix, 2);
+    // Between two blocks they come together, which such a pause puts off for days.
+    plan.pacing = Pacing::Closed { think: Duration::from_secs(3600) };
+    plan.warm_up = Some(Duration::from_millis(50));
+    plan.until = operations(10);
+    let stop = Arc::clone(&plan.stop);
+    let later = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let begun = Instant::now();
+    let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+    later.join().unwrap();
+    assert!(outcome.stopped && begun.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

@@ -114,6 +114,8 @@ pub fn execute(
             keep,
             listener,
             stop,
+            records: 0,
+            name: None,
             warnings: Vec::new(),
         };
         if on_disk(segment) {
@@ -127,6 +129,7 @@ pub fn execute(
             if !session.found {
                 directory.clear()?;
             }
+            session.records = directory.marker().records;
             session.directory = Some(directory);
         }
         let Closed { directory, name } = store::open(&segment.store, session)??;

@@ -39,6 +39,10 @@ pub(crate) struct Session<'a> {
     pub(crate) keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) stop: &'a Arc<AtomicBool>,
+    /// Records that the store holds, as far as they were not deleted.
+    pub(crate) records: u64,
+    /// What the data is, to be said of it when the store is closed.
+    pub(crate) name: Option<Name>,
     /// For the next run that is kept.
     pub(crate) warnings: Vec<String>,
 }
@@ -62,7 +66,6 @@ impl Visit for Session<'_> {
 
     fn visit<S: Store>(mut self, store: S) -> Self::Output {
         let store = Arc::new(store);
-        let mut name = None;
         for step in std::mem::take(&mut self.steps) {
             if self.stopped() {
                 break;
@@ -75,16 +78,16 @@ impl Visit for Session<'_> {
             }
             let workload = Arc::new(Workload::new(&step.workload)?);
             if self.load_first.take().is_some() {
-                name = self.prepare(&store, &workload, step)?;
+                self.prepare(&store, &workload, step)?;
                 if self.stopped() {
                     break;
                 }
             } else if std::mem::take(&mut self.found) {
                 self.listener.hear(Event::Reusing { step });
             }
-            name = self.run(&store, &workload, step)?.or(name);
+            self.run(&store, &workload, step)?;
         }
-        Ok(Closed { directory: self.directory, name })
+        Ok(Closed { directory: self.directory, name: self.name })
     }
 }
 
@@ -93,14 +96,13 @@ impl Session<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Loads the data that a step needs, without measuring it. Answers the data's name, if it
-    /// can be given to it only when the store is closed.
+    /// Loads the data that a step needs, without measuring it.
     fn prepare<S: Store>(
         &mut self,
         store: &Arc<S>,
         workload: &Arc<Workload>,
         step: &Step,
-    ) -> Result<Option<Name>, StudyError> {
+    ) -> Result<(), StudyError> {
         let begun = Instant::now();
         let plan = self.plan(What::Load, &self.segment.preparing, step);
         let mut observer = Showing { step, listener: &mut *self.listener };
@@ -109,33 +111,34 @@ impl Session<'_> {
             let words = format!("{}: the load failed: {}", step.label, failure.first);
             return Err(StudyError::Failed(words));
         }
-        if outcome.changes.inserted < step.workload.records.0 {
-            return Ok(None);
+        self.records = outcome.changes.inserted;
+        if self.records < step.workload.records.0 {
+            return Ok(());
         }
         let settled = self.let_settle(store)?;
         self.listener.hear(Event::Prepared { seconds: begun.elapsed().as_secs_f64() });
-        self.give(self.name(store, step, step.workload.records.0), settled)
+        self.give(self.name_of(store, step), settled)
     }
 
-    /// Runs one step and keeps it, unless it was stopped. Answers as [`Session::prepare`].
+    /// Runs one step and keeps it, unless it was stopped.
     fn run<S: Store>(
         &mut self,
         store: &Arc<S>,
         workload: &Arc<Workload>,
         step: &Step,
-    ) -> Result<Option<Name>, StudyError> {
+    ) -> Result<(), StudyError> {
         let what = match step.phase {
             Phase::Load => What::Load,
             Phase::Measure => What::Mix,
         };
         let plan = self.plan(what, &step.manner, step);
         let tax = drive::tax(self.clock, workload, what, &plan.on_start)?;
-        let records_before = self.directory.as_ref().map_or(0, |d| d.marker().records);
         let mix = &step.workload.mix;
         let writes =
             what == What::Load || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
         if let Some(directory) = self.directory.as_mut().filter(|_| writes) {
             directory.unset_dataset()?;
+            self.name = None;
         }
         self.listener.hear(Event::Begins { step });
         let started_at = now();
@@ -151,13 +154,11 @@ impl Session<'_> {
         };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut watching)?;
         let Watching { readings, before, after, .. } = watching;
-        let records = match step.phase {
-            Phase::Load => outcome.changes.inserted,
-            Phase::Measure => records_before + outcome.changes.inserted,
-        };
-        let name = whole(step, &outcome).then(|| self.name(store, step, records));
+        self.records += outcome.changes.inserted;
+        let name = (writes && whole(step, &outcome)).then(|| self.name_of(store, step));
         if outcome.stopped {
-            return Ok(name.filter(|_| writes));
+            self.name = name.or(self.name.take());
+            return Ok(());
         }
         let (settled, settling) = self.settle(store, step, writes)?;
         let skew = match step.phase {
@@ -178,16 +179,13 @@ impl Session<'_> {
             skew,
             warnings: std::mem::take(&mut self.warnings),
             disk_bytes: self.directory.as_ref().map(|d| d.disk_bytes()).transpose()?,
-            records,
+            records: self.records,
         });
         // The data has its name again only when the run that changed it is kept: a kill in
         // between repeats nothing, it only loads the data anew for what follows.
         (self.keep)(&run)?;
         self.listener.hear(Event::Kept { step, run: &run });
-        match name.filter(|_| writes) {
-            Some(name) => self.give(name, settled),
-            None => Ok(None),
-        }
+        name.map_or(Ok(()), |name| self.give(name, settled))
     }
 
     /// After a phase that wrote: lets the store settle, with the same probes around it.
@@ -224,20 +222,21 @@ impl Session<'_> {
         }
     }
 
-    fn name<S: Store>(&self, store: &Arc<S>, step: &Step, records: u64) -> Name {
+    fn name_of<S: Store>(&self, store: &Arc<S>, step: &Step) -> Name {
         let dataset = step.workload.dataset().to_string();
-        Name { dataset, records, version: store.version() }
+        Name { dataset, records: self.records, version: store.version() }
     }
 
-    /// Names the data, if all of it is in the store's files; else hands the name back.
-    fn give(&mut self, name: Name, settled: bool) -> Result<Option<Name>, StudyError> {
+    /// Names the data, if all of it is in the store's files; else that waits until the store
+    /// is closed.
+    fn give(&mut self, name: Name, settled: bool) -> Result<(), StudyError> {
         match &mut self.directory {
             Some(directory) if settled => {
                 directory.set_dataset(&name.dataset, name.records, &name.version)?;
-                Ok(None)
             }
-            _ => Ok(Some(name)),
+            _ => self.name = Some(name),
         }
+        Ok(())
     }
 
     fn plan(&self, what: What, manner: &Manner, step: &Step) -> drive::Plan {
