@@ -3,6 +3,7 @@
 //! No I/O, no dependency on a sibling crate.
 #![forbid(unsafe_code)]
 
+mod address;
 mod machine;
 mod op;
 mod quantity;
@@ -10,6 +11,7 @@ pub mod random;
 mod reading;
 pub mod suggest;
 
+pub use address::{Address, AddressError};
 pub use machine::{Fact, Machine};
 pub use op::{Op, PerOp};
 pub use quantity::{Bytes, Count, QuantityError, Rate, Span};

@@ -1,0 +1,119 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A host name or an IP address without brackets, and a port.
+    Tcp { host: String, port: u16 },
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+/// A text that names no server.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{text}` is no address: {why}; write `HOST`, `HOST:PORT`, `[IPV6]:PORT` or `/PATH`")]
+pub struct AddressError {
+    text: String,
+    why: &'static str,
+}
+
+impl Address {
+    /// Reads `HOST`, `HOST:PORT`, `[IPV6]`, `[IPV6]:PORT` or the absolute path of a unix socket.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str, default_port: u16) -> Result<Address, AddressError> {
+        let wrong = |why| AddressError { text: text.to_owned(), why };
+        if text.starts_with('/') {
+            return Ok(Address::Unix(text.into()));
+        }
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, rest) =
+                    rest.split_once(']').ok_or(wrong("the bracket is not closed"))?;
+                match rest {
+                    "" => (host, None),
+                    _ => (
+                        host,
+                        Some(
+                            rest.strip_prefix(':')
+                                .ok_or(wrong("`:` and a port follow the bracket"))?,
+                        ),
+                    ),
+                }
+            }
+            None => match text.split_once(':') {
+                Some((_, port)) if port.contains(':') => {
+                    return Err(wrong("an IPv6 address stands in brackets"));
+                }
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            },
+        };
+        if host.is_empty() {
+            return Err(wrong("the host is missing"));
+        }
+        if host.contains(char::is_whitespace) {
+            return Err(wrong("a host has no spaces"));
+        }
+        let port = match port {
+            None => default_port,
+            Some(port) => match port.parse() {
+                Ok(port) if port > 0 => port,
+                _ => return Err(wrong("a port is a number from 1 to 65535")),
+            },
+        };
+        Ok(Address::Tcp { host: host.to_owned(), port })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Address::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Address::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_reads_back() {
+        for (text, shown) in [
+            ("localhost", "localhost:11211"),
+            ("10.0.0.1:80", "10.0.0.1:80"),
+            ("[::1]", "[::1]:11211"),
+            ("[fe80::1%eth0]:6379", "[fe80::1%eth0]:6379"),
+            ("/run/mc.sock", "/run/mc.sock"),
+        ] {
+            let address = Address::parse(text, 11211).unwrap();
+            assert_eq!(address.to_string(), shown);
+            assert_eq!(Address::parse(shown, 1).unwrap(), address);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, why) in [
+            ("", "the host is missing"),
+            (":11211", "the host is missing"),
+            ("::1", "in brackets"),
+            ("[::1", "not closed"),
+            ("[::1]11211", "follow the bracket"),
+            ("host:", "a number"),
+            ("host:0", "a number"),
+            ("host:65536", "a number"),
+            ("a b", "no spaces"),
+        ] {
+            let error = Address::parse(text, 11211).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}
