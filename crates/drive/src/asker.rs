@@ -58,6 +58,9 @@ impl<'a> Asker<'a> {
         ask: Ask,
         verdicts: &mut Verdicts,
     ) -> Result<u64, StoreError> {
+        if ask.keys > 1 {
+            return self.ask_for_many(session, ask, verdicts);
+        }
         let Asker { workload, clock, key, value, .. } = self;
         let key = key.as_slice();
         let end = match ask.op {
@@ -68,9 +71,7 @@ impl<'a> Asker<'a> {
                     verdicts.check(workload, key, value);
                 })?;
                 let end = if answered == 0 { clock.now() } else { answered };
-                if !found {
-                    missing(self.may_miss, key, verdicts);
-                }
+                looked_up(found, ask.record, self.may_miss, key, verdicts);
                 end
             }
             Op::Update => {
@@ -83,9 +84,7 @@ impl<'a> Asker<'a> {
             }
             Op::ReadModifyWrite => {
                 let found = session.read(key, |value| verdicts.check(workload, key, value))?;
-                if !found {
-                    missing(self.may_miss, key, verdicts);
-                }
+                looked_up(found, ask.record, self.may_miss, key, verdicts);
                 session.update(key, value)?;
                 clock.now()
             }
@@ -117,9 +116,37 @@ impl<'a> Asker<'a> {
         verdicts.answered();
         Ok(end)
     }
+
+    /// A multi-get: one read after the other, for the stores here have no such operation.
+    fn ask_for_many<S: Session>(
+        &mut self,
+        session: &mut S,
+        ask: Ask,
+        verdicts: &mut Verdicts,
+    ) -> Result<u64, StoreError> {
+        for n in 0..ask.keys {
+            let record = self.workload.nth(&ask, n);
+            self.workload.key(record, &mut self.key);
+            let (workload, key) = (self.workload, self.key.as_slice());
+            let found = session.read(key, |value| verdicts.check(workload, key, value))?;
+            looked_up(found, record, self.may_miss, key, verdicts);
+        }
+        verdicts.answered();
+        Ok(self.clock.now())
+    }
 }
 
-/// A miss is a failure unless the workload deletes.
+/// Judges whether a key was there: one that was never written must not be.
+#[inline(always)]
+fn looked_up(found: bool, record: u64, may_miss: bool, key: &[u8], verdicts: &mut Verdicts) {
+    match (found, Workload::is_absent(record)) {
+        (true, false) => verdicts.hits += 1,
+        (true, true) => verdicts.invented(key),
+        (false, absent) => missing(may_miss || absent, key, verdicts),
+    }
+}
+
+/// A miss is a failure unless the workload deletes or asks for what was never written.
 #[cold]
 fn missing(may_miss: bool, key: &[u8], verdicts: &mut Verdicts) {
     if may_miss {

@@ -50,6 +50,9 @@ fn add(to: &mut Interval, from: &Interval) -> Result<(), DriveError> {
     for (to, from) in to.response.iter_mut().zip(&from.response) {
         to.add(from).map_err(failed)?;
     }
+    for (to, from) in to.arrival.iter_mut().zip(&from.arrival) {
+        to.add(from).map_err(failed)?;
+    }
     Ok(())
 }
 
@@ -230,7 +233,7 @@ mod tests {
     }
 
     fn collector(threads: usize) -> (Slots, Collector) {
-        let slots = Slots::new(vec![Op::Read], false);
+        let slots = Slots::new(vec![Op::Read], false, false);
         let back = (0..threads).map(|_| sync_channel(1).0).collect();
         let collector = Collector::new(slots.clone(), 1.0, back).unwrap();
         (slots, collector)

@@ -7,19 +7,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::time::{Duration, Instant};
 
 use model::Op;
-use store::Store;
 use workload::Workload;
 
-use crate::asks::{Asks, Fill};
 use crate::clock::Ticks;
 use crate::collect::{Collector, Live};
 use crate::frontier::{Frontier, Gate};
 use crate::merge::{Parts, Window, merge};
 use crate::outcome::{DriveError, Outcome, SteadyReport};
-use crate::pace::{ClosedLoop, OpenLoop, Pacing};
+use crate::pace::Pacing;
 use crate::plan::{Plan, Until, What};
 use crate::recorder::{Delivery, Recorder, Slots};
-use crate::worker::{Seen, Shared, work};
+use crate::target::Target;
+use crate::worker::{Seen, Shared};
 
 /// How often the controlling thread looks up.
 const TICK: Duration = Duration::from_millis(50);
@@ -64,8 +63,8 @@ impl Observer for Quiet {}
 
 type Ended = Result<Seen, DriveError>;
 
-struct Crew<S> {
-    shared: Arc<Shared<S>>,
+struct Crew<T> {
+    shared: Arc<Shared<T>>,
     threads: usize,
     deliveries: Receiver<Delivery>,
     ended: Receiver<Ended>,
@@ -83,9 +82,9 @@ struct Crew<S> {
 /// Runs one phase and answers what was seen in its window. `on_start` has run in every thread
 /// before its first operation. When the store stops answering for longer than the plan's
 /// patience, its threads are left behind and the error says so.
-pub fn drive<S: Store>(
+pub fn drive<T: Target>(
     clock: &Ticks,
-    store: &Arc<S>,
+    store: &Arc<T>,
     workload: &Arc<Workload>,
     plan: &Plan,
     observer: &mut dyn Observer,
@@ -106,7 +105,7 @@ pub fn drive<S: Store>(
     let operations = until.operations;
     let plan = &Plan { until, ..plan.clone() };
     let shared = Arc::new(Shared {
-        store: Arc::clone(store),
+        target: Arc::clone(target),
         workload: Arc::clone(workload),
         clock: clock.clone(),
         gate: Gate::new(),
@@ -117,7 +116,7 @@ pub fn drive<S: Store>(
         begun_at: AtomicU64::new(u64::MAX),
     });
 
-    let mut crew = Crew::start(&shared, plan, Slots::new(ops.clone(), open))?;
+    let mut crew = Crew::start(&shared, plan, Slots::new(ops.clone(), open, T::SEES_ARRIVALS))?;
     crew.wait_until_ready()?;
     let steady = crew.before_the_window(plan, observer)?;
     crew.open_window(operations, plan, observer)?;
@@ -126,8 +125,8 @@ pub fn drive<S: Store>(
     crew.finish(ops, stopped, steady)
 }
 
-impl<S: Store> Crew<S> {
-    fn start(shared: &Arc<Shared<S>>, plan: &Plan, slots: Slots) -> Result<Self, DriveError> {
+impl<T: Target> Crew<T> {
+    fn start(shared: &Arc<Shared<T>>, plan: &Plan, slots: Slots) -> Result<Self, DriveError> {
         let interval = shared.clock.ticks_of(plan.interval).max(1);
         let (deliver, deliveries) = sync_channel(plan.threads * 2);
         let (end, ended) = channel();
@@ -269,7 +268,8 @@ impl<S: Store> Crew<S> {
             // A thread whose next request is due after the window ends early; the window does not.
             let by_count = self.shared.counted || closes_at == u64::MAX;
             let all_ended = self.seen.len() == self.threads && by_count;
-            if all_ended || now >= closes_at {
+            // The threads themselves end it where a server is gone.
+            if all_ended || now >= closes_at || self.shared.gate.stopped() {
                 return Ok(false);
             }
             if stop_asked(plan) {
@@ -408,7 +408,7 @@ impl<S: Store> Crew<S> {
                 series,
                 stopped,
                 steady,
-                keeps: self.shared.store.capabilities().keeps,
+                keeps: self.shared.target.capabilities().keeps,
             },
         ))
     }
@@ -418,27 +418,18 @@ fn stop_asked(plan: &Plan) -> bool {
     plan.stop.load(Ordering::Relaxed)
 }
 
-fn spawn<S: Store>(
-    shared: Arc<Shared<S>>,
+fn spawn<T: Target>(
+    shared: Arc<Shared<T>>,
     plan: &Plan,
     thread: usize,
     recorder: Recorder,
     end: Sender<Ended>,
 ) -> Result<(), DriveError> {
-    let (what, pacing, threads, seed) = (plan.what, plan.pacing, plan.threads, plan.seed);
-    let on_start = Arc::clone(&plan.on_start);
+    let plan = plan.clone();
     let body = move || {
         let result = catch_unwind(AssertUnwindSafe(|| {
-            on_start(thread);
-            let workload = &shared.workload;
-            match what {
-                What::Load => {
-                    paced(&shared, (thread, threads), pacing, seed, recorder, Fill::new(workload))
-                }
-                What::Mix => {
-                    paced(&shared, (thread, threads), pacing, seed, recorder, workload.stream())
-                }
-            }
+            (plan.on_start)(thread);
+            T::ask(&shared, thread, &plan, recorder)
         }));
         // The store is released before the end is told, so that it can be closed then.
         drop(shared);
@@ -451,26 +442,4 @@ fn spawn<S: Store>(
         .spawn(body)
         .map(drop)
         .map_err(|error| DriveError::Internal(format!("cannot start thread {thread}: {error}")))
-}
-
-fn paced<S: Store, A: Asks>(
-    shared: &Shared<S>,
-    (thread, threads): (usize, usize),
-    pacing: Pacing,
-    seed: u64,
-    recorder: Recorder,
-    asks: A,
-) -> Result<Seen, DriveError> {
-    match pacing {
-        Pacing::Closed { think } => work(shared, thread, asks, || ClosedLoop::new(think), recorder),
-        Pacing::Open { rate, arrivals } => {
-            // Made when the threads are let go: all count their arrivals from that tick.
-            let pacer = || {
-                let origin = shared.begun_at.load(Ordering::Acquire);
-                let (clock, rate) = (&shared.clock, (rate, arrivals));
-                OpenLoop::new(clock, origin, rate, (thread, threads), seed)
-            };
-            work(shared, thread, asks, pacer, recorder)
-        }
-    }
 }

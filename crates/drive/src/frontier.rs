@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// The stages of a phase, in their order. Threads look at it before each operation, so it has
 /// cache lines of its own: what others write next to it would take it away from them.
 #[repr(align(128))]
-pub(crate) struct Gate {
+pub struct Gate {
     stage: AtomicU8,
     /// Tick at which the window opened; written before the stage says so.
     opened_at: AtomicU64,
@@ -77,9 +77,15 @@ impl Gate {
         self.wait_until(WARM, |stage| stage != SET_UP);
     }
 
+    /// The threads are to come together between two blocks.
+    #[inline]
+    pub(crate) fn gathers(&self) -> bool {
+        self.stage.load(Ordering::Acquire) == GATHER
+    }
+
     /// Waits between two blocks while the threads gather.
     pub(crate) fn wait_if_gathering(&self) {
-        if self.stage.load(Ordering::Acquire) == GATHER {
+        if self.gathers() {
             self.wait_until(OPEN, |stage| stage != GATHER);
         }
     }
@@ -133,7 +139,7 @@ impl Gate {
 struct Own(AtomicU64);
 
 /// What one thread publishes.
-pub(crate) struct Lane {
+pub struct Lane {
     /// Operations that this thread has ended; written after each, read for progress only.
     done: Own,
     /// Every record below this number that was this thread's to insert is in the store.
@@ -157,7 +163,7 @@ impl Lane {
 }
 
 /// Hands out blocks in ascending order and knows the records that every thread may rely on.
-pub(crate) struct Frontier {
+pub struct Frontier {
     /// The next block. All threads write it, once a block.
     next: Own,
     lanes: Vec<Lane>,

@@ -98,10 +98,13 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         seconds,
         operations: all.operations,
         verified: all.verdicts.verified,
+        hits: all.verdicts.hits,
         misses: all.verdicts.misses,
+        refills: all.refills,
         failures,
         service: named(totals.service),
         response: named(totals.response),
+        arrival: named(totals.arrival),
         series,
         counts: all.counts,
         changes: all.changes,
@@ -115,6 +118,12 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         due: if open { all.operations + all.never_sent } else { 0 },
         answered_in_time: all.answered_in_time,
         never_sent: all.never_sent,
+        dropped: all.dropped,
+        queued: all.queued,
+        mean_queued_s: clock.seconds(0, all.queue_ticks) / (all.queued as f64).max(1.0),
+        most_queued: all.most_queued,
+        mean_wake_up_s: (all.woken > 0).then(|| all.wake_ns as f64 / 1e9 / all.woken as f64),
+        reconnected: all.reconnected,
         fingerprint: all.fingerprint,
         redirected: all.redirected,
         drawn: all.drawn,
@@ -138,6 +147,14 @@ impl Seen {
         self.answered_in_time += other.answered_in_time;
         self.late += other.late;
         self.never_sent += other.never_sent;
+        self.dropped += other.dropped;
+        self.queued += other.queued;
+        self.queue_ticks += other.queue_ticks;
+        self.most_queued += other.most_queued;
+        self.woken += other.woken;
+        self.wake_ns += other.wake_ns;
+        self.refills += other.refills;
+        self.reconnected += other.reconnected;
         self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
         self.redirected += other.redirected;
         self.drawn += other.drawn;

@@ -16,18 +16,33 @@ pub enum FailureKind {
     Disorder,
     /// The store said that it failed.
     Store,
+    /// It said that it has no memory left.
+    OutOfMemory,
+    /// An answer was for another key than the one asked for.
+    OtherKey,
+    /// What came is no answer.
+    Garbage,
+    /// No answer came in time.
+    Timeout,
+    /// The connection was closed before the answer.
+    Closed,
+    /// A server is gone and does not come back.
+    Lost,
 }
 
 impl FailureKind {
-    pub const ALL: [FailureKind; 4] =
-        [FailureKind::Missing, FailureKind::Wrong, FailureKind::Disorder, FailureKind::Store];
-
     pub const fn name(self) -> &'static str {
         match self {
             FailureKind::Missing => "missing",
             FailureKind::Wrong => "wrong",
             FailureKind::Disorder => "disorder",
             FailureKind::Store => "store",
+            FailureKind::OutOfMemory => "out_of_memory",
+            FailureKind::OtherKey => "other_key",
+            FailureKind::Garbage => "garbage",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Closed => "closed",
+            FailureKind::Lost => "lost",
         }
     }
 }
@@ -86,12 +101,18 @@ pub struct Outcome {
     /// Operations that ended, failed ones included.
     pub operations: u64,
     pub verified: u64,
-    /// Reads that found nothing where the workload deletes.
+    /// Keys of reads that were there, and those that were not where that is no failure: the
+    /// workload deletes or asks for what was never written, or the store may forget.
+    pub hits: u64,
     pub misses: u64,
+    /// Misses that were set again.
+    pub refills: u64,
     pub failures: Vec<Failure>,
     /// Histograms by service time, and by response time in an open loop.
     pub service: Vec<(Op, Histogram<u64>)>,
     pub response: Vec<(Op, Histogram<u64>)>,
+    /// From sending to the arrival of the answer in the client's kernel, where that tells.
+    pub arrival: Vec<(Op, Histogram<u64>)>,
     pub series: Vec<Point>,
     pub counts: PerOp<u64>,
     pub changes: Changes,
@@ -115,6 +136,18 @@ pub struct Outcome {
     pub answered_in_time: u64,
     /// Requests that were due in the window and never went out; open loop only.
     pub never_sent: u64,
+    /// Of those that were not sent, those for which the queue of a thread had no room.
+    pub dropped: u64,
+    /// Requests that waited for a connection that was not full, how long on average, and the
+    /// most that waited at once in all threads; open loop to servers only.
+    pub queued: u64,
+    pub mean_queued_s: f64,
+    pub most_queued: u64,
+    /// Seconds from the arrival of an answer in the kernel to its thread, on average over the
+    /// answers of which the kernel told; None where it told of none.
+    pub mean_wake_up_s: Option<f64>,
+    /// Connections that were lost and made again.
+    pub reconnected: u64,
     /// Order-independent hash of the operations that were drawn, and draws of `latest` that
     /// fell on a record not yet acknowledged. Warm-up included.
     pub fingerprint: u64,

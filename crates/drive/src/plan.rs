@@ -2,6 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use reactor::Engine;
+
 use crate::pace::Pacing;
 
 /// What the threads ask.
@@ -47,6 +49,28 @@ pub struct Steady {
     pub rule: fn(&[f64]) -> bool,
 }
 
+/// How a thread talks to servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connections {
+    /// To each server.
+    pub count: usize,
+    /// Requests that may be under way on one connection.
+    pub depth: usize,
+    /// Requests of an open loop that are due and wait, in each thread, for a connection that is
+    /// not full; more are not sent, and counted.
+    pub queue: usize,
+    /// Never sleeps while it waits for answers.
+    pub busy_poll: bool,
+    /// None: the faster one that the kernel has.
+    pub engine: Option<Engine>,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Connections { count: 1, depth: 1, queue: 100_000, busy_poll: false, engine: None }
+    }
+}
+
 /// Runs first in every thread, given its number.
 pub type OnStart = Arc<dyn Fn(usize) + Send + Sync>;
 
@@ -58,6 +82,8 @@ pub struct Plan {
     pub pacing: Pacing,
     pub seed: u64,
     pub warm_up: Option<Duration>,
+    /// Of all threads together, where the warm-up of an open loop has a rate of its own.
+    pub warm_up_rate: Option<f64>,
     pub steady: Option<Steady>,
     pub until: Until,
     /// Length of an interval of the time series.
@@ -66,6 +92,8 @@ pub struct Plan {
     pub on_start: OnStart,
     /// Raised to end the phase early and cleanly.
     pub stop: Arc<AtomicBool>,
+    /// Of each thread to servers; an embedded store has none.
+    pub connections: Connections,
     /// Ends the phase with an error when no operation has ended for so long.
     pub patience: Duration,
 }
@@ -79,6 +107,8 @@ impl Plan {
             pacing: Pacing::Closed { think: Duration::ZERO },
             seed: 1,
             warm_up: None,
+            warm_up_rate: None,
+            connections: Connections::default(),
             steady: None,
             until: Until { operations: None, time: None },
             interval: Duration::from_secs(1),

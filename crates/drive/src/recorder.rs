@@ -11,7 +11,8 @@ use crate::outcome::DriveError;
 /// Latencies from 1 ns to an hour with 3 significant digits; longer ones count as an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// The histograms of one interval: by service time, and by response time in an open loop.
+/// The histograms of one interval: by service time, by response time in an open loop, and by
+/// the arrival of the answer in the kernel where that is known.
 #[derive(Debug)]
 pub(crate) struct Interval {
     /// Which interval of the window; intervals before the window are not kept.
@@ -19,6 +20,7 @@ pub(crate) struct Interval {
     pub(crate) warm: bool,
     pub(crate) service: Vec<Histogram<u64>>,
     pub(crate) response: Vec<Histogram<u64>>,
+    pub(crate) arrival: Vec<Histogram<u64>>,
 }
 
 /// Which histogram is whose: only kinds of operation that the mix can ask have one.
@@ -27,14 +29,16 @@ pub(crate) struct Slots {
     slot: PerOp<u8>,
     pub(crate) ops: Vec<Op>,
     pub(crate) open: bool,
+    /// The kernel may say when an answer arrived.
+    arrivals: bool,
 }
 
 impl Slots {
-    pub(crate) fn new(ops: Vec<Op>, open: bool) -> Self {
+    pub(crate) fn new(ops: Vec<Op>, open: bool, arrivals: bool) -> Self {
         let slot = PerOp::from_fn(|op| {
             ops.iter().position(|other| *other == op).unwrap_or_default() as u8
         });
-        Slots { slot, ops, open }
+        Slots { slot, ops, open, arrivals }
     }
 
     pub(crate) fn interval(&self) -> Result<Interval, DriveError> {
@@ -49,6 +53,7 @@ impl Slots {
             warm: true,
             service: make(self.ops.len())?,
             response: make(if self.open { self.ops.len() } else { 0 })?,
+            arrival: make(if self.arrivals { self.ops.len() } else { 0 })?,
         })
     }
 }
@@ -62,7 +67,8 @@ impl Slots {
 
 impl Interval {
     pub(crate) fn clear(&mut self) {
-        self.service.iter_mut().chain(&mut self.response).for_each(Histogram::reset);
+        let all = self.service.iter_mut().chain(&mut self.response).chain(&mut self.arrival);
+        all.for_each(Histogram::reset);
     }
 
     fn is_empty(&self) -> bool {
@@ -75,7 +81,7 @@ pub(crate) struct Delivery {
     pub(crate) interval: Interval,
 }
 
-pub(crate) struct Recorder {
+pub struct Recorder {
     thread: usize,
     slot: PerOp<u8>,
     current: Interval,
@@ -133,6 +139,13 @@ impl Recorder {
         if open {
             self.current.response[slot].saturating_record(clock.nanos(due, end));
         }
+    }
+
+    /// Records, of the operation that was recorded last, after how many nanoseconds its answer
+    /// was in the client's kernel.
+    #[inline(always)]
+    pub(crate) fn record_arrival(&mut self, op: Op, nanos: u64) {
+        self.current.arrival[usize::from(self.slot[op])].saturating_record(nanos);
     }
 
     #[cold]

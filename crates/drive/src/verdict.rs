@@ -13,6 +13,8 @@ const MOST_IN_A_ROW: u64 = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct Verdicts {
     pub(crate) verified: u64,
+    /// Keys of reads that were there, and those that were not where that is no failure.
+    pub(crate) hits: u64,
     pub(crate) misses: u64,
     pub(crate) bytes_read: u64,
     pub(crate) scanned: u64,
@@ -46,18 +48,29 @@ impl Verdicts {
         if matches!(error, StoreError::Full(_)) {
             return Err(error.into());
         }
+        self.refused(FailureKind::Store, format!("{op}: {error}"))
+    }
+
+    /// An operation that came to nothing.
+    #[cold]
+    pub(crate) fn refused(&mut self, kind: FailureKind, words: String) -> Result<(), DriveError> {
         self.in_a_row += 1;
-        let last = format!("{op}: {error}");
         if self.in_a_row >= MOST_IN_A_ROW {
-            return Err(DriveError::Failing { count: self.in_a_row, last });
+            return Err(DriveError::Failing { count: self.in_a_row, last: words });
         }
-        self.fail(FailureKind::Store, || last);
+        self.fail(kind, || words);
         Ok(())
     }
 
     /// The same failures, and nothing else.
     pub(crate) fn failures_only(self) -> Verdicts {
         Verdicts { failures: self.failures, ..Verdicts::default() }
+    }
+
+    /// A key that was never written has a value.
+    #[cold]
+    pub(crate) fn invented(&mut self, key: &[u8]) {
+        self.fail(FailureKind::Wrong, || format!("{} is there and was never written", shown(key)));
     }
 
     #[inline(always)]
@@ -67,6 +80,7 @@ impl Verdicts {
 
     pub(crate) fn merge(&mut self, other: Verdicts) {
         self.verified += other.verified;
+        self.hits += other.hits;
         self.misses += other.misses;
         self.bytes_read += other.bytes_read;
         self.scanned += other.scanned;

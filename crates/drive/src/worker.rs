@@ -17,8 +17,8 @@ use crate::recorder::Recorder;
 use crate::verdict::Verdicts;
 
 /// What the threads of a phase share.
-pub(crate) struct Shared<S> {
-    pub(crate) store: Arc<S>,
+pub struct Shared<T> {
+    pub(crate) target: Arc<T>,
     pub(crate) workload: Arc<Workload>,
     pub(crate) clock: Ticks,
     pub(crate) gate: Gate,
@@ -35,7 +35,7 @@ pub(crate) struct Shared<S> {
 
 /// What one thread saw in the window, and what it did to the data in the whole phase.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub struct Seen {
     pub(crate) operations: u64,
     pub(crate) counts: PerOp<u64>,
     pub(crate) verdicts: Verdicts,
@@ -52,6 +52,19 @@ pub(crate) struct Seen {
     /// sending and the harness's work, and the queueing that both caused.
     pub(crate) late: u64,
     pub(crate) never_sent: u64,
+    /// Of an open loop to servers: requests that were dropped because the queue was full, those
+    /// that waited in it, how long they did together, and the most that waited at once.
+    pub(crate) dropped: u64,
+    pub(crate) queued: u64,
+    pub(crate) queue_ticks: u64,
+    pub(crate) most_queued: u64,
+    /// Answers of which the kernel said when they arrived, and how long after that this thread
+    /// had them, together.
+    pub(crate) woken: u64,
+    pub(crate) wake_ns: u64,
+    /// Misses that were set again, and connections that were made again.
+    pub(crate) refills: u64,
+    pub(crate) reconnected: u64,
     pub(crate) fingerprint: u64,
     pub(crate) redirected: u64,
     pub(crate) drawn: u64,
@@ -65,7 +78,7 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
     pacer: impl FnOnce() -> P,
     mut recorder: Recorder,
 ) -> Result<Seen, DriveError> {
-    let Shared { store, workload, clock, gate, frontier, .. } = shared;
+    let Shared { target: store, workload, clock, gate, frontier, .. } = shared;
     let lane = frontier.lane(thread);
     let mut session = store.session()?;
     let mut asker = Asker::new(workload, clock, store.capabilities().keeps);
@@ -161,7 +174,7 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
 impl Seen {
     /// The window begins: what was seen before does not count, but what it did to the data
     /// stays done and what went wrong stays wrong.
-    fn entering(self, now: u64) -> Seen {
+    pub(crate) fn entering(self, now: u64) -> Seen {
         Seen {
             began: now,
             ended: now,
@@ -173,11 +186,16 @@ impl Seen {
     }
 }
 
-impl<S> Shared<S> {
+impl<T> Shared<T> {
+    /// Tick at which the threads were let go.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun_at.load(Ordering::Acquire)
+    }
+
     /// How many operations of a block are to be asked: all of it, but for the last one of a
     /// window that is counted. Such a window opens only while all threads wait between two
     /// blocks, so its first block is whole and its end is known by then.
-    fn length_of(&self, block: u64) -> u64 {
+    pub(crate) fn length_of(&self, block: u64) -> u64 {
         if self.gate.stopped() {
             return 0;
         }

@@ -211,7 +211,7 @@ impl Directory {
 /// The marker that a directory made for this URL would have.
 fn asked_for(url: &StoreUrl) -> Result<Marker, StoreError> {
     let adapter = url.adapter()?;
-    if !adapter.on_disk {
+    if !adapter.on_disk() {
         let scheme = &url.scheme;
         return Err(StoreError::Request(format!("`{scheme}` keeps nothing and has no directory")));
     }

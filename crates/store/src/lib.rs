@@ -1,4 +1,5 @@
-//! Who is asked: one trait for every embedded store, one file an adapter.
+//! Who is asked: one trait for every embedded store, one protocol for every networked one, one
+//! file an adapter.
 //!
 //! A directory is claimed with [`Directory`], the store in it is opened with [`open`], which
 //! hands it to a [`Visit`]or; each thread then asks through its own [`Session`]. The stores are
@@ -9,13 +10,16 @@ mod directory;
 mod error;
 mod marker;
 mod options;
+mod remote;
 mod url;
+pub mod wire;
 
-pub use adapters::{ADAPTERS, Adapt, Adapter, Unavailable, open};
+pub use adapters::{ADAPTERS, Adapt, Adapter, Family, Place, Unavailable, open};
 pub use directory::{Directory, State};
 pub use error::StoreError;
 pub use marker::Marker;
 pub use options::{Given, OptionInfo, on_off};
+pub use remote::{Remote, TlsFiles};
 pub use url::StoreUrl;
 
 use serde::Serialize;
@@ -29,6 +33,8 @@ pub struct Capabilities {
     pub durable: bool,
     /// Reads return what was written. False for `null`, whose answers cannot be verified.
     pub keeps: bool,
+    /// It may drop what it was given: a read that finds nothing is a miss, not a failure.
+    pub forgets: bool,
 }
 
 /// A number that the store says of itself.
@@ -96,7 +102,7 @@ pub trait Session {
 }
 
 /// Something to be done with a store whose type is known only here: the operation loop is
-/// compiled once for each store, and the choice is made once, outside it.
+/// compiled once for each embedded store, and the choice is made once, outside it.
 pub trait Visit {
     type Output;
     fn visit<S: Store>(self, store: S) -> Self::Output;

@@ -1,8 +1,9 @@
 //! The options after the `?` of a store's URL: what an adapter declares and how it takes them.
 
 use std::str::FromStr;
+use std::time::Duration;
 
-use model::Bytes;
+use model::{Bytes, Span};
 use model::suggest::hint;
 
 use crate::{StoreError, StoreUrl};
@@ -86,6 +87,13 @@ impl<'a> Given<'a> {
         })
     }
 
+    /// A time such as `500ms`, more than none.
+    pub fn span(&self, name: &str) -> Result<Option<Duration>, StoreError> {
+        self.read(name, "a time such as `500ms` or `5s`", |text| {
+            text.parse::<Span>().ok().map(|span| span.0).filter(|span| !span.is_zero())
+        })
+    }
+
     /// `on` or `off`, or `true` or `false`.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, StoreError> {
         self.read(name, "`on` or `off`", |text| match text {
@@ -154,7 +162,12 @@ mod tests {
             let (name, value) = option.split_once('=').unwrap();
             (name.to_owned(), value.to_owned())
         });
-        StoreUrl { scheme: "any".to_owned(), path: "p".into(), options: options.collect() }
+        StoreUrl {
+            scheme: "any".to_owned(),
+            path: "p".into(),
+            servers: Vec::new(),
+            options: options.collect(),
+        }
     }
 
     #[test]

@@ -2,13 +2,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use model::Address;
 use model::suggest::hint;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::adapters::{ADAPTERS, Adapter};
-use crate::{Directory, Given, StoreError};
+use crate::adapters::{ADAPTERS, Adapter, Place};
+use crate::{Directory, Given, Remote, StoreError};
 
-/// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`, or `null`.
+/// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`,
+/// `scheme://HOST:PORT,HOST:PORT?option=value` for servers, or `null`.
 ///
 /// There is no escaping: a path holds no `?`, a value no `&`. Written and read back, and in
 /// files, it is that text. Reading it checks the scheme and the names of the options;
@@ -16,8 +18,10 @@ use crate::{Directory, Given, StoreError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreUrl {
     pub scheme: String,
-    /// The store's directory; empty for a store that keeps nothing.
+    /// The store's directory; empty for one that has none.
     pub path: PathBuf,
+    /// Where the servers of a networked store listen; empty for an embedded one.
+    pub servers: Vec<Address>,
     pub options: Vec<(String, String)>,
 }
 
@@ -34,6 +38,12 @@ impl StoreUrl {
     /// nothing. A store that was not built in is refused, with what to do about it.
     pub fn check(&self) -> Result<(), StoreError> {
         self.adapter()?.check(self)
+    }
+
+    /// The networked store that this is, read with the files and environment variables that its
+    /// options name and not yet connected to; None for an embedded one.
+    pub fn remote(&self) -> Result<Option<Remote>, StoreError> {
+        self.adapter()?.remote(self)
     }
 
     /// Where the store's own files lie: the directory holds kvmeter's marker beside them.
@@ -55,21 +65,45 @@ impl FromStr for StoreUrl {
             Some((place, options)) => (place, Some(options)),
             None => (text, None),
         };
-        let (scheme, path) = place.split_once(':').unwrap_or((place, ""));
-        let mut url = Self { scheme: scheme.to_owned(), path: path.into(), options: Vec::new() };
+        let (scheme, place) = place.split_once(':').unwrap_or((place, ""));
+        let mut url = Self {
+            scheme: scheme.to_owned(),
+            path: PathBuf::new(),
+            servers: Vec::new(),
+            options: Vec::new(),
+        };
         let adapter = url.adapter()?;
         let wrong = |why: String| StoreError::Request(format!("`{text}`: {why}"));
-        match (adapter.on_disk, path) {
-            (false, "") => {}
-            (false, _) => return Err(wrong(format!("`{scheme}` keeps nothing and takes no path"))),
-            (true, "") => {
+        match (adapter.place, place) {
+            (Place::Nowhere, "") => {}
+            (Place::Nowhere, _) => {
+                return Err(wrong(format!("`{scheme}` keeps nothing and takes no path")));
+            }
+            (Place::Directory, "") => {
                 return Err(wrong(format!("the path is missing; write `{scheme}:PATH`")));
             }
-            (true, path) if path.starts_with("//") && !path.starts_with("///") => {
+            (Place::Directory, path) if path.starts_with("//") && !path.starts_with("///") => {
                 let path = &path[1..];
                 return Err(wrong(format!("one slash begins a path; write `{scheme}:{path}`")));
             }
-            (true, _) => {}
+            (Place::Directory, path) => url.path = path.into(),
+            (Place::Servers { default_port }, place) => {
+                let servers = place.strip_prefix("//").filter(|servers| !servers.is_empty());
+                let Some(servers) = servers else {
+                    return Err(wrong(format!(
+                        "the server is missing; write `{scheme}://HOST:PORT` or \
+                         `{scheme}:///PATH/OF/SOCKET`"
+                    )));
+                };
+                for server in servers.split(',') {
+                    let address = Address::parse(server, default_port)
+                        .map_err(|error| wrong(error.to_string()))?;
+                    if url.servers.contains(&address) {
+                        return Err(wrong(format!("`{address}` is given twice")));
+                    }
+                    url.servers.push(address);
+                }
+            }
         }
         for option in options.into_iter().flat_map(|options| options.split('&')) {
             let Some((name, value)) = option.split_once('=') else {
@@ -92,6 +126,9 @@ impl fmt::Display for StoreUrl {
         f.write_str(&self.scheme)?;
         if !self.path.as_os_str().is_empty() {
             write!(f, ":{}", self.path.display())?;
+        }
+        for (at, server) in self.servers.iter().enumerate() {
+            write!(f, "{}{server}", if at == 0 { "://" } else { "," })?;
         }
         for (at, (name, value)) in self.options.iter().enumerate() {
             write!(f, "{}{name}={value}", if at == 0 { '?' } else { '&' })?;
@@ -157,6 +194,20 @@ mod tests {
         assert_eq!(url.path, Path::new("x/y"));
         assert_eq!(url.data_path(), Path::new("x/y/data"));
         assert_eq!(url.options[1], ("wal".to_owned(), "off".to_owned()));
+    }
+
+    #[test]
+    fn servers_are_addresses() {
+        let url: StoreUrl = "memcached://a,[::1]:1,/run/mc.sock?protocol=text".parse().unwrap();
+        assert_eq!(url.to_string(), "memcached://a:11211,[::1]:1,/run/mc.sock?protocol=text");
+        assert_eq!(url.servers.len(), 3);
+        let url: StoreUrl = "redis://a".parse().unwrap();
+        assert_eq!(url.to_string(), "redis://a:6379");
+        assert!(refused("memcached").contains("write `memcached://HOST:PORT`"));
+        assert!(refused("memcached:a:1").contains("write `memcached://HOST:PORT`"));
+        assert!(refused("memcached://a:x").contains("a port is a number"));
+        assert!(refused("memcached://a,a").contains("given twice"));
+        assert!(refused("memcached://a?protocl=text").contains("did you mean `protocol`?"));
     }
 
     #[test]

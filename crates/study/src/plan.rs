@@ -434,15 +434,15 @@ fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bo
         };
         let adapter =
             url.adapter().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
-        let mut temporary = adapter.on_disk;
+        let mut temporary = adapter.on_disk();
         let mut place = scheme.span();
-        if adapter.on_disk {
+        if adapter.on_disk() {
             url.path = data.join(&url.scheme);
         }
         for (key, value) in options {
             let text =
                 option_text(value.get_ref()).map_err(|words| source.at(value.span(), &words))?;
-            if key.get_ref() == "path" && adapter.on_disk {
+            if key.get_ref() == "path" && adapter.on_disk() {
                 url.path = text.into();
                 temporary = false;
                 place = value.span();
@@ -453,7 +453,7 @@ fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bo
             url.check().map_err(|error| source.at(key.span(), &error.to_string()))?;
         }
         url.check().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
-        let taken = |(other, _): &&(StoreUrl, bool)| adapter.on_disk && other.path == url.path;
+        let taken = |(other, _): &&(StoreUrl, bool)| adapter.on_disk() && other.path == url.path;
         if let Some((other, _)) = stores.iter().find(taken) {
             let words = format!("`{}` has this directory already; give each its own", other.scheme);
             return Err(source.at(place, &words));

@@ -78,7 +78,7 @@ impl Store for Fake {
         Ok(Fake::default())
     }
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: false, keeps: true }
+        Capabilities { scan: true, durable: false, keeps: true, forgets: false }
     }
     fn version(&self) -> String {
         "fake".to_owned()

@@ -123,7 +123,7 @@ impl Store for Fjall {
 
     /// fjall hands each write to the kernel before it returns.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: true, keeps: true }
+        Capabilities { scan: true, durable: true, keeps: true, forgets: false }
     }
 
     fn version(&self) -> String {

@@ -3,19 +3,26 @@
 /// Makes `ADAPTERS` and `open` of lines `"scheme": type, "what it is";`, with the scheme
 /// followed by `if "feature"` where a feature of the crate builds it in.
 macro_rules! adapters {
-    ($($scheme:literal $(if $feature:literal)?: $store:ty, $what:literal;)*) => {
+    (
+        embedded { $($scheme:literal $(if $feature:literal)?: $store:ty, $what:literal;)* }
+        networked { $($net_scheme:literal: $family:ty, $net_what:literal;)* }
+    ) => {
         /// Every store that kvmeter knows, built in or not.
-        pub static ADAPTERS: &[Adapter] = &[$(
-            #[cfg(all($(feature = $feature)?))]
-            Adapter::built_in::<$store>($scheme, $what),
+        pub static ADAPTERS: &[Adapter] = &[
             $(
-                #[cfg(not(feature = $feature))]
-                Adapter::left_out($scheme, $what, $feature),
-            )?
-        )*];
+                #[cfg(all($(feature = $feature)?))]
+                Adapter::built_in::<$store>($scheme, $what),
+                $(
+                    #[cfg(not(feature = $feature))]
+                    Adapter::left_out($scheme, $what, $feature),
+                )?
+            )*
+            $(Adapter::networked::<$family>($net_scheme, $net_what),)*
+        ];
 
         /// Opens the store that the URL names and hands it to the visitor, whose code is compiled
-        /// for each store: the choice is made here, once.
+        /// for each embedded store: the choice is made here, once. A networked store is not
+        /// opened but connected to, see [`StoreUrl::remote`].
         ///
         /// A store that lives in a directory must have been claimed with
         /// [`Directory::claim`](crate::Directory::claim) before.

@@ -115,7 +115,7 @@ impl Store for Lmdb {
 
     /// A commit has reached the page cache when it returns, with and without `sync`.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: true, keeps: true }
+        Capabilities { scan: true, durable: true, keeps: true, forgets: false }
     }
 
     fn version(&self) -> String {

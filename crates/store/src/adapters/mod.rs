@@ -8,17 +8,26 @@ mod listing;
 mod fjall;
 #[cfg(feature = "lmdb")]
 mod lmdb;
+mod memcached;
 mod null;
+mod redis;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 
-use crate::{OptionInfo, Store, StoreError, StoreUrl, Visit};
+use crate::{OptionInfo, Remote, Store, StoreError, StoreUrl, Visit};
 
 adapters! {
+    embedded {
     "null": null::Null, "answers at once; measures the harness alone";
     "rocksdb" if "rocksdb": rocksdb::RocksDb, "RocksDB: log-structured merge tree in C++";
     "lmdb" if "lmdb": lmdb::Lmdb, "LMDB: memory-mapped copy-on-write B+-tree in C";
     "fjall" if "fjall": fjall::Fjall, "fjall: log-structured merge tree in Rust";
+    }
+    networked {
+        "memcached": memcached::Memcached, "memcached: cache server, text, meta and binary protocol";
+        "redis": redis::Redis, "Redis: server of data structures, RESP2 and RESP3";
+        "valkey": redis::Redis, "Valkey: server of data structures, RESP2 and RESP3";
+    }
 }
 
 /// What an adapter says of itself before anything is opened.
@@ -40,6 +49,33 @@ pub trait Adapt: Store {
     fn linked() -> Result<String, StoreError>;
 }
 
+/// What a kind of server says of itself before anything is connected.
+pub trait Family {
+    /// The options that its URL takes.
+    const OPTIONS: &'static [OptionInfo];
+
+    const DEFAULT_PORT: u16;
+
+    /// The longest key that it takes, in bytes.
+    const LONGEST_KEY: usize;
+
+    /// Reads the URL without connecting: files and environment variables that options name
+    /// are read too.
+    fn remote(url: &StoreUrl) -> Result<Remote, StoreError>;
+}
+
+/// Where a store's data is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It keeps nothing.
+    Nowhere,
+    /// In a directory, which must be claimed with [`Directory`](crate::Directory) before the
+    /// store is opened.
+    Directory,
+    /// In servers.
+    Servers { default_port: u16 },
+}
+
 /// Why a store cannot be used in this build, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
@@ -53,7 +89,7 @@ pub struct Adapter {
     pub scheme: &'static str,
     /// One line for a person.
     pub what: &'static str,
-    pub on_disk: bool,
+    pub place: Place,
     /// The longest key that it takes, in bytes.
     pub longest_key: usize,
     /// Empty for a store that was not built in.
@@ -66,15 +102,17 @@ pub struct Adapter {
 struct Linked {
     check: fn(&StoreUrl) -> Result<(), StoreError>,
     version: fn() -> Result<String, StoreError>,
+    /// Of a networked store.
+    remote: Option<fn(&StoreUrl) -> Result<Remote, StoreError>>,
 }
 
 impl Adapter {
     const fn built_in<S: Adapt>(scheme: &'static str, what: &'static str) -> Self {
-        let here = Ok(Linked { check: S::check, version: S::linked });
+        let here = Ok(Linked { check: S::check, version: S::linked, remote: None });
         Self {
             scheme,
             what,
-            on_disk: S::ON_DISK,
+            place: if S::ON_DISK { Place::Directory } else { Place::Nowhere },
             longest_key: S::LONGEST_KEY,
             options: S::OPTIONS,
             here,
@@ -85,7 +123,30 @@ impl Adapter {
     #[allow(dead_code)]
     const fn left_out(scheme: &'static str, what: &'static str, feature: &'static str) -> Self {
         let longest_key = usize::MAX;
-        Self { scheme, what, on_disk: true, longest_key, options: &[], here: Err(feature) }
+        let place = Place::Directory;
+        Self { scheme, what, place, longest_key, options: &[], here: Err(feature) }
+    }
+
+    const fn networked<F: Family>(scheme: &'static str, what: &'static str) -> Self {
+        fn check<F: Family>(url: &StoreUrl) -> Result<(), StoreError> {
+            F::remote(url).map(drop)
+        }
+        fn version() -> Result<String, StoreError> {
+            Ok("as the server says".to_owned())
+        }
+        Self {
+            scheme,
+            what,
+            place: Place::Servers { default_port: F::DEFAULT_PORT },
+            longest_key: F::LONGEST_KEY,
+            options: F::OPTIONS,
+            here: Ok(Linked { check: check::<F>, version, remote: Some(F::remote) }),
+        }
+    }
+
+    /// Whether it lives in a directory of its own.
+    pub fn on_disk(&self) -> bool {
+        self.place == Place::Directory
     }
 
     pub fn is_built_in(&self) -> bool {
@@ -99,6 +160,14 @@ impl Adapter {
             reason: error.to_string(),
             remedy: "the library is linked but does not run: build kvmeter again".to_owned(),
         })
+    }
+
+    /// A networked store as its URL describes it; None for an embedded one.
+    pub(crate) fn remote(&self, url: &StoreUrl) -> Result<Option<Remote>, StoreError> {
+        match self.here {
+            Ok(Linked { remote: Some(remote), .. }) => remote(url).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Reads the URL's options without opening anything.

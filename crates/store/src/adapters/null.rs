@@ -33,7 +33,7 @@ impl Store for Null {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: false, keeps: false }
+        Capabilities { scan: true, durable: false, keeps: false, forgets: false }
     }
 
     fn version(&self) -> String {

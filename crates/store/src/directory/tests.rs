@@ -6,7 +6,7 @@ use super::*;
 
 /// Any store that lives in a directory and is built in.
 fn url(path: &Path) -> StoreUrl {
-    let adapter = crate::ADAPTERS.iter().find(|it| it.on_disk && it.is_built_in()).unwrap();
+    let adapter = crate::ADAPTERS.iter().find(|it| it.on_disk() && it.is_built_in()).unwrap();
     format!("{}:{}", adapter.scheme, path.display()).parse().unwrap()
 }
 

@@ -88,7 +88,7 @@ impl Test for WorksAgain {
 
 #[test]
 fn a_full_disk_is_told_and_survived() {
-    for adapter in ADAPTERS.iter().filter(|it| it.on_disk && it.is_built_in()) {
+    for adapter in ADAPTERS.iter().filter(|it| it.on_disk() && it.is_built_in()) {
         // What is freed must hold what a store writes when it recovers.
         let Some(disk) = SmallDisk::mount("256m") else { return };
         let filler = disk.path().join("filler");

@@ -24,7 +24,7 @@ pub fn places() -> Vec<Place> {
         "fjall?sync=on&memtable=1MiB",
     ];
     let built_in = |scheme: &str| {
-        ADAPTERS.iter().any(|it| it.scheme == scheme && it.on_disk && it.is_built_in())
+        ADAPTERS.iter().any(|it| it.scheme == scheme && it.on_disk() && it.is_built_in())
     };
     let defaults = ADAPTERS.iter().map(|adapter| (adapter.scheme, ""));
     let variants = variants.map(|variant| variant.split_at(variant.find('?').unwrap()));

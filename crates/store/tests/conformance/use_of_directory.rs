@@ -84,7 +84,7 @@ fn a_directory_that_cannot_be_made_is_refused() {
 
 #[test]
 fn another_form_of_the_data_is_seen() {
-    for adapter in ADAPTERS.iter().filter(|it| it.on_disk && it.is_built_in()) {
+    for adapter in ADAPTERS.iter().filter(|it| it.on_disk() && it.is_built_in()) {
         let home = TempDir::new().unwrap();
         let url = at(adapter.scheme, home.path(), "");
         with(&url, &Nothing);
@@ -105,7 +105,7 @@ fn another_form_of_the_data_is_seen() {
 #[test]
 fn clearing_makes_room_for_another_store() {
     let home = TempDir::new().unwrap();
-    for adapter in ADAPTERS.iter().filter(|it| it.on_disk && it.is_built_in()) {
+    for adapter in ADAPTERS.iter().filter(|it| it.on_disk() && it.is_built_in()) {
         let url = at(adapter.scheme, home.path(), "");
         let mut directory = Directory::claim(&url, 0).unwrap();
         directory.clear().unwrap();
@@ -118,7 +118,7 @@ fn clearing_makes_room_for_another_store() {
 
 #[test]
 fn unknown_options_name_the_nearest() {
-    for adapter in ADAPTERS.iter().filter(|it| it.on_disk && it.is_built_in()) {
+    for adapter in ADAPTERS.iter().filter(|it| it.on_disk() && it.is_built_in()) {
         for option in adapter.options {
             let url = format!("{}:/tmp/x?{}x=1", adapter.scheme, option.name);
             let error = url.parse::<StoreUrl>().unwrap_err().to_string();

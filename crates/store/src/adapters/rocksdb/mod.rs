@@ -86,7 +86,7 @@ impl Store for RocksDb {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: self.config.wal, keeps: true }
+        Capabilities { scan: true, durable: self.config.wal, keeps: true, forgets: false }
     }
 
     /// As the library wrote it beside the data when it opened it.

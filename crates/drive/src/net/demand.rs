@@ -1,0 +1,95 @@
+//! When the next operation is to be asked.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::clock::Ticks;
+use crate::frontier::Gate;
+use crate::pace::{OpenLoop, Pacing};
+use crate::plan::Plan;
+
+/// What a thread is to ask now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// An operation that was due at this tick.
+    Due(u64),
+    /// Nothing before this tick, unless an answer comes.
+    At(u64),
+    /// Nothing until an answer comes.
+    Answer,
+    /// Nothing any more.
+    Never,
+}
+
+pub(super) enum Demand {
+    /// So many operations are under way at any time; each asks again when it is answered, after
+    /// a pause.
+    Closed { most: usize, think: u64, begun: usize, thinking: VecDeque<u64> },
+    Open(OpenLoop),
+}
+
+impl Demand {
+    /// `most`: operations that a closed loop keeps under way.
+    pub(super) fn new(plan: &Plan, thread: usize, clock: &Ticks, origin: u64, most: usize) -> Self {
+        match plan.pacing {
+            Pacing::Closed { think } => Demand::Closed {
+                most,
+                think: clock.ticks_of(think.min(Duration::from_secs(3600))),
+                begun: 0,
+                thinking: VecDeque::with_capacity(most),
+            },
+            Pacing::Open { .. } => Demand::Open(OpenLoop::of(plan, thread, clock, origin)),
+        }
+    }
+
+    pub(super) fn next(&self, now: u64, under_way: usize, gate: &Gate) -> Next {
+        match self {
+            Demand::Closed { .. } if gate.closed() => Next::Never,
+            Demand::Closed { most, begun, thinking, .. } => match thinking.front() {
+                _ if begun < most && under_way < *most => Next::Due(now),
+                Some(due) if *due <= now => Next::Due(*due),
+                Some(due) => Next::At(*due),
+                None => Next::Answer,
+            },
+            Demand::Open(open) => match open.next_due(gate) {
+                Some(due) if due <= now => Next::Due(due),
+                Some(due) => Next::At(due),
+                None => Next::Never,
+            },
+        }
+    }
+
+    /// The operation that `next` named is taken.
+    pub(super) fn take(&mut self) {
+        match self {
+            Demand::Closed { most, begun, .. } if *begun < *most => *begun += 1,
+            Demand::Closed { thinking, .. } => drop(thinking.pop_front()),
+            Demand::Open(open) => open.take(),
+        }
+    }
+
+    /// An operation has ended.
+    pub(super) fn answered(&mut self, now: u64) {
+        if let Demand::Closed { think, thinking, .. } = self {
+            thinking.push_back(now + *think);
+        }
+    }
+
+    pub(super) fn enter_window(&mut self, opened_at: u64) {
+        if let Demand::Open(open) = self {
+            open.enter_window(opened_at);
+        }
+    }
+
+    /// Requests that are due before `end` and will not be sent.
+    pub(super) fn skipped(&mut self, end: u64) -> u64 {
+        match self {
+            Demand::Closed { .. } => 0,
+            Demand::Open(open) => crate::pace::Pacer::skip_to(open, end),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Demand::Open(_))
+    }
+}

@@ -1,0 +1,218 @@
+//! Asking servers: each thread owns its connections and looks after all of them at once.
+
+mod demand;
+mod inserts;
+mod kernel_clock;
+mod line;
+mod operation;
+mod statistics;
+mod work;
+
+use std::time::Duration;
+
+use model::Address;
+use reactor::{Engine, Options, Reactor, Stream, Tls, TlsConfig};
+use store::wire::{Protocol, Ring};
+use store::{Capabilities, Remote, Statistic, StoreError, TlsFiles};
+
+use crate::asks::Fill;
+use crate::outcome::DriveError;
+use crate::plan::{Plan, What};
+use crate::recorder::Recorder;
+use crate::target::{Ask, Target};
+use crate::worker::{Seen, Shared};
+
+/// The longest answer that is taken: what Redis calls `proto-max-bulk-len`.
+const LARGEST_ANSWER: usize = 512 << 20;
+
+/// Servers that have been talked to, ready to be asked by any number of threads.
+#[derive(Debug)]
+pub struct Network {
+    remote: Remote,
+    tls: Option<TlsConfig>,
+    /// Which server a key belongs to; None where there is one.
+    ring: Option<Ring>,
+    /// What each server says that it is.
+    versions: Vec<String>,
+    forgets: bool,
+}
+
+impl Network {
+    /// Connects to every server once, to see that it is there, lets us in and is what the URL
+    /// says.
+    ///
+    /// # Errors
+    /// What is wrong with the first server that cannot be used, or with the TLS files.
+    pub fn connect(remote: Remote) -> Result<Network, StoreError> {
+        let tls = remote.tls.as_ref().map(tls).transpose()?;
+        let names: Vec<String> = remote.servers.iter().map(Address::to_string).collect();
+        let ring = (names.len() > 1).then(|| Ring::new(&names));
+        let forgets = true;
+        let mut network = Network { remote, tls, ring, versions: Vec::new(), forgets };
+        let mut forgets = false;
+        for server in 0..network.servers() {
+            let (mut stream, version) = network.greet(server)?;
+            network.versions.push(version);
+            let says = network.ask_statistics(server, &mut stream)?;
+            forgets |= statistics::evicts(&says);
+        }
+        network.forgets = forgets;
+        Ok(network)
+    }
+
+    pub fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// The servers' own statistics, by their own names, each server's apart.
+    pub fn says(&self) -> Result<Vec<Vec<(String, String)>>, StoreError> {
+        (0..self.servers())
+            .map(|server| {
+                let (mut stream, _) = self.greet(server)?;
+                self.ask_statistics(server, &mut stream)
+            })
+            .collect()
+    }
+
+    /// Empties every server of all that it holds.
+    ///
+    /// # Errors
+    /// `Request` where the URL does not allow it.
+    pub fn flush(&self) -> Result<(), StoreError> {
+        if !self.remote.may_flush {
+            return Err(StoreError::Request(format!(
+                "emptying {} deletes all that it holds; allow it with `clear=flush`",
+                self.names()
+            )));
+        }
+        for server in 0..self.servers() {
+            let (mut stream, _) = self.greet(server)?;
+            self.remote.protocol.flush(&mut stream).map_err(|error| self.failed(server, error))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn servers(&self) -> usize {
+        self.remote.servers.len()
+    }
+
+    pub(crate) fn address(&self, server: usize) -> &Address {
+        &self.remote.servers[server]
+    }
+
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.remote.protocol
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.remote.timeout
+    }
+
+    pub(crate) fn forgets(&self) -> bool {
+        self.forgets
+    }
+
+    #[inline]
+    pub(crate) fn server_of(&self, key: &[u8]) -> usize {
+        self.ring.as_ref().map_or(0, |ring| ring.server_of(key))
+    }
+
+    /// A connection that has been let in.
+    pub(crate) fn open(&self, server: usize) -> Result<Stream, StoreError> {
+        self.greet(server).map(|(stream, _)| stream)
+    }
+
+    pub(crate) fn reactor(&self, plan: &Plan) -> Result<Reactor, DriveError> {
+        let engine = plan.connections.engine.unwrap_or_else(Engine::best);
+        let options = Options { engine, timestamps: true, largest_answer: LARGEST_ANSWER };
+        Reactor::new(options).map_err(internal)
+    }
+
+    fn greet(&self, server: usize) -> Result<(Stream, String), StoreError> {
+        let address = self.address(server);
+        let mut stream = Stream::connect(address, self.tls.as_ref(), self.remote.timeout)
+            .map_err(|error| StoreError::Failed(error.to_string()))?;
+        let greeting = self
+            .remote
+            .protocol
+            .greet(&mut stream, &self.remote.login)
+            .map_err(|error| self.failed(server, error))?;
+        Ok((stream, greeting.version))
+    }
+
+    fn ask_statistics(
+        &self,
+        server: usize,
+        stream: &mut Stream,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        self.remote.protocol.statistics(stream).map_err(|error| self.failed(server, error))
+    }
+
+    fn failed(&self, server: usize, error: impl std::fmt::Display) -> StoreError {
+        StoreError::Failed(format!("{}: {error}", self.address(server)))
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<String> = self.remote.servers.iter().map(Address::to_string).collect();
+        names.join(", ")
+    }
+}
+
+fn tls(files: &TlsFiles) -> Result<TlsConfig, StoreError> {
+    let TlsFiles { ca, cert, key, server_name, any_certificate } = files.clone();
+    let tls = Tls { ca, cert, key, server_name, insecure: any_certificate };
+    tls.load().map_err(|error| StoreError::Request(error.to_string()))
+}
+
+fn internal(error: impl std::fmt::Display) -> DriveError {
+    DriveError::Internal(error.to_string())
+}
+
+impl Target for Network {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { scan: false, durable: false, keeps: true, forgets: self.forgets }
+    }
+
+    fn version(&self) -> String {
+        let mut versions = self.versions.clone();
+        versions.dedup();
+        versions.join(", ")
+    }
+
+    fn options(&self) -> Vec<(String, String)> {
+        self.remote.options.clone()
+    }
+
+    /// A server has no background work of which it tells.
+    fn settle(&self, _limit: Duration) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Summed over the servers; none where one of them does not answer.
+    fn statistics(&self) -> Vec<Statistic> {
+        self.says().map(|says| statistics::of(&says)).unwrap_or_default()
+    }
+}
+
+impl Ask for Network {
+    const SEES_ARRIVALS: bool = true;
+
+    fn ask(
+        shared: &Shared<Self>,
+        thread: usize,
+        plan: &Plan,
+        recorder: Recorder,
+    ) -> Result<Seen, DriveError> {
+        let workload = &shared.workload;
+        match plan.what {
+            What::Load => {
+                let asks = Fill::new(workload);
+                work::Thread::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
+            }
+            What::Mix => {
+                let asks = workload.stream();
+                work::Thread::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Operations under way, and the requests that they are made of.
+
+use store::wire::{KeyList, Kind};
+use workload::Ask;
+
+/// What an operation still has to do when the request under way is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    End,
+    /// The second half of a read-modify-write.
+    Write,
+}
+
+/// One operation, from the instant at which it was due to its last answer. Ticks throughout.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Operation {
+    pub(super) ask: Ask,
+    pub(super) due: u64,
+    /// When its first request went out; 0 before.
+    pub(super) sent: u64,
+    /// How long its requests waited for a connection that was not full.
+    pub(super) queued: u64,
+    /// Requests that are not answered.
+    pub(super) left: u32,
+    pub(super) then: Then,
+    /// It began in the window.
+    pub(super) counts: bool,
+    pub(super) failed: bool,
+    /// Its own traffic of the client, not asked for by the workload: the refill after a miss.
+    pub(super) refill: bool,
+}
+
+/// One request to one server: an operation has several where a multi-get is spread over servers.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) operation: u32,
+    pub(super) kind: Kind,
+    pub(super) tag: u32,
+    pub(super) keys: KeyList,
+    /// When it went out; before that, since when it waits.
+    pub(super) since: u64,
+}
+
+/// Operations by number, and requests to be used again: nothing is allocated once as many are
+/// there as are under way at the most.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    operations: Vec<Operation>,
+    free: Vec<u32>,
+    requests: Vec<Request>,
+    tag: u32,
+}
+
+impl Pool {
+    pub(super) fn begin(&mut self, operation: Operation) -> u32 {
+        match self.free.pop() {
+            Some(number) => {
+                self.operations[number as usize] = operation;
+                number
+            }
+            None => {
+                self.operations.push(operation);
+                (self.operations.len() - 1) as u32
+            }
+        }
+    }
+
+    pub(super) fn operation(&mut self, number: u32) -> &mut Operation {
+        &mut self.operations[number as usize]
+    }
+
+    pub(super) fn end(&mut self, number: u32) {
+        self.free.push(number);
+    }
+
+    /// Operations under way, queued ones too.
+    pub(super) fn under_way(&self) -> usize {
+        self.operations.len() - self.free.len()
+    }
+
+    /// A request without keys.
+    pub(super) fn request(&mut self, operation: u32, kind: Kind, since: u64) -> Request {
+        self.tag = self.tag.wrapping_add(1);
+        let tag = self.tag;
+        match self.requests.pop() {
+            Some(mut request) => {
+                request.keys.clear();
+                Request { operation, kind, tag, since, ..request }
+            }
+            None => Request { operation, kind, tag, keys: KeyList::default(), since },
+        }
+    }
+
+    pub(super) fn give_back(&mut self, request: Request) {
+        self.requests.push(request);
+    }
+}

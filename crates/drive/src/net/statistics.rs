@@ -1,0 +1,79 @@
+//! What servers say of themselves, in the instrument's own names.
+
+use model::Unit;
+use store::Statistic;
+
+/// The name here, and what memcached and Redis call it. Monotonic ones end in `.total`.
+const NAMES: &[(&str, Unit, &[&str])] = &[
+    ("gets.total", Unit::Count, &["cmd_get"]),
+    ("sets.total", Unit::Count, &["cmd_set"]),
+    ("commands.total", Unit::Count, &["total_commands_processed"]),
+    ("hits.total", Unit::Count, &["get_hits", "keyspace_hits"]),
+    ("misses.total", Unit::Count, &["get_misses", "keyspace_misses"]),
+    ("evictions.total", Unit::Count, &["evictions", "evicted_keys"]),
+    ("items", Unit::Count, &["curr_items"]),
+    ("memory", Unit::Bytes, &["bytes", "used_memory"]),
+    ("memory_limit", Unit::Bytes, &["limit_maxbytes", "maxmemory"]),
+    ("connections", Unit::Count, &["curr_connections", "connected_clients"]),
+    ("threads", Unit::Count, &["threads", "io_threads"]),
+];
+
+/// Sums over the servers; a name that no server uses is left out.
+pub(super) fn of(says: &[Vec<(String, String)>]) -> Vec<Statistic> {
+    let mut all = Vec::new();
+    for (name, unit, theirs) in NAMES {
+        let values: Vec<f64> = says
+            .iter()
+            .filter_map(|server| {
+                let (_, text) = server.iter().find(|(name, _)| theirs.contains(&name.as_str()))?;
+                text.parse().ok()
+            })
+            .collect();
+        if !values.is_empty() && values.len() == says.len() {
+            let (name, value) = ((*name).to_owned(), values.iter().sum());
+            all.push(Statistic { name, value, unit: *unit });
+        }
+    }
+    all
+}
+
+/// Whether a server may drop what it was given: memcached may, Redis where it has a limit of
+/// memory and a policy that evicts.
+pub(super) fn evicts(says: &[(String, String)]) -> bool {
+    let says = |name: &str| {
+        says.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    };
+    match says("maxmemory") {
+        Some("0") => false,
+        Some(_) => says("maxmemory_policy") != Some("noeviction"),
+        None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn servers_are_summed_under_one_name() {
+        let one = pairs(&[("get_hits", "3"), ("bytes", "10"), ("version", "1.6.18")]);
+        let two = pairs(&[("get_hits", "4"), ("bytes", "20"), ("threads", "4")]);
+        let all = of(&[one, two]);
+        let value = |name: &str| all.iter().find(|it| it.name == name).map(|it| it.value);
+        assert_eq!(value("hits.total"), Some(7.0));
+        assert_eq!(value("memory"), Some(30.0));
+        assert_eq!(value("threads"), None, "one of the servers does not say");
+    }
+
+    #[test]
+    fn only_what_evicts_may_miss() {
+        assert!(evicts(&pairs(&[("limit_maxbytes", "67108864")])));
+        assert!(!evicts(&pairs(&[("maxmemory", "0"), ("maxmemory_policy", "allkeys-lru")])));
+        assert!(!evicts(&pairs(&[("maxmemory", "1"), ("maxmemory_policy", "noeviction")])));
+        assert!(evicts(&pairs(&[("maxmemory", "1"), ("maxmemory_policy", "allkeys-lru")])));
+    }
+}

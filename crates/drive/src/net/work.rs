@@ -1,0 +1,784 @@
+//! The loop of one thread over its connections.
+
+use std::time::Duration;
+
+use model::Op;
+use reactor::{Reactor, State};
+use store::wire::{Answer, Kind, Parsed, Protocol, Refusal, Request as WireRequest, WireError};
+use workload::{Ask, Workload};
+
+use super::Network;
+use super::demand::{Demand, Next};
+use super::kernel_clock::KernelClock;
+use super::line::{Down, Line, Server};
+use super::operation::{Operation, Pool, Request, Then};
+use crate::asks::Asks;
+use crate::clock::Ticks;
+use crate::frontier::Lane;
+use crate::outcome::{DriveError, FailureKind};
+use crate::pace::{SPIN, Waited};
+use crate::plan::Plan;
+use crate::recorder::Recorder;
+use crate::verdict::shown;
+use crate::worker::{Seen, Shared};
+
+/// The longest sleep: stages of the phase and limits of requests are looked at that often.
+const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+/// Pauses between two tries to connect again, doubled each time up to the longest.
+const FIRST_RETRY: Duration = Duration::from_millis(10);
+const LONGEST_RETRY: Duration = Duration::from_millis(500);
+
+pub(super) struct Thread<'a, A> {
+    shared: &'a Shared<Network>,
+    network: &'a Network,
+    clock: &'a Ticks,
+    workload: &'a Workload,
+    lane: &'a Lane,
+    protocol: Protocol,
+    depth: usize,
+    queue_limit: usize,
+    busy_poll: bool,
+    asks: A,
+    /// Operations left in the block that was claimed; None when there are no more blocks.
+    block_left: Option<u64>,
+    needs_frontier: bool,
+    may_miss: bool,
+    reactor: Reactor,
+    lines: Vec<Line>,
+    servers: Vec<Server>,
+    /// Connections that were given requests since the last time they were sent.
+    touched: Vec<usize>,
+    queued: usize,
+    pool: Pool,
+    inserts: super::inserts::Inserts,
+    value: Vec<u8>,
+    kernel_clock: KernelClock,
+    recorder: Recorder,
+    seen: Seen,
+    waited: Waited,
+    done: u64,
+    in_window: bool,
+    next_look: u64,
+    /// Why no more is asked, where a server is gone.
+    lost: bool,
+}
+
+impl<'a, A: Asks> Thread<'a, A> {
+    /// Connects; the phase has not begun.
+    pub(super) fn new(
+        shared: &'a Shared<Network>,
+        thread: usize,
+        plan: &Plan,
+        asks: A,
+        recorder: Recorder,
+    ) -> Result<Self, DriveError> {
+        let network = &*shared.target;
+        let of = plan.connections;
+        let mut reactor = network.reactor(plan)?;
+        let mut lines = Vec::new();
+        for server in 0..network.servers() {
+            for _ in 0..of.count {
+                let number = reactor.add(network.open(server)?).map_err(super::internal)?;
+                debug_assert_eq!(number, lines.len());
+                lines.push(Line::new(server, of.depth));
+            }
+        }
+        let mut servers: Vec<Server> =
+            (0..network.servers()).map(|_| Server::default()).collect();
+        for (number, line) in lines.iter_mut().enumerate() {
+            line.listed = true;
+            servers[line.server].with_room.push_back(number);
+        }
+        let needs_frontier = asks.asks_for_inserted();
+        Ok(Thread {
+            shared,
+            network,
+            clock: &shared.clock,
+            workload: &shared.workload,
+            lane: shared.frontier.lane(thread),
+            protocol: network.protocol(),
+            depth: of.depth,
+            queue_limit: of.queue,
+            busy_poll: of.busy_poll,
+            asks,
+            block_left: Some(0),
+            needs_frontier,
+            may_miss: network.forgets() || shared.workload.spec().mix.asks(Op::Delete),
+            reactor,
+            lines,
+            servers,
+            touched: Vec::new(),
+            queued: 0,
+            pool: Pool::default(),
+            inserts: super::inserts::Inserts::default(),
+            value: Vec::with_capacity(4096),
+            kernel_clock: KernelClock::new(&shared.clock),
+            recorder,
+            seen: Seen::default(),
+            waited: Waited::default(),
+            done: 0,
+            in_window: false,
+            next_look: 0,
+            lost: false,
+        })
+    }
+
+    pub(super) fn run(mut self, thread: usize, plan: &Plan) -> Result<Seen, DriveError> {
+        let gate = &self.shared.gate;
+        gate.wait_for_the_start();
+        let most = self.lines.len() * self.depth;
+        let mut demand = Demand::new(plan, thread, self.clock, self.shared.begun(), most);
+        let mut entered = Waited::default();
+        loop {
+            let mut now = self.clock.now();
+            if !self.in_window && gate.opened() {
+                entered = self.waited;
+                self.enter_window(&mut demand);
+                now = self.clock.now();
+            }
+            if gate.stopped() {
+                break;
+            }
+            let next = self.admit(&mut demand, now);
+            self.send();
+            if self.pool.under_way() == 0 {
+                match next {
+                    Next::Never => break,
+                    Next::Answer if self.gathers() => {
+                        gate.wait_if_gathering();
+                        continue;
+                    }
+                    _ => {}
+                }
+            }
+            self.poll(next)?;
+            let now = self.clock.now();
+            while let Some(number) = self.reactor.ready() {
+                self.answers(number, &mut demand)?;
+            }
+            if now >= self.next_look {
+                self.look_after_lines(now, &mut demand)?;
+            }
+        }
+        self.give_up_the_rest();
+        if !self.in_window {
+            entered = self.waited;
+            self.seen = std::mem::take(&mut self.seen).entering(self.clock.now());
+        }
+        if demand.is_open() && !self.shared.counted && gate.closes_at() != u64::MAX {
+            self.seen.never_sent += demand.skipped(gate.closes_at());
+        }
+        self.lane.retire();
+        self.recorder.finish();
+        self.seen.waited = self.waited - entered;
+        self.seen.fingerprint = self.asks.fingerprint();
+        self.seen.redirected = self.asks.redirected();
+        Ok(self.seen)
+    }
+
+    /// What was begun before the window does not count; what waits unsent from a warm-up of
+    /// another rate is dropped.
+    fn enter_window(&mut self, demand: &mut Demand) {
+        let gate = &self.shared.gate;
+        self.in_window = true;
+        self.recorder.open_window(gate.opened_at());
+        self.seen = std::mem::take(&mut self.seen).entering(gate.opened_at());
+        demand.enter_window(gate.opened_at());
+        if demand.is_open() {
+            for server in 0..self.servers.len() {
+                while let Some(request) = self.servers[server].queue.pop_front() {
+                    self.queued -= 1;
+                    self.abandon(request);
+                }
+            }
+        }
+    }
+
+    /// A request comes to nothing, and with its last request the operation. Answers the
+    /// operation, if that has ended so.
+    fn abandon(&mut self, request: Request) -> Option<Operation> {
+        let operation = self.pool.operation(request.operation);
+        operation.left -= 1;
+        operation.failed = true;
+        let operation = *operation;
+        let number = request.operation;
+        self.pool.give_back(request);
+        if operation.left > 0 {
+            return None;
+        }
+        self.pool.end(number);
+        self.insert_ended(operation.ask);
+        Some(operation)
+    }
+
+    fn insert_ended(&mut self, ask: Ask) {
+        if ask.op == Op::Insert && self.needs_frontier {
+            self.inserts.end(ask.record);
+            self.publish_floor();
+        }
+    }
+
+    /// Takes every operation that is due and puts it on its way.
+    fn admit(&mut self, demand: &mut Demand, now: u64) -> Next {
+        loop {
+            if self.lost {
+                return Next::Never;
+            }
+            let next = demand.next(now, self.pool.under_way(), &self.shared.gate);
+            let Next::Due(due) = next else { return next };
+            let Some(ask) = self.draw() else {
+                return if self.block_left.is_some() { Next::Answer } else { Next::Never };
+            };
+            demand.take();
+            self.begin(ask, due, demand);
+        }
+    }
+
+    /// The threads are to come together between two blocks.
+    fn gathers(&self) -> bool {
+        self.block_left == Some(0) && self.shared.gate.gathers()
+    }
+
+    fn draw(&mut self) -> Option<Ask> {
+        loop {
+            let left = self.block_left?;
+            if left == 0 {
+                if self.shared.gate.gathers() {
+                    return None;
+                }
+                let block = self.shared.frontier.claim();
+                let length = self.shared.length_of(block);
+                if length == 0 {
+                    self.block_left = None;
+                    self.publish_floor();
+                    return None;
+                }
+                self.asks.seek(block);
+                self.block_left = Some(length);
+                self.publish_floor();
+                continue;
+            }
+            self.block_left = Some(left - 1);
+            let known =
+                if self.needs_frontier { self.shared.frontier.acknowledged() } else { u64::MAX };
+            match self.asks.next(known) {
+                Some(ask) => {
+                    self.seen.drawn += 1;
+                    if ask.op == Op::Insert && self.needs_frontier {
+                        self.inserts.begin(ask.record);
+                    }
+                    return Some(ask);
+                }
+                None => self.block_left = Some(0),
+            }
+        }
+    }
+
+    fn publish_floor(&mut self) {
+        if self.needs_frontier {
+            let next = self.block_left.map_or(u64::MAX, |_| self.asks.next_insert());
+            self.lane.advance(self.inserts.floor(next));
+        }
+    }
+
+    fn begin(&mut self, ask: Ask, due: u64, demand: &mut Demand) {
+        if demand.is_open() && self.queued >= self.queue_limit {
+            self.seen.dropped += u64::from(self.in_window);
+            self.insert_ended(ask);
+            return;
+        }
+        let then = if ask.op == Op::ReadModifyWrite { Then::Write } else { Then::End };
+        let number = self.pool.begin(Operation {
+            ask,
+            due,
+            sent: 0,
+            queued: 0,
+            left: 0,
+            then,
+            counts: self.in_window,
+            failed: false,
+            refill: false,
+        });
+        let kind = match ask.op {
+            Op::Read | Op::ReadModifyWrite | Op::Scan => Kind::Get,
+            Op::Update | Op::Insert => Kind::Set,
+            Op::Delete => Kind::Delete,
+        };
+        let keys = if ask.op == Op::Read { ask.keys.max(1) } else { 1 };
+        if keys == 1 || self.servers.len() == 1 {
+            let mut request = self.pool.request(number, kind, due);
+            for key in 0..keys {
+                self.workload.key(self.workload.nth(&ask, key), &mut self.value);
+                request.keys.push(&self.value);
+            }
+            let server = self.network.server_of(request.keys.get(0));
+            self.place(request, server);
+        } else {
+            self.begin_spread(&ask, keys, number, due);
+        }
+    }
+
+    /// A multi-get over several servers: one request to each that has one of the keys.
+    fn begin_spread(&mut self, ask: &Ask, keys: u32, number: u32, due: u64) {
+        let mut requests: Vec<Option<Request>> = (0..self.servers.len()).map(|_| None).collect();
+        for key in 0..keys {
+            let record = self.workload.nth(ask, key);
+            self.workload.key(record, &mut self.value);
+            let server = self.network.server_of(&self.value);
+            let request = requests[server]
+                .get_or_insert_with(|| self.pool.request(number, Kind::Get, due));
+            request.keys.push(&self.value);
+        }
+        for (server, request) in requests.into_iter().enumerate() {
+            if let Some(request) = request {
+                self.place(request, server);
+            }
+        }
+    }
+
+    /// Gives a request to a connection of its server, or lets it wait for one.
+    fn place(&mut self, request: Request, server: usize) {
+        self.pool.operation(request.operation).left += 1;
+        match self.servers[server].with_room.front() {
+            Some(&number) => self.write(number, request),
+            None => {
+                self.servers[server].queue.push_back(request);
+                self.queued += 1;
+                self.seen.most_queued = self.seen.most_queued.max(self.queued as u64);
+            }
+        }
+    }
+
+    /// Appends a request to what a connection will send, and says whether that has room left.
+    fn write(&mut self, number: usize, request: Request) {
+        let line = &mut self.lines[number];
+        if request.kind == Kind::Set {
+            let salt = self.pool.operation(request.operation).ask.salt;
+            self.workload.value(request.keys.get(0), salt, &mut self.value);
+        }
+        let value: &[u8] = if request.kind == Kind::Set { &self.value } else { &[] };
+        let wire = WireRequest { kind: request.kind, keys: &request.keys, value, tag: request.tag };
+        self.protocol.write(&wire, self.reactor.outgoing(number));
+        if self.pool.operation(request.operation).counts && request.kind == Kind::Set {
+            self.seen.bytes_written += (request.keys.get(0).len() + value.len()) as u64;
+        }
+        line.under_way.push_back(request);
+        if line.unsent == 0 {
+            self.touched.push(number);
+        }
+        line.unsent += 1;
+        let with_room = &mut self.servers[line.server].with_room;
+        let full = line.under_way.len() >= self.depth;
+        debug_assert_eq!(with_room.front(), Some(&number));
+        // A closed loop fills a connection before it turns to the next; an open one takes turns.
+        if full || self.shared.open {
+            with_room.pop_front();
+            line.listed = !full;
+            if !full {
+                with_room.push_back(number);
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        for number in self.touched.drain(..) {
+            let line = &mut self.lines[number];
+            let now = self.clock.now();
+            let first = line.under_way.len() - line.unsent;
+            for request in line.under_way.range_mut(first..) {
+                let operation = self.pool.operation(request.operation);
+                if operation.sent == 0 {
+                    operation.sent = now;
+                }
+                request.since = now;
+            }
+            line.unsent = 0;
+            self.reactor.send(number);
+            self.seen.in_store += self.clock.now() - now;
+        }
+    }
+
+    /// Waits for answers, at most until the next operation is due.
+    fn poll(&mut self, next: Next) -> Result<(), DriveError> {
+        let begin = self.clock.now();
+        let longest = match next {
+            _ if self.busy_poll => Duration::ZERO,
+            Next::At(due) => {
+                Duration::from_nanos(self.clock.nanos(begin, due)).saturating_sub(SPIN)
+            }
+            Next::Due(_) => Duration::ZERO,
+            Next::Answer | Next::Never => LONGEST_SLEEP,
+        };
+        let ready = self.reactor.poll(Some(longest.min(LONGEST_SLEEP))).map_err(super::internal)?;
+        let spent = self.clock.now() - begin;
+        if ready > 0 && longest.is_zero() {
+            self.seen.in_store += spent;
+        } else {
+            self.waited.idle += spent;
+            if longest.is_zero() {
+                self.waited.spinning += spent;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every whole answer of one connection.
+    fn answers(&mut self, number: usize, demand: &mut Demand) -> Result<(), DriveError> {
+        let now = self.clock.now();
+        let arrived = self
+            .reactor
+            .arrived(number)
+            .map(|kernel| self.kernel_clock.nanos_since(kernel, now, self.clock));
+        let mut used = 0;
+        loop {
+            let bytes = &self.reactor.incoming(number)[used..];
+            let line = &mut self.lines[number];
+            if bytes.is_empty() || bytes.len() < line.needs {
+                break;
+            }
+            // What has not been sent cannot be what is answered.
+            if line.under_way.len() <= line.unsent {
+                let shown = shown_bytes(bytes);
+                self.fail_line(number, FailureKind::Garbage, &format!("sent unasked: {shown}"), demand)?;
+                return Ok(());
+            }
+            let Some(request) = line.under_way.front() else { break };
+            let (workload, verdicts) = (self.workload, &mut self.seen.verdicts);
+            let keys = &request.keys;
+            let parsed =
+                self.protocol.read(request.kind, keys, request.tag, bytes, |key, value| {
+                    verdicts.check(workload, keys.get(key), value);
+                });
+            match parsed {
+                Ok(Parsed::Incomplete { needs }) => {
+                    line.needs = needs;
+                    break;
+                }
+                Ok(Parsed::Whole { used: bytes, answer }) => {
+                    used += bytes;
+                    line.needs = 0;
+                    if let Some(request) = line.under_way.pop_front() {
+                        self.answered(request, answer, now, arrived, demand)?;
+                    }
+                }
+                Err(error) => {
+                    let kind = match error {
+                        WireError::OtherKey { .. } => FailureKind::OtherKey,
+                        _ => FailureKind::Garbage,
+                    };
+                    self.reactor.consume(number, used);
+                    return self.fail_line(number, kind, &error.to_string(), demand);
+                }
+            }
+        }
+        self.reactor.consume(number, used);
+        match self.reactor.state(number) {
+            State::Open => self.refill_line(number, now),
+            State::Closed => {
+                let words = "the server closed the connection".to_owned();
+                return self.fail_line(number, FailureKind::Closed, &words, demand);
+            }
+            State::Failed(words) => {
+                return self.fail_line(number, FailureKind::Closed, &words, demand);
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection may have room again: what waits for it goes out.
+    fn refill_line(&mut self, number: usize, now: u64) {
+        let line = &mut self.lines[number];
+        // A closed loop refills a connection when half of it is answered, so that several
+        // requests share a write.
+        let most = if self.shared.open { self.depth - 1 } else { self.depth / 2 };
+        if line.listed || line.down.is_some() || line.under_way.len() > most {
+            return;
+        }
+        line.listed = true;
+        let server = line.server;
+        self.servers[server].with_room.push_back(number);
+        while !self.servers[server].with_room.is_empty()
+            && let Some(request) = self.servers[server].queue.pop_front()
+        {
+            self.queued -= 1;
+            let operation = self.pool.operation(request.operation);
+            operation.queued = operation.queued.max(now.saturating_sub(operation.due));
+            if let Some(&number) = self.servers[server].with_room.front() {
+                self.write(number, request);
+            }
+        }
+    }
+
+    /// One request is answered.
+    fn answered(
+        &mut self,
+        request: Request,
+        answer: Answer,
+        now: u64,
+        arrived: Option<u64>,
+        demand: &mut Demand,
+    ) -> Result<(), DriveError> {
+        let number = request.operation;
+        let operation = self.pool.operation(number);
+        operation.left -= 1;
+        let ask = operation.ask;
+        let mut refused = None;
+        let mut missed = 0;
+        match answer {
+            Answer::Found(found) => missed = request.keys.len() - found,
+            Answer::Stored | Answer::Deleted(_) => {}
+            Answer::Refused { why, words } => refused = Some((why, words)),
+        }
+        if let Some((why, words)) = refused {
+            operation.failed = true;
+            let kind = match why {
+                Refusal::OutOfMemory => FailureKind::OutOfMemory,
+                _ => FailureKind::Store,
+            };
+            self.seen.changes.refused += u64::from(request.kind == Kind::Set);
+            self.seen.verdicts.refused(kind, format!("{}: {words}", ask.op))?;
+        } else {
+            self.seen.verdicts.answered();
+            if request.kind == Kind::Get {
+                self.seen.verdicts.hits += (request.keys.len() - missed) as u64;
+                if missed > 0 {
+                    self.missed(&request, missed, ask);
+                } else if Workload::is_absent(ask.record) {
+                    self.seen.verdicts.invented(request.keys.get(0));
+                }
+            }
+        }
+        let operation = self.pool.operation(number);
+        if operation.left == 0 {
+            if operation.then == Then::Write && !operation.failed {
+                operation.then = Then::End;
+                let mut second = self.pool.request(number, Kind::Set, now);
+                second.keys.push(request.keys.get(0));
+                let server = self.network.server_of(request.keys.get(0));
+                self.place(second, server);
+            } else {
+                let operation = *operation;
+                self.end(&operation, now, arrived);
+                self.pool.end(number);
+                if !operation.refill {
+                    demand.answered(now);
+                }
+                let refills = self.workload.spec().refill && missed > 0 && ask.op == Op::Read;
+                if refills && !operation.refill && request.keys.len() == 1 && !self.shared.gate.closed() {
+                    self.refill(ask, &request, now);
+                }
+            }
+        }
+        self.pool.give_back(request);
+        Ok(())
+    }
+
+    #[cold]
+    fn missed(&mut self, request: &Request, missed: usize, ask: Ask) {
+        if self.may_miss || Workload::is_absent(ask.record) {
+            self.seen.verdicts.misses += missed as u64;
+        } else {
+            let words = || match request.keys.len() {
+                1 => format!("{} is not there", shown(request.keys.get(0))),
+                all => format!("{missed} of {all} keys are not there"),
+            };
+            self.seen.verdicts.fail(FailureKind::Missing, words);
+        }
+    }
+
+    /// Cache-aside: what was missed is set, as the application behind the cache would. It is the
+    /// client's own traffic, counted apart.
+    fn refill(&mut self, ask: Ask, missed: &Request, now: u64) {
+        let number = self.pool.begin(Operation {
+            ask,
+            due: now,
+            sent: 0,
+            queued: 0,
+            left: 0,
+            then: Then::End,
+            counts: self.in_window,
+            failed: false,
+            refill: true,
+        });
+        let mut request = self.pool.request(number, Kind::Set, now);
+        request.keys.push(missed.keys.get(0));
+        let server = self.network.server_of(missed.keys.get(0));
+        self.place(request, server);
+    }
+
+    /// An operation has its last answer.
+    fn end(&mut self, operation: &Operation, now: u64, arrived: Option<u64>) {
+        let Operation { ask, due, sent, .. } = *operation;
+        if operation.refill {
+            self.seen.refills += u64::from(operation.counts);
+            return;
+        }
+        match ask.op {
+            Op::Insert => {
+                self.seen.changes.inserted += 1;
+                self.insert_ended(ask);
+            }
+            Op::Delete => self.seen.changes.deleted += 1,
+            _ => {}
+        }
+        self.done += 1;
+        self.lane.count(self.done);
+        if !operation.counts {
+            return;
+        }
+        let seen = &mut self.seen;
+        self.recorder.record(self.shared.open, self.clock, ask.op, due, sent, now);
+        let mut late = 0;
+        if let Some(woken_after) = arrived {
+            let whole = self.clock.nanos(sent, now);
+            let woken_after = woken_after.min(whole);
+            self.recorder.record_arrival(ask.op, whole - woken_after);
+            late += self.clock.ticks(woken_after as f64);
+            seen.woken += 1;
+            seen.wake_ns += woken_after;
+        }
+        seen.operations += 1;
+        seen.counts[ask.op] += 1;
+        seen.ended = now;
+        if self.shared.open {
+            seen.waited = self.waited;
+            late += sent.saturating_sub(due).saturating_sub(operation.queued);
+            seen.late += late;
+            seen.queued += u64::from(operation.queued > 0);
+            seen.queue_ticks += operation.queued;
+            seen.answered_in_time += u64::from(now <= self.shared.gate.closes_at());
+        }
+    }
+
+    /// Everything under way on a connection has failed; it is connected to again.
+    #[cold]
+    fn fail_line(
+        &mut self,
+        number: usize,
+        kind: FailureKind,
+        words: &str,
+        demand: &mut Demand,
+    ) -> Result<(), DriveError> {
+        let now = self.clock.now();
+        let address = self.network.address(self.lines[number].server);
+        let line = &mut self.lines[number];
+        line.needs = 0;
+        line.unsent = 0;
+        line.down = Some(Down { since: now, retry_at: now, tries: 0 });
+        if std::mem::take(&mut line.listed) {
+            self.servers[line.server].with_room.retain(|other| *other != number);
+        }
+        self.touched.retain(|other| *other != number);
+        self.next_look = now;
+        // A connection that is lost while nothing is asked has done no harm to an operation.
+        let lost: Vec<Request> = line.under_way.drain(..).collect();
+        for request in lost {
+            self.fail_request(request, kind, &format!("{address}: {words}"), now, demand)?;
+        }
+        Ok(())
+    }
+
+    fn fail_request(
+        &mut self,
+        request: Request,
+        kind: FailureKind,
+        words: &str,
+        now: u64,
+        demand: &mut Demand,
+    ) -> Result<(), DriveError> {
+        self.seen.changes.refused += u64::from(request.kind != Kind::Get);
+        let op = self.pool.operation(request.operation).ask.op;
+        if self.abandon(request).is_some_and(|operation| !operation.refill) {
+            demand.answered(now);
+        }
+        self.seen.verdicts.refused(kind, format!("{op}: {words}"))
+    }
+
+    /// Requests that wait too long, and connections that are to be tried again.
+    #[cold]
+    fn look_after_lines(&mut self, now: u64, demand: &mut Demand) -> Result<(), DriveError> {
+        let pause = self.clock.ticks_of(LONGEST_SLEEP);
+        self.next_look = now + pause;
+        let limit = self.clock.ticks_of(self.network.timeout());
+        for number in 0..self.lines.len() {
+            let line = &self.lines[number];
+            if let Some(down) = line.down {
+                if now >= down.retry_at {
+                    self.connect_again(number, down);
+                }
+                continue;
+            }
+            let sent = line.under_way.len() > line.unsent;
+            let since = line.under_way.front().filter(|_| sent).map(|request| request.since);
+            if since.is_some_and(|since| now.saturating_sub(since) > limit) {
+                let timeout = model::Span(self.network.timeout());
+                let words = format!("no answer within {timeout}");
+                self.fail_line(number, FailureKind::Timeout, &words, demand)?;
+            } else if !matches!(self.reactor.state(number), State::Open) {
+                self.answers(number, demand)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn connect_again(&mut self, number: usize, down: Down) {
+        let server = self.lines[number].server;
+        let why = match self.network.open(server) {
+            Ok(stream) => match self.reactor.replace(number, stream) {
+                Ok(()) => {
+                    self.seen.reconnected += 1;
+                    let line = &mut self.lines[number];
+                    line.down = None;
+                    let now = self.clock.now();
+                    return self.refill_line(number, now);
+                }
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        let now = self.clock.now();
+        if now.saturating_sub(down.since) > self.clock.ticks_of(self.network.timeout()) {
+            self.lose(server, &why);
+            return;
+        }
+        let pause = FIRST_RETRY.saturating_mul(1 << down.tries.min(10)).min(LONGEST_RETRY);
+        self.lines[number].down = Some(Down {
+            since: down.since,
+            retry_at: now + self.clock.ticks_of(pause),
+            tries: down.tries + 1,
+        });
+    }
+
+    /// A server is gone: what is left of the phase would measure its absence.
+    fn lose(&mut self, server: usize, why: &str) {
+        let address = self.network.address(server);
+        self.seen.verdicts.fail(FailureKind::Lost, || format!("{address} is gone: {why}"));
+        self.lost = true;
+        self.shared.gate.close(self.clock.now());
+        self.shared.gate.stop();
+    }
+
+    /// The phase is over: what is queued was never sent, what is under way was never answered.
+    fn give_up_the_rest(&mut self) {
+        for server in &mut self.servers {
+            self.seen.never_sent += server.queue.len() as u64;
+        }
+        for line in &mut self.lines {
+            for request in line.under_way.drain(..) {
+                let operation = self.pool.operation(request.operation);
+                if operation.counts && !operation.refill {
+                    let op = operation.ask.op;
+                    self.seen.changes.refused += u64::from(op.writes());
+                    self.seen.verdicts.fail(FailureKind::Timeout, || {
+                        format!("{op}: no answer before the phase ended")
+                    });
+                }
+            }
+        }
+        self.seen.never_sent += self.seen.dropped;
+    }
+}
+
+fn shown_bytes(bytes: &[u8]) -> String {
+    format!("`{}`", bytes[..bytes.len().min(80)].escape_ascii())
+}

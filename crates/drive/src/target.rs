@@ -1,0 +1,94 @@
+//! What can be asked: an embedded store, or servers behind a network.
+
+use std::time::Duration;
+
+use store::{Capabilities, Statistic, Store, StoreError};
+
+use crate::asks::{Asks, Fill};
+use crate::outcome::DriveError;
+use crate::pace::{ClosedLoop, OpenLoop, Pacing};
+use crate::plan::{Plan, What};
+use crate::recorder::Recorder;
+use crate::worker::{Seen, Shared, work};
+
+/// Something that [`drive`](crate::drive) can ask: every [`Store`], and
+/// [`Network`](crate::Network).
+pub trait Target: Ask {
+    fn capabilities(&self) -> Capabilities;
+
+    /// What is really running, as it says itself.
+    fn version(&self) -> String;
+
+    /// The options in force, with the defaults that were not given.
+    fn options(&self) -> Vec<(String, String)>;
+
+    /// Waits until background work has ended, at most for `limit`.
+    fn settle(&self, limit: Duration) -> Result<(), StoreError>;
+
+    /// What it says of itself; monotonic where the name ends in `.total`.
+    fn statistics(&self) -> Vec<Statistic>;
+}
+
+/// How one thread asks.
+pub trait Ask: Send + Sync + Sized + 'static {
+    /// The kernel may say when an answer arrived.
+    const SEES_ARRIVALS: bool = false;
+
+    /// Runs in thread `thread` from before the phase begins until it has ended.
+    fn ask(
+        shared: &Shared<Self>,
+        thread: usize,
+        plan: &Plan,
+        recorder: Recorder,
+    ) -> Result<Seen, DriveError>;
+}
+
+impl<S: Store> Target for S {
+    fn capabilities(&self) -> Capabilities {
+        Store::capabilities(self)
+    }
+    fn version(&self) -> String {
+        Store::version(self)
+    }
+    fn options(&self) -> Vec<(String, String)> {
+        Store::options(self)
+    }
+    fn settle(&self, limit: Duration) -> Result<(), StoreError> {
+        Store::settle(self, limit)
+    }
+    fn statistics(&self) -> Vec<Statistic> {
+        Store::statistics(self)
+    }
+}
+
+impl<S: Store> Ask for S {
+    fn ask(
+        shared: &Shared<S>,
+        thread: usize,
+        plan: &Plan,
+        recorder: Recorder,
+    ) -> Result<Seen, DriveError> {
+        let workload = &shared.workload;
+        match plan.what {
+            What::Load => paced(shared, thread, plan, recorder, Fill::new(workload)),
+            What::Mix => paced(shared, thread, plan, recorder, workload.stream()),
+        }
+    }
+}
+
+fn paced<S: Store, A: Asks>(
+    shared: &Shared<S>,
+    thread: usize,
+    plan: &Plan,
+    recorder: Recorder,
+    asks: A,
+) -> Result<Seen, DriveError> {
+    match plan.pacing {
+        Pacing::Closed { think } => work(shared, thread, asks, || ClosedLoop::new(think), recorder),
+        Pacing::Open { .. } => {
+            // Made when the threads are let go: all count their arrivals from that tick.
+            let pacer = || OpenLoop::of(plan, thread, &shared.clock, shared.begun());
+            work(shared, thread, asks, pacer, recorder)
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! memcached, over the network.
+
+use crate::remote::*;
+use crate::wire::Protocol;
+use crate::{Family, Given, OptionInfo, Remote, StoreError, StoreUrl};
+
+pub struct Memcached;
+
+const PROTOCOLS: &[(&str, Protocol)] = &[
+    ("meta", Protocol::MemcachedMeta),
+    ("text", Protocol::MemcachedText),
+    ("binary", Protocol::MemcachedBinary),
+];
+
+impl Family for Memcached {
+    const OPTIONS: &'static [OptionInfo] = &[
+        OptionInfo::new("protocol", "meta", "`meta` (memcached 1.6 on), `text` or `binary`"),
+        TLS,
+        CA,
+        CERT,
+        KEY,
+        SERVER_NAME,
+        ANY_CERTIFICATE,
+        USER,
+        PASSWORD_ENV,
+        PASSWORD_FILE,
+        TIMEOUT,
+        CLEAR,
+    ];
+    const DEFAULT_PORT: u16 = 11211;
+    const LONGEST_KEY: usize = 250;
+
+    fn remote(url: &StoreUrl) -> Result<Remote, StoreError> {
+        let given = Given::new(url, Self::OPTIONS)?;
+        let protocol = given.choice("protocol", PROTOCOLS)?.unwrap_or(Protocol::MemcachedMeta);
+        Remote::read(url, &given, protocol, 0)
+    }
+}

@@ -1,0 +1,39 @@
+//! Redis and Valkey, over the network.
+
+use crate::remote::*;
+use crate::wire::Protocol;
+use crate::{Family, Given, OptionInfo, Remote, StoreError, StoreUrl};
+
+pub struct Redis;
+
+const PROTOCOLS: &[(&str, Protocol)] = &[("resp2", Protocol::Resp2), ("resp3", Protocol::Resp3)];
+
+/// Redis' own limit on `databases`.
+const MOST_DATABASES: u32 = 1 << 20;
+
+impl Family for Redis {
+    const OPTIONS: &'static [OptionInfo] = &[
+        OptionInfo::new("protocol", "resp2", "`resp2` or `resp3` (Redis 6 on)"),
+        OptionInfo::new("db", "0", "number of the database"),
+        TLS,
+        CA,
+        CERT,
+        KEY,
+        SERVER_NAME,
+        ANY_CERTIFICATE,
+        USER,
+        PASSWORD_ENV,
+        PASSWORD_FILE,
+        TIMEOUT,
+        CLEAR,
+    ];
+    const DEFAULT_PORT: u16 = 6379;
+    const LONGEST_KEY: usize = 512 << 20;
+
+    fn remote(url: &StoreUrl) -> Result<Remote, StoreError> {
+        let given = Given::new(url, Self::OPTIONS)?;
+        let protocol = given.choice("protocol", PROTOCOLS)?.unwrap_or(Protocol::Resp2);
+        let database = given.integer("db", 0, MOST_DATABASES)?.unwrap_or(0);
+        Remote::read(url, &given, protocol, database)
+    }
+}

@@ -1,0 +1,130 @@
+//! A networked store as its URL describes it, before anything is connected.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::Address;
+
+use crate::wire::{Login, Protocol, Secret};
+use crate::{Given, OptionInfo, StoreError, StoreUrl, on_off};
+
+/// Servers that speak one protocol, and how they are to be talked to.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    pub scheme: String,
+    pub protocol: Protocol,
+    pub servers: Vec<Address>,
+    /// None: plain text.
+    pub tls: Option<TlsFiles>,
+    pub login: Login,
+    /// How long a connection or an answer may take.
+    pub timeout: Duration,
+    /// The servers may be emptied where a study asks for it.
+    pub may_flush: bool,
+    /// The options in force, with the defaults that were not given; no secret is among them.
+    pub options: Vec<(String, String)>,
+}
+
+/// What TLS is set up from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Certificates that are trusted, PEM; the system's without it.
+    pub ca: Option<PathBuf>,
+    /// The client's own certificate and key, PEM.
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    /// The name that the server's certificate must carry, instead of the host's.
+    pub server_name: Option<String>,
+    /// Whose certificate it is does not matter.
+    pub any_certificate: bool,
+}
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Options that all networked stores take.
+pub(crate) const TLS: OptionInfo = OptionInfo::new("tls", "off", "talk through TLS");
+pub(crate) const CA: OptionInfo =
+    OptionInfo::new("ca", "the system's", "PEM file of the authorities that are trusted");
+pub(crate) const CERT: OptionInfo =
+    OptionInfo::new("cert", "none", "PEM file of the client's certificate");
+pub(crate) const KEY: OptionInfo = OptionInfo::new("key", "none", "PEM file of its key");
+pub(crate) const SERVER_NAME: OptionInfo =
+    OptionInfo::new("server_name", "the host", "name that the server's certificate must carry");
+pub(crate) const ANY_CERTIFICATE: OptionInfo =
+    OptionInfo::new("any_certificate", "off", "take every certificate; for tests only");
+pub(crate) const USER: OptionInfo = OptionInfo::new("user", "none", "user to log in as");
+pub(crate) const PASSWORD_ENV: OptionInfo =
+    OptionInfo::new("password_env", "none", "environment variable that holds the password");
+pub(crate) const PASSWORD_FILE: OptionInfo =
+    OptionInfo::new("password_file", "none", "file that holds the password");
+pub(crate) const TIMEOUT: OptionInfo =
+    OptionInfo::new("timeout", "5s", "longest wait for a connection or an answer");
+pub(crate) const CLEAR: OptionInfo = OptionInfo::new(
+    "clear",
+    "refuse",
+    "`flush` lets a study empty the server of all that it holds",
+);
+
+impl Remote {
+    /// Reads what all networked stores have in common.
+    pub(crate) fn read(
+        url: &StoreUrl,
+        given: &Given<'_>,
+        protocol: Protocol,
+        database: u32,
+    ) -> Result<Remote, StoreError> {
+        let path = |name| given.text(name).map(PathBuf::from);
+        let wants_tls = given.flag("tls")?.unwrap_or(false);
+        let files = TlsFiles {
+            ca: path("ca"),
+            cert: path("cert"),
+            key: path("key"),
+            server_name: given.text("server_name").map(str::to_owned),
+            any_certificate: given.flag("any_certificate")?.unwrap_or(false),
+        };
+        if !wants_tls && files != TlsFiles::default() {
+            let words = "`ca`, `cert`, `key`, `server_name` and `any_certificate` belong to TLS; \
+                         add `tls=on`";
+            return Err(StoreError::Request(words.to_owned()));
+        }
+        if files.cert.is_some() != files.key.is_some() {
+            let words = "a client's certificate needs its key: give both `cert` and `key`";
+            return Err(StoreError::Request(words.to_owned()));
+        }
+        let password = match (given.text("password_env"), given.text("password_file")) {
+            (Some(_), Some(_)) => {
+                let words = "give the password by `password_env` or by `password_file`, not by both";
+                return Err(StoreError::Request(words.to_owned()));
+            }
+            (Some(variable), None) => Some(Secret::from_env(variable).map_err(request)?),
+            (None, Some(file)) => Some(Secret::from_file(file.as_ref()).map_err(request)?),
+            (None, None) => None,
+        };
+        let user = given.text("user").map(str::to_owned);
+        if user.is_some() && password.is_none() {
+            let words = "`user` needs a password: add `password_env` or `password_file`";
+            return Err(StoreError::Request(words.to_owned()));
+        }
+        let timeout = given.span("timeout")?.unwrap_or(DEFAULT_TIMEOUT);
+        let clear = [("refuse", false), ("flush", true)];
+        let options = vec![
+            ("protocol".to_owned(), protocol.name().to_owned()),
+            ("tls".to_owned(), on_off(wants_tls)),
+            ("timeout".to_owned(), model::Span(timeout).to_string()),
+        ];
+        Ok(Remote {
+            scheme: url.scheme.clone(),
+            protocol,
+            servers: url.servers.clone(),
+            tls: wants_tls.then_some(files),
+            login: Login { user, password, database },
+            timeout,
+            may_flush: given.choice("clear", &clear)?.unwrap_or(false),
+            options,
+        })
+    }
+}
+
+fn request(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Request(error.to_string())
+}
