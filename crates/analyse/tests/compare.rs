@@ -211,7 +211,7 @@ fn open(runs: &mut [Run], rate: f64) {
     for run in runs {
         run.pacing = Loop::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() };
         let histogram = run.latencies[0].histogram.clone();
-        run.latencies.push(Latency { op: Op::Read, clock: Clock::Response, histogram });
+        run.latencies.push(Latency { op: Op::Read.into(), clock: Clock::Response, histogram });
     }
 }
 

@@ -14,6 +14,8 @@ pub enum Unit {
     OpsPerSecond,
     /// CPU seconds for a million operations.
     CpuSecondsPerMillionOps,
+    /// Events for a million operations.
+    PerMillionOps,
     /// A share or a quotient of like quantities.
     Ratio,
     Joules,
@@ -32,6 +34,7 @@ impl Unit {
             Unit::Nanoseconds => "ns",
             Unit::OpsPerSecond => "ops/s",
             Unit::CpuSecondsPerMillionOps => "CPU-s/Mop",
+            Unit::PerMillionOps => "/Mop",
             Unit::Joules => "J",
             Unit::Watts => "W",
             Unit::Hertz => "Hz",
@@ -54,6 +57,10 @@ pub enum Scope {
     Store,
     /// The measuring harness alone.
     Harness,
+    /// The process of a networked store's server.
+    Server,
+    /// What asks a networked store: all load threads, on all machines that take part.
+    Client,
 }
 
 impl fmt::Display for Scope {
@@ -64,6 +71,8 @@ impl fmt::Display for Scope {
             Scope::Device => "device",
             Scope::Store => "store",
             Scope::Harness => "harness",
+            Scope::Server => "server",
+            Scope::Client => "client",
         })
     }
 }

@@ -309,6 +309,65 @@ mod tests {
         File::create(folder.join("results.sqlite")).unwrap()
     }
 
+    fn an_execution() -> Execution {
+        Execution {
+            id: "e".to_owned(),
+            study: "bench".to_owned(),
+            question: None,
+            spec: String::new(),
+            seed: 0,
+            command: Vec::new(),
+            version: String::new(),
+            started_at: String::new(),
+            finished_at: None,
+            machine: model::Machine::default(),
+            plan: Vec::new(),
+        }
+    }
+
+    /// With one latency and one reading.
+    fn a_run() -> Run {
+        let mut histogram = hdrhistogram::Histogram::new(3).unwrap();
+        histogram.auto(true);
+        histogram.record_n(12_345, 7).unwrap();
+        Run {
+            id: "r".to_owned(),
+            execution: "e".to_owned(),
+            ordinal: 0,
+            label: "redis etc".to_owned(),
+            phase: crate::Phase::Measure,
+            settings: [("store".to_owned(), "redis".to_owned())].into(),
+            store_version: "Redis 7.0.15".to_owned(),
+            threads: 1,
+            pacing: crate::Loop::Closed { think_s: 0.0 },
+            started_at: String::new(),
+            seconds: 1.0,
+            operations: 7,
+            verified: 7,
+            misses: 0,
+            failures: Vec::new(),
+            invalid_because: Vec::new(),
+            warnings: Vec::new(),
+            latencies: vec![crate::Latency {
+                op: model::Op::Read.into(),
+                clock: crate::Clock::Service,
+                histogram,
+            }],
+            series: Vec::new(),
+            readings: vec![model::Reading {
+                signal: "cache.hit_ratio".to_owned(),
+                answer: model::Answer::Value(0.5),
+                unit: model::Unit::Ratio,
+                scope: model::Scope::Client,
+                source: "answers".to_owned(),
+                window_s: 1.0,
+                origin: model::Origin::Measured,
+            }],
+            tax: None,
+            stream: std::collections::BTreeMap::new(),
+        }
+    }
+
     #[test]
     fn a_commit_is_synced_and_leaves_one_file() {
         let folder = tempfile::tempdir().unwrap();
@@ -327,6 +386,48 @@ mod tests {
         assert_eq!(text("foreign_keys"), "1");
     }
 
+    /// Files of the first version, read where they lie and migrated when they are written to.
+    #[test]
+    fn a_file_of_the_first_version_is_read_and_migrated() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("old.sqlite");
+        let (execution, run) = (an_execution(), a_run());
+        let mut old = Connection::open(&path).unwrap();
+        let transaction = old.transaction().unwrap();
+        schema::first_version(&transaction).unwrap();
+        keep::execution(&transaction, &path, &execution).unwrap();
+        keep::run(&transaction, &path, &run).unwrap();
+        transaction.commit().unwrap();
+        let without = old.prepare("SELECT hit_ratio FROM run_summary");
+        assert!(without.is_err(), "the first version had no such column");
+        drop(without);
+        drop(old);
+
+        let before = std::fs::read(&path).unwrap();
+        let file = File::read(&path).unwrap();
+        assert_eq!(file.executions().unwrap(), [execution]);
+        assert_eq!(file.runs(&Filter::all()).unwrap(), std::slice::from_ref(&run));
+        assert_eq!(std::fs::read(&path).unwrap(), before, "reading leaves it as it is");
+        drop(file);
+
+        // What only the newer version knows can be kept after it was opened for writing.
+        let mut file = File::open(&path).unwrap();
+        let mut second = run.clone();
+        (second.id, second.ordinal) = ("s".to_owned(), 1);
+        second.latencies[0].op = crate::Asked::Any;
+        second.latencies[0].clock = crate::Clock::Server;
+        file.keep(&second).unwrap();
+        assert_eq!(file.runs(&Filter::all()).unwrap().len(), 2);
+        let hits: Vec<Option<f64>> = file
+            .sql(|sql| {
+                sql.prepare("SELECT hit_ratio FROM run_summary ORDER BY run")?
+                    .query_map([], |row| row.get(0))?
+                    .collect()
+            })
+            .unwrap();
+        assert_eq!(hits, [Some(0.5), Some(0.5)]);
+    }
+
     #[test]
     fn another_program_that_holds_the_file_is_waited_for_and_then_named() {
         let folder = tempfile::tempdir().unwrap();
@@ -334,19 +435,7 @@ mod tests {
         file.connection.busy_timeout(Duration::from_millis(20)).unwrap();
         let other = Connection::open(file.path()).unwrap();
         other.execute_batch("BEGIN; SELECT * FROM run").unwrap();
-        let execution = crate::Execution {
-            id: "e".to_owned(),
-            study: "bench".to_owned(),
-            question: None,
-            spec: String::new(),
-            seed: 0,
-            command: Vec::new(),
-            version: String::new(),
-            started_at: String::new(),
-            finished_at: None,
-            machine: model::Machine::default(),
-            plan: Vec::new(),
-        };
+        let execution = an_execution();
         let error = file.begin(&execution).unwrap_err();
         assert!(matches!(error, Error::Busy(_)), "{error}");
         other.execute_batch("COMMIT").unwrap();

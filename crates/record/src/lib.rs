@@ -2,6 +2,7 @@
 //! what other programs get of it. The schema is described in `docs/results-file.md`.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod error;
 pub mod export;
 mod figures;
@@ -18,6 +19,7 @@ mod selection;
 mod summary;
 pub mod table;
 
+pub use asked::Asked;
 pub use error::{Error, FilterError};
 pub use file::File;
 pub use filter::Filter;

@@ -6,6 +6,7 @@ use std::path::Path;
 use model::{Answer, Fact, Machine, Op, Reading};
 use rusqlite::{Connection, Row};
 
+use crate::asked::Asked;
 use crate::error::Error;
 use crate::histogram;
 use crate::names::named;
@@ -228,6 +229,14 @@ fn operation(path: &Path, name: String) -> Result<Op, Error> {
     named(path, "operation", name)
 }
 
+fn asked(path: &Path, name: String) -> Result<Asked, Error> {
+    Asked::from_name(&name).ok_or_else(|| Error::UnknownName {
+        path: path.to_owned(),
+        what: "operation",
+        found: name,
+    })
+}
+
 fn latencies(sql: &Connection, path: &Path, run: i64) -> Result<Vec<Latency>, Error> {
     let query = "SELECT operation, clock, histogram FROM latency WHERE run_key = ?1
                  ORDER BY position";
@@ -238,7 +247,7 @@ fn latencies(sql: &Connection, path: &Path, run: i64) -> Result<Vec<Latency>, Er
         .into_iter()
         .map(|(op, clock, bytes)| {
             Ok(Latency {
-                op: operation(path, op)?,
+                op: asked(path, op)?,
                 clock: named(path, "clock", clock)?,
                 histogram: histogram::decode(&bytes).map_err(|error| damaged(path, error))?,
             })

@@ -4,6 +4,8 @@ use hdrhistogram::Histogram;
 use model::{Machine, Op, Reading};
 use serde::{Deserialize, Serialize};
 
+use crate::asked::Asked;
+
 /// Everything that a run depends on, flat and as text: `store`, `store.cache`, `workload`,
 /// `workload.records`, `threads`, `rate`, `repeat` ... Filters select by it, and two results
 /// that differ are explained by it.
@@ -47,7 +49,7 @@ pub enum Phase {
     Measure,
 }
 
-/// From which instant a latency counts. The two are never mixed.
+/// Between which instants a latency counts. No two are ever mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
@@ -55,6 +57,18 @@ pub enum Clock {
     Service,
     /// From the instant at which the request was due to its answer; open loop only.
     Response,
+    /// From the instant at which the request was sent to the arrival of its answer in the
+    /// client's kernel: server and network, without the client's own wake-up.
+    Arrival,
+    /// Inside the server: from the read that brought the request to the write that answered
+    /// it. Neither the network nor the queue of the server's socket is in it.
+    Server,
+}
+
+impl Clock {
+    /// In the order in which a request is followed from its outermost boundary inwards.
+    pub const INWARDS: [Clock; 4] =
+        [Clock::Response, Clock::Service, Clock::Arrival, Clock::Server];
 }
 
 /// How requests were issued.
@@ -67,10 +81,10 @@ pub enum Loop {
     Open { rate_ops_s: f64, arrivals: String },
 }
 
-/// The latencies of one kind of operation by one clock, in nanoseconds, whole.
+/// The latencies of one kind of operation, or of all, by one clock, in nanoseconds, whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Latency {
-    pub op: Op,
+    pub op: Asked,
     pub clock: Clock,
     /// 3 significant digits.
     pub histogram: Histogram<u64>,
@@ -186,9 +200,43 @@ impl Run {
         }
     }
 
-    pub fn latency(&self, op: Op, clock: Clock) -> Option<&Histogram<u64>> {
-        let found = self.latencies.iter().find(|l| l.op == op && l.clock == clock)?;
+    /// The distribution of one kind of operation; of [`Asked::Any`] only where the kinds were
+    /// not told apart, as inside a server.
+    pub fn latency(&self, asked: impl Into<Asked>, clock: Clock) -> Option<&Histogram<u64>> {
+        let asked = asked.into();
+        let found = self.latencies.iter().find(|l| l.op == asked && l.clock == clock)?;
         Some(&found.histogram)
+    }
+
+    /// The latencies of all operations by one clock, added up, whether or not their kinds were
+    /// told apart. None without a sample.
+    pub fn latency_of_all(&self, clock: Clock) -> Option<Histogram<u64>> {
+        let mut parts = self.latencies.iter().filter(|latency| latency.clock == clock);
+        let mut sum = parts.next()?.histogram.clone();
+        sum.auto(true);
+        for part in parts {
+            // A histogram that grows refuses no other.
+            sum.add(&part.histogram).ok()?;
+        }
+        (!sum.is_empty()).then_some(sum)
+    }
+
+    /// Share of reads that found their record, where the workload lets reads miss.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        self.value("cache.hit_ratio")
+    }
+
+    /// Operations per second that really went out, where the loop is open.
+    pub fn achieved_rate(&self) -> Option<f64> {
+        self.value("client.achieved_rate")
+    }
+
+    /// Operations per second that were to go out; none in a closed loop.
+    pub fn target_rate(&self) -> Option<f64> {
+        match self.pacing {
+            Loop::Open { rate_ops_s, .. } => Some(rate_ops_s),
+            Loop::Closed { .. } => None,
+        }
     }
 
     pub fn reading(&self, signal: &str) -> Option<&Reading> {

@@ -1,8 +1,10 @@
 //! A run as one JSON object, units in its keys: what `bench --json` prints and `export` writes.
 
+use hdrhistogram::Histogram;
 use model::Reading;
 use serde_json::{Map, Value, json};
 
+use crate::asked::Asked;
 use crate::figures::{FIGURES, figures_us};
 use crate::keep::truthful;
 use crate::run::{Clock, Execution, Loop, Run};
@@ -10,7 +12,9 @@ use crate::run::{Clock, Execution, Loop, Run};
 impl Run {
     /// One object. `latency_us` has, for each operation, the figures of the run's own clock
     /// in microseconds; where the loop is open, `service_us` beside it has those of the
-    /// service time. What is not known, or not a number, is null.
+    /// service time. `arrival_latency_us` is there where the kernel stamped the answers, and
+    /// `server_latency_us`, of all operations together, where the server was watched. What is
+    /// not known, or not a number, is null.
     pub fn summary(&self, execution: &Execution) -> Value {
         let (kind, target, arrivals, think) = match &self.pacing {
             Loop::Closed { think_s } => ("closed", None, None, Some(*think_s)),
@@ -39,6 +43,8 @@ impl Run {
             "seconds": self.seconds,
             "operations": self.operations,
             "throughput_ops_s": self.throughput(),
+            "achieved_rate_ops_s": self.achieved_rate(),
+            "hit_ratio": self.hit_ratio(),
             "latency_us": self.percentiles(self.clock()),
             "cpu_s_per_mop": self.value("cpu_s_per_mop"),
             "verified": self.verified,
@@ -55,6 +61,12 @@ impl Run {
         // In a closed loop the service time is the latency, and stands there.
         if self.clock() == Clock::Response {
             object["service_us"] = self.percentiles(Clock::Service);
+        }
+        if self.latencies.iter().any(|latency| latency.clock == Clock::Arrival) {
+            object["arrival_latency_us"] = self.percentiles(Clock::Arrival);
+        }
+        if let Some(histogram) = self.latency(Asked::Any, Clock::Server) {
+            object["server_latency_us"] = figures(histogram);
         }
         object
     }
@@ -82,14 +94,19 @@ impl Run {
     fn percentiles(&self, clock: Clock) -> Value {
         let mut per_op = Map::new();
         for latency in self.latencies.iter().filter(|latency| latency.clock == clock) {
-            let figures = FIGURES.into_iter().zip(figures_us(&latency.histogram));
-            let mut object: Map<String, Value> =
-                figures.map(|(name, us)| (name.to_owned(), us.into())).collect();
-            object.insert("count".to_owned(), latency.histogram.len().into());
-            per_op.insert(latency.op.name().to_owned(), object.into());
+            per_op.insert(latency.op.name().to_owned(), figures(&latency.histogram));
         }
         Value::Object(per_op)
     }
+}
+
+/// The figures of one distribution in microseconds, and how many samples it has.
+fn figures(histogram: &Histogram<u64>) -> Value {
+    let figures = FIGURES.into_iter().zip(figures_us(histogram));
+    let mut object: Map<String, Value> =
+        figures.map(|(name, us)| (name.to_owned(), us.into())).collect();
+    object.insert("count".to_owned(), histogram.len().into());
+    object.into()
 }
 
 fn number(text: &str) -> Option<Value> {

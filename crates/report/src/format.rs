@@ -133,7 +133,11 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Nanoseconds => latency(value),
         Unit::OpsPerSecond => rate(value),
         Unit::Hertz => scaled(value, 3, 1e3, &["Hz", "kHz", "MHz", "GHz"]),
-        Unit::CpuSecondsPerMillionOps | Unit::Joules | Unit::Watts | Unit::Celsius => {
+        Unit::CpuSecondsPerMillionOps
+        | Unit::PerMillionOps
+        | Unit::Joules
+        | Unit::Watts
+        | Unit::Celsius => {
             format!("{} {}", significant(value, 3), unit.symbol())
         }
     }

@@ -52,7 +52,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     warnings.extend(doubts(step.phase, outcome, &readings));
     let named = |clock, histograms: &[(Op, _)]| {
         let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| Latency {
-            op: *op,
+            op: (*op).into(),
             clock,
             histogram: histogram.clone(),
         };

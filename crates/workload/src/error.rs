@@ -26,10 +26,10 @@ pub enum SpecError {
     OutOfRange { key: &'static str, size: Bytes, lowest: Bytes, highest: Bytes },
 
     #[error(
-        "`key.size` is {size}, too small for {records} distinct keys of this form{headroom}; \
+        "`key.size` is {size}, too small for {records} distinct keys of this form{room_for}; \
          the smallest that works is {smallest}"
     )]
-    KeyTooSmall { size: Bytes, smallest: Bytes, records: Count, headroom: &'static str },
+    KeyTooSmall { size: Bytes, smallest: Bytes, records: Count, room_for: &'static str },
 
     #[error("`mix` is empty: every weight is zero; set at least one, e.g. `mix = {{ read = 1 }}`")]
     EmptyMix,

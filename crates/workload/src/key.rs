@@ -4,7 +4,7 @@ use model::{Bytes, Count};
 use serde::{Deserialize, Serialize};
 
 use crate::decimal::{self, WIDTH};
-use crate::fnv::fnv64;
+use crate::fnv::{DISTINCT, fnv64};
 use crate::length::{Length, Limits};
 use crate::{Size, SpecError};
 use model::random::{Lane, mix};
@@ -26,6 +26,9 @@ pub enum KeyForm {
     Binary,
     /// A zero-padded decimal number.
     Decimal,
+    /// The number in digits of six bits: letters, figures, `-` and `_`, in the order of ASCII. The
+    /// shortest form that can be printed, and that every text protocol takes.
+    Text,
 }
 
 /// Whether keys in the order of insertion are scattered over the key space.
@@ -46,10 +49,10 @@ pub enum InsertOrder {
 pub struct KeySpec {
     pub form: KeyForm,
     /// Bytes of the whole key. Left out: for `ycsb` what the digits need when hashed (23 or 24
-    /// bytes, mostly) and 20 when ordered, 8 for `binary`, 20 for `decimal`.
+    /// bytes, mostly) and 20 when ordered, 8 for `binary`, 20 for `decimal`, 11 for `text`.
     ///
-    /// A fixed size pads the number: zeros in front of the digits; for `binary`, hash bytes behind
-    /// the number's eight. A distribution gives each record its length, always the same one, and
+    /// A fixed size pads the number: zeros (`-` for `text`) in front of the digits; for `binary`,
+    /// hash bytes behind the number's eight. A distribution gives each record its length, always the same one, and
     /// every length that is too short for distinct keys is raised to the shortest that is not; the
     /// number then has the same width in all keys and the padding, zeros or hash bytes, is behind
     /// it, so that ordered keys still sort by record number.
@@ -95,6 +98,7 @@ impl Keys {
                     (KeyForm::Ycsb, InsertOrder::Ordered) => 16,
                     (KeyForm::Binary, _) => 8,
                     (KeyForm::Decimal, _) => 20,
+                    (KeyForm::Text, _) => 11,
                 };
                 keys(width, None)
             }
@@ -107,7 +111,7 @@ impl Keys {
                         size: *size,
                         smallest: Bytes(smallest as u64),
                         records: Count(records),
-                        headroom: if known > records && order == InsertOrder::Ordered {
+                        room_for: if known > records && order == InsertOrder::Ordered {
                             " with room for inserts"
                         } else {
                             ""
@@ -124,6 +128,31 @@ impl Keys {
         }
     }
 
+    /// Whether records up to [`DISTINCT`], far beyond the loaded ones, have keys that are none of
+    /// theirs. A hash has room for all of them; a number must be written as wide for all.
+    ///
+    /// # Errors
+    /// A size without room for them, or that is drawn: then the padding behind a loaded record's
+    /// number could make another's of it.
+    pub fn check_absent(&self, spec: &KeySpec, records: u64) -> Result<(), SpecError> {
+        let needed = narrowest(self.form, self.order, DISTINCT);
+        if self.width >= needed || self.order == InsertOrder::Hashed {
+            return Ok(());
+        }
+        match spec.size {
+            Some(Size::Fixed(size)) => Err(SpecError::KeyTooSmall {
+                size,
+                smallest: Bytes((prefix(self.form).len() + needed) as u64),
+                records: Count(records),
+                room_for: " with room for records that are not there (`hit_ratio` is below 1)",
+            }),
+            _ => Err(SpecError::invalid(
+                "key.size",
+                "ordered keys of a drawn length leave no room for records that are not there                  (`hit_ratio` is below 1); use a fixed size, or `order = \"hashed\"`",
+            )),
+        }
+    }
+
     /// Replaces the content of `out` by the key of `record`. A number that outgrows the width, by
     /// inserts, is written in full, and its key is longer.
     #[inline]
@@ -135,11 +164,15 @@ impl Keys {
             (KeyForm::Decimal, InsertOrder::Ordered) => self.decimal(record, out),
             (KeyForm::Binary, InsertOrder::Hashed) => self.binary(mix(record), out),
             (KeyForm::Binary, InsertOrder::Ordered) => self.binary(record, out),
+            (KeyForm::Text, InsertOrder::Hashed) => self.text(mix(record), out),
+            (KeyForm::Text, InsertOrder::Ordered) => self.text(record, out),
         }
         if let Some((length, lane)) = &self.drawn {
             let length = length.draw(lane.at(record)) as usize;
             match self.form {
                 KeyForm::Binary => hash_bytes(record, length, out),
+                KeyForm::Text if out.len() < length => out.resize(length, TEXT[0]),
+                KeyForm::Text => {}
                 _ if out.len() < length => out.resize(length, b'0'),
                 _ => {}
             }
@@ -181,6 +214,21 @@ impl Keys {
         hash_bytes(number, self.width, out);
     }
 
+    #[inline(always)]
+    fn text(&self, number: u64, out: &mut Vec<u8>) {
+        const MOST: usize = 11;
+        let mut digits = [0; MOST];
+        let mut rest = number;
+        for digit in digits.iter_mut().rev() {
+            *digit = TEXT[(rest & 63) as usize];
+            rest >>= 6;
+        }
+        let needed = (64 - number.leading_zeros() as usize).div_ceil(6);
+        out.clear();
+        out.resize(self.width.saturating_sub(MOST), TEXT[0]);
+        out.extend_from_slice(&digits[MOST - self.width.min(MOST).max(needed)..]);
+    }
+
     /// The expected length in bytes.
     pub fn mean(&self) -> f64 {
         // Digits of a 64-bit hash: twenty, less the probability that the first ones are zeros.
@@ -193,10 +241,13 @@ impl Keys {
     }
 }
 
+/// Six bits each, in the order of ASCII, so that keys sort by their numbers.
+const TEXT: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+
 const fn prefix(form: KeyForm) -> &'static [u8] {
     match form {
         KeyForm::Ycsb => b"user",
-        KeyForm::Binary | KeyForm::Decimal => b"",
+        KeyForm::Binary | KeyForm::Decimal | KeyForm::Text => b"",
     }
 }
 
@@ -206,6 +257,10 @@ fn narrowest(form: KeyForm, order: InsertOrder, records: u64) -> usize {
     match (form, order) {
         (KeyForm::Binary, InsertOrder::Hashed) => 8,
         (KeyForm::Binary, InsertOrder::Ordered) => (8 - last.leading_zeros() as usize / 8).max(1),
+        (KeyForm::Text, InsertOrder::Hashed) => 11,
+        (KeyForm::Text, InsertOrder::Ordered) => {
+            (64 - last.leading_zeros() as usize).div_ceil(6).max(1)
+        }
         (_, InsertOrder::Hashed) => 20,
         (_, InsertOrder::Ordered) => decimal::width(last) as usize,
     }
@@ -245,7 +300,7 @@ mod tests {
     }
 
     use InsertOrder::{Hashed, Ordered};
-    use KeyForm::{Binary, Decimal, Ycsb};
+    use KeyForm::{Binary, Decimal, Text, Ycsb};
 
     #[test]
     fn keys_look_as_described() {
@@ -265,12 +320,17 @@ mod tests {
         assert_eq!(key(&keys(Binary, Ordered, "2", 1000).unwrap(), 258), [1, 2]);
         assert_eq!(key(&keys(Binary, Ordered, "12", 9).unwrap(), 258)[..8], 258u64.to_be_bytes());
         assert_eq!(key(&keys(Binary, Hashed, "16", 9).unwrap(), 1).len(), 16);
+        assert_eq!(text(Text, Ordered, "", 64 * 64 + 11), "--------0-A");
+        assert_eq!(text(Text, Ordered, "2", 64 * 64 + 11), "0-A");
+        assert_eq!(text(Text, Ordered, "13", 1), "------------0");
+        assert_eq!(text(Text, Ordered, "uniform:8..8", 63), "--z-----");
+        assert!(TEXT.is_sorted());
     }
 
     #[test]
     fn keys_are_distinct_stable_and_sorted_where_ordered() {
         let records = 20_000;
-        for form in [Ycsb, Binary, Decimal] {
+        for form in [Ycsb, Binary, Decimal, Text] {
             for order in [Hashed, Ordered] {
                 for size in ["", "24", "200", "uniform:1..60", "gev:30.7984,8.20449,0.078688"] {
                     let keys = keys(form, order, size, records).unwrap();
@@ -287,6 +347,45 @@ mod tests {
         }
     }
 
+    /// Whatever passes the check has keys for absent records that no loaded record has, also where
+    /// the number of an absent one begins with the digits of a loaded one.
+    #[test]
+    fn keys_of_absent_records_are_distinct_or_refused() {
+        let (records, absent) = (2000, crate::Workload::ABSENT);
+        let mut passed = 0;
+        for form in [Ycsb, Binary, Decimal, Text] {
+            for order in [Hashed, Ordered] {
+                for size in ["", "4", "19", "24", "200", "uniform:1..60"] {
+                    let Ok(keys) = keys(form, order, size, records) else { continue };
+                    let size = (!size.is_empty()).then(|| Size::parse(size).unwrap());
+                    if let Err(error) = keys.check_absent(&KeySpec { form, size }, records) {
+                        let error = error.to_string();
+                        assert!(order == Ordered && error.contains("`key.size`"), "{error}");
+                        assert!(error.contains("`hit_ratio`"), "{error}");
+                        continue;
+                    }
+                    passed += 1;
+                    let beginnings = (0..records).map(|k| absent + k * 10u64.pow(9));
+                    let all: HashSet<Vec<u8>> = (0..records)
+                        .chain(absent..absent + records)
+                        .chain((1..=records).map(|k| 2 * absent - k))
+                        .chain(beginnings.skip(1))
+                        .map(|record| key(&keys, record))
+                        .collect();
+                    assert_eq!(all.len() as u64, 4 * records - 1, "{form:?} {order:?}");
+                }
+            }
+        }
+        assert!(passed > 25, "{passed}");
+        let error = |size: &str, order| {
+            let keys = keys(Ycsb, order, size, 1000).unwrap();
+            let size = Some(Size::parse(size).unwrap());
+            keys.check_absent(&KeySpec { form: Ycsb, size }, 1000).unwrap_err().to_string()
+        };
+        assert!(error("8", Ordered).ends_with("the smallest that works is 19"));
+        assert!(error("uniform:8..90", Ordered).contains("`order = \"hashed\"`"));
+    }
+
     #[test]
     fn a_size_that_is_too_small_names_the_one_that_works() {
         for (form, order, size, smallest) in [
@@ -296,6 +395,8 @@ mod tests {
             (Decimal, Ordered, "5", 6),
             (Binary, Hashed, "7", 8),
             (Binary, Ordered, "2", 3),
+            (Text, Hashed, "10", 11),
+            (Text, Ordered, "3", 4),
         ] {
             let error = keys(form, order, size, 1_000_000).unwrap_err();
             let says = format!("the smallest that works is {smallest}");

@@ -29,7 +29,7 @@ pub use popularity::Popularity;
 pub use preset::Preset;
 pub use size::Size;
 pub use skew::Skew;
-pub use spec::{DatasetId, LONGEST_SCAN, MOST_RECORDS, Spec};
+pub use spec::{DatasetId, LONGEST_SCAN, MOST_KEYS, MOST_RECORDS, Spec};
 pub use stream::{Ask, BLOCK, Stream};
 pub use value::{LengthBy, ValueSpec, Wrong};
 pub use workload::Workload;

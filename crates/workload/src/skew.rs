@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Workload;
 use crate::popularity::scatter;
-use crate::stream::{BLOCK, Step};
+use crate::stream::BLOCK;
+use crate::workload::Wanted;
 
 /// The share of the requests that went to the most popular records, counted in the stream.
 ///
 /// Which records are the most popular follows from the definition of the popularity, not from the
-/// same count: picked from the count, even a uniform stream would look skewed.
+/// same count: picked from the count, even a uniform stream would look skewed. A read of several
+/// keys counts for each of them, and one of a key that was never loaded asks for no popular record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Skew {
     /// Share of requests to the most popular 1 % of the loaded records (at least one record).
@@ -40,9 +42,9 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
         return sequential(workload, records, tops, operations);
     }
     let (judge, method) = Judge::new(workload, records, tops);
-    let operations = operations.min(REPLAYED);
+    let operations = operations.min(REPLAYED / u64::from(workload.multi_get));
     let mut stream = workload.stream();
-    let (mut asked, mut hits) = (0u64, [0.0; 2]);
+    let (mut asked, mut keys, mut hits) = (0u64, 0u64, [0.0; 2]);
     for index in 0..operations {
         if index % BLOCK == 0 {
             stream.seek(index / BLOCK);
@@ -50,12 +52,16 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
         let Some(step) = stream.step() else { break };
         if step.op != Op::Insert {
             asked += 1;
-            judge.count(&step, &mut hits);
+            keys += u64::from(step.keys);
+            judge.count(Wanted { record: step.record, rank: step.rank }, &mut hits);
+            for n in 1..step.keys {
+                judge.count(workload.further(&step.ask(), n), &mut hits);
+            }
         }
     }
     (asked > 0).then(|| Skew {
-        top_1_percent: hits[0] / asked as f64,
-        top_10_000: hits[1] / asked as f64,
+        top_1_percent: hits[0] / keys as f64,
+        top_10_000: hits[1] / keys as f64,
         operations: asked,
         method,
     })
@@ -109,7 +115,10 @@ impl Judge {
     }
 
     #[inline(always)]
-    fn count(&self, step: &Step, hits: &mut [f64; 2]) {
+    fn count(&self, step: Wanted, hits: &mut [f64; 2]) {
+        if Workload::is_absent(step.record) {
+            return;
+        }
         match self {
             Judge::Ranks(below, otherwise) => {
                 for ((hit, below), otherwise) in hits.iter_mut().zip(below).zip(otherwise) {
@@ -169,14 +178,26 @@ fn threshold(masses: &[f32], top: u64) -> Threshold {
 }
 
 /// Operation `i` asks record `i` modulo `records`: a replay of the beginning would be no sample, so
-/// this is counted by arithmetic, as if no operation were an insert.
+/// this is counted by arithmetic, as if no operation were an insert and every one asked for as many
+/// records as a read.
 fn sequential(workload: &Workload, records: u64, tops: [u64; 2], operations: u64) -> Option<Skew> {
     if operations == 0 || workload.spec().is_load() {
         return None;
     }
-    let (rounds, rest) = (operations / records, operations % records);
+    let spec = workload.spec();
+    // An operation that is no read passes over as many records as a read asks for.
+    let passed = operations.saturating_mul(u64::from(spec.multi_get));
+    let (rounds, rest) = (passed / records, passed % records);
+    let weights = spec.mix.weights();
+    let reads = weights[Op::Read] * f64::from(spec.multi_get);
+    let others: f64 = Op::ALL
+        .into_iter()
+        .filter(|op| !matches!(op, Op::Read | Op::Insert))
+        .map(|op| weights[op])
+        .sum();
+    let there = (reads * spec.hit_ratio + others) / (reads + others);
     let [top_1_percent, top_10_000] =
-        tops.map(|top| (rounds as f64 * top as f64 + rest.min(top) as f64) / operations as f64);
+        tops.map(|top| there * (rounds as f64 * top as f64 + rest.min(top) as f64) / passed as f64);
     let method = "first records, by arithmetic".to_owned();
     Some(Skew { top_1_percent, top_10_000, operations, method })
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::key::Keys;
 use crate::length::{Length, Limits};
 use crate::value::Values;
+use crate::workload::ABSENT;
 use crate::{InsertOrder, KeySpec, LengthBy, Mix, Popularity, Size, SpecError, ValueSpec, preset};
 use model::random::Lane;
 
@@ -16,6 +17,9 @@ pub const MOST_RECORDS: u64 = crate::fnv::DISTINCT / 2;
 
 /// The longest scan, in records.
 pub const LONGEST_SCAN: u64 = 1_000_000;
+
+/// The most keys that a read asks for at once.
+pub const MOST_KEYS: u32 = 1000;
 
 /// A workload: which data is loaded and what is then asked. Every field has a default; together
 /// they are YCSB's workload C over a million records.
@@ -33,6 +37,16 @@ pub struct Spec {
     pub mix: Mix,
     /// Records of a scan, 1 to [`LONGEST_SCAN`].
     pub scan: Size,
+    /// Keys that a read asks for at once, 1 to [`MOST_KEYS`], each drawn by the popularity.
+    pub multi_get: u32,
+    /// The part of the keys of reads that were loaded, 0 to 1; the others never are, so that a
+    /// read of them misses. What the store evicts or loses comes on top.
+    pub hit_ratio: f64,
+    /// Cache-aside: whether a read that misses a record of the data is followed by a write of it.
+    /// Keys that never were loaded are not filled in, see [`Workload::is_absent`].
+    ///
+    /// [`Workload::is_absent`]: crate::Workload::is_absent
+    pub refill: bool,
 }
 
 impl Default for Spec {
@@ -46,6 +60,9 @@ impl Default for Spec {
             popularity: Popularity::default(),
             mix: Mix::only(Op::Read),
             scan: Size::Uniform { min: Bytes(1), max: Bytes(100) },
+            multi_get: 1,
+            hit_ratio: 1.0,
+            refill: false,
         }
     }
 }
@@ -78,6 +95,23 @@ impl Spec {
         self.mix.is_only(Op::Insert)
     }
 
+    /// The same workload over `factor` times as many records, at least one.
+    ///
+    /// # Errors
+    /// A factor that is not positive; more records than can be numbered.
+    pub fn scaled(mut self, factor: f64) -> Result<Spec, SpecError> {
+        if !factor.is_finite() || factor <= 0.0 {
+            let problem = format!("a scale of {factor} is not above 0; 2 doubles the records");
+            return Err(SpecError::invalid("records", problem));
+        }
+        let records = Count((self.records.0 as f64 * factor).round().max(1.0) as u64);
+        if records.0 > MOST_RECORDS {
+            return Err(SpecError::TooManyRecords { records, most: MOST_RECORDS });
+        }
+        self.records = records;
+        Ok(self)
+    }
+
     /// Checks everything and makes what is drawn from.
     pub(crate) fn parts(&self) -> Result<Parts, SpecError> {
         let shares = self.mix.shares()?;
@@ -90,6 +124,7 @@ impl Spec {
             return Err(SpecError::TooManyRecords { records: self.records, most });
         }
         self.popularity.check()?;
+        self.check_reads()?;
         let limits = Limits { key: "scan", lowest: 1, highest: LONGEST_SCAN, cut: LONGEST_SCAN };
         let keys = Keys::new(
             &self.key,
@@ -98,8 +133,29 @@ impl Spec {
             self.mix.asks(Op::Insert),
             Lane::new(self.seed, KEY_LENGTHS),
         )?;
+        if self.hit_ratio < 1.0 {
+            keys.check_absent(&self.key, records)?;
+        }
         let values = Values::new(&self.value, Lane::new(self.seed, POOL))?;
         Ok(Parts { shares, keys, values, scan: Length::new(&self.scan, limits)? })
+    }
+
+    fn check_reads(&self) -> Result<(), SpecError> {
+        if !(1..=MOST_KEYS).contains(&self.multi_get) {
+            let problem = format!("{} is not between 1 and {MOST_KEYS} keys", self.multi_get);
+            return Err(SpecError::invalid("multi_get", problem));
+        }
+        if !(0.0..=1.0).contains(&self.hit_ratio) {
+            let problem = format!("{} is not a part between 0 and 1", self.hit_ratio);
+            return Err(SpecError::invalid("hit_ratio", problem));
+        }
+        // Inserted records are numbered on, and must not come to those that are never loaded.
+        if self.hit_ratio < 1.0 && self.mix.asks(Op::Insert) && self.records.0 > ABSENT / 2 {
+            let most = ABSENT / 2;
+            let problem = format!("below 1, with inserts, `records` is at most {most}");
+            return Err(SpecError::invalid("hit_ratio", problem));
+        }
+        Ok(())
     }
 
     /// One line for people.
@@ -115,7 +171,26 @@ impl Spec {
         if self.mix.asks(Op::Scan) {
             line += &format!(", scans of {} records", self.scan);
         }
+        if self.mix.asks(Op::Read) {
+            line += &self.reads();
+        }
         line
+    }
+
+    /// What is special about the reads, in words.
+    fn reads(&self) -> String {
+        let mut words = String::new();
+        if self.multi_get > 1 {
+            words += &format!(", {} keys a read", self.multi_get);
+        }
+        if self.hit_ratio < 1.0 {
+            let absent = ((1.0 - self.hit_ratio) * 1e6).round() / 1e4;
+            words += &format!(", {absent} % of the keys read were never loaded");
+        }
+        if self.refill {
+            words += ", misses are refilled";
+        }
+        words
     }
 
     /// Keys and values, in words.
@@ -131,7 +206,7 @@ impl Spec {
         data
     }
 
-    /// What the loaded data follows from. Mix, popularity and scans do not matter.
+    /// What the loaded data follows from. Mix, popularity, scans and how reads ask do not matter.
     pub fn dataset(&self) -> DatasetId {
         let key = self.key.size.as_ref().map_or("default".to_owned(), Size::to_string);
         let by = match self.value.length_by {
@@ -262,6 +337,19 @@ mod tests {
             (Spec { mix: Mix::default(), ..spec() }, "`mix` is empty"),
             (Spec { scan: Size::fixed(0), ..spec() }, "`scan`"),
             (Spec { popularity: Popularity::Latest { theta: 0.0 }, ..spec() }, "`popularity`"),
+            (Spec { multi_get: 0, ..spec() }, "`multi_get`: 0 is not between 1 and 1000"),
+            (Spec { multi_get: 1001, ..spec() }, "`multi_get`: 1001"),
+            (Spec { hit_ratio: 1.01, ..spec() }, "`hit_ratio`: 1.01"),
+            (Spec { hit_ratio: f64::NAN, ..spec() }, "`hit_ratio`: NaN"),
+            (
+                Spec {
+                    hit_ratio: 0.5,
+                    records: Count(MOST_RECORDS),
+                    mix: Mix::only(Op::Read).with(Op::Insert, 1.0),
+                    ..spec()
+                },
+                "`hit_ratio`: below 1, with inserts",
+            ),
         ] {
             let error = bad.check().unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
@@ -271,11 +359,38 @@ mod tests {
     }
 
     #[test]
+    fn how_reads_ask_is_read_from_a_file_and_told() {
+        let spec: Spec = toml::from_str("multi_get = 16\nhit_ratio = 0.9\nrefill = true").unwrap();
+        spec.check().unwrap();
+        assert_eq!((spec.multi_get, spec.hit_ratio, spec.refill), (16, 0.9, true));
+        assert_eq!(toml::from_str::<Spec>(&toml::to_string(&spec).unwrap()).unwrap(), spec);
+        let says = ", 16 keys a read, 10 % of the keys read were never loaded, misses are refilled";
+        assert!(spec.describe().ends_with(says), "{}", spec.describe());
+        assert_eq!(Spec { mix: Mix::only(Op::Update), ..spec.clone() }.reads(), spec.reads());
+        assert!(!Spec { mix: Mix::only(Op::Update), ..spec }.describe().contains("keys a read"));
+    }
+
+    #[test]
+    fn a_scale_multiplies_the_records() {
+        let records = |factor| Spec::default().scaled(factor).map(|spec| spec.records.0);
+        assert_eq!(records(28.0), Ok(28_000_000));
+        assert_eq!(records(0.5), Ok(500_000));
+        assert_eq!(records(1e-9), Ok(1));
+        for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let error = records(factor).unwrap_err().to_string();
+            assert!(error.contains("`records`: a scale of"), "{error}");
+        }
+        assert!(records(1e12).unwrap_err().to_string().contains("above the most"));
+    }
+
+    #[test]
     fn a_dataset_is_what_is_loaded_and_nothing_else() {
         let c = Spec::preset("ycsb-c").unwrap();
         for name in ["ycsb-a", "ycsb-d", "ycsb-e", "ycsb-load"] {
             assert_eq!(Spec::preset(name).unwrap().dataset(), c.dataset());
         }
+        let asked = Spec { multi_get: 10, hit_ratio: 0.5, refill: true, ..c.clone() };
+        assert_eq!(asked.dataset(), c.dataset());
         let others = [
             Spec { records: Count(1), ..c.clone() },
             Spec { seed: 2, ..c.clone() },

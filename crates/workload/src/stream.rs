@@ -20,6 +20,8 @@ pub struct Ask {
     pub salt: u64,
     /// Records of a scan, 0 for other operations.
     pub scan: u32,
+    /// Keys that a read asks for, 1 for other operations; [`Workload::nth`] says which.
+    pub keys: u32,
 }
 
 /// Where the inserts are.
@@ -108,6 +110,21 @@ pub(crate) struct Step {
     pub rank: u64,
     pub salt: u64,
     pub scan: u32,
+    pub keys: u32,
+}
+
+impl Step {
+    /// The newest record that a `latest` draw can touch: that of the other keys of a read may be
+    /// the newest of all.
+    #[inline(always)]
+    fn reach(&self) -> u64 {
+        if self.keys > 1 { self.record + self.rank } else { self.record }
+    }
+
+    pub fn ask(&self) -> Ask {
+        let &Step { op, record, salt, scan, keys, .. } = self;
+        Ask { op, record, salt, scan, keys }
+    }
 }
 
 impl<'a> Stream<'a> {
@@ -166,21 +183,23 @@ impl<'a> Stream<'a> {
 
     /// The next operation of the block, `None` at its end. All records below `acknowledged` are in
     /// the store; a `latest` draw that falls on a newer one is taken relative to `acknowledged`
-    /// instead, and counted. An insert is always the record that it is due to be.
+    /// instead, and counted; a read of several keys also where only another of its keys could fall
+    /// there. An insert is always the record that it is due to be.
     #[inline]
     pub fn next(&mut self, acknowledged: u64) -> Option<Ask> {
         let index = self.index;
         let step = self.step()?;
         self.fingerprint = self.fingerprint.wrapping_add(print(index, &step));
-        let mut record = step.record;
+        let mut ask = step.ask();
         if self.workload.chooser.counts_from_newest()
             && step.op != Op::Insert
-            && record >= acknowledged
+            && step.reach() >= acknowledged
+            && !Workload::is_absent(step.record)
         {
-            record = acknowledged.saturating_sub(1).saturating_sub(step.rank);
+            ask.record = acknowledged.saturating_sub(1).saturating_sub(step.rank);
             self.redirected += 1;
         }
-        Some(Ask { op: step.op, record, salt: step.salt, scan: step.scan })
+        Some(ask)
     }
 
     #[inline(always)]
@@ -199,7 +218,7 @@ impl<'a> Stream<'a> {
                 self.inserts_left -= 1;
                 let record = self.records + self.inserted;
                 self.inserted += 1;
-                return Some(Step { op: Op::Insert, record, rank: 0, salt, scan: 0 });
+                return Some(Step { op: Op::Insert, record, rank: 0, salt, scan: 0, keys: 1 });
             }
         }
         let mut draws = Draws::from(salt);
@@ -207,11 +226,15 @@ impl<'a> Stream<'a> {
             Others::One(op) => *op,
             Others::Drawn(alias) => Op::ALL[alias.pick(draws.next()) as usize],
         };
-        let rank = workload.chooser.rank(index, &mut draws);
+        let rank = workload.chooser.rank(workload.first_of(index), &mut draws);
         let newest = (self.records + self.inserted).wrapping_sub(1);
+        if op == Op::Read {
+            let record = workload.wanted(rank, &mut draws, newest).record;
+            return Some(Step { op, record, rank, salt, scan: 0, keys: workload.multi_get });
+        }
         let record = workload.chooser.record(rank, newest);
         let scan = if op == Op::Scan { workload.scan_length(draws.next()) } else { 0 };
-        Some(Step { op, record, rank, salt, scan })
+        Some(Step { op, record, rank, salt, scan, keys: 1 })
     }
 
     /// How many `latest` draws were taken relative to what was acknowledged.
@@ -219,8 +242,8 @@ impl<'a> Stream<'a> {
         self.redirected
     }
 
-    /// A hash over everything that this stream has drawn, as drawn: index, operation, record, salt
-    /// and scan length. The (wrapping) sum over all threads is the same for the same operations,
+    /// A hash over everything that this stream has drawn, as drawn: index, operation, record, salt,
+    /// scan length and number of keys. The (wrapping) sum over all threads is the same for the same operations,
     /// however they were divided.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
@@ -229,7 +252,8 @@ impl<'a> Stream<'a> {
 
 #[inline(always)]
 fn print(index: u64, step: &Step) -> u64 {
-    let what = step.op as u64 | u64::from(step.scan) << 8;
+    let what =
+        step.op as u64 | u64::from(step.scan) << 8 | u64::from(step.keys.wrapping_sub(1)) << 40;
     let word = step.salt.wrapping_add(index)
         ^ step.record.wrapping_mul(0x9fb2_1c65_1e98_df25)
         ^ what.wrapping_mul(0xd6e8_feb8_6659_fd93);

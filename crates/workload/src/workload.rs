@@ -4,9 +4,12 @@ use crate::alias::Alias;
 use crate::popularity::Chooser;
 use crate::spec::{INSERTS, LOAD, OPERATIONS, Parts};
 use crate::stream::Inserts;
-use crate::{Skew, Spec, SpecError, Stream, Wrong, skew};
+use crate::{Ask, Skew, Spec, SpecError, Stream, Wrong, skew};
 use model::Op;
-use model::random::Lane;
+use model::random::{Draws, Lane, mix, unit};
+
+/// See [`Workload::ABSENT`].
+pub(crate) const ABSENT: u64 = 1 << 47;
 
 /// A compiled [`Spec`]: immutable, shared by all threads, some tens of KiB whatever the number of
 /// records.
@@ -20,6 +23,17 @@ pub struct Workload {
     /// What an operation that is no insert is.
     pub(crate) others: Others,
     pub(crate) chooser: Chooser,
+    /// Keys of a read.
+    pub(crate) multi_get: u32,
+    /// The part of them that was loaded, where it is not all.
+    pub(crate) hit_ratio: Option<f64>,
+}
+
+/// A record that a read asks for, and the rank that was drawn for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub record: u64,
+    pub rank: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -30,6 +44,18 @@ pub(crate) enum Others {
 }
 
 impl Workload {
+    /// Records from this one on were never loaded and never will be: they are what reads ask for
+    /// that are to miss. There are as many of them as there can be loaded ones, and each is asked
+    /// for once, almost surely.
+    pub const ABSENT: u64 = ABSENT;
+
+    /// Whether a record is one that reads ask for because it is not there. A write of it, to fill
+    /// a cache after the miss, would take memory for what is not asked for again.
+    #[inline]
+    pub fn is_absent(record: u64) -> bool {
+        record >= ABSENT
+    }
+
     /// # Errors
     /// What [`Spec::check`] says.
     pub fn new(spec: &Spec) -> Result<Workload, SpecError> {
@@ -49,6 +75,8 @@ impl Workload {
             inserts: Inserts::new(share, Lane::new(spec.seed, INSERTS)),
             others,
             chooser: Chooser::new(spec.popularity, spec.records.0.max(1)),
+            multi_get: spec.multi_get,
+            hit_ratio: (spec.hit_ratio < 1.0).then_some(spec.hit_ratio),
             spec: spec.clone(),
             parts,
         })
@@ -61,6 +89,65 @@ impl Workload {
     /// A stream over the operations of the measured phase, at block 0.
     pub fn stream(&self) -> Stream<'_> {
         Stream::new(self)
+    }
+
+    /// The record of key `n` of a read, `n` below [`Ask::keys`]; `ask.record` for `n` = 0.
+    ///
+    /// A pure function of the ask. Every key is drawn by the popularity of the workload and, where
+    /// the hit ratio says so, is absent, independently of the others: the same record can occur
+    /// twice in one read, as it does when users are gathered in one request, the more often the
+    /// more skewed the popularity is. `sequential` goes on from `ask.record` instead. `latest`
+    /// counts back from the record that was the newest when the ask was drawn; where that cannot be
+    /// told, because `ask.record` is absent, from the last one that was loaded.
+    #[inline]
+    pub fn nth(&self, ask: &Ask, n: u32) -> u64 {
+        if n == 0 { ask.record } else { self.further(ask, n).record }
+    }
+
+    /// Key `n` of a read, `n` > 0, with the rank behind it.
+    pub(crate) fn further(&self, ask: &Ask, n: u32) -> Wanted {
+        // The first key's draws begin at the salt; these begin elsewhere for every key.
+        let mut draws = Draws::from(mix(ask.salt.wrapping_add(u64::from(n) << 32)));
+        if self.chooser.is_sequential() {
+            let position = (ask.record & (ABSENT - 1)) + u64::from(n);
+            let rank = self.chooser.rank(position, &mut draws);
+            return self.wanted(rank, &mut draws, 0);
+        }
+        let newest = match self.chooser.counts_from_newest() {
+            true if Workload::is_absent(ask.record) => self.spec.records.0.wrapping_sub(1),
+            true => ask.record + self.first_rank(ask.salt),
+            false => 0,
+        };
+        let rank = self.chooser.rank(0, &mut draws);
+        self.wanted(rank, &mut draws, newest)
+    }
+
+    /// The rank that the operation with this salt was given.
+    fn first_rank(&self, salt: u64) -> u64 {
+        let mut draws = Draws::from(salt);
+        if let Others::Drawn(_) = self.others {
+            draws.next();
+        }
+        self.chooser.rank(0, &mut draws)
+    }
+
+    /// Where operation `index` begins in the order of a sequential workload.
+    #[inline(always)]
+    pub(crate) fn first_of(&self, index: u64) -> u64 {
+        index.wrapping_mul(u64::from(self.multi_get))
+    }
+
+    /// What a read asks for when it has drawn this rank.
+    #[inline(always)]
+    pub(crate) fn wanted(&self, rank: u64, draws: &mut Draws, newest: u64) -> Wanted {
+        if let Some(hit_ratio) = self.hit_ratio
+            && unit(draws.next()) >= hit_ratio
+        {
+            // A sequential read must be able to go on from here.
+            let number = if self.chooser.is_sequential() { rank } else { draws.next() };
+            return Wanted { record: ABSENT | (number & (ABSENT - 1)), rank };
+        }
+        Wanted { record: self.chooser.record(rank, newest), rank }
     }
 
     /// Replaces `out` by the key of `record`.

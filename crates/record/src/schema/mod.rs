@@ -6,7 +6,7 @@ use rusqlite::{Connection, Transaction};
 pub(crate) const APPLICATION_ID: i64 = 0x6b76_6d74;
 
 /// What takes a file from version `i` to `i + 1`. Published steps are never edited.
-const STEPS: &[&str] = &[include_str!("v1.sql")];
+const STEPS: &[&str] = &[include_str!("v1.sql"), include_str!("v2.sql")];
 
 /// The version that this kvmeter writes: SQLite's `user_version`.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -14,6 +14,12 @@ pub(crate) const VERSION: i64 = STEPS.len() as i64;
 /// Brings a database to [`VERSION`] in the caller's transaction. `from` is 0 for a new file.
 pub(crate) fn migrate(transaction: &Transaction<'_>, from: i64) -> rusqlite::Result<()> {
     apply(transaction, from, STEPS)
+}
+
+/// A new file of the first version: what a test reads that older programs have written.
+#[cfg(test)]
+pub(crate) fn first_version(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    apply(transaction, 0, &STEPS[..1])
 }
 
 fn apply(transaction: &Transaction<'_>, from: i64, steps: &[&str]) -> rusqlite::Result<()> {

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::{Cell, Kind, Table, identity};
 use crate::run::{Execution, Loop, Run};
 
-const COLUMNS: [(&str, Kind); 20] = [
+const COLUMNS: [(&str, Kind); 22] = [
     ("threads", Kind::Integer),
     ("loop", Kind::Text),
     ("target_rate_ops_s", Kind::Real),
@@ -13,6 +13,8 @@ const COLUMNS: [(&str, Kind); 20] = [
     ("seconds", Kind::Real),
     ("operations", Kind::Integer),
     ("throughput_ops_s", Kind::Real),
+    ("achieved_rate_ops_s", Kind::Real),
+    ("hit_ratio", Kind::Real),
     ("cpu_s_per_mop", Kind::Real),
     ("verified", Kind::Integer),
     ("misses", Kind::Integer),
@@ -60,6 +62,8 @@ impl<'a> Whole<'a> {
             run.seconds.into(),
             run.operations.into(),
             run.throughput().into(),
+            run.achieved_rate().into(),
+            run.hit_ratio().into(),
             run.value("cpu_s_per_mop").into(),
             run.verified.into(),
             run.misses.into(),

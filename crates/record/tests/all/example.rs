@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use model::{Answer, Fact, Machine, Op, Origin, Reading, Scope, Unit};
 use record::{
-    Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
+    Asked, Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
 };
 
 pub fn settings(pairs: &[(&str, &str)]) -> Settings {
@@ -84,9 +84,10 @@ pub fn reading(signal: &str, answer: Answer) -> Reading {
     }
 }
 
-/// An open loop with both clocks, failures, remarks and tax.
+/// An open loop with all clocks, failures, remarks and tax.
 pub fn run(execution: &str, ordinal: u32) -> Run {
-    let latency = |op, clock, seed| Latency { op, clock, histogram: histogram(seed) };
+    let latency =
+        |op: Op, clock, seed| Latency { op: op.into(), clock, histogram: histogram(seed) };
     let unavailable = |remedy: Option<&str>| Answer::Unavailable {
         reason: "no counter here".to_owned(),
         remedy: remedy.map(str::to_owned),
@@ -122,12 +123,16 @@ pub fn run(execution: &str, ordinal: u32) -> Run {
             latency(Op::Update, Clock::Response, 3),
             latency(Op::Read, Clock::Service, 1),
             latency(Op::Read, Clock::Response, 2),
+            latency(Op::Read, Clock::Arrival, 4),
+            Latency { op: Asked::Any, clock: Clock::Server, histogram: histogram(5) },
         ],
         series: vec![point(1.0, Op::Read), point(1.0, Op::Update), point(2.0, Op::Read)],
         readings: vec![
             reading("cpu_s_per_mop", Answer::Value(3.25)),
             reading("energy.package", unavailable(Some("run as root"))),
             reading("energy.meter", unavailable(None)),
+            reading("client.achieved_rate", Answer::Value(39_990.25)),
+            reading("cache.hit_ratio", Answer::Value(0.875)),
         ],
         tax: Some(Tax { ns_per_op: 81.5, clock_ns: 22.25, verify_ns: Some(30.5), busy: 0.97 }),
         stream: settings(&[("fingerprint", "00ff"), ("skew.top_1_percent", "0.41")]),

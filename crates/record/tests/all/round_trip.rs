@@ -159,6 +159,7 @@ fn any_reading() -> impl Strategy<Value = Reading> {
         Unit::Nanoseconds,
         Unit::OpsPerSecond,
         Unit::CpuSecondsPerMillionOps,
+        Unit::PerMillionOps,
         Unit::Ratio,
         Unit::Joules,
         Unit::Watts,
@@ -171,6 +172,8 @@ fn any_reading() -> impl Strategy<Value = Reading> {
         Scope::Device,
         Scope::Store,
         Scope::Harness,
+        Scope::Server,
+        Scope::Client,
     ]);
     let origin = prop::sample::select(vec![
         Origin::Measured,
@@ -220,7 +223,7 @@ proptest! {
         run.warnings = texts;
         let model = run.latencies[0].clone();
         run.latencies.extend(Op::ALL.into_iter().skip(2).map(|op| {
-            let mut latency = Latency { op, ..model.clone() };
+            let mut latency = Latency { op: op.into(), ..model.clone() };
             latency.histogram.reset();
             samples.iter().for_each(|sample| latency.histogram.record(*sample).unwrap());
             latency

@@ -26,6 +26,14 @@ fn the_keys_are_those_that_are_promised() {
 
     assert_eq!(summary["throughput_ops_s"], 40_000.4);
     assert_eq!(summary["target_rate_ops_s"], 40_000.5);
+    assert_eq!(summary["achieved_rate_ops_s"], 39_990.25);
+    assert_eq!(summary["hit_ratio"], 0.875);
+    // The other boundaries, each under its own name; the server's are of any operation.
+    assert_eq!(summary["arrival_latency_us"]["read"]["mean"], example::histogram(4).mean() / 1e3);
+    let server = example::histogram(5);
+    assert_eq!(summary["server_latency_us"]["mean"], server.mean() / 1e3);
+    assert_eq!(summary["server_latency_us"]["p99_9"], server.value_at_quantile(0.999) as f64 / 1e3);
+    assert_eq!(summary["server_latency_us"]["count"], server.len());
     assert_eq!(summary["loop"], "open");
     assert_eq!(summary["cpu_s_per_mop"], 3.25);
     assert_eq!(summary["verified"], 200_001);
@@ -57,6 +65,8 @@ fn without_samples_there_are_no_figures_and_no_zeros() {
     assert!(read["p99"].is_null() && read["mean"].is_null(), "{read}");
     let bare = example::bare_run("e", 0).summary(&example::execution("e"));
     assert!(bare["latency_us"].as_object().unwrap().is_empty());
+    assert!(bare["achieved_rate_ops_s"].is_null() && bare["hit_ratio"].is_null());
+    assert!(bare.get("server_latency_us").is_none() && bare.get("arrival_latency_us").is_none());
     assert!(bare["cpu_s_per_mop"].is_null() && bare["harness"].is_null());
     assert_eq!((&bare["valid"], &bare["errors"]), (&true.into(), &0.into()));
 }

@@ -106,7 +106,9 @@ pub(super) fn clock_name(own: Clock, clock: Clock) -> &'static str {
     match (own, clock) {
         (_, Clock::Response) => "response, from due",
         (Clock::Response, Clock::Service) => "service, from sent",
-        (Clock::Service, Clock::Service) => "service, closed loop",
+        (_, Clock::Service) => "service, closed loop",
+        (_, Clock::Arrival) => "arrival in the client's kernel",
+        (_, Clock::Server) => "inside the server",
     }
 }
 

@@ -1,7 +1,7 @@
 //! One run over its time: throughput above, p99 of each operation below.
 
 use model::Op;
-use record::{Clock, Run};
+use record::{Loop, Run};
 
 use super::{Caution, Shown, slug};
 use crate::figure::{Axis, Chart, Entry, Line, LineChart, Panel, Point, Scale, Shape};
@@ -58,9 +58,9 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
                 .collect(),
         })
         .collect();
-    let clock = match run.clock() {
-        Clock::Response => "p99 latency, response (from due)",
-        Clock::Service => "p99 latency, service (from sent), closed loop",
+    let clock = match run.pacing {
+        Loop::Open { .. } => "p99 latency, response (from due)",
+        Loop::Closed { .. } => "p99 latency, service (from sent), closed loop",
     };
     let rates = Scale::from_zero(total.points.iter().map(|point| point.y));
     let latencies = Scale::log(tails.iter().flat_map(|line| line.points.iter().map(|p| p.y)));

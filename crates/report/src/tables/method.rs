@@ -1,6 +1,6 @@
 //! How each figure was obtained.
 
-use record::{Clock, Execution, Loop, Run};
+use record::{Execution, Loop, Run};
 
 use super::runs::name_of;
 use crate::format;
@@ -30,7 +30,7 @@ pub fn method(runs: &[(&Execution, &Run)]) -> Table {
                 name_of(run, &name),
                 run.store_version.clone().into(),
                 naming::pacing(&run.pacing).into(),
-                counts_from(run.clock()).into(),
+                counts_from(&run.pacing).into(),
                 checked(run),
                 nanos(tax.map(|t| t.ns_per_op)),
                 nanos(tax.map(|t| t.clock_ns)),
@@ -46,10 +46,10 @@ pub fn method(runs: &[(&Execution, &Run)]) -> Table {
     table
 }
 
-fn counts_from(clock: Clock) -> &'static str {
-    match clock {
-        Clock::Response => "due (response time), sent beside it",
-        Clock::Service => "sent (service time)",
+fn counts_from(pacing: &Loop) -> &'static str {
+    match pacing {
+        Loop::Open { .. } => "due (response time), sent beside it",
+        Loop::Closed { .. } => "sent (service time)",
     }
 }
 

@@ -141,6 +141,8 @@ fn from_word(clock: Clock) -> &'static str {
     match clock {
         Clock::Response => "due",
         Clock::Service => "sent",
+        Clock::Arrival => "sent, to arrival",
+        Clock::Server => "in the server",
     }
 }
 

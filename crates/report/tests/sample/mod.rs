@@ -243,9 +243,13 @@ fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
         if let Loop::Open { rate_ops_s, .. } = asked.pacing {
             let behind = if rate_ops_s > asked.kops * 1e3 * 1.01 { 900.0 } else { 1.35 };
             let response = histogram(&mut dice, median_us * 1e3 * behind, 2.1e7, count);
-            latencies.push(Latency { op: *op, clock: Clock::Response, histogram: response });
+            latencies.push(Latency {
+                op: (*op).into(),
+                clock: Clock::Response,
+                histogram: response,
+            });
         }
-        latencies.push(Latency { op: *op, clock: Clock::Service, histogram: service });
+        latencies.push(Latency { op: (*op).into(), clock: Clock::Service, histogram: service });
     }
     let store = asked.store.split(':').next().unwrap_or_default();
     Run {

@@ -1,0 +1,244 @@
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::Address;
+use rustls::ClientConnection;
+use rustls::pki_types::ServerName;
+use thiserror::Error;
+
+use crate::socket::Socket;
+use crate::stream::Stream;
+use crate::tls::{TlsConfig, TlsFailure};
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    #[error("{address}: there is no host of that name ({why}); check the spelling")]
+    NoSuchHost { address: Address, why: String },
+    #[error(
+        "{address}: nobody listens there (tried {tried}); is the server started, on this port?"
+    )]
+    Refused { address: Address, tried: String },
+    #[error("{address}: {doing} took longer than {limit:?}; {hint}")]
+    TimedOut { address: Address, doing: &'static str, limit: Duration, hint: &'static str },
+    #[error("{}: there is no such socket; is the server started with this path?", path.display())]
+    NoSuchSocket { path: PathBuf },
+    #[error("{address}: this user may not connect to it")]
+    Forbidden { address: Address },
+    #[error("{address}: {why}")]
+    Tls { address: Address, why: TlsFailure },
+    #[error("{address}: {source}")]
+    Other { address: Address, source: io::Error },
+}
+
+pub(crate) fn connect(
+    address: &Address,
+    tls: Option<&TlsConfig>,
+    limit: Duration,
+) -> Result<Stream, ConnectError> {
+    let deadline = Instant::now() + limit;
+    let other = |source| ConnectError::Other { address: address.clone(), source };
+    let mut socket = match address {
+        Address::Tcp { host, port } => connect_tcp(address, host, *port, limit, deadline)?,
+        Address::Unix(path) => connect_unix(address, path, limit)?,
+    };
+    socket.limit(limit.max(SHORTEST)).map_err(other)?;
+    let session = match tls {
+        None => None,
+        Some(tls) => Some(shake_hands(address, tls, &mut socket, limit, deadline)?),
+    };
+    Ok(Stream::new(socket, session))
+}
+
+/// The kernel takes a limit of nought for none.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+fn connect_tcp(
+    address: &Address,
+    host: &str,
+    port: u16,
+    limit: Duration,
+    deadline: Instant,
+) -> Result<Socket, ConnectError> {
+    let all = resolve(address, host, port, limit)?;
+    let mut refused = Vec::new();
+    let mut slow = false;
+    let mut last = None;
+    for (index, place) in all.iter().enumerate() {
+        // One address that swallows packets must not use up the others' time.
+        let left = deadline.saturating_duration_since(Instant::now());
+        let share = (left / (all.len() - index) as u32).max(SHORTEST);
+        match TcpStream::connect_timeout(place, share) {
+            Ok(socket) => return Ok(Socket::Tcp(socket)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::ConnectionRefused => refused.push(place.to_string()),
+                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => slow = true,
+                _ => last = Some(error),
+            },
+        }
+    }
+    let address = address.clone();
+    Err(match last {
+        _ if slow => ConnectError::TimedOut {
+            address,
+            doing: "connecting",
+            limit,
+            hint: "is the host up, and does a firewall let this port through?",
+        },
+        _ if !refused.is_empty() => ConnectError::Refused { address, tried: refused.join(", ") },
+        Some(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            ConnectError::Forbidden { address }
+        }
+        Some(source) => ConnectError::Other { address, source },
+        None => ConnectError::NoSuchHost { address, why: "it has no addresses".to_owned() },
+    })
+}
+
+/// Every address of a name. The system's resolver has no limit of its own to set,
+/// so it is asked in a thread that may be left behind.
+fn resolve(
+    address: &Address,
+    host: &str,
+    port: u16,
+    limit: Duration,
+) -> Result<Vec<SocketAddr>, ConnectError> {
+    if let Ok(ip) = host.parse() {
+        return Ok(vec![SocketAddr::new(ip, port)]);
+    }
+    let (tell, told) = mpsc::channel();
+    let name = host.to_owned();
+    let asked = thread::Builder::new().name("resolver".to_owned()).spawn(move || {
+        // Nobody may be waiting any more.
+        let _ = tell.send((name.as_str(), port).to_socket_addrs().map(Vec::from_iter));
+    });
+    let address = address.clone();
+    if let Err(source) = asked {
+        return Err(ConnectError::Other { address, source });
+    }
+    match told.recv_timeout(limit) {
+        Ok(Ok(all)) => Ok(all),
+        Ok(Err(error)) => Err(ConnectError::NoSuchHost { address, why: error.to_string() }),
+        Err(_) => Err(ConnectError::TimedOut {
+            address,
+            doing: "looking the host's name up",
+            limit,
+            hint: "does the name server answer?",
+        }),
+    }
+}
+
+fn connect_unix(address: &Address, path: &Path, limit: Duration) -> Result<Socket, ConnectError> {
+    // The kernel makes a client wait for room in the server's queue without limit.
+    let (tell, told) = mpsc::channel();
+    let place = path.to_owned();
+    let asked = thread::Builder::new().name("connector".to_owned()).spawn(move || {
+        // Nobody may be waiting any more.
+        let _ = tell.send(UnixStream::connect(place));
+    });
+    let address = address.clone();
+    if let Err(source) = asked {
+        return Err(ConnectError::Other { address, source });
+    }
+    match told.recv_timeout(limit) {
+        Ok(Ok(socket)) => Ok(Socket::Unix(socket)),
+        Ok(Err(source)) => Err(match source.kind() {
+            io::ErrorKind::NotFound => ConnectError::NoSuchSocket { path: path.into() },
+            io::ErrorKind::ConnectionRefused => ConnectError::Refused {
+                tried: "the socket is there, its server is not".to_owned(),
+                address,
+            },
+            io::ErrorKind::PermissionDenied => ConnectError::Forbidden { address },
+            _ => ConnectError::Other { address, source },
+        }),
+        Err(_) => Err(ConnectError::TimedOut {
+            address,
+            doing: "connecting",
+            limit,
+            hint: "the server accepts no connections; is it stuck or full?",
+        }),
+    }
+}
+
+fn shake_hands(
+    address: &Address,
+    tls: &TlsConfig,
+    socket: &mut Socket,
+    limit: Duration,
+    deadline: Instant,
+) -> Result<Box<ClientConnection>, ConnectError> {
+    let failed = |why| ConnectError::Tls { address: address.clone(), why };
+    let name = server_name(address, tls).map_err(failed)?;
+    let mut session = ClientConnection::new(Arc::clone(&tls.client), name)
+        .map_err(|error| failed(TlsFailure::of(error)))?;
+    // A server that sends a byte now and then keeps each read within its limit.
+    while session.is_handshaking() {
+        let late = Instant::now() >= deadline;
+        let step = match late {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => step(&mut session, socket),
+        };
+        if let Err(error) = step {
+            let address = address.clone();
+            return Err(match (TlsFailure::inside(&error), error.kind()) {
+                (Some(why), _) => ConnectError::Tls { address, why },
+                (None, io::ErrorKind::TimedOut) => ConnectError::TimedOut {
+                    address,
+                    doing: "the TLS handshake",
+                    limit,
+                    hint: "does the server speak TLS on this port?",
+                },
+                (None, io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
+                    let why = TlsFailure::NotTls("it hung up in the handshake".to_owned());
+                    ConnectError::Tls { address, why }
+                }
+                (None, _) => ConnectError::Other { address, source: error },
+            });
+        }
+    }
+    Ok(Box::new(session))
+}
+
+/// One turn of the handshake: send what is to be sent, or else receive once.
+fn step(session: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
+    let mut wrote = false;
+    while session.wants_write() {
+        session.write_tls(socket)?;
+        wrote = true;
+    }
+    if wrote && !session.is_handshaking() {
+        return Ok(());
+    }
+    if session.read_tls(socket)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let processed = session.process_new_packets();
+    // The last words, such as an alert that says why, or the client's finish.
+    while session.wants_write() {
+        if let Err(error) = session.write_tls(socket) {
+            return Err(match processed {
+                Ok(_) => error,
+                Err(why) => io::Error::new(io::ErrorKind::InvalidData, why),
+            });
+        }
+    }
+    processed.map(drop).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
+}
+
+fn server_name(address: &Address, tls: &TlsConfig) -> Result<ServerName<'static>, TlsFailure> {
+    match (&tls.server_name, address) {
+        (Some(name), _) => Ok(name.clone()),
+        (None, Address::Unix(_)) => Err(TlsFailure::NoServerName),
+        (None, Address::Tcp { host, .. }) => {
+            // A scope is this machine's business, not the certificate's.
+            let host = host.split('%').next().unwrap_or(host);
+            ServerName::try_from(host.to_owned())
+                .map_err(|_| TlsFailure::BadServerName(host.to_owned()))
+        }
+    }
+}

@@ -1,0 +1,62 @@
+use std::fmt;
+use std::io;
+
+use thiserror::Error;
+
+/// How the kernel is asked about many sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// `epoll`, one system call a send and one a receive; every Linux has it.
+    Epoll,
+    /// `io_uring`: all sends, receives and the wait in one system call. Linux 6.1
+    /// or later, where it is not forbidden.
+    IoUring,
+}
+
+/// Why an engine cannot be used here.
+#[derive(Debug, Error)]
+#[error("the {engine} engine is not available: {why}; use the epoll engine")]
+pub struct Unavailable {
+    /// The engine that was asked for.
+    pub engine: Engine,
+    /// What stands in its way.
+    pub why: String,
+}
+
+impl Engine {
+    /// Every engine, for tests and for lists of choices.
+    pub const ALL: [Engine; 2] = [Engine::Epoll, Engine::IoUring];
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Engine::Epoll => "epoll",
+            Engine::IoUring => "io_uring",
+        })
+    }
+}
+
+impl From<Unavailable> for io::Error {
+    fn from(why: Unavailable) -> io::Error {
+        io::Error::new(io::ErrorKind::Unsupported, why)
+    }
+}
+
+/// How a reactor works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    pub engine: Engine,
+    /// Whether to ask the kernel when it got each answer (TCP only); it costs the
+    /// kernel a reading of its clock a packet, of the whole machine.
+    pub timestamps: bool,
+    /// The most bytes that may wait unconsumed on one connection. A connection
+    /// whose answer is larger fails with [`crate::Failure::AnswerTooLarge`].
+    pub largest_answer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { engine: Engine::Epoll, timestamps: false, largest_answer: 64 << 20 }
+    }
+}

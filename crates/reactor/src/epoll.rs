@@ -1,0 +1,248 @@
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use libc::{EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, epoll_event};
+
+use crate::connection::{Connection, Failure, State};
+use crate::reactor::Shared;
+use crate::sys;
+
+/// Events that are fetched at once; more come with the next poll.
+const EVENTS: usize = 256;
+
+/// What TLS receives at once, in bytes: a few records of at most 16 KiB.
+const CIPHER: usize = 64 << 10;
+
+/// Edge-triggered, so that no call is needed to watch for room or to stop
+/// watching, and ready sockets are not asked again at every wait. The price: what
+/// is left in a socket must be remembered here.
+#[derive(Debug)]
+pub(crate) struct Epoll {
+    fd: OwnedFd,
+    events: Vec<epoll_event>,
+    /// Connections whose sockets had more than one read took, and their generations.
+    again: VecDeque<(u32, u32)>,
+    cipher: Vec<u8>,
+    /// The kernel waits by the nanosecond.
+    fine: bool,
+}
+
+impl Epoll {
+    pub(crate) fn new() -> io::Result<Epoll> {
+        Ok(Epoll {
+            fd: sys::new_epoll()?,
+            events: vec![epoll_event { events: 0, u64: 0 }; EVENTS],
+            again: VecDeque::new(),
+            cipher: Vec::new(),
+            fine: true,
+        })
+    }
+
+    pub(crate) fn add(&mut self, number: u32, connection: &Connection) -> io::Result<()> {
+        if connection.session.is_some() {
+            self.cipher.resize(CIPHER, 0);
+        }
+        sys::watch(
+            &self.fd,
+            connection.socket(),
+            EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+            token(number, connection.generation),
+        )
+    }
+
+    /// Writes now, as far as the socket takes it.
+    pub(crate) fn send(&mut self, number: u32, shared: &mut Shared) {
+        let connection = &mut shared.connections[number as usize];
+        let sent = match connection.flight.is_empty() {
+            // The rest goes when there is room: the edge was asked for.
+            false => {
+                connection.asked = true;
+                return;
+            }
+            true => depart(connection, &mut shared.counters),
+        };
+        if let Err(failure) = sent {
+            // What the peer said before it hung up is often why.
+            self.receive(number, true, shared);
+            shared.fail(number, failure);
+        }
+    }
+
+    pub(crate) fn poll(&mut self, wait: Duration, shared: &mut Shared) -> io::Result<()> {
+        let wait = match shared.has_ready() || !self.again.is_empty() {
+            true => Duration::ZERO,
+            false => wait,
+        };
+        for _ in 0..self.again.len() {
+            if let Some((number, generation)) = self.again.pop_front()
+                && shared.connections[number as usize].generation == generation
+            {
+                self.receive(number, true, shared);
+            }
+        }
+        shared.counters.waits += 1;
+        for index in 0..self.wait(wait)? {
+            let event = self.events[index];
+            self.handle(event, shared);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, wait: Duration) -> io::Result<usize> {
+        if self.fine {
+            match sys::wait(&self.fd, &mut self.events, wait) {
+                Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => self.fine = false,
+                other => return uninterrupted(other),
+            }
+        }
+        uninterrupted(sys::wait_ms(&self.fd, &mut self.events, wait))
+    }
+
+    fn handle(&mut self, event: epoll_event, shared: &mut Shared) {
+        let (token, events) = (event.u64, event.events as i32);
+        let (number, generation) = (token as u32, (token >> 32) as u32);
+        let connection = &mut shared.connections[number as usize];
+        if connection.generation != generation || !connection.is_open() {
+            return;
+        }
+        if events & EPOLLOUT != 0
+            && !connection.flight.is_empty()
+            && let Err(failure) = resume(connection, &mut shared.counters)
+        {
+            self.receive(number, true, shared);
+            return shared.fail(number, failure);
+        }
+        let ends = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) != 0;
+        if events & EPOLLIN != 0 || ends {
+            self.receive(number, ends, shared);
+        }
+    }
+
+    /// Receives once; again at the next poll if there may be more. `probe`: a read
+    /// that leaves room is no proof that no more is to be learned, for no edge will
+    /// tell of an end that is already there.
+    fn receive(&mut self, number: u32, probe: bool, shared: &mut Shared) {
+        let largest = shared.options.largest_answer;
+        loop {
+            let connection = &mut shared.connections[number as usize];
+            if !connection.is_open() {
+                return;
+            }
+            if let Err(failure) = connection.check_size(largest) {
+                return shared.fail(number, failure);
+            }
+            shared.counters.receives += 1;
+            match take(connection, &mut self.cipher) {
+                Ok(Took::Nothing) => return,
+                Ok(Took::End) => return shared.end(number, State::Closed),
+                Ok(Took::Some { bytes, full }) => {
+                    shared.counters.bytes_received += bytes as u64;
+                    let answered = match &connection.session {
+                        Some(session) if session.has_words() && connection.flight.is_empty() => {
+                            depart(connection, &mut shared.counters)
+                        }
+                        _ => Ok(()),
+                    };
+                    shared.make_ready(number);
+                    if let Err(failure) = answered {
+                        return shared.fail(number, failure);
+                    }
+                    let generation = shared.connections[number as usize].generation;
+                    match (full, probe) {
+                        (true, _) => return self.again.push_back((number, generation)),
+                        (false, true) => {}
+                        (false, false) => return,
+                    }
+                }
+                Err(failure) => return shared.fail(number, failure),
+            }
+        }
+    }
+}
+
+enum Took {
+    Nothing,
+    End,
+    /// `full`: no room was left, so that there may be more.
+    Some {
+        bytes: usize,
+        full: bool,
+    },
+}
+
+/// Takes from the socket once, deciphered.
+fn take(connection: &mut Connection, cipher: &mut [u8]) -> Result<Took, Failure> {
+    let fd = connection.fd();
+    let room = match connection.session {
+        None => connection.incoming.room_to_read(),
+        Some(_) => &mut *cipher,
+    };
+    let size = room.len();
+    let received = match connection.stamped {
+        true => sys::receive_stamped(fd, room),
+        false => sys::receive(fd, room).map(|bytes| (bytes, None)),
+    };
+    let bytes = match received {
+        Ok((0, _)) => return Ok(Took::End),
+        Ok((bytes, stamp)) => {
+            connection.arrived = stamp.or(connection.arrived);
+            bytes
+        }
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => return Ok(Took::Nothing),
+            _ => return Err(error.into()),
+        },
+    };
+    match &mut connection.session {
+        None => connection.incoming.filled(bytes),
+        Some(session) => {
+            if session.decipher(&cipher[..bytes], &mut connection.incoming).map_err(Failure::Tls)? {
+                return Ok(Took::End);
+            }
+        }
+    }
+    Ok(Took::Some { bytes, full: bytes == size })
+}
+
+/// Sends what was appended, if nothing is in flight.
+fn depart(connection: &mut Connection, counters: &mut crate::Counters) -> Result<(), Failure> {
+    match connection.take_off()? {
+        true => resume(connection, counters),
+        false => Ok(()),
+    }
+}
+
+/// Sends until all is gone or the socket takes no more.
+fn resume(connection: &mut Connection, counters: &mut crate::Counters) -> Result<(), Failure> {
+    loop {
+        counters.sends += 1;
+        match sys::send(connection.fd(), connection.flight.rest()) {
+            Ok(bytes) => {
+                counters.bytes_sent += bytes as u64;
+                connection.flight.sent += bytes;
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => return Ok(()),
+                io::ErrorKind::Interrupted => {}
+                _ => return Err(error.into()),
+            },
+        }
+        if connection.flight.is_empty() && !(connection.asked && connection.take_off()?) {
+            return Ok(());
+        }
+    }
+}
+
+/// A signal ends the wait and is no error.
+fn uninterrupted(count: io::Result<usize>) -> io::Result<usize> {
+    match count {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        other => other,
+    }
+}
+
+fn token(number: u32, generation: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(number)
+}

@@ -1,0 +1,31 @@
+//! The client's side of a network connection to a store: connecting
+//! ([`Stream`]: TCP, unix sockets, TLS), and asking over many connections from
+//! one thread without blocking ([`Reactor`]: epoll or io_uring, the same
+//! results from both).
+//!
+//! The reactor is the hot path of a load generator: one `send` and one receive
+//! a request, no allocation once the buffers have grown (but what TLS itself
+//! allocates), and the instant at which the kernel got each answer where it
+//! tells.
+#![deny(unsafe_code)]
+
+mod connect;
+mod connection;
+mod counters;
+mod engine;
+mod epoll;
+mod incoming;
+mod reactor;
+mod session;
+mod socket;
+mod stream;
+mod sys;
+mod tls;
+
+pub use connect::ConnectError;
+pub use connection::{Failure, State};
+pub use counters::Counters;
+pub use engine::{Engine, Options, Unavailable};
+pub use reactor::Reactor;
+pub use stream::Stream;
+pub use tls::{Tls, TlsConfig, TlsError, TlsFailure};

@@ -1,0 +1,240 @@
+use std::collections::VecDeque;
+use std::io;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use crate::connection::{Connection, Failure, State};
+use crate::counters::Counters;
+use crate::engine::{Engine, Options};
+use crate::epoll::Epoll;
+use crate::stream::Stream;
+use crate::sys;
+
+/// The longest that a poll without a limit waits.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// What the engines share: the connections and who of them is ready.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) counters: Counters,
+    ready: VecDeque<u32>,
+}
+
+impl Shared {
+    pub(crate) fn make_ready(&mut self, number: u32) {
+        let connection = &mut self.connections[number as usize];
+        if !connection.queued {
+            connection.queued = true;
+            self.ready.push_back(number);
+        }
+    }
+
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The first reason that a connection ends for is the one that is told.
+    pub(crate) fn end(&mut self, number: u32, state: State) {
+        let connection = &mut self.connections[number as usize];
+        if connection.is_open() {
+            connection.state = state;
+            self.make_ready(number);
+        }
+    }
+
+    pub(crate) fn fail(&mut self, number: u32, failure: Failure) {
+        self.end(number, State::Failed(failure));
+    }
+}
+
+#[derive(Debug)]
+enum Poller {
+    Epoll(Epoll),
+}
+
+/// Many connections, asked and heard from one thread without blocking.
+///
+/// A connection is known by its number, from 0, in the order in which they were
+/// added. In each round: append requests to [`Reactor::outgoing`], ask for them to
+/// be sent, [`Reactor::poll`], then for each [`Reactor::ready`] connection consume
+/// the whole answers of [`Reactor::incoming`] and look at its [`Reactor::state`].
+/// Whole answers should be consumed before the next poll, for what is unconsumed
+/// counts as one answer against `largest_answer`.
+///
+/// It stays in the thread that made it: io_uring takes work from one thread only.
+///
+/// # Panics
+/// Functions that take a connection's number panic when there is none of it.
+#[derive(Debug)]
+pub struct Reactor {
+    poller: Poller,
+    shared: Shared,
+    _one_thread: PhantomData<*const ()>,
+}
+
+impl Reactor {
+    /// # Errors
+    /// The engine is not available here ([`io::ErrorKind::Unsupported`], holding
+    /// an [`crate::Unavailable`]), or the kernel has no more descriptors.
+    pub fn new(options: Options) -> io::Result<Reactor> {
+        let poller = match options.engine {
+            Engine::Epoll => Poller::Epoll(Epoll::new()?),
+            Engine::IoUring => {
+                let why = "not built in".to_owned();
+                return Err(crate::Unavailable { engine: Engine::IoUring, why }.into());
+            }
+        };
+        let shared = Shared {
+            options,
+            connections: Vec::new(),
+            counters: Counters::default(),
+            ready: VecDeque::new(),
+        };
+        Ok(Reactor { poller, shared, _one_thread: PhantomData })
+    }
+
+    /// Takes a connection in; its number.
+    ///
+    /// # Errors
+    /// The kernel's refusal to set an option or to watch one more socket.
+    pub fn add(&mut self, stream: Stream) -> io::Result<usize> {
+        let number = self.shared.connections.len();
+        let connection = Connection::new(stream, 0);
+        self.shared.connections.push(connection);
+        let started = self.start(number);
+        if started.is_err() {
+            self.shared.connections.pop();
+        }
+        started.map(|()| number)
+    }
+
+    /// Puts a new stream in the place of one that has failed (or has not). Its
+    /// buffers are emptied; nothing of the old stream comes any more.
+    ///
+    /// # Errors
+    /// The kernel's refusal to set an option or to watch one more socket; the
+    /// connection has then failed, and can be replaced again.
+    pub fn replace(&mut self, conn: usize, stream: Stream) -> io::Result<()> {
+        let _ = self.shared.connections[conn].replace(stream);
+        let started = self.start(conn);
+        if let Err(error) = &started {
+            let failure = Failure::Io { kind: error.kind(), words: error.to_string() };
+            self.shared.fail(conn as u32, failure);
+        }
+        started
+    }
+
+    fn start(&mut self, number: usize) -> io::Result<()> {
+        let connection = &mut self.shared.connections[number];
+        connection.socket().prepare()?;
+        if self.shared.options.timestamps && connection.socket().is_tcp() {
+            sys::enable_stamps(connection.socket())?;
+            connection.stamped = true;
+        }
+        match &mut self.poller {
+            Poller::Epoll(epoll) => epoll.add(number as u32, connection)?,
+        }
+        // The talk before may have deciphered more than it read.
+        let early = match &mut connection.session {
+            None => Ok(false),
+            Some(session) => session.decipher(&[], &mut connection.incoming),
+        };
+        let some = connection.incoming.len() > 0;
+        match early {
+            Err(failure) => self.shared.fail(number as u32, Failure::Tls(failure)),
+            Ok(true) => self.shared.end(number as u32, State::Closed),
+            Ok(false) if some => self.shared.make_ready(number as u32),
+            Ok(false) => {}
+        }
+        Ok(())
+    }
+
+    /// How many connections there are.
+    pub fn len(&self) -> usize {
+        self.shared.connections.len()
+    }
+
+    /// Whether there are no connections.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where whole requests are appended. What is in it already is yet to be sent;
+    /// it must not be changed.
+    pub fn outgoing(&mut self, conn: usize) -> &mut Vec<u8> {
+        &mut self.shared.connections[conn].outgoing
+    }
+
+    /// Bytes that the connection's socket has not taken (enciphered where they are).
+    pub fn unsent(&self, conn: usize) -> usize {
+        self.shared.connections[conn].unsent()
+    }
+
+    /// Asks for what was appended to go out: epoll writes now as far as the socket
+    /// takes it and the rest when there is room; io_uring sends it with the next
+    /// [`Reactor::poll`]. Nothing happens on a connection that is not open.
+    pub fn send(&mut self, conn: usize) {
+        if !self.shared.connections[conn].is_open() {
+            return;
+        }
+        match &mut self.poller {
+            Poller::Epoll(epoll) => epoll.send(conn as u32, &mut self.shared),
+        }
+    }
+
+    /// Sends what is queued, then waits until a connection is ready or `wait` is
+    /// over (`None`: 100 ms). Returns at once when some are ready already; a
+    /// signal may end the wait early. How many connections are ready.
+    ///
+    /// # Errors
+    /// The kernel's, about the waiting itself; those of a connection are its state.
+    pub fn poll(&mut self, wait: Option<Duration>) -> io::Result<usize> {
+        let wait = wait.unwrap_or(LONGEST_WAIT);
+        match &mut self.poller {
+            Poller::Epoll(epoll) => epoll.poll(wait, &mut self.shared)?,
+        }
+        let ready = self.shared.ready.len();
+        self.shared.counters.wakeups += u64::from(ready > 0);
+        Ok(ready)
+    }
+
+    /// The next connection that has received something or has ended.
+    pub fn ready(&mut self) -> Option<usize> {
+        let number = self.shared.ready.pop_front()? as usize;
+        self.shared.connections[number].queued = false;
+        Some(number)
+    }
+
+    /// What was received and not consumed, in plain text.
+    pub fn incoming(&self, conn: usize) -> &[u8] {
+        self.shared.connections[conn].incoming.as_slice()
+    }
+
+    /// When the kernel got the newest segment of what was last received, in ns of
+    /// `CLOCK_REALTIME`: at the network card's interrupt or the loopback's, before
+    /// this process was woken. `None` without timestamps, on unix sockets, and for
+    /// the first segments after the kernel's stamping was turned on.
+    ///
+    /// Several segments that were received at once have one time, the newest's; an
+    /// answer that ended in an earlier one is then said to be later than it was.
+    pub fn arrived(&self, conn: usize) -> Option<u64> {
+        self.shared.connections[conn].arrived
+    }
+
+    /// Forgets the first `bytes` of what was received.
+    pub fn consume(&mut self, conn: usize, bytes: usize) {
+        self.shared.connections[conn].incoming.consume(bytes);
+    }
+
+    /// Whether the connection can still be used, and why not.
+    pub fn state(&self, conn: usize) -> State {
+        self.shared.connections[conn].state.clone()
+    }
+
+    /// What was asked of the kernel so far.
+    pub fn counters(&self) -> Counters {
+        self.shared.counters
+    }
+}

@@ -1,0 +1,60 @@
+use std::io::{self, Read, Write};
+
+use rustls::ClientConnection;
+
+use crate::incoming::Incoming;
+use crate::tls::TlsFailure;
+
+/// A TLS connection without its socket: enciphers what goes out, deciphers what
+/// came in.
+#[derive(Debug)]
+pub(crate) struct Session(Box<ClientConnection>);
+
+impl Session {
+    pub(crate) fn new(mut connection: Box<ClientConnection>) -> Session {
+        // The buffer that `encipher` fills is emptied by it at once.
+        connection.set_buffer_limit(None);
+        Session(connection)
+    }
+
+    /// Appends `plain`, enciphered, to `cipher`, and empties it.
+    pub(crate) fn encipher(&mut self, plain: &mut Vec<u8>, cipher: &mut Vec<u8>) -> io::Result<()> {
+        self.0.writer().write_all(plain)?;
+        plain.clear();
+        while self.0.wants_write() {
+            self.0.write_tls(cipher)?;
+        }
+        Ok(())
+    }
+
+    /// Whether there are words of TLS's own to send, such as a key update.
+    pub(crate) fn has_words(&self) -> bool {
+        self.0.wants_write()
+    }
+
+    /// Appends the plain text of `cipher`, and of what was deciphered before, to
+    /// `plain`. Answers whether the peer has said that it is done.
+    ///
+    /// # Errors
+    /// What TLS finds wrong with the bytes.
+    pub(crate) fn decipher(
+        &mut self,
+        mut cipher: &[u8],
+        plain: &mut Incoming,
+    ) -> Result<bool, TlsFailure> {
+        let other = |error: io::Error| TlsFailure::Other(error.to_string());
+        loop {
+            if !cipher.is_empty() && self.0.read_tls(&mut cipher).map_err(other)? == 0 {
+                return Ok(true);
+            }
+            let told = self.0.process_new_packets().map_err(TlsFailure::of)?;
+            plain.fill_from(&mut self.0.reader().by_ref()).map_err(other)?;
+            if told.peer_has_closed() {
+                return Ok(true);
+            }
+            if cipher.is_empty() {
+                return Ok(false);
+            }
+        }
+    }
+}

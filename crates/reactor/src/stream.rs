@@ -1,0 +1,106 @@
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use model::Address;
+use rustls::ClientConnection;
+
+use crate::connect::{self, ConnectError};
+use crate::session::Session;
+use crate::socket::Socket;
+use crate::tls::{TlsConfig, TlsFailure};
+
+/// A connected stream that blocks: for the talk with a server before it is
+/// loaded, and then for a [`crate::Reactor`].
+///
+/// Every read and write ends within the limit that it was connected with, with
+/// `io::ErrorKind::TimedOut`. It may be made in one thread and used in another.
+#[derive(Debug)]
+pub struct Stream {
+    socket: Socket,
+    tls: Option<Box<ClientConnection>>,
+}
+
+impl Stream {
+    /// Connects to every address of the name in turn until one answers, then
+    /// speaks TLS if it is to. All of it takes at most `limit`, as does each
+    /// read and write later.
+    ///
+    /// # Errors
+    /// What went wrong, with the address and the way out.
+    pub fn connect(
+        address: &Address,
+        tls: Option<&TlsConfig>,
+        limit: Duration,
+    ) -> Result<Stream, ConnectError> {
+        connect::connect(address, tls, limit)
+    }
+
+    pub(crate) fn new(socket: Socket, tls: Option<Box<ClientConnection>>) -> Stream {
+        Stream { socket, tls }
+    }
+
+    /// The parts that a reactor works with.
+    pub(crate) fn into_parts(self) -> (Socket, Option<Session>) {
+        (self.socket, self.tls.map(Session::new))
+    }
+
+    /// Whether this is TCP, the only family with receive timestamps.
+    pub fn is_tcp(&self) -> bool {
+        self.socket.is_tcp()
+    }
+}
+
+/// A stream that something else has connected.
+impl From<TcpStream> for Stream {
+    fn from(socket: TcpStream) -> Stream {
+        Stream::new(Socket::Tcp(socket), None)
+    }
+}
+
+/// A stream that something else has connected.
+impl From<std::os::unix::net::UnixStream> for Stream {
+    fn from(socket: std::os::unix::net::UnixStream) -> Stream {
+        Stream::new(Socket::Unix(socket), None)
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => self.socket.read(into),
+            Some(tls) => {
+                rustls::Stream::new(tls.as_mut(), &mut self.socket).read(into).map_err(worded)
+            }
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => self.socket.write(from),
+            Some(tls) => {
+                rustls::Stream::new(tls.as_mut(), &mut self.socket).write(from).map_err(worded)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.tls {
+            None => Ok(()),
+            Some(tls) => {
+                rustls::Stream::new(tls.as_mut(), &mut self.socket).flush().map_err(worded)
+            }
+        }
+    }
+}
+
+/// TLS 1.3 servers refuse a client's certificate only after the handshake, so
+/// that reads and writes need the same words as connecting.
+fn worded(error: io::Error) -> io::Error {
+    match TlsFailure::inside(&error) {
+        Some(failure) => io::Error::new(error.kind(), failure),
+        None => error,
+    }
+}
