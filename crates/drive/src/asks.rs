@@ -67,7 +67,8 @@ impl Asks for Fill<'_> {
         }
         let record = self.next;
         self.next += 1;
-        Some(Ask { op: Op::Insert, record, salt: self.workload.load_salt(record), scan: 0 })
+        let salt = self.workload.load_salt(record);
+        Some(Ask { op: Op::Insert, record, salt, scan: 0, keys: 1 })
     }
     fn fingerprint(&self) -> u64 {
         0

@@ -105,7 +105,7 @@ pub fn drive<T: Target>(
     let operations = until.operations;
     let plan = &Plan { until, ..plan.clone() };
     let shared = Arc::new(Shared {
-        target: Arc::clone(target),
+        target: Arc::clone(store),
         workload: Arc::clone(workload),
         clock: clock.clone(),
         gate: Gate::new(),

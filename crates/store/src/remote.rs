@@ -108,7 +108,7 @@ impl Remote {
         let timeout = given.span("timeout")?.unwrap_or(DEFAULT_TIMEOUT);
         let clear = [("refuse", false), ("flush", true)];
         let options = vec![
-            ("protocol".to_owned(), protocol.name().to_owned()),
+            ("protocol".to_owned(), protocol.name().replace("memcached ", "").to_lowercase()),
             ("tls".to_owned(), on_off(wants_tls)),
             ("timeout".to_owned(), model::Span(timeout).to_string()),
         ];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use analyse::STEADY_ROUNDS;
-use drive::{Arrivals, Pacing, Until};
+use drive::{Arrivals, Connections, Engine, Pacing, Until};
 use model::{Count, Rate, Span};
 use record::Settings;
 use toml::Spanned;
@@ -21,9 +21,14 @@ pub struct Manner {
     pub threads: u32,
     pub pacing: Pacing,
     pub warm_up: Option<Duration>,
+    /// Operations per second of a warm-up that has a rate of its own.
+    pub warm_up_rate: Option<f64>,
     pub steady: Option<(Duration, u32)>,
     pub until: Until,
     pub pin: bool,
+    /// To servers, and which key asked for something of them, if one did.
+    pub connections: Connections,
+    pub needs_servers: Option<&'static str>,
 }
 
 impl Manner {
@@ -33,9 +38,12 @@ impl Manner {
             threads,
             pacing: Pacing::Closed { think: Duration::ZERO },
             warm_up: None,
+            warm_up_rate: None,
             steady: None,
             until: Until { operations: None, time: None },
             pin: true,
+            connections: Connections::default(),
+            needs_servers: None,
         }
     }
 
@@ -47,7 +55,8 @@ impl Manner {
         self
     }
 
-    pub fn settings(&self, settings: &mut Settings) {
+    /// What a run depends on; `networked` says whether there are connections.
+    pub fn settings(&self, networked: bool, settings: &mut Settings) {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
         put("threads", self.threads.to_string());
         put("pin", self.pin.to_string());
@@ -61,7 +70,7 @@ impl Manner {
             Pacing::Open { rate, arrivals } => {
                 put("loop", "open".to_owned());
                 put("rate", Rate(rate).to_string());
-                put("arrivals", arrivals.name().to_owned());
+                put("arrivals", arrivals.to_string());
             }
         }
         let spans = [("warm_up", self.warm_up), ("time", self.until.time)];
@@ -69,6 +78,17 @@ impl Manner {
             if let Some(span) = span {
                 put(key, Span(span).to_string());
             }
+        }
+        if let Some(rate) = self.warm_up_rate {
+            put("warm_up_rate", Rate(rate).to_string());
+        }
+        if networked {
+            let Connections { count, depth, queue, busy_poll, engine } = self.connections;
+            put("connections", count.to_string());
+            put("depth", depth.to_string());
+            put("queue", Count(queue as u64).to_string());
+            put("busy_poll", busy_poll.to_string());
+            put("engine", engine.map_or("fastest".to_owned(), |engine| engine.to_string()));
         }
         if let Some(operations) = self.until.operations {
             put("operations", Count(operations).to_string());
@@ -107,11 +127,23 @@ pub struct Wish {
     pub arrivals: Option<String>,
     pub think: Option<Span>,
     pub warm_up: Option<Span>,
+    pub warm_up_rate: Option<Rate>,
     pub time: Option<Span>,
     pub operations: Option<Count>,
     pub steady: Option<Steady>,
     pub pin: bool,
+    pub connections: Option<u32>,
+    pub depth: Option<u32>,
+    pub queue: Option<Count>,
+    pub busy_poll: Option<bool>,
+    pub engine: Option<String>,
 }
+
+/// The most connections of a thread to a server, and requests under way on one of them.
+const MOST_CONNECTIONS: u32 = 60_000;
+const MOST_DEPTH: u32 = 10_000;
+/// Requests that may wait in a thread: some hundreds of bytes each.
+const MOST_QUEUE: u64 = 10_000_000;
 
 /// A wish that makes no sense: which part of it, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,16 +162,20 @@ impl Wish {
             ("rate", self.rate.is_some_and(|rate| rate.0 <= 0.0)),
             ("time", self.time.is_some_and(|span| span.0.is_zero())),
             ("operations", self.operations == Some(Count(0))),
+            ("warm_up_rate", self.warm_up_rate.is_some_and(|rate| rate.0 <= 0.0)),
+            ("connections", self.connections == Some(0)),
+            ("depth", self.depth == Some(0)),
         ];
         if let Some((key, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
             return no(key, "must be more than zero");
         }
         let arrivals = match &self.arrivals {
             None => None,
-            Some(name) => Some(Arrivals::from_name(name).ok_or_else(|| Senseless {
+            Some(name) => Some(Arrivals::parse(name).ok_or_else(|| Senseless {
                 key: "arrivals",
                 why: format!(
-                    "there is no arrival process `{name}`; {}",
+                    "there is no arrival process `{name}` (`pareto:SHAPE` takes a shape between 0 \
+                     and 1); {}",
                     model::suggest::hint(name, Arrivals::NAMES)
                 ),
             })?),
@@ -168,6 +204,17 @@ impl Wish {
             }
         }
         let threads = self.threads.unwrap_or(cpus);
+        if self.warm_up_rate.is_some() {
+            match (&pacing, self.warm_up) {
+                (Pacing::Closed { .. }, _) => {
+                    return no("warm_up_rate", "is for an open loop: give a rate too");
+                }
+                (Pacing::Open { .. }, None) => {
+                    return no("warm_up_rate", "needs a warm-up: say how long it takes");
+                }
+                _ => {}
+            }
+        }
         Ok(Manner {
             threads,
             pacing,
@@ -177,8 +224,61 @@ impl Wish {
                 operations: self.operations.map(|Count(count)| count),
                 time: self.time.map(|Span(time)| time),
             },
+            warm_up_rate: self.warm_up_rate.map(|rate| rate.0),
             pin: self.pin && threads <= cpus,
+            connections: self.connections()?,
+            needs_servers: self.needs_servers(),
         })
+    }
+
+    fn connections(&self) -> Result<Connections, Senseless> {
+        let most = |key, given: Option<u64>, most: u64| match given {
+            Some(given) if given > most => {
+                Err(Senseless { key, why: format!("is at most {most}, not {given}") })
+            }
+            _ => Ok(()),
+        };
+        most("connections", self.connections.map(u64::from), MOST_CONNECTIONS.into())?;
+        most("depth", self.depth.map(u64::from), MOST_DEPTH.into())?;
+        most("queue", self.queue.map(|Count(count)| count), MOST_QUEUE)?;
+        let engine = match self.engine.as_deref() {
+            None => None,
+            Some(name) => {
+                let names = Engine::ALL.map(|engine| engine.to_string());
+                let at = names.iter().position(|known| known == name).ok_or_else(|| Senseless {
+                    key: "engine",
+                    why: format!(
+                        "there is no engine `{name}`; {}",
+                        model::suggest::hint(name, names.iter().map(String::as_str))
+                    ),
+                })?;
+                let engine = Engine::ALL[at];
+                engine
+                    .available()
+                    .map_err(|why| Senseless { key: "engine", why: why.to_string() })?;
+                Some(engine)
+            }
+        };
+        let usual = Connections::default();
+        Ok(Connections {
+            count: self.connections.map_or(usual.count, |count| count as usize),
+            depth: self.depth.map_or(usual.depth, |depth| depth as usize),
+            queue: self.queue.map_or(usual.queue, |Count(queue)| queue as usize),
+            busy_poll: self.busy_poll.unwrap_or(usual.busy_poll),
+            engine,
+        })
+    }
+
+    /// The first key that only makes sense where there are servers.
+    fn needs_servers(&self) -> Option<&'static str> {
+        let given = [
+            ("connections", self.connections.is_some()),
+            ("depth", self.depth.is_some()),
+            ("queue", self.queue.is_some()),
+            ("busy_poll", self.busy_poll.is_some()),
+            ("engine", self.engine.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(key, _)| key)
     }
 }
 
@@ -193,10 +293,16 @@ pub(crate) fn manner(source: &Source, asking: &Asking, cpus: u32) -> Result<Mann
         arrivals: get(&asking.arrivals),
         think: get(&asking.think),
         warm_up: get(&asking.warm_up),
+        warm_up_rate: get(&asking.warm_up_rate),
         time: get(&asking.time),
         operations: get(&asking.operations),
         steady: get(&asking.steady),
         pin: asking.pin.unwrap_or(true),
+        connections: get(&asking.connections),
+        depth: get(&asking.depth),
+        queue: get(&asking.queue),
+        busy_poll: get(&asking.busy_poll),
+        engine: get(&asking.engine),
     };
     wish.manner(cpus).map_err(|Senseless { key, why }| {
         let span = asking.span_of(key).unwrap_or_default();
@@ -210,7 +316,7 @@ pub(crate) fn load_manner(
     asking: &Asking,
     cpus: u32,
 ) -> Result<Manner, StudyError> {
-    for key in ["time", "operations", "warm_up", "steady"] {
+    for key in ["time", "operations", "warm_up", "warm_up_rate", "steady"] {
         if let Some(span) = asking.span_of(key) {
             let words = format!("{key}: a load begins with nothing and ends when all is there");
             return Err(source.at(span, &words));

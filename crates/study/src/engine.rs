@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use drive::{Progress, Ticks};
+use drive::{Network, Progress, Ticks};
 use host::Root;
 use model::Machine;
 use record::{Execution, Phase, Run};
 use store::{Directory, State, StoreUrl};
 
 use crate::error::StudyError;
+use crate::keeper::Keeper;
 use crate::plan::{Plan, Segment, Step};
 use crate::session::{Closed, Session};
 
@@ -107,7 +108,7 @@ pub fn execute(
             clock: &clock,
             segment,
             steps: steps.clone(),
-            directory: None,
+            keeper: Keeper::Nobody,
             load_first: None,
             found: false,
             execution,
@@ -118,24 +119,26 @@ pub fn execute(
             name: None,
             warnings: Vec::new(),
         };
-        if on_disk(segment) {
-            let mut directory = Directory::claim(&segment.store, room(segment, first))?;
-            not_anothers(&directory, &segment.store)?;
-            session.load_first = must_load(&directory, first);
-            session.found = session.load_first.is_none() && first.phase == Phase::Measure;
-            if let Some(why) = session.load_first {
-                session.listener.hear(Event::Preparing { step: first, why });
+        let Closed { mut keeper, name } = match segment.store.remote()? {
+            Some(remote) => {
+                let network = Arc::new(Network::connect(remote)?);
+                session.keeper = Keeper::Servers(Arc::clone(&network));
+                session.find_data(first)?;
+                session.ask(&network)?
             }
-            if !session.found {
-                directory.clear()?;
+            None => {
+                if on_disk(segment) {
+                    let directory = Directory::claim(&segment.store, room(segment, first))?;
+                    not_anothers(&directory, &segment.store)?;
+                    session.keeper = Keeper::Directory(directory);
+                    session.find_data(first)?;
+                }
+                store::open(&segment.store, session)??
             }
-            session.records = directory.marker().records;
-            session.directory = Some(directory);
-        }
-        let Closed { directory, name } = store::open(&segment.store, session)??;
+        };
         // The store is closed, so all that it was given is in its files.
-        if let (Some(mut directory), Some(name)) = (directory, name) {
-            directory.set_dataset(&name.dataset, name.records, &name.version)?;
+        if let Some(name) = name {
+            keeper.set(&name)?;
         }
         if stop.load(Ordering::Relaxed) {
             return Ok(false);
@@ -203,19 +206,4 @@ fn remove_temporary(path: &Path) -> Result<(), StudyError> {
         let _ = std::fs::remove_dir(parent);
     }
     Ok(())
-}
-
-/// Why the step cannot run on what the directory holds; None if it can.
-fn must_load(directory: &Directory, step: &Step) -> Option<&'static str> {
-    if step.phase == Phase::Load {
-        return None;
-    }
-    let marker = directory.marker();
-    if !directory.holds(&step.workload.dataset().to_string()) {
-        return Some(match marker.dataset {
-            Some(_) => "the directory holds other data",
-            None => "the directory holds no complete data",
-        });
-    }
-    (marker.records != step.workload.records.0).then_some("an earlier run has added records")
 }

@@ -5,6 +5,7 @@ mod asking;
 mod assemble;
 mod engine;
 mod error;
+mod keeper;
 mod observe;
 mod plan;
 mod session;

@@ -3,7 +3,8 @@
 use drive::Progress;
 use host::{Context, Root, Watch};
 use model::Reading;
-use store::{Statistic, Store};
+use drive::Target;
+use store::Statistic;
 
 use crate::engine::{Event, Listener};
 use crate::plan::Step;
@@ -21,18 +22,18 @@ impl drive::Observer for Showing<'_> {
 }
 
 /// Shows progress and puts the probes around the window.
-pub(crate) struct Watching<'a, S> {
+pub(crate) struct Watching<'a, T> {
     pub(crate) step: &'a Step,
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) context: Context,
-    pub(crate) store: &'a S,
+    pub(crate) store: &'a T,
     pub(crate) watch: Option<Watch>,
     pub(crate) before: Vec<Statistic>,
     pub(crate) after: Vec<Statistic>,
     pub(crate) readings: Vec<Reading>,
 }
 
-impl<S: Store> drive::Observer for Watching<'_, S> {
+impl<T: Target> drive::Observer for Watching<'_, T> {
     fn window_opens(&mut self) {
         self.before = self.store.statistics();
         self.watch = Some(Watch::begin(&Root::live(), &self.context));

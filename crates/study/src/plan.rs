@@ -430,6 +430,7 @@ fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bo
         let mut url = StoreUrl {
             scheme: scheme.get_ref().clone(),
             path: PathBuf::new(),
+            servers: Vec::new(),
             options: Vec::new(),
         };
         let adapter =

@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use analyse::STEADY_ROUNDS;
-use drive::{Changes, OnStart, Outcome, Ticks, What};
+use drive::{Changes, OnStart, Outcome, Target, Ticks, What};
 use host::{Context, Root, Watch};
 use model::{Op, Reading};
 use record::{Execution, Phase, Run};
-use store::{Directory, Store, StoreError, Visit};
+use store::{Store, StoreError, Visit};
 use workload::Workload;
 
 use crate::asking::Manner;
 use crate::assemble::{Measured, assemble};
 use crate::engine::{Event, Listener, now};
 use crate::error::StudyError;
+use crate::keeper::{Keeper, Name};
 use crate::observe::{Showing, Watching};
 use crate::plan::{Segment, Step};
 
@@ -30,7 +31,7 @@ pub(crate) struct Session<'a> {
     pub(crate) clock: &'a Ticks,
     pub(crate) segment: &'a Segment,
     pub(crate) steps: Vec<&'a Step>,
-    pub(crate) directory: Option<Directory>,
+    pub(crate) keeper: Keeper,
     /// Why data must be loaded before the first step.
     pub(crate) load_first: Option<&'static str>,
     /// The data of an earlier invocation is used.
@@ -49,23 +50,41 @@ pub(crate) struct Session<'a> {
 
 /// What is left when a store is closed.
 pub(crate) struct Closed {
-    pub(crate) directory: Option<Directory>,
+    pub(crate) keeper: Keeper,
     /// What the data is, where that was not certain while the store was open.
     pub(crate) name: Option<Name>,
-}
-
-/// What a directory's data is.
-pub(crate) struct Name {
-    pub(crate) dataset: String,
-    pub(crate) records: u64,
-    pub(crate) version: String,
 }
 
 impl Visit for Session<'_> {
     type Output = Result<Closed, StudyError>;
 
-    fn visit<S: Store>(mut self, store: S) -> Self::Output {
-        let store = Arc::new(store);
+    fn visit<S: Store>(self, store: S) -> Self::Output {
+        self.ask(&Arc::new(store))
+    }
+}
+
+impl Session<'_> {
+    /// Looks at the data that is there: whether the first step can use it, or must load its own.
+    pub(crate) fn find_data(&mut self, first: &Step) -> Result<(), StudyError> {
+        if first.phase == Phase::Measure {
+            self.load_first = self.keeper.must_load(first)?;
+            self.found = self.load_first.is_none();
+        }
+        if let Some(why) = self.load_first {
+            self.listener.hear(Event::Preparing { step: first, why });
+        }
+        if !self.found {
+            self.keeper.clear()?;
+        }
+        self.records = match self.found {
+            true => self.keeper.name()?.map_or(0, |name| name.records),
+            false => 0,
+        };
+        Ok(())
+    }
+
+    /// Runs every step on a store that is open.
+    pub(crate) fn ask<T: Target>(mut self, store: &Arc<T>) -> Result<Closed, StudyError> {
         for step in std::mem::take(&mut self.steps) {
             if self.stopped() {
                 break;
@@ -78,28 +97,26 @@ impl Visit for Session<'_> {
             }
             let workload = Arc::new(Workload::new(&step.workload)?);
             if self.load_first.take().is_some() {
-                self.prepare(&store, &workload, step)?;
+                self.prepare(store, &workload, step)?;
                 if self.stopped() {
                     break;
                 }
             } else if std::mem::take(&mut self.found) {
                 self.listener.hear(Event::Reusing { step });
             }
-            self.run(&store, &workload, step)?;
+            self.run(store, &workload, step)?;
         }
-        Ok(Closed { directory: self.directory, name: self.name })
+        Ok(Closed { keeper: self.keeper, name: self.name })
     }
-}
 
-impl Session<'_> {
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Loads the data that a step needs, without measuring it.
-    fn prepare<S: Store>(
+    fn prepare<T: Target>(
         &mut self,
-        store: &Arc<S>,
+        store: &Arc<T>,
         workload: &Arc<Workload>,
         step: &Step,
     ) -> Result<(), StudyError> {
@@ -121,9 +138,9 @@ impl Session<'_> {
     }
 
     /// Runs one step and keeps it, unless it was stopped.
-    fn run<S: Store>(
+    fn run<T: Target>(
         &mut self,
-        store: &Arc<S>,
+        store: &Arc<T>,
         workload: &Arc<Workload>,
         step: &Step,
     ) -> Result<(), StudyError> {
@@ -136,8 +153,8 @@ impl Session<'_> {
         let mix = &step.workload.mix;
         let writes =
             what == What::Load || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
-        if let Some(directory) = self.directory.as_mut().filter(|_| writes) {
-            directory.unset_dataset()?;
+        if writes {
+            self.keeper.unset()?;
             self.name = None;
         }
         self.listener.hear(Event::Begins { step });
@@ -178,7 +195,7 @@ impl Session<'_> {
             tax,
             skew,
             warnings: std::mem::take(&mut self.warnings),
-            disk_bytes: self.directory.as_ref().map(|d| d.disk_bytes()).transpose()?,
+            disk_bytes: self.keeper.disk_bytes()?,
             records: self.records,
         });
         // The data has its name again only when the run that changed it is kept: a kill in
@@ -190,13 +207,13 @@ impl Session<'_> {
 
     /// After a phase that wrote: lets the store settle, with the same probes around it.
     /// Answers whether it has, and what was read.
-    fn settle<S: Store>(
+    fn settle<T: Target>(
         &mut self,
-        store: &Arc<S>,
+        store: &Arc<T>,
         step: &Step,
         writes: bool,
     ) -> Result<(bool, Option<Vec<Reading>>), StudyError> {
-        if !writes || self.directory.is_none() {
+        if !writes || !self.keeper.on_disk() {
             return Ok((true, None));
         }
         self.listener.hear(Event::Settling { step });
@@ -207,7 +224,7 @@ impl Session<'_> {
 
     /// Waits in slices, so that a stop is seen. A store that is not settled in time goes on;
     /// the next run carries the warning.
-    fn let_settle<S: Store>(&mut self, store: &Arc<S>) -> Result<bool, StudyError> {
+    fn let_settle<T: Target>(&mut self, store: &Arc<T>) -> Result<bool, StudyError> {
         let limit = Instant::now() + SETTLE_LIMIT;
         loop {
             match store.settle(SETTLE_SLICE) {
@@ -222,7 +239,7 @@ impl Session<'_> {
         }
     }
 
-    fn name_of<S: Store>(&self, store: &Arc<S>, step: &Step) -> Name {
+    fn name_of<T: Target>(&self, store: &Arc<T>, step: &Step) -> Name {
         let dataset = step.workload.dataset().to_string();
         Name { dataset, records: self.records, version: store.version() }
     }
@@ -230,13 +247,13 @@ impl Session<'_> {
     /// Names the data, if all of it is in the store's files; else that waits until the store
     /// is closed.
     fn give(&mut self, name: Name, settled: bool) -> Result<(), StudyError> {
-        match &mut self.directory {
-            Some(directory) if settled => {
-                directory.set_dataset(&name.dataset, name.records, &name.version)?;
+        match settled {
+            true => self.keeper.set(&name),
+            false => {
+                self.name = Some(name);
+                Ok(())
             }
-            _ => self.name = Some(name),
         }
-        Ok(())
     }
 
     fn plan(&self, what: What, manner: &Manner, step: &Step) -> drive::Plan {
@@ -252,6 +269,8 @@ impl Session<'_> {
             pacing: manner.pacing,
             seed: step.workload.seed,
             warm_up: manner.warm_up,
+            warm_up_rate: manner.warm_up_rate,
+            connections: manner.connections,
             steady: manner.steady.map(|(round, most)| drive::Steady {
                 round,
                 window: STEADY_ROUNDS,

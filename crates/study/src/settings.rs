@@ -17,6 +17,10 @@ pub(crate) fn settings(
     let mut settings = Settings::new();
     let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
     put("store", store.scheme.clone());
+    if !store.servers.is_empty() {
+        let servers: Vec<String> = store.servers.iter().map(ToString::to_string).collect();
+        put("store.servers", servers.join(","));
+    }
     for (option, value) in &store.options {
         put(&format!("store.{option}"), value.clone());
     }
@@ -26,6 +30,6 @@ pub(crate) fn settings(
     put("workload.is", workload.describe());
     put("seed", workload.seed.to_string());
     put("repeat", repeat.to_string());
-    manner.settings(&mut settings);
+    manner.settings(!store.servers.is_empty(), &mut settings);
     settings
 }

@@ -77,11 +77,23 @@ pub struct Asking {
     /// Pause of a closed loop between an answer and the next request.
     pub think: Option<Spanned<Span>>,
     pub warm_up: Option<Spanned<Span>>,
+    /// Of all threads together, where the warm-up of an open loop has a rate of its own.
+    pub warm_up_rate: Option<Spanned<Rate>>,
     pub time: Option<Spanned<Span>>,
     pub operations: Option<Spanned<Count>>,
     pub steady: Option<Spanned<Steady>>,
     /// One CPU a thread, where there are as many; on by default.
     pub pin: Option<bool>,
+    /// Of each thread to each server.
+    pub connections: Option<Spanned<u32>>,
+    /// Requests that may be under way on one connection.
+    pub depth: Option<Spanned<u32>>,
+    /// Requests of an open loop that may wait, in each thread, for a connection.
+    pub queue: Option<Spanned<Count>>,
+    /// Look for answers without ever sleeping.
+    pub busy_poll: Option<Spanned<bool>>,
+    /// `epoll` or `io_uring`.
+    pub engine: Option<Spanned<String>>,
 }
 
 impl Asking {
@@ -96,9 +108,15 @@ impl Asking {
             "arrivals" => span(&self.arrivals),
             "think" => span(&self.think),
             "warm_up" => span(&self.warm_up),
+            "warm_up_rate" => span(&self.warm_up_rate),
             "time" => span(&self.time),
             "operations" => span(&self.operations),
             "steady" => span(&self.steady),
+            "connections" => span(&self.connections),
+            "depth" => span(&self.depth),
+            "queue" => span(&self.queue),
+            "busy_poll" => span(&self.busy_poll),
+            "engine" => span(&self.engine),
             _ => None,
         }
     }

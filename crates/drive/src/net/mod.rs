@@ -8,15 +8,17 @@ mod operation;
 mod statistics;
 mod work;
 
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use model::Address;
-use reactor::{Engine, Options, Reactor, Stream, Tls, TlsConfig};
-use store::wire::{Protocol, Ring};
+use reactor::{Options, Reactor, Stream, Tls, TlsConfig};
+use store::wire::{Answer, KeyList, Kind, Parsed, Protocol, Request, Ring};
 use store::{Capabilities, Remote, Statistic, StoreError, TlsFiles};
 
 use crate::asks::Fill;
 use crate::outcome::DriveError;
+use crate::pace::Pacing;
 use crate::plan::{Plan, What};
 use crate::recorder::Recorder;
 use crate::target::{Ask, Target};
@@ -24,6 +26,9 @@ use crate::worker::{Seen, Shared};
 
 /// The longest answer that is taken: what Redis calls `proto-max-bulk-len`.
 const LARGEST_ANSWER: usize = 512 << 20;
+
+/// The key of [`Network::mark`]: no workload writes a key of this form.
+const NOTE_KEY: &[u8] = b"kvmeter:dataset";
 
 /// Servers that have been talked to, ready to be asked by any number of threads.
 #[derive(Debug)]
@@ -92,6 +97,70 @@ impl Network {
         Ok(())
     }
 
+    /// What [`Network::mark`] left on every server; None where one of them has none, or another.
+    pub fn marker(&self) -> Result<Option<String>, StoreError> {
+        let mut common: Option<String> = None;
+        for server in 0..self.servers() {
+            let mut found = None;
+            self.talk(server, Kind::Get, &[], |value| {
+                found = Some(String::from_utf8_lossy(value).into_owned());
+            })?;
+            match (found, &common) {
+                (None, _) => return Ok(None),
+                (Some(found), Some(common)) if found != *common => return Ok(None),
+                (found, _) => common = found,
+            }
+        }
+        Ok(common)
+    }
+
+    /// Leaves a note on every server, under a key of its own.
+    pub fn mark(&self, note: &str) -> Result<(), StoreError> {
+        (0..self.servers())
+            .try_for_each(|server| self.talk(server, Kind::Set, note.as_bytes(), |_| {}))
+    }
+
+    /// Takes the note away.
+    pub fn unmark(&self) -> Result<(), StoreError> {
+        (0..self.servers()).try_for_each(|server| self.talk(server, Kind::Delete, &[], |_| {}))
+    }
+
+    /// One request about the note, on a connection of its own.
+    fn talk(
+        &self,
+        server: usize,
+        kind: Kind,
+        value: &[u8],
+        mut seen: impl FnMut(&[u8]),
+    ) -> Result<(), StoreError> {
+        let mut stream = self.open(server)?;
+        let mut keys = KeyList::default();
+        keys.push(NOTE_KEY);
+        let mut bytes = Vec::new();
+        self.remote.protocol.write(&Request { kind, keys: &keys, value, tag: 1 }, &mut bytes);
+        let io = |error: std::io::Error| self.failed(server, error);
+        stream.write_all(&bytes).map_err(io)?;
+        bytes.clear();
+        let mut chunk = [0; 4096];
+        loop {
+            let parsed = self
+                .remote
+                .protocol
+                .read(kind, &keys, 1, &bytes, |_, value| seen(value))
+                .map_err(|error| self.failed(server, error))?;
+            match parsed {
+                Parsed::Whole { answer: Answer::Refused { words, .. }, .. } => {
+                    return Err(self.failed(server, words));
+                }
+                Parsed::Whole { .. } => return Ok(()),
+                Parsed::Incomplete { .. } => match stream.read(&mut chunk).map_err(io)? {
+                    0 => return Err(self.failed(server, "closed the connection")),
+                    read => bytes.extend_from_slice(&chunk[..read]),
+                },
+            }
+        }
+    }
+
     pub(crate) fn servers(&self) -> usize {
         self.remote.servers.len()
     }
@@ -123,8 +192,10 @@ impl Network {
     }
 
     pub(crate) fn reactor(&self, plan: &Plan) -> Result<Reactor, DriveError> {
-        let engine = plan.connections.engine.unwrap_or_else(Engine::best);
-        let options = Options { engine, timestamps: true, largest_answer: LARGEST_ANSWER };
+        let usual = Options::default();
+        let engine = plan.connections.engine.unwrap_or(usual.engine);
+        let timestamps = matches!(plan.pacing, Pacing::Open { .. });
+        let options = Options { engine, timestamps, largest_answer: LARGEST_ANSWER };
         Reactor::new(options).map_err(internal)
     }
 

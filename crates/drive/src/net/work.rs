@@ -478,7 +478,8 @@ impl<'a, A: Asks> Thread<'a, A> {
                 let words = "the server closed the connection".to_owned();
                 return self.fail_line(number, FailureKind::Closed, &words, demand);
             }
-            State::Failed(words) => {
+            State::Failed(failure) => {
+                let words = failure.to_string();
                 return self.fail_line(number, FailureKind::Closed, &words, demand);
             }
         }
