@@ -10,6 +10,7 @@ mod error;
 mod marker;
 mod options;
 mod url;
+pub mod wire;
 
 pub use adapters::{ADAPTERS, Adapt, Adapter, Unavailable, open};
 pub use directory::{Directory, State};
