@@ -19,6 +19,7 @@ mod skew;
 mod spec;
 mod stream;
 mod text_or_table;
+pub mod trace;
 mod value;
 mod workload;
 

@@ -6,11 +6,12 @@ mod sized;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub(crate) use content::hash;
 pub use sized::SizedValues;
 
 use crate::length::{Length, Limits};
 use crate::{Size, SpecError};
-use content::{Content, HEADER, hash, opened, short};
+use content::{Content, HEADER, opened, short};
 use model::random::{Lane, mix};
 
 /// The longest value.
