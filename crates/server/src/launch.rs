@@ -1,0 +1,1 @@
+//! Starts a server for a study, waits until it answers and ends it.

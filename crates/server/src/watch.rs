@@ -1,0 +1,1 @@
+//! What the machine knows of a server process.
