@@ -1,16 +1,21 @@
 //! The executable that runs, and what it says of itself.
 
 use std::env;
+use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
 use super::super::error::LaunchError;
 use super::super::program::Program;
-use super::output;
 
 /// A version is printed at once; a program that does anything else is not the one that is meant.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -72,24 +77,28 @@ fn on_path(name: &Path) -> Option<PathBuf> {
         .find(runs)
 }
 
-/// What the executable prints when given one argument.
+/// What the executable prints when given one argument, to one or the other output.
 fn printed(path: &Path, argument: &str) -> io::Result<String> {
-    // A file, so that waiting needs no thread that reads.
-    let folder = output::folder().map_err(io::Error::other)?;
-    let file = folder.path().join("version");
-    let out = std::fs::File::create(&file)?;
-    let err = out.try_clone()?;
-    let mut child =
-        Command::new(path).arg(argument).stdin(Stdio::null()).stdout(out).stderr(err).spawn()?;
+    // In memory: a pipe would block whom prints much, and whom reads if it stays open.
+    let out = File::from(memfd_create(c"version", MFdFlags::MFD_CLOEXEC)?);
+    let mut child = Command::new(path)
+        .arg(argument)
+        .stdin(Stdio::null())
+        .stdout(out.try_clone()?)
+        .stderr(out.try_clone()?)
+        .process_group(0)
+        .spawn()?;
     let began = Instant::now();
     while child.try_wait()?.is_none() {
         if began.elapsed() >= LIMIT {
-            child.kill()?;
+            killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL)?;
             child.wait()?;
             let why = format!("`{argument}` did not end within {} s", LIMIT.as_secs());
             return Err(io::Error::new(ErrorKind::TimedOut, why));
         }
-        thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(1));
     }
-    std::fs::read(&file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    let mut printed = vec![0; 4096];
+    let length = out.read_at(&mut printed, 0)?;
+    Ok(String::from_utf8_lossy(&printed[..length]).into_owned())
 }

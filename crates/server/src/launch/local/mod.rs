@@ -7,6 +7,7 @@ mod keeper;
 mod output;
 mod place;
 
+use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -53,13 +54,13 @@ impl Launcher for Local {
         loop {
             let listen = Listen::choose(program, &common)?;
             let folder = output::folder()?;
-            let place = Place { listen: &listen.given, folder: folder.path() };
+            let place = Place { listen: &listen.given, folder: &folder };
             let mut arguments = program.arguments(&given, place)?;
             arguments.extend(common.arguments.iter().cloned());
             // Settings are refused before anything is looked for.
             let binary = Binary::find(program, common.binary.as_deref())?;
             let attempt = Attempt { order, common: &common, binary: &binary, listen: &listen };
-            match attempt.start(arguments, Output::new(folder)?) {
+            match attempt.start(arguments, &folder) {
                 Err(LaunchError::EndedEarly { words, .. })
                     if listen.chosen
                         && tried < PORTS_TRIED
@@ -82,9 +83,9 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn start(&self, arguments: Vec<String>, output: Output) -> Result<Launched, LaunchError> {
+    fn start(&self, arguments: Vec<String>, folder: &Path) -> Result<Launched, LaunchError> {
         let program = self.order.program;
-        let running = self.spawn(&arguments, output)?;
+        let running = self.spawn(&arguments, folder)?;
         let pid = self.answered(&running)?;
         let cpus = sched_getaffinity(Pid::from_raw(pid.cast_signed()))
             .map(|set| cpu_list::show(&keeper::cpus_of(&set)))
@@ -107,15 +108,16 @@ impl Attempt<'_> {
         LaunchError::Cpus { program: self.order.program.name(), why: why.into() }
     }
 
-    fn spawn(&self, arguments: &[String], output: Output) -> Result<Running, LaunchError> {
+    fn spawn(&self, arguments: &[String], folder: &Path) -> Result<Running, LaunchError> {
         let program = self.order.program;
         let mut command = self.binary.command();
         command.args(arguments).envs(self.order.environment.iter().cloned());
+        let alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let (guard, mark) = Guard::start(folder, self.listen.socket())
+            .map_err(|error| LaunchError::Guard { why: error.to_string() })?;
+        let output = Output::make(folder)?;
         command.current_dir(output.folder());
         output.attach(&mut command)?;
-        let alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        let (guard, mark) = Guard::start(output.folder(), self.listen.socket())
-            .map_err(|error| LaunchError::Guard { why: error.to_string() })?;
         let keeper = Keeper::start(command, self.common.cpus.as_deref(), mark.fd());
         let sign = mark.hand_over();
         drop(alone);
