@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{SOON, eventually, lives, named, start};
+use common::{SOON, eventually, is_root, lives, named, start};
 use server::launch::Settings;
 
 /// Set in the process that holds the server: program, socket, user and executable, by lines.
@@ -127,11 +127,6 @@ fn script(folder: &Path, text: &str) -> PathBuf {
     fs::write(&path, format!("#!/bin/sh\n[ \"$1\" = -V ] && exec memcached -V\n{text}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
-}
-
-fn is_root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    status.lines().any(|line| line.starts_with("Uid:\t0\t0"))
 }
 
 #[test]

@@ -57,7 +57,8 @@ pub struct Launched {
     pub binary: PathBuf,
     /// All of them, in order, without the executable's name.
     pub arguments: Vec<String>,
-    /// What was added to kvmeter's own environment.
+    /// What was added to kvmeter's own environment, and what of that changes how a program is
+    /// linked or allocates (`LD_*`, `MALLOC_*`, `GLIBC_TUNABLES`).
     pub environment: Vec<(String, String)>,
     /// The CPUs that it may run on, as a list: `0-3,8`.
     pub cpus: String,
@@ -66,13 +67,22 @@ pub struct Launched {
 
 /// How a [`Launcher`] keeps hold of a server; dropping it kills the server.
 pub trait Handle: fmt::Debug + Send {
-    /// How it ended, if it has.
-    fn ended(&self) -> Option<ExitStatus>;
+    fn state(&self) -> State;
     /// The last lines that it printed, each on a line of its own; empty if there are none.
     fn last_words(&self) -> String;
     /// Asks it to end, and kills it after `limit`; gives how it ended and whether it had to be
     /// killed, or nothing if it was still there after another `limit`.
     fn end(&mut self, limit: Duration) -> Option<(ExitStatus, bool)>;
+}
+
+/// Whether a server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Runs,
+    Ended(ExitStatus),
+    /// What was started runs, but the process that listened is gone: it was a script's child,
+    /// which alone knows how it ended.
+    Lost,
 }
 
 /// How a server ended.
@@ -89,15 +99,17 @@ impl Launched {
     /// # Errors
     /// [`LaunchError::Died`], with its exit status and last words, if it ended.
     pub fn still_running(&self) -> Result<(), LaunchError> {
-        match self.handle.ended() {
-            None => Ok(()),
-            Some(status) => Err(LaunchError::Died {
-                program: self.program,
-                pid: self.pid,
-                status,
-                words: quoted(&self.handle.last_words()),
-            }),
-        }
+        let how = match self.handle.state() {
+            State::Runs => return Ok(()),
+            State::Ended(status) => status.to_string(),
+            State::Lost => "how is known only to the script that started it".to_owned(),
+        };
+        Err(LaunchError::Died {
+            program: self.program,
+            pid: self.pid,
+            how,
+            words: quoted(&self.handle.last_words()),
+        })
     }
 
     /// The last lines that it printed.
@@ -110,7 +122,7 @@ impl Launched {
     /// # Errors
     /// [`LaunchError::DoesNotEnd`] if even the kill had no effect within another `limit`.
     pub fn end(mut self, limit: Duration) -> Result<Ended, LaunchError> {
-        let by_itself = self.handle.ended().is_some();
+        let by_itself = self.handle.state() != State::Runs;
         match self.handle.end(limit) {
             Some((status, killed)) => Ok(Ended { status, by_itself, killed }),
             None => Err(LaunchError::DoesNotEnd { program: self.program, pid: self.pid, limit }),

@@ -12,7 +12,7 @@ mod redis;
 mod settings;
 
 pub use error::{LaunchError, SettingError};
-pub use launcher::{Ended, Handle, Launched, Launcher, Order};
+pub use launcher::{Ended, Handle, Launched, Launcher, Order, State};
 pub use local::Local;
 pub use program::{PROGRAMS, Place, Program, program};
 pub use settings::{Common, Given, Setting, Settings, Value};

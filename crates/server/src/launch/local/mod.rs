@@ -25,7 +25,7 @@ use self::output::Output;
 use self::place::Listen;
 use super::cpu_list;
 use super::error::LaunchError;
-use super::launcher::{Handle, Launched, Launcher, Order, quoted};
+use super::launcher::{Handle, Launched, Launcher, Order, State, quoted};
 use super::program::{Place, Program};
 use super::settings::{Common, Given};
 use crate::watch::Process;
@@ -85,8 +85,11 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     fn start(&self, arguments: Vec<String>, folder: &Path) -> Result<Launched, LaunchError> {
         let program = self.order.program;
-        let running = self.spawn(&arguments, folder)?;
+        let mut running = self.spawn(&arguments, folder)?;
         let pid = self.answered(&running)?;
+        if pid != running.keeper.pid() {
+            running.behind = Process::of(pid).ok();
+        }
         let cpus = sched_getaffinity(Pid::from_raw(pid.cast_signed()))
             .map(|set| cpu_list::show(&keeper::cpus_of(&set)))
             .map_err(|error| self.cpus_error(error.desc()))?;
@@ -98,7 +101,7 @@ impl Attempt<'_> {
             build: self.binary.build.clone(),
             binary: self.binary.path.clone(),
             arguments,
-            environment: self.order.environment.clone(),
+            environment: environment(&self.order.environment),
             cpus,
             handle: Box::new(running),
         })
@@ -122,7 +125,7 @@ impl Attempt<'_> {
         let sign = mark.hand_over();
         drop(alone);
         match keeper {
-            Ok(keeper) => Ok(Running { keeper, guard: Some(guard), sign, output }),
+            Ok(keeper) => Ok(Running { keeper, guard: Some(guard), sign, behind: None, output }),
             Err(KeepError::Cpus(why)) => Err(self.cpus_error(why)),
             Err(KeepError::Start(error)) => Err(LaunchError::CannotRun {
                 program: program.name(),
@@ -144,6 +147,8 @@ impl Attempt<'_> {
             // Whoever answered may be gone again: then it is looked at once more.
             if ask::answers(program, &self.listen.reached)
                 && let Some(pid) = self.listener(running)?
+                // A server that goes into the background answers, and its parent has ended.
+                && running.keeper.ended().is_none()
             {
                 return Ok(pid);
             }
@@ -199,6 +204,20 @@ impl Attempt<'_> {
     }
 }
 
+/// What was added, and before it what the server inherits that changes how it is linked or how
+/// it allocates.
+fn environment(added: &[(String, String)]) -> Vec<(String, String)> {
+    let telling = ["LD_", "MALLOC_", "GLIBC_TUNABLES"];
+    let mut environment: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| telling.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|(name, _)| !added.iter().any(|(other, _)| other == name))
+        .collect();
+    environment.sort();
+    environment.extend_from_slice(added);
+    environment
+}
+
 fn remedy(program: &dyn Program, words: &str) -> String {
     program.remedy(words).map(|way| format!("; {way}")).unwrap_or_default()
 }
@@ -210,12 +229,18 @@ struct Running {
     /// Taken when it is let go.
     guard: Option<Guard>,
     sign: guard::Sign,
+    /// The process that listens, where it is a child of the one that was started.
+    behind: Option<Process>,
     output: Output,
 }
 
 impl Handle for Running {
-    fn ended(&self) -> Option<ExitStatus> {
-        self.keeper.ended()
+    fn state(&self) -> State {
+        match self.keeper.ended() {
+            Some(status) => State::Ended(status),
+            None if self.behind.as_ref().is_some_and(|process| !process.exists()) => State::Lost,
+            None => State::Runs,
+        }
     }
 
     fn last_words(&self) -> String {
