@@ -302,15 +302,15 @@ pub(crate) fn enable_statistics() -> io::Result<OwnedFd> {
     bpf_descriptor(command::ENABLE_STATS, &mut [0u32; 1])
 }
 
-/// The names of all BPF programs in the kernel.
-pub(crate) fn program_names() -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
+/// Number and name of all BPF programs in the kernel.
+pub(crate) fn list_programs() -> io::Result<Vec<(u32, String)>> {
+    let mut programs = Vec::new();
     // start_id and next_id, and prog_id, next_id, open_flags
     let mut ids = [0u32; 3];
     loop {
         match bpf(command::PROG_GET_NEXT_ID, &mut ids) {
             Ok(_) => {}
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(names),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(programs),
             Err(error) => return Err(error),
         }
         let id = ids[1];
@@ -318,7 +318,7 @@ pub(crate) fn program_names() -> io::Result<Vec<String>> {
         if let Ok(program) = bpf_descriptor(command::PROG_GET_FD_BY_ID, &mut [id, 0, 0]) {
             let name = program_info(&program)?.name;
             let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_LENGTH);
-            names.push(String::from_utf8_lossy(&name[..end]).into_owned());
+            programs.push((id, String::from_utf8_lossy(&name[..end]).into_owned()));
         }
         ids = [id, 0, 0];
     }

@@ -3,6 +3,7 @@
 use crate::programs::Identity;
 use crate::sys;
 use crate::unavailable::{Reason, Unavailable};
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
@@ -58,19 +59,43 @@ impl Target {
         Ok(Target { pid, handle, descriptors: most.unwrap_or(usize::MAX) })
     }
 
-    /// The descriptors that are sockets now.
-    pub fn sockets(&self) -> Result<Vec<usize>, Unavailable> {
+    /// The descriptors that are sockets now, each with whether the process opened
+    /// that connection itself, as far as TCP's table tells.
+    pub fn sockets(&self) -> Result<Vec<(usize, bool)>, Unavailable> {
+        let folder = format!("/proc/{}", self.pid);
         let failed = |error| denied_or(self.pid, "list the process's descriptors", &error);
-        let entries = fs::read_dir(format!("/proc/{}/fd", self.pid)).map_err(failed)?;
+        let entries = fs::read_dir(format!("{folder}/fd")).map_err(failed)?;
+        let table = |name| fs::read_to_string(format!("{folder}/net/{name}")).unwrap_or_default();
+        let outgoing = outgoing(&[table("tcp"), table("tcp6")]);
         Ok(entries
             .flatten()
-            .filter(|entry| {
-                fs::read_link(entry.path())
-                    .is_ok_and(|link| link.to_string_lossy().starts_with("socket:"))
+            .filter_map(|entry| {
+                let link = fs::read_link(entry.path()).ok()?;
+                let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+                let descriptor = entry.file_name().to_str()?.parse().ok()?;
+                Some((descriptor, outgoing.contains(inode)))
             })
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .collect())
     }
+}
+
+/// The inodes of the TCP connections whose local port nobody listens on: they
+/// were opened from here. `tables` are `/proc/net/tcp` and `tcp6`.
+fn outgoing(tables: &[String]) -> HashSet<String> {
+    const LISTENING: &str = "0A";
+    let rows: Vec<_> = tables
+        .iter()
+        .flat_map(|table| table.lines().skip(1))
+        .filter_map(|row| {
+            let mut fields = row.split_whitespace();
+            let (_, port) = fields.nth(1)?.rsplit_once(':')?;
+            let state = fields.nth(1)?;
+            Some((port, state, fields.nth(5)?))
+        })
+        .collect();
+    let listened: HashSet<&str> =
+        rows.iter().filter(|row| row.1 == LISTENING).map(|row| row.0).collect();
+    rows.iter().filter(|row| !listened.contains(row.0)).map(|row| row.2.to_owned()).collect()
 }
 
 fn elf_class(folder: &Path) -> io::Result<u8> {
@@ -117,6 +142,17 @@ mod tests {
         assert_eq!(highest_of("0-3\n"), Some(3));
         assert_eq!(highest_of("0-3,8-11,17\n"), Some(17));
         assert_eq!(highest_of(""), None);
+    }
+
+    #[test]
+    fn a_connection_from_a_port_that_nobody_listens_on_is_outgoing() {
+        let table = "  sl  local_address rem_address   st tx rx tr tm retrnsmt uid timeout inode\n\
+            0: 0100007F:2BCB 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 100 1\n\
+            1: 0100007F:2BCB 0100007F:D431 01 00000000:00000000 00:00000000 00000000 0 0 101 1\n\
+            2: 0100007F:9C40 0100007F:18EB 01 00000000:00000000 00:00000000 00000000 0 0 102 1\n\
+            damaged\n";
+        let found = outgoing(&[table.to_owned(), String::new()]);
+        assert_eq!(found, HashSet::from(["102".to_owned()]));
     }
 
     #[test]

@@ -98,13 +98,13 @@ pub fn available() -> Result<(), Unavailable> {
     loaded.attach().map(drop)
 }
 
-/// The names of all BPF programs in the kernel, whoever loaded them; those of
+/// Number and name of all BPF programs in the kernel, whoever loaded them; those of
 /// this crate start with `kvmeter_`. Needs `CAP_SYS_ADMIN`.
 ///
 /// # Errors
 /// As of [`available`].
-pub fn loaded_programs() -> Result<Vec<String>, Unavailable> {
-    sys::program_names()
+pub fn loaded_programs() -> Result<Vec<(u32, String)>, Unavailable> {
+    sys::list_programs()
         .map_err(|error| reason_for("listing BPF programs", &error, String::new()).into())
 }
 
@@ -126,9 +126,12 @@ impl Tracer {
         // After attaching, so that no connection is missed; a slot that the
         // programs have set meanwhile is left as it is.
         let slots = loaded.slots.words();
-        for slot in target.sockets()?.into_iter().filter_map(|number| slots.get(number)) {
-            let (from, to) = (slot::OTHER as u64, slot::IDLE as u64);
-            let _ = slot.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+        for (descriptor, outgoing) in target.sockets()? {
+            let state = if outgoing { slot::OUTGOING } else { slot::IDLE } as u64;
+            if let Some(slot) = slots.get(descriptor) {
+                let other = slot::OTHER as u64;
+                let _ = slot.compare_exchange(other, state, Ordering::Relaxed, Ordering::Relaxed);
+            }
         }
         Ok(Tracer { _attached: attached, loaded, target })
     }
