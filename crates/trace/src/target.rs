@@ -25,7 +25,11 @@ pub(crate) struct Target {
 
 fn denied_or(pid: u32, action: &'static str, error: &io::Error) -> Unavailable {
     match error.kind() {
-        ErrorKind::PermissionDenied => Reason::Privilege { action }.into(),
+        ErrorKind::PermissionDenied => Reason::Privilege {
+            action,
+            capabilities: "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search",
+        }
+        .into(),
         _ => Reason::NoProcess(pid).into(),
     }
 }
@@ -44,7 +48,7 @@ impl Target {
         let pid = process.unwrap_or(pid);
         let handle = sys::open_process(pid).map_err(gone)?;
         let folder = PathBuf::from(format!("/proc/{pid}"));
-        let action = "look into the process";
+        let action = "look into a process of another user";
         let class = elf_class(&folder).map_err(|error| denied_or(pid, action, &error))?;
         if class == ELF_CLASS_32 {
             return Err(Reason::ThirtyTwoBit(pid).into());
@@ -63,7 +67,9 @@ impl Target {
     /// that connection itself, as far as TCP's table tells.
     pub fn sockets(&self) -> Result<Vec<(usize, bool)>, Unavailable> {
         let folder = format!("/proc/{}", self.pid);
-        let failed = |error| denied_or(self.pid, "list the process's descriptors", &error);
+        let failed = |error| {
+            denied_or(self.pid, "list the descriptors of a process of another user", &error)
+        };
         let entries = fs::read_dir(format!("{folder}/fd")).map_err(failed)?;
         let table = |name| fs::read_to_string(format!("{folder}/net/{name}")).unwrap_or_default();
         let outgoing = outgoing(&[table("tcp"), table("tcp6")]);

@@ -7,7 +7,7 @@ use crate::programs::{self, Identity, Plan};
 use crate::snapshot::Snapshot;
 use crate::sys::{self, Attached, Program, RunTime, SharedMemory};
 use crate::target::{self, Target};
-use crate::unavailable::{Reason, Unavailable, reason_for};
+use crate::unavailable::{Reason, Unavailable, reason_for, reason_for_all};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
@@ -104,8 +104,7 @@ pub fn available() -> Result<(), Unavailable> {
 /// # Errors
 /// As of [`available`].
 pub fn loaded_programs() -> Result<Vec<(u32, String)>, Unavailable> {
-    sys::list_programs()
-        .map_err(|error| reason_for("listing BPF programs", &error, String::new()).into())
+    sys::list_programs().map_err(|error| reason_for_all("list BPF programs", &error).into())
 }
 
 impl Tracer {
@@ -156,10 +155,10 @@ impl Tracer {
     /// itself slows every BPF program of the machine, so it is not on by itself.
     ///
     /// # Errors
-    /// A kernel before 5.8, or no privilege.
+    /// A kernel before 5.8, or no `CAP_SYS_ADMIN`, which this alone takes.
     pub fn watch_cost(&self) -> Result<CostWatch<'_>, Unavailable> {
         let switch = sys::enable_statistics().map_err(|error| {
-            Unavailable::from(reason_for("timing BPF programs", &error, String::new()))
+            Unavailable::from(reason_for_all("have BPF programs timed", &error))
         })?;
         Ok(CostWatch { tracer: self, _switch: switch, start: self.run_times()? })
     }

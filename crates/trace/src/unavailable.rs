@@ -13,8 +13,9 @@ const CAP_BPF: u32 = 39;
 pub enum Reason {
     #[error("this processor architecture's system call registers are not known")]
     Architecture,
+    /// `capabilities` are what would suffice, as setcap(8) takes them.
     #[error("no privilege to {action}")]
-    Privilege { action: &'static str },
+    Privilege { action: &'static str, capabilities: &'static str },
     #[error("the kernel is locked down ({mode})")]
     Lockdown { mode: String },
     #[error("bpf(2) is refused although the capabilities are there")]
@@ -48,10 +49,10 @@ impl From<Reason> for Unavailable {
     fn from(reason: Reason) -> Unavailable {
         let remedy = match &reason {
             Reason::Architecture => "run the server on x86-64 or Arm (64-bit)",
-            Reason::Privilege { .. } => {
+            Reason::Privilege { capabilities, .. } => &format!(
                 "run as root or give the program the capabilities: \
-                 setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep FILE"
-            }
+                 setcap {capabilities}+ep FILE"
+            ),
             Reason::Lockdown { .. } => {
                 "start the machine without lockdown=confidentiality, or preload the \
                  timing library into the server instead"
@@ -89,6 +90,14 @@ pub(crate) fn reason_for(step: &'static str, error: &io::Error, log: String) -> 
     }
 }
 
+/// Turns the kernel's answer to a question about all BPF programs into a reason.
+pub(crate) fn reason_for_all(action: &'static str, error: &io::Error) -> Reason {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => Reason::Privilege { action, capabilities: "cap_sys_admin" },
+        _ => reason_for(action, error, String::new()),
+    }
+}
+
 /// Why bpf(2) was refused, from `/proc/self/status` and the lockdown file.
 fn refusal(status: &str, lockdown: &str) -> Reason {
     let effective = status
@@ -98,7 +107,10 @@ fn refusal(status: &str, lockdown: &str) -> Reason {
         .unwrap_or(0);
     let has = |capability: u32| effective >> capability & 1 == 1;
     if !(has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON)) {
-        return Reason::Privilege { action: "load BPF programs" };
+        return Reason::Privilege {
+            action: "load BPF programs",
+            capabilities: "cap_bpf,cap_perfmon",
+        };
     }
     let mode = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     match mode {
@@ -119,9 +131,10 @@ mod tests {
         let only_bpf = status("0000008000000000");
         let locked = "none integrity [confidentiality]\n";
         let unlocked = "[none] integrity confidentiality\n";
-        let privilege = Reason::Privilege { action: "load BPF programs" };
-        assert_eq!(refusal(&none, locked), privilege);
-        assert_eq!(refusal(&only_bpf, unlocked), privilege);
+        for short in [refusal(&none, locked), refusal(&only_bpf, unlocked)] {
+            let remedy = Unavailable::from(short).remedy;
+            assert!(remedy.contains("setcap cap_bpf,cap_perfmon+ep"), "{remedy}");
+        }
         assert_eq!(refusal(&both, unlocked), Reason::Forbidden);
         assert_eq!(refusal(&both, ""), Reason::Forbidden);
         let mode = "confidentiality".to_owned();

@@ -5,7 +5,6 @@
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -268,20 +267,22 @@ fn traces_until_it_is_killed() {
     }
 }
 
-/// This program again as the process above, and the line that it says.
-fn other_tracer(target: u32, user: u32) -> (Running, String) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+/// This program again as the process above, started by `launcher`, and the line
+/// that it says.
+fn other_tracer(target: u32, launcher: &[&str]) -> (Running, String) {
+    let own = std::env::current_exe().unwrap();
+    let mut words = launcher.to_vec();
+    words.push(own.to_str().unwrap());
+    let mut child = Command::new(words[0])
+        .args(&words[1..])
         .args(["--ignored", "--exact", "traces_until_it_is_killed", "--nocapture"])
         .env(TARGET, target.to_string())
-        .uid(user)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let said = lines
-        .into_iter()
-        .find(|line| line.starts_with("attached") || line.starts_with("unavailable"));
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let said = lines.find(|line| line.starts_with("attached") || line.starts_with("unavailable"));
     (Running(child), said.unwrap_or_default())
 }
 
@@ -296,7 +297,7 @@ fn nothing_stays_behind_when_the_tracer_is_killed() {
     };
     let before = own();
     let server = Server::memcached("1");
-    let (mut tracer, said) = other_tracer(server.pid(), 0);
+    let (mut tracer, said) = other_tracer(server.pid(), &[]);
     assert_eq!(said, "attached");
     // Other tests' programs may be among the new ones; they go with their tests.
     let new: HashSet<u32> = own().difference(&before).copied().collect();
@@ -316,6 +317,20 @@ fn without_privileges_the_reason_and_the_way_out_are_said() {
         return;
     }
     let server = Server::memcached("1");
-    let (_running, said) = other_tracer(server.pid(), 65_534);
-    assert!(said.contains("Privilege") && said.contains("setcap cap_bpf"), "{said:?}");
+    let as_nobody = |capabilities: &str| {
+        let gain = [format!("--inh-caps={capabilities}"), format!("--ambient-caps={capabilities}")];
+        let launcher =
+            ["setpriv", "--reuid=65534", "--clear-groups", gain[0].as_str(), gain[1].as_str()];
+        other_tracer(server.pid(), &launcher).1
+    };
+    let look = "+sys_ptrace,+dac_read_search";
+    let said = as_nobody(look);
+    assert!(
+        said.contains("load BPF") && said.contains("setcap cap_bpf,cap_perfmon+ep"),
+        "{said:?}"
+    );
+    let said = as_nobody("+bpf,+perfmon");
+    assert!(said.contains("another user") && said.contains("cap_sys_ptrace"), "{said:?}");
+    // What the remedies name is enough.
+    assert_eq!(as_nobody(&format!("+bpf,+perfmon,{look}")), "attached");
 }
