@@ -16,8 +16,9 @@ pub enum Reason {
     /// `capabilities` are what would suffice, as setcap(8) takes them.
     #[error("no privilege to {action}")]
     Privilege { action: &'static str, capabilities: &'static str },
-    #[error("the kernel is locked down ({mode})")]
-    Lockdown { mode: String },
+    /// Under lockdown=integrity the programs run; this is the stricter mode.
+    #[error("bpf(2) is refused while the kernel is locked down for confidentiality")]
+    Lockdown,
     #[error("bpf(2) is refused although the capabilities are there")]
     Forbidden,
     #[error("this kernel has no bpf(2)")]
@@ -53,7 +54,7 @@ impl From<Reason> for Unavailable {
                 "run as root or give the program the capabilities: \
                  setcap {capabilities}+ep FILE"
             ),
-            Reason::Lockdown { .. } => {
+            Reason::Lockdown => {
                 "start the machine without lockdown=confidentiality, or preload the \
                  timing library into the server instead"
             }
@@ -112,10 +113,9 @@ fn refusal(status: &str, lockdown: &str) -> Reason {
             capabilities: "cap_bpf,cap_perfmon",
         };
     }
-    let mode = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    match mode {
-        Some((mode, _)) if mode != "none" => Reason::Lockdown { mode: mode.to_owned() },
-        _ => Reason::Forbidden,
+    match lockdown.contains("[confidentiality]") {
+        true => Reason::Lockdown,
+        false => Reason::Forbidden,
     }
 }
 
@@ -137,8 +137,7 @@ mod tests {
         }
         assert_eq!(refusal(&both, unlocked), Reason::Forbidden);
         assert_eq!(refusal(&both, ""), Reason::Forbidden);
-        let mode = "confidentiality".to_owned();
-        assert_eq!(refusal(&both, locked), Reason::Lockdown { mode });
+        assert_eq!(refusal(&both, locked), Reason::Lockdown);
     }
 
     #[test]
