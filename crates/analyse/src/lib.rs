@@ -10,7 +10,9 @@ mod describe;
 mod interval;
 mod percentile;
 mod quantile;
+pub mod search;
 mod series;
+pub mod slo;
 mod steady;
 mod welch;
 
