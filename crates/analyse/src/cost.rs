@@ -25,6 +25,22 @@ pub fn cpu_s_per_mop(cpu: &[&Reading], operations: u64) -> Reading {
     Reading { unit: Unit::CpuSecondsPerMillionOps, ..ratio }
 }
 
+/// `counted / operations * 10^6`: what was counted for a million operations, under the name of
+/// what was counted and with its scope. `server.cpu` in seconds becomes `server.cpu_s_per_mop`
+/// in CPU-s/Mop, `server.syscalls` as a count becomes `server.syscalls_per_mop`.
+///
+/// Unavailable, with the reason: no operations, or `counted` is unavailable or neither seconds
+/// nor a count.
+pub fn per_mop(counted: &Reading, operations: u64) -> Reading {
+    let mops = operations as f64 / OPS_PER_MOP;
+    let (unit, name) = match counted.unit {
+        Unit::Seconds => (Unit::CpuSecondsPerMillionOps, format!("{}_s_per_mop", counted.signal)),
+        _ => (Unit::PerMillionOps, format!("{}_per_mop", counted.signal)),
+    };
+    let part = if counted.unit == Unit::Seconds { Unit::Seconds } else { Unit::Count };
+    Reading { unit, ..quotient(name, &[counted], part, mops, "operations") }
+}
+
 /// `written / user`, a ratio: bytes written below for each byte of key and value that the
 /// workload wrote.
 ///
@@ -128,6 +144,21 @@ mod tests {
         assert_eq!((found.unit, found.scope), (Unit::CpuSecondsPerMillionOps, Scope::Process));
         assert_eq!((found.signal.as_str(), found.window_s), ("cpu_s_per_mop", 10.0));
         assert_eq!(found.source, "cpu.user + cpu.system / operations");
+    }
+
+    #[test]
+    fn what_is_counted_at_the_server_keeps_its_name_and_boundary() {
+        let cpu = reading("server.cpu", 16.8, Unit::Seconds, Scope::Server);
+        let calls = reading("server.syscalls", 6e6, Unit::Count, Scope::Server);
+        let found = per_mop(&cpu, 2_000_000);
+        assert_eq!((found.signal.as_str(), found.value()), ("server.cpu_s_per_mop", Some(8.4)));
+        assert_eq!((found.unit, found.scope), (Unit::CpuSecondsPerMillionOps, Scope::Server));
+        let found = per_mop(&calls, 2_000_000);
+        assert_eq!((found.signal.as_str(), found.value()), ("server.syscalls_per_mop", Some(3e6)));
+        assert_eq!((found.unit, found.scope), (Unit::PerMillionOps, Scope::Server));
+        assert_eq!(per_mop(&calls, 0).value(), None);
+        let bytes = reading("server.sent", 6.0, Unit::Bytes, Scope::Server);
+        assert_eq!(per_mop(&bytes, 5).value(), None);
     }
 
     #[test]

@@ -10,7 +10,10 @@ mod describe;
 mod interval;
 mod percentile;
 mod quantile;
+pub mod search;
 mod series;
+pub mod sides;
+pub mod slo;
 mod steady;
 mod welch;
 
@@ -19,8 +22,8 @@ pub use compare::{
     Verdict, Withheld, compare, compare_with_machines,
 };
 pub use cost::{
-    CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION, cpu_s_per_mop, read_amplification,
-    write_amplification,
+    CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION, cpu_s_per_mop, per_mop,
+    read_amplification, write_amplification,
 };
 pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe};
 pub use interval::{Interval, LEVEL, Method, NoInterval};

@@ -42,8 +42,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Bytes on their way out. The kernel may hold a pointer to them until they are
-/// all sent, so that the caller appends to another buffer meanwhile.
+/// Bytes on their way out, while the caller appends to another buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
     pub(crate) bytes: Vec<u8>,
@@ -70,6 +69,8 @@ pub(crate) struct Connection {
     pub(crate) flight: Flight,
     /// The caller has asked for `outgoing` to follow what is in `flight`.
     pub(crate) asked: bool,
+    /// The socket takes no more for now.
+    pub(crate) blocked: bool,
     pub(crate) incoming: Incoming,
     pub(crate) arrived: Option<u64>,
     /// The kernel notes when segments come.
@@ -90,6 +91,7 @@ impl Connection {
             outgoing: Vec::new(),
             flight: Flight::default(),
             asked: false,
+            blocked: false,
             incoming: Incoming::default(),
             arrived: None,
             stamped: false,
@@ -108,16 +110,18 @@ impl Connection {
     }
 
     /// Puts a new stream in the place of this one; the buffers are kept, empty.
-    /// What was in flight is given back, for the kernel may still read it.
-    pub(crate) fn replace(&mut self, stream: Stream) -> (Socket, Vec<u8>) {
+    pub(crate) fn replace(&mut self, stream: Stream) {
         let mut fresh = Connection::new(stream, self.generation.wrapping_add(1));
         fresh.incoming = mem::take(&mut self.incoming);
         fresh.incoming.clear();
         fresh.outgoing = mem::take(&mut self.outgoing);
         fresh.outgoing.clear();
         fresh.queued = self.queued;
-        let old = mem::replace(self, fresh);
-        (old.socket, old.flight.bytes)
+        fresh.flight.bytes = mem::take(&mut self.flight.bytes);
+        fresh.flight.bytes.clear();
+        // The kernel may still hold the old socket, whose peer should know at once.
+        self.socket.shut();
+        *self = fresh;
     }
 
     pub(crate) fn is_open(&self) -> bool {

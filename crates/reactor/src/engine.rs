@@ -3,6 +3,8 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::uring::Uring;
+
 /// How the kernel is asked about many sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Engine {
@@ -26,6 +28,17 @@ pub struct Unavailable {
 impl Engine {
     /// Every engine, for tests and for lists of choices.
     pub const ALL: [Engine; 2] = [Engine::Epoll, Engine::IoUring];
+
+    /// Whether it can be used here.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn available(self) -> Result<(), Unavailable> {
+        match self {
+            Engine::Epoll => Ok(()),
+            Engine::IoUring => Uring::new().map(drop),
+        }
+    }
 }
 
 impl fmt::Display for Engine {

@@ -15,12 +15,14 @@ mod counters;
 mod engine;
 mod epoll;
 mod incoming;
+mod lent;
 mod reactor;
 mod session;
 mod socket;
 mod stream;
 mod sys;
 mod tls;
+mod uring;
 
 pub use connect::ConnectError;
 pub use connection::{Failure, State};

@@ -9,6 +9,7 @@ use crate::engine::{Engine, Options};
 use crate::epoll::Epoll;
 use crate::stream::Stream;
 use crate::sys;
+use crate::uring::Uring;
 
 /// The longest that a poll without a limit waits.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
@@ -45,6 +46,8 @@ impl Shared {
     }
 
     pub(crate) fn fail(&mut self, number: u32, failure: Failure) {
+        // The kernel need not receive any more for it.
+        self.connections[number as usize].socket().shut();
         self.end(number, State::Failed(failure));
     }
 }
@@ -52,6 +55,7 @@ impl Shared {
 #[derive(Debug)]
 enum Poller {
     Epoll(Epoll),
+    Uring(Box<Uring>),
 }
 
 /// Many connections, asked and heard from one thread without blocking.
@@ -81,10 +85,7 @@ impl Reactor {
     pub fn new(options: Options) -> io::Result<Reactor> {
         let poller = match options.engine {
             Engine::Epoll => Poller::Epoll(Epoll::new()?),
-            Engine::IoUring => {
-                let why = "not built in".to_owned();
-                return Err(crate::Unavailable { engine: Engine::IoUring, why }.into());
-            }
+            Engine::IoUring => Poller::Uring(Box::new(Uring::new()?)),
         };
         let shared = Shared {
             options,
@@ -117,7 +118,10 @@ impl Reactor {
     /// The kernel's refusal to set an option or to watch one more socket; the
     /// connection has then failed, and can be replaced again.
     pub fn replace(&mut self, conn: usize, stream: Stream) -> io::Result<()> {
-        let _ = self.shared.connections[conn].replace(stream);
+        if let Poller::Uring(uring) = &mut self.poller {
+            uring.forget(conn as u32);
+        }
+        self.shared.connections[conn].replace(stream);
         let started = self.start(conn);
         if let Err(error) = &started {
             let failure = Failure::Io { kind: error.kind(), words: error.to_string() };
@@ -135,6 +139,7 @@ impl Reactor {
         }
         match &mut self.poller {
             Poller::Epoll(epoll) => epoll.add(number as u32, connection)?,
+            Poller::Uring(uring) => uring.add(number as u32),
         }
         // The talk before may have deciphered more than it read.
         let early = match &mut connection.session {
@@ -181,6 +186,7 @@ impl Reactor {
         }
         match &mut self.poller {
             Poller::Epoll(epoll) => epoll.send(conn as u32, &mut self.shared),
+            Poller::Uring(uring) => uring.send(conn as u32, &mut self.shared.connections[conn]),
         }
     }
 
@@ -194,6 +200,7 @@ impl Reactor {
         let wait = wait.unwrap_or(LONGEST_WAIT);
         match &mut self.poller {
             Poller::Epoll(epoll) => epoll.poll(wait, &mut self.shared)?,
+            Poller::Uring(uring) => uring.poll(wait, &mut self.shared)?,
         }
         let ready = self.shared.ready.len();
         self.shared.counters.wakeups += u64::from(ready > 0);
@@ -236,5 +243,14 @@ impl Reactor {
     /// What was asked of the kernel so far.
     pub fn counters(&self) -> Counters {
         self.shared.counters
+    }
+}
+
+impl Drop for Reactor {
+    fn drop(&mut self) {
+        // A ring lets go of its sockets only some time after it is closed.
+        for connection in &self.shared.connections {
+            connection.socket().shut();
+        }
     }
 }

@@ -4,8 +4,9 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use model::Count;
+use workload::trace::{Chunk, Next, Spread, Trace};
 use workload::{Ask, Spec, Stream, Workload};
 
 fn workload(mix: &str, popularity: &str) -> Workload {
@@ -148,12 +149,76 @@ fn whole(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Reads of several keys, and of keys that are not there.
+fn reads(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("reads");
+    for (popularity, multi_get, hit_ratio) in
+        [("zipfian", 1, 0.9), ("zipfian", 16, 1.0), ("zipfian", 16, 0.9), ("latest", 16, 1.0)]
+    {
+        let mut spec = workload("read=1", popularity).spec().clone();
+        (spec.multi_get, spec.hit_ratio) = (multi_get, hit_ratio);
+        let workload = Workload::new(&spec).unwrap();
+        let (mut stream, mut block) = (workload.stream(), 0);
+        let name = format!("{multi_get} keys, hit ratio {hit_ratio}, {popularity}");
+        group.bench_function(name, |bench| {
+            bench.iter(|| {
+                let ask = next(&mut stream, &mut block);
+                (0..ask.keys).fold(0, |sum, n| sum ^ workload.nth(&ask, n))
+            });
+        });
+    }
+    group.finish();
+}
+
+/// A trace of 100,000 requests: read, decompressed, taken apart, given instants.
+fn trace(criterion: &mut Criterion) {
+    const LINES: u64 = 100_000;
+    let text: String = (0..LINES)
+        .map(|k| {
+            let key = k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            format!("{},nz:u:{key:020},25,304,7,get,0\n", k / 10_000)
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let (plain, packed) = (folder.path().join("plain"), folder.path().join("zst"));
+    std::fs::write(&plain, &text).unwrap();
+    std::fs::write(&packed, zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
+    let mut group = criterion.benchmark_group("trace");
+    group.throughput(Throughput::Elements(LINES));
+    for (name, path) in [("plain", &plain), ("zstd", &packed)] {
+        let mut chunk = Chunk::new();
+        group.bench_function(format!("read {name}"), |bench| {
+            bench.iter(|| {
+                let mut trace = Trace::open(path).unwrap();
+                let spread = Spread::Poisson { seed: 1 };
+                while trace.next_second(spread, &mut chunk).unwrap() {
+                    black_box(chunk.len());
+                }
+            });
+        });
+    }
+    group.bench_function("feed one consumer", |bench| {
+        bench.iter(|| {
+            let mut feeds = Trace::open(&plain).unwrap().feed(1, Spread::Even).unwrap();
+            loop {
+                match feeds[0].peek(Duration::from_secs(10)).unwrap() {
+                    Next::Request(request) => black_box(request.key.len()),
+                    Next::NotYet => continue,
+                    Next::End => break,
+                };
+                feeds[0].advance();
+            }
+        });
+    });
+    group.finish();
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default()
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(600))
         .sample_size(20);
-    targets = draw, key, value, whole
+    targets = draw, key, value, whole, reads, trace
 }
 criterion_main!(benches);

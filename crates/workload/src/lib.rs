@@ -19,6 +19,7 @@ mod skew;
 mod spec;
 mod stream;
 mod text_or_table;
+pub mod trace;
 mod value;
 mod workload;
 
@@ -31,5 +32,5 @@ pub use size::Size;
 pub use skew::Skew;
 pub use spec::{DatasetId, LONGEST_SCAN, MOST_KEYS, MOST_RECORDS, Spec};
 pub use stream::{Ask, BLOCK, Stream};
-pub use value::{LengthBy, ValueSpec, Wrong};
+pub use value::{LengthBy, SizedValues, ValueSpec, Wrong};
 pub use workload::Workload;

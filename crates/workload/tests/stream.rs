@@ -253,3 +253,27 @@ fn the_number_of_records_costs_nothing() {
         assert!(count(&workload, 10).iter().all(|ask| ask.record < 1_000_000_000_000));
     }
 }
+
+/// Values as they always were, so that data that was loaded once stays what it is.
+#[test]
+fn values_are_what_they_always_were() {
+    for (size, compressibility, expected) in [
+        ("1000", 0.0, 0x9622dd35a8895794),
+        ("uniform:0..9000", 0.3, 0x66eb4196de39554c),
+        ("10", 0.0, 0x32900a0ebd3d06d1),
+    ] {
+        let mut spec = Spec { seed: 7, ..Spec::default() };
+        spec.value.size = size.parse().unwrap();
+        spec.value.compressibility = compressibility;
+        let workload = Workload::new(&spec).unwrap();
+        let (mut key, mut value, mut sum) = (Vec::new(), Vec::new(), 0u64);
+        for record in 0..2000 {
+            workload.key(record, &mut key);
+            workload.value(&key, workload.load_salt(record), &mut value);
+            for byte in &value {
+                sum = (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3).rotate_left(7);
+            }
+        }
+        assert_eq!(sum, expected, "{size}");
+    }
+}

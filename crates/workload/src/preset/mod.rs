@@ -1,5 +1,7 @@
 //! Workloads by name.
 
+mod cache;
+
 use model::{Bytes, Op, suggest};
 
 use crate::{KeyForm, KeySpec, Mix, Popularity, Size, Spec, SpecError, ValueSpec};
@@ -10,8 +12,18 @@ pub struct Preset {
     pub name: &'static str,
     /// One line for people.
     pub description: &'static str,
-    mix: Core,
-    data: Data,
+    /// The arrivals of requests that belong to it, by their name, where a rate is asked.
+    pub arrivals: Option<&'static str>,
+    /// The service level objective that belongs to it, as `search --slo` reads it.
+    pub slo: Option<&'static str>,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Core(Core, Data),
+    Etc,
+    DataCaching,
 }
 
 /// The mixes of YCSB's core workloads: Cooper et al., "Benchmarking Cloud Serving Systems with
@@ -56,39 +68,61 @@ pub(crate) const PRESETS: &[Preset] = &[
     preset("kreon-load", "load of 30 B keys and 1,000 B values", Core::Load, Data::Kreon),
     preset("mbwu", "MBWU: 16 B keys, 4 KiB values, 50 % read, 50 % update", Core::A, Data::Mbwu),
     preset("mbwu-load", "load of 16 B keys and 4 KiB values", Core::Load, Data::Mbwu),
+    Preset {
+        name: "etc",
+        description: "Facebook's ETC pool: 36 B keys, 194 B values, 30 reads an update",
+        arrivals: Some("facebook"),
+        slo: None,
+        kind: Kind::Etc,
+    },
+    Preset {
+        name: "data-caching",
+        description: "CloudSuite data caching: Twitter-like, 80 % read, 20 % update",
+        arrivals: Some("poisson"),
+        slo: Some("p99<1ms"),
+        kind: Kind::DataCaching,
+    },
 ];
 
 const fn preset(name: &'static str, description: &'static str, mix: Core, data: Data) -> Preset {
-    Preset { name, description, mix, data }
+    Preset { name, description, arrivals: None, slo: None, kind: Kind::Core(mix, data) }
 }
 
 impl Preset {
     pub fn spec(&self) -> Spec {
-        let mix = match self.mix {
-            Core::Load => Mix::only(Op::Insert),
-            Core::A => Mix::default().with(Op::Read, 0.5).with(Op::Update, 0.5),
-            Core::B => Mix::default().with(Op::Read, 0.95).with(Op::Update, 0.05),
-            Core::C => Mix::only(Op::Read),
-            Core::D => Mix::default().with(Op::Read, 0.95).with(Op::Insert, 0.05),
-            Core::E => Mix::default().with(Op::Scan, 0.95).with(Op::Insert, 0.05),
-            Core::F => Mix::default().with(Op::Read, 0.5).with(Op::ReadModifyWrite, 0.5),
-        };
-        let popularity = match self.mix {
-            Core::D => Popularity::Latest { theta: crate::popularity::THETA },
-            _ => Popularity::default(),
-        };
-        let (form, key_size, value_size) = match self.data {
-            Data::Ycsb => (KeyForm::Ycsb, None, Bytes(1000)),
-            Data::Kreon => (KeyForm::Ycsb, Some(Size::fixed(30)), Bytes(1000)),
-            Data::Mbwu => (KeyForm::Binary, Some(Size::fixed(16)), Bytes(4096)),
-        };
-        Spec {
-            key: KeySpec { form, size: key_size },
-            value: ValueSpec { size: Size::Fixed(value_size), ..ValueSpec::default() },
-            popularity,
-            mix,
-            ..Spec::default()
+        match self.kind {
+            Kind::Core(core, data) => core_spec(core, data),
+            Kind::Etc => cache::etc(),
+            Kind::DataCaching => cache::data_caching(),
         }
+    }
+}
+
+fn core_spec(core: Core, data: Data) -> Spec {
+    let mix = match core {
+        Core::Load => Mix::only(Op::Insert),
+        Core::A => Mix::default().with(Op::Read, 0.5).with(Op::Update, 0.5),
+        Core::B => Mix::default().with(Op::Read, 0.95).with(Op::Update, 0.05),
+        Core::C => Mix::only(Op::Read),
+        Core::D => Mix::default().with(Op::Read, 0.95).with(Op::Insert, 0.05),
+        Core::E => Mix::default().with(Op::Scan, 0.95).with(Op::Insert, 0.05),
+        Core::F => Mix::default().with(Op::Read, 0.5).with(Op::ReadModifyWrite, 0.5),
+    };
+    let popularity = match core {
+        Core::D => Popularity::Latest { theta: crate::popularity::THETA },
+        _ => Popularity::default(),
+    };
+    let (form, key_size, value_size) = match data {
+        Data::Ycsb => (KeyForm::Ycsb, None, Bytes(1000)),
+        Data::Kreon => (KeyForm::Ycsb, Some(Size::fixed(30)), Bytes(1000)),
+        Data::Mbwu => (KeyForm::Binary, Some(Size::fixed(16)), Bytes(4096)),
+    };
+    Spec {
+        key: KeySpec { form, size: key_size },
+        value: ValueSpec { size: Size::Fixed(value_size), ..ValueSpec::default() },
+        popularity,
+        mix,
+        ..Spec::default()
     }
 }
 
@@ -133,6 +167,13 @@ mod tests {
              scrambled_zipfian:0.99"
         );
         assert_eq!(find("kreon-c").unwrap().data_bytes(), 1_030_000_000);
+        assert_eq!(
+            describe("data-caching"),
+            "300k records, hashed text keys of uniform:1..248, values of \
+             pareto:500,417.75,0.25,max=1000000, 80 % read, 20 % update, zipfian:0.915"
+        );
+        let slo = |name: &str| PRESETS.iter().find(|preset| preset.name == name).unwrap().slo;
+        assert_eq!((slo("data-caching"), slo("etc")), (Some("p99<1ms"), None));
     }
 
     #[test]

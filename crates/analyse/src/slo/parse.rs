@@ -1,0 +1,205 @@
+//! From text to an [`Objective`], with the place of what cannot be read.
+
+use std::str::FromStr;
+
+use model::{Op, Span, suggest};
+use thiserror::Error;
+
+use super::{Condition, Figure, Objective, Relation};
+
+/// An objective that cannot be read: `at` is the character at which the trouble begins,
+/// counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the objective `{text}`, at character {at}: {what}")]
+pub struct SloError {
+    pub text: String,
+    pub at: usize,
+    pub what: String,
+}
+
+const EXAMPLES: &str = "`p99<1ms`, `read.p99.9<=500us` or `p99<1ms,mean<200us`";
+
+impl FromStr for Objective {
+    type Err = SloError;
+
+    /// Conditions between `,` or `&`. Each is an optional kind of operation and a point, `mean`
+    /// or a percentile (`p50`, `p99.9`), `<` or `<=`, and a span of time with its unit.
+    fn from_str(text: &str) -> Result<Objective, SloError> {
+        let mut conditions: Vec<Condition> = Vec::new();
+        let mut begin = 0;
+        for part in text.split([',', '&']) {
+            let condition = condition(part).map_err(|Wrong { at, what }| SloError {
+                text: text.to_owned(),
+                at: text[..begin + at].chars().count() + 1,
+                what,
+            })?;
+            conditions.push(condition);
+            begin += part.len() + 1;
+        }
+        Ok(Objective { conditions })
+    }
+}
+
+/// What is wrong, and where: bytes from the start of the part.
+struct Wrong {
+    at: usize,
+    what: String,
+}
+
+fn wrong(at: usize, what: impl Into<String>) -> Wrong {
+    Wrong { at, what: what.into() }
+}
+
+fn condition(part: &str) -> Result<Condition, Wrong> {
+    let first = part.len() - part.trim_start().len();
+    if part.trim().is_empty() {
+        return Err(wrong(first, format!("a condition is missing; write it as {EXAMPLES}")));
+    }
+    let Some(sign) = part.find(['<', '>', '=', '≤']) else {
+        let end = part.trim_end().len();
+        return Err(wrong(end, format!("`<` and a limit are missing; write it as {EXAMPLES}")));
+    };
+    let rest = &part[sign..];
+    let (relation, length) = if rest.starts_with("<=") || rest.starts_with("=<") {
+        (Relation::AtMost, 2)
+    } else if rest.starts_with('≤') {
+        (Relation::AtMost, '≤'.len_utf8())
+    } else if rest.starts_with('<') {
+        (Relation::Below, 1)
+    } else {
+        let what = "an objective is an upper limit on latency; write `<` or `<=`";
+        return Err(wrong(sign, what));
+    };
+    let (op, figure) = subject(&part[..sign], first)?;
+    let from = sign + length;
+    let limit = limit(&part[from..]).map_err(|what| {
+        let blanks = part[from..].len() - part[from..].trim_start().len();
+        wrong(from + blanks, what)
+    })?;
+    Ok(Condition { op, figure, relation, limit })
+}
+
+/// `read.p99` as the operation and the figure; `first` is where its text begins.
+fn subject(text: &str, first: usize) -> Result<(Option<Op>, Figure), Wrong> {
+    let name = text.trim();
+    if name.is_empty() {
+        return Err(wrong(first, format!("a figure is missing; write it as {EXAMPLES}")));
+    }
+    // `p99.9` has a point too, so the figure itself is tried first.
+    if let Some(figure) = figure(name) {
+        return figure.map(|figure| (None, figure)).map_err(|what| wrong(first, what));
+    }
+    let (op, rest) = name.split_once('.').unwrap_or(("", name));
+    let at = if op.is_empty() { first } else { first + op.len() + 1 };
+    if !op.is_empty() && Op::from_name(op).is_none() {
+        let hint = suggest::hint(op, Op::ALL.map(Op::name));
+        return Err(wrong(first, format!("there is no operation `{op}`; {hint}")));
+    }
+    match figure(rest) {
+        Some(Ok(figure)) => Ok((Op::from_name(op), figure)),
+        Some(Err(what)) => Err(wrong(at, what)),
+        None => Err(wrong(
+            at,
+            format!("`{rest}` is no figure of a latency; `mean` and percentiles (`p99.9`) are"),
+        )),
+    }
+}
+
+/// None: neither the mean nor anything that looks like a percentile.
+fn figure(name: &str) -> Option<Result<Figure, String>> {
+    if name == "mean" {
+        return Some(Ok(Figure::Mean));
+    }
+    if name == "max" {
+        let what = "the largest latency of a sample says nothing certain about the next; limit \
+                    a high percentile, such as p99.99";
+        return Some(Err(what.to_owned()));
+    }
+    let digits = name.strip_prefix('p')?;
+    if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    Some(match digits.parse::<f64>() {
+        Ok(percentile) if percentile > 0.0 && percentile < 100.0 => {
+            Ok(Figure::Percentile(percentile))
+        }
+        _ => Err(format!("`{name}` is no percentile: they lie between p0 and p100, both excluded")),
+    })
+}
+
+fn limit(text: &str) -> Result<std::time::Duration, String> {
+    let text = text.trim();
+    let bare = text.chars().last().is_none_or(|c| c.is_ascii_digit() || c == '.');
+    match text.parse::<Span>() {
+        _ if text.is_empty() => Err("a limit is missing; write it as `1ms` or `500us`".to_owned()),
+        Ok(_) if bare => Err(format!("`{text}` has no unit; write `{text}ms` or `{text}us`")),
+        Ok(span) if span.0.is_zero() => Err("no latency is below a limit of 0".to_owned()),
+        Ok(span) => Ok(span.0),
+        Err(_) => Err(format!("`{text}` is not a span of time; write it as `1ms` or `500us`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn objectives_as_people_write_them() {
+        let read = |text: &str| text.parse::<Objective>().unwrap();
+        for (text, op, figure, relation, nanoseconds) in [
+            ("p99<1ms", None, Figure::Percentile(99.0), Relation::Below, 1_000_000),
+            ("p99.9<500us", None, Figure::Percentile(99.9), Relation::Below, 500_000),
+            ("mean<200µs", None, Figure::Mean, Relation::Below, 200_000),
+            (" p50 <= 1.5 ms ", None, Figure::Percentile(50.0), Relation::AtMost, 1_500_000),
+            ("p50≤2s", None, Figure::Percentile(50.0), Relation::AtMost, 2_000_000_000),
+            ("read.p99<1ms", Some(Op::Read), Figure::Percentile(99.0), Relation::Below, 1_000_000),
+            ("rmw.mean<9us", Some(Op::ReadModifyWrite), Figure::Mean, Relation::Below, 9_000),
+            (
+                "scan.p99.99<1s",
+                Some(Op::Scan),
+                Figure::Percentile(99.99),
+                Relation::Below,
+                1_000_000_000,
+            ),
+        ] {
+            let limit = Duration::from_nanos(nanoseconds);
+            assert_eq!(
+                read(text).conditions,
+                [Condition { op, figure, relation, limit }],
+                "{text}"
+            );
+        }
+        for text in ["p99<1ms,read.mean<=200us", "p99<1ms & read.mean <= 200us"] {
+            assert_eq!(read(text).to_string(), "p99<1ms,read.mean<=200us");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_with_its_place() {
+        for (text, at, what) in [
+            ("", 1, "a condition is missing"),
+            ("p99<1ms,", 9, "a condition is missing"),
+            ("p99", 4, "`<` and a limit are missing"),
+            ("p99>1ms", 4, "upper limit"),
+            ("p99=1ms", 4, "upper limit"),
+            ("p99<", 5, "a limit is missing"),
+            ("p99<1", 5, "`1` has no unit; write `1ms`"),
+            ("p99< fast", 6, "`fast` is not a span of time"),
+            ("p99<0ms", 5, "limit of 0"),
+            ("<1ms", 1, "a figure is missing"),
+            ("p100<1ms", 1, "between p0 and p100"),
+            ("max<1ms", 1, "p99.99"),
+            ("reed.p99<1ms", 1, "did you mean `read`"),
+            ("read.q99<1ms", 6, "`q99` is no figure"),
+            ("p99≤1ms, p5x<1ms", 10, "`p5x` is no figure"),
+            ("µ<1ms", 1, "`µ` is no figure"),
+        ] {
+            let error = text.parse::<Objective>().unwrap_err();
+            assert_eq!(error.at, at, "{text}: {error}");
+            assert!(error.what.contains(what), "{text}: {error}");
+            assert!(error.to_string().contains(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The search for the highest rate that holds an objective, against stations whose knee is
+//! known: by formula (M/M/1, M/D/1) and by requests that are served one by one.
+
+mod stations;
+
+use analyse::search::{Client, Conclusion, Ended, Request, Search, SearchError, Step, Trial};
+use analyse::slo::Objective;
+use stations::{Exact, Served, Service, Station};
+
+const LIMIT_S: f64 = 1e-3;
+const CAPACITY: f64 = 100_000.0;
+
+fn objective(text: &str) -> Objective {
+    text.parse().expect("an objective")
+}
+
+/// Asks the station until the search has an answer; also every rate that was tried.
+fn found(
+    request: Request,
+    objective: &Objective,
+    mut station: impl FnMut(f64, f64) -> Trial,
+) -> (Conclusion, Vec<Trial>) {
+    let search = Search::new(request).expect("a request that makes sense");
+    let mut trials: Vec<Trial> = Vec::new();
+    loop {
+        match search.next(&trials) {
+            Step::Try { rate_ops_s, again, longer } => {
+                let before = trials.iter().filter(|trial| trial.rate_ops_s == rate_ops_s).count();
+                assert_eq!(again, before > 0, "{rate_ops_s}");
+                assert!(before < 3, "{rate_ops_s} was tried too often for {objective}");
+                assert!((1.0..=16.0).contains(&longer), "{longer}");
+                assert!(rate_ops_s.is_finite() && rate_ops_s > 0.0);
+                trials.push(station(rate_ops_s, longer));
+            }
+            Step::Done(conclusion) => {
+                assert_eq!(conclusion.trials, trials.len());
+                return (conclusion, trials);
+            }
+        }
+    }
+}
+
+/// By formula: response times of M/M/1 are exponential with rate `capacity - rate`.
+fn mm1(share: f64) -> f64 {
+    CAPACITY - (1.0 / (1.0 - share)).ln() / LIMIT_S
+}
+
+/// The mean of M/D/1 is `d (1 + u / (2 (1 - u)))` at a utilisation `u`.
+fn md1_mean(limit_s: f64) -> f64 {
+    let more = 2.0 * (limit_s * CAPACITY - 1.0);
+    CAPACITY * more / (1.0 + more)
+}
+
+#[test]
+fn the_knee_of_formulas_is_found_to_the_resolution() {
+    let stations: [(&str, Exact, f64); 4] = [
+        ("p99<1ms", Exact::mm1(CAPACITY), mm1(0.99)),
+        ("p50<1ms", Exact::mm1(CAPACITY), mm1(0.5)),
+        ("mean<30us", Exact::md1(CAPACITY), md1_mean(30e-6)),
+        // Two conditions: the stricter one decides.
+        ("p50<1ms,p99<1ms", Exact::mm1(CAPACITY), mm1(0.99)),
+    ];
+    for (text, station, knee) in stations {
+        let objective = objective(text);
+        for resolution in [0.05, 0.02, 0.005] {
+            for hint in [None, Some(CAPACITY), Some(3_000.0), Some(40.0 * CAPACITY)] {
+                let request = Request { resolution, hint, ..Request::default() };
+                let (found, trials) = found(request, &objective, |rate, _| {
+                    station.trial(rate, &objective, Client { busy: 0.2, late: None })
+                });
+                let held = found.rate_ops_s.unwrap();
+                let broke = found.not_held_ops_s.unwrap();
+                // What breaks may lie beyond capacity, where the latency breaks too.
+                let behind = broke > CAPACITY / 0.99;
+                let ended = if behind { Ended::AchievedRate } else { Ended::Objective };
+                assert_eq!(found.ended, ended, "{}", found.words);
+                assert!(held < knee && knee <= broke, "{text}: {held} {knee} {broke}");
+                assert!(broke / held <= 1.0 + resolution, "{text}: {held} {broke}");
+                assert!(!found.noisy && trials.len() <= 24, "{} trials", trials.len());
+                // The answer was seen twice, and so was what broke.
+                for end in [held, broke] {
+                    let seen = trials.iter().filter(|trial| trial.rate_ops_s == end).count();
+                    assert_eq!(seen, 2, "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hint_spares_trials() {
+    let (objective, station) = (objective("p99<1ms"), Exact::mm1(CAPACITY));
+    let ask = |hint| {
+        let request = Request { hint, ..Request::default() };
+        let client = || Client { busy: 0.2, late: None };
+        found(request, &objective, |rate, _| station.trial(rate, &objective, client())).1.len()
+    };
+    assert!(ask(Some(CAPACITY)) + 4 < ask(None), "{} {}", ask(Some(CAPACITY)), ask(None));
+}
+
+#[test]
+fn requests_that_are_served_one_by_one_lead_to_the_same_knee() {
+    let client = || Client { busy: 0.3, late: None };
+    for (text, service, knee) in [
+        ("p99<1ms", Service::Exponential, mm1(0.99)),
+        ("p50<100us", Service::Exponential, CAPACITY - 2f64.ln() / 100e-6),
+        ("mean<30us", Service::Constant, md1_mean(30e-6)),
+    ] {
+        let objective = objective(text);
+        let mut off: Vec<f64> = (0..20)
+            .map(|seed| {
+                let mut station = Served::new(Station { capacity: CAPACITY, service }, seed);
+                let request = Request { hint: Some(CAPACITY), ..Request::default() };
+                let (found, _) = found(request, &objective, |rate, longer| {
+                    station.trial(rate, (200_000.0 * longer) as u64, &objective, client())
+                });
+                found.rate_ops_s.unwrap() / knee - 1.0
+            })
+            .collect();
+        off.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        println!("{text}: {off:.4?}");
+        assert!(off[9].abs() < 0.02, "{text}: half of them within the resolution: {off:?}");
+        assert!(off[19].abs() < 0.05, "{text}: {off:?}");
+    }
+}
+
+#[test]
+fn a_disturbance_in_one_of_twenty_trials_rarely_moves_the_knee() {
+    let objective = objective("p99<1ms");
+    let (mut disturbed, mut far) = (0, 0);
+    for seed in 0..100 {
+        let mut dice = model::random::Draws::from(seed);
+        let mut hits = 0;
+        let request = Request { hint: Some(CAPACITY), ..Request::default() };
+        let (found, _) = found(request, &objective, |rate, _| {
+            // Another process takes the machine: the trial looks like one at capacity.
+            let hit = dice.unit() < 0.05;
+            hits += usize::from(hit && rate < mm1(0.99));
+            let seen = if hit { 0.9999 * CAPACITY } else { rate };
+            let client = Client { busy: 0.2, late: None };
+            let trial = Exact::mm1(CAPACITY).trial(seen, &objective, client);
+            Trial { rate_ops_s: rate, achieved_ops_s: rate, ..trial }
+        });
+        disturbed += usize::from(hits > 0);
+        let off = found.rate_ops_s.map_or(1.0, |rate| (rate / mm1(0.99) - 1.0).abs());
+        far += usize::from(off > 0.021);
+        assert!(off < 0.021 || hits > 1, "one disturbance moved it by {off}");
+    }
+    println!("{disturbed} of 100 searches were disturbed, {far} ended elsewhere");
+    assert!(disturbed > 20 && far <= 5, "{disturbed} were disturbed, {far} ended elsewhere");
+}
+
+#[test]
+fn a_client_without_room_is_named_and_not_the_server() {
+    let objective = objective("p99<1ms");
+    // The server would do 95,395 a second; the client is 95 % busy at 38,000.
+    let busy_at = 40_000.0;
+    let (found, trials) = found(Request::default(), &objective, |rate, _| {
+        let client = Client { busy: (rate / busy_at).min(1.0), late: None };
+        Exact::mm1(CAPACITY).trial(rate, &objective, client)
+    });
+    assert_eq!(found.ended, Ended::Client);
+    let (held, above) = (found.rate_ops_s.unwrap(), found.not_held_ops_s.unwrap());
+    assert!(held <= 0.95 * busy_at && above > 0.95 * busy_at, "{held} {above}");
+    assert!(above / held <= 1.02);
+    assert!(
+        found.words.contains("the client was 9") && found.words.contains("agents"),
+        "{found:?}"
+    );
+    assert!(trials.iter().all(|trial| trial.rate_ops_s < 3.0 * busy_at));
+}
+
+#[test]
+fn a_late_client_is_named_with_its_reason() {
+    let objective = objective("p99<1ms");
+    let (found, _) = found(Request::default(), &objective, |rate, _| {
+        let late =
+            (rate > 10_000.0).then(|| "requests went out 2 ms after they were due".to_owned());
+        Exact::mm1(CAPACITY).trial(rate, &objective, Client { busy: 0.4, late })
+    });
+    assert_eq!(found.ended, Ended::Client);
+    assert!(found.rate_ops_s.unwrap() <= 10_000.0);
+    assert!(found.words.contains("2 ms after they were due"), "{}", found.words);
+}
+
+#[test]
+fn a_server_that_falls_behind_is_told_from_one_that_is_slow() {
+    // It drops what it cannot do at once: fast answers, but too few.
+    let objective = objective("p99<1ms");
+    let (found, _) = found(Request::default(), &objective, |rate, _| {
+        let client = Client { busy: 0.2, late: None };
+        let trial = Exact::mm1(CAPACITY).trial(1_000.0, &objective, client);
+        Trial { rate_ops_s: rate, achieved_ops_s: rate.min(50_000.0), ..trial }
+    });
+    assert_eq!(found.ended, Ended::AchievedRate, "{}", found.words);
+    assert!(found.words.contains("only 50,000 ops/s were answered"), "{}", found.words);
+    let (held, broke) = (found.rate_ops_s.unwrap(), found.not_held_ops_s.unwrap());
+    assert!(held <= 50_000.0 / 0.99 && broke > 50_000.0 / 0.99);
+}
+
+#[test]
+fn what_never_holds_has_no_rate_and_still_ends() {
+    // Every answer takes 5 ms, however few are asked.
+    let objective = objective("p99<1ms");
+    let (found, trials) = found(Request::default(), &objective, |rate, longer| {
+        let count = (rate * 10.0 * longer).max(1.0) as u64;
+        stations::constant(rate, 5e-3, count, &objective)
+    });
+    assert_eq!((found.rate_ops_s, found.ended), (None, Ended::Objective));
+    assert_eq!(found.not_held_ops_s, Some(10.0));
+    assert!(
+        found.words.starts_with("no rate held; at 10 ops/s `p99<1ms` broke"),
+        "{}",
+        found.words
+    );
+    assert!(trials.len() < 10);
+}
+
+#[test]
+fn what_always_holds_ends_at_the_upper_bound_or_with_the_trials() {
+    let objective = objective("p99<1ms");
+    let ask = |highest| {
+        let request = Request { highest, trials: 12, ..Request::default() };
+        found(request, &objective, |rate, _| stations::constant(rate, 10e-6, 10_000, &objective)).0
+    };
+    let bounded = ask(Some(77_000.0));
+    assert_eq!((bounded.rate_ops_s, bounded.ended), (Some(77_000.0), Ended::UpperBound));
+    assert!(bounded.words.contains("raise its upper bound"), "{}", bounded.words);
+    let unbounded = ask(None);
+    assert_eq!(unbounded.ended, Ended::Trials);
+    assert_eq!(unbounded.rate_ops_s, Some(1_000.0 * 2f64.powi(11)));
+}
+
+#[test]
+fn too_few_samples_make_a_trial_longer_and_not_worse() {
+    let objective = objective("p99<1ms");
+    let request = Request { highest: Some(20.0), lowest: Some(20.0), ..Request::default() };
+    // 100 samples in a first trial, of the 368 that p99 needs.
+    let mut lengths = Vec::new();
+    let (found, _) = found(request, &objective, |rate, longer| {
+        lengths.push(longer);
+        stations::constant(rate, 10e-6, (100.0 * longer) as u64, &objective)
+    });
+    assert_eq!((found.rate_ops_s, found.ended), (Some(20.0), Ended::UpperBound));
+    assert!(lengths[1] > 3.68, "{lengths:?}");
+}
+
+#[test]
+fn a_request_that_makes_no_sense_is_refused() {
+    let refused = |request| Search::new(request).unwrap_err();
+    let request = Request::default();
+    assert_eq!(refused(Request { resolution: 0.0, ..request }), SearchError::Resolution(0.0));
+    assert!(matches!(
+        refused(Request { hint: Some(f64::NAN), ..request }),
+        SearchError::Rate { what: "hint", .. }
+    ));
+    let error = refused(Request { lowest: Some(5e3), highest: Some(1e3), ..request });
+    assert_eq!(error, SearchError::Bounds { lowest: 5e3, highest: 1e3 });
+    assert_eq!(refused(Request { trials: 0, ..request }), SearchError::Trials(0));
+}

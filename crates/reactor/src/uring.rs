@@ -1,0 +1,431 @@
+//! The io_uring engine: one `io_uring_enter` carries all sends, runs all receives
+//! and waits.
+//!
+//! Receives are multishot, into buffers that are lent to the kernel and copied
+//! from at once. With `DEFER_TASKRUN` the kernel touches them only while this
+//! thread is inside `io_uring_enter`.
+//!
+//! Sends are tried on the spot (`MSG_DONTWAIT`): when `io_uring_enter` comes back
+//! they are over, so that no buffer of a connection is ever the kernel's between
+//! two polls. Only what was not sent whole is told (`SKIP_SUCCESS`), so that
+//! sends do not end the wait for answers.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::{self, ManuallyDrop};
+use std::time::Duration;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+
+use crate::connection::{Connection, Failure, State};
+use crate::engine::{Engine, Unavailable};
+use crate::lent::Lent;
+use crate::reactor::Shared;
+use crate::sys;
+
+/// Submissions that fit at once; more are handed over in turns.
+const SUBMISSIONS: u32 = 256;
+/// Completions that fit at once; the kernel keeps more for later.
+const COMPLETIONS: u32 = 4096;
+/// What the kernel puts before the bytes of a received message, `io_uring_recvmsg_out`.
+const HEADER: usize = 16;
+/// How often a submission that the kernel did not take is offered again.
+const TRIES: usize = 1000;
+
+const GETEVENTS: u32 = 1;
+const EXT_ARG: u32 = 8;
+
+/// What a completion is about; with the connection's number and generation it is
+/// the `user_data`.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Receive,
+    Send,
+    Writable,
+}
+
+pub(crate) struct Uring {
+    ring: IoUring,
+    lent: ManuallyDrop<Lent>,
+    /// Says that a received message has room for a time and for no name.
+    message: Box<libc::msghdr>,
+    /// Connections whose receive is not armed (any more).
+    to_arm: Vec<u32>,
+    /// Connections whose appended bytes are to go.
+    to_send: Vec<u32>,
+    /// Connections whose sockets take no more, until the kernel says that they do.
+    to_watch: Vec<u32>,
+    /// Connections whose flights were handed over.
+    sends: Vec<u32>,
+    /// Those of them that did not go whole, and what the kernel says of them.
+    unsent: Vec<(u32, i32)>,
+    /// The kernel does not take what it was offered: nothing is offered any more.
+    broken: bool,
+}
+
+impl std::fmt::Debug for Uring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Uring").field("broken", &self.broken).finish_non_exhaustive()
+    }
+}
+
+impl Uring {
+    pub(crate) fn new() -> Result<Uring, Unavailable> {
+        let ring = IoUring::builder()
+            .setup_cqsize(COMPLETIONS)
+            .setup_submit_all()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .build(SUBMISSIONS)
+            .map_err(unavailable)?;
+        let parameters = ring.params();
+        if !parameters.is_feature_ext_arg() || !parameters.is_feature_skip_cqe_on_success() {
+            return Err(unavailable(io::Error::from_raw_os_error(libc::EINVAL)));
+        }
+        let lent = Lent::new();
+        // SAFETY: the memory lives until `drop` has unregistered it.
+        unsafe { lent.register(&ring.submitter()) }.map_err(unavailable)?;
+        // SAFETY: all zeroes is a valid msghdr: no name, no parts, no control.
+        let mut message: Box<libc::msghdr> = Box::new(unsafe { mem::zeroed() });
+        message.msg_controllen = sys::CONTROL as _;
+        Ok(Uring {
+            ring,
+            lent: ManuallyDrop::new(lent),
+            message,
+            to_arm: Vec::new(),
+            to_send: Vec::new(),
+            to_watch: Vec::new(),
+            sends: Vec::new(),
+            unsent: Vec::new(),
+            broken: false,
+        })
+    }
+
+    pub(crate) fn add(&mut self, number: u32) {
+        self.to_arm.push(number);
+    }
+
+    /// Has it sent with the next poll.
+    pub(crate) fn send(&mut self, number: u32, connection: &mut Connection) {
+        if !connection.asked {
+            connection.asked = true;
+            self.to_send.push(number);
+        }
+    }
+
+    pub(crate) fn poll(&mut self, wait: Duration, shared: &mut Shared) -> io::Result<()> {
+        self.offer(shared)?;
+        let wait = match shared.has_ready() || !self.ring.completion().is_empty() {
+            true => Duration::ZERO,
+            false => wait,
+        };
+        if wait > Duration::ZERO || self.has_work() {
+            self.enter(Some(wait), shared)?;
+        }
+        self.reap(shared);
+        Ok(())
+    }
+
+    /// Whether a look without waiting needs the kernel.
+    fn has_work(&mut self) -> bool {
+        let submissions = self.ring.submission();
+        !submissions.is_empty() || submissions.taskrun() || submissions.cq_overflow()
+    }
+
+    /// Writes down what the kernel is to do.
+    fn offer(&mut self, shared: &mut Shared) -> io::Result<()> {
+        while let Some(number) = self.to_arm.pop() {
+            let connection = &shared.connections[number as usize];
+            if connection.is_open() {
+                let data = data(Kind::Receive, number, connection.generation);
+                let fd = Fd(connection.fd());
+                let receive = match connection.stamped {
+                    false => opcode::RecvMulti::new(fd, Lent::GROUP).build(),
+                    true => opcode::RecvMsgMulti::new(fd, &*self.message, Lent::GROUP).build(),
+                };
+                self.push(receive.user_data(data), shared)?;
+            }
+        }
+        for index in 0..self.to_send.len() {
+            let number = self.to_send[index];
+            let connection = &mut shared.connections[number as usize];
+            if !connection.is_open() || connection.blocked {
+                continue;
+            }
+            let some = match connection.flight.is_empty() {
+                true => connection.take_off(),
+                false => Ok(true),
+            };
+            match some {
+                Err(failure) => shared.fail(number, failure),
+                Ok(false) => {}
+                Ok(true) => self.push_send(number, shared)?,
+            }
+        }
+        self.to_send.clear();
+        while let Some(number) = self.to_watch.pop() {
+            let connection = &shared.connections[number as usize];
+            let watch = opcode::PollAdd::new(Fd(connection.fd()), libc::POLLOUT as u32)
+                .build()
+                .user_data(data(Kind::Writable, number, connection.generation));
+            self.push(watch, shared)?;
+        }
+        Ok(())
+    }
+
+    fn push_send(&mut self, number: u32, shared: &mut Shared) -> io::Result<()> {
+        let connection = &shared.connections[number as usize];
+        let rest = connection.flight.rest();
+        let length = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+        let send = opcode::Send::new(Fd(connection.fd()), rest.as_ptr(), length)
+            .flags(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .flags(squeue::Flags::SKIP_SUCCESS)
+            .user_data(data(Kind::Send, number, connection.generation));
+        self.push(send, shared)?;
+        self.sends.push(number);
+        Ok(())
+    }
+
+    fn push(&mut self, entry: squeue::Entry, shared: &mut Shared) -> io::Result<()> {
+        if self.ring.submission().is_full() {
+            self.enter(None, shared)?;
+        }
+        // SAFETY: a send's bytes are in a flight that is not touched before `enter` has had the
+        // kernel take it, and then the send is over; nobody else holds the ring. A receive
+        // writes into lent buffers, which outlive it. `message` lives as long as the ring.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.map_err(|_| self.stuck())
+    }
+
+    /// Hands over what is written down and, with a limit, waits for a completion.
+    fn enter(&mut self, wait: Option<Duration>, shared: &mut Shared) -> io::Result<()> {
+        if self.broken {
+            return Err(self.stuck());
+        }
+        let wait = wait.unwrap_or_default();
+        let limit = Timespec::from(wait);
+        let arguments = SubmitArgs::new().timespec(&limit);
+        let least = u32::from(wait > Duration::ZERO);
+        for _ in 0..TRIES {
+            let offered = self.ring.submission().len() as u32;
+            shared.counters.waits += 1;
+            // SAFETY: the arguments are what EXT_ARG says they are, and live.
+            let entered = unsafe {
+                self.ring.submitter().enter(offered, least, GETEVENTS | EXT_ARG, Some(&arguments))
+            };
+            match entered.map_err(|error| error.raw_os_error()) {
+                Ok(_) | Err(Some(libc::ETIME | libc::EINTR)) => {}
+                // Completions that do not fit; there is room once these are looked at.
+                Err(Some(libc::EBUSY | libc::EAGAIN)) => self.reap(shared),
+                Err(code) => {
+                    self.broken = true;
+                    return Err(code.map_or_else(|| self.stuck(), io::Error::from_raw_os_error));
+                }
+            }
+            if self.ring.submission().is_empty() {
+                return Ok(());
+            }
+        }
+        self.broken = true;
+        Err(self.stuck())
+    }
+
+    fn stuck(&self) -> io::Error {
+        io::Error::other("the kernel takes no more io_uring submissions; use the epoll engine")
+    }
+
+    /// Looks at all completions, and at what they do not tell: sends that are done.
+    fn reap(&mut self, shared: &mut Shared) {
+        loop {
+            // The queue is let go of before each is handled.
+            let Some(entry) = self.ring.completion().next() else { break };
+            let (kind, number, generation) = undata(entry.user_data());
+            match kind {
+                Kind::Receive => self.received(&entry, number, generation, shared),
+                // After all receives: what the peer said before it hung up is often why.
+                Kind::Send => self.unsent.push((number, entry.result())),
+                Kind::Writable => {
+                    let connection = &mut shared.connections[number as usize];
+                    if connection.generation & GENERATIONS == generation {
+                        connection.blocked = false;
+                        self.to_send.push(number);
+                    }
+                }
+            }
+        }
+        self.finish_sends(shared);
+    }
+
+    fn received(
+        &mut self,
+        entry: &cqueue::Entry,
+        number: u32,
+        generation: u32,
+        shared: &mut Shared,
+    ) {
+        let (flags, result) = (entry.flags(), entry.result());
+        let connection = &shared.connections[number as usize];
+        // What is left of a stream that was replaced only gives its buffer back.
+        let current = connection.is_open() && connection.generation & GENERATIONS == generation;
+        let lent = cqueue::buffer_select(flags);
+        let outcome = match (usize::try_from(result), lent) {
+            _ if !current => Ok(()),
+            (Ok(length), Some(id)) => {
+                // SAFETY: the kernel has just given it out.
+                let bytes = unsafe { self.lent.bytes(id, length) };
+                take(bytes, number, shared)
+            }
+            (Ok(_), None) => {
+                shared.end(number, State::Closed);
+                Ok(())
+            }
+            (Err(_), _) => match -result {
+                // More came at once than there are buffers; it is armed again below.
+                libc::ENOBUFS | libc::EINTR | libc::EAGAIN => Ok(()),
+                code => Err(io::Error::from_raw_os_error(code).into()),
+            },
+        };
+        if let Some(id) = lent {
+            self.lent.give_back(id);
+        }
+        if let Err(failure) = outcome {
+            shared.fail(number, failure);
+        }
+        let connection = &mut shared.connections[number as usize];
+        if current && connection.is_open() {
+            if !cqueue::more(flags) {
+                self.to_arm.push(number);
+            }
+            if connection.session.as_ref().is_some_and(|session| session.has_words()) {
+                self.send(number, connection);
+            }
+        }
+    }
+
+    /// All sends that were handed over are over: well, unless it was told otherwise.
+    fn finish_sends(&mut self, shared: &mut Shared) {
+        if !self.ring.submission().is_empty() {
+            return;
+        }
+        for (number, result) in mem::take(&mut self.unsent) {
+            self.sends.retain(|sent| *sent != number);
+            let connection = &mut shared.connections[number as usize];
+            match result {
+                code if code < 0 && code != -libc::EAGAIN => {
+                    shared.fail(number, io::Error::from_raw_os_error(-code).into());
+                }
+                part => {
+                    let bytes = part.max(0) as usize;
+                    shared.counters.bytes_sent += bytes as u64;
+                    connection.flight.sent += bytes;
+                    connection.blocked = true;
+                    self.to_watch.push(number);
+                }
+            }
+        }
+        for number in self.sends.drain(..) {
+            let connection = &mut shared.connections[number as usize];
+            shared.counters.bytes_sent += connection.flight.rest().len() as u64;
+            connection.flight.sent = connection.flight.bytes.len();
+            if connection.asked {
+                self.to_send.push(number);
+            }
+        }
+    }
+
+    /// Forgets what was to be done for a stream that is replaced.
+    pub(crate) fn forget(&mut self, number: u32) {
+        self.to_arm.retain(|other| *other != number);
+        self.to_send.retain(|other| *other != number);
+        self.to_watch.retain(|other| *other != number);
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        // Receives that are still armed find no buffers any more, and none holds one, for buffers
+        // are taken and filled only while this thread is in `enter`.
+        if self.ring.submitter().unregister_buf_ring(Lent::GROUP).is_ok() {
+            // SAFETY: dropped once, here, and not lent any more. Otherwise the memory is left.
+            unsafe { ManuallyDrop::drop(&mut self.lent) }
+        }
+    }
+}
+
+/// Takes what one receive has brought.
+fn take(bytes: &[u8], number: u32, shared: &mut Shared) -> Result<(), Failure> {
+    let connection = &mut shared.connections[number as usize];
+    let payload = match connection.stamped {
+        false => bytes,
+        true => {
+            let (head, payload) = bytes.split_at_checked(HEADER + sys::CONTROL).unwrap_or_default();
+            // The header says how long the name, the control messages and the payload are.
+            let used =
+                head.get(4..8).and_then(|used| used.try_into().ok()).map_or(0, u32::from_ne_bytes);
+            let control = head.get(HEADER..).unwrap_or_default();
+            let used = (used as usize).min(control.len());
+            connection.arrived = sys::stamp(&control[..used]).or(connection.arrived);
+            payload
+        }
+    };
+    if payload.is_empty() {
+        shared.end(number, State::Closed);
+        return Ok(());
+    }
+    // What came since the last poll could not be consumed yet.
+    let largest = shared.options.largest_answer;
+    connection.check_size(match connection.queued {
+        true => largest.saturating_add(Lent::TOTAL),
+        false => largest,
+    })?;
+    shared.counters.bytes_received += payload.len() as u64;
+    let ended = match &mut connection.session {
+        None => {
+            connection.incoming.append(payload);
+            false
+        }
+        Some(session) => {
+            session.decipher(payload, &mut connection.incoming).map_err(Failure::Tls)?
+        }
+    };
+    match ended {
+        true => shared.end(number, State::Closed),
+        false => shared.make_ready(number),
+    }
+    Ok(())
+}
+
+const GENERATIONS: u32 = (1 << 28) - 1;
+
+fn data(kind: Kind, number: u32, generation: u32) -> u64 {
+    (kind as u64) << 60 | u64::from(generation & GENERATIONS) << 32 | u64::from(number)
+}
+
+fn undata(data: u64) -> (Kind, u32, u32) {
+    let kind = match data >> 60 {
+        0 => Kind::Receive,
+        1 => Kind::Send,
+        _ => Kind::Writable,
+    };
+    (kind, data as u32, (data >> 32) as u32 & GENERATIONS)
+}
+
+fn unavailable(error: io::Error) -> Unavailable {
+    let why = match error.raw_os_error() {
+        Some(libc::ENOSYS) => "this kernel has no io_uring".to_owned(),
+        Some(libc::EINVAL) => "this kernel is older than Linux 6.1".to_owned(),
+        Some(libc::EPERM | libc::EACCES) => {
+            "it is forbidden here (the sysctl kernel.io_uring_disabled, or a container's seccomp \
+             rules)"
+                .to_owned()
+        }
+        Some(libc::ENOMEM) => {
+            "too little memory may be locked (raise the limit `ulimit -l`)".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    Unavailable { engine: Engine::IoUring, why }
+}

@@ -1,0 +1,139 @@
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use model::Address;
+
+use super::error::LaunchError;
+use super::program::Program;
+use super::settings::Settings;
+
+/// A server that is wanted.
+#[derive(Debug, Clone)]
+pub struct Order {
+    pub program: &'static dyn Program,
+    pub settings: Settings,
+    /// Added to kvmeter's own environment, such as `LD_PRELOAD` for the tap.
+    pub environment: Vec<(String, String)>,
+    /// How long it may take until it answers.
+    pub patience: Duration,
+}
+
+impl Order {
+    /// A server with nothing added to its environment and 10 s to come up.
+    pub fn new(program: &'static dyn Program, settings: Settings) -> Self {
+        let patience = Duration::from_secs(10);
+        Order { program, settings, environment: Vec::new(), patience }
+    }
+}
+
+/// A way to have a server run somewhere. [`Local`](super::Local) starts it on this machine;
+/// another would start the same [`Order`] on another one.
+pub trait Launcher {
+    /// Of the study: `local`.
+    fn name(&self) -> &'static str;
+
+    /// Starts the server and waits until it answers.
+    ///
+    /// # Errors
+    /// Why it did not; nothing is left behind then.
+    fn start(&self, order: &Order) -> Result<Launched, LaunchError>;
+}
+
+/// A server that runs, and everything that a result needs to know of it. Dropping it kills it.
+#[derive(Debug)]
+pub struct Launched {
+    /// Of the study's table: `memcached`.
+    pub program: &'static str,
+    /// Where it answers.
+    pub addresses: Vec<Address>,
+    /// The process that listens, on the machine on which it runs.
+    pub pid: u32,
+    /// Name and version, as the executable says them: `memcached 1.6.18`.
+    pub version: String,
+    /// Everything that the executable says of its version; Redis names its allocator there.
+    pub build: String,
+    pub binary: PathBuf,
+    /// All of them, in order, without the executable's name.
+    pub arguments: Vec<String>,
+    /// What was added to kvmeter's own environment, and what of that changes how a program is
+    /// linked or allocates (`LD_*`, `MALLOC_*`, `GLIBC_TUNABLES`).
+    pub environment: Vec<(String, String)>,
+    /// The CPUs that it may run on, as a list: `0-3,8`.
+    pub cpus: String,
+    pub(super) handle: Box<dyn Handle>,
+}
+
+/// How a [`Launcher`] keeps hold of a server; dropping it kills the server.
+pub trait Handle: fmt::Debug + Send {
+    fn state(&self) -> State;
+    /// The last lines that it printed, each on a line of its own; empty if there are none.
+    fn last_words(&self) -> String;
+    /// Asks it to end, and kills it after `limit`; gives how it ended and whether it had to be
+    /// killed, or nothing if it was still there after another `limit`.
+    fn end(&mut self, limit: Duration) -> Option<(ExitStatus, bool)>;
+}
+
+/// Whether a server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Runs,
+    Ended(ExitStatus),
+    /// What was started runs, but the process that listened is gone: it was a script's child,
+    /// which alone knows how it ended.
+    Lost,
+}
+
+/// How a server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    pub status: ExitStatus,
+    /// It had ended before it was asked to: what was measured last is in doubt.
+    pub by_itself: bool,
+    /// It did not end in time when asked, and was killed.
+    pub killed: bool,
+}
+
+impl Launched {
+    /// # Errors
+    /// [`LaunchError::Died`], with its exit status and last words, if it ended.
+    pub fn still_running(&self) -> Result<(), LaunchError> {
+        let how = match self.handle.state() {
+            State::Runs => return Ok(()),
+            State::Ended(status) => status.to_string(),
+            State::Lost => "how is known only to the script that started it".to_owned(),
+        };
+        Err(LaunchError::Died {
+            program: self.program,
+            pid: self.pid,
+            how,
+            words: quoted(&self.handle.last_words()),
+        })
+    }
+
+    /// The last lines that it printed.
+    pub fn last_words(&self) -> String {
+        self.handle.last_words()
+    }
+
+    /// Asks it to end (SIGTERM), kills it after `limit`, and waits until nothing is left of it.
+    ///
+    /// # Errors
+    /// [`LaunchError::DoesNotEnd`] if even the kill had no effect within another `limit`.
+    pub fn end(mut self, limit: Duration) -> Result<Ended, LaunchError> {
+        let by_itself = self.handle.state() != State::Runs;
+        match self.handle.end(limit) {
+            Some((status, killed)) => Ok(Ended { status, by_itself, killed }),
+            None => Err(LaunchError::DoesNotEnd { program: self.program, pid: self.pid, limit }),
+        }
+    }
+}
+
+/// Last words as the end of an error message.
+pub(super) fn quoted(words: &str) -> String {
+    match words.is_empty() {
+        true => "; it printed nothing".to_owned(),
+        false => format!("; its last words:\n{words}"),
+    }
+}

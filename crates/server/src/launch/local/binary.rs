@@ -1,0 +1,104 @@
+//! The executable that runs, and what it says of itself.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use super::super::error::LaunchError;
+use super::super::program::Program;
+
+/// A version is printed at once; a program that does anything else is not the one that is meant.
+const LIMIT: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(super) struct Binary {
+    pub path: PathBuf,
+    pub version: String,
+    /// All of the line that names the version.
+    pub build: String,
+}
+
+impl Binary {
+    /// Finds the executable and asks it for its version.
+    pub fn find(program: &dyn Program, given: Option<&Path>) -> Result<Self, LaunchError> {
+        let name = given.unwrap_or(Path::new(program.binary()));
+        let path = on_path(name).ok_or_else(|| LaunchError::NotInstalled {
+            program: program.name(),
+            binary: name.display().to_string(),
+            package: program.package(),
+        })?;
+        let cannot_run = |error: io::Error| LaunchError::CannotRun {
+            program: program.name(),
+            binary: path.display().to_string(),
+            why: error.to_string(),
+        };
+        let printed = printed(&path, program.version_flag()).map_err(cannot_run)?;
+        let line = printed.lines().find_map(|line| Some((line, program.version(line)?)));
+        match line {
+            Some((build, version)) => {
+                let build = build.trim().to_owned();
+                Ok(Binary { version, build, path })
+            }
+            None => Err(LaunchError::NoVersion {
+                program: program.name(),
+                binary: path.display().to_string(),
+                flag: program.version_flag(),
+                said: printed.lines().next().unwrap_or_default().chars().take(80).collect(),
+            }),
+        }
+    }
+
+    pub fn command(&self) -> Command {
+        Command::new(&self.path)
+    }
+}
+
+/// The absolute path of an executable: as it is given, or on the PATH if it is only a name.
+fn on_path(name: &Path) -> Option<PathBuf> {
+    if name.components().count() > 1 {
+        // It is started from another folder.
+        return std::path::absolute(name).ok().filter(|path| path.exists());
+    }
+    let runs = |path: &PathBuf| {
+        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    env::split_paths(&env::var_os("PATH")?)
+        .filter_map(|folder| std::path::absolute(folder.join(name)).ok())
+        .find(runs)
+}
+
+/// What the executable prints when given one argument, to one or the other output.
+fn printed(path: &Path, argument: &str) -> io::Result<String> {
+    // In memory: a pipe would block whom prints much, and whom reads if it stays open.
+    let out = File::from(memfd_create(c"version", MFdFlags::MFD_CLOEXEC)?);
+    let mut child = Command::new(path)
+        .arg(argument)
+        .stdin(Stdio::null())
+        .stdout(out.try_clone()?)
+        .stderr(out.try_clone()?)
+        .process_group(0)
+        .spawn()?;
+    let began = Instant::now();
+    while child.try_wait()?.is_none() {
+        if began.elapsed() >= LIMIT {
+            killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL)?;
+            child.wait()?;
+            let why = format!("`{argument}` did not end within {} s", LIMIT.as_secs());
+            return Err(io::Error::new(ErrorKind::TimedOut, why));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    let mut printed = vec![0; 4096];
+    let length = out.read_at(&mut printed, 0)?;
+    Ok(String::from_utf8_lossy(&printed[..length]).into_owned())
+}

@@ -1,0 +1,133 @@
+//! The second line of defence: a small process that outlives kvmeter and ends what it left.
+//!
+//! The kernel's own way (a signal when the parent ends) is lost when a server changes its user
+//! or forks into the background. The guard needs neither: every process that descends from
+//! the server holds one end of a pipe, the mark, whatever it calls itself, and the guard kills
+//! all that hold it when its own pipe to kvmeter closes, as it does however kvmeter ends.
+//! It is a shell, so that it shares no memory with the process that measures.
+
+use std::fs::{self, Metadata};
+use std::io::{self, PipeWriter};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Arguments: the mark's number in the servers, a folder to remove, a socket to remove or
+/// nothing. Standard input is the pipe to kvmeter, standard output the mark's other end.
+/// `sleep` and `rm` are the only programs that it needs.
+const SCRIPT: &str = r#"
+trap '' HUP INT QUIT TERM
+while read -r _; do :; done
+tries=0
+while [ "$tries" -lt 100 ]; do
+    left=
+    for process in /proc/[0-9]*; do
+        if [ "$process/fd/$1" -ef "/proc/$$/fd/1" ]; then
+            left=yes
+            kill -KILL "${process#/proc/}" 2>/dev/null
+        fi
+    done
+    [ -z "$left" ] && break
+    tries=$((tries + 1))
+    sleep 0.05
+done
+rm -rf -- "$2"
+[ -z "$3" ] || rm -f -- "$3"
+"#;
+
+/// What it needs at most: 100 looks and the pauses between them.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The process that watches over a server. Dropping this has it clear up and end.
+#[derive(Debug)]
+pub(super) struct Guard {
+    process: Child,
+    /// Open as long as kvmeter lives and wants the server.
+    wanted: Option<PipeWriter>,
+}
+
+/// The end of a pipe that a server inherits; not open for programs that are started otherwise.
+#[derive(Debug)]
+pub(super) struct Mark(PipeWriter);
+
+/// What a marked process is known by.
+#[derive(Debug, Clone)]
+pub(super) struct Sign {
+    fd: i32,
+    device: u64,
+    inode: u64,
+}
+
+impl Guard {
+    /// Starts the guard; what inherits the mark from now on is in its care.
+    pub fn start(folder: &Path, socket: Option<&Path>) -> io::Result<(Guard, Mark)> {
+        let (asks, wanted) = io::pipe()?;
+        let (seen, mark) = io::pipe()?;
+        let mark = Mark(mark);
+        let process = Command::new("/bin/sh")
+            .args(["-c", SCRIPT, "kvmeter-guard"])
+            .arg(mark.fd().as_raw_fd().to_string())
+            .arg(folder)
+            .args(socket)
+            .stdin(Stdio::from(asks))
+            .stdout(Stdio::from(seen))
+            .stderr(Stdio::null())
+            // Not the tap's, nor any other preloaded library.
+            .env_remove("LD_PRELOAD")
+            .current_dir("/")
+            .process_group(0)
+            .spawn()?;
+        Ok((Guard { process, wanted: Some(wanted) }, mark))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.wanted.take());
+        let began = Instant::now();
+        while let Ok(None) = self.process.try_wait() {
+            if began.elapsed() >= LIMIT {
+                // Killed, it would leave what it could not end; so it is left to its work.
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Mark {
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Closes kvmeter's own end: only the server is marked then.
+    pub fn hand_over(self) -> Sign {
+        let fd = self.0.as_raw_fd();
+        // An inode of zero is on nothing.
+        let (device, inode) = fs::metadata(format!("/proc/self/fd/{fd}"))
+            .map(|pipe| (pipe.dev(), pipe.ino()))
+            .unwrap_or_default();
+        Sign { fd, device, inode }
+    }
+}
+
+impl Sign {
+    /// Whether a process descends from the server that was started.
+    pub fn is_on(&self, pid: u32) -> bool {
+        let same = |pipe: Metadata| (pipe.dev(), pipe.ino()) == (self.device, self.inode);
+        fs::metadata(format!("/proc/{pid}/fd/{}", self.fd)).is_ok_and(same)
+    }
+
+    /// Whether any process does.
+    pub fn is_anywhere(&self) -> bool {
+        let Ok(processes) = fs::read_dir("/proc") else { return false };
+        processes
+            .filter_map(Result::ok)
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .any(|pid| self.is_on(pid))
+    }
+}

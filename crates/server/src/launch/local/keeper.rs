@@ -1,0 +1,175 @@
+//! The first line of defence: the kernel kills the server when the thread that started it ends.
+//! That thread is therefore one of its own, which ends after the server.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::{Pid, getpid, getppid};
+
+use super::super::cpu_list;
+
+#[derive(Debug)]
+pub(super) enum KeepError {
+    Cpus(String),
+    Start(io::Error),
+}
+
+/// Holds a child process from its start to its end.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    pid: u32,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    ended: Mutex<Option<ExitStatus>>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<ExitStatus>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Keeper {
+    /// Starts `command` on `cpus`, in a process group of its own, with `mark` open in it.
+    pub fn start(
+        mut command: Command,
+        cpus: Option<&[usize]>,
+        mark: BorrowedFd<'_>,
+    ) -> Result<Self, KeepError> {
+        // Ctrl-C in a terminal is kvmeter's to handle: it ends the server in its own time.
+        command.process_group(0);
+        bind_to_parent(&mut command, mark);
+        let shared = Arc::new(Shared::default());
+        let keeps = Arc::clone(&shared);
+        let cpus = cpus.map(<[usize]>::to_vec);
+        let (tell, told) = mpsc::channel();
+        thread::Builder::new()
+            .name("server".to_owned())
+            .spawn(move || {
+                // A child runs where the thread does that starts it.
+                let started = match cpus.map_or(Ok(()), |cpus| move_to(&cpus)) {
+                    Ok(()) => command.spawn().map_err(KeepError::Start),
+                    Err(why) => Err(KeepError::Cpus(why)),
+                };
+                drop(command);
+                match started {
+                    Ok(child) => {
+                        // Nobody listens any more only if kvmeter panics: the wait goes on.
+                        let _ = tell.send(Ok(child.id()));
+                        keep(child, &keeps);
+                    }
+                    Err(error) => {
+                        let _ = tell.send(Err(error));
+                    }
+                }
+            })
+            .map_err(KeepError::Start)?;
+        let pid = told.recv().map_err(|error| KeepError::Start(io::Error::other(error)))??;
+        Ok(Keeper { pid, shared })
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub fn ended(&self) -> Option<ExitStatus> {
+        *self.shared.lock()
+    }
+
+    /// Waits until it has ended, at most `limit`.
+    pub fn wait(&self, limit: Duration) -> Option<ExitStatus> {
+        let ended = self
+            .shared
+            .changed
+            .wait_timeout_while(self.shared.lock(), limit, |ended| ended.is_none());
+        *ended.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Signals its process group, if it has not ended.
+    pub fn signal(&self, signal: Signal) {
+        // While the lock is held the child is not reaped, and its number not another's.
+        let ended = self.shared.lock();
+        if ended.is_none() {
+            // It may have become a zombie: then there is nothing to signal.
+            let _ = killpg(Pid::from_raw(self.pid.cast_signed()), signal);
+        }
+    }
+}
+
+/// Waits for the child and publishes how it ended.
+fn keep(mut child: Child, shared: &Shared) {
+    let pid = Pid::from_raw(child.id().cast_signed());
+    // Seen as ended, but not reaped yet.
+    while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
+    let mut ended = shared.lock();
+    // A status that somebody else took is still an end.
+    *ended = Some(child.wait().unwrap_or_default());
+    shared.changed.notify_all();
+}
+
+/// Has the kernel kill the child when this thread ends, and leaves `mark` open in it.
+fn bind_to_parent(command: &mut Command, mark: BorrowedFd<'_>) {
+    let parent = getpid();
+    let mark = std::os::fd::AsRawFd::as_raw_fd(&mark);
+    let bind = move || {
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // The parent may have ended just before.
+        if getppid() != parent {
+            return Err(Errno::ESRCH.into());
+        }
+        // SAFETY: the descriptor is open in the parent until the child has been started.
+        let mark = unsafe { BorrowedFd::borrow_raw(mark) };
+        fcntl(mark, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made, nothing is allocated or locked.
+    unsafe { command.pre_exec(bind) };
+}
+
+/// Moves this thread to exactly these CPUs.
+fn move_to(cpus: &[usize]) -> Result<(), String> {
+    let me = Pid::from_raw(0);
+    let asked = cpu_list::show(cpus);
+    let refused = |why: &str| {
+        format!("CPUs {asked}: {why}; kvmeter may use CPUs {}", cpu_list::show(&allowed()))
+    };
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        set.set(*cpu).map_err(|_| refused("this build knows no such CPU"))?;
+    }
+    sched_setaffinity(me, &set).map_err(|error| refused(error.desc()))?;
+    // The kernel leaves out those that are not there without a word.
+    let got = sched_getaffinity(me).map_err(|error| refused(error.desc()))?;
+    match cpus_of(&got) == cpus {
+        true => Ok(()),
+        false => Err(refused("not all of them are there")),
+    }
+}
+
+/// The CPUs of the whole process, whatever this thread may use.
+fn allowed() -> Vec<usize> {
+    sched_getaffinity(getpid()).map(|set| cpus_of(&set)).unwrap_or_default()
+}
+
+/// The CPUs of a set, in order.
+pub(super) fn cpus_of(set: &CpuSet) -> Vec<usize> {
+    (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
+}

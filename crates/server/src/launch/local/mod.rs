@@ -1,0 +1,285 @@
+//! Servers on this machine.
+
+mod ask;
+mod binary;
+mod guard;
+mod keeper;
+mod output;
+mod place;
+
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::Address;
+use nix::sched::sched_getaffinity;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use self::binary::Binary;
+use self::guard::Guard;
+use self::keeper::{KeepError, Keeper};
+use self::output::Output;
+use self::place::Listen;
+use super::cpu_list;
+use super::error::LaunchError;
+use super::launcher::{Handle, Launched, Launcher, Order, State, quoted};
+use super::program::{Place, Program};
+use super::settings::{Common, Given};
+use crate::watch::Process;
+
+/// A free port may be taken by another process before the server has it.
+const PORTS_TRIED: usize = 3;
+
+/// Marks are made and handed down one at a time, so that no server inherits another's.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// Starts a server as a process of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Local;
+
+impl Launcher for Local {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
+    fn start(&self, order: &Order) -> Result<Launched, LaunchError> {
+        let program = order.program;
+        let given = Given::new(program.name(), program.settings(), &order.settings)?;
+        let common = Common::read(&given)?;
+        program.check(&common.arguments)?;
+        let mut tried = 1;
+        loop {
+            let listen = Listen::choose(program, &common)?;
+            let folder = output::folder()?;
+            let place = Place { listen: &listen.given, folder: &folder };
+            let mut arguments = program.arguments(&given, place)?;
+            arguments.extend(common.arguments.iter().cloned());
+            // Settings are refused before anything is looked for.
+            let binary = Binary::find(program, common.binary.as_deref())?;
+            let attempt = Attempt { order, common: &common, binary: &binary, listen: &listen };
+            match attempt.start(arguments, &folder) {
+                Err(LaunchError::EndedEarly { words, .. })
+                    if listen.chosen
+                        && tried < PORTS_TRIED
+                        && words.contains("ddress already in use") =>
+                {
+                    tried += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+/// One try to start a server at one place.
+struct Attempt<'a> {
+    order: &'a Order,
+    common: &'a Common,
+    binary: &'a Binary,
+    listen: &'a Listen,
+}
+
+impl Attempt<'_> {
+    fn start(&self, arguments: Vec<String>, folder: &Path) -> Result<Launched, LaunchError> {
+        let program = self.order.program;
+        let mut running = self.spawn(&arguments, folder)?;
+        let pid = self.answered(&running)?;
+        if pid != running.keeper.pid() {
+            running.behind = Process::of(pid).ok();
+        }
+        let cpus = sched_getaffinity(Pid::from_raw(pid.cast_signed()))
+            .map(|set| cpu_list::show(&keeper::cpus_of(&set)))
+            .map_err(|error| self.cpus_error(error.desc()))?;
+        Ok(Launched {
+            program: program.name(),
+            addresses: vec![self.listen.reached.clone()],
+            pid,
+            version: self.binary.version.clone(),
+            build: self.binary.build.clone(),
+            binary: self.binary.path.clone(),
+            arguments,
+            environment: environment(&self.order.environment),
+            cpus,
+            handle: Box::new(running),
+        })
+    }
+
+    fn cpus_error(&self, why: impl Into<String>) -> LaunchError {
+        LaunchError::Cpus { program: self.order.program.name(), why: why.into() }
+    }
+
+    fn spawn(&self, arguments: &[String], folder: &Path) -> Result<Running, LaunchError> {
+        let program = self.order.program;
+        let mut command = self.binary.command();
+        command.args(arguments).envs(self.order.environment.iter().cloned());
+        let alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let (guard, mark) = Guard::start(folder, self.listen.socket())
+            .map_err(|error| LaunchError::Guard { why: error.to_string() })?;
+        let output = Output::make(folder)?;
+        command.current_dir(output.folder());
+        output.attach(&mut command)?;
+        let keeper = Keeper::start(command, self.common.cpus.as_deref(), mark.fd());
+        let sign = mark.hand_over();
+        drop(alone);
+        match keeper {
+            Ok(keeper) => Ok(Running { keeper, guard: Some(guard), sign, behind: None, output }),
+            Err(KeepError::Cpus(why)) => Err(self.cpus_error(why)),
+            Err(KeepError::Start(error)) => Err(LaunchError::CannotRun {
+                program: program.name(),
+                binary: self.binary.path.display().to_string(),
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    /// Waits until the server answers; gives the pid of the process that does.
+    fn answered(&self, running: &Running) -> Result<u32, LaunchError> {
+        let program = self.order.program;
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(2);
+        loop {
+            if let Some(status) = running.keeper.ended() {
+                return Err(self.ended_early(running, status));
+            }
+            // Whoever answered may be gone again: then it is looked at once more.
+            if ask::answers(program, &self.listen.reached)
+                && let Some(pid) = self.listener(running)?
+                // A server that goes into the background answers, and its parent has ended.
+                && running.keeper.ended().is_none()
+            {
+                return Ok(pid);
+            }
+            if began.elapsed() >= self.order.patience {
+                let words = running.output.last_words();
+                return Err(LaunchError::Silent {
+                    program: program.name(),
+                    address: self.listen.reached.clone(),
+                    limit: self.order.patience,
+                    remedy: remedy(program, &words),
+                    words: quoted(&words),
+                });
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    /// The process that listens at the address, if it is ours; it is not the one that was
+    /// started where `binary` is a script that starts the server itself.
+    fn listener(&self, running: &Running) -> Result<Option<u32>, LaunchError> {
+        let Ok(listener) = Process::listening_at(&self.listen.reached) else {
+            // Not every machine shows it; what was started still runs, or the next look says so.
+            return Ok(running.keeper.ended().is_none().then_some(running.keeper.pid()));
+        };
+        let pid = listener.pid();
+        if pid == running.keeper.pid() || running.sign.is_on(pid) {
+            return Ok(Some(pid));
+        }
+        if !listener.exists() {
+            return Ok(None);
+        }
+        Err(LaunchError::Stranger {
+            program: self.order.program.name(),
+            address: self.listen.reached.clone(),
+            pid,
+            name: listener.name().to_owned(),
+        })
+    }
+
+    fn ended_early(&self, running: &Running, status: ExitStatus) -> LaunchError {
+        let program = self.order.program;
+        let words = running.output.last_words();
+        if status.success() && running.sign.is_anywhere() {
+            return LaunchError::Background { program: program.name(), words: quoted(&words) };
+        }
+        LaunchError::EndedEarly {
+            program: program.name(),
+            status,
+            remedy: remedy(program, &words),
+            words: quoted(&words),
+        }
+    }
+}
+
+/// What was added, and before it what the server inherits that changes how it is linked or how
+/// it allocates.
+fn environment(added: &[(String, String)]) -> Vec<(String, String)> {
+    let telling = ["LD_", "MALLOC_", "GLIBC_TUNABLES"];
+    let mut environment: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| telling.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|(name, _)| !added.iter().any(|(other, _)| other == name))
+        .collect();
+    environment.sort();
+    environment.extend_from_slice(added);
+    environment
+}
+
+fn remedy(program: &dyn Program, words: &str) -> String {
+    program.remedy(words).map(|way| format!("; {way}")).unwrap_or_default()
+}
+
+/// A server process of ours, killed when this is dropped.
+#[derive(Debug)]
+struct Running {
+    keeper: Keeper,
+    /// Taken when it is let go.
+    guard: Option<Guard>,
+    sign: guard::Sign,
+    /// The process that listens, where it is a child of the one that was started.
+    behind: Option<Process>,
+    output: Output,
+}
+
+impl Handle for Running {
+    fn state(&self) -> State {
+        match self.keeper.ended() {
+            Some(status) => State::Ended(status),
+            None if self.behind.as_ref().is_some_and(|process| !process.exists()) => State::Lost,
+            None => State::Runs,
+        }
+    }
+
+    fn last_words(&self) -> String {
+        self.output.last_words()
+    }
+
+    fn end(&mut self, limit: Duration) -> Option<(ExitStatus, bool)> {
+        self.keeper.signal(Signal::SIGTERM);
+        let outcome = match self.keeper.wait(limit) {
+            Some(status) => Some((status, false)),
+            None => {
+                self.keeper.signal(Signal::SIGKILL);
+                self.keeper.wait(limit).map(|status| (status, true))
+            }
+        };
+        // Whatever left the server's process group is ended by the guard.
+        drop(self.guard.take());
+        outcome
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.guard.is_some() {
+            self.keeper.signal(Signal::SIGKILL);
+            self.keeper.wait(Duration::from_secs(5));
+        }
+    }
+}
+
+/// Where a server is reached when it was told to listen at `given`.
+fn reached(given: &Address) -> Address {
+    match given {
+        Address::Tcp { host, port } if host == "0.0.0.0" => {
+            Address::Tcp { host: "127.0.0.1".to_owned(), port: *port }
+        }
+        Address::Tcp { host, port } if host == "::" => {
+            Address::Tcp { host: "::1".to_owned(), port: *port }
+        }
+        other => other.clone(),
+    }
+}

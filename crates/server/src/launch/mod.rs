@@ -1,0 +1,18 @@
+//! Starts a server for a study, waits until it answers, and ends it.
+//!
+//! What can be started are the [`PROGRAMS`]; where it is started is a [`Launcher`]'s to say.
+
+mod cpu_list;
+mod error;
+mod launcher;
+mod local;
+mod memcached;
+mod program;
+mod redis;
+mod settings;
+
+pub use error::{LaunchError, SettingError};
+pub use launcher::{Ended, Handle, Launched, Launcher, Order, State};
+pub use local::Local;
+pub use program::{PROGRAMS, Place, Program, program};
+pub use settings::{Common, Given, Setting, Settings, Value};

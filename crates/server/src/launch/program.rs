@@ -1,0 +1,121 @@
+use std::path::Path;
+
+use model::Address;
+use model::suggest::hint;
+
+use super::error::{LaunchError, SettingError};
+use super::memcached::Memcached;
+use super::redis::Redis;
+use super::settings::{Given, Setting};
+
+/// Where a server is to listen and to keep its files.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// A numeric host, so that no name needs to be looked up; or a unix socket.
+    pub listen: &'a Address,
+    /// Its own folder, removed when it has ended.
+    pub folder: &'a Path,
+}
+
+/// A server program that kvmeter can start: one file each, listed in [`PROGRAMS`].
+pub trait Program: Sync + std::fmt::Debug {
+    /// Of the study's table: `[server.NAME]`.
+    fn name(&self) -> &'static str;
+    /// The executable, looked for on the PATH.
+    fn binary(&self) -> &'static str;
+    /// The Debian package that holds it.
+    fn package(&self) -> &'static str;
+    fn settings(&self) -> &'static [Setting];
+    /// The argument that makes it print its version and end.
+    fn version_flag(&self) -> &'static str;
+    /// Name and version out of what it printed: `memcached 1.6.18`.
+    fn version(&self, printed: &str) -> Option<String>;
+    /// The whole argument list but the user's own `arguments`, which follow it.
+    ///
+    /// # Errors
+    /// A setting that does not take its value.
+    fn arguments(&self, given: &Given<'_>, place: Place<'_>) -> Result<Vec<String>, SettingError>;
+    /// Refuses what would take the server out of kvmeter's hands.
+    ///
+    /// # Errors
+    /// The argument, and what to do instead.
+    fn check(&self, arguments: &[String]) -> Result<(), SettingError>;
+    /// What it is asked to see whether it answers.
+    fn question(&self) -> &'static [u8];
+    /// Whether the answer says that it is not ready for work yet.
+    fn is_loading(&self, answer: &[u8]) -> bool;
+    /// The way out, if the last words of a server that did not start are known.
+    fn remedy(&self, words: &str) -> Option<&'static str>;
+}
+
+/// Every program that can be started.
+pub static PROGRAMS: &[&dyn Program] = &[&Memcached, &Redis::REDIS, &Redis::VALKEY];
+
+/// The program of a study's `[server.NAME]`.
+///
+/// # Errors
+/// There is none of that name; the nearest is named.
+pub fn program(name: &str) -> Result<&'static dyn Program, LaunchError> {
+    PROGRAMS.iter().copied().find(|program| program.name() == name).ok_or_else(|| {
+        LaunchError::NoSuchProgram {
+            name: name.to_owned(),
+            hint: hint(name, PROGRAMS.iter().map(|program| program.name())),
+        }
+    })
+}
+
+/// Ways out that every program shares.
+pub(super) fn common_remedy(words: &str) -> Option<&'static str> {
+    let known = [
+        ("ddress already in use", "leave out `port`, then kvmeter takes one that is free"),
+        ("ermission denied", "choose a `port` above 1023, or a `socket` in a folder of this user"),
+        ("annot allocate memory", "give it less `memory`"),
+    ];
+    known.iter().find(|(sign, _)| words.contains(sign)).map(|(_, way)| *way)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::settings::Settings;
+
+    #[test]
+    fn every_program_takes_what_all_take_and_says_what_it_is() {
+        for program in PROGRAMS {
+            let names: Vec<&str> = program.settings().iter().map(|setting| setting.name).collect();
+            for common in [
+                "memory",
+                "threads",
+                "connections",
+                "port",
+                "socket",
+                "listen",
+                "cpus",
+                "binary",
+                "arguments",
+            ] {
+                assert!(names.contains(&common), "{}: {common}", program.name());
+            }
+            for setting in program.settings() {
+                assert!(!setting.what.is_empty() && !setting.default.is_empty());
+                assert_eq!(names.iter().filter(|name| **name == setting.name).count(), 1);
+            }
+            let address = Address::parse("[::1]:7000", 1).unwrap();
+            let place = Place { listen: &address, folder: Path::new("/tmp/f") };
+            let none = Settings::default();
+            let given = Given::new(program.name(), program.settings(), &none).unwrap();
+            let arguments = program.arguments(&given, place).unwrap();
+            assert!(
+                arguments.contains(&"7000".to_owned()) && arguments.contains(&"::1".to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_known_is_guessed() {
+        let error = program("memcache").unwrap_err();
+        assert!(error.to_string().contains("did you mean `memcached`?"), "{error}");
+        assert!(error.is_request());
+        assert_eq!(program("valkey").unwrap().binary(), "valkey-server");
+    }
+}

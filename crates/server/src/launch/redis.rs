@@ -1,0 +1,169 @@
+//! Redis, and Valkey, which takes the same arguments.
+
+use model::{Address, Bytes};
+
+use super::error::SettingError;
+use super::program::{Place, Program, common_remedy};
+use super::settings::{ARGUMENTS, BINARY, CPUS, Given, LISTEN, PORT, SOCKET, Setting};
+
+#[derive(Debug)]
+pub(super) struct Redis {
+    name: &'static str,
+    binary: &'static str,
+    package: &'static str,
+    /// As its version line begins.
+    title: &'static str,
+}
+
+const POLICIES: [&str; 8] = [
+    "noeviction",
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-random",
+    "volatile-ttl",
+];
+
+const SETTINGS: &[Setting] = &[
+    Setting::new("memory", "no limit", "most memory for data (maxmemory)").owns(&["--maxmemory"]),
+    Setting::new("policy", "noeviction", "what goes when the memory is full (maxmemory-policy)")
+        .owns(&["--maxmemory-policy"]),
+    Setting::new("threads", "1", "threads for sockets (io-threads); commands run in one")
+        .owns(&["--io-threads"]),
+    Setting::new("connections", "10000", "most connections at once (maxclients)")
+        .owns(&["--maxclients"]),
+    // `--port` is not owned: `--port 0 --tls-port N` is how TLS is given.
+    PORT,
+    SOCKET.owns(&["--unixsocket"]),
+    LISTEN.owns(&["--bind"]),
+    CPUS,
+    BINARY,
+    ARGUMENTS,
+];
+
+impl Redis {
+    pub(super) const REDIS: Redis =
+        Redis { name: "redis", binary: "redis-server", package: "redis-server", title: "Redis" };
+    pub(super) const VALKEY: Redis = Redis {
+        name: "valkey",
+        binary: "valkey-server",
+        package: "valkey-server",
+        title: "Valkey",
+    };
+}
+
+impl Program for Redis {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn binary(&self) -> &'static str {
+        self.binary
+    }
+
+    fn package(&self) -> &'static str {
+        self.package
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn version_flag(&self) -> &'static str {
+        "--version"
+    }
+
+    fn version(&self, printed: &str) -> Option<String> {
+        let rest = printed.strip_prefix(self.title)?;
+        let version = rest.split_whitespace().find_map(|word| word.strip_prefix("v="))?;
+        Some(format!("{} {version}", self.title))
+    }
+
+    fn arguments(&self, given: &Given<'_>, place: Place<'_>) -> Result<Vec<String>, SettingError> {
+        let mut arguments = Vec::new();
+        let mut add = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
+        match place.listen {
+            Address::Unix(path) => {
+                add("port", "0".to_owned());
+                add("unixsocket", path.display().to_string());
+            }
+            Address::Tcp { host, port } => {
+                add("bind", host.clone());
+                add("port", port.to_string());
+            }
+        }
+        add("dir", place.folder.display().to_string());
+        // A snapshot in the middle of a run forks the server and writes to the disk.
+        add("save", String::new());
+        add("appendonly", "no".to_owned());
+        if let Some(memory) = given.bytes("memory", Bytes(1))? {
+            add("maxmemory", memory.0.to_string());
+        }
+        if let Some(policy) = given.choice("policy", &POLICIES)? {
+            add("maxmemory-policy", policy.to_owned());
+        }
+        // 128 is the most that either takes.
+        if let Some(threads) = given.number("threads", 1..=128)? {
+            add("io-threads", threads.to_string());
+        }
+        if let Some(connections) = given.number("connections", 1..=16_777_216)? {
+            add("maxclients", connections.to_string());
+        }
+        Ok(arguments)
+    }
+
+    fn check(&self, arguments: &[String]) -> Result<(), SettingError> {
+        let refuse = |argument: &str, instead: &str| SettingError::Argument {
+            program: self.name,
+            argument: argument.to_owned(),
+            instead: instead.to_owned(),
+        };
+        if arguments.iter().any(|argument| argument == "--daemonize") {
+            let why = "kvmeter keeps it in the foreground to end it; take it out";
+            return Err(refuse("--daemonize", why));
+        }
+        if arguments.iter().any(|argument| argument == "--dir") {
+            return Err(refuse("--dir", "its folder is kvmeter's own, and removed with it"));
+        }
+        // A file of settings is only taken as the first argument, which is not the user's.
+        match arguments.first() {
+            Some(first) if !first.starts_with('-') => {
+                Err(refuse(first, "write each option as `\"--name\", \"value\"`"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn question(&self) -> &'static [u8] {
+        b"PING\r\n"
+    }
+
+    fn is_loading(&self, answer: &[u8]) -> bool {
+        answer.starts_with(b"-LOADING")
+    }
+
+    fn remedy(&self, words: &str) -> Option<&'static str> {
+        let known = [
+            ("FATAL CONFIG FILE ERROR", "look at `arguments`: it does not take one of them"),
+            ("max number of clients", "ask for fewer `connections`, or raise `ulimit -n`"),
+        ];
+        let way = known.iter().find(|(sign, _)| words.contains(sign)).map(|(_, way)| *way);
+        way.or_else(|| common_remedy(words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_program_is_not_taken_for_the_other() {
+        let redis = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=a";
+        let valkey = "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=b";
+        assert_eq!(Redis::REDIS.version(redis).as_deref(), Some("Redis 7.0.15"));
+        assert_eq!(Redis::VALKEY.version(valkey).as_deref(), Some("Valkey 8.0.1"));
+        assert_eq!(Redis::REDIS.version(valkey), None);
+    }
+}

@@ -1,0 +1,214 @@
+use std::time::Duration;
+
+use model::Unit;
+
+use super::figure::{Figure, Unavailable};
+use super::usage::{ThreadUsage, Usage};
+
+/// What a process used between two snapshots.
+#[derive(Debug, Clone)]
+pub struct Used {
+    pub window: Duration,
+    pub figures: Vec<Figure>,
+    /// The threads that lived at the end, the busiest first.
+    pub threads: Vec<ThreadUsed>,
+    pub threads_started: usize,
+    /// Threads of the first snapshot that are not in the second.
+    pub threads_ended: usize,
+}
+
+/// What one thread used in the window, or since it started if that was later.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadUsed {
+    pub number: u32,
+    pub name: String,
+    /// Seconds on a CPU (`schedstat`).
+    pub cpu_s: Result<f64, Unavailable>,
+}
+
+impl Used {
+    /// The number of this name, if it could be had.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        let figure = self.figures.iter().find(|figure| figure.name == name)?;
+        figure.value.as_ref().ok().copied()
+    }
+}
+
+impl Usage {
+    /// What was used since an earlier snapshot of the same process.
+    ///
+    /// # Errors
+    /// The two are of different processes, or the wrong way round.
+    pub fn since(&self, earlier: &Usage) -> Result<Used, Unavailable> {
+        if (self.pid, self.started) != (earlier.pid, earlier.started) || self.at < earlier.at {
+            return Err(Unavailable::new(
+                "two snapshots of different processes, or in the wrong order, have no difference",
+                "look at one process twice",
+            ));
+        }
+        let threads = Threads::between(earlier, self);
+        let mut used: Vec<ThreadUsed> = threads
+            .pairs
+            .iter()
+            .map(|(number, before, after)| ThreadUsed {
+                number: *number,
+                name: after.name.clone(),
+                cpu_s: since(before.map(|before| &before.on_cpu_ns), &after.on_cpu_ns)
+                    .map(|nanoseconds| nanoseconds * 1e-9),
+            })
+            .collect();
+        let busy = |thread: &ThreadUsed| thread.cpu_s.as_ref().map_or(0.0, |seconds| *seconds);
+        used.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
+        Ok(Used {
+            window: self.at.duration_since(earlier.at),
+            figures: figures(earlier, self, &threads),
+            threads_started: threads.pairs.iter().filter(|(_, before, _)| before.is_none()).count(),
+            threads_ended: threads.ended,
+            threads: used,
+        })
+    }
+}
+
+/// The threads of two snapshots, matched.
+struct Threads<'a> {
+    pairs: Vec<(u32, Option<&'a ThreadUsage>, &'a ThreadUsage)>,
+    ended: usize,
+}
+
+impl<'a> Threads<'a> {
+    fn between(earlier: &'a Usage, later: &'a Usage) -> Self {
+        let before = |number: &u32, after: &ThreadUsage| {
+            earlier.threads.get(number).filter(|before| before.started == after.started)
+        };
+        let pairs: Vec<_> = later
+            .threads
+            .iter()
+            .map(|(number, after)| (*number, before(number, after), after))
+            .collect();
+        let lived = pairs.iter().filter(|(_, before, _)| before.is_some()).count();
+        Threads { pairs, ended: earlier.threads.len() - lived }
+    }
+
+    /// The sum over all threads of a count that each keeps for itself; one that ended took
+    /// its count with it.
+    fn sum(
+        &self,
+        count: impl Fn(&ThreadUsage) -> &Result<u64, Unavailable>,
+    ) -> Result<f64, Unavailable> {
+        if self.ended > 0 {
+            return Err(Unavailable::new(
+                format!("{} threads ended in the window, and their counts with them", self.ended),
+                "open the window after the server's threads have come up",
+            ));
+        }
+        self.pairs.iter().map(|(_, before, after)| since(before.map(&count), count(after))).sum()
+    }
+}
+
+/// The growth of a count; of a thread that started in between, all of it.
+fn since(
+    before: Option<&Result<u64, Unavailable>>,
+    after: &Result<u64, Unavailable>,
+) -> Result<f64, Unavailable> {
+    let after = after.as_ref().map_err(Unavailable::clone)?;
+    let before = before.map_or(Ok(0), |before| before.clone())?;
+    Ok(after.saturating_sub(before) as f64)
+}
+
+fn figures(earlier: &Usage, later: &Usage, threads: &Threads<'_>) -> Vec<Figure> {
+    let rate = later.tick_rate as f64;
+    let tick = format!("{} ms a tick, ended threads included", 1000.0 / rate);
+    let ticks =
+        |count: fn(&Usage) -> u64| Ok(count(later).saturating_sub(count(earlier)) as f64 / rate);
+    let total = |count: fn(&Usage) -> u64| Ok(count(later).saturating_sub(count(earlier)) as f64);
+    let calls =
+        |count: fn(&Usage) -> &Result<u64, Unavailable>| since(Some(count(earlier)), count(later));
+    let over =
+        |name, value, unit, source: String| Figure { name, value, unit, source, of_window: true };
+    let at_end =
+        |name, value, unit, source: String| Figure { name, value, unit, source, of_window: false };
+    let (cpu, source) = cpu(earlier, later, threads, &tick);
+    vec![
+        over("server.cpu", cpu, Unit::Seconds, source),
+        over(
+            "server.cpu.user",
+            ticks(|usage| usage.user_ticks),
+            Unit::Seconds,
+            format!("/proc/PID/stat: utime, {tick}"),
+        ),
+        over(
+            "server.cpu.system",
+            ticks(|usage| usage.system_ticks),
+            Unit::Seconds,
+            format!("/proc/PID/stat: stime, {tick}"),
+        ),
+        over(
+            "server.switches.voluntary",
+            threads.sum(|thread| &thread.voluntary_switches),
+            Unit::Count,
+            "/proc/PID/task/*/status: voluntary_ctxt_switches".to_owned(),
+        ),
+        over(
+            "server.switches.involuntary",
+            threads.sum(|thread| &thread.involuntary_switches),
+            Unit::Count,
+            "/proc/PID/task/*/status: nonvoluntary_ctxt_switches".to_owned(),
+        ),
+        over(
+            "server.faults.minor",
+            total(|usage| usage.minor_faults),
+            Unit::Count,
+            "/proc/PID/stat: minflt".to_owned(),
+        ),
+        over(
+            "server.faults.major",
+            total(|usage| usage.major_faults),
+            Unit::Count,
+            "/proc/PID/stat: majflt".to_owned(),
+        ),
+        over(
+            "server.calls.read",
+            calls(|usage| &usage.read_calls),
+            Unit::Count,
+            "/proc/PID/io: syscr (read, readv, pread; not recv, recvfrom, recvmsg)".to_owned(),
+        ),
+        over(
+            "server.calls.write",
+            calls(|usage| &usage.write_calls),
+            Unit::Count,
+            "/proc/PID/io: syscw (write, writev, pwrite; not send, sendto, sendmsg)".to_owned(),
+        ),
+        at_end(
+            "server.memory.resident",
+            later.resident_bytes.clone().map(|bytes| bytes as f64),
+            Unit::Bytes,
+            "/proc/PID/status: VmRSS".to_owned(),
+        ),
+        at_end(
+            "server.threads",
+            Ok(later.thread_count as f64),
+            Unit::Count,
+            "/proc/PID/stat: num_threads".to_owned(),
+        ),
+    ]
+}
+
+/// CPU seconds from the finest source that covers the whole window.
+fn cpu(
+    earlier: &Usage,
+    later: &Usage,
+    threads: &Threads<'_>,
+    tick: &str,
+) -> (Result<f64, Unavailable>, String) {
+    if let Ok(nanoseconds) = since(Some(&earlier.cpu_ns), &later.cpu_ns) {
+        let source = "CPU clock of the process (clock_getcpuclockid), 1 ns, ended threads included";
+        return (Ok(nanoseconds * 1e-9), source.to_owned());
+    }
+    if let Ok(nanoseconds) = threads.sum(|thread| &thread.on_cpu_ns) {
+        let source = "/proc/PID/task/*/schedstat, 1 ns, up to a scheduler tick late a thread";
+        return (Ok(nanoseconds * 1e-9), source.to_owned());
+    }
+    let ticks = |usage: &Usage| usage.user_ticks + usage.system_ticks;
+    let seconds = ticks(later).saturating_sub(ticks(earlier)) as f64 / later.tick_rate as f64;
+    (Ok(seconds), format!("/proc/PID/stat: utime + stime, {tick}"))
+}

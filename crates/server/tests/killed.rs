@@ -1,0 +1,197 @@
+//! Whatever happens to kvmeter, no server outlives it: a process that holds one is killed
+//! with SIGKILL, in several moments, and everything that it had started must be gone soon.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use common::{SOON, eventually, is_root, lives, named, start};
+use server::launch::Settings;
+
+/// Set in the process that holds the server: program, socket, user and executable, by lines.
+const HOLD: &str = "KVMETER_TEST_HOLD";
+
+/// Not a test: what the tests below run as a process of its own.
+#[test]
+#[ignore = "holds a server until it is killed, for the other tests"]
+fn holder() {
+    let Ok(orders) = env::var(HOLD) else { return };
+    let [name, socket, user, binary, again] = orders.split('\n').collect::<Vec<_>>()[..] else {
+        panic!("{orders}")
+    };
+    let settings = || {
+        let mut settings = Settings::default().with("socket", socket);
+        for (key, value) in [("user", user), ("binary", binary)] {
+            if !value.is_empty() {
+                settings = settings.with(key, value);
+            }
+        }
+        settings
+    };
+    if again == "again" {
+        println!("holds 0");
+        loop {
+            start(name, settings()).unwrap().end(SOON).unwrap();
+        }
+    }
+    let server = start(name, settings()).unwrap();
+    println!("holds {}", server.pid);
+    thread::sleep(Duration::from_secs(600));
+    drop(server);
+}
+
+/// A process that holds a server, and where that server keeps its things.
+struct Held {
+    holder: Child,
+    server: u32,
+    socket: String,
+    folder: tempfile::TempDir,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Way<'a> {
+    user: &'a str,
+    /// The text of a script that stands in for the executable.
+    script: Option<&'a str>,
+    /// Starts and ends one server after another.
+    again: bool,
+}
+
+impl Held {
+    fn new(name: &str, way: Way<'_>) -> Held {
+        let folder = tempfile::tempdir().unwrap();
+        // Another user's server makes its socket here.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        fs::create_dir(folder.path().join("tmp")).unwrap();
+        let socket = folder.path().join("socket").display().to_string();
+        let binary = way.script.map(|text| script(folder.path(), text)).unwrap_or_default();
+        let again = if way.again { "again" } else { "" };
+        let mut holder = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "holder", "--ignored", "--nocapture"])
+            .env(HOLD, [name, &socket, way.user, &binary.display().to_string(), again].join("\n"))
+            .env("TMPDIR", folder.path().join("tmp"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+        let pid = lines
+            .map_while(Result::ok)
+            .find_map(|line| line.split_once("holds ")?.1.trim().parse().ok())
+            .expect("the holder starts a server");
+        Held { holder, server: pid, socket, folder }
+    }
+
+    /// The guard of the server, by what a shell is told on its command line.
+    fn guards(&self) -> Vec<u32> {
+        let guards = named("kvmeter-guard\0");
+        named(&self.socket).into_iter().filter(|pid| guards.contains(pid)).collect()
+    }
+
+    fn kill(&mut self) {
+        self.holder.kill().unwrap();
+        self.holder.wait().unwrap();
+    }
+
+    /// Nothing is left, and nothing comes back.
+    fn gone(&self, files: bool) {
+        eventually("server and guard are gone", || named(&self.socket).is_empty());
+        thread::sleep(Duration::from_millis(50));
+        assert!(named(&self.socket).is_empty(), "came back");
+        assert!(self.server == 0 || !lives(self.server));
+        if files {
+            let left = || fs::read_dir(self.folder.path().join("tmp")).unwrap().count();
+            eventually("its folder is removed", || left() == 0);
+            eventually("its socket is removed", || !Path::new(&self.socket).exists());
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+fn script(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("server.sh");
+    fs::write(&path, format!("#!/bin/sh\n[ \"$1\" = -V ] && exec memcached -V\n{text}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn a_server_that_answers_does_not_outlive_its_holder() {
+    for name in ["memcached", "redis"] {
+        let mut held = Held::new(name, Way::default());
+        assert!(lives(held.server) && named(&held.socket).contains(&held.server));
+        assert_eq!(held.guards().len(), 1);
+        held.kill();
+        held.gone(true);
+    }
+}
+
+/// The kernel forgets to signal a process that changed its user.
+#[test]
+fn nor_does_one_that_became_another_user() {
+    if !is_root() {
+        // Only root can change.
+        return;
+    }
+    let mut held = Held::new("memcached", Way { user: "nobody", ..Way::default() });
+    assert!(lives(held.server));
+    let status = fs::read_to_string(format!("/proc/{}/status", held.server)).unwrap();
+    assert!(!status.contains("Uid:\t0"), "{status}");
+    held.kill();
+    held.gone(true);
+}
+
+/// Nor does it signal the children of the process that was started.
+#[test]
+fn nor_does_one_that_forked_twice_into_a_session_of_its_own() {
+    let text = "memcached -d \"$@\"\nexec sleep 600";
+    let mut held = Held::new("memcached", Way { script: Some(text), ..Way::default() });
+    let stat = fs::read_to_string(format!("/proc/{}/status", held.server)).unwrap();
+    assert!(!stat.contains(&format!("PPid:\t{}\n", held.holder.id())), "{stat}");
+    assert!(lives(held.server));
+    held.kill();
+    held.gone(true);
+}
+
+/// Then the kernel's signal is what is left.
+#[test]
+fn nor_does_one_whose_guard_was_killed_before() {
+    for name in ["memcached", "redis"] {
+        let mut held = Held::new(name, Way::default());
+        let guards = held.guards();
+        assert_eq!(guards.len(), 1);
+        let guard = guards[0].to_string();
+        assert!(Command::new("kill").args(["-KILL", &guard]).status().unwrap().success());
+        eventually("the guard is gone", || !lives(guards[0]));
+        assert!(lives(held.server), "the server does not need its guard");
+        held.kill();
+        held.gone(false);
+    }
+}
+
+/// From before the fork to after the end: the holder starts and ends servers all the time.
+#[test]
+fn nor_does_one_that_was_starting_or_ending() {
+    for (name, delays) in [("memcached", 0..16), ("redis", 0..8)] {
+        for delay in delays {
+            let mut held = Held::new(name, Way { again: true, ..Way::default() });
+            thread::sleep(Duration::from_micros(delay * 2_700));
+            held.kill();
+            held.gone(true);
+        }
+    }
+}

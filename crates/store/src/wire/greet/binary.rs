@@ -1,0 +1,117 @@
+//! memcached's binary protocol and its SASL login.
+
+use std::io::{Read, Write};
+
+use super::super::binary::{self, opcode, status};
+use super::super::scan::{Scan, Stop};
+use super::super::{Answer, Login, WireError};
+use super::GreetError;
+use super::talk::Talk;
+
+/// Two line ends: a server that reads lines answers instead of waiting for one.
+const OPAQUE: u32 = 0x0d0a_0d0a;
+
+/// A packet that was answered, kept.
+struct Reply {
+    status: u16,
+    key: String,
+    value: String,
+    /// What it is if it refuses.
+    refusal: Answer,
+}
+
+pub(super) fn greet<S: Read + Write>(
+    talk: &mut Talk<'_, S>,
+    login: &Login,
+) -> Result<String, GreetError> {
+    let reply = ask(talk, "asking for the version", opcode::VERSION, b"", b"")?;
+    if reply.status != status::DONE {
+        return Err(talk.refused(reply.refusal));
+    }
+    let version = format!("memcached {}", reply.value);
+    match &login.password {
+        Some(password) => {
+            let Some(user) = &login.user else {
+                return Err(GreetError::HalfALogin { protocol: "SASL" });
+            };
+            let plain = format!("\0{user}\0{}", password.expose());
+            let reply = ask(talk, "logging in", opcode::SASL_AUTH, b"PLAIN", plain.as_bytes())?;
+            match (reply.status, reply.refusal) {
+                (status::DONE, _) => {}
+                (status::UNKNOWN_COMMAND, _) => {
+                    return Err(GreetError::NoLoginWanted { words: "it has no SASL".into() });
+                }
+                (_, Answer::Refused { words, .. }) => {
+                    return Err(GreetError::LoginRefused { words });
+                }
+                (_, other) => return Err(talk.refused(other)),
+            }
+        }
+        // The version is told to everyone; anything else wants the login.
+        None => {
+            let reply = ask(talk, "asking whether a login is wanted", opcode::NOOP, b"", b"")?;
+            if reply.status != status::DONE {
+                return Err(talk.refused(reply.refusal));
+            }
+        }
+    }
+    Ok(version)
+}
+
+pub(super) fn statistics<S: Read + Write>(
+    talk: &mut Talk<'_, S>,
+) -> Result<Vec<(String, String)>, GreetError> {
+    let mut reply = ask(talk, "asking for statistics", opcode::STAT, b"", b"")?;
+    let mut statistics = Vec::new();
+    loop {
+        if reply.status != status::DONE {
+            return Err(talk.refused(reply.refusal));
+        }
+        if reply.key.is_empty() {
+            return Ok(statistics);
+        }
+        statistics.push((reply.key, reply.value));
+        reply = hear(talk, opcode::STAT)?;
+    }
+}
+
+pub(super) fn flush<S: Read + Write>(talk: &mut Talk<'_, S>) -> Result<(), GreetError> {
+    let reply = ask(talk, "emptying the server", opcode::FLUSH, b"", b"")?;
+    match reply.status {
+        status::DONE => Ok(()),
+        _ => Err(talk.refused(reply.refusal)),
+    }
+}
+
+fn ask<S: Read + Write>(
+    talk: &mut Talk<'_, S>,
+    doing: &'static str,
+    opcode: u8,
+    key: &[u8],
+    value: &[u8],
+) -> Result<Reply, GreetError> {
+    let mut packet = Vec::new();
+    binary::put_packet(opcode, OPAQUE, &[], key, value, &mut packet);
+    talk.say(doing, &packet)?;
+    hear(talk, opcode)
+}
+
+fn hear<S: Read + Write>(talk: &mut Talk<'_, S>, opcode: u8) -> Result<Reply, GreetError> {
+    talk.hear(|bytes| reply(bytes, opcode))
+}
+
+fn reply(bytes: &[u8], opcode: u8) -> Scan<(Reply, usize)> {
+    let (packet, used) = binary::packet(bytes, 0)?;
+    if packet.opcode != opcode || packet.opaque != OPAQUE {
+        let asked = format!("the answer to opcode {opcode:#04x}");
+        let got = format!("the answer to opcode {:#04x}", packet.opcode);
+        return Err(Stop::from(WireError::OutOfStep { asked, got }));
+    }
+    let reply = Reply {
+        status: packet.status,
+        key: String::from_utf8_lossy(packet.key).into_owned(),
+        value: String::from_utf8_lossy(packet.value).into_owned(),
+        refusal: binary::refusal(&packet),
+    };
+    Ok((reply, used))
+}

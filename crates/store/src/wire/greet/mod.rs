@@ -1,0 +1,97 @@
+//! The talk at the beginning and at the end of a connection: it waits, and is not measured.
+
+mod binary;
+mod lines;
+mod redis;
+mod talk;
+
+use std::io::{Read, Write};
+
+use thiserror::Error;
+
+use super::{Login, Protocol, Refusal, WireError};
+use talk::Talk;
+
+/// What a server said when it was greeted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Greeting {
+    /// `memcached 1.6.18`, `Redis 7.0.15`, `Valkey 8.0.1`; without a number where the login may
+    /// not ask for it.
+    pub version: String,
+}
+
+/// Why a server could not be talked to; the stream is of no use then.
+#[derive(Debug, Error)]
+pub enum GreetError {
+    #[error("no answer while {doing}: {source}")]
+    Io { doing: &'static str, source: std::io::Error },
+    /// The server did not answer in full within the stream's limit or the talk's own.
+    #[error("no answer in time while {doing}: it stalls, or speaks another protocol{hint}")]
+    TimedOut { doing: &'static str, hint: &'static str },
+    #[error("the server closed the connection while {doing}{hint}")]
+    Closed { doing: &'static str, hint: &'static str },
+    /// Something answers there, but it does not speak this protocol.
+    #[error("this is no server for {protocol}: {seen}; {way_out}")]
+    OtherServer { protocol: &'static str, seen: String, way_out: &'static str },
+    #[error("the server wants a login ({words}); give a password by environment variable or file")]
+    LoginWanted { words: String },
+    #[error("the server refused the login: {words}")]
+    LoginRefused { words: String },
+    #[error("a login was given, but the server asks for none ({words}); leave it away")]
+    NoLoginWanted { words: String },
+    #[error("{protocol} logs in with a user and a password; give both")]
+    HalfALogin { protocol: &'static str },
+    #[error("memcached has no databases but 0; leave the database {0} away")]
+    NoDatabases(u32),
+    /// Any other refusal, such as a database that is not there.
+    #[error("the server refused while {doing}: {words}")]
+    Refused { doing: &'static str, why: Refusal, words: String },
+    #[error("while {doing}: {source}")]
+    Wire { doing: &'static str, source: WireError },
+}
+
+pub(super) fn greet(
+    protocol: Protocol,
+    stream: &mut (impl Read + Write),
+    login: &Login,
+) -> Result<Greeting, GreetError> {
+    let mut talk = Talk::new(stream, protocol);
+    let version = match protocol {
+        Protocol::Resp2 => redis::greet::<2>(&mut talk, login)?,
+        Protocol::Resp3 => redis::greet::<3>(&mut talk, login)?,
+        _ if login.database != 0 => return Err(GreetError::NoDatabases(login.database)),
+        Protocol::MemcachedText | Protocol::MemcachedMeta => lines::greet(&mut talk, login)?,
+        Protocol::MemcachedBinary => binary::greet(&mut talk, login)?,
+    };
+    talk.end()?;
+    Ok(Greeting { version })
+}
+
+pub(super) fn statistics(
+    protocol: Protocol,
+    stream: &mut (impl Read + Write),
+) -> Result<Vec<(String, String)>, GreetError> {
+    let mut talk = Talk::new(stream, protocol);
+    let statistics = match protocol {
+        Protocol::Resp2 => redis::statistics::<2>(&mut talk)?,
+        Protocol::Resp3 => redis::statistics::<3>(&mut talk)?,
+        Protocol::MemcachedText | Protocol::MemcachedMeta => lines::statistics(&mut talk)?,
+        Protocol::MemcachedBinary => binary::statistics(&mut talk)?,
+    };
+    talk.end()?;
+    Ok(statistics)
+}
+
+pub(super) fn flush(
+    protocol: Protocol,
+    stream: &mut (impl Read + Write),
+) -> Result<(), GreetError> {
+    let mut talk = Talk::new(stream, protocol);
+    match protocol {
+        Protocol::Resp2 => redis::flush::<2>(&mut talk)?,
+        Protocol::Resp3 => redis::flush::<3>(&mut talk)?,
+        Protocol::MemcachedText | Protocol::MemcachedMeta => lines::flush(&mut talk)?,
+        Protocol::MemcachedBinary => binary::flush(&mut talk)?,
+    }
+    talk.end()
+}

@@ -1,0 +1,190 @@
+//! Redis, Valkey and what imitates them.
+
+use std::io::{Read, Write};
+
+use super::super::error::excerpt;
+use super::super::resp::{self, Value};
+use super::super::{Answer, Login, Refusal, WireError};
+use super::GreetError;
+use super::talk::Talk;
+
+/// An answer, kept.
+enum Reply {
+    Text(String),
+    /// A list's texts, one after the other; what lies deeper is left out.
+    Texts(Vec<String>),
+    Refused {
+        why: Refusal,
+        words: String,
+    },
+}
+
+pub(super) fn greet<const VERSION: u8>(
+    talk: &mut Talk<'_, impl Read + Write>,
+    login: &Login,
+) -> Result<String, GreetError> {
+    match (&login.user, &login.password) {
+        (_, Some(password)) => {
+            let mut words = vec!["AUTH".as_bytes()];
+            words.extend(login.user.as_deref().map(str::as_bytes));
+            words.push(password.expose().as_bytes());
+            match ask::<VERSION>(talk, "logging in", &words)? {
+                Reply::Refused { why: Refusal::Auth, words } => {
+                    return Err(GreetError::LoginRefused { words });
+                }
+                Reply::Refused { words, .. } if words.contains("without any password") => {
+                    return Err(GreetError::NoLoginWanted { words });
+                }
+                reply => done(talk, reply)?,
+            };
+        }
+        (Some(_), None) => return Err(GreetError::HalfALogin { protocol: "Redis" }),
+        (None, None) => {}
+    }
+    if VERSION == 3 {
+        let reply = ask::<VERSION>(talk, "asking for RESP3", &[b"HELLO", b"3"])?;
+        done(talk, reply)?;
+    }
+    if login.database != 0 {
+        let database = login.database.to_string();
+        let words: [&[u8]; 2] = [b"SELECT", database.as_bytes()];
+        let reply = ask::<VERSION>(talk, "choosing the database", &words)?;
+        done(talk, reply)?;
+    }
+    version::<VERSION>(talk)
+}
+
+/// The version; a user who may not ask for it still gets the server's kind.
+fn version<const VERSION: u8>(
+    talk: &mut Talk<'_, impl Read + Write>,
+) -> Result<String, GreetError> {
+    let doing = "asking for the version";
+    match ask::<VERSION>(talk, doing, &[b"INFO", b"server"])? {
+        Reply::Refused { why, words } if !words.starts_with("NOPERM") => {
+            Err(talk.refused(Answer::Refused { why, words }))
+        }
+        Reply::Text(info) => {
+            let field = |wanted: &str| {
+                let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+                lines.find(|(name, _)| *name == wanted).map(|(_, text)| text.trim())
+            };
+            // The others say for compatibility which Redis they are like.
+            let known = [
+                ("valkey_version", "Valkey"),
+                ("dragonfly_version", "Dragonfly"),
+                ("redis_version", "Redis"),
+            ];
+            let named = known.iter().find_map(|(wanted, name)| Some((name, field(wanted)?)));
+            Ok(named.map_or("Redis".into(), |(name, version)| format!("{name} {version}")))
+        }
+        _ => match ask::<VERSION>(talk, doing, &[b"HELLO"])? {
+            Reply::Texts(facts) => {
+                let fact = |wanted: &str| {
+                    let mut pairs = facts.chunks_exact(2);
+                    pairs.find(|pair| pair[0] == wanted).map(|pair| pair[1].as_str())
+                };
+                let name = match fact("server") {
+                    Some("valkey") => "Valkey",
+                    _ => "Redis",
+                };
+                Ok(fact("version").map_or(name.into(), |version| format!("{name} {version}")))
+            }
+            _ => Ok("Redis".into()),
+        },
+    }
+}
+
+pub(super) fn statistics<const VERSION: u8>(
+    talk: &mut Talk<'_, impl Read + Write>,
+) -> Result<Vec<(String, String)>, GreetError> {
+    let reply = ask::<VERSION>(talk, "asking for statistics", &[b"INFO"])?;
+    Ok(flatten(&done(talk, reply)?))
+}
+
+pub(super) fn flush<const VERSION: u8>(
+    talk: &mut Talk<'_, impl Read + Write>,
+) -> Result<(), GreetError> {
+    let reply = ask::<VERSION>(talk, "emptying the database", &[b"FLUSHDB"])?;
+    done(talk, reply).map(drop)
+}
+
+/// `name:text` a line; a text that is `a=1,b=2` gives `name.a` and `name.b`.
+fn flatten(info: &str) -> Vec<(String, String)> {
+    let mut statistics = Vec::new();
+    for (name, text) in info.lines().filter_map(|line| line.trim_end().split_once(':')) {
+        let parts: Option<Vec<(&str, &str)>> =
+            text.split(',').map(|part| part.split_once('=')).collect();
+        match parts {
+            Some(parts) => statistics.extend(
+                parts.iter().map(|(part, text)| (format!("{name}.{part}"), (*text).into())),
+            ),
+            None => statistics.push((name.into(), text.into())),
+        }
+    }
+    statistics
+}
+
+fn ask<const VERSION: u8>(
+    talk: &mut Talk<'_, impl Read + Write>,
+    doing: &'static str,
+    words: &[&[u8]],
+) -> Result<Reply, GreetError> {
+    let mut question = Vec::new();
+    resp::put_command(words, &mut question);
+    talk.say(doing, &question)?;
+    talk.hear(|bytes| {
+        let at = match VERSION {
+            3 => resp::skip_pushes(bytes)?,
+            _ => 0,
+        };
+        // Whatever was asked for, a RESP3 server may answer so from its HELLO on.
+        let (value, used) = resp::value::<VERSION>(bytes, at, 0)?;
+        Ok((keep(value), used))
+    })
+}
+
+fn keep(value: Value<'_>) -> Reply {
+    let text = |value: &Value<'_>| match value {
+        Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        Value::Integer(number) => number.to_string(),
+        _ => String::new(),
+    };
+    match &value {
+        Value::Error(words) => match resp::refusal(words) {
+            Answer::Refused { why, words } => Reply::Refused { why, words },
+            _ => Reply::Refused { why: Refusal::Other, words: excerpt(words) },
+        },
+        Value::List(elements) => Reply::Texts(elements.iter().map(text).collect()),
+        single => Reply::Text(text(single)),
+    }
+}
+
+/// The text of an answer that does not refuse.
+fn done(talk: &Talk<'_, impl Read + Write>, reply: Reply) -> Result<String, GreetError> {
+    match reply {
+        Reply::Text(text) => Ok(text),
+        Reply::Texts(texts) => Ok(texts.join(" ")),
+        Reply::Refused { words, .. } if words.contains("unknown command `HELLO`") => {
+            Err(talk.wrong(WireError::Garbage { expected: "RESP3", got: words }))
+        }
+        Reply::Refused { why, words } => Err(talk.refused(Answer::Refused { why, words })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn composed_values_are_taken_apart() {
+        let info = "# Keyspace\r\nused_memory:10\r\ndb0:keys=1,expires=0\r\nos:a=b c,d\r\n";
+        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let expected = [
+            pair("used_memory", "10"),
+            pair("db0.keys", "1"),
+            pair("db0.expires", "0"),
+            pair("os", "a=b c,d"),
+        ];
+        assert_eq!(flatten(info), expected);
+    }
+}

@@ -1,0 +1,165 @@
+use std::io::{ErrorKind, Read, Write};
+use std::time::{Duration, Instant};
+
+use super::super::error::excerpt;
+use super::super::scan::{Scan, Stop};
+use super::super::{Answer, Protocol, Refusal, WireError};
+use super::GreetError;
+
+/// The longest that one talk may take, for servers that dribble within the stream's own limit.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// More than any of the answers that are asked for here: statistics have some 10 KB.
+const LONGEST_ANSWER: usize = 4 << 20;
+
+/// A question at a time over a stream that waits.
+pub(super) struct Talk<'s, S> {
+    stream: &'s mut S,
+    protocol: Protocol,
+    received: Vec<u8>,
+    until: Instant,
+    doing: &'static str,
+}
+
+impl<'s, S: Read + Write> Talk<'s, S> {
+    pub(super) fn new(stream: &'s mut S, protocol: Protocol) -> Self {
+        let until = Instant::now() + PATIENCE;
+        Talk { stream, protocol, received: Vec::new(), until, doing: "connecting" }
+    }
+
+    /// Sends a question; `doing` names it in errors: `asking for the version`.
+    pub(super) fn say(&mut self, doing: &'static str, bytes: &[u8]) -> Result<(), GreetError> {
+        self.doing = doing;
+        match self.stream.write_all(bytes).and_then(|()| self.stream.flush()) {
+            Ok(()) => Ok(()),
+            // What it said before it hung up is worth more than that it did.
+            Err(error) if is_hangup(error.kind()) => Ok(()),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// The next answer: reads until `parse` says that it is whole.
+    pub(super) fn hear<T>(
+        &mut self,
+        mut parse: impl FnMut(&[u8]) -> Scan<(T, usize)>,
+    ) -> Result<T, GreetError> {
+        let mut needs = 1;
+        loop {
+            if self.received.len() >= needs {
+                match parse(&self.received) {
+                    Ok((answer, used)) => {
+                        self.received.drain(..used);
+                        return Ok(answer);
+                    }
+                    Err(Stop::Short(more)) => needs = more,
+                    Err(Stop::Wrong(error)) => return Err(self.wrong(*error)),
+                }
+            }
+            if needs > LONGEST_ANSWER {
+                let (what, bytes) = ("an answer", needs as u64);
+                let error = WireError::TooLong { what, bytes, limit: LONGEST_ANSWER };
+                return Err(self.wrong(error));
+            }
+            self.receive()?;
+        }
+    }
+
+    /// Checks that nothing is left: what follows belongs to no question.
+    pub(super) fn end(self) -> Result<(), GreetError> {
+        match self.received.is_empty() {
+            true => Ok(()),
+            false => Err(self.wrong(WireError::OutOfStep {
+                asked: "nothing more".into(),
+                got: format!("`{}`", excerpt(&self.received)),
+            })),
+        }
+    }
+
+    /// The error for an answer that refuses.
+    pub(super) fn refused(&self, answer: Answer) -> GreetError {
+        let doing = self.doing;
+        match answer {
+            Answer::Refused { why: Refusal::Auth, words } => GreetError::LoginWanted { words },
+            Answer::Refused { why, words } => GreetError::Refused { doing, why, words },
+            other => self.wrong(WireError::OutOfStep {
+                asked: "an answer to the greeting".into(),
+                got: format!("{other:?}"),
+            }),
+        }
+    }
+
+    pub(super) fn wrong(&self, source: WireError) -> GreetError {
+        let WireError::Garbage { got, .. } = &source else {
+            return GreetError::Wire { doing: self.doing, source };
+        };
+        let is_redis = matches!(self.protocol, Protocol::Resp2 | Protocol::Resp3);
+        let lines = matches!(self.protocol, Protocol::MemcachedText | Protocol::MemcachedMeta);
+        let begins = |words: &[&str]| words.iter().any(|word| got.starts_with(word));
+        let way_out = if begins(&["HTTP/"]) {
+            "that is a web server; check the port"
+        } else if is_redis && begins(&["ERROR", "CLIENT_ERROR", "SERVER_ERROR"]) {
+            "that is memcached; name it with memcached:// or check the port"
+        } else if !is_redis && begins(&["-"]) {
+            "that is Redis or its like; name it with redis:// or check the port"
+        } else if !is_redis && !lines && begins(&["ERROR", "CLIENT_ERROR", "SERVER_ERROR"]) {
+            "that is a memcached that speaks no binary (-B ascii or -Y), or has no connection left; \
+             use its text or meta protocol"
+        } else {
+            "check the address, the protocol and whether the server wants TLS"
+        };
+        GreetError::OtherServer {
+            protocol: self.protocol.name(),
+            seen: format!("it answered `{got}`"),
+            way_out,
+        }
+    }
+
+    fn receive(&mut self) -> Result<(), GreetError> {
+        let mut piece = [0; 4096];
+        loop {
+            if Instant::now() >= self.until {
+                return Err(self.timed_out());
+            }
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err(self.closed()),
+                Ok(bytes) => {
+                    self.received.extend_from_slice(&piece[..bytes]);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_hangup(error.kind()) => return Err(self.closed()),
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+    }
+
+    fn closed(&self) -> GreetError {
+        GreetError::Closed { doing: self.doing, hint: self.hint() }
+    }
+
+    fn timed_out(&self) -> GreetError {
+        GreetError::TimedOut { doing: self.doing, hint: self.hint() }
+    }
+
+    /// What else it may be that says nothing: servers that wait for more, or hang up.
+    fn hint(&self) -> &'static str {
+        match self.protocol {
+            Protocol::MemcachedText | Protocol::MemcachedMeta => {
+                "; a memcached with SASL (-S) speaks only the binary protocol"
+            }
+            Protocol::MemcachedBinary => "; Redis and its like wait for more, name them redis://",
+            Protocol::Resp2 | Protocol::Resp3 => "",
+        }
+    }
+
+    fn failed(&self, source: std::io::Error) -> GreetError {
+        match source.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => self.timed_out(),
+            _ => GreetError::Io { doing: self.doing, source },
+        }
+    }
+}
+
+fn is_hangup(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)
+}

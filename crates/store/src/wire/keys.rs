@@ -1,0 +1,103 @@
+/// A flat list of keys: one allocation for all of them, kept when the list is cleared.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct KeyList {
+    bytes: Vec<u8>,
+    /// Where each key ends in `bytes`.
+    ends: Vec<usize>,
+}
+
+impl KeyList {
+    pub fn new() -> KeyList {
+        KeyList::default()
+    }
+
+    /// Forgets the keys and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    #[inline]
+    pub fn push(&mut self, key: &[u8]) {
+        self.push_with(|bytes| bytes.extend_from_slice(key));
+    }
+
+    /// Adds the key that `append` appends to the bytes that it is given; it must leave what was
+    /// there before.
+    #[inline]
+    pub fn push_with(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+        append(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Key `place`, counted from 0.
+    ///
+    /// # Panics
+    /// If there are not so many keys.
+    #[inline]
+    pub fn get(&self, place: usize) -> &[u8] {
+        &self.bytes[self.start(place)..self.ends[place]]
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        (0..self.len()).map(|place| self.get(place))
+    }
+
+    /// The length of all keys together, in bytes.
+    #[inline]
+    pub(super) fn total(&self) -> usize {
+        self.bytes.len()
+    }
+
+    #[inline]
+    fn start(&self, place: usize) -> usize {
+        match place {
+            0 => 0,
+            _ => self.ends[place - 1],
+        }
+    }
+}
+
+/// Whether a key has neither spaces nor control bytes, as memcached's line protocols want it.
+#[inline]
+pub(super) fn is_printable(key: &[u8]) -> bool {
+    // Without an early exit, so that it is done a vector at a time.
+    key.iter().fold(true, |good, &byte| good & (byte > b' ') & (byte != 0x7f))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_keys_apart() {
+        let mut keys = KeyList::new();
+        keys.push(b"one");
+        keys.push(b"");
+        keys.push_with(|bytes| bytes.extend_from_slice(b"three"));
+        assert_eq!(keys.iter().collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
+        assert_eq!((keys.len(), keys.total(), keys.is_empty()), (3, 8, false));
+        keys.clear();
+        assert!(keys.is_empty());
+        keys.push(b"again");
+        assert_eq!(keys.get(0), b"again");
+    }
+
+    #[test]
+    fn tells_printable_keys() {
+        assert!(is_printable("schlüssel:1".as_bytes()));
+        for bad in [0, b'\n', b' ', 0x1f, 0x7f] {
+            assert!(!is_printable(&[b'k', bad, b'k']), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Who is asked over a network: the protocols of memcached and of Redis and Valkey as pure bytes.
+//!
+//! Nothing here owns a socket. [`Protocol::write`] appends a request to a buffer and
+//! [`Protocol::read`] takes the answer to the oldest request from the start of what was received;
+//! both are meant for a loop that pipelines and cost tens of nanoseconds. Only the talk at the
+//! beginning and at the end of a connection ([`Protocol::greet`], [`Protocol::statistics`],
+//! [`Protocol::flush`]) waits, on any stream that limits its own reads and writes.
+//!
+//! An answer that came in pieces is [`Parsed::Incomplete`] until it is whole, whatever the
+//! pieces. An answer that is wrong is a [`WireError`], after which the connection is of no use:
+//! where the next answer begins is not known. A server that refuses, in the protocol's own way,
+//! gives an [`Answer`] like any other.
+//!
+//! Sources: memcached `doc/protocol.txt` and `protocol_binary.h`; Redis serialization protocol,
+//! versions 2 and 3.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod binary;
+mod error;
+mod greet;
+mod keys;
+mod login;
+mod meta;
+mod resp;
+mod ring;
+mod scan;
+mod text;
+
+pub use answer::{Answer, Kind, Parsed, Refusal, Request};
+pub use error::{KeyError, WireError};
+pub use greet::{GreetError, Greeting};
+pub use keys::KeyList;
+pub use login::{Login, Secret, SecretError};
+pub use ring::Ring;
+
+use std::io::{Read, Write};
+
+/// The longest value, key or line of text that any answer may hold: Redis's own limit, and more
+/// than memcached takes unless told to. A length above it is taken for garbage, not waited for.
+pub const LONGEST_VALUE: usize = 512 << 20;
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// `get`, `set`, `delete`: any memcached, and the servers that imitate it.
+    MemcachedText,
+    /// `mg`, `ms`, `md`: memcached 1.6.9 and later.
+    MemcachedMeta,
+    /// Fixed headers of 24 bytes; the only one with SASL.
+    MemcachedBinary,
+    /// Redis before 6, and all after it.
+    Resp2,
+    /// Redis 6 and later, Valkey.
+    Resp3,
+}
+
+/// Which bytes a key may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyBytes {
+    Any,
+    /// Neither spaces nor control bytes; bytes above 0x7f are taken.
+    Printable,
+}
+
+impl Protocol {
+    pub const ALL: [Protocol; 5] = [
+        Protocol::MemcachedText,
+        Protocol::MemcachedMeta,
+        Protocol::MemcachedBinary,
+        Protocol::Resp2,
+        Protocol::Resp3,
+    ];
+
+    /// The protocol's name as people write it: `memcached text`, `RESP2`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::MemcachedText => "memcached text",
+            Protocol::MemcachedMeta => "memcached meta",
+            Protocol::MemcachedBinary => "memcached binary",
+            Protocol::Resp2 => "RESP2",
+            Protocol::Resp3 => "RESP3",
+        }
+    }
+
+    /// Appends one whole request. It allocates only where `out` has to grow.
+    ///
+    /// The keys are taken as they are: whether the protocol takes them is
+    /// [`check_key`](Self::check_key)'s to say, before anything is asked. A request without keys
+    /// appends nothing.
+    #[inline]
+    pub fn write(self, request: &Request<'_>, out: &mut Vec<u8>) {
+        if request.keys.is_empty() {
+            return;
+        }
+        match self {
+            Protocol::MemcachedText => text::write(request, out),
+            Protocol::MemcachedMeta => meta::write(request, out),
+            Protocol::MemcachedBinary => binary::write(request, out),
+            Protocol::Resp2 | Protocol::Resp3 => resp::write(request, out),
+        }
+    }
+
+    /// Reads the answer to a request of `kind` for `keys` with `tag` from the start of `bytes`.
+    /// `seen` is called with the place in `keys` and the value of each key that was found, in
+    /// order, once the answer is whole and only then.
+    ///
+    /// # Errors
+    /// The bytes are not the answer to that request; the connection is of no use any more.
+    #[inline]
+    pub fn read(
+        self,
+        kind: Kind,
+        keys: &KeyList,
+        tag: u32,
+        bytes: &[u8],
+        mut seen: impl FnMut(usize, &[u8]),
+    ) -> Result<Parsed, WireError> {
+        if keys.is_empty() {
+            return Ok(Parsed::Whole { used: 0, answer: Answer::Found(0) });
+        }
+        let read = match self {
+            Protocol::MemcachedText => text::read(kind, keys, bytes, &mut seen),
+            Protocol::MemcachedMeta => meta::read(kind, keys, tag, bytes, &mut seen),
+            Protocol::MemcachedBinary => binary::read(kind, keys, tag, bytes, &mut seen),
+            Protocol::Resp2 => resp::read::<2>(kind, keys, bytes, &mut seen),
+            Protocol::Resp3 => resp::read::<3>(kind, keys, bytes, &mut seen),
+        };
+        match read {
+            Ok((answer, used)) => Ok(Parsed::Whole { used, answer }),
+            Err(scan::Stop::Short(needs)) => Ok(Parsed::Incomplete { needs }),
+            Err(scan::Stop::Wrong(error)) => Err(*error),
+        }
+    }
+
+    /// The talk at connect time: checks that it is a server of the right kind, logs in, chooses
+    /// the protocol version and the database. Bounded by the stream's own limits and by 30 s in
+    /// all.
+    ///
+    /// # Errors
+    /// See [`GreetError`]; the stream is of no use then.
+    pub fn greet(
+        self,
+        stream: &mut (impl Read + Write),
+        login: &Login,
+    ) -> Result<Greeting, GreetError> {
+        greet::greet(self, stream, login)
+    }
+
+    /// What the server says of itself, name and text: memcached's `stats`, Redis's `INFO` with
+    /// its composed values taken apart (`db0:keys=1` is `db0.keys`). To be asked on a connection
+    /// that was greeted and on which no answer is outstanding.
+    ///
+    /// # Errors
+    /// See [`GreetError`].
+    pub fn statistics(
+        self,
+        stream: &mut (impl Read + Write),
+    ) -> Result<Vec<(String, String)>, GreetError> {
+        greet::statistics(self, stream)
+    }
+
+    /// Empties the server: all of a memcached, the chosen database of a Redis. To be called only
+    /// where the user allowed it, on a connection that was greeted.
+    ///
+    /// # Errors
+    /// See [`GreetError`].
+    pub fn flush(self, stream: &mut (impl Read + Write)) -> Result<(), GreetError> {
+        greet::flush(self, stream)
+    }
+
+    /// The length of the longest key that the protocol takes, in bytes.
+    pub fn longest_key(self) -> usize {
+        match self {
+            Protocol::MemcachedText | Protocol::MemcachedMeta | Protocol::MemcachedBinary => 250,
+            Protocol::Resp2 | Protocol::Resp3 => LONGEST_VALUE,
+        }
+    }
+
+    /// The same for a key that is not [`KeyBytes::Printable`]. Meta sends such a key in base64,
+    /// which is what the server limits; text takes none.
+    pub fn longest_binary_key(self) -> usize {
+        match self {
+            Protocol::MemcachedText => 0,
+            Protocol::MemcachedMeta => meta::LONGEST_BINARY_KEY,
+            _ => self.longest_key(),
+        }
+    }
+
+    /// Which bytes the protocol takes in a key.
+    pub fn takes_key_bytes(self) -> KeyBytes {
+        match self {
+            Protocol::MemcachedText => KeyBytes::Printable,
+            _ => KeyBytes::Any,
+        }
+    }
+
+    /// Whether the protocol takes a key, to be asked before a workload begins.
+    ///
+    /// # Errors
+    /// What is wrong with the key and which protocol would take it.
+    pub fn check_key(self, key: &[u8]) -> Result<(), KeyError> {
+        let protocol = self.name();
+        let (bytes, longest) = (key.len(), self.longest_key());
+        if key.is_empty() {
+            return Err(KeyError::Empty);
+        }
+        if bytes > longest {
+            return Err(KeyError::TooLong { protocol, bytes, longest });
+        }
+        if keys::is_printable(key) {
+            return Ok(());
+        }
+        match self.longest_binary_key() {
+            0 => Err(KeyError::NotPrintable { protocol }),
+            longest if bytes > longest => Err(KeyError::TooLong { protocol, bytes, longest }),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The serialization protocol of Redis and Valkey, versions 2 and 3: `GET`, `MGET`, `SET`, `DEL`.
+//!
+//! Answers carry neither key nor opaque; that they are in step shows only in their type and in
+//! the values. Version 3's push messages and attributes before an answer are skipped.
+
+use super::error::excerpt;
+use super::scan::{self, Scan, Stop};
+use super::{Answer, KeyList, Kind, Refusal, Request};
+
+const EXPECTED: &str = "the Redis protocol";
+
+/// How deep aggregates may lie in each other.
+const DEEPEST: usize = 8;
+
+/// The shortest element of an aggregate: a type, no content, the line's end.
+const SHORTEST: usize = 3;
+
+/// Appends a command in the form in which both versions take it.
+pub(super) fn put_command(words: &[&[u8]], out: &mut Vec<u8>) {
+    put_header(b'*', words.len(), out);
+    for word in words {
+        put_bulk(word, out);
+    }
+}
+
+#[inline]
+fn put_header(sort: u8, length: usize, out: &mut Vec<u8>) {
+    out.push(sort);
+    scan::put_decimal(length as u64, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[inline]
+fn put_bulk(bytes: &[u8], out: &mut Vec<u8>) {
+    put_header(b'$', bytes.len(), out);
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
+    let keys = request.keys;
+    out.reserve(keys.total() + request.value.len() + 16 * keys.len() + 32);
+    match request.kind {
+        Kind::Get if keys.len() == 1 => {
+            out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n");
+            put_bulk(keys.get(0), out);
+        }
+        Kind::Get => {
+            put_header(b'*', keys.len() + 1, out);
+            out.extend_from_slice(b"$4\r\nMGET\r\n");
+            keys.iter().for_each(|key| put_bulk(key, out));
+        }
+        Kind::Set => {
+            out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
+            put_bulk(keys.get(0), out);
+            put_bulk(request.value, out);
+        }
+        Kind::Delete => {
+            out.extend_from_slice(b"*2\r\n$3\r\nDEL\r\n");
+            put_bulk(keys.get(0), out);
+        }
+    }
+}
+
+pub(super) fn read<const VERSION: u8>(
+    kind: Kind,
+    keys: &KeyList,
+    bytes: &[u8],
+    seen: &mut impl FnMut(usize, &[u8]),
+) -> Scan<(Answer, usize)> {
+    let at = match VERSION {
+        3 => skip_pushes(bytes)?,
+        _ => 0,
+    };
+    let Some(&sort) = bytes.get(at) else {
+        return Err(Stop::Short(at + SHORTEST));
+    };
+    match (kind, sort) {
+        (_, b'-' | b'!') => {
+            let (value, used) = value::<VERSION>(bytes, at, 0)?;
+            match value {
+                Value::Error(words) => Ok((refusal(words), used)),
+                _ => Err(scan::garbage(EXPECTED, &bytes[at..])),
+            }
+        }
+        (Kind::Get, b'$' | b'_') if keys.len() == 1 => match bulk::<VERSION>(bytes, at)? {
+            (Some(value), used) => {
+                seen(0, value);
+                Ok((Answer::Found(1), used))
+            }
+            (None, used) => Ok((Answer::Found(0), used)),
+        },
+        (Kind::Get, b'*') if keys.len() > 1 => read_values::<VERSION>(keys, bytes, at, seen),
+        (Kind::Set, b'+') => match scan::line(bytes, at + 1, EXPECTED)? {
+            (b"OK", used) => Ok((Answer::Stored, used)),
+            (line, _) => Err(scan::out_of_step(scan::due(kind), line)),
+        },
+        (Kind::Delete, b':') => match integer(bytes, at + 1)? {
+            (0, used) => Ok((Answer::Deleted(false), used)),
+            (1, used) => Ok((Answer::Deleted(true), used)),
+            (other, _) => Err(scan::out_of_step(scan::due(kind), other.to_string().as_bytes())),
+        },
+        _ => {
+            // Told apart only when it is whole: it is of this protocol or it is not.
+            let (_, used) = value::<VERSION>(bytes, at, 0)?;
+            Err(scan::out_of_step(scan::due(kind), &bytes[at..used]))
+        }
+    }
+}
+
+fn read_values<const VERSION: u8>(
+    keys: &KeyList,
+    bytes: &[u8],
+    at: usize,
+    seen: &mut impl FnMut(usize, &[u8]),
+) -> Scan<(Answer, usize)> {
+    let (count, first) = integer(bytes, at + 1)?;
+    if count != keys.len() as i64 {
+        let asked = format!("an array of {}", keys.len());
+        return Err(scan::out_of_step(asked, &bytes[at..first]));
+    }
+    let mut found = 0;
+    let mut next = first;
+    for place in 0..keys.len() {
+        let (value, after) = element::<VERSION>(bytes, next).map_err(|stop| match stop {
+            Stop::Short(needs) => Stop::Short(needs + SHORTEST * (keys.len() - place - 1)),
+            wrong => wrong,
+        })?;
+        found += usize::from(value.is_some());
+        next = after;
+    }
+    let used = next;
+    next = first;
+    for place in 0..if found > 0 { keys.len() } else { 0 } {
+        let (value, after) = element::<VERSION>(bytes, next)?;
+        if let Some(value) = value {
+            seen(place, value);
+        }
+        next = after;
+    }
+    Ok((Answer::Found(found), used))
+}
+
+/// A value or none among several.
+#[inline]
+fn element<const VERSION: u8>(bytes: &[u8], at: usize) -> Scan<(Option<&[u8]>, usize)> {
+    match bytes.get(at) {
+        None => Err(Stop::Short(at + SHORTEST)),
+        Some(b'$' | b'_') => bulk::<VERSION>(bytes, at),
+        Some(_) => {
+            let (_, next) = value::<VERSION>(bytes, at, 1)?;
+            Err(scan::out_of_step("a value or none", &bytes[at..next]))
+        }
+    }
+}
+
+/// A bulk string or one of the two forms of none, at a place where one of them begins.
+#[inline]
+fn bulk<const VERSION: u8>(bytes: &[u8], at: usize) -> Scan<(Option<&[u8]>, usize)> {
+    if bytes[at] == b'_' {
+        return match VERSION {
+            3 => Ok((None, scan::line_end(bytes, at + 1, EXPECTED)?)),
+            _ => Err(scan::garbage(EXPECTED, &bytes[at..])),
+        };
+    }
+    match integer(bytes, at + 1)? {
+        (-1, next) => Ok((None, next)),
+        (length, start) => {
+            let length = positive(length)?;
+            let (value, next) = scan::value(bytes, start, length, EXPECTED)?;
+            Ok((Some(value), next))
+        }
+    }
+}
+
+/// A number with or without a sign and its line's end.
+#[inline]
+fn integer(bytes: &[u8], at: usize) -> Scan<(i64, usize)> {
+    let negative = bytes.get(at) == Some(&b'-');
+    let (number, end) = scan::decimal(bytes, at + usize::from(negative), EXPECTED)?;
+    let next = scan::line_end(bytes, end, EXPECTED)?;
+    match i64::try_from(number) {
+        Ok(number) => Ok((if negative { -number } else { number }, next)),
+        Err(_) => Err(scan::garbage(EXPECTED, &bytes[at..end])),
+    }
+}
+
+/// A length that was announced; those below zero have been told apart before.
+#[inline]
+fn positive(length: i64) -> Scan<usize> {
+    match u64::try_from(length) {
+        Ok(length) => scan::length(length),
+        Err(_) => Err(scan::garbage(EXPECTED, length.to_string().as_bytes())),
+    }
+}
+
+/// Where the answer begins after the messages that version 3 may put before it.
+#[inline]
+pub(super) fn skip_pushes(bytes: &[u8]) -> Scan<usize> {
+    let mut at = 0;
+    while matches!(bytes.get(at), Some(b'>' | b'|')) {
+        at = value::<3>(bytes, at, 0)?.1;
+    }
+    Ok(at)
+}
+
+/// Any value of the protocol, as the talk at connect time needs it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Value<'a> {
+    /// Of a simple, bulk, verbatim or big-number string, and the text of a boolean or double.
+    Text(&'a [u8]),
+    Error(&'a [u8]),
+    Integer(i64),
+    Nil,
+    /// Of an array, a set, a push, and a map or attribute as names and values in turn.
+    List(Vec<Value<'a>>),
+}
+
+/// The value at `at`, and where the next one begins.
+pub(super) fn value<const VERSION: u8>(
+    bytes: &[u8],
+    at: usize,
+    depth: usize,
+) -> Scan<(Value<'_>, usize)> {
+    let Some(&sort) = bytes.get(at) else {
+        return Err(Stop::Short(at + SHORTEST));
+    };
+    match sort {
+        b'+' => scan::line(bytes, at + 1, EXPECTED).map(|(line, next)| (Value::Text(line), next)),
+        b'-' => scan::line(bytes, at + 1, EXPECTED).map(|(line, next)| (Value::Error(line), next)),
+        b':' => integer(bytes, at + 1).map(|(number, next)| (Value::Integer(number), next)),
+        b'$' => Ok(match bulk::<VERSION>(bytes, at)? {
+            (Some(value), next) => (Value::Text(value), next),
+            (None, next) => (Value::Nil, next),
+        }),
+        b'*' => list::<VERSION>(bytes, at, depth, 1),
+        b'_' if VERSION == 3 => Ok((Value::Nil, scan::line_end(bytes, at + 1, EXPECTED)?)),
+        b'#' | b',' | b'(' if VERSION == 3 => {
+            scan::line(bytes, at + 1, EXPECTED).map(|(line, next)| (Value::Text(line), next))
+        }
+        b'!' | b'=' if VERSION == 3 => {
+            let (length, start) = integer(bytes, at + 1)?;
+            let (value, next) = scan::value(bytes, start, positive(length)?, EXPECTED)?;
+            Ok(match sort {
+                b'!' => (Value::Error(value), next),
+                // Three letters and a colon say the format.
+                _ => (Value::Text(value.get(4..).unwrap_or_default()), next),
+            })
+        }
+        b'~' | b'>' if VERSION == 3 => list::<VERSION>(bytes, at, depth, 1),
+        b'%' | b'|' if VERSION == 3 => list::<VERSION>(bytes, at, depth, 2),
+        _ => Err(scan::garbage(EXPECTED, &bytes[at..])),
+    }
+}
+
+/// An aggregate of as many elements as it announces, times `each`.
+fn list<const VERSION: u8>(
+    bytes: &[u8],
+    at: usize,
+    depth: usize,
+    each: usize,
+) -> Scan<(Value<'_>, usize)> {
+    let (count, mut next) = integer(bytes, at + 1)?;
+    if count == -1 {
+        return Ok((Value::Nil, next));
+    }
+    if depth == DEEPEST {
+        return Err(scan::garbage("a Redis answer (it is nested too deeply)", &bytes[at..]));
+    }
+    let count = positive(count)? * each;
+    let mut elements = Vec::new();
+    for place in 0..count {
+        let (element, after) =
+            value::<VERSION>(bytes, next, depth + 1).map_err(|stop| match stop {
+                Stop::Short(needs) => Stop::Short(needs + SHORTEST * (count - place - 1)),
+                wrong => wrong,
+            })?;
+        elements.push(element);
+        next = after;
+    }
+    Ok((Value::List(elements), next))
+}
+
+/// Errors begin with a word in capitals that names their sort.
+#[cold]
+pub(super) fn refusal(words: &[u8]) -> Answer {
+    let sort = words.split(|&byte| byte == b' ').next().unwrap_or_default();
+    let said = excerpt(words).to_lowercase();
+    let why = match sort {
+        b"OOM" => Refusal::OutOfMemory,
+        b"NOAUTH" | b"WRONGPASS" | b"NOPERM" | b"DENIED" => Refusal::Auth,
+        b"LOADING" | b"BUSY" | b"BUSYKEY" | b"TRYAGAIN" | b"CLUSTERDOWN" | b"MASTERDOWN" => {
+            Refusal::Busy
+        }
+        _ if said.contains("max number of clients") => Refusal::Busy,
+        _ if said.contains("invalid bulk length") || said.contains("maximum allowed size") => {
+            Refusal::TooLarge
+        }
+        _ => Refusal::Other,
+    };
+    scan::refused(why, words)
+}

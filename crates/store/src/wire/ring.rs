@@ -1,0 +1,48 @@
+/// Points of a server on the ring, as ketama places them.
+const POINTS: usize = 160;
+
+/// Each digest gives four.
+const DIGESTS: usize = POINTS / 4;
+
+/// Which server a key belongs to, so that few keys move when a server is added: the ketama ring
+/// as its authors and libmemcached's weighted mode lay it out. A server's points are the four
+/// little-endian words of the MD5 digests of `NAME-0` to `NAME-39`; a key belongs to the first
+/// point at or above the first word of its own digest. Other clients agree if they are given the
+/// same names, which for libmemcached are `HOST` at port 11211 and `HOST:PORT` elsewhere, and
+/// equal weights.
+#[derive(Debug, Clone)]
+pub struct Ring {
+    /// In ascending order; the servers beside them.
+    points: Vec<u32>,
+    servers: Vec<u32>,
+}
+
+impl Ring {
+    /// A ring of the servers with these names, whose order gives their numbers.
+    pub fn new(names: &[String]) -> Ring {
+        let mut placed = Vec::with_capacity(names.len() * POINTS);
+        for (server, name) in (0..).zip(names) {
+            for digest in 0..DIGESTS {
+                let digest = md5::compute(format!("{name}-{digest}")).0;
+                let words = digest.as_chunks::<4>().0;
+                placed.extend(words.iter().map(|&word| (u32::from_le_bytes(word), server)));
+            }
+        }
+        placed.sort_unstable();
+        let (points, servers) = placed.into_iter().unzip();
+        Ring { points, servers }
+    }
+
+    /// The number of the server that a key belongs to; 0 if there is none or one.
+    #[inline]
+    pub fn server_of(&self, key: &[u8]) -> usize {
+        if self.points.len() <= POINTS {
+            return 0;
+        }
+        let digest = md5::compute(key).0;
+        let hash = u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]);
+        let place = self.points.partition_point(|&point| point < hash);
+        // Beyond the last point comes the first.
+        self.servers[place % self.servers.len()] as usize
+    }
+}

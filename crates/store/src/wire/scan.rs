@@ -1,0 +1,188 @@
+//! The pieces that the codecs share: whole lines and decimal numbers, read from bytes that may
+//! end anywhere.
+
+use super::error::{WireError, excerpt};
+use super::{Answer, Kind, Refusal};
+
+/// The longest line that is no value: far above what any server sends, error messages included.
+pub(super) const LONGEST_LINE: usize = 16 << 10;
+
+/// Why nothing was read.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// At least so many bytes are needed, counted from the start of the answer.
+    Short(usize),
+    /// Boxed to keep the good path's results small.
+    Wrong(Box<WireError>),
+}
+
+pub(super) type Scan<T> = Result<T, Stop>;
+
+impl From<WireError> for Stop {
+    fn from(error: WireError) -> Self {
+        Stop::Wrong(Box::new(error))
+    }
+}
+
+#[cold]
+pub(super) fn garbage(expected: &'static str, got: &[u8]) -> Stop {
+    WireError::Garbage { expected, got: excerpt(got) }.into()
+}
+
+#[cold]
+pub(super) fn out_of_step(asked: impl Into<String>, got: &[u8]) -> Stop {
+    WireError::OutOfStep { asked: asked.into(), got: format!("`{}`", excerpt(got)) }.into()
+}
+
+#[cold]
+pub(super) fn other_key(asked: &[u8], got: &[u8]) -> Stop {
+    WireError::OtherKey { asked: excerpt(asked), got: excerpt(got) }.into()
+}
+
+#[cold]
+pub(super) fn too_long(what: &'static str, bytes: u64, limit: usize) -> Stop {
+    WireError::TooLong { what, bytes, limit }.into()
+}
+
+#[cold]
+pub(super) fn refused(why: Refusal, words: &[u8]) -> Answer {
+    Answer::Refused { why, words: excerpt(words) }
+}
+
+/// What was due, for a message.
+#[cold]
+pub(super) fn due(kind: Kind) -> String {
+    format!("the answer to a {kind}")
+}
+
+/// The line that begins at `at`, without its end, and where the next one begins.
+#[inline]
+pub(super) fn line<'a>(
+    bytes: &'a [u8],
+    at: usize,
+    expected: &'static str,
+) -> Scan<(&'a [u8], usize)> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let window = &rest[..rest.len().min(LONGEST_LINE)];
+    match memchr::memchr(b'\n', window) {
+        Some(end) if end > 0 && window[end - 1] == b'\r' => Ok((&window[..end - 1], at + end + 1)),
+        Some(end) => Err(garbage(expected, &window[..=end])),
+        None if rest.len() >= LONGEST_LINE => {
+            Err(too_long("a line", rest.len() as u64, LONGEST_LINE))
+        }
+        None => Err(Stop::Short(bytes.len().max(at) + 1 + usize::from(!rest.ends_with(b"\r")))),
+    }
+}
+
+/// A number without a sign that begins at `at`, and where its digits end; the byte after it is
+/// there. Twenty digits or more are no length of anything.
+#[inline]
+pub(super) fn decimal(bytes: &[u8], at: usize, expected: &'static str) -> Scan<(u64, usize)> {
+    let mut number: u64 = 0;
+    let mut end = at;
+    loop {
+        let Some(&byte) = bytes.get(end) else {
+            // The line's end follows at least.
+            return Err(Stop::Short(bytes.len() + 1));
+        };
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        if end - at == 19 {
+            return Err(garbage(expected, &bytes[at..=end]));
+        }
+        number = number * 10 + u64::from(digit);
+        end += 1;
+    }
+    match end == at {
+        true => Err(garbage(expected, &bytes[at..])),
+        false => Ok((number, end)),
+    }
+}
+
+/// The length of a value, checked against what any value may have.
+#[inline]
+pub(super) fn length(number: u64) -> Scan<usize> {
+    match number <= super::LONGEST_VALUE as u64 {
+        true => Ok(number as usize),
+        false => Err(too_long("a value", number, super::LONGEST_VALUE)),
+    }
+}
+
+/// Checks for the two bytes that end a line or a value at `at`; they may be missing still.
+/// Answers what comes after them.
+#[inline]
+pub(super) fn line_end(bytes: &[u8], at: usize, expected: &'static str) -> Scan<usize> {
+    match bytes.get(at..at + 2) {
+        Some(b"\r\n") => Ok(at + 2),
+        Some(other) => Err(garbage(expected, other)),
+        None => match bytes.get(at) {
+            None | Some(b'\r') => Err(Stop::Short(at + 2)),
+            Some(other) => Err(garbage(expected, &[*other])),
+        },
+    }
+}
+
+/// A value of `length` bytes at `at` and its line end.
+#[inline]
+pub(super) fn value<'a>(
+    bytes: &'a [u8],
+    at: usize,
+    length: usize,
+    expected: &'static str,
+) -> Scan<(&'a [u8], usize)> {
+    let end = at + length;
+    let next = line_end(bytes, end, expected)?;
+    Ok((&bytes[at..end], next))
+}
+
+/// Appends a number in decimal digits.
+#[inline]
+pub(super) fn put_decimal(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[first..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        for number in [0, 7, 10, 99, 100, 65_535, 4_294_967_295, 9_999_999_999_999_999_999] {
+            let mut text = Vec::new();
+            put_decimal(number, &mut text);
+            assert_eq!(text, number.to_string().as_bytes());
+            text.push(b'\r');
+            let (back, end) = decimal(&text, 0, "a number").expect("a number");
+            assert_eq!((back, end), (number, text.len() - 1));
+        }
+    }
+
+    #[test]
+    fn a_number_ends_somewhere() {
+        assert!(matches!(decimal(b"12", 0, "a number"), Err(Stop::Short(3))));
+        assert!(matches!(decimal(b"x", 0, "a number"), Err(Stop::Wrong(_))));
+        assert!(matches!(decimal(&[b'1'; 30], 0, "a number"), Err(Stop::Wrong(_))));
+    }
+
+    #[test]
+    fn a_line_ends_somewhere() {
+        assert!(matches!(line(b"ab", 0, "a line"), Err(Stop::Short(4))));
+        assert!(matches!(line(b"ab\r", 0, "a line"), Err(Stop::Short(4))));
+        assert!(matches!(line(b"ab\n", 0, "a line"), Err(Stop::Wrong(_))));
+        assert!(matches!(line(&[b'a'; LONGEST_LINE], 0, "a line"), Err(Stop::Wrong(_))));
+        let (text, next) = line(b"ab\r\ncd\r\n", 4, "a line").expect("a line");
+        assert_eq!((text, next), (&b"cd"[..], 8));
+    }
+}

@@ -1,0 +1,209 @@
+//! memcached's text protocol: `get`, `set`, `delete`.
+//!
+//! A get of several keys is one line; the server leaves out what it has not. `END` ends the
+//! answer, so one key and many are read alike.
+
+use super::scan::{self, Scan, Stop};
+use super::{Answer, KeyList, Kind, Refusal, Request};
+
+const EXPECTED: &str = "memcached's text protocol";
+
+pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
+    let keys = request.keys;
+    match request.kind {
+        Kind::Get => {
+            out.reserve(keys.total() + keys.len() + 5);
+            out.extend_from_slice(b"get");
+            for key in keys.iter() {
+                out.push(b' ');
+                out.extend_from_slice(key);
+            }
+        }
+        Kind::Set => {
+            let key = keys.get(0);
+            out.reserve(key.len() + request.value.len() + 32);
+            out.extend_from_slice(b"set ");
+            out.extend_from_slice(key);
+            out.extend_from_slice(b" 0 0 ");
+            scan::put_decimal(request.value.len() as u64, out);
+            out.extend_from_slice(b"\r\n");
+            out.extend_from_slice(request.value);
+        }
+        Kind::Delete => {
+            out.extend_from_slice(b"delete ");
+            out.extend_from_slice(keys.get(0));
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+pub(super) fn read(
+    kind: Kind,
+    keys: &KeyList,
+    bytes: &[u8],
+    seen: &mut impl FnMut(usize, &[u8]),
+) -> Scan<(Answer, usize)> {
+    if kind == Kind::Get {
+        return read_values(keys, bytes, seen);
+    }
+    let (line, used) = scan::line(bytes, 0, EXPECTED)?;
+    let answer = match (kind, line) {
+        (Kind::Set, b"STORED") => Answer::Stored,
+        (Kind::Delete, b"DELETED") => Answer::Deleted(true),
+        (Kind::Delete, b"NOT_FOUND") => Answer::Deleted(false),
+        _ => refusal(line).ok_or_else(|| unexpected(kind, line))?,
+    };
+    Ok((answer, used))
+}
+
+fn read_values(
+    keys: &KeyList,
+    bytes: &[u8],
+    seen: &mut impl FnMut(usize, &[u8]),
+) -> Scan<(Answer, usize)> {
+    let mut found = 0;
+    let mut last: Option<(usize, &[u8])> = None;
+    let (mut at, mut place) = (0, 0);
+    let used = loop {
+        match item(keys, place, bytes, at)? {
+            Item::Value { place: here, value, next } => {
+                found += 1;
+                last = Some((here, value));
+                (at, place) = (next, here + 1);
+            }
+            Item::End { used } => break used,
+            Item::Refused { answer, used } => return Ok((answer, used)),
+        }
+    };
+    match last {
+        None => {}
+        Some((place, value)) if found == 1 => seen(place, value),
+        Some(_) => {
+            let (mut at, mut place) = (0, 0);
+            while let Item::Value { place: here, value, next } = item(keys, place, bytes, at)? {
+                seen(here, value);
+                (at, place) = (next, here + 1);
+            }
+        }
+    }
+    Ok((Answer::Found(found), used))
+}
+
+enum Item<'a> {
+    Value { place: usize, value: &'a [u8], next: usize },
+    End { used: usize },
+    Refused { answer: Answer, used: usize },
+}
+
+/// What stands at `at`: a value of one of the keys from `from` on, the end, or a refusal.
+#[inline]
+fn item<'a>(keys: &KeyList, from: usize, bytes: &'a [u8], at: usize) -> Scan<Item<'a>> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    if rest.starts_with(b"VALUE ") {
+        let (place, after_key) = find_key(keys, from, bytes, at)?;
+        let (_flags, end) = scan::decimal(bytes, after_key, EXPECTED)?;
+        let at_length = space(bytes, end)?;
+        let (length, end) = scan::decimal(bytes, at_length, EXPECTED)?;
+        let end = match bytes.get(end) {
+            // The version that a `gets` answers.
+            Some(b' ') => scan::decimal(bytes, end + 1, EXPECTED)?.1,
+            _ => end,
+        };
+        let start = scan::line_end(bytes, end, EXPECTED)?;
+        return match scan::value(bytes, start, scan::length(length)?, EXPECTED) {
+            Ok((value, next)) => Ok(Item::Value { place, value, next }),
+            Err(Stop::Short(needs)) => Err(Stop::Short(needs + b"END\r\n".len())),
+            Err(wrong) => Err(wrong),
+        };
+    }
+    if rest.starts_with(b"END\r\n") {
+        return Ok(Item::End { used: at + 5 });
+    }
+    match scan::line(bytes, at, EXPECTED) {
+        Ok((line, used)) => match refusal(line) {
+            Some(answer) => Ok(Item::Refused { answer, used }),
+            None => Err(unexpected(Kind::Get, line)),
+        },
+        Err(Stop::Short(needs)) => Err(Stop::Short(needs.max(at + b"END\r\n".len()))),
+        Err(wrong) => Err(wrong),
+    }
+}
+
+/// The place of the key that the value line at `at` names, and where its flags begin. The
+/// server answers in the order in which it was asked, so that keys before `from` are passed.
+#[inline]
+fn find_key(keys: &KeyList, from: usize, bytes: &[u8], at: usize) -> Scan<(usize, usize)> {
+    let name = at + b"VALUE ".len();
+    let is_named = |key: &[u8]| {
+        let rest = &bytes[name..];
+        rest.len() > key.len() && rest[key.len()] == b' ' && rest.starts_with(key)
+    };
+    for place in from..keys.len() {
+        let key = keys.get(place);
+        if is_named(key) {
+            return Ok((place, name + key.len() + 1));
+        }
+    }
+    // It is another key, unless its line is not whole.
+    let (line, _) = scan::line(bytes, at, EXPECTED)?;
+    let named = line[6..].split(|&byte| byte == b' ').next().unwrap_or_default();
+    match from < keys.len() {
+        true => Err(scan::other_key(keys.get(from), named)),
+        false => Err(scan::out_of_step("the end of the values", line)),
+    }
+}
+
+#[inline]
+fn space(bytes: &[u8], at: usize) -> Scan<usize> {
+    match bytes.get(at) {
+        Some(b' ') => Ok(at + 1),
+        Some(other) => Err(scan::garbage(EXPECTED, &[*other])),
+        None => Err(Stop::Short(at + 1)),
+    }
+}
+
+/// The refusals that the text and the meta protocol have in common.
+#[cold]
+pub(super) fn refusal(line: &[u8]) -> Option<Answer> {
+    let word = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+    if !matches!(word, b"ERROR" | b"CLIENT_ERROR" | b"SERVER_ERROR") {
+        return None;
+    }
+    let said = String::from_utf8_lossy(line).to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let why = if says(&["out of memory"]) {
+        Refusal::OutOfMemory
+    } else if says(&["too large", "too long"]) {
+        Refusal::TooLarge
+    } else if says(&["unauthenticated", "authentication"]) {
+        Refusal::Auth
+    } else if says(&["too many open connections"]) {
+        Refusal::Busy
+    } else {
+        Refusal::Other
+    };
+    Some(scan::refused(why, line))
+}
+
+/// The words with which the text protocol begins its answers.
+const WORDS: [&[u8]; 9] = [
+    b"VALUE",
+    b"END",
+    b"STORED",
+    b"NOT_STORED",
+    b"EXISTS",
+    b"NOT_FOUND",
+    b"DELETED",
+    b"OK",
+    b"TOUCHED",
+];
+
+/// A whole line that answers something else, or nothing of this protocol.
+#[cold]
+fn unexpected(kind: Kind, line: &[u8]) -> Stop {
+    let word = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+    match WORDS.contains(&word) {
+        true => scan::out_of_step(scan::due(kind), line),
+        false => scan::garbage(EXPECTED, line),
+    }
+}

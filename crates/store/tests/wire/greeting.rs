@@ -1,0 +1,140 @@
+//! Greeting what is no server of the right kind, over a stream that plays a part.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+
+use store::wire::{GreetError, Login, Protocol};
+
+/// Says its lines whatever it hears, in pieces of so many bytes; then ends, stalls or goes on
+/// for ever.
+struct Actor {
+    lines: VecDeque<u8>,
+    piece: usize,
+    then: Then,
+}
+
+enum Then {
+    Close,
+    Stall,
+    Babble(u8),
+}
+
+impl Actor {
+    fn new(lines: &[u8], piece: usize, then: Then) -> Actor {
+        Actor { lines: lines.iter().copied().collect(), piece, then }
+    }
+}
+
+impl Read for Actor {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let length = into.len().min(self.piece).min(self.lines.len());
+        if length > 0 {
+            into.iter_mut().zip(self.lines.drain(..length)).for_each(|(to, from)| *to = from);
+            return Ok(length);
+        }
+        match self.then {
+            Then::Close => Ok(0),
+            Then::Stall => Err(ErrorKind::WouldBlock.into()),
+            Then::Babble(byte) => {
+                into.fill(byte);
+                Ok(into.len())
+            }
+        }
+    }
+}
+
+impl Write for Actor {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn greet(protocol: Protocol, lines: &[u8], then: Then) -> Result<String, GreetError> {
+    let mut actor = Actor::new(lines, usize::MAX, then);
+    protocol.greet(&mut actor, &Login::default()).map(|greeting| greeting.version)
+}
+
+#[test]
+fn another_kind_of_server_is_named() {
+    let cases = [
+        (Protocol::MemcachedText, "-ERR unknown command 'version'\r\n", "redis://"),
+        (Protocol::MemcachedBinary, "-ERR unknown command\r\n", "redis://"),
+        (Protocol::MemcachedBinary, "ERROR\r\n", "text or meta"),
+        (Protocol::Resp2, "ERROR\r\nERROR\r\n", "memcached://"),
+        (Protocol::Resp3, "CLIENT_ERROR unauthenticated\r\n", "memcached://"),
+        (Protocol::Resp3, "HTTP/1.1 400 Bad Request\r\n", "web server"),
+        (Protocol::MemcachedMeta, "SSH-2.0-OpenSSH_9.2\r\n", "check the address"),
+    ];
+    for (protocol, lines, way_out) in cases {
+        let error = greet(protocol, lines.as_bytes(), Then::Stall).expect_err("another server");
+        assert!(matches!(error, GreetError::OtherServer { .. }), "{protocol:?}: {error}");
+        assert!(error.to_string().contains(way_out), "{protocol:?}: {error}");
+    }
+}
+
+#[test]
+fn nobody_waits_for_ever() {
+    for protocol in Protocol::ALL {
+        for beginning in ["", "VERS", "$", "\u{81}"] {
+            let greeted = greet(protocol, beginning.as_bytes(), Then::Stall);
+            assert!(greeted.is_err(), "{protocol:?} after {beginning:?}");
+        }
+        let greeted = greet(protocol, b"", Then::Stall);
+        assert!(matches!(greeted, Err(GreetError::TimedOut { .. })), "{protocol:?}");
+        let greeted = greet(protocol, b"", Then::Close);
+        assert!(matches!(greeted, Err(GreetError::Closed { .. })), "{protocol:?}");
+        for byte in [0, b'1', b'a', b'$', b'>', 0x81] {
+            assert!(greet(protocol, b"", Then::Babble(byte)).is_err(), "{protocol:?} {byte}");
+        }
+    }
+    // Statistics that never end.
+    let mut actor = Actor::new(b"", 0, Then::Babble(b'x'));
+    assert!(Protocol::MemcachedText.statistics(&mut actor).is_err());
+    let mut actor = Actor::new(b"$400000000\r\n", 100, Then::Babble(b'x'));
+    let error = Protocol::Resp2.statistics(&mut actor).expect_err("too much");
+    assert!(matches!(error, GreetError::Wire { .. }), "{error}");
+}
+
+#[test]
+fn versions_are_said_in_pieces() {
+    let info = "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n";
+    let info = format!("${}\r\n{info}\r\n", info.len());
+    let hello = "%1\r\n$5\r\nproto\r\n:3\r\n";
+    let no_info = "-NOPERM this user has no permissions to run the 'info' command\r\n";
+    let facts = "*4\r\n$6\r\nserver\r\n$6\r\nvalkey\r\n$7\r\nversion\r\n$5\r\n8.1.0\r\n";
+    let cases = [
+        (Protocol::MemcachedText, "VERSION 1.6.18\r\n".to_owned(), "memcached 1.6.18"),
+        (Protocol::Resp2, info.clone(), "Valkey 8.0.1"),
+        (Protocol::Resp3, format!("{hello}{info}"), "Valkey 8.0.1"),
+        (Protocol::Resp3, format!(">1\r\n+hi\r\n{hello}{info}"), "Valkey 8.0.1"),
+        (Protocol::Resp2, format!("{no_info}{facts}"), "Valkey 8.1.0"),
+        (Protocol::Resp2, format!("{no_info}{no_info}"), "Redis"),
+    ];
+    for (protocol, lines, version) in cases {
+        for piece in [1, 2, 7, 1000] {
+            let mut actor = Actor::new(lines.as_bytes(), piece, Then::Stall);
+            let greeting = protocol.greet(&mut actor, &Login::default()).expect("greeted");
+            assert_eq!(greeting.version, version);
+        }
+    }
+    let more = greet(Protocol::MemcachedText, b"VERSION 1\r\nVERSION 1\r\n", Then::Stall);
+    assert!(matches!(more, Err(GreetError::Wire { .. })), "{more:?}");
+}
+
+#[test]
+fn a_server_without_resp3_or_still_loading_says_so() {
+    let old = b"-ERR unknown command `HELLO`, with args beginning with: `3`\r\n";
+    let error = greet(Protocol::Resp3, old, Then::Stall).expect_err("no RESP3").to_string();
+    assert!(error.contains("RESP3"), "{error}");
+    let loading = greet(Protocol::Resp2, b"-LOADING Redis is loading\r\n", Then::Stall);
+    let Err(GreetError::Refused { why, .. }) = loading else { panic!("{loading:?}") };
+    assert_eq!(why, store::wire::Refusal::Busy);
+    let database = Login { database: 3, ..Login::default() };
+    let error = Protocol::MemcachedMeta
+        .greet(&mut Actor::new(b"", 1, Then::Stall), &database)
+        .expect_err("memcached has one database");
+    assert!(matches!(error, GreetError::NoDatabases(3)));
+}

@@ -1,0 +1,89 @@
+use store::wire::{KeyList, Kind, LONGEST_VALUE, Parsed, Protocol, WireError};
+
+use crate::invariants::Case;
+
+fn read(protocol: Protocol, bytes: &[u8]) -> Result<Parsed, WireError> {
+    let mut keys = KeyList::new();
+    keys.push(b"a");
+    let case =
+        Case { protocol, kind: Kind::Get, keys: keys.clone(), tag: 7, bytes: bytes.to_vec() };
+    case.check();
+    protocol.read(Kind::Get, &keys, 7, bytes, |_, _| {})
+}
+
+#[test]
+fn huge_lengths_are_refused_before_they_are_waited_for() {
+    use Protocol::{MemcachedBinary, MemcachedMeta, MemcachedText, Resp2, Resp3};
+    let mut binary = vec![0x81, 0x0c, 0, 1, 4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 7];
+    binary.extend_from_slice(&[0; 8]);
+    let cases = [
+        (MemcachedText, b"VALUE a 0 536870913\r\n".to_vec()),
+        (MemcachedText, b"VALUE a 0 99999999999999999999999999\r\n".to_vec()),
+        (MemcachedText, b"VALUE a 0 -1\r\n".to_vec()),
+        (MemcachedMeta, b"VA 9999999999999 ka O7\r\n".to_vec()),
+        (MemcachedMeta, b"VA -1 ka O7\r\n".to_vec()),
+        (MemcachedBinary, binary),
+        (Resp2, b"$536870913\r\n".to_vec()),
+        (Resp2, b"$-2\r\n".to_vec()),
+        (Resp2, b"$9223372036854775808\r\n".to_vec()),
+        (Resp3, b">9223372036854775807\r\n".to_vec()),
+        (Resp3, b"|-5\r\n".to_vec()),
+        (Resp3, b"!99999999999\r\n".to_vec()),
+    ];
+    for (protocol, bytes) in cases {
+        assert!(read(protocol, &bytes).is_err(), "{protocol:?} waits for {bytes:?}");
+    }
+}
+
+/// The largest that is allowed is waited for and costs nothing until it comes.
+#[test]
+fn the_largest_value_is_only_announced() {
+    let line = format!("VALUE a 0 {LONGEST_VALUE}\r\n");
+    let needs = line.len() + LONGEST_VALUE + 7;
+    let parsed = read(Protocol::MemcachedText, line.as_bytes());
+    assert_eq!(parsed, Ok(Parsed::Incomplete { needs }));
+    let many = b">500000000\r\n";
+    assert!(matches!(read(Protocol::Resp3, many), Ok(Parsed::Incomplete { .. })));
+}
+
+#[test]
+fn endless_lines_end() {
+    for protocol in Protocol::ALL {
+        for start in ["", "VALUE a 0 1", "VALUE ", "VA 1 ", "+", "-", "$1", ":1", ">1\r\n+"] {
+            let bytes = [start.as_bytes(), &[b'1'; 1 << 16]].concat();
+            assert!(read(protocol, &bytes).is_err(), "{protocol:?} waits after {start:?}");
+        }
+    }
+}
+
+#[test]
+fn deep_nesting_ends() {
+    for nest in ["*1\r\n", ">1\r\n", "%1\r\n:1\r\n", "|1\r\n:1\r\n", "~1\r\n"] {
+        let bytes = nest.repeat(100_000);
+        let head = [">1\r\n", &bytes].concat();
+        assert!(read(Protocol::Resp3, head.as_bytes()).is_err(), "{nest:?}");
+        assert!(read(Protocol::Resp2, bytes.as_bytes()).is_err(), "{nest:?}");
+    }
+}
+
+#[test]
+fn line_ends_are_where_they_belong() {
+    use Protocol::{MemcachedMeta, MemcachedText, Resp2, Resp3};
+    let cases = [
+        (MemcachedText, &b"END\n"[..]),
+        (MemcachedText, b"VALUE a 0 1\r\nxEND\r\n"),
+        (MemcachedText, b"VALUE a 0 1\nx\r\nEND\r\n"),
+        (MemcachedText, b"VALUE a 0\r\nx\r\nEND\r\n"),
+        (MemcachedMeta, b"EN\n"),
+        (MemcachedMeta, b"VA 1 ka O7\r\nxx\r\n"),
+        (Resp2, b"$1\r\nxy\r\n"),
+        (Resp2, b"$1\nx\r\n"),
+        (Resp2, b"$\r\n"),
+        (Resp2, b"_\r\n"),
+        (Resp3, b"_x\r\n"),
+    ];
+    for (protocol, bytes) in cases {
+        let read = read(protocol, bytes);
+        assert!(matches!(read, Err(WireError::Garbage { .. })), "{protocol:?} {bytes:?}: {read:?}");
+    }
+}

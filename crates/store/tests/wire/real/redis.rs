@@ -1,0 +1,95 @@
+use store::wire::Protocol::{MemcachedBinary, MemcachedMeta, MemcachedText, Resp2, Resp3};
+use store::wire::{Answer, GreetError, Kind, Login, Refusal};
+
+use super::{Server, converse, login};
+
+const BOTH: [store::wire::Protocol; 2] = [Resp2, Resp3];
+
+fn redis(arguments: &[&str]) -> Option<Server> {
+    Server::start("redis-server", "redis-server", |directory, command| {
+        command.args(["--port", "0", "--save", "", "--unixsocket"]).arg(directory.join("socket"));
+        command.arg("--dir").arg(directory).args(arguments);
+    })
+}
+
+#[test]
+fn both_versions() {
+    let Some(server) = redis(&[]) else { return };
+    assert!(server.directory.path().exists());
+    for protocol in BOTH {
+        let version = converse(&server, protocol, &Login::default());
+        assert!(version.starts_with("Redis ") || version.starts_with("Valkey "), "{version}");
+        let refused = server.greet(protocol, &login(None, "secret")).map(|_| ());
+        assert!(matches!(refused, Err(GreetError::NoLoginWanted { .. })), "{refused:?}");
+    }
+    for protocol in [MemcachedText, MemcachedMeta, MemcachedBinary] {
+        let error = server.misgreet(protocol);
+        assert!(error.to_string().contains("redis://"), "{protocol:?}: {error}");
+    }
+}
+
+#[test]
+fn databases_are_apart() {
+    let Some(server) = redis(&[]) else { return };
+    for protocol in BOTH {
+        let database = |database| Login { database, ..Login::default() };
+        let (mut first, _) = server.greet(protocol, &database(0)).expect("a greeting");
+        let (mut other, _) = server.greet(protocol, &database(5)).expect("a greeting");
+        assert_eq!(other.ask(Kind::Set, &[b"key"], b"5").0, Answer::Stored);
+        assert_eq!(first.ask(Kind::Get, &[b"key"], b"").0, Answer::Found(0));
+        protocol.flush(&mut first.stream).expect("emptied");
+        assert_eq!(other.ask(Kind::Get, &[b"key"], b"").0, Answer::Found(1));
+        let statistics = protocol.statistics(&mut other.stream).expect("statistics");
+        assert!(statistics.contains(&("db5.keys".into(), "1".into())), "{statistics:?}");
+        let refused = server.greet(protocol, &database(99)).map(|_| ());
+        assert!(matches!(refused, Err(GreetError::Refused { .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_password_is_wanted() {
+    let Some(server) = redis(&["--requirepass", "secret"]) else { return };
+    for protocol in BOTH {
+        converse(&server, protocol, &login(None, "secret"));
+        converse(&server, protocol, &login(Some("default"), "secret"));
+        let refused = server.greet(protocol, &login(None, "wrong")).map(|_| ());
+        assert!(matches!(refused, Err(GreetError::LoginRefused { .. })), "{refused:?}");
+        let refused = server.greet(protocol, &Login::default()).map(|_| ());
+        assert!(matches!(refused, Err(GreetError::LoginWanted { .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_user_with_few_rights() {
+    let Some(server) =
+        redis(&["--user", "bob", "on", ">secret", "~user:*", "+get", "+mget", "+hello"])
+    else {
+        return;
+    };
+    let bob = login(Some("bob"), "secret");
+    for protocol in BOTH {
+        let (mut client, version) = server.greet(protocol, &bob).expect("a greeting");
+        assert!(version.starts_with("Redis 7.") || version.starts_with("Valkey "), "{version}");
+        assert_eq!(client.ask(Kind::Get, &[b"user:1", b"user:2"], b"").0, Answer::Found(0));
+        for (kind, key) in [(Kind::Set, &b"user:1"[..]), (Kind::Get, b"other")] {
+            let (answer, _) = client.ask(kind, &[key], b"value");
+            let Answer::Refused { why, words } = answer else { panic!("{answer:?}") };
+            assert!(why == Refusal::Auth && words.starts_with("NOPERM"), "{words}");
+        }
+        assert_eq!(client.ask(Kind::Get, &[b"user:1"], b"").0, Answer::Found(0));
+    }
+}
+
+#[test]
+fn full_is_refused_in_step() {
+    let Some(server) = redis(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]) else {
+        return;
+    };
+    for protocol in BOTH {
+        let (mut client, _) = server.greet(protocol, &Login::default()).expect("a greeting");
+        let (answer, _) = client.ask(Kind::Set, &[b"key"], b"value");
+        let Answer::Refused { why, words } = answer else { panic!("{answer:?}") };
+        assert!(why == Refusal::OutOfMemory && words.starts_with("OOM"), "{words}");
+        assert_eq!(client.ask(Kind::Get, &[b"key"], b"").0, Answer::Found(0));
+    }
+}

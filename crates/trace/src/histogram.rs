@@ -1,0 +1,125 @@
+//! The log-linear histogram that the kernel side fills and user space reads.
+
+/// Sub-buckets of a power of two: a bucket is at most 1/128 (0.8 %) of its value wide.
+const PRECISION_BITS: u32 = 7;
+/// Longer times are counted in the last bucket: 2^36 ns is 68 s.
+const LARGEST_BITS: u32 = 36;
+pub(crate) const LARGEST_NS: u64 = (1 << LARGEST_BITS) - 1;
+/// Buckets of a histogram.
+pub(crate) const BUCKETS: usize =
+    ((LARGEST_BITS - PRECISION_BITS - 1) as usize * (1 << PRECISION_BITS)) + (2 << PRECISION_BITS);
+
+/// The shifts by which the kernel side halves a value until it fits a
+/// power of two's sub-buckets, largest first, each with the smallest value to be
+/// shifted: a binary search for the highest bit.
+pub(crate) const SHIFTS: [(i32, i32); 5] =
+    [(16, 1 << 23), (8, 1 << 15), (4, 1 << 11), (2, 1 << 9), (1, 1 << 8)];
+pub(crate) const SUB_BUCKETS_LOG2: i32 = PRECISION_BITS as i32;
+
+/// The bucket of a value, as the kernel side computes it.
+#[cfg(test)]
+fn bucket_of(nanoseconds: u64) -> usize {
+    let mut value = nanoseconds.min(LARGEST_NS);
+    let mut shift = 0;
+    for (by, from) in SHIFTS {
+        if value >= from as u64 {
+            value >>= by;
+            shift += by as usize;
+        }
+    }
+    (shift << SUB_BUCKETS_LOG2) + value as usize
+}
+
+/// The values that a bucket counts: the lowest, and how many of them.
+fn range_of(bucket: usize) -> (u64, u64) {
+    let shift = (bucket >> PRECISION_BITS).saturating_sub(1);
+    let value = bucket - (shift << PRECISION_BITS);
+    ((value as u64) << shift, 1 << shift)
+}
+
+/// Times in nanoseconds, each known to 0.8 %; above 68 s they are counted as 68 s.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    pub(crate) counts: Box<[u64]>,
+    pub(crate) sum_ns: u64,
+}
+
+impl Histogram {
+    pub(crate) fn empty() -> Histogram {
+        Histogram { counts: vec![0; BUCKETS].into_boxed_slice(), sum_ns: 0 }
+    }
+
+    pub(crate) fn since(&self, earlier: &Histogram) -> Histogram {
+        let counts =
+            self.counts.iter().zip(&earlier.counts).map(|(a, b)| a.saturating_sub(*b)).collect();
+        Histogram { counts, sum_ns: self.sum_ns.saturating_sub(earlier.sum_ns) }
+    }
+
+    /// How many times were recorded.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The mean in nanoseconds, from an exact sum; `None` without a record.
+    pub fn mean_ns(&self) -> Option<f64> {
+        let count = self.count();
+        (count > 0).then(|| self.sum_ns as f64 / count as f64)
+    }
+
+    /// The value in nanoseconds that a share `quantile` (0 to 1) of the records
+    /// does not exceed, as the middle of its bucket; `None` without a record.
+    pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
+        let count = self.count();
+        let rank = ((quantile.clamp(0.0, 1.0) * count as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        self.buckets().find_map(|(low, width, n)| {
+            seen += n;
+            (seen >= rank).then_some(low + width / 2)
+        })
+    }
+
+    /// The buckets that hold something, in order: lowest value in nanoseconds,
+    /// width in nanoseconds, count. For merging into another kind of histogram.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(bucket, n)| {
+            let (low, width) = range_of(bucket);
+            (low, width, *n)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket_and_buckets_touch() {
+        let mut expected_low = 0;
+        for bucket in 0..BUCKETS {
+            let (low, width) = range_of(bucket);
+            assert_eq!(low, expected_low, "bucket {bucket}");
+            assert_eq!(bucket_of(low), bucket);
+            assert_eq!(bucket_of(low + width - 1), bucket);
+            assert!(width == 1 || width * 100 <= low, "bucket {bucket} is wider than 1 %");
+            expected_low = low + width;
+        }
+        assert_eq!(expected_low, LARGEST_NS + 1);
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_of_known_values() {
+        let mut histogram = Histogram::empty();
+        assert_eq!((histogram.quantile_ns(0.5), histogram.mean_ns()), (None, None));
+        for value in 1..=100_000u64 {
+            histogram.counts[bucket_of(value)] += 1;
+            histogram.sum_ns += value;
+        }
+        for (quantile, truth) in [(0.0, 1.0), (0.5, 50_000.0), (0.99, 99_000.0), (1.0, 100_000.0)] {
+            let read = histogram.quantile_ns(quantile).unwrap() as f64;
+            assert!((read / truth - 1.0).abs() <= 0.01, "{quantile}: {read}");
+        }
+        assert_eq!(histogram.mean_ns(), Some(50_000.5));
+        assert_eq!(histogram.since(&histogram).count(), 0);
+    }
+}

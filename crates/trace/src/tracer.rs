@@ -1,0 +1,284 @@
+//! Loads the programs, holds them at their tracepoints, reads what they count.
+
+use crate::arch;
+use crate::btf;
+use crate::layout::{Layout, slot};
+use crate::programs::{self, Identity, Plan};
+use crate::snapshot::Snapshot;
+use crate::sys::{self, Attached, Program, RunTime, SharedMemory};
+use crate::target::{self, Target};
+use crate::unavailable::{Reason, Unavailable, reason_for, reason_for_all};
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+const ENTRY: &str = "kvmeter_entry";
+const EXIT: &str = "kvmeter_exit";
+
+/// Traces the system calls of one process until dropped. Several may trace the
+/// same process, each with counts of its own.
+pub struct Tracer {
+    // Detached first, so that nothing counts any more when the memory goes.
+    _attached: [Attached; 2],
+    loaded: Loaded,
+    target: Target,
+}
+
+/// The programs in the kernel with their memory.
+struct Loaded {
+    entry: Program,
+    exit: Program,
+    tallies: SharedMemory,
+    slots: SharedMemory,
+}
+
+impl Loaded {
+    fn load(identity: Identity, layout: Layout) -> Result<Loaded, Unavailable> {
+        let registers = arch::REGISTERS.ok_or(Reason::Architecture)?;
+        let [entry_point, exit_point] = tracepoints()?;
+        let memory = |name, bytes| {
+            SharedMemory::create(name, bytes)
+                .map_err(|error| reason_for("making shared memory", &error, String::new()))
+        };
+        let tallies = memory("kvmeter_tallies", layout.tallies_bytes())?;
+        let slots = memory("kvmeter_slots", layout.slots_bytes())?;
+        let plan = Plan {
+            identity,
+            layout,
+            registers,
+            tallies: tallies.descriptor(),
+            slots: slots.descriptor(),
+        };
+        let load = |name, tracepoint, program: Result<Vec<_>, crate::asm::AssembleError>| {
+            let program = program.map_err(|error| Reason::Rejected { log: error.to_string() })?;
+            Program::load(name, tracepoint, &program)
+                .map_err(|(error, log)| reason_for("loading a BPF program", &error, log))
+        };
+        Ok(Loaded {
+            entry: load(ENTRY, entry_point, programs::at_entry(&plan))?,
+            exit: load(EXIT, exit_point, programs::at_exit(&plan))?,
+            tallies,
+            slots,
+        })
+    }
+
+    fn attach(&self) -> Result<[Attached; 2], Unavailable> {
+        let attach = |program: &Program| {
+            program
+                .attach()
+                .map_err(|error| reason_for("attaching to a tracepoint", &error, String::new()))
+        };
+        // The exit last: a request is never begun that could not be ended.
+        Ok([attach(&self.entry)?, attach(&self.exit)?])
+    }
+}
+
+/// The type numbers of the two tracepoints.
+fn tracepoints() -> Result<[u32; 2], Unavailable> {
+    let no_types = |detail: String| Unavailable::from(Reason::NoTypes { detail });
+    let types =
+        fs::read(btf::VMLINUX).map_err(|error| no_types(format!("{}: {error}", btf::VMLINUX)))?;
+    let names = ["btf_trace_sys_enter", "btf_trace_sys_exit"];
+    let [entry, exit] = btf::find(&types, btf::KIND_TYPEDEF, names)
+        .map_err(|error| no_types(format!("{}: {error}", btf::VMLINUX)))?;
+    Ok([
+        entry.ok_or(Reason::NoTracepoint("sys_enter"))?,
+        exit.ok_or(Reason::NoTracepoint("sys_exit"))?,
+    ])
+}
+
+/// Whether processes can be traced here: loads and attaches the programs for
+/// no process at all, and takes them away again.
+///
+/// # Errors
+/// The reason and what to do about it.
+pub fn available() -> Result<(), Unavailable> {
+    // No process that makes system calls has the number 0.
+    let loaded = Loaded::load(target::identity(0)?, Layout::new(1, 0))?;
+    loaded.attach().map(drop)
+}
+
+/// Number and name of all BPF programs in the kernel, whoever loaded them; those of
+/// this crate start with `kvmeter_`. Needs `CAP_SYS_ADMIN`.
+///
+/// # Errors
+/// As of [`available`].
+pub fn loaded_programs() -> Result<Vec<(u32, String)>, Unavailable> {
+    sys::list_programs().map_err(|error| reason_for_all("list BPF programs", &error).into())
+}
+
+impl Tracer {
+    /// Traces the process with the number `pid` (or of which it is a thread), as
+    /// seen from this process's namespace, with the connections that it has.
+    ///
+    /// # Errors
+    /// Why it cannot be traced, and the way out.
+    pub fn attach(pid: u32) -> Result<Tracer, Unavailable> {
+        let target = Target::inspect(pid)?;
+        let layout = Layout::new(target::possible_cpus(), target.descriptors);
+        Tracer::start(target::identity(target.pid)?, layout, target)
+    }
+
+    fn start(identity: Identity, layout: Layout, target: Target) -> Result<Tracer, Unavailable> {
+        let loaded = Loaded::load(identity, layout)?;
+        let attached = loaded.attach()?;
+        // After attaching, so that no connection is missed; a slot that the
+        // programs have set meanwhile is left as it is.
+        let slots = loaded.slots.words();
+        for (descriptor, outgoing) in target.sockets()? {
+            let state = if outgoing { slot::OUTGOING } else { slot::IDLE } as u64;
+            if let Some(slot) = slots.get(descriptor) {
+                let other = slot::OTHER as u64;
+                let _ = slot.compare_exchange(other, state, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        }
+        Ok(Tracer { _attached: attached, loaded, target })
+    }
+
+    /// The traced process's number.
+    pub fn pid(&self) -> u32 {
+        self.target.pid
+    }
+
+    /// Whether the process has ended. What was counted can still be read, but
+    /// another process that is given its number would be counted too.
+    pub fn exited(&self) -> bool {
+        sys::has_exited(&self.target.handle)
+    }
+
+    /// What was counted so far. Reads memory, makes no system call.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::read(self.loaded.tallies.words())
+    }
+
+    /// Has the kernel time the programs until the result is dropped. The timing
+    /// itself slows every BPF program of the machine, so it is not on by itself.
+    ///
+    /// # Errors
+    /// A kernel before 5.8, or no `CAP_SYS_ADMIN`, which this alone takes.
+    pub fn watch_cost(&self) -> Result<CostWatch<'_>, Unavailable> {
+        let switch = sys::enable_statistics().map_err(|error| {
+            Unavailable::from(reason_for_all("have BPF programs timed", &error))
+        })?;
+        Ok(CostWatch { tracer: self, _switch: switch, start: self.run_times()? })
+    }
+
+    fn run_times(&self) -> Result<[RunTime; 2], Unavailable> {
+        let run_time = |program: &Program| {
+            program.run_time().map_err(|error| {
+                Unavailable::from(reason_for("reading run times", &error, String::new()))
+            })
+        };
+        Ok([run_time(&self.loaded.entry)?, run_time(&self.loaded.exit)?])
+    }
+}
+
+/// Times the programs of a [`Tracer`] while it lives.
+pub struct CostWatch<'a> {
+    tracer: &'a Tracer,
+    _switch: OwnedFd,
+    start: [RunTime; 2],
+}
+
+/// What the programs themselves took, over all processes of the machine: each of
+/// their system calls runs both. Not included: what the kernel does around a
+/// tracepoint, which [`Tracer`] alone cannot see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    pub runs: u64,
+    pub run_time_ns: u64,
+}
+
+impl Cost {
+    /// Mean nanoseconds of a run; `None` where there was none.
+    pub fn ns_per_run(&self) -> Option<f64> {
+        (self.runs > 0).then(|| self.run_time_ns as f64 / self.runs as f64)
+    }
+}
+
+impl CostWatch<'_> {
+    /// What the programs took since the watch began.
+    ///
+    /// # Errors
+    /// The kernel's, in reading the figures.
+    pub fn cost(&self) -> Result<Cost, Unavailable> {
+        let now = self.tracer.run_times()?;
+        let each = now.iter().zip(&self.start);
+        let (runs, run_time_ns) = each.fold((0, 0), |(runs, time), (now, start)| {
+            (
+                runs + now.runs.saturating_sub(start.runs),
+                time + now.nanoseconds.saturating_sub(start.nanoseconds),
+            )
+        });
+        Ok(Cost { runs, run_time_ns })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+
+    /// Answers `rounds` requests in this very process and returns what a tracer
+    /// with this identity and layout counted. The asking end connects itself, so
+    /// it must not be counted.
+    fn count_own(identity: Identity, layout: Layout, rounds: u64) -> Snapshot {
+        let target = Target::inspect(std::process::id()).unwrap();
+        let tracer = Tracer::start(identity, layout, target).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut client = TcpStream::connect(address).unwrap();
+                for _ in 0..rounds {
+                    client.write_all(b"?").unwrap();
+                    client.read_exact(&mut [0]).unwrap();
+                }
+            });
+            let (mut server, _) = listener.accept().unwrap();
+            for _ in 0..rounds {
+                server.read_exact(&mut [0]).unwrap();
+                server.write_all(b"!").unwrap();
+            }
+        });
+        tracer.snapshot()
+    }
+
+    /// One test, since its parts would count each other's calls.
+    #[test]
+    fn every_form_of_the_programs_passes_the_verifier_and_counts_alike() {
+        if let Err(why) = available() {
+            assert!(!matches!(why.reason, Reason::Rejected { .. }), "{why}");
+            eprintln!("SKIPPED: {why}");
+            return;
+        }
+        let tgid = std::process::id() as i32;
+        let namespace = fs::File::open("/proc/self/ns/pid").unwrap();
+        let (device, inode) = sys::identity_of(&namespace).unwrap();
+        let usual = Layout::new(target::possible_cpus(), 1024);
+        let many_cpus = Layout { shared: true, blocks: 1, ..usual };
+        let most_blocks = Layout::new(1000, usize::MAX);
+        assert!(!usual.shared && most_blocks.shared);
+        for layout in [usual, many_cpus, most_blocks] {
+            for identity in [
+                target::identity(std::process::id()).unwrap(),
+                Identity::Namespaced { tgid, device, inode },
+            ] {
+                let counted = count_own(identity, layout, 100);
+                assert_eq!(counted.requests(), 100, "{identity:?} {layout:?}");
+                assert_eq!((counted.reads, counted.further_writes), (100, 0));
+                assert_eq!((counted.joined_reads, counted.untracked), (0, 0));
+            }
+        }
+        let other = Identity::Namespaced { tgid, device, inode: inode + 1 };
+        assert_eq!(count_own(other, usual, 10).total_calls(), 0);
+        // A descriptor beyond the slots is counted as such: 64 are the fewest.
+        let held: Vec<_> = (0..70).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        let few = Layout::new(1, 0);
+        let counted = count_own(target::identity(std::process::id()).unwrap(), few, 10);
+        assert_eq!((counted.requests(), counted.untracked >= 20), (0, true));
+        drop(held);
+    }
+}

@@ -1,0 +1,117 @@
+//! Requests of a trace, some at a time.
+
+use super::key;
+use super::line::Line;
+use super::operation::Operation;
+
+/// One request of a trace.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Request<'a> {
+    /// Its number in the trace, from 0. As a salt it makes every written value another one.
+    pub index: u64,
+    /// Seconds after the first second of the trace. The trace has whole seconds; where in its
+    /// second a request lies is chosen by [`Spread`](super::Spread).
+    pub at_s: f64,
+    pub operation: Operation,
+    /// The key that is to be sent: that of the trace, in the size that the trace says, at most
+    /// 250 B. It is anonymised, and so often of another length than the original: what is too long
+    /// is cut, what is too short is lengthened, and letters of a hash of the whole key keep it
+    /// distinct.
+    pub key: &'a [u8],
+    /// Bytes of the original key.
+    pub key_size: u32,
+    /// Bytes of the value that is written, or that was there to be read.
+    pub value_size: u32,
+    /// Seconds after which what is written expires, 0 for never and for what is no write.
+    pub ttl_s: u32,
+}
+
+/// A row of requests in memory that is used again and again.
+#[derive(Debug, Clone, Default)]
+pub struct Chunk {
+    requests: Vec<Entry>,
+    keys: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    index: u64,
+    at_s: f64,
+    /// Where its key ends in `keys`; it begins where the one before ends.
+    key_end: u32,
+    key_size: u32,
+    value_size: u32,
+    ttl_s: u32,
+    operation: Operation,
+}
+
+impl Chunk {
+    pub fn new() -> Chunk {
+        Chunk::default()
+    }
+
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Request `n` of this chunk, in the order of the trace.
+    #[inline]
+    pub fn get(&self, n: usize) -> Option<Request<'_>> {
+        let entry = self.requests.get(n)?;
+        let begin = n.checked_sub(1).map_or(0, |before| self.requests[before].key_end);
+        Some(Request {
+            index: entry.index,
+            at_s: entry.at_s,
+            operation: entry.operation,
+            key: &self.keys[begin as usize..entry.key_end as usize],
+            key_size: entry.key_size,
+            value_size: entry.value_size,
+            ttl_s: entry.ttl_s,
+        })
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Request<'_>> {
+        (0..self.len()).filter_map(|n| self.get(n))
+    }
+
+    /// Empties it; the memory stays.
+    pub(super) fn clear(&mut self) {
+        self.requests.clear();
+        self.keys.clear();
+    }
+
+    pub(super) fn push(&mut self, index: u64, line: &Line<'_>) {
+        key::append(line.key, line.key_size, &mut self.keys);
+        self.requests.push(Entry {
+            index,
+            at_s: 0.0,
+            key_end: self.keys.len() as u32,
+            key_size: line.key_size,
+            value_size: line.value_size,
+            ttl_s: line.ttl_s,
+            operation: line.operation,
+        });
+    }
+
+    pub(super) fn push_again(&mut self, request: &Request<'_>) {
+        self.keys.extend_from_slice(request.key);
+        self.requests.push(Entry {
+            index: request.index,
+            at_s: request.at_s,
+            key_end: self.keys.len() as u32,
+            key_size: request.key_size,
+            value_size: request.value_size,
+            ttl_s: request.ttl_s,
+            operation: request.operation,
+        });
+    }
+
+    /// The instants of all requests, to be set.
+    pub(super) fn instants(&mut self) -> impl ExactSizeIterator<Item = &mut f64> {
+        self.requests.iter_mut().map(|entry| &mut entry.at_s)
+    }
+}

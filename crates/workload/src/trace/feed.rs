@@ -1,0 +1,188 @@
+//! A trace divided over the threads that ask.
+
+use std::mem;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use model::random::below;
+
+use super::chunk::{Chunk, Request};
+use super::{Spread, Trace, TraceError};
+use crate::value::hash;
+
+/// Requests that are handed over together.
+const CHUNK: usize = 1024;
+
+/// Chunks that wait for a consumer at most. A whole second is read before the first of its requests
+/// is handed over; meanwhile these last.
+const AHEAD: usize = 64;
+
+impl Trace {
+    /// Starts a thread that reads the trace and divides it over `consumers` by the hash of the key:
+    /// one key always comes to the same consumer, in the order of the trace.
+    ///
+    /// The thread is ahead of each consumer by at most 65,536 requests and waits for the one that
+    /// is behind, hence all are to be read at the same pace. It ends with the trace, at an error,
+    /// or when all feeds are dropped (where it waits for standard input, once that gives a line);
+    /// what belongs to one that was dropped is passed over.
+    ///
+    /// # Errors
+    /// A thread that cannot be started.
+    pub fn feed(self, consumers: usize, spread: Spread) -> Result<Vec<Feed>, TraceError> {
+        let file = self.file().clone();
+        let (outlets, feeds): (Vec<Outlet>, Vec<Feed>) =
+            (0..consumers).map(|_| connected(&file)).unzip();
+        let failed = |source| TraceError::Thread { file, source: Arc::new(source) };
+        thread::Builder::new()
+            .name("trace".to_owned())
+            .spawn(move || run(self, spread, outlets))
+            .map_err(failed)?;
+        Ok(feeds)
+    }
+}
+
+enum Message {
+    Chunk(Chunk),
+    End,
+    Failed(TraceError),
+}
+
+fn connected(file: &Arc<str>) -> (Outlet, Feed) {
+    let (to, incoming) = sync_channel(AHEAD);
+    let (used, back) = sync_channel(AHEAD + 2);
+    let feed =
+        Feed { file: file.clone(), incoming, used, chunk: Chunk::new(), next: 0, over: None };
+    (Outlet { to, back, chunk: Chunk::new(), gone: false }, feed)
+}
+
+/// The thread's end of a feed.
+struct Outlet {
+    to: SyncSender<Message>,
+    /// Chunks that were read.
+    back: Receiver<Chunk>,
+    chunk: Chunk,
+    gone: bool,
+}
+
+impl Outlet {
+    #[inline]
+    fn push(&mut self, request: &Request<'_>) {
+        if !self.gone {
+            self.chunk.push_again(request);
+            if self.chunk.len() == CHUNK {
+                self.flush();
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.chunk.is_empty() && !self.gone {
+            let mut empty = self.back.try_recv().unwrap_or_default();
+            empty.clear();
+            let full = mem::replace(&mut self.chunk, empty);
+            self.send(Message::Chunk(full));
+        }
+    }
+
+    /// Waits until there is room, or the feed is dropped.
+    fn send(&mut self, message: Message) {
+        self.gone |= self.to.send(message).is_err();
+    }
+}
+
+fn run(mut trace: Trace, spread: Spread, mut outlets: Vec<Outlet>) {
+    let mut second = Chunk::new();
+    while !outlets.iter().all(|outlet| outlet.gone) {
+        match trace.next_second(spread, &mut second) {
+            Ok(true) => {
+                let count = outlets.len() as u64;
+                for request in second.iter() {
+                    outlets[below(hash(request.key), count) as usize].push(&request);
+                }
+                outlets.iter_mut().for_each(Outlet::flush);
+            }
+            Ok(false) => {
+                outlets.iter_mut().for_each(|outlet| outlet.send(Message::End));
+                return;
+            }
+            Err(error) => {
+                outlets.iter_mut().for_each(|outlet| outlet.send(Message::Failed(error.clone())));
+                return;
+            }
+        }
+    }
+}
+
+/// One consumer's part of a trace.
+#[derive(Debug)]
+pub struct Feed {
+    file: Arc<str>,
+    incoming: Receiver<Message>,
+    used: SyncSender<Chunk>,
+    chunk: Chunk,
+    /// The next request of the chunk.
+    next: usize,
+    /// Why nothing more comes.
+    over: Option<Result<(), TraceError>>,
+}
+
+/// What comes next of a [`Feed`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Next<'a> {
+    Request(Request<'a>),
+    /// It is not read yet.
+    NotYet,
+    End,
+}
+
+impl Feed {
+    /// The next request, which stays the next one until [`Feed::advance`]; waits for it at most so
+    /// long. Allocates nothing.
+    ///
+    /// # Errors
+    /// What is wrong with the trace, once everything before it was handed over, and again at every
+    /// further call.
+    #[inline]
+    pub fn peek(&mut self, wait: Duration) -> Result<Next<'_>, TraceError> {
+        if self.next == self.chunk.len() && !self.receive(wait)? {
+            return Ok(if self.over.is_some() { Next::End } else { Next::NotYet });
+        }
+        Ok(self.chunk.get(self.next).map_or(Next::NotYet, Next::Request))
+    }
+
+    /// Goes on behind the request that was seen last.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.next = (self.next + 1).min(self.chunk.len());
+    }
+
+    /// Whether another chunk came.
+    fn receive(&mut self, wait: Duration) -> Result<bool, TraceError> {
+        if let Some(over) = &self.over {
+            return over.clone().map(|()| false);
+        }
+        let message = match self.incoming.try_recv() {
+            Ok(message) => Ok(message),
+            Err(TryRecvError::Empty) if wait.is_zero() => return Ok(false),
+            Err(_) => self.incoming.recv_timeout(wait),
+        };
+        let over = match message {
+            Ok(Message::Chunk(chunk)) => {
+                let used = mem::replace(&mut self.chunk, chunk);
+                self.next = 0;
+                // It comes back to the thread as long as that is there; there is always room.
+                let _ = self.used.try_send(used);
+                return Ok(true);
+            }
+            Err(RecvTimeoutError::Timeout) => return Ok(false),
+            Ok(Message::End) => Ok(()),
+            Ok(Message::Failed(error)) => Err(error),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(TraceError::ThreadDied { file: self.file.clone() })
+            }
+        };
+        self.over.insert(over).clone().map(|()| false)
+    }
+}

@@ -1,0 +1,82 @@
+//! The key that is sent for a line.
+
+use model::random::mix;
+
+use crate::value::hash;
+
+/// The longest key that is sent: memcached takes no longer one.
+pub(super) const LONGEST: usize = 250;
+
+/// Letters and figures that every text protocol takes, six bits each.
+const LETTERS: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+
+/// Letters of a hash of 64 bits.
+const HASH: usize = 11;
+
+/// Appends the trace's key in the size that the trace says it had, at most [`LONGEST`].
+///
+/// Anonymised keys are often longer or shorter than the ones they stand for. What is too long is
+/// cut, and the last letters (up to eleven) of what is left become those of a hash of the whole
+/// key; what is too short is lengthened by such letters. Hence the same key and size always give
+/// the same key, and different ones differ but for accidents of the hash: of 6 bits a letter where
+/// the size is below 11 B.
+pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) {
+    let size = (size as usize).min(LONGEST);
+    if key.len() == size {
+        out.extend_from_slice(key);
+        return;
+    }
+    let kept = key.len().min(size - size.min(if key.len() < size { 0 } else { HASH }));
+    out.extend_from_slice(&key[..kept]);
+    let mut word = hash(key);
+    let mut left = HASH;
+    for _ in kept..size {
+        if left == 0 {
+            word = mix(word ^ hash(key));
+            left = HASH;
+        }
+        out.push(LETTERS[(word & 63) as usize]);
+        // Turned, not shifted: four bits of the last letter would else be empty.
+        word = word.rotate_right(6);
+        left -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn fitted(key: &str, size: u32) -> Vec<u8> {
+        let mut out = b"before".to_vec();
+        append(key.as_bytes(), size, &mut out);
+        out.split_off(6)
+    }
+
+    #[test]
+    fn a_key_has_its_size_and_stays_itself() {
+        let key = "nz:u:eeW511W3dcH3de3d15ec";
+        assert_eq!(fitted(key, 25), key.as_bytes());
+        for size in (1..=LONGEST as u32).filter(|size| *size != 25) {
+            let sent = fitted(key, size);
+            assert_eq!(sent.len(), size as usize);
+            assert_eq!(sent, fitted(key, size));
+            assert!(sent.iter().all(u8::is_ascii_graphic));
+            let same = key.bytes().zip(&sent).take_while(|(a, b)| a == *b).count();
+            assert!(same >= if size > 25 { 25 } else { (size as usize).saturating_sub(HASH) });
+        }
+        assert_eq!(fitted(key, 4000).len(), LONGEST);
+        assert_eq!(fitted(&"k".repeat(300), 300).len(), LONGEST);
+    }
+
+    #[test]
+    fn keys_with_a_common_beginning_stay_apart() {
+        for size in [8, 12, 20, 60] {
+            let keys: HashSet<Vec<u8>> =
+                (0..10_000).map(|k| fitted(&format!("space:of:names:{k:08}:x"), size)).collect();
+            // 48 bits and more: two of 10,000 are the same once in five million.
+            assert_eq!(keys.len(), 10_000, "{size}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A line of a trace, taken apart.
+
+use model::suggest;
+
+use super::error::{LineProblem, excerpt};
+use super::operation::Operation;
+use crate::value::LONGEST;
+
+/// The fields of a line that a replay needs. The client is not among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Line<'a> {
+    pub second: u64,
+    pub key: &'a [u8],
+    pub key_size: u32,
+    pub value_size: u32,
+    pub operation: Operation,
+    pub ttl_s: u32,
+}
+
+const FIELDS: usize = 7;
+
+impl Line<'_> {
+    /// `line` is without its end.
+    pub fn parse(line: &[u8]) -> Result<Line<'_>, LineProblem> {
+        let commas = || line.iter().filter(|byte| **byte == b',').count();
+        let few = || LineProblem::Fields { found: if line.is_empty() { 0 } else { commas() + 1 } };
+        let (second, rest) = first(line).ok_or_else(few)?;
+        // The key may hold commas, hence the others are counted from the end.
+        let (rest, ttl) = last(rest).ok_or_else(few)?;
+        let (rest, operation) = last(rest).ok_or_else(few)?;
+        let (rest, _client) = last(rest).ok_or_else(few)?;
+        let (rest, value_size) = last(rest).ok_or_else(few)?;
+        let (key, key_size) = last(rest).ok_or_else(few)?;
+        debug_assert!(commas() + 1 >= FIELDS);
+        let line = Line {
+            second: number("timestamp", second)?,
+            key_size: small("key size", key_size, u64::from(u32::MAX))?,
+            value_size: small("value size", value_size, LONGEST)?,
+            operation: Operation::from_name(operation).ok_or_else(|| unknown(operation))?,
+            ttl_s: small("TTL", ttl, u64::from(u32::MAX))?,
+            key,
+        };
+        if key.is_empty() {
+            return Err(LineProblem::EmptyKey);
+        }
+        if line.key_size == 0 {
+            return Err(LineProblem::NoKeySize);
+        }
+        match key.iter().find(|byte| **byte <= b' ' || **byte == 0x7f) {
+            Some(&byte) => Err(LineProblem::KeyByte { byte }),
+            None => Ok(line),
+        }
+    }
+}
+
+/// What is before the first comma, and what is behind it.
+fn first(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let comma = text.iter().position(|byte| *byte == b',')?;
+    Some((&text[..comma], &text[comma + 1..]))
+}
+
+/// What is before the last comma, and what is behind it.
+fn last(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let comma = text.iter().rposition(|byte| *byte == b',')?;
+    Some((&text[..comma], &text[comma + 1..]))
+}
+
+#[inline]
+fn number(field: &'static str, text: &[u8]) -> Result<u64, LineProblem> {
+    let wrong = || LineProblem::Number { field, text: excerpt(text) };
+    if text.is_empty() {
+        return Err(wrong());
+    }
+    text.iter()
+        .try_fold(0u64, |number, byte| {
+            let digit = byte.wrapping_sub(b'0');
+            (digit < 10).then_some(())?;
+            number.checked_mul(10)?.checked_add(u64::from(digit))
+        })
+        .ok_or_else(wrong)
+}
+
+#[inline]
+fn small(field: &'static str, text: &[u8], most: u64) -> Result<u32, LineProblem> {
+    let number = number(field, text)?;
+    match u32::try_from(number) {
+        Ok(small) if number <= most => Ok(small),
+        _ => Err(LineProblem::TooLarge { field, number, most }),
+    }
+}
+
+#[cold]
+fn unknown(operation: &[u8]) -> LineProblem {
+    let text = excerpt(operation);
+    let hint = suggest::hint(&text, Operation::ALL.map(Operation::name));
+    LineProblem::Operation { text, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_a_line_apart() {
+        let line = Line::parse(b"17,nz:u:eeW511W3dcH3de3d15ec,22,304,5,set,86400").unwrap();
+        let expected = Line {
+            second: 17,
+            key: b"nz:u:eeW511W3dcH3de3d15ec",
+            key_size: 22,
+            value_size: 304,
+            operation: Operation::Set,
+            ttl_s: 86400,
+        };
+        assert_eq!(line, expected);
+        assert_eq!(Line::parse(b"0,a,b,,c,9,0,1,get,0").unwrap().key, b"a,b,,c");
+        for operation in Operation::ALL {
+            let text = format!("0,k,1,0,,{operation},0");
+            assert_eq!(Line::parse(text.as_bytes()).unwrap().operation, operation);
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (line, says) in [
+            ("", "0 of the 7 fields"),
+            ("17", "1 of the 7 fields"),
+            ("17,key,3,0,1,get", "6 of the 7 fields"),
+            ("x,key,3,0,1,get,0", "the timestamp is not a whole number: `x`"),
+            ("-1,key,3,0,1,get,0", "the timestamp is not a whole number: `-1`"),
+            ("1.5,key,3,0,1,get,0", "the timestamp is not a whole number"),
+            ("99999999999999999999,key,3,0,1,get,0", "the timestamp"),
+            ("1,key,,0,1,get,0", "the key size is not a whole number: ``"),
+            ("1,key,0,0,1,get,0", "the key size is 0"),
+            ("1,key,3,0x5,1,get,0", "the value size is not a whole number: `0x5`"),
+            ("1,key,3,1073741825,1,get,0", "the value size is 1073741825, above"),
+            ("1,key,3,0,1,gte,0", "no operation is called `gte`; did you mean `get`?"),
+            ("1,key,3,0,1,get,", "the TTL is not a whole number"),
+            ("1,key,3,0,1,get,4294967296", "the TTL is 4294967296, above"),
+            ("1,,3,0,1,get,0", "the key is empty"),
+            ("1,k y,3,0,1,get,0", "the key holds the byte 0x20"),
+            ("1,k\ty,3,0,1,get,0", "the byte 0x09"),
+            ("1,key,3,0,1,get,0,9", "no operation is called `0`"),
+        ] {
+            let error = Line::parse(line.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(says), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Replay of recorded requests: Twitter's cache traces.
+//!
+//! Format: <https://github.com/twitter/cache-trace>; Yang et al., "A large scale analysis of
+//! hundreds of in-memory cache clusters at Twitter", OSDI 2020. A line is a request:
+//! `timestamp,key,key size,value size,client,operation,TTL`, with the time in whole seconds and
+//! sizes in bytes. A key may hold commas.
+//!
+//! A [`Trace`] reads a file, or standard input, plain or compressed, one second at a time: memory
+//! does not grow with the file. [`Trace::feed`] divides it over the threads that ask.
+
+mod chunk;
+mod distinct;
+mod error;
+mod feed;
+mod key;
+mod line;
+mod operation;
+mod reader;
+mod source;
+mod spread;
+mod summary;
+
+pub use chunk::{Chunk, Request};
+pub use error::{LineProblem, TraceError};
+pub use feed::{Feed, Next};
+pub use operation::Operation;
+pub use reader::{MOST_A_SECOND, Trace};
+pub use spread::Spread;
+pub use summary::Summary;

@@ -1,0 +1,148 @@
+//! A trace, read one second at a time.
+
+use std::fmt;
+use std::io::{BufRead, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::chunk::Chunk;
+use super::error::{LineProblem, TraceError, excerpt};
+use super::line::Line;
+use super::source::{self, Bytes};
+use super::spread::Spread;
+
+/// The most requests of one second: they are held in memory together, some 100 MB then.
+pub const MOST_A_SECOND: usize = 1 << 20;
+
+/// The longest line, with its end.
+const LONGEST_LINE: u64 = 4096;
+
+/// An open trace.
+pub struct Trace {
+    file: Arc<str>,
+    bytes: Bytes,
+    /// The line that was read last, without its end, and its number from 1.
+    line: Vec<u8>,
+    number: u64,
+    /// Whether that line is still to be handed out.
+    pending: bool,
+    /// Its second, and the first of all.
+    second: u64,
+    first: u64,
+    most_a_second: usize,
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Trace");
+        shown.field("file", &self.file).field("line", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Trace {
+    /// Opens a file, or standard input for `-`, plain or compressed with gzip or zstd, and reads
+    /// the first line.
+    ///
+    /// # Errors
+    /// A file that cannot be read, holds nothing, or whose first line is no request.
+    pub fn open(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
+        let path = path.as_ref();
+        let mut trace = Trace {
+            file: source::name(path),
+            bytes: source::open(path)?,
+            line: Vec::new(),
+            number: 0,
+            pending: false,
+            second: 0,
+            first: 0,
+            most_a_second: MOST_A_SECOND,
+        };
+        if !trace.read_line()? {
+            return Err(TraceError::Empty { file: trace.file });
+        }
+        trace.first = trace.parse()?.second;
+        trace.second = trace.first;
+        Ok(trace)
+    }
+
+    /// The same with another bound on the requests of one second, [`MOST_A_SECOND`] where not
+    /// given.
+    pub fn at_most_a_second(self, requests: usize) -> Trace {
+        Trace { most_a_second: requests, ..self }
+    }
+
+    /// The file as errors name it.
+    pub fn file(&self) -> &Arc<str> {
+        &self.file
+    }
+
+    /// Replaces what the chunk holds by the requests of the next second that has any, each with its
+    /// instant; `false` at the end of the trace.
+    ///
+    /// # Errors
+    /// A line that is no request, by its number; a time that goes back; a second with too many
+    /// requests; a file that cannot be read on.
+    pub fn next_second(&mut self, spread: Spread, chunk: &mut Chunk) -> Result<bool, TraceError> {
+        chunk.clear();
+        if !self.pending && !self.read_line()? {
+            return Ok(false);
+        }
+        loop {
+            let line = self.parse()?;
+            let (before, now) = (self.second, line.second);
+            if now < before {
+                return Err(self.wrong(LineProblem::TimeGoesBack { before, now }));
+            }
+            if now > before && !chunk.is_empty() {
+                break;
+            }
+            if chunk.len() == self.most_a_second {
+                return Err(TraceError::TooManyInASecond {
+                    file: self.file.clone(),
+                    line: self.number,
+                    second: now,
+                    most: self.most_a_second,
+                });
+            }
+            chunk.push(self.number - 1, &line);
+            self.second = now;
+            self.pending = false;
+            if !self.read_line()? {
+                break;
+            }
+        }
+        spread.assign(self.second - self.first, chunk);
+        Ok(true)
+    }
+
+    fn parse(&self) -> Result<Line<'_>, TraceError> {
+        Line::parse(&self.line).map_err(|problem| self.wrong(problem))
+    }
+
+    /// Reads the next line, `false` at the end of the file.
+    fn read_line(&mut self) -> Result<bool, TraceError> {
+        self.line.clear();
+        let mut bounded = self.bytes.by_ref().take(LONGEST_LINE);
+        let read = bounded.read_until(b'\n', &mut self.line).map_err(|source| {
+            let (file, line) = (self.file.clone(), self.number);
+            TraceError::Read { file, line, source: Arc::new(source) }
+        })?;
+        if read == 0 {
+            return Ok(false);
+        }
+        self.number += 1;
+        self.pending = true;
+        if self.line.pop_if(|byte| *byte == b'\n').is_some() {
+            self.line.pop_if(|byte| *byte == b'\r');
+        } else if read as u64 == LONGEST_LINE {
+            return Err(self.wrong(LineProblem::TooLong { most: LONGEST_LINE }));
+        }
+        Ok(true)
+    }
+
+    #[cold]
+    fn wrong(&self, problem: LineProblem) -> TraceError {
+        let text = excerpt(&self.line);
+        TraceError::Line { file: self.file.clone(), line: self.number, problem, text }
+    }
+}

@@ -1,0 +1,93 @@
+//! What is in a trace, from one pass over it.
+
+use model::{Op, PerOp};
+
+use super::chunk::Chunk;
+use super::distinct::Distinct;
+use super::reader::Trace;
+use super::{Spread, TraceError};
+use crate::value::hash;
+
+/// What a trace, or its beginning, asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    pub requests: u64,
+    /// Requests by what is asked of a store.
+    pub by_op: PerOp<u64>,
+    /// Different keys, estimated with a standard error of 0.8 %.
+    pub distinct_keys: f64,
+    /// Bytes of the original keys.
+    pub mean_key_size: f64,
+    /// Bytes of the values that are read and written; 0 where it is not known or was not there.
+    pub mean_value_size: f64,
+    pub largest_value: u32,
+    /// Seconds from the first to the last, both included.
+    pub duration_s: u64,
+    /// Requests of the busiest second.
+    pub peak_rate_s: u64,
+    /// Whether the trace ended before the bound.
+    pub whole: bool,
+}
+
+impl Summary {
+    /// Part of the requests that read.
+    pub fn read_share(&self) -> f64 {
+        self.by_op[Op::Read] as f64 / self.requests as f64
+    }
+
+    /// Requests a second.
+    pub fn mean_rate_s(&self) -> f64 {
+        self.requests as f64 / self.duration_s as f64
+    }
+}
+
+impl Trace {
+    /// Reads the trace, up to the end of the second in which `requests` have been seen; `None`
+    /// reads all of it.
+    ///
+    /// # Errors
+    /// As [`Trace::next_second`].
+    pub fn summary(mut self, requests: Option<u64>) -> Result<Summary, TraceError> {
+        let most = requests.unwrap_or(u64::MAX);
+        let mut summary = Summary {
+            requests: 0,
+            by_op: PerOp::from_fn(|_| 0),
+            distinct_keys: 0.0,
+            mean_key_size: 0.0,
+            mean_value_size: 0.0,
+            largest_value: 0,
+            duration_s: 0,
+            peak_rate_s: 0,
+            whole: false,
+        };
+        let (mut distinct, mut chunk) = (Distinct::new(), Chunk::new());
+        let (mut key_bytes, mut value_bytes, mut with_value) = (0u64, 0u64, 0u64);
+        loop {
+            if !self.next_second(Spread::Even, &mut chunk)? {
+                summary.whole = true;
+                break;
+            }
+            for request in chunk.iter() {
+                let op = request.operation.op();
+                summary.by_op[op] += 1;
+                distinct.add(hash(request.key));
+                key_bytes += u64::from(request.key_size);
+                if op != Op::Delete {
+                    value_bytes += u64::from(request.value_size);
+                    with_value += 1;
+                    summary.largest_value = summary.largest_value.max(request.value_size);
+                }
+                summary.duration_s = request.at_s as u64 + 1;
+            }
+            summary.requests += chunk.len() as u64;
+            summary.peak_rate_s = summary.peak_rate_s.max(chunk.len() as u64);
+            if summary.requests >= most {
+                break;
+            }
+        }
+        summary.distinct_keys = distinct.estimate();
+        summary.mean_key_size = key_bytes as f64 / summary.requests.max(1) as f64;
+        summary.mean_value_size = value_bytes as f64 / with_value.max(1) as f64;
+        Ok(summary)
+    }
+}
