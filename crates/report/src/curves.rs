@@ -23,7 +23,12 @@ pub struct Curve<'a> {
     pub points: Vec<Cell<'a>>,
 }
 
-impl Curve<'_> {
+impl<'a> Curve<'a> {
+    /// By rising rate.
+    pub fn runs(&self) -> impl Iterator<Item = &'a Run> {
+        self.points.iter().flat_map(|cell| cell.runs.iter().copied())
+    }
+
     /// The objective that its runs were to hold, where they had one that can be read.
     pub fn objective(&self) -> Option<analyse::slo::Objective> {
         let first = self.points.first()?.runs.first()?;
@@ -56,8 +61,26 @@ pub fn curves<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Curve<'a>> {
 
 /// The runs that are points of a curve, by their ids.
 pub fn swept<'r>(runs: &[(&'r Execution, &'r Run)]) -> BTreeSet<&'r str> {
-    let points = curves(runs).into_iter().flat_map(|curve| curve.points);
-    points.flat_map(|cell| cell.runs).map(|run| run.id.as_str()).collect()
+    curves(runs).iter().flat_map(Curve::runs).map(|run| run.id.as_str()).collect()
+}
+
+/// The same runs, those of a curve together and by rising rate, where the first of them was:
+/// they may have been measured in any order.
+pub fn in_order<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<(&'a Execution, &'a Run)> {
+    let curves = curves(runs);
+    let mut ordered: Vec<(&Execution, &Run)> = Vec::with_capacity(runs.len());
+    let mut drawn: BTreeSet<usize> = BTreeSet::new();
+    for (execution, run) in runs {
+        let own = curves.iter().position(|curve| curve.runs().any(|point| point.id == run.id));
+        match own {
+            Some(nth) if drawn.insert(nth) => {
+                ordered.extend(curves[nth].runs().map(|point| (*execution, point)));
+            }
+            Some(_) => {}
+            None => ordered.push((execution, run)),
+        }
+    }
+    ordered
 }
 
 fn curve(whole: Cell<'_>) -> Curve<'_> {

@@ -2,6 +2,7 @@
 
 use record::{Execution, Run};
 
+use crate::curves;
 use crate::table::{Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, PlanRow};
 
@@ -10,6 +11,7 @@ pub fn runs(runs: &[(&Execution, &Run)]) -> String {
     if runs.is_empty() {
         return "No finished runs.\n".to_owned();
     }
+    let runs = &curves::in_order(runs);
     let mut out = tables::of_runs(runs).iter().map(table).collect::<Vec<_>>().join("\n");
     let notes = tables::notes(runs);
     if !notes.is_empty() {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use record::{Execution, Run};
 use unicode_width::UnicodeWidthStr;
 
+use crate::curves;
 use crate::table::{ALWAYS, Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, Note, PlanRow};
 
@@ -37,6 +38,7 @@ pub fn runs(runs: &[(&Execution, &Run)], style: &Style) -> String {
     if runs.is_empty() {
         return "no finished runs\n".to_owned();
     }
+    let runs = &curves::in_order(runs);
     let shown = tables::of_runs(runs);
     let mut out = shown.iter().map(|t| table(t, style)).collect::<Vec<_>>().join("\n");
     let notes = tables::notes(runs);

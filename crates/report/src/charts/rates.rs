@@ -14,7 +14,7 @@ use crate::format;
 use crate::table::{ALWAYS, Align, Table};
 use crate::tables::{by_workload, op_name};
 
-const HEIGHT: f64 = 120.0;
+const HEIGHT: f64 = 130.0;
 const SERVER_CPU: &str = "server.cpu_s_per_mop";
 
 /// What a panel shows of a point; the percentiles of all operations or of one.
@@ -59,6 +59,13 @@ fn figure(workload: &str, curves: &[&Curve]) -> Shown {
          axes. Repeats of a rate are added up, not averaged."
             .to_owned(),
     ];
+    if curves.iter().flat_map(|curve| &curve.points).any(|cell| !cell.counted().1) {
+        captions.push(
+            "Hollow: runs that do not count. Where their latency is beyond the axis they stand at \
+             its edge."
+                .to_owned(),
+        );
+    }
     if !conditions.is_empty() {
         captions.push("Dashed across a panel: the limit of the objective.".to_owned());
     }
@@ -134,10 +141,17 @@ fn latency_panel(latency: Latency, curves: &[&Curve], conditions: &[Condition]) 
         .filter(|condition| condition.op == latency.op && condition.figure == latency.figure)
         .map(|condition| Level { y: condition.limit_ns(), label: condition.to_string() })
         .collect();
-    let values = lines.iter().flat_map(|line| &line.points).map(|point| point.y);
-    let scale = Scale::log(values.chain(levels.iter().map(|level| level.y)));
+    let scale = Scale::log(heights(&lines).chain(levels.iter().map(|level| level.y)));
     let axis = Axis::new(scale, 5, &format!("{figure}{of}"), format::latency_tick);
     Panel { axis, height: HEIGHT, lines, levels }
+}
+
+/// What a scale has to hold: the points that count. Beyond what a server can do latency grows
+/// with the length of the run, and would leave the rest no room; such a point stands at the edge.
+fn heights(lines: &[Line]) -> impl Iterator<Item = f64> {
+    let any = lines.iter().any(|line| !line.hollow);
+    let counted = lines.iter().filter(move |line| !line.hollow || !any);
+    counted.flat_map(|line| &line.points).map(|point| point.y)
 }
 
 impl Latency {

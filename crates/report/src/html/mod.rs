@@ -12,7 +12,7 @@ use record::{Execution, Run};
 
 use crate::cells;
 use crate::charts::{self, Series, Shown};
-use crate::curves::{Curve, curves};
+use crate::curves::{self, Curve};
 use crate::naming;
 use crate::tables;
 use markup::Markup;
@@ -26,6 +26,9 @@ const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"def
 
 /// Only there where runs make a curve.
 const RATES: &str = "rates-section";
+/// Stands where a figure would only say again what the curves say.
+const SWEPT: &str = "Every run is a point of a curve: see \
+    <a href=\"#rates-section\">latency against rate</a>.";
 /// A section of the page: its anchor and its title.
 const SECTIONS: [(&str, &str); 11] = [
     ("glance", "At a glance"),
@@ -59,7 +62,8 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
         .raw(STYLE)
         .raw("</style></head>");
     out.raw("<body><a class=\"skip\" href=\"#glance\">To the answer</a>");
-    let curves = curves(&runs);
+    let runs = curves::in_order(&runs);
+    let curves = curves::curves(&runs);
     contents(&mut out, &curves);
     out.raw("<main>");
     sections::headline(&mut out, executions, &runs);
@@ -91,12 +95,24 @@ fn body(
     let cells = cells::cells(runs);
     let series = Series::of(&cells);
     let cells: Vec<&cells::Cell> = cells.iter().collect();
+    // At a rate that was asked, throughput is that rate, and latency is a point of its curve.
+    let swept = curves::swept(runs);
+    let alone: Vec<&cells::Cell> = cells
+        .iter()
+        .copied()
+        .filter(|cell| !cell.runs.iter().any(|run| swept.contains(run.id.as_str())))
+        .collect();
+    let all_swept = alone.is_empty() && !swept.is_empty();
     for (id, title) in sections(curves) {
         out.raw("<section id=\"").raw(id).raw("\"><h2>").raw(title).raw("</h2>");
         match id {
             "glance" => table::table(out, &tables::answer(runs)),
             "throughput-section" => {
-                figure(out, charts::throughput(&cells, &series), "No runs are finished yet.");
+                if all_swept {
+                    out.raw("<p class=\"note\">").raw(SWEPT).raw("</p>");
+                } else {
+                    figure(out, charts::throughput(&alone, &series), "No runs are finished yet.");
+                }
                 table::table(out, &tables::throughput(runs));
             }
             RATES => {
@@ -107,11 +123,16 @@ fn body(
                 }
             }
             "latency-section" => {
-                figure(out, charts::latency(&cells, &series), "No latencies were recorded.");
+                if all_swept {
+                    out.raw("<p class=\"note\">").raw(SWEPT).raw("</p>");
+                } else {
+                    figure(out, charts::latency(&alone, &series), "No latencies were recorded.");
+                }
                 table::table(out, &tables::latency(runs, &BTreeSet::new()));
                 if let Some(sides) = tables::sides(runs, &BTreeSet::new()) {
-                    out.raw("<h3>").text(&sides.title).raw("</h3>");
+                    out.raw("<details open><summary>").text(&sides.title).raw("</summary>");
                     table::table(out, &sides);
+                    out.raw("</details>");
                 }
             }
             "percentiles" => {
