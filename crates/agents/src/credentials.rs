@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use subtle::ConstantTimeEq;
-use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
+use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
 use crate::error::AgentError;
 use crate::flags;
@@ -55,7 +56,7 @@ impl Token {
             length if length < SHORTEST_TOKEN => "has fewer than 16 characters",
             length if length > LONGEST_TOKEN => "has more than 4096 characters",
             _ if !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                "has characters other than visible ASCII"
+                "has spaces or characters other than ASCII"
             }
             _ => return Ok(Token(token.to_owned())),
         };
@@ -160,14 +161,18 @@ impl Credentials {
         })
     }
 
-    /// The client's side of TLS towards a host.
-    pub(crate) fn client(&self, host: &str) -> Option<ClientTlsConfig> {
+    /// The client's side of TLS; None without TLS.
+    pub(crate) fn client(&self) -> Option<Result<ClientConfig, rustls::Error>> {
         self.tls.as_ref().map(|pem| {
-            ClientTlsConfig::new()
-                .identity(Identity::from_pem(&pem.cert, &pem.key))
-                .ca_certificate(Certificate::from_pem(&pem.ca))
-                .domain_name(host)
-                .timeout(HANDSHAKE)
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(certificates(&pem.ca));
+            let key = PrivateKeyDer::from_pem_slice(&pem.key)
+                .map_err(|error| rustls::Error::General(error.to_string()))?;
+            let mut config = ClientConfig::builder()
+                .with_root_certificates(roots)
+                .with_client_auth_cert(certificates(&pem.cert).collect(), key)?;
+            config.alpn_protocols.push(b"h2".to_vec());
+            Ok(config)
         })
     }
 
@@ -179,16 +184,14 @@ impl Credentials {
         // One cryptography for the whole process: without it rustls has to guess.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let wrong = |why: String| AgentError::File { flag: flags::CERT, path: path.clone(), why };
-        let chain: Vec<_> =
-            CertificateDer::pem_slice_iter(&pem.cert).filter_map(Result::ok).collect();
+        let chain = certificates(&pem.cert).collect();
         let key = PrivateKeyDer::from_pem_slice(&pem.key)
             .map_err(|error| wrong(format!("{}: {error}", flags::KEY)))?;
-        rustls::ServerConfig::builder()
+        ServerConfig::builder()
             .with_no_client_auth()
             .with_single_cert(chain, key)
             .map_err(|error| wrong(format!("does not go with {}: {error}", flags::KEY)))?;
-        let authorities = CertificateDer::pem_slice_iter(&pem.ca).filter_map(Result::ok);
-        match rustls::RootCertStore::empty().add_parsable_certificates(authorities) {
+        match RootCertStore::empty().add_parsable_certificates(certificates(&pem.ca)) {
             (0, _) => Err(AgentError::File {
                 flag: flags::CA,
                 path: ca.clone(),
@@ -214,6 +217,10 @@ fn read(
     let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
     check(&bytes).map_err(wrong)?;
     Ok(bytes)
+}
+
+fn certificates(pem: &[u8]) -> impl Iterator<Item = CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem).filter_map(Result::ok)
 }
 
 fn holds_certificate(bytes: &[u8]) -> Result<(), String> {
@@ -249,7 +256,7 @@ mod tests {
         }
         assert!(!format!("{token:?}").contains("0123"));
         for (text, why) in
-            [("", "empty"), ("short", "fewer than 16"), ("0123456789 abcdefghi", "visible ASCII")]
+            [("", "empty"), ("short", "fewer than 16"), ("0123456789 abcdefghi", "has spaces")]
         {
             let error = of(text).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains("--agent-token-file"), "{error}");

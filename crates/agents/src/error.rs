@@ -75,9 +75,12 @@ pub enum AgentError {
     #[error("TLS with agent {address} failed: {why}")]
     Tls { address: Address, why: String },
     #[error(
-        "agent {address} closed the connection before it answered ({why}): {} it speak mutual TLS \
-         ({}, {}, {})?",
-        if *tls { "does" } else { "or does" }, flags::CA, flags::CERT, flags::KEY
+        "agent {address} closed the connection before it answered ({why}): {}",
+        match tls {
+            true => "is it an agent with mutual TLS, and does it trust this certificate?",
+            false => "is it an agent, and does it want mutual TLS (--agent-ca, --agent-cert, \
+                      --agent-key)?",
+        }
     )]
     NoAnswer { address: Address, tls: bool, why: String },
     #[error(

@@ -1,12 +1,17 @@
 //! The connection to one agent.
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper_util::rt::TokioIo;
 use model::Address;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_rustls::TlsConnector;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
@@ -62,15 +67,20 @@ impl Member {
         limit: Duration,
         heard: UnboundedSender<Heard>,
     ) -> Result<(Member, Welcome), AgentError> {
-        let slow = |what| AgentError::TooSlow { address: address.clone(), what, limit };
-        let stream = timeout(limit, connect(&address)).await.map_err(|_| slow("answer"))??;
+        let silent = |_| AgentError::Unreachable {
+            address: address.clone(),
+            why: format!("nothing answered within {limit:?}"),
+        };
+        let stream = timeout(limit, connect(&address)).await.map_err(silent)??;
         let (out, asks) = unbounded_channel();
         // The receiver is here.
         let hello = Hello { version: options.version.clone(), machine: machine() };
         let _ = out.send(Ask::Hello(hello).into());
         let asks = UnboundedReceiverStream::new(asks);
         let opened = open(&address, &credentials, &options.version, stream, asks);
-        let opened = timeout(limit, opened).await.map_err(|_| slow("accept a session"))?;
+        let slow =
+            |_| AgentError::TooSlow { address: address.clone(), what: "accept a session", limit };
+        let opened = timeout(limit, opened).await.map_err(slow)?;
         let (inbound, welcome) = opened?;
         tokio::spawn(listen(number, inbound, options.pace.silence, heard));
         tokio::spawn(beat(out.downgrade(), options.pace.beat));
@@ -130,7 +140,14 @@ async fn open(
     asks: UnboundedReceiverStream<ToAgent>,
 ) -> Result<(Streaming<ToCoordinator>, Welcome), AgentError> {
     let tls = credentials.has_tls();
-    let channel = channel(address, credentials, stream).await?;
+    let channel = match credentials.client() {
+        None => channel(address, stream).await?,
+        Some(config) => {
+            let why = |error: rustls::Error| explain(address, tls, &error);
+            let stream = secure(address, config.map_err(why)?, stream).await?;
+            channel(address, stream).await?
+        }
+    };
     let mut grpc = Grpc::new(channel);
     grpc.ready().await.map_err(|error| explain(address, tls, &error))?;
     let mut request = Request::new(asks);
@@ -164,31 +181,49 @@ async fn open(
     }
 }
 
-/// HTTP/2 over this very stream. It is never made again: a session lives on one connection.
-async fn channel(
+/// TLS over a stream, until the agent has said something. With TLS 1.3 it refuses a certificate only
+/// after this side's handshake is done; HTTP/2 would tell that as a connection that closed.
+async fn secure(
     address: &Address,
-    credentials: &Credentials,
+    config: ClientConfig,
     stream: TcpStream,
-) -> Result<Channel, AgentError> {
+) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + 'static, AgentError> {
+    let failed = |error: io::Error| explain(address, true, &error);
     let Address::Tcp { host, .. } = address else {
         return Err(AgentError::NotTcp { address: address.clone() });
     };
-    let tls = credentials.client(host);
-    // The authority of the calls. The address itself need not be good for a URI.
-    let authority = if tls.is_some() { "https://agent" } else { "http://agent" };
-    let mut endpoint = Endpoint::from_static(authority)
+    let name = ServerName::try_from(host.clone()).map_err(|_| AgentError::Tls {
+        address: address.clone(),
+        why: "no certificate can be made out to such a name".to_owned(),
+    })?;
+    let connector = TlsConnector::from(Arc::new(config));
+    let mut stream = connector.connect(name, stream).await.map_err(failed)?;
+    let mut first = vec![0; 1024];
+    let length = stream.read(&mut first).await.map_err(failed)?;
+    if length == 0 {
+        return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+    }
+    first.truncate(length);
+    let (rest, out) = tokio::io::split(stream);
+    Ok(tokio::io::join(io::Cursor::new(first).chain(rest), out))
+}
+
+/// HTTP/2 over this very stream. It is never made again: a session lives on one connection.
+async fn channel(
+    address: &Address,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> Result<Channel, AgentError> {
+    // A name that no call needs: addresses need not be good for a URI.
+    let endpoint = Endpoint::from_static("http://agent")
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
-    let failed = |error: tonic::transport::Error| explain(address, credentials.has_tls(), &error);
-    if let Some(tls) = tls {
-        endpoint = endpoint.tls_config(tls).map_err(failed)?;
-    }
     let mut stream = Some(TokioIo::new(stream));
     let connector = service_fn(move |_: http::Uri| {
         let stream = stream.take().ok_or(io::Error::from(io::ErrorKind::NotConnected));
         std::future::ready(stream)
     });
-    endpoint.connect_with_connector(connector).await.map_err(failed)
+    let connected = endpoint.connect_with_connector(connector).await;
+    connected.map_err(|error| explain(address, false, &error))
 }
 
 /// Passes on what the agent says until nothing more comes.

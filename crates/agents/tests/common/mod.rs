@@ -16,8 +16,8 @@ use tempfile::TempDir;
 
 /// Far more than anything here takes; only a hang meets it.
 pub const LIMIT: Duration = Duration::from_secs(20);
-pub const TOKEN: &str = "an example of a token";
-pub const OTHER_TOKEN: &str = "an example of another";
+pub const TOKEN: &str = "an-example-of-a-token";
+pub const OTHER_TOKEN: &str = "an-example-of-another";
 
 /// Zero of the instants that payloads tell.
 pub static ZERO: LazyLock<Instant> = LazyLock::new(Instant::now);
