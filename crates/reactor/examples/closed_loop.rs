@@ -31,32 +31,47 @@ enum Dialect {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let seconds: f64 = arguments.next().as_deref().unwrap_or("2").parse()?;
-    let rounds: usize = arguments.next().as_deref().unwrap_or("3").parse()?;
+    let seconds: f64 = arguments.next().as_deref().unwrap_or("0.5").parse()?;
+    let rounds: usize = arguments.next().as_deref().unwrap_or("15").parse()?;
     let server = Server::start()?;
     server.load()?;
-    println!("dialect depth engine    stamps     kQPS  CPU-s/M  syscalls/request  busy");
+    let time = Duration::from_secs_f64(seconds);
+    println!("medians of {rounds} rounds (and the lowest CPU of all)");
+    println!("dialect depth engine   stamps     kQPS  CPU-s/M   lowest  syscalls/request  busy");
     for (dialect, depth) in
         [(Dialect::Text, 1), (Dialect::Text, 8), (Dialect::Meta, 1), (Dialect::Meta, 8)]
     {
+        let ways = Engine::ALL.map(|engine| [(engine, false), (engine, true)]);
+        let mut figures: Vec<_> = ways.iter().flatten().map(|way| (*way, Vec::new())).collect();
+        // In turn, so that what else the machine does disturbs all alike.
         for _ in 0..rounds {
-            for engine in Engine::ALL {
-                for timestamps in [false, true] {
-                    let time = Duration::from_secs_f64(seconds);
-                    let line = match measure(&server, dialect, depth, engine, timestamps, time) {
-                        Ok(figures) => figures.to_string(),
-                        Err(error) => error.to_string(),
-                    };
-                    let name = match dialect {
-                        Dialect::Text => "text",
-                        Dialect::Meta => "meta",
-                    };
-                    println!("{name:7} {depth:5} {engine:9} {timestamps:6} {line}");
-                }
+            for ((engine, timestamps), figures) in &mut figures {
+                figures.push(measure(&server, dialect, depth, *engine, *timestamps, time)?);
             }
+        }
+        for ((engine, timestamps), figures) in figures {
+            let name = match dialect {
+                Dialect::Text => "text",
+                Dialect::Meta => "meta",
+            };
+            print!("{name:7} {depth:5} {engine:8} {timestamps:6}");
+            println!(
+                " {:8.1} {:8.2} {:8.2} {:17.2} {:5.2}",
+                median(figures.iter().map(|it| it.requests as f64 / it.wall / 1e3)),
+                median(figures.iter().map(Figures::cpu_per_million)),
+                figures.iter().map(Figures::cpu_per_million).fold(f64::MAX, f64::min),
+                median(figures.iter().map(|it| it.syscalls as f64 / it.requests as f64)),
+                median(figures.iter().map(|it| it.cpu / it.wall)),
+            );
         }
     }
     Ok(())
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 struct Figures {
@@ -66,17 +81,9 @@ struct Figures {
     syscalls: u64,
 }
 
-impl std::fmt::Display for Figures {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let requests = self.requests as f64;
-        write!(
-            f,
-            "{:8.1} {:8.2} {:17.2} {:5.2}",
-            requests / self.wall / 1e3,
-            self.cpu / requests * 1e6,
-            self.syscalls as f64 / requests,
-            self.cpu / self.wall,
-        )
+impl Figures {
+    fn cpu_per_million(&self) -> f64 {
+        self.cpu / self.requests as f64 * 1e6
     }
 }
 

@@ -71,6 +71,8 @@ pub(crate) struct Connection {
     pub(crate) asked: bool,
     /// The socket takes no more for now.
     pub(crate) blocked: bool,
+    /// The socket may have more than was received, and no event will tell.
+    pub(crate) more: bool,
     pub(crate) incoming: Incoming,
     pub(crate) arrived: Option<u64>,
     /// The kernel notes when segments come.
@@ -92,6 +94,7 @@ impl Connection {
             flight: Flight::default(),
             asked: false,
             blocked: false,
+            more: false,
             incoming: Incoming::default(),
             arrived: None,
             stamped: false,

@@ -22,8 +22,8 @@ const CIPHER: usize = 64 << 10;
 pub(crate) struct Epoll {
     fd: OwnedFd,
     events: Vec<epoll_event>,
-    /// Connections whose sockets had more than one read took, and their generations.
-    again: VecDeque<(u32, u32)>,
+    /// Connections whose sockets may have more than one read took; each is marked.
+    again: VecDeque<u32>,
     cipher: Vec<u8>,
     /// The kernel waits by the nanosecond.
     fine: bool,
@@ -76,9 +76,10 @@ impl Epoll {
             false => wait,
         };
         for _ in 0..self.again.len() {
-            if let Some((number, generation)) = self.again.pop_front()
-                && shared.connections[number as usize].generation == generation
-            {
+            let Some(number) = self.again.pop_front() else { break };
+            let connection = &mut shared.connections[number as usize];
+            // Replaced since, if it has no mark.
+            if std::mem::take(&mut connection.more) {
                 self.receive(number, true, shared);
             }
         }
@@ -130,6 +131,10 @@ impl Epoll {
             if !connection.is_open() {
                 return;
             }
+            if connection.queued && connection.incoming.len() > largest {
+                // The caller could not consume any of it yet.
+                return self.come_back(number, connection);
+            }
             if let Err(failure) = connection.check_size(largest) {
                 return shared.fail(number, failure);
             }
@@ -149,15 +154,23 @@ impl Epoll {
                     if let Err(failure) = answered {
                         return shared.fail(number, failure);
                     }
-                    let generation = shared.connections[number as usize].generation;
+                    let connection = &mut shared.connections[number as usize];
                     match (full, probe) {
-                        (true, _) => return self.again.push_back((number, generation)),
+                        (true, _) => return self.come_back(number, connection),
                         (false, true) => {}
                         (false, false) => return,
                     }
                 }
                 Err(failure) => return shared.fail(number, failure),
             }
+        }
+    }
+
+    /// Receives from it at the next poll, for which there is no edge.
+    fn come_back(&mut self, number: u32, connection: &mut Connection) {
+        if !connection.more {
+            connection.more = true;
+            self.again.push_back(number);
         }
     }
 }

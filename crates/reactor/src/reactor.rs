@@ -46,9 +46,11 @@ impl Shared {
     }
 
     pub(crate) fn fail(&mut self, number: u32, failure: Failure) {
-        // The kernel need not receive any more for it.
-        self.connections[number as usize].socket().shut();
-        self.end(number, State::Failed(failure));
+        if self.connections[number as usize].is_open() {
+            // The peer need not go on, nor the kernel receive what it sends.
+            self.connections[number as usize].socket().abort();
+            self.end(number, State::Failed(failure));
+        }
     }
 }
 

@@ -4,6 +4,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use crate::sys;
+
 /// A connected stream socket of either family.
 #[derive(Debug)]
 pub(crate) enum Socket {
@@ -36,6 +38,16 @@ impl Socket {
             Socket::Tcp(socket) => socket.set_nodelay(true),
             Socket::Unix(_) => Ok(()),
         }
+    }
+
+    /// Ends it for both sides, and drops what is still on its way: the peer gets a
+    /// reset at the latest when this is dropped.
+    pub(crate) fn abort(&self) {
+        if self.is_tcp() {
+            // Without it a peer in mid-answer would be left to find out by itself.
+            let _ = sys::linger_not(self);
+        }
+        self.shut();
     }
 
     /// Ends both directions; operations that the kernel still holds then end too.

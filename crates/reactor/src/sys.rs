@@ -69,14 +69,23 @@ pub(crate) fn stamp(control: &[u8]) -> Option<u64> {
 /// Has the kernel note when it gets each segment.
 pub(crate) fn enable_stamps(socket: &impl AsRawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: the option's value is a live integer of the length that is said.
+    set_option(socket, libc::SO_TIMESTAMPNS, &on)
+}
+
+/// Has the kernel reset the connection when the socket is closed.
+pub(crate) fn linger_not(socket: &impl AsRawFd) -> io::Result<()> {
+    set_option(socket, libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: 0 })
+}
+
+fn set_option<T>(socket: &impl AsRawFd, option: libc::c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the option's value is live and of the length that is said.
     done(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
             libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPNS,
-            ptr::from_ref(&on).cast(),
-            mem::size_of_val(&on) as libc::socklen_t,
+            option,
+            ptr::from_ref(value).cast(),
+            mem::size_of_val(value) as libc::socklen_t,
         )
     })
 }

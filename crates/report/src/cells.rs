@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hdrhistogram::Histogram;
 use model::Op;
-use record::{Clock, Execution, Loop, Run, Settings};
+use record::{Clock, Execution, Loop, Run};
 
 use crate::naming;
 
 /// Settings that differ between repeats of the same thing.
-const REPEAT_KEYS: [&str; 3] = ["repeat", "seed", "order"];
+pub(crate) const REPEAT_KEYS: [&str; 3] = ["repeat", "seed", "order"];
 /// Settings that the pacing already tells.
 const PACING_KEYS: [&str; 4] = ["rate", "arrivals", "loop", "think"];
 /// Settings that say others again, at length.
@@ -43,6 +43,11 @@ impl<'a> Cell<'a> {
             n if n % 2 == 1 => Some(values[middle]),
             _ => Some((values[middle - 1] + values[middle]) / 2.0),
         }
+    }
+
+    /// Operations per second that were answered: the median over the runs that count.
+    pub fn achieved(&self) -> Option<f64> {
+        self.median(|run| Some(run.achieved_rate().unwrap_or_else(|| run.throughput())))
     }
 
     /// The clock that people mean here; one cell has one kind of loop.
@@ -85,6 +90,17 @@ impl<'a> Cell<'a> {
         }
         (!sum.is_empty()).then_some(sum)
     }
+
+    /// The distributions of all operations of the runs that count, added up.
+    pub fn merged_all(&self, clock: Clock) -> Option<Histogram<u64>> {
+        let (runs, _) = self.counted();
+        let mut parts = runs.into_iter().filter_map(|run| run.latency_of_all(clock));
+        let mut sum = parts.next()?;
+        for part in parts {
+            sum.add(&part).ok()?;
+        }
+        Some(sum)
+    }
 }
 
 /// All cells, in the order in which their first run was planned.
@@ -92,15 +108,7 @@ pub fn cells<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Cell<'a>> {
     let mut order: Vec<String> = Vec::new();
     let mut gathered: BTreeMap<String, (&'a Execution, Vec<&'a Run>)> = BTreeMap::new();
     for (execution, run) in runs {
-        let key = format!(
-            "{}\u{0}{:?}\u{0}{}\u{0}{:?}\u{0}{}\u{0}{:?}",
-            execution.id,
-            run.phase,
-            run.threads,
-            run.pacing,
-            run.store_version,
-            lasting(&run.settings)
-        );
+        let key = key(execution, run, &format!("{:?}", run.pacing), &REPEAT_KEYS);
         let entry = gathered.entry(key.clone()).or_insert_with(|| {
             order.push(key);
             (*execution, Vec::new())
@@ -117,8 +125,18 @@ pub fn cells<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Cell<'a>> {
             runs,
         })
         .collect();
-    tell_apart(&mut cells);
+    tell_apart(&mut cells, &Factor::Pacing);
     cells
+}
+
+/// What runs that are gathered have in common, but for the settings in `but`.
+pub(crate) fn key(execution: &Execution, run: &Run, pacing: &str, but: &[&str]) -> String {
+    let settings: Vec<(&String, &String)> =
+        run.settings.iter().filter(|(key, _)| !but.contains(&key.as_str())).collect();
+    format!(
+        "{}\u{0}{:?}\u{0}{}\u{0}{pacing}\u{0}{}\u{0}{settings:?}",
+        execution.id, run.phase, run.threads, run.store_version
+    )
 }
 
 /// Each name once, in order of appearance.
@@ -131,7 +149,9 @@ pub fn distinct<'c, 'a: 'c>(
 }
 
 /// Where two cells would have the same series and category, says in the series what differs.
-fn tell_apart(cells: &mut [Cell]) {
+/// `pacing` is how their loops do: [`Factor::Pacing`], or [`Factor::Manner`] where the rate is
+/// not part of what a cell is.
+pub(crate) fn tell_apart(cells: &mut [Cell], pacing: &Factor) {
     let mut twins: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     for (i, cell) in cells.iter().enumerate() {
         twins.entry((cell.series.clone(), cell.category.clone())).or_default().push(i);
@@ -141,7 +161,7 @@ fn tell_apart(cells: &mut [Cell]) {
         groups.entry(series).or_default().push(members.iter().map(|i| &cells[*i]).collect());
     }
     let mut factors: BTreeMap<String, BTreeSet<Factor>> =
-        groups.into_iter().map(|(series, groups)| (series, telling(groups))).collect();
+        groups.into_iter().map(|(series, groups)| (series, telling(groups, pacing))).collect();
     // Where loops differ anywhere, every series says which it is: a closed one too.
     if factors.values().any(|found| found.contains(&Factor::Pacing)) {
         for cell in cells.iter() {
@@ -158,11 +178,11 @@ fn tell_apart(cells: &mut [Cell]) {
 }
 
 /// Of all in which cells of a group differ, the first that leave no two of them alike.
-fn telling(mut groups: Vec<Vec<&Cell>>) -> BTreeSet<Factor> {
+fn telling(mut groups: Vec<Vec<&Cell>>, pacing: &Factor) -> BTreeSet<Factor> {
     let mut differing = BTreeSet::new();
     for group in &groups {
         for (i, a) in group.iter().enumerate() {
-            differing.extend(group[i + 1..].iter().flat_map(|b| differences(a, b)));
+            differing.extend(group[i + 1..].iter().flat_map(|b| differences(a, b, pacing)));
         }
     }
     let mut telling = BTreeSet::new();
@@ -182,14 +202,14 @@ fn telling(mut groups: Vec<Vec<&Cell>>) -> BTreeSet<Factor> {
     }
     // Arrivals mean nothing without their rate.
     if telling.contains(&Factor::Manner) {
-        telling.insert(Factor::Pacing);
+        telling.insert(pacing.clone());
     }
     telling
 }
 
 /// In the order in which they are tried and written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Factor {
+pub(crate) enum Factor {
     Version,
     Threads,
     Pacing,
@@ -228,7 +248,7 @@ impl Factor {
     }
 }
 
-fn differences(a: &Cell, b: &Cell) -> BTreeSet<Factor> {
+fn differences(a: &Cell, b: &Cell, pacing: &Factor) -> BTreeSet<Factor> {
     let (x, y) = (a.runs[0], b.runs[0]);
     let mut found = BTreeSet::new();
     if x.store_version != y.store_version {
@@ -238,7 +258,7 @@ fn differences(a: &Cell, b: &Cell) -> BTreeSet<Factor> {
         found.insert(Factor::Threads);
     }
     if x.pacing != y.pacing {
-        found.extend([Factor::Pacing, Factor::Manner]);
+        found.extend([pacing.clone(), Factor::Manner]);
     }
     for key in x.settings.keys().chain(y.settings.keys()) {
         let told = key == "threads"
@@ -257,8 +277,4 @@ fn differences(a: &Cell, b: &Cell) -> BTreeSet<Factor> {
         found.insert(Factor::Execution);
     }
     found
-}
-
-fn lasting(settings: &Settings) -> Vec<(&String, &String)> {
-    settings.iter().filter(|(key, _)| !REPEAT_KEYS.contains(&key.as_str())).collect()
 }

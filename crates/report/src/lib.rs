@@ -8,6 +8,7 @@
 
 mod cells;
 mod charts;
+mod curves;
 pub mod figure;
 pub mod format;
 pub mod html;

@@ -2,17 +2,17 @@
 
 use record::{Execution, Run};
 
+use crate::curves;
 use crate::table::{Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, PlanRow};
 
-/// Throughput and latency of each run, then why runs do not count and what to know of them.
+/// The tables of the runs, then why runs do not count and what to know of them.
 pub fn runs(runs: &[(&Execution, &Run)]) -> String {
     if runs.is_empty() {
         return "No finished runs.\n".to_owned();
     }
-    let mut out = table(&tables::throughput(runs));
-    out.push('\n');
-    out += &table(&tables::latency(runs));
+    let runs = &curves::in_order(runs);
+    let mut out = tables::of_runs(runs).iter().map(table).collect::<Vec<_>>().join("\n");
     let notes = tables::notes(runs);
     if !notes.is_empty() {
         out.push('\n');

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use record::{Execution, Run};
 use unicode_width::UnicodeWidthStr;
 
+use crate::curves;
 use crate::table::{ALWAYS, Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, Note, PlanRow};
 
@@ -30,14 +31,16 @@ const GAP: usize = 2;
 /// A column is not cut shorter than this.
 const LEAST: usize = 12;
 
-/// Throughput and latency of each run, then why runs do not count and what to know of them.
+/// Throughput of each run, latency against rate where runs make a curve and of each run where
+/// not, both sides of a request where the server was watched; then why runs do not count and
+/// what to know of them.
 pub fn runs(runs: &[(&Execution, &Run)], style: &Style) -> String {
     if runs.is_empty() {
         return "no finished runs\n".to_owned();
     }
-    let mut out = table(&tables::throughput(runs), style);
-    out.push('\n');
-    out += &table(&tables::latency(runs), style);
+    let runs = &curves::in_order(runs);
+    let shown = tables::of_runs(runs);
+    let mut out = shown.iter().map(|t| table(t, style)).collect::<Vec<_>>().join("\n");
     let notes = tables::notes(runs);
     if !notes.is_empty() {
         out.push('\n');
@@ -110,7 +113,7 @@ pub fn table(table: &Table, style: &Style) -> String {
 
 fn note_text(note: &Note, style: &Style) -> String {
     let text = format!("{}: {}: {}", note.word(), note.subjects(), note.text);
-    wrapped(&style.text(&text), "", "  ", style, note.tone)
+    wrapped(&style.text(&text), "", "  ", style, note.tone())
 }
 
 struct Shown {
@@ -339,6 +342,7 @@ impl Style {
                 '–' | '—' | '−' => out.push('-'),
                 '…' => out.push_str(".."),
                 '→' => out.push_str("->"),
+                '≤' => out.push_str("<="),
                 '×' | '✗' => out.push('x'),
                 '✓' => out.push('+'),
                 '°' => out.push_str("deg "),

@@ -101,7 +101,9 @@ fn check(page: &str, dark: bool) {
 
 #[test]
 fn the_page_works_in_light_and_dark() {
-    let page = report::html::page(&sample::study());
+    let mut study = sample::study();
+    study.extend(sample::sweep());
+    let page = report::html::page(&study);
     for dark in [false, true] {
         check(&page, dark);
     }

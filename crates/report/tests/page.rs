@@ -96,6 +96,36 @@ fn what_must_be_said_is_said() {
 }
 
 #[test]
+fn a_sweep_is_a_curve_with_its_limit_and_its_servers_side() {
+    let page = html::page(&sample::sweep());
+    for text in [
+        "href=\"#rates-section\"",
+        "Latency against rate: etc",
+        // One line a store, the points that do not count beside it and joined to nothing.
+        "memcached, 100.0 kops/s of 100 kops/s: p99 = ",
+        "redis, 91.54 kops/s of 120 kops/s, INVALID: p99 = ",
+        // The limit is on the panel that it is about.
+        ">p99&lt;1ms</text>",
+        // The server's side.
+        "server CPU-s/Mop</text>",
+        "<td class=\"plain\">arrival (kernel)</td>",
+        // The check that does not hold, with both numbers.
+        "the server&#39;s p99, 450 µs, is above the client&#39;s p99, ",
+        "13 of 14 runs",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    let figure = page.split_once("id=\"rates-etc\"").unwrap().1.split_once("</figure>").unwrap().0;
+    let wide = figure.split_once("</svg>").unwrap().0;
+    // Three percentiles and the server's CPU, two stores.
+    assert_eq!(wide.matches("class=\"line c0\" d").count(), 4);
+    assert_eq!(wide.matches("class=\"line c1\" d").count(), 4);
+    assert_eq!(wide.matches("line cn dash").count(), 1);
+    // Without a curve there is no such section.
+    assert!(!html::page(&sample::study()).contains("rates-section"));
+}
+
+#[test]
 fn many_executions_have_one_heading_and_a_folded_list() {
     let mut study = sample::study();
     let (template, runs) = study.remove(1);

@@ -106,6 +106,22 @@ fn runs_in_a_terminal() {
 }
 
 #[test]
+fn a_sweep_of_rates() {
+    let study = sample::sweep();
+    let runs = sample::pairs(&study);
+    insta::assert_snapshot!("sweep_terminal_80", terminal::runs(&runs, &style(80)));
+    insta::assert_snapshot!("sweep_terminal_160", terminal::runs(&runs, &style(160)));
+    insta::assert_snapshot!("sweep_markdown", markdown::runs(&runs));
+    // Two rates are no curve: both sides of each run, as `bench` shows them.
+    insta::assert_snapshot!("two_sides", terminal::runs(&runs[..2], &style(80)));
+    let breach = "the server's p99";
+    for text in [terminal::runs(&runs, &style(400)), markdown::runs(&runs)] {
+        assert_eq!(text.matches(breach).count(), 1, "{text}");
+        assert!(text.contains("is above the client's p99") && text.contains("other clients"));
+    }
+}
+
+#[test]
 fn everything_else_in_a_terminal() {
     insta::assert_snapshot!("terminal_doctor", terminal::doctor(&checks(), &style(80)));
     let text = terminal::comparison("a.kvm", "b.kvm", &differences(), &style(80));
@@ -127,10 +143,13 @@ fn markdown_for_a_pull_request() {
 fn no_line_is_wider_than_the_terminal() {
     let study = sample::study();
     let runs = sample::pairs(&study);
+    let sweep = sample::sweep();
+    let sweep = sample::pairs(&sweep);
     for width in [60, 72, 80, 100, 132, 200] {
         let style = style(width);
         let all = [
             terminal::runs(&runs, &style),
+            terminal::runs(&sweep, &style),
             terminal::doctor(&checks(), &style),
             terminal::comparison("a", "b", &differences(), &style),
             terminal::plan(&plan(), &style),

@@ -233,6 +233,15 @@ fn a_server_that_gives_up_is_quoted_with_a_way_out() {
 }
 
 #[test]
+fn fewer_connections_than_asked_for_are_no_quiet_matter() {
+    // No kernel gives a process so many descriptors unless it is told to.
+    for name in ["memcached", "redis"] {
+        let error = start(name, none().with("connections", 16_000_000)).unwrap_err();
+        assert!(error.to_string().contains("`connections`"), "{error}");
+    }
+}
+
+#[test]
 fn a_server_that_never_answers_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("mark").display().to_string();

@@ -42,7 +42,7 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
         return sequential(workload, records, tops, operations);
     }
     let (judge, method) = Judge::new(workload, records, tops);
-    let operations = operations.min(REPLAYED / u64::from(workload.multi_get));
+    let operations = operations.min(REPLAYED / u64::from(workload.spec().multi_get));
     let mut stream = workload.stream();
     let (mut asked, mut keys, mut hits) = (0u64, 0u64, [0.0; 2]);
     for index in 0..operations {

@@ -226,15 +226,16 @@ impl<'a> Stream<'a> {
             Others::One(op) => *op,
             Others::Drawn(alias) => Op::ALL[alias.pick(draws.next()) as usize],
         };
-        let rank = workload.chooser.rank(workload.first_of(index), &mut draws);
+        let rank = workload.chooser.rank(index, &mut draws);
         let newest = (self.records + self.inserted).wrapping_sub(1);
-        if op == Op::Read {
-            let record = workload.wanted(rank, &mut draws, newest).record;
-            return Some(Step { op, record, rank, salt, scan: 0, keys: workload.multi_get });
-        }
-        let record = workload.chooser.record(rank, newest);
+        // Whether it is a read is as good as random in many mixes: where all that is asked for was
+        // loaded, no branch depends on it.
+        let record = match workload.hit_ratio {
+            None => workload.chooser.record(rank, newest),
+            Some(_) => workload.first_record(op, rank, draws, newest),
+        };
         let scan = if op == Op::Scan { workload.scan_length(draws.next()) } else { 0 };
-        Some(Step { op, record, rank, salt, scan, keys: 1 })
+        Some(Step { op, record, rank, salt, scan, keys: workload.keys[op] })
     }
 
     /// How many `latest` draws were taken relative to what was acknowledged.

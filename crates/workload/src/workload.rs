@@ -5,8 +5,8 @@ use crate::popularity::Chooser;
 use crate::spec::{INSERTS, LOAD, OPERATIONS, Parts};
 use crate::stream::Inserts;
 use crate::{Ask, Skew, Spec, SpecError, Stream, Wrong, skew};
-use model::Op;
 use model::random::{Draws, Lane, mix, unit};
+use model::{Op, PerOp};
 
 /// See [`Workload::ABSENT`].
 pub(crate) const ABSENT: u64 = 1 << 47;
@@ -23,8 +23,8 @@ pub struct Workload {
     /// What an operation that is no insert is.
     pub(crate) others: Others,
     pub(crate) chooser: Chooser,
-    /// Keys of a read.
-    pub(crate) multi_get: u32,
+    /// Keys of each kind of operation.
+    pub(crate) keys: PerOp<u32>,
     /// The part of them that was loaded, where it is not all.
     pub(crate) hit_ratio: Option<f64>,
 }
@@ -74,8 +74,8 @@ impl Workload {
             operations: Lane::new(spec.seed, OPERATIONS),
             inserts: Inserts::new(share, Lane::new(spec.seed, INSERTS)),
             others,
-            chooser: Chooser::new(spec.popularity, spec.records.0.max(1)),
-            multi_get: spec.multi_get,
+            chooser: Chooser::new(spec.popularity, spec.records.0.max(1), spec.multi_get),
+            keys: PerOp::from_fn(|op| if op == Op::Read { spec.multi_get } else { 1 }),
             hit_ratio: (spec.hit_ratio < 1.0).then_some(spec.hit_ratio),
             spec: spec.clone(),
             parts,
@@ -110,7 +110,7 @@ impl Workload {
         let mut draws = Draws::from(mix(ask.salt.wrapping_add(u64::from(n) << 32)));
         if self.chooser.is_sequential() {
             let position = (ask.record & (ABSENT - 1)) + u64::from(n);
-            let rank = self.chooser.rank(position, &mut draws);
+            let rank = position % self.spec.records.0;
             return self.wanted(rank, &mut draws, 0);
         }
         let newest = match self.chooser.counts_from_newest() {
@@ -131,10 +131,13 @@ impl Workload {
         self.chooser.rank(0, &mut draws)
     }
 
-    /// Where operation `index` begins in the order of a sequential workload.
-    #[inline(always)]
-    pub(crate) fn first_of(&self, index: u64) -> u64 {
-        index.wrapping_mul(u64::from(self.multi_get))
+    /// The record of an operation, or the first of a read, where not all were loaded.
+    #[inline(never)]
+    pub(crate) fn first_record(&self, op: Op, rank: u64, mut draws: Draws, newest: u64) -> u64 {
+        match op {
+            Op::Read => self.wanted(rank, &mut draws, newest).record,
+            _ => self.chooser.record(rank, newest),
+        }
     }
 
     /// What a read asks for when it has drawn this rank.

@@ -3,12 +3,14 @@
 mod cost;
 mod latency;
 mod percentiles;
+mod rates;
 mod series;
 mod throughput;
 
 pub use cost::{amplification, cpu};
 pub use latency::latency;
 pub use percentiles::percentiles;
+pub use rates::rates;
 pub use series::series;
 pub use throughput::throughput;
 

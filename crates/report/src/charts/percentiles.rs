@@ -89,7 +89,8 @@ fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
         let aside = cells.iter().any(|c| c.series == curve.pair.0 && c.clock() != curve.clock);
         let hollow = aside || !curve.valid;
         let shape = Shape::nth(color);
-        lines.push(Line { color, dashed: aside, hollow, shape, points: points(curve) });
+        let points = points(curve);
+        lines.push(Line { color, dashed: aside, hollow, shape, joined: true, points });
         legend.push(Entry {
             label: curve.name.clone(),
             color: Some(color),
@@ -128,7 +129,7 @@ fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
         cautions: cautions.collect(),
         chart: Chart::Lines(LineChart {
             axis: Axis::percentiles(most),
-            panels: vec![Panel { axis, height: HEIGHT, lines }],
+            panels: vec![Panel { axis, height: HEIGHT, lines, levels: Vec::new() }],
             legend,
         }),
         data,

@@ -28,6 +28,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
         dashed: !run.valid(),
         hollow: !run.valid(),
         shape: Shape::Circle,
+        joined: true,
         points: buckets
             .iter()
             .map(|b| Point {
@@ -46,6 +47,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
             dashed: !run.valid(),
             hollow: !run.valid(),
             shape: Shape::nth(i + 1),
+            joined: true,
             points: buckets
                 .iter()
                 .filter_map(|b| b.p99(*op).map(|p99| (b, p99)))
@@ -109,11 +111,13 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
                     axis: Axis::new(rates, 4, "throughput", format::target_rate),
                     height: HEIGHT,
                     lines: vec![total],
+                    levels: Vec::new(),
                 },
                 Panel {
                     axis: Axis::new(latencies, 5, clock, format::latency_tick),
                     height: HEIGHT,
                     lines: tails,
+                    levels: Vec::new(),
                 },
             ],
             legend,

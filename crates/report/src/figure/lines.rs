@@ -21,7 +21,16 @@ pub struct Line {
     /// Its points are drawn hollow: beside the main ones, or of a run that does not count.
     pub hollow: bool,
     pub shape: Shape,
+    /// Its points are joined.
+    pub joined: bool,
     pub points: Vec<Point>,
+}
+
+/// A value across the whole panel: a limit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Level {
+    pub y: f64,
+    pub label: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +38,7 @@ pub struct Panel {
     pub axis: Axis,
     pub height: f64,
     pub lines: Vec<Line>,
+    pub levels: Vec<Level>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -89,8 +99,15 @@ impl LineChart {
                 bottom - panel.axis.scale.at(point.y) * panel.height,
             )
         };
+        for level in &panel.levels {
+            let y = bottom - panel.axis.scale.at(level.y) * panel.height;
+            svg.line("line cn dash", (left, y), (right, y));
+            // Above the line, or below it where there is no room.
+            let above = if y - top > SMALL + 4.0 { y - 4.0 } else { y + SMALL + 2.0 };
+            svg.text("tick", Anchor::Start, left + 4.0, above, &level.label);
+        }
         // All lines first: no line runs over a point of another.
-        for line in &panel.lines {
+        for line in panel.lines.iter().filter(|line| line.joined) {
             let dash = if line.dashed { " dash" } else { "" };
             let points: Vec<(f64, f64)> = line.points.iter().map(place).collect();
             svg.polyline(&format!("line {}{dash}", legend::color(line.color)), &points);
@@ -121,6 +138,7 @@ mod tests {
             dashed,
             hollow: dashed,
             shape: Shape::nth(color),
+            joined: true,
             points: vec![point(0.0, 1.0), point(1.0, 10.0)],
         };
         let chart = LineChart {
@@ -128,14 +146,15 @@ mod tests {
             panels: vec![Panel {
                 axis: Axis::new(Scale::log([1.0, 10.0]), 4, "latency", format::latency_tick),
                 height: 100.0,
-                lines: vec![line(0, false), line(1, true)],
+                lines: vec![line(0, false), line(1, true), Line { joined: false, ..line(2, true) }],
+                levels: vec![Level { y: 3.0, label: "limit".to_owned() }],
             }],
             legend: Vec::new(),
         };
         let text = chart.draw(420.0, "two lines");
-        assert_eq!(text.matches("class=\"line c").count(), 2);
-        assert_eq!(text.matches(" dash\"").count(), 1);
-        assert_eq!(text.matches("<title>").count(), 4);
-        assert_eq!(text.matches(" q\"").count(), 2);
+        assert_eq!(text.matches("class=\"line c").count(), 3, "two lines and a level");
+        assert_eq!(text.matches(" dash\"").count(), 2);
+        assert_eq!(text.matches("<title>").count(), 6);
+        assert_eq!(text.matches(" q\"").count(), 3);
     }
 }

@@ -12,7 +12,7 @@ mod scale;
 mod svg;
 
 pub use legend::Entry;
-pub use lines::{Line, LineChart, Panel, Point};
+pub use lines::{Level, Line, LineChart, Panel, Point};
 pub use marker::Shape;
 pub use rows::{Bar, Dot, Group, Row, RowChart};
 pub use scale::{Axis, Scale, percentile_position};

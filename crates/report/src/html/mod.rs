@@ -6,10 +6,13 @@ mod markup;
 mod sections;
 mod table;
 
+use std::collections::BTreeSet;
+
 use record::{Execution, Run};
 
 use crate::cells;
 use crate::charts::{self, Series, Shown};
+use crate::curves::{self, Curve};
 use crate::naming;
 use crate::tables;
 use markup::Markup;
@@ -21,10 +24,16 @@ const SCRIPT: &str = include_str!("page.js");
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
     style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:\">";
 
+/// Only there where runs make a curve.
+const RATES: &str = "rates-section";
+/// Stands where a figure would only say again what the curves say.
+const SWEPT: &str = "Every run is a point of a curve: see \
+    <a href=\"#rates-section\">latency against rate</a>.";
 /// A section of the page: its anchor and its title.
-const SECTIONS: [(&str, &str); 10] = [
+const SECTIONS: [(&str, &str); 11] = [
     ("glance", "At a glance"),
     ("throughput-section", "Throughput"),
+    (RATES, "Latency against rate"),
     ("latency-section", "Latency"),
     ("percentiles", "Percentiles"),
     ("series", "Over time"),
@@ -53,38 +62,78 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
         .raw(STYLE)
         .raw("</style></head>");
     out.raw("<body><a class=\"skip\" href=\"#glance\">To the answer</a>");
-    contents(&mut out);
+    let runs = curves::in_order(&runs);
+    let curves = curves::curves(&runs);
+    contents(&mut out, &curves);
     out.raw("<main>");
     sections::headline(&mut out, executions, &runs);
-    body(&mut out, executions, &runs);
+    body(&mut out, executions, &runs, &curves);
     out.raw("</main><div id=\"tip\" role=\"status\" aria-live=\"polite\" hidden></div><script>");
     out.raw(SCRIPT).raw("</script></body></html>\n");
     out.into_string()
 }
 
-fn contents(out: &mut Markup) {
+fn sections(curves: &[Curve]) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let none = curves.is_empty();
+    SECTIONS.into_iter().filter(move |(id, _)| *id != RATES || !none)
+}
+
+fn contents(out: &mut Markup, curves: &[Curve]) {
     out.raw("<nav aria-label=\"Contents\"><ol>");
-    for (id, title) in SECTIONS {
+    for (id, title) in sections(curves) {
         out.raw("<li><a href=\"#").raw(id).raw("\">").raw(title).raw("</a></li>");
     }
     out.raw("</ol></nav>");
 }
 
-fn body(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &sections::Runs) {
+fn body(
+    out: &mut Markup,
+    executions: &[(Execution, Vec<Run>)],
+    runs: &sections::Runs,
+    curves: &[Curve],
+) {
     let cells = cells::cells(runs);
     let series = Series::of(&cells);
     let cells: Vec<&cells::Cell> = cells.iter().collect();
-    for (id, title) in SECTIONS {
+    // At a rate that was asked, throughput is that rate, and latency is a point of its curve.
+    let swept = curves::swept(runs);
+    let alone: Vec<&cells::Cell> = cells
+        .iter()
+        .copied()
+        .filter(|cell| !cell.runs.iter().any(|run| swept.contains(run.id.as_str())))
+        .collect();
+    let all_swept = alone.is_empty() && !swept.is_empty();
+    for (id, title) in sections(curves) {
         out.raw("<section id=\"").raw(id).raw("\"><h2>").raw(title).raw("</h2>");
         match id {
             "glance" => table::table(out, &tables::answer(runs)),
             "throughput-section" => {
-                figure(out, charts::throughput(&cells, &series), "No runs are finished yet.");
+                if all_swept {
+                    out.raw("<p class=\"note\">").raw(SWEPT).raw("</p>");
+                } else {
+                    figure(out, charts::throughput(&alone, &series), "No runs are finished yet.");
+                }
                 table::table(out, &tables::throughput(runs));
             }
+            RATES => {
+                let tables = tables::rates(runs);
+                for (shown, own) in charts::rates(curves).iter().zip(&tables) {
+                    figures::figure(out, shown);
+                    table::table(out, own);
+                }
+            }
             "latency-section" => {
-                figure(out, charts::latency(&cells, &series), "No latencies were recorded.");
-                table::table(out, &tables::latency(runs));
+                if all_swept {
+                    out.raw("<p class=\"note\">").raw(SWEPT).raw("</p>");
+                } else {
+                    figure(out, charts::latency(&alone, &series), "No latencies were recorded.");
+                }
+                table::table(out, &tables::latency(runs, &BTreeSet::new()));
+                if let Some(sides) = tables::sides(runs, &BTreeSet::new()) {
+                    out.raw("<details open><summary>").text(&sides.title).raw("</summary>");
+                    table::table(out, &sides);
+                    out.raw("</details>");
+                }
             }
             "percentiles" => {
                 out.raw("<p>The whole distribution, logarithmic to both sides: each step to the ");
@@ -105,7 +154,13 @@ fn body(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &sections:
                     "<p class=\"note\">The readings of each run say why a number is missing.</p>",
                 );
             }
-            "validity" => sections::validity(out, runs),
+            "validity" => {
+                sections::validity(out, runs);
+                if let Some(checks) = tables::side_checks(runs) {
+                    out.raw("<h3>").text(&checks.title).raw("</h3>");
+                    table::table(out, &checks);
+                }
+            }
             "method" => method(out, runs),
             "machine" => sections::machines(out, executions),
             _ => {

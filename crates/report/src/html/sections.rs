@@ -146,7 +146,7 @@ pub fn validity(out: &mut Markup, runs: &Runs) {
     }
     out.raw("<ul class=\"notes\">");
     for note in &notes {
-        out.raw("<li class=\"").text(note.tone.name()).raw("\"><b>").text(note.word());
+        out.raw("<li class=\"").text(note.tone().name()).raw("\"><b>").text(note.word());
         out.raw("</b> <span>").prose(&note.text).raw("</span><small>");
         out.text(note.runs.join(", ")).raw("</small></li>");
     }

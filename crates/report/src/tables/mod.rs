@@ -1,5 +1,10 @@
 //! From runs and rows to tables: what is shown, and in which order.
 
+use record::{Execution, Run};
+
+use crate::curves::swept;
+use crate::table::Table;
+
 mod answer;
 mod comparison;
 mod doctor;
@@ -8,21 +13,40 @@ mod machine;
 mod method;
 mod notes;
 mod plan;
+mod rates;
 mod readings;
 mod runs;
+mod sides;
 
 pub use answer::answer;
 pub use comparison::{DifferenceRow, Verdict, comparison};
 pub use doctor::{CheckRow, CheckState, doctor};
 pub use machine::machine;
 pub use method::{how_issued, method};
-pub use notes::{Note, notes};
+pub use notes::{Note, Weight, notes};
 pub use plan::{PlanRow, plan};
+pub use rates::rates;
 pub use readings::{named, readings};
 pub use runs::{errors, latency, throughput};
+pub use sides::{side_checks, sides};
+
+/// What is said of runs in tables, in this order. Runs that are points of a curve have their
+/// latencies there and not one by one.
+pub fn of_runs(runs: &[(&Execution, &Run)]) -> Vec<Table> {
+    let swept = swept(runs);
+    let mut all = vec![throughput(runs)];
+    all.extend(rates(runs));
+    if runs.iter().any(|(_, run)| !swept.contains(run.id.as_str())) {
+        all.push(latency(runs, &swept));
+    }
+    all.extend(sides(runs, &swept));
+    all.extend(side_checks(runs));
+    all
+}
 
 /// Stands before the name of a run that does not count, wherever it is named.
 pub const INVALID_MARK: &str = "✗ ";
 
+pub(crate) use rates::by_workload;
 pub(crate) use readings::{origin, origin_name};
 pub(crate) use runs::op_name;

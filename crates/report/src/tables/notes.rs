@@ -5,43 +5,59 @@ use record::{Execution, Failures, Run};
 use crate::naming;
 use crate::table::Tone;
 
+/// How much a note takes from the runs that it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// They do not count.
+    Invalid,
+    /// They stand, but what was measured contradicts itself.
+    Finding,
+    /// They stand.
+    Warning,
+}
+
 /// One sentence and the runs that it is about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
-    /// [`Tone::Bad`]: the runs are invalid. [`Tone::Warning`]: they stand.
-    pub tone: Tone,
+    pub weight: Weight,
     pub text: String,
     pub runs: Vec<String>,
 }
 
-/// Reasons for invalidity first, then wrong answers, then warnings; equal ones gathered.
+/// Reasons for invalidity first, then wrong answers, then breaches of the checks of client and
+/// server, then warnings; equal ones gathered.
 pub fn notes(runs: &[(&Execution, &Run)]) -> Vec<Note> {
     let names = naming::names(runs);
     let mut notes: Vec<Note> = Vec::new();
-    let mut add = |tone: Tone, text: String, name: &String| match notes
+    let mut add = |weight: Weight, text: String, name: &String| match notes
         .iter_mut()
-        .find(|note| note.tone == tone && note.text == text)
+        .find(|note| note.weight == weight && note.text == text)
     {
         Some(note) => note.runs.push(name.clone()),
-        None => notes.push(Note { tone, text, runs: vec![name.clone()] }),
+        None => notes.push(Note { weight, text, runs: vec![name.clone()] }),
     };
     for ((_, run), name) in runs.iter().zip(&names) {
         for reason in &run.invalid_because {
-            add(Tone::Bad, reason.clone(), name);
+            add(Weight::Invalid, reason.clone(), name);
         }
     }
     for ((_, run), name) in runs.iter().zip(&names) {
         let unsaid = |failure: &&Failures| !run.invalid_because.iter().any(|r| says(r, failure));
         for failure in run.failures.iter().filter(unsaid) {
-            let tone = if run.valid() { Tone::Warning } else { Tone::Bad };
+            let weight = if run.valid() { Weight::Warning } else { Weight::Invalid };
             let count = crate::format::count(failure.count);
             let text = format!("{count} answers `{}`; the first: {}", failure.kind, failure.first);
-            add(tone, text, name);
+            add(weight, text, name);
+        }
+    }
+    for ((_, run), name) in runs.iter().zip(&names) {
+        for breach in super::sides::breaches(run) {
+            add(Weight::Finding, breach, name);
         }
     }
     for ((_, run), name) in runs.iter().zip(&names) {
         for warning in &run.warnings {
-            add(Tone::Warning, warning.clone(), name);
+            add(Weight::Warning, warning.clone(), name);
         }
     }
     notes
@@ -53,9 +69,20 @@ fn says(reason: &str, failure: &Failures) -> bool {
 }
 
 impl Note {
-    /// `INVALID` or `warning`.
+    /// `INVALID`, `finding` or `warning`.
     pub fn word(&self) -> &'static str {
-        if self.tone == Tone::Bad { "INVALID" } else { "warning" }
+        match self.weight {
+            Weight::Invalid => "INVALID",
+            Weight::Finding => "finding",
+            Weight::Warning => "warning",
+        }
+    }
+
+    pub fn tone(&self) -> Tone {
+        match self.weight {
+            Weight::Invalid | Weight::Finding => Tone::Bad,
+            Weight::Warning => Tone::Warning,
+        }
     }
 
     /// The runs in few words: all names up to three, else the first and how many more.

@@ -1,5 +1,7 @@
 //! The two tables that a person reads first.
 
+use std::collections::BTreeSet;
+
 use hdrhistogram::Histogram;
 use model::{Op, Origin, Reading};
 use record::{Clock, Execution, Run};
@@ -61,8 +63,8 @@ pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
     table
 }
 
-/// Latency: one row a run, a kind of operation and a clock.
-pub fn latency(runs: &[(&Execution, &Run)]) -> Table {
+/// Latency: one row a run, a kind of operation and a clock; but for the runs in `but`, by id.
+pub fn latency(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Table {
     let mut table = Table::new("Latency in µs")
         .column("run", Align::Left, ALWAYS)
         .column("op", Align::Left, ALWAYS)
@@ -77,6 +79,9 @@ pub fn latency(runs: &[(&Execution, &Run)]) -> Table {
         .column("max", Align::Decimal, 70);
     let (mut open, mut closed) = (false, false);
     for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+        if but.contains(run.id.as_str()) {
+            continue;
+        }
         let clock = run.clock();
         open |= clock == Clock::Response;
         closed |= clock == Clock::Service;

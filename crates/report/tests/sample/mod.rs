@@ -2,6 +2,8 @@
 //! runs that do not count, warnings and readings that are missing; and LMDB beside it.
 //! Everything follows from fixed seeds: the snapshots are of it.
 
+mod sweep;
+
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
@@ -9,6 +11,8 @@ use model::{Answer, Fact, Machine, Op, Origin, Reading, Scope, Unit};
 use record::{
     Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
 };
+
+pub use sweep::sweep;
 
 const SAMPLES: u64 = 20_000;
 const SECONDS: f64 = 10.0;

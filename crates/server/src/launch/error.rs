@@ -92,6 +92,8 @@ pub enum LaunchError {
          of `server.{program}`, then kvmeter takes one that is free"
     )]
     Stranger { program: &'static str, address: Address, pid: u32, name: String },
+    #[error("{program} runs, but not with `{key}` as it was given; change it{words}")]
+    Unmet { program: &'static str, key: &'static str, words: String },
     #[error("{program} (pid {pid}) ended in the middle of the run: {how}{words}")]
     Died { program: &'static str, pid: u32, how: String, words: String },
     #[error("{program} (pid {pid}) was killed and had not ended {} s later", limit.as_secs_f64())]
@@ -109,6 +111,7 @@ impl LaunchError {
                 | LaunchError::NoPlace { .. }
                 | LaunchError::Cpus { .. }
                 | LaunchError::InUse { .. }
+                | LaunchError::Unmet { .. }
         )
     }
 }

@@ -101,6 +101,11 @@ impl Program for Memcached {
         false
     }
 
+    fn unmet(&self, _: &Given<'_>, _: &str) -> Option<&'static str> {
+        // It ends rather than run with less.
+        None
+    }
+
     fn remedy(&self, words: &str) -> Option<&'static str> {
         let known = [
             ("without the -u switch", "set `user` to the user that it shall run as"),

@@ -44,6 +44,8 @@ pub trait Program: Sync + std::fmt::Debug {
     fn question(&self) -> &'static [u8];
     /// Whether the answer says that it is not ready for work yet.
     fn is_loading(&self, answer: &[u8]) -> bool;
+    /// The setting that a server which answers did not take as it was given, by its words.
+    fn unmet(&self, given: &Given<'_>, words: &str) -> Option<&'static str>;
     /// The way out, if the last words of a server that did not start are known.
     fn remedy(&self, words: &str) -> Option<&'static str>;
 }

@@ -144,11 +144,15 @@ impl Program for Redis {
         answer.starts_with(b"-LOADING")
     }
 
+    fn unmet(&self, given: &Given<'_>, words: &str) -> Option<&'static str> {
+        // With too few file descriptors it warns and goes on with fewer clients.
+        let reduced = words.contains("maxclients has been reduced");
+        (reduced && given.has("connections")).then_some("connections")
+    }
+
     fn remedy(&self, words: &str) -> Option<&'static str> {
-        let known = [
-            ("FATAL CONFIG FILE ERROR", "look at `arguments`: it does not take one of them"),
-            ("max number of clients", "ask for fewer `connections`, or raise `ulimit -n`"),
-        ];
+        let known =
+            [("FATAL CONFIG FILE ERROR", "look at `arguments`: it does not take one of them")];
         let way = known.iter().find(|(sign, _)| words.contains(sign)).map(|(_, way)| *way);
         way.or_else(|| common_remedy(words))
     }

@@ -188,6 +188,11 @@ impl<'a> Given<'a> {
         self.settings.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
+    /// Whether a setting is given at all.
+    pub fn has(&self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
     /// The error for a value that a setting does not take.
     pub fn wrong(&self, key: &'static str, takes: impl Into<String>) -> SettingError {
         let given = self.value(key).map(Value::to_string).unwrap_or_default();
@@ -283,7 +288,7 @@ impl Common {
         let socket = given.text("socket")?.map(PathBuf::from);
         if let Some(path) = &socket {
             for other in ["port", "listen"] {
-                if given.value(other).is_some() {
+                if given.has(other) {
                     let program = given.program;
                     return Err(SettingError::Together { program, key: "socket", other });
                 }

@@ -46,7 +46,8 @@ pub struct ThreadUsage {
 }
 
 impl Process {
-    /// What it has used until now. It takes a few reads of `/proc` a thread, some 50 us each.
+    /// What it has used until now. A snapshot of a memcached with ten threads takes 0.36 ms of
+    /// CPU time, some 35 us a thread.
     ///
     /// # Errors
     /// It has ended. A number that alone cannot be had is so marked in the snapshot.

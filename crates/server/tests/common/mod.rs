@@ -19,14 +19,20 @@ pub fn start(name: &str, settings: Settings) -> Result<Launched, LaunchError> {
 /// The processes whose command line holds a text that nothing else's does. A redis-server
 /// changes its own, and keeps its address in it.
 pub fn named(text: &str) -> Vec<u32> {
+    command_lines(text).into_iter().map(|(pid, _)| pid).collect()
+}
+
+/// The same with their command lines.
+pub fn command_lines(text: &str) -> Vec<(u32, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if String::from_utf8_lossy(&line).contains(text) {
-            found.push(pid);
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if line.contains(text) {
+            found.push((pid, line));
         }
     }
     found

@@ -41,15 +41,18 @@ const EXCERPT: usize = 80;
 /// Foreign bytes for a message: escaped, cut, and marked where cut.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     let mut text = String::new();
-    for (place, &byte) in bytes.iter().enumerate() {
-        let before = text.len();
+    // Where it is cut if it turns out too long.
+    let mut cut = 0;
+    for &byte in bytes {
         match byte {
             b'\'' | b'"' => text.push(char::from(byte)),
             _ => text.extend(std::ascii::escape_default(byte).map(char::from)),
         }
-        let room = if place + 1 == bytes.len() { EXCERPT } else { EXCERPT - 3 };
-        if text.len() > room {
-            text.truncate(before);
+        if text.len() <= EXCERPT - 3 {
+            cut = text.len();
+        }
+        if text.len() > EXCERPT {
+            text.truncate(cut);
             text.push_str("...");
             break;
         }

@@ -37,8 +37,8 @@ pub use ring::Ring;
 
 use std::io::{Read, Write};
 
-/// The longest value, key or line of text that any answer may hold: Redis's own limit, and more
-/// than memcached takes unless told to. A length above it is taken for garbage, not waited for.
+/// The longest value that an answer may hold, in bytes: Redis's own limit, and more than
+/// memcached takes unless told to. An announcement above it is an error and is not waited for.
 pub const LONGEST_VALUE: usize = 512 << 20;
 
 /// How a server is spoken to.

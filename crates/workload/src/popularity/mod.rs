@@ -223,7 +223,7 @@ pub struct Chooser {
 #[derive(Debug, Clone)]
 enum Law {
     Uniform,
-    Sequential,
+    Sequential { stride: u64 },
     Zipfian(Zipf),
     Scrambled(Zipf),
     Latest(Zipf),
@@ -232,11 +232,12 @@ enum Law {
 }
 
 impl Chooser {
-    /// `records` is at least 1 and the popularity has been checked.
-    pub fn new(popularity: Popularity, records: u64) -> Chooser {
+    /// `records` is at least 1 and the popularity has been checked. A sequential turn passes over
+    /// `stride` records.
+    pub fn new(popularity: Popularity, records: u64, stride: u32) -> Chooser {
         let law = match popularity {
             Popularity::Uniform => Law::Uniform,
-            Popularity::Sequential => Law::Sequential,
+            Popularity::Sequential => Law::Sequential { stride: u64::from(stride) },
             Popularity::Zipfian { theta } => Law::Zipfian(Zipf::new(records, theta)),
             Popularity::ScrambledZipfian { theta } => {
                 Law::Scrambled(Zipf::new(SCRAMBLED_ITEMS, theta))
@@ -267,7 +268,7 @@ impl Chooser {
     }
 
     pub fn is_sequential(&self) -> bool {
-        matches!(self.law, Law::Sequential)
+        matches!(self.law, Law::Sequential { .. })
     }
 
     /// The rank that operation `index` asks: 0 is the most popular.
@@ -275,7 +276,7 @@ impl Chooser {
     pub fn rank(&self, index: u64, draws: &mut Draws) -> u64 {
         match &self.law {
             Law::Uniform => below(draws.next(), self.records),
-            Law::Sequential => index % self.records,
+            Law::Sequential { stride } => index.wrapping_mul(*stride) % self.records,
             Law::Zipfian(zipf) | Law::Scrambled(zipf) | Law::Latest(zipf) => zipf.draw(draws),
             Law::Hotspot(hotspot) => hotspot.draw(draws),
             Law::Exponential(exponential) => exponential.draw(draws),
@@ -358,14 +359,14 @@ mod tests {
     #[test]
     fn uniform_and_sequential_are_what_they_say() {
         let mut seen = [0u64; 100];
-        let uniform = Chooser::new(Popularity::Uniform, 100);
+        let uniform = Chooser::new(Popularity::Uniform, 100, 1);
         for i in 0..500_000 {
             seen[uniform.rank(i, &mut Draws::from(Lane::new(1, 1).at(i))) as usize] += 1;
         }
         let chi: f64 = seen.iter().map(|&s| (s as f64 - 5000.0).powi(2) / 5000.0).sum();
         // 99 degrees of freedom, five standard deviations.
         assert!(chi < 99.0 + 5.0 * 198f64.sqrt(), "{chi}");
-        let sequential = Chooser::new(Popularity::Sequential, 7);
+        let sequential = Chooser::new(Popularity::Sequential, 7, 1);
         let asked: Vec<u64> = (0..15).map(|i| sequential.rank(i, &mut Draws::from(0))).collect();
         assert_eq!(asked, [0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0]);
     }
@@ -415,7 +416,7 @@ mod tests {
         assert!((share - 0.394).abs() < 0.0005, "{share}");
         let mut hot = vec![false; RECORDS as usize];
         top.iter().for_each(|&record| hot[record as usize] = true);
-        let chooser = Chooser::new(Popularity::default(), RECORDS);
+        let chooser = Chooser::new(Popularity::default(), RECORDS, 1);
         let draws = 1_000_000;
         let hits = (0..draws)
             .filter(|&i| {

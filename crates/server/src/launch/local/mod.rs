@@ -59,7 +59,8 @@ impl Launcher for Local {
             arguments.extend(common.arguments.iter().cloned());
             // Settings are refused before anything is looked for.
             let binary = Binary::find(program, common.binary.as_deref())?;
-            let attempt = Attempt { order, common: &common, binary: &binary, listen: &listen };
+            let attempt =
+                Attempt { order, given: &given, common: &common, binary: &binary, listen: &listen };
             match attempt.start(arguments, &folder) {
                 Err(LaunchError::EndedEarly { words, .. })
                     if listen.chosen
@@ -77,6 +78,7 @@ impl Launcher for Local {
 /// One try to start a server at one place.
 struct Attempt<'a> {
     order: &'a Order,
+    given: &'a Given<'a>,
     common: &'a Common,
     binary: &'a Binary,
     listen: &'a Listen,
@@ -89,6 +91,10 @@ impl Attempt<'_> {
         let pid = self.answered(&running)?;
         if pid != running.keeper.pid() {
             running.behind = Process::of(pid).ok();
+        }
+        if let Some(key) = program.unmet(self.given, &running.output.first_words()) {
+            let words = quoted(&running.last_words());
+            return Err(LaunchError::Unmet { program: program.name(), key, words });
         }
         let cpus = sched_getaffinity(Pid::from_raw(pid.cast_signed()))
             .map(|set| cpu_list::show(&keeper::cpus_of(&set)))

@@ -56,6 +56,14 @@ impl Output {
         Ok(())
     }
 
+    /// What it printed while it started; a server that prints more than this is not read through.
+    pub fn first_words(&self) -> String {
+        let mut head = Vec::new();
+        // Without it there is nothing to go by, and last_words says why.
+        let _ = File::open(self.path()).and_then(|file| file.take(65_536).read_to_end(&mut head));
+        String::from_utf8_lossy(&head).into_owned()
+    }
+
     /// The last lines that are not empty.
     pub fn last_words(&self) -> String {
         let mut tail = Vec::new();

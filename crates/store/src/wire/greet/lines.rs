@@ -19,15 +19,15 @@ pub(super) fn greet<S: Read + Write>(
     talk: &mut Talk<'_, S>,
     login: &Login,
 ) -> Result<String, GreetError> {
-    let words = match (version(talk)?, &login.password) {
+    let refusal = match (version(talk)?, &login.password) {
         (Ok(version), None) => return Ok(version),
         // It would keep the login as a value.
         (Ok(version), Some(_)) => return Err(GreetError::NoLoginWanted { words: version }),
         (Err(answer), None) => return Err(talk.refused(answer)),
         (Err(answer), Some(_)) => answer,
     };
-    let Answer::Refused { why: Refusal::Auth, .. } = &words else {
-        return Err(talk.refused(words));
+    let Answer::Refused { why: Refusal::Auth, .. } = &refusal else {
+        return Err(talk.refused(refusal));
     };
     let (Some(user), Some(password)) = (&login.user, &login.password) else {
         return Err(GreetError::HalfALogin { protocol: "memcached" });

@@ -79,7 +79,10 @@ impl<'s, S: Read + Write> Talk<'s, S> {
     pub(super) fn refused(&self, answer: Answer) -> GreetError {
         let doing = self.doing;
         match answer {
-            Answer::Refused { why: Refusal::Auth, words } => GreetError::LoginWanted { words },
+            // Redis says so to a user who is logged in and may not do this.
+            Answer::Refused { why: Refusal::Auth, words } if !words.starts_with("NOPERM") => {
+                GreetError::LoginWanted { words }
+            }
             Answer::Refused { why, words } => GreetError::Refused { doing, why, words },
             other => self.wrong(WireError::OutOfStep {
                 asked: "an answer to the greeting".into(),

@@ -172,8 +172,8 @@ fn converse(server: &Server, protocol: Protocol, login: &Login) -> String {
         assert_eq!(client.ask(Kind::Delete, &[key], b"").0, Answer::Deleted(true));
     }
 
-    // Pipelined, in step, with several keys a get.
-    let names: Vec<Vec<u8>> = (0..50).map(|key| format!("user:{key}").into_bytes()).collect();
+    // Pipelined, in step, with several long keys a get.
+    let names: Vec<Vec<u8>> = (0..50).map(|key| format!("user:{key:0>200}").into_bytes()).collect();
     let singles: Vec<KeyList> = names.iter().map(|name| key_list(&[name])).collect();
     let all = key_list(&names.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let mut asks: Vec<(Kind, &KeyList, &[u8])> = Vec::new();
@@ -203,6 +203,6 @@ fn converse(server: &Server, protocol: Protocol, login: &Login) -> String {
     assert!(said(&["get_hits", "keyspace_hits"]) && statistics.len() > 30, "{statistics:?}");
 
     protocol.flush(&mut client.stream).expect("emptied");
-    assert_eq!(client.ask(Kind::Get, &[b"user:1"], b""), nothing());
+    assert_eq!(client.ask(Kind::Get, &[&names[1]], b""), nothing());
     version
 }

@@ -77,6 +77,8 @@ fn a_user_with_few_rights() {
             assert!(why == Refusal::Auth && words.starts_with("NOPERM"), "{words}");
         }
         assert_eq!(client.ask(Kind::Get, &[b"user:1"], b"").0, Answer::Found(0));
+        let refused = protocol.statistics(&mut client.stream).expect_err("no right to it");
+        assert!(matches!(refused, GreetError::Refused { why: Refusal::Auth, .. }), "{refused}");
     }
 }
 

@@ -1,0 +1,105 @@
+//! The call by which a coordinator takes the agent.
+use std::convert::Infallible;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::timeout;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::body::Body;
+use tonic::server::{Grpc, StreamingService};
+use tonic::{Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
+use tower::Service;
+
+use super::session::Session;
+use super::{Agent, Event};
+use crate::messages::{Ask, Hello, SESSION, Say, ToAgent, ToCoordinator, Welcome};
+use crate::refusal;
+use crate::work::machine;
+
+type Answers = UnboundedReceiverStream<Result<ToCoordinator, Status>>;
+type Boxed<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+
+/// What the server calls: one for each connection.
+#[derive(Clone)]
+pub struct AgentService(pub Arc<Agent>);
+
+impl Service<http::Request<Body>> for AgentService {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Boxed<Self::Response, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        if request.uri().path() != SESSION {
+            let status = Status::unimplemented("an agent has no such call");
+            return Box::pin(ready(Ok(status.into_http())));
+        }
+        let open = Open(self.0.clone());
+        Box::pin(async move { Ok(Grpc::new(ProstCodec::default()).streaming(open, request).await) })
+    }
+}
+
+struct Open(Arc<Agent>);
+
+impl StreamingService<ToAgent> for Open {
+    type Response = ToCoordinator;
+    type ResponseStream = Answers;
+    type Future = Boxed<Response<Answers>, Status>;
+
+    fn call(&mut self, request: Request<Streaming<ToAgent>>) -> Self::Future {
+        let agent = self.0.clone();
+        Box::pin(async move {
+            let peer = request.remote_addr().map_or("unknown".to_owned(), |peer| peer.to_string());
+            match open(&agent, &peer, request).await {
+                Ok(answers) => Ok(Response::new(answers)),
+                Err(status) => {
+                    let why = status.message().to_owned();
+                    agent.desk.tell(Event::Refused { who: peer, why });
+                    Err(status)
+                }
+            }
+        })
+    }
+}
+
+async fn open(
+    agent: &Arc<Agent>,
+    peer: &str,
+    request: Request<Streaming<ToAgent>>,
+) -> Result<Answers, Status> {
+    if let Some(token) = &agent.token {
+        match request.metadata().get("authorization") {
+            None => return Err(refusal::no_token()),
+            Some(shown) if !token.matches(shown.as_bytes()) => return Err(refusal::wrong_token()),
+            Some(_) => {}
+        }
+    }
+    let mut inbound = request.into_inner();
+    let first = timeout(agent.options.pace.silence, inbound.message());
+    let first = first.await.map_err(|_| Status::deadline_exceeded("no hello came"))??;
+    let Some(ToAgent { what: Some(Ask::Hello(Hello { version, machine: theirs })) }) = first else {
+        return Err(Status::invalid_argument("the first message is no hello"));
+    };
+    let own = &agent.options.version;
+    if version != *own {
+        return Err(refusal::version(own));
+    }
+    let theirs: String = theirs.chars().filter(|c| !c.is_control()).take(64).collect();
+    let who = format!("{theirs} ({peer})");
+    let hold = agent.desk.take(who.clone()).map_err(|holder| refusal::busy(&holder))?;
+    agent.desk.tell(Event::Taken { who: who.clone() });
+    let (out, answers) = unbounded_channel();
+    let about = agent.options.about.clone().into();
+    let welcome = Welcome { version: own.clone(), machine: machine(), about };
+    // The receiver is here.
+    let _ = out.send(Ok(Say::Welcome(welcome).into()));
+    tokio::spawn(Session::serve(agent.clone(), hold, who, inbound, out));
+    Ok(UnboundedReceiverStream::new(answers))
+}

@@ -1,0 +1,173 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::Address;
+use thiserror::Error;
+
+use crate::flags;
+
+/// What went wrong, where, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    // Credentials.
+    #[error(
+        "agents need a secret in common: give {} and {} and {} for mutual TLS, or a token in {} \
+         or the variable {}",
+        flags::CA,
+        flags::CERT,
+        flags::KEY,
+        flags::TOKEN_FILE,
+        flags::TOKEN_VARIABLE
+    )]
+    NoCredentials,
+    #[error(
+        "mutual TLS needs all of {}, {} and {}: {missing} is missing",
+        flags::CA,
+        flags::CERT,
+        flags::KEY
+    )]
+    HalfTls { missing: &'static str },
+    #[error("{flag} {}: {why}", path.display())]
+    File { flag: &'static str, path: PathBuf, why: String },
+    #[error("the token in {place} {why}; `openssl rand -hex 32` makes a good one")]
+    Token { place: String, why: &'static str },
+
+    // Addresses.
+    #[error("{} names no agent", flags::AGENTS)]
+    NoAgents,
+    #[error("{} names {address} twice: an agent serves once", flags::AGENTS)]
+    Twice { address: Address },
+    #[error("{address}: agents listen on TCP; write `HOST:PORT`")]
+    NotTcp { address: Address },
+    #[error("{address}: no such host: {why}")]
+    NoSuchHost { address: Address, why: String },
+
+    // Listening.
+    #[error("{} {address}: the port is in use; another agent? Choose another port", flags::LISTEN)]
+    PortInUse { address: Address },
+    #[error("{} {address}: {why}", flags::LISTEN)]
+    Listen { address: Address, why: String },
+    #[error("the work did not end within {limit:?} of being told to stop")]
+    StillWorking { limit: Duration },
+
+    // Reaching an agent.
+    #[error(
+        "no agent listens at {address}: start one there with `kvmeter agent {} {address}`",
+        flags::LISTEN
+    )]
+    NotListening { address: Address },
+    #[error("agent {address} cannot be reached: {why}; check the address and the firewall")]
+    Unreachable { address: Address, why: String },
+    #[error("agent {address} did not {what} within {limit:?}")]
+    TooSlow { address: Address, what: &'static str, limit: Duration },
+    #[error("the certificate of agent {address} {fault}; {}", fault.way_out(flags::CERT))]
+    Certificate { address: Address, fault: Fault },
+    #[error("agent {address} refuses the certificate of {}: it {fault}; {}", flags::CERT, fault.way_out(flags::CERT))]
+    OwnCertificate { address: Address, fault: Fault },
+    #[error(
+        "agent {address} speaks no TLS: start it with {}, {} and {} too",
+        flags::CA,
+        flags::CERT,
+        flags::KEY
+    )]
+    NoTls { address: Address },
+    #[error("TLS with agent {address} failed: {why}")]
+    Tls { address: Address, why: String },
+    #[error(
+        "agent {address} closed the connection before it answered ({why}): {}",
+        match tls {
+            true => "is it an agent with mutual TLS, and does it trust this certificate?",
+            false => "is it an agent, and does it want mutual TLS (--agent-ca, --agent-cert, \
+                      --agent-key)?",
+        }
+    )]
+    NoAnswer { address: Address, tls: bool, why: String },
+    #[error(
+        "agent {address} wants a token: give {} or {}",
+        flags::TOKEN_FILE,
+        flags::TOKEN_VARIABLE
+    )]
+    TokenWanted { address: Address },
+    #[error(
+        "agent {address} does not know this token: {} or {} must hold the same on both sides",
+        flags::TOKEN_FILE,
+        flags::TOKEN_VARIABLE
+    )]
+    WrongToken { address: Address },
+    #[error("agent {address} is of version {theirs}, this is {ours}: install the same on both")]
+    Version { address: Address, theirs: String, ours: String },
+    #[error("agent {address} is busy: {holder}")]
+    Busy { address: Address, holder: String },
+
+    // At work.
+    #[error("agent {address} was lost: {why}")]
+    Lost { address: Address, why: String },
+    #[error("agent {address}: {words}")]
+    Failed { address: Address, words: String },
+    #[error(
+        "the instruction to start came to agent {address} {} ms after the first instant: the \
+         machine or the network is overloaded",
+        by.as_millis()
+    )]
+    Late { address: Address, by: Duration },
+    #[error("{what} is larger than the {most} bytes that are taken")]
+    TooLarge { what: String, most: usize },
+    #[error("there are {agents} agents and {assignments} assignments")]
+    Count { agents: usize, assignments: usize },
+    #[error("an agent is prepared, then started, then run: {asked} came too early")]
+    OutOfOrder { asked: &'static str },
+    #[error("stopped")]
+    Stopped,
+    #[error("the control thread could not be started: {why}")]
+    Runtime { why: String },
+}
+
+/// What is wrong with a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    Expired,
+    NotYetValid,
+    /// Signed by another authority.
+    NotTrusted,
+    /// Made out to another name.
+    OtherName,
+    Revoked,
+    /// None was shown.
+    Missing,
+    /// Anything else, or the other side did not say.
+    Unacceptable,
+}
+
+impl Fault {
+    fn way_out(self, flag: &str) -> String {
+        match self {
+            Fault::Expired => format!("make a new one, give it with {flag}, and check both clocks"),
+            Fault::NotYetValid => "check the clocks of both machines".to_owned(),
+            Fault::NotTrusted => format!(
+                "{} must hold, on each side, the authority that signed the other's certificate",
+                flags::CA
+            ),
+            Fault::OtherName => format!(
+                "it must name the host as {} writes it (subjectAltName: DNS or IP)",
+                flags::AGENTS
+            ),
+            Fault::Revoked | Fault::Unacceptable => format!("make a new one, give it with {flag}"),
+            Fault::Missing => format!("give one with {flag}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Fault::Expired => "has expired",
+            Fault::NotYetValid => "is not valid yet",
+            Fault::NotTrusted => "is signed by an authority that is not trusted",
+            Fault::OtherName => "is made out to another name",
+            Fault::Revoked => "was revoked",
+            Fault::Missing => "is missing",
+            Fault::Unacceptable => "is not acceptable",
+        })
+    }
+}

@@ -1,0 +1,152 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// What an agent does. Payloads are opaque here.
+pub trait Work: Send + Sync + 'static {
+    /// Checks an assignment, connects, and becomes ready. May block; must return soon after `stop`
+    /// is raised.
+    ///
+    /// # Errors
+    /// Why it cannot be done, in words for the coordinator's user.
+    fn prepare(
+        &self,
+        assignment: &[u8],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn Prepared>, String>;
+}
+
+/// An assignment that only waits for its first instant.
+pub trait Prepared: Send {
+    /// Waits for `begin`, does the work and returns the outcome's payload. `progress` never blocks
+    /// and may be called at any rate. Must return soon after `stop` is raised, whatever it returns.
+    ///
+    /// # Errors
+    /// What went wrong, in words for the coordinator's user.
+    fn run(
+        self: Box<Self>,
+        begin: Instant,
+        progress: &mut dyn FnMut(Progress),
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Vec<u8>, String>;
+}
+
+/// Where the work of one agent stands.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Progress {
+    /// What it is doing, in the words of the [`Work`].
+    pub stage: String,
+    /// Operations that ended in this stage.
+    pub operations: u64,
+    /// Seconds since the stage began.
+    pub elapsed_s: f64,
+    /// Share of the stage that is done, 0 to 1, where the end is known.
+    pub done: Option<f64>,
+    /// Operations per second, lately.
+    pub live_ops_s: f64,
+    /// The 99th percentile of latency, lately, in nanoseconds.
+    pub live_p99_ns: u64,
+}
+
+impl Progress {
+    /// All agents in one: sums of operations and rates, the least that is done, the longest time.
+    /// The p99 is the largest of theirs, which the p99 of all requests together cannot exceed. The
+    /// stage is that of the agent that is least far. None of none.
+    pub fn together<'a>(each: impl IntoIterator<Item = &'a Progress>) -> Option<Progress> {
+        each.into_iter().fold(None, |sum: Option<Progress>, one| {
+            let Some(sum) = sum else { return Some(one.clone()) };
+            let behind = match (one.done, sum.done) {
+                (Some(one), Some(sum)) => one < sum,
+                _ => false,
+            };
+            Some(Progress {
+                stage: if behind { one.stage.clone() } else { sum.stage },
+                operations: sum.operations + one.operations,
+                elapsed_s: sum.elapsed_s.max(one.elapsed_s),
+                done: sum.done.zip(one.done).map(|(a, b)| a.min(b)),
+                live_ops_s: sum.live_ops_s + one.live_ops_s,
+                live_p99_ns: sum.live_p99_ns.max(one.live_p99_ns),
+            })
+        })
+    }
+}
+
+/// How often each side gives a sign of life, and how long it waits for the other's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    pub beat: Duration,
+    /// After so long without a sign, the other side is lost.
+    pub silence: Duration,
+    /// How long work may take to end after it was told to stop.
+    pub wind_down: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace {
+            beat: Duration::from_secs(1),
+            silence: Duration::from_secs(5),
+            wind_down: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What one side tells of itself, and how patient it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Both sides must be of the same: the payloads have no other version.
+    pub version: String,
+    /// What an agent tells of itself when a coordinator comes: JSON, at most 1 MiB. Nothing of a
+    /// coordinator's is sent.
+    pub about: Vec<u8>,
+    pub pace: Pace,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            about: Vec::new(),
+            pace: Pace::default(),
+        }
+    }
+}
+
+/// The machine's own name.
+pub(crate) fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "unknown".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn together_is_the_sum_and_the_slowest() {
+        let one = |stage: &str, operations, done, p99| Progress {
+            stage: stage.to_owned(),
+            operations,
+            elapsed_s: operations as f64,
+            done,
+            live_ops_s: 10.0,
+            live_p99_ns: p99,
+        };
+        let (a, b) = (one("measure", 3, Some(0.5), 70), one("warm-up", 4, Some(0.2), 50));
+        let both = Progress {
+            stage: "warm-up".to_owned(),
+            operations: 7,
+            elapsed_s: 4.0,
+            done: Some(0.2),
+            live_ops_s: 20.0,
+            live_p99_ns: 70,
+        };
+        assert_eq!(Progress::together([&a, &b]), Some(both));
+        assert_eq!(Progress::together([]), None);
+        let unknown = one("measure", 1, None, 1);
+        assert_eq!(Progress::together([&a, &unknown]).and_then(|p| p.done), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! Runs that differ in the rate alone: what becomes of latency as load rises.
+
+use std::collections::BTreeSet;
+
+use record::{Execution, Loop, Run};
+
+use crate::cells::{self, Cell, Factor};
+use crate::naming;
+
+/// Two rates are two runs; from three on they are a curve.
+const LEAST_RATES: usize = 3;
+/// The setting that a curve runs along.
+const RATE_KEY: &str = "rate";
+/// The setting that holds the objective which the latencies are to keep.
+const OBJECTIVE_KEY: &str = "slo";
+
+/// One store under one workload at several rates.
+pub struct Curve<'a> {
+    pub category: String,
+    /// The store, and what tells it from others on the same figure.
+    pub series: String,
+    /// One cell a rate, rising.
+    pub points: Vec<Cell<'a>>,
+}
+
+impl<'a> Curve<'a> {
+    /// By rising rate.
+    pub fn runs(&self) -> impl Iterator<Item = &'a Run> {
+        self.points.iter().flat_map(|cell| cell.runs.iter().copied())
+    }
+
+    /// The objective that its runs were to hold, where they had one that can be read.
+    pub fn objective(&self) -> Option<analyse::slo::Objective> {
+        let first = self.points.first()?.runs.first()?;
+        first.settings.get(OBJECTIVE_KEY)?.parse().ok()
+    }
+}
+
+/// All curves, in the order in which their first run was planned.
+pub fn curves<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Curve<'a>> {
+    let mut but = cells::REPEAT_KEYS.to_vec();
+    but.push(RATE_KEY);
+    let mut gathered: Vec<(String, Cell)> = Vec::new();
+    for (execution, run) in runs {
+        let Loop::Open { arrivals, .. } = &run.pacing else { continue };
+        let key = cells::key(execution, run, arrivals, &but);
+        match gathered.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, cell)) => cell.runs.push(run),
+            None => {
+                let category = naming::workload(run).to_owned();
+                let series = naming::store(run).to_owned();
+                gathered.push((key, Cell { category, series, execution, runs: vec![run] }));
+            }
+        }
+    }
+    let mut whole: Vec<Cell> = gathered.into_iter().map(|(_, cell)| cell).collect();
+    whole.retain(|cell| rates(cell).len() >= LEAST_RATES);
+    cells::tell_apart(&mut whole, &Factor::Manner);
+    whole.into_iter().map(curve).collect()
+}
+
+/// The runs that are points of a curve, by their ids.
+pub fn swept<'r>(runs: &[(&'r Execution, &'r Run)]) -> BTreeSet<&'r str> {
+    curves(runs).iter().flat_map(Curve::runs).map(|run| run.id.as_str()).collect()
+}
+
+/// The same runs, those of a curve together and by rising rate, where the first of them was:
+/// they may have been measured in any order.
+pub fn in_order<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<(&'a Execution, &'a Run)> {
+    let curves = curves(runs);
+    let mut ordered: Vec<(&Execution, &Run)> = Vec::with_capacity(runs.len());
+    let mut drawn: BTreeSet<usize> = BTreeSet::new();
+    for (execution, run) in runs {
+        let own = curves.iter().position(|curve| curve.runs().any(|point| point.id == run.id));
+        match own {
+            Some(nth) if drawn.insert(nth) => {
+                ordered.extend(curves[nth].runs().map(|point| (*execution, point)));
+            }
+            Some(_) => {}
+            None => ordered.push((execution, run)),
+        }
+    }
+    ordered
+}
+
+fn curve(whole: Cell<'_>) -> Curve<'_> {
+    let points = rates(&whole).into_iter().map(|rate| Cell {
+        category: whole.category.clone(),
+        series: whole.series.clone(),
+        execution: whole.execution,
+        runs: whole.runs.iter().copied().filter(|run| run.target_rate() == Some(rate)).collect(),
+    });
+    Curve { points: points.collect(), category: whole.category, series: whole.series }
+}
+
+/// The rates that were asked, rising, each once.
+fn rates(cell: &Cell) -> Vec<f64> {
+    let mut rates: Vec<f64> = cell.runs.iter().filter_map(|run| run.target_rate()).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    rates
+}

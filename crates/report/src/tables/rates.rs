@@ -1,0 +1,130 @@
+//! Latency against rate: one row a rate.
+
+use analyse::slo::{Objective, Verdict};
+use record::{Clock, Execution, Latency, Run};
+
+use super::INVALID_MARK;
+use crate::cells::Cell as Point;
+use crate::curves::{Curve, curves};
+use crate::format;
+use crate::table::{ALWAYS, Align, Cell, Table, Tone};
+
+/// One table a workload; none where no runs differ in the rate alone.
+pub fn rates(runs: &[(&Execution, &Run)]) -> Vec<Table> {
+    let all = curves(runs);
+    by_workload(&all).into_iter().map(|(workload, own)| table(workload, &own)).collect()
+}
+
+/// Curves by what was asked, in order of appearance.
+pub(crate) fn by_workload<'c, 'a>(all: &'c [Curve<'a>]) -> Vec<(&'c str, Vec<&'c Curve<'a>>)> {
+    let mut groups: Vec<(&str, Vec<&Curve>)> = Vec::new();
+    for curve in all {
+        match groups.iter_mut().find(|(workload, _)| *workload == curve.category) {
+            Some((_, own)) => own.push(curve),
+            None => groups.push((&curve.category, vec![curve])),
+        }
+    }
+    groups
+}
+
+fn table(workload: &str, curves: &[&Curve]) -> Table {
+    let mut objectives: Vec<Objective> = Vec::new();
+    for objective in curves.iter().filter_map(|curve| curve.objective()) {
+        if !objectives.contains(&objective) {
+            objectives.push(objective);
+        }
+    }
+    let mut table = Table::new(format!("Latency in µs against rate: {workload}"))
+        .column("store", Align::Left, ALWAYS)
+        .column("asked", Align::Right, ALWAYS)
+        .column("kops/s", Align::Decimal, ALWAYS)
+        .column("p50", Align::Decimal, 90)
+        .column("p99", Align::Decimal, ALWAYS)
+        .column("p99.9", Align::Decimal, 70);
+    for objective in &objectives {
+        table = table.column(objective.to_string(), Align::Left, 95);
+    }
+    let mut table = table
+        .column("hit ratio", Align::Decimal, 50)
+        .column("server p99", Align::Decimal, 80)
+        .column("server CPU-s/Mop", Align::Decimal, 60)
+        .column("switches/op", Align::Decimal, 20)
+        .column("syscalls/op", Align::Decimal, 30)
+        .column("valid", Align::Left, ALWAYS);
+    for curve in curves {
+        for (index, point) in curve.points.iter().enumerate() {
+            let name = if index == 0 { curve.series.as_str() } else { "" };
+            row(&mut table, name, point, &objectives);
+        }
+    }
+    if curves.len() == 1 {
+        // One store needs no column; the title has room for it.
+        table.silence("store");
+        table.title += &format!(" on {}", curves[0].series);
+    }
+    let mut table = table.without_empty_columns();
+    table.note(
+        "asked: operations a second; latency: response time of all operations together, counted \
+         from the instant at which a request was due; repeats of a rate are added up",
+    );
+    if !objectives.is_empty() {
+        table.note(
+            "an objective holds or breaks where the 95 % interval of the latency lies wholly on \
+             one side of its limit",
+        );
+    }
+    table
+}
+
+fn row(table: &mut Table, name: &str, point: &Point, objectives: &[Objective]) {
+    let (runs, valid) = point.counted();
+    let asked = runs.first().and_then(|run| run.target_rate());
+    let reading = |signal: &str| point.median(|run| run.value(signal));
+    let number =
+        |value: Option<f64>| value.map_or(String::new(), |value| format::significant(value, 3));
+    let response = point.merged_all(Clock::Response);
+    let mark = if valid { "" } else { INVALID_MARK };
+    let asked = format!("{mark}{}", asked.map_or(String::new(), format::count_short));
+    let mut cells = vec![
+        Cell::from(name),
+        Cell::new(asked, if valid { Tone::Plain } else { Tone::Bad }),
+        Cell::new(point.achieved().map_or(String::new(), format::kops), Tone::Strong),
+    ];
+    for percentile in [50.0, 99.0, 99.9] {
+        let value = response.as_ref().map(|h| h.value_at_percentile(percentile) as f64);
+        cells.push(value.map_or(format::NONE.to_owned(), format::micros).into());
+    }
+    cells.extend(objectives.iter().map(|objective| verdict(objective, &runs)));
+    let server = point.merged_all(Clock::Server);
+    let server = server.map(|h| format::micros(h.value_at_percentile(99.0) as f64));
+    let per_op = |signal: &str| number(reading(signal).map(|per_mop| per_mop / 1e6));
+    cells.extend([
+        Cell::from(number(point.median(Run::hit_ratio))),
+        server.unwrap_or_default().into(),
+        number(reading("server.cpu_s_per_mop")).into(),
+        per_op("server.context_switches_per_mop").into(),
+        per_op("server.syscalls_per_mop").into(),
+        validity(point),
+    ]);
+    table.row_of(cells, valid);
+}
+
+/// The objective on the latencies of these runs together.
+fn verdict(objective: &Objective, runs: &[&Run]) -> Cell {
+    let latencies: Vec<Latency> =
+        runs.iter().flat_map(|run| run.latencies.iter().cloned()).collect();
+    match objective.judge(&latencies, Clock::Response).verdict() {
+        Verdict::Holds => Cell::new("holds", Tone::Good),
+        Verdict::Breaks => Cell::new("breaks", Tone::Bad),
+        Verdict::Unclear => Cell::new("unclear", Tone::Warning),
+    }
+}
+
+fn validity(point: &Point) -> Cell {
+    let valid = point.runs.iter().filter(|run| run.valid()).count();
+    match (valid, point.runs.len()) {
+        (0, _) => Cell::new("INVALID", Tone::Bad),
+        (some, all) if some == all => Cell::new("yes", Tone::Good),
+        (some, all) => Cell::new(format!("{some} of {all}"), Tone::Warning),
+    }
+}

@@ -1,0 +1,127 @@
+//! One request between several pairs of instants: the client's side and the server's.
+
+use std::collections::BTreeSet;
+
+use analyse::sides::{Check, checks};
+use hdrhistogram::Histogram;
+use record::{Clock, Execution, Run};
+
+use super::runs::name_of;
+use crate::format;
+use crate::naming;
+use crate::table::{ALWAYS, Align, Cell, Table, Tone};
+
+/// One row a run and clock, of the runs whose answers were stamped by the kernel or whose
+/// server was watched, but for those in `but`; none where there is no such run.
+pub fn sides(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Option<Table> {
+    let mut table = Table::new("Both sides of a request, in µs")
+        .column("run", Align::Left, ALWAYS)
+        .column("side", Align::Left, ALWAYS)
+        .column("from", Align::Left, 40)
+        .column("to", Align::Left, 40)
+        .column("count", Align::Right, 10)
+        .column("mean", Align::Decimal, 70)
+        .column("p50", Align::Decimal, ALWAYS)
+        .column("p99", Align::Decimal, ALWAYS)
+        .column("p99.9", Align::Decimal, 80)
+        .column("max", Align::Decimal, 60);
+    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+        if but.contains(run.id.as_str()) || !has_sides(run) {
+            continue;
+        }
+        let clocks = Clock::INWARDS.into_iter();
+        let shown = clocks.filter_map(|clock| Some((clock, run.latency_of_all(clock)?)));
+        for (index, (clock, histogram)) in shown.enumerate() {
+            let first = if index == 0 { name_of(run, &name) } else { Cell::from("") };
+            let mut cells = vec![first];
+            cells.extend(boundary(clock).map(Cell::from));
+            cells.extend(figures(&histogram));
+            table.row_of(cells, run.valid());
+        }
+    }
+    if table.rows.is_empty() {
+        return None;
+    }
+    table.note("all operations together; each side lies within the one above it");
+    Some(table)
+}
+
+fn has_sides(run: &Run) -> bool {
+    [Clock::Arrival, Clock::Server].into_iter().any(|clock| run.latency_of_all(clock).is_some())
+}
+
+/// Its name, and between which instants it counts.
+fn boundary(clock: Clock) -> [&'static str; 3] {
+    match clock {
+        Clock::Response => ["client, response", "due", "in hand"],
+        Clock::Service => ["client, service", "sent", "in hand"],
+        Clock::Arrival => ["arrival (kernel)", "sent", "client's kernel"],
+        Clock::Server => ["server", "server's read", "server's write"],
+    }
+}
+
+fn figures(h: &Histogram<u64>) -> Vec<Cell> {
+    let at = |percentile: f64| Cell::from(format::micros(h.value_at_percentile(percentile) as f64));
+    let mut p99 = at(99.0);
+    p99.tone = Tone::Strong;
+    vec![
+        format::count(h.len()).into(),
+        format::micros(h.mean()).into(),
+        at(50.0),
+        p99,
+        at(99.9),
+        format::micros(h.max() as f64).into(),
+    ]
+}
+
+/// In how many runs each check of the two sides holds; none where no server was watched.
+pub fn side_checks(runs: &[(&Execution, &Run)]) -> Option<Table> {
+    let mut gathered: Vec<(String, usize, usize)> = Vec::new();
+    for check in runs.iter().flat_map(|(_, run)| checks(run)) {
+        let what = format!("{} ≤ {}", side(&check, false), side(&check, true));
+        let held = usize::from(check.holds());
+        match gathered.iter_mut().find(|(known, _, _)| *known == what) {
+            Some((_, holds, all)) => {
+                *holds += held;
+                *all += 1;
+            }
+            None => gathered.push((what, held, 1)),
+        }
+    }
+    if gathered.is_empty() {
+        return None;
+    }
+    let mut table = Table::new("Checks of the two sides")
+        .column("check", Align::Left, ALWAYS)
+        .column("holds in", Align::Left, ALWAYS);
+    for (what, holds, all) in gathered {
+        let tone = if holds == all { Tone::Good } else { Tone::Bad };
+        let runs = if all == 1 { "run" } else { "runs" };
+        table.row(vec![what.into(), Cell::new(format!("{holds} of {all} {runs}"), tone)]);
+    }
+    Some(table)
+}
+
+/// What of a run's checks does not hold, in sentences.
+pub(super) fn breaches(run: &Run) -> Vec<String> {
+    let breaches = checks(run).into_iter().filter(|check| !check.holds());
+    breaches
+        .map(|check| {
+            format!(
+                "the {}, {}, is above the {}, {}: {}",
+                side(&check, false),
+                format::latency(check.lesser.nanoseconds),
+                side(&check, true),
+                format::latency(check.greater.nanoseconds),
+                check.explanation()
+            )
+        })
+        .collect()
+}
+
+/// `server's mean`, `client's p99`.
+fn side(check: &Check, greater: bool) -> String {
+    let side = if greater { check.greater } else { check.lesser };
+    let whose = if side.clock == Clock::Server { "server" } else { "client" };
+    format!("{whose}'s {}", side.figure)
+}

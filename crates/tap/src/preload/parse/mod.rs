@@ -1,0 +1,216 @@
+//! Where one request or answer ends and the next begins, and no more: bodies
+//! are passed over by their length, nothing is kept but a [`Position`].
+//!
+//! A stream is cut into pieces wherever the server's reads and writes cut it;
+//! a position is all that is carried from one piece to the next.
+
+#![allow(unsafe_code)]
+
+mod answers;
+mod lines;
+mod requests;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How the bytes of one direction are cut into messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Grammar {
+    /// Nothing was seen yet.
+    Unseen,
+    /// memcached's text and meta commands; also Redis's inline commands.
+    Text,
+    /// memcached's binary protocol.
+    Binary,
+    /// RESP2 and RESP3.
+    Resp,
+}
+
+/// The bytes are of none of the grammars, or the place in them was lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lost;
+
+/// Where in a message the next byte is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Position {
+    /// Bytes of a body still to be passed over.
+    skip: u64,
+    /// The last eight bytes of the current token.
+    word: u64,
+    /// The number that is being read.
+    number: u64,
+    /// Body length of a text request; values still to come of a RESP message.
+    need: u32,
+    grammar: Grammar,
+    /// What is being read; each grammar has its own.
+    step: u8,
+    /// Number of the token, or of the byte in a binary header.
+    token: u8,
+    /// See the constants of [`flag`].
+    flags: u8,
+}
+
+mod flag {
+    /// The request wants no answer.
+    pub const QUIET: u8 = 1;
+    /// A body follows this line.
+    pub const BODY: u8 = 2;
+    /// A field is not what it must be: no body follows.
+    pub const BAD: u8 = 4;
+    /// An answer has begun and not ended.
+    pub const OPEN: u8 = 8;
+    /// The answer goes on after this line.
+    pub const MORE: u8 = 16;
+}
+
+/// What a piece of the clients' bytes held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Asked {
+    /// Requests whose last byte was in it.
+    pub complete: u32,
+    /// So many of them want no answer.
+    pub quiet: u32,
+    /// One of them makes the connection a stream of messages.
+    pub stream: bool,
+}
+
+impl Position {
+    /// Before the first byte.
+    pub const START: Position = Position {
+        skip: 0,
+        word: 0,
+        number: 0,
+        need: 0,
+        grammar: Grammar::Unseen,
+        step: 0,
+        token: 0,
+        flags: 0,
+    };
+
+    /// Whether a message has begun and not ended.
+    pub fn inside(&self) -> bool {
+        Position { grammar: Grammar::Unseen, ..*self } != Position::START
+    }
+
+    /// Back to the beginning of a message.
+    fn restart(&mut self) {
+        *self = Position { grammar: self.grammar, ..Position::START };
+    }
+
+    /// Reads a piece of the client's bytes, adding to `asked`.
+    pub fn requests(&mut self, piece: &[u8], asked: &mut Asked) -> Result<(), Lost> {
+        let Some(first) = piece.first() else { return Ok(()) };
+        if self.grammar == Grammar::Unseen {
+            self.grammar = match first {
+                0x80 => Grammar::Binary,
+                b'*' => Grammar::Resp,
+                b'a'..=b'z' | b'A'..=b'Z' => Grammar::Text,
+                _ => return Err(Lost),
+            };
+        }
+        match self.grammar {
+            Grammar::Text => requests::text(self, piece, asked),
+            Grammar::Binary => requests::binary(self, piece, asked),
+            Grammar::Resp => requests::resp(self, piece, asked),
+            Grammar::Unseen => Err(Lost),
+        }
+    }
+
+    /// Reads a piece of the server's bytes, adding the answers that begin in
+    /// it to `begun`.
+    pub fn answers(&mut self, piece: &[u8], begun: &mut u32) -> Result<(), Lost> {
+        let Some(first) = piece.first() else { return Ok(()) };
+        if self.grammar == Grammar::Unseen {
+            self.grammar = match first {
+                0x81 => Grammar::Binary,
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => Grammar::Text,
+                first if answers::is_resp_type(*first) => Grammar::Resp,
+                _ => return Err(Lost),
+            };
+        }
+        match self.grammar {
+            Grammar::Text => answers::text(self, piece, begun),
+            Grammar::Binary => answers::binary(self, piece, begun),
+            Grammar::Resp => answers::resp(self, piece, begun),
+            Grammar::Unseen => Err(Lost),
+        }
+    }
+
+    /// Passes over as much of a body as is there; whether it ended here.
+    fn pass_body(&mut self, rest: &mut &[u8]) -> bool {
+        let taken = self.skip.min(rest.len() as u64);
+        *rest = after(rest, taken as usize);
+        self.skip -= taken;
+        self.skip == 0
+    }
+}
+
+/// A position in four words that one thread at a time stores; should two
+/// threads meet, the numbers are wrong but nothing else happens.
+pub struct SavedPosition([AtomicU64; 4]);
+
+impl SavedPosition {
+    pub fn load(&self) -> Position {
+        let [skip, word, number, rest] = &self.0;
+        let rest = rest.load(Relaxed);
+        let [step, token, flags, grammar, ..] = rest.to_le_bytes();
+        Position {
+            skip: skip.load(Relaxed),
+            word: word.load(Relaxed),
+            number: number.load(Relaxed),
+            need: (rest >> 32) as u32,
+            grammar: match grammar {
+                1 => Grammar::Text,
+                2 => Grammar::Binary,
+                3 => Grammar::Resp,
+                _ => Grammar::Unseen,
+            },
+            step,
+            token,
+            flags,
+        }
+    }
+
+    pub fn store(&self, position: Position) {
+        let [skip, word, number, rest] = &self.0;
+        skip.store(position.skip, Relaxed);
+        word.store(position.word, Relaxed);
+        number.store(position.number, Relaxed);
+        let small = [position.step, position.token, position.flags, position.grammar as u8];
+        let small = u64::from(u32::from_le_bytes(small));
+        rest.store(small | u64::from(position.need) << 32, Relaxed);
+    }
+}
+
+/// `bytes` without its first `count`.
+#[inline]
+fn after(bytes: &[u8], count: usize) -> &[u8] {
+    bytes.get(count..).unwrap_or(&[])
+}
+
+/// What comes after the line feed, if there is one.
+#[inline]
+fn after_line(bytes: &[u8]) -> Option<&[u8]> {
+    // SAFETY: memchr reads at most `len` bytes, all of them `bytes`'s.
+    let found = unsafe {
+        crate::sys::memchr(bytes.as_ptr().cast(), i32::from(b'\n'), bytes.len()) as usize
+    };
+    if found == 0 {
+        return None;
+    }
+    Some(after(bytes, found.wrapping_sub(bytes.as_ptr() as usize).saturating_add(1)))
+}
+
+/// The last eight bytes of `text` as [`Position::word`] holds them.
+const fn word(text: &[u8]) -> u64 {
+    let mut packed = 0u64;
+    let mut index = 0;
+    while index < text.len() {
+        packed = packed << 8 | text[index] as u64;
+        index += 1;
+    }
+    packed
+}
+
+#[cfg(test)]
+mod tests;

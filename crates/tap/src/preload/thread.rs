@@ -1,0 +1,88 @@
+//! The lane of the current thread.
+
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::attached::Attached;
+use crate::descriptors::keep_errno;
+use crate::layout::Lane;
+use crate::sys;
+
+/// One call in so many has its own cost measured. A prime, so that calls
+/// which alternate are all met.
+const SAMPLE_EVERY: u32 = 61;
+
+#[derive(Clone, Copy)]
+enum Place {
+    Unclaimed,
+    Lane(&'static Lane),
+    /// None was free, or the thread is ending.
+    Without,
+}
+
+thread_local! {
+    static PLACE: Cell<Place> = const { Cell::new(Place::Unclaimed) };
+    static UNTIL_SAMPLE: Cell<u32> = const { Cell::new(SAMPLE_EVERY) };
+    /// Only to know when the thread ends.
+    static END: GiveBack = const { GiveBack };
+}
+
+/// This thread's lane, claimed when it has none.
+#[inline]
+pub fn lane(attached: Attached) -> Option<&'static Lane> {
+    match PLACE.get() {
+        Place::Lane(lane) => Some(lane),
+        Place::Unclaimed => claim(attached),
+        Place::Without => None,
+    }
+}
+
+/// This thread's lane, if it has read or written a connection before.
+#[inline]
+pub fn claimed_lane() -> Option<&'static Lane> {
+    if let Place::Lane(lane) = PLACE.get() { Some(lane) } else { None }
+}
+
+/// Whether the cost of this call is to be measured.
+#[inline]
+pub fn sample_is_due() -> bool {
+    let left = UNTIL_SAMPLE.get();
+    UNTIL_SAMPLE.set(if left == 0 { SAMPLE_EVERY - 1 } else { left - 1 });
+    left == 0
+}
+
+#[cold]
+fn claim(attached: Attached) -> Option<&'static Lane> {
+    keep_errno(|| {
+        for (number, lane) in (1u32..).zip(attached.lanes()) {
+            if lane.owned.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
+                continue;
+            }
+            // SAFETY: takes nothing and always succeeds.
+            lane.thread.store(unsafe { sys::gettid() } as u32, Relaxed);
+            lane.touch();
+            attached.header.lanes_used.fetch_max(number, Release);
+            PLACE.set(Place::Lane(lane));
+            // Where the thread is already ending the lane stays its own.
+            let _ = END.try_with(|_| ());
+            return Some(lane);
+        }
+        attached.header.threads_unwatched.fetch_add(1, Relaxed);
+        PLACE.set(Place::Without);
+        None
+    })
+}
+
+struct GiveBack;
+
+impl Drop for GiveBack {
+    fn drop(&mut self) {
+        if let Place::Lane(lane) = PLACE.replace(Place::Without)
+            && Attached::here().is_some()
+        {
+            lane.owned.store(0, Release);
+        }
+    }
+}
