@@ -9,8 +9,8 @@ use crate::naming;
 
 /// Two rates are two runs; from three on they are a curve.
 const LEAST_RATES: usize = 3;
-/// The setting that a curve runs along.
-const RATE_KEY: &str = "rate";
+/// The setting that a curve runs along, and those that say how long each of its runs took.
+const ALONG: [&str; 3] = ["rate", "time", "operations"];
 /// The setting that holds the objective which the latencies are to keep.
 const OBJECTIVE_KEY: &str = "slo";
 
@@ -39,7 +39,7 @@ impl<'a> Curve<'a> {
 /// All curves, in the order in which their first run was planned.
 pub fn curves<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Curve<'a>> {
     let mut but = cells::REPEAT_KEYS.to_vec();
-    but.push(RATE_KEY);
+    but.extend(ALONG);
     let mut gathered: Vec<(String, Cell)> = Vec::new();
     for (execution, run) in runs {
         let Loop::Open { arrivals, .. } = &run.pacing else { continue };

@@ -90,6 +90,8 @@ fn binomial(p: f64) -> Vec<f64> {
 pub struct Stream<'a> {
     workload: &'a Workload,
     records: u64,
+    /// Whether reads are more than of one key that was loaded.
+    special: bool,
     /// The current block and its end, in operations; `index` is the next operation.
     block: u64,
     index: u64,
@@ -132,6 +134,7 @@ impl<'a> Stream<'a> {
         let mut stream = Stream {
             workload,
             records: workload.spec().records.0,
+            special: workload.has_special_reads(),
             block: 0,
             index: 0,
             end: 0,
@@ -187,14 +190,29 @@ impl<'a> Stream<'a> {
     /// there. An insert is always the record that it is due to be.
     #[inline]
     pub fn next(&mut self, acknowledged: u64) -> Option<Ask> {
+        if self.special {
+            return self.next_special(acknowledged);
+        }
+        self.advance::<false>(acknowledged)
+    }
+
+    /// Apart, so that it costs the others no more than the question whether it is asked for.
+    #[cold]
+    #[inline(never)]
+    fn next_special(&mut self, acknowledged: u64) -> Option<Ask> {
+        self.advance::<true>(acknowledged)
+    }
+
+    #[inline(always)]
+    fn advance<const SPECIAL: bool>(&mut self, acknowledged: u64) -> Option<Ask> {
         let index = self.index;
-        let step = self.step()?;
+        let step = self.draw::<SPECIAL>()?;
         self.fingerprint = self.fingerprint.wrapping_add(print(index, &step));
         let mut ask = step.ask();
         if self.workload.chooser.counts_from_newest()
             && step.op != Op::Insert
             && step.reach() >= acknowledged
-            && !Workload::is_absent(step.record)
+            && !(SPECIAL && Workload::is_absent(step.record))
         {
             ask.record = acknowledged.saturating_sub(1).saturating_sub(step.rank);
             self.redirected += 1;
@@ -202,8 +220,13 @@ impl<'a> Stream<'a> {
         Some(ask)
     }
 
-    #[inline(always)]
+    /// The next operation as it is drawn.
     pub(crate) fn step(&mut self) -> Option<Step> {
+        if self.special { self.draw::<true>() } else { self.draw::<false>() }
+    }
+
+    #[inline(always)]
+    fn draw<const SPECIAL: bool>(&mut self) -> Option<Step> {
         if self.index == self.end {
             return None;
         }
@@ -228,14 +251,13 @@ impl<'a> Stream<'a> {
         };
         let rank = workload.chooser.rank(index, &mut draws);
         let newest = (self.records + self.inserted).wrapping_sub(1);
-        // Whether it is a read is as good as random in many mixes: where all that is asked for was
-        // loaded, no branch depends on it.
-        let record = match workload.hit_ratio {
-            None => workload.chooser.record(rank, newest),
-            Some(_) => workload.first_record(op, rank, draws, newest),
-        };
+        if SPECIAL && op == Op::Read {
+            let record = workload.wanted(rank, &mut draws, newest).record;
+            return Some(Step { op, record, rank, salt, scan: 0, keys: workload.multi_get() });
+        }
+        let record = workload.chooser.record(rank, newest);
         let scan = if op == Op::Scan { workload.scan_length(draws.next()) } else { 0 };
-        Some(Step { op, record, rank, salt, scan, keys: workload.keys[op] })
+        Some(Step { op, record, rank, salt, scan, keys: 1 })
     }
 
     /// How many `latest` draws were taken relative to what was acknowledged.

@@ -5,8 +5,8 @@ use crate::popularity::Chooser;
 use crate::spec::{INSERTS, LOAD, OPERATIONS, Parts};
 use crate::stream::Inserts;
 use crate::{Ask, Skew, Spec, SpecError, Stream, Wrong, skew};
+use model::Op;
 use model::random::{Draws, Lane, mix, unit};
-use model::{Op, PerOp};
 
 /// See [`Workload::ABSENT`].
 pub(crate) const ABSENT: u64 = 1 << 47;
@@ -23,8 +23,6 @@ pub struct Workload {
     /// What an operation that is no insert is.
     pub(crate) others: Others,
     pub(crate) chooser: Chooser,
-    /// Keys of each kind of operation.
-    pub(crate) keys: PerOp<u32>,
     /// The part of them that was loaded, where it is not all.
     pub(crate) hit_ratio: Option<f64>,
 }
@@ -75,7 +73,6 @@ impl Workload {
             inserts: Inserts::new(share, Lane::new(spec.seed, INSERTS)),
             others,
             chooser: Chooser::new(spec.popularity, spec.records.0.max(1), spec.multi_get),
-            keys: PerOp::from_fn(|op| if op == Op::Read { spec.multi_get } else { 1 }),
             hit_ratio: (spec.hit_ratio < 1.0).then_some(spec.hit_ratio),
             spec: spec.clone(),
             parts,
@@ -131,13 +128,14 @@ impl Workload {
         self.chooser.rank(0, &mut draws)
     }
 
-    /// The record of an operation, or the first of a read, where not all were loaded.
-    #[inline(never)]
-    pub(crate) fn first_record(&self, op: Op, rank: u64, mut draws: Draws, newest: u64) -> u64 {
-        match op {
-            Op::Read => self.wanted(rank, &mut draws, newest).record,
-            _ => self.chooser.record(rank, newest),
-        }
+    /// Keys of a read.
+    pub(crate) fn multi_get(&self) -> u32 {
+        self.spec.multi_get
+    }
+
+    /// Whether a read is more than of one key that was loaded.
+    pub(crate) fn has_special_reads(&self) -> bool {
+        self.multi_get() > 1 || self.hit_ratio.is_some()
     }
 
     /// What a read asks for when it has drawn this rank.

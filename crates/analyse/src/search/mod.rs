@@ -84,7 +84,8 @@ pub struct Client {
 pub struct Trial {
     /// What was asked, exactly as [`Step::Try`] said it.
     pub rate_ops_s: f64,
-    /// What was answered.
+    /// How much of it was answered: at a rate whose arrivals are random, the share of what was
+    /// due that was answered in time, for what was due is itself above or below the rate.
     pub achieved_ops_s: f64,
     /// Of the latencies from the instants at which requests were due.
     pub judgement: Judgement,
@@ -94,9 +95,10 @@ pub struct Trial {
 impl Trial {
     /// The trial that a run was; none if it had no rate.
     pub fn of(run: &Run, objective: &Objective, client: Client) -> Option<Trial> {
+        let rate = run.target_rate()?;
         Some(Trial {
-            rate_ops_s: run.target_rate()?,
-            achieved_ops_s: run.achieved_rate().unwrap_or_else(|| run.throughput()),
+            rate_ops_s: rate,
+            achieved_ops_s: achieved(run, rate),
             judgement: objective.judge(&run.latencies, Clock::Response),
             client,
         })
@@ -115,6 +117,20 @@ impl Trial {
                 Verdict::Unclear => Outcome::Unclear,
             }
         }
+    }
+}
+
+fn achieved(run: &Run, rate: f64) -> f64 {
+    /// At most this share of what was due is taken for under way when the window ends.
+    const MOST_UNDER_WAY: f64 = 0.005;
+    match (run.value("client.answered_in_time"), run.value("client.due")) {
+        (Some(answered), Some(due)) if due > 0.0 => {
+            // By Little's law so many are under way at any instant, the last one too.
+            let service_s = run.latency_of_all(Clock::Service).map_or(0.0, |h| h.mean() / 1e9);
+            let under_way = (rate * service_s).min(MOST_UNDER_WAY * due) + 1.0;
+            rate * ((answered + under_way) / due).min(1.0)
+        }
+        _ => run.achieved_rate().unwrap_or_else(|| run.throughput()),
     }
 }
 

@@ -50,7 +50,7 @@ impl Exact {
     }
 
     pub fn trial(&self, rate: f64, objective: &Objective, client: Client) -> Trial {
-        const SLICES: u64 = 20_000;
+        const SLICES: u64 = 5_000;
         const EACH: u64 = 1 << 24;
         // Beyond capacity the queue grows all along the trial.
         if rate >= self.capacity {

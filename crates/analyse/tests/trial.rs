@@ -1,0 +1,56 @@
+//! A run as a trial of the search.
+
+mod synthetic;
+
+use analyse::search::{Client, Outcome, Trial};
+use analyse::slo::Objective;
+use record::{Clock, Loop, Run};
+use synthetic::{Random, reading, run};
+
+/// An open loop whose response time is its service time.
+fn open(rate: f64, seconds: usize) -> Run {
+    let mut run = run("memcached", &[("store", "memcached")], rate, 50_000.0, seconds);
+    run.pacing = Loop::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() };
+    let mut response = run.latencies[0].clone();
+    response.clock = Clock::Response;
+    run.latencies.push(response);
+    run
+}
+
+fn outcome(run: &Run, busy: f64) -> Outcome {
+    let objective: Objective = "p99<1ms".parse().expect("an objective");
+    Trial::of(run, &objective, Client { busy, late: None }).expect("it has a rate").outcome()
+}
+
+#[test]
+fn random_arrivals_are_not_a_server_that_falls_behind() {
+    let mut random = Random::new(7);
+    let mut fewer = 0;
+    for _ in 0..50 {
+        // 1,000 arrivals on average: 3 % more or less by chance.
+        let due = (1_000.0 + 1_000f64.sqrt() * random.normal()).round();
+        let mut run = open(100.0, 10);
+        run.readings.push(reading("client.due", due));
+        run.readings.push(reading("client.answered_in_time", due - 1.0));
+        run.readings.push(reading("client.achieved_rate", due / 10.0));
+        fewer += usize::from(due < 990.0);
+        assert_eq!(outcome(&run, 0.2), Outcome::Held, "{due}");
+        let answered = run.readings.iter_mut().find(|r| r.signal == "client.answered_in_time");
+        answered.expect("it was read").answer = model::Answer::Value(0.97 * due);
+        assert_eq!(outcome(&run, 0.2), Outcome::Behind, "{due}");
+    }
+    assert!(fewer > 5, "else chance was not tried");
+}
+
+#[test]
+fn what_a_run_says() {
+    let run = open(20_000.0, 10);
+    assert_eq!(outcome(&run, 0.2), Outcome::Held);
+    assert_eq!(outcome(&run, 0.96), Outcome::Client);
+    let mut slow = run.clone();
+    slow.readings.push(reading("client.achieved_rate", 19_000.0));
+    assert_eq!(outcome(&slow, 0.2), Outcome::Behind);
+    let closed = Run { pacing: Loop::Closed { think_s: 0.0 }, ..run };
+    let objective: Objective = "p99<1ms".parse().expect("an objective");
+    assert_eq!(Trial::of(&closed, &objective, Client::default()), None);
+}
