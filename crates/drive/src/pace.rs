@@ -184,7 +184,8 @@ impl OpenLoop {
         };
         let first = plan.warm_up_rate.filter(|_| plan.warm_up.is_some());
         let share = (thread, plan.threads);
-        let mut new = OpenLoop::new(clock, origin, (first.unwrap_or(rate), arrivals), share, plan.seed);
+        let mut new =
+            OpenLoop::new(clock, origin, (first.unwrap_or(rate), arrivals), share, plan.seed);
         new.window_rate = first.map(|_| rate);
         new
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::sweep::Sweep;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{Count, Rate, Span};
@@ -113,11 +114,13 @@ pub struct Run {
     kvmeter bench rocksdb:/tmp/db --workload ycsb-a --records 1M --time 10s --threads 2\n  \
     kvmeter bench 'rocksdb:/tmp/db?cache=2GiB&direct_io=on' --workload ycsb-b --json\n  \
     kvmeter bench lmdb:/tmp/lmdb --mix read=0.9,delete=0.1 --popularity uniform\n  \
-    kvmeter bench rocksdb:/tmp/db --workload ycsb-c --rate 20k --arrivals poisson\n\n\
+    kvmeter bench rocksdb:/tmp/db --workload ycsb-c --rate 20k --arrivals poisson\n  \
+    kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k --connections 16\n  \
+    kvmeter bench redis://127.0.0.1 --workload ycsb-b --connections 16 --rate 10k..100k/10\n\n\
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
     kvmeter doctor")]
 pub struct Bench {
-    /// null, rocksdb:PATH?option=value&..., lmdb:PATH, fjall:PATH
+    /// null, rocksdb:PATH?option=value&..., lmdb:PATH, fjall:PATH, memcached://HOST:PORT, redis://HOST:PORT
     pub store: String,
     /// A preset
     #[arg(long, short, value_name = "NAME", default_value = "ycsb-c",
@@ -135,12 +138,12 @@ pub struct Bench {
     /// Asking threads
     #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     pub threads: u32,
-    /// Operations per second of all threads together: an open loop
+    /// Operations per second of all threads together: an open loop. FROM..TO/N measures N rates
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
-    pub rate: Option<Rate>,
-    /// When requests of an open loop are due [default: constant]
-    #[arg(long, value_name = "PROCESS",
-        value_parser = PossibleValuesParser::new(drive::Arrivals::NAMES))]
+    pub rate: Option<Sweep>,
+    /// When requests of an open loop are due: constant, poisson, pareto[:SHAPE], facebook
+    /// [default: the workload's, else constant]
+    #[arg(long, value_name = "PROCESS")]
     pub arrivals: Option<String>,
     /// Pause of a closed loop between an answer and the next request
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -148,9 +151,39 @@ pub struct Bench {
     /// Operations before the measured window
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub warm_up: Option<Span>,
+    /// Rate of the warm-up, where it has one of its own
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub warm_up_rate: Option<Rate>,
     /// Wait for the steady state: rounds of this length [default: 1s]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s")]
     pub steady: Option<Span>,
+    /// Connections of each thread to each server [default: 1]
+    #[arg(long, short = 'c', value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
+    pub connections: Option<u32>,
+    /// Requests that may be under way on one connection [default: 1]
+    #[arg(long, short, value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
+    pub depth: Option<u32>,
+    /// Requests of an open loop that may wait, in each thread, for a connection [default: 100k]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
+    pub queue: Option<Count>,
+    /// Look for answers without ever sleeping
+    #[arg(long, help_heading = SERVERS)]
+    pub busy_poll: bool,
+    /// How the kernel is asked about sockets: epoll or io_uring
+    #[arg(long, value_name = "ENGINE", help_heading = SERVERS)]
+    pub engine: Option<String>,
+    /// Keys that a read asks for at once
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub multi_get: Option<u32>,
+    /// Share of reads that ask for what was loaded; the others ask for what never was
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
+    pub hit_ratio: Option<f64>,
+    /// Set what a read missed, as the application behind a cache does
+    #[arg(long)]
+    pub refill: bool,
+    /// Multiplies the preset's records, as CloudSuite scales its data
+    #[arg(long, value_name = "FACTOR", allow_hyphen_values = true, conflicts_with = "records")]
+    pub scale: Option<f64>,
     /// Size of a key: 30, uniform:10..40, ...
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub key_size: Option<String>,
@@ -182,6 +215,9 @@ pub struct Bench {
     #[arg(long)]
     pub json: bool,
 }
+
+/// Heading of what only concerns stores behind a network.
+const SERVERS: &str = "Servers";
 
 /// A preset as help and completion show it.
 fn preset(preset: &workload::Preset) -> PossibleValue {

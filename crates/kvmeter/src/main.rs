@@ -7,6 +7,7 @@ mod exit;
 mod files;
 mod interrupt;
 mod show;
+mod sweep;
 
 use clap::Parser;
 

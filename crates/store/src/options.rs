@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use model::{Bytes, Span};
 use model::suggest::hint;
+use model::{Bytes, Span};
 
 use crate::{StoreError, StoreUrl};
 

@@ -93,7 +93,8 @@ impl Remote {
         }
         let password = match (given.text("password_env"), given.text("password_file")) {
             (Some(_), Some(_)) => {
-                let words = "give the password by `password_env` or by `password_file`, not by both";
+                let words =
+                    "give the password by `password_env` or by `password_file`, not by both";
                 return Err(StoreError::Request(words.to_owned()));
             }
             (Some(variable), None) => Some(Secret::from_env(variable).map_err(request)?),

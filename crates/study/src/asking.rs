@@ -15,6 +15,9 @@ use crate::spec::{Asking, Steady};
 /// A measured window that nobody gave a length.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
+/// Requests under way on a connection while data is loaded.
+const LOADING_DEPTH: usize = 32;
+
 /// `[load]`, `[measure]` or the flags of `bench`, ready to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manner {
@@ -45,6 +48,14 @@ impl Manner {
             connections: Connections::default(),
             needs_servers: None,
         }
+    }
+
+    /// How data is loaded before this is measured: as fast as the same threads can.
+    pub fn preparing(&self) -> Self {
+        let mut connections = self.connections;
+        // Loading is no measurement: requests share their system calls.
+        connections.depth = connections.depth.max(LOADING_DEPTH);
+        Manner { pin: self.pin, connections, ..Manner::closed(self.threads) }
     }
 
     /// The same with a length, if it has none.

@@ -87,7 +87,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         pacing: match step.manner.pacing {
             Pacing::Closed { think } => Loop::Closed { think_s: think.as_secs_f64() },
             Pacing::Open { rate, arrivals } => {
-                Loop::Open { rate_ops_s: rate, arrivals: arrivals.name().to_owned() }
+                Loop::Open { rate_ops_s: rate, arrivals: arrivals.to_string() }
             }
         },
         started_at: measured.started_at.clone(),

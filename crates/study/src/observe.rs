@@ -1,9 +1,9 @@
 //! What is done while a phase is driven: progress is shown, probes stand around the window.
 
 use drive::Progress;
+use drive::Target;
 use host::{Context, Root, Watch};
 use model::Reading;
-use drive::Target;
 use store::Statistic;
 
 use crate::engine::{Event, Listener};

@@ -104,42 +104,42 @@ impl Plan {
         self.segments.iter().flat_map(|segment| segment.steps.iter().map(move |s| (segment, s)))
     }
 
-    /// One measurement without a study: the data is loaded first unless it is there.
+    /// Measurements without a study, one for each manner and repeat: the data is loaded first
+    /// unless it is there.
     pub fn single(
         store: StoreUrl,
         name: &str,
         workload: WorkloadSpec,
         phase: Phase,
-        manner: Manner,
+        manners: &[Manner],
         repeats: u32,
     ) -> Result<Plan, StudyError> {
         store.check()?;
-        let preparing = Manner { pin: manner.pin, ..Manner::closed(manner.threads) };
-        let manner = match phase {
-            Phase::Load => manner,
-            Phase::Measure => manner.with_default_length(),
-        };
-        check_workload(&workload, &manner, phase)?;
         check_keys(&store, &workload).map_err(StudyError::Request)?;
-        let seed = workload.seed;
         let mut segments = Vec::new();
         for repeat in 1..=repeats {
-            let settings = settings(&store, name, &workload, &manner, repeat);
-            let step = Step {
-                ordinal: repeat,
-                label: label(&store, name),
-                phase,
-                workload: workload.clone(),
-                manner: manner.clone(),
-                settings,
-            };
-            segments.push(Segment {
-                store: store.clone(),
-                temporary: false,
-                steps: vec![step],
-                preparing: preparing.clone(),
-            });
+            for manner in manners {
+                let manner = match phase {
+                    Phase::Load => manner.clone(),
+                    Phase::Measure => manner.clone().with_default_length(),
+                };
+                check_workload(&workload, &manner, phase)?;
+                check_manner(&store, &manner)?;
+                let settings = settings(&store, name, &workload, &manner, repeat);
+                let preparing = manner.preparing();
+                let step = Step {
+                    ordinal: segments.len() as u32 + 1,
+                    label: label(&store, name),
+                    phase,
+                    workload: workload.clone(),
+                    manner,
+                    settings,
+                };
+                let steps = vec![step];
+                segments.push(Segment { store: store.clone(), temporary: false, steps, preparing });
+            }
         }
+        let seed = workload.seed;
         Ok(Plan { name: "bench".to_owned(), question: None, seed, text: String::new(), segments })
     }
 
@@ -507,6 +507,17 @@ fn check_workload(spec: &WorkloadSpec, manner: &Manner, phase: Phase) -> Result<
     }
     Workload::new(spec)?;
     Ok(())
+}
+
+/// Connections are of no use to a store in this process.
+fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), StudyError> {
+    match manner.needs_servers {
+        Some(key) if store.servers.is_empty() => Err(StudyError::Request(format!(
+            "`{key}` is for stores behind a network, and `{}` is none; leave it out",
+            store.scheme
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn label(store: &StoreUrl, workload: &str) -> String {

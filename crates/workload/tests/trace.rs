@@ -41,7 +41,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 }
 
 fn zst(text: &[u8]) -> Vec<u8> {
-    zstd::encode_all(text, 1).unwrap()
+    ruzstd::encoding::compress_to_vec(text, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
 struct Files(TempDir);

@@ -24,7 +24,12 @@ pub(super) enum Next {
 pub(super) enum Demand {
     /// So many operations are under way at any time; each asks again when it is answered, after
     /// a pause.
-    Closed { most: usize, think: u64, begun: usize, thinking: VecDeque<u64> },
+    Closed {
+        most: usize,
+        think: u64,
+        begun: usize,
+        thinking: VecDeque<u64>,
+    },
     Open(OpenLoop),
 }
 

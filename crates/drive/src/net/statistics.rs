@@ -40,9 +40,8 @@ pub(super) fn of(says: &[Vec<(String, String)>]) -> Vec<Statistic> {
 /// Whether a server may drop what it was given: memcached may, Redis where it has a limit of
 /// memory and a policy that evicts.
 pub(super) fn evicts(says: &[(String, String)]) -> bool {
-    let says = |name: &str| {
-        says.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    };
+    let says =
+        |name: &str| says.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
     match says("maxmemory") {
         Some("0") => false,
         Some(_) => says("maxmemory_policy") != Some("noeviction"),

@@ -83,8 +83,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                 lines.push(Line::new(server, of.depth));
             }
         }
-        let mut servers: Vec<Server> =
-            (0..network.servers()).map(|_| Server::default()).collect();
+        let mut servers: Vec<Server> = (0..network.servers()).map(|_| Server::default()).collect();
         for (number, line) in lines.iter_mut().enumerate() {
             line.listed = true;
             servers[line.server].with_room.push_back(number);
@@ -325,8 +324,8 @@ impl<'a, A: Asks> Thread<'a, A> {
             let record = self.workload.nth(ask, key);
             self.workload.key(record, &mut self.value);
             let server = self.network.server_of(&self.value);
-            let request = requests[server]
-                .get_or_insert_with(|| self.pool.request(number, Kind::Get, due));
+            let request =
+                requests[server].get_or_insert_with(|| self.pool.request(number, Kind::Get, due));
             request.keys.push(&self.value);
         }
         for (server, request) in requests.into_iter().enumerate() {
@@ -439,7 +438,12 @@ impl<'a, A: Asks> Thread<'a, A> {
             // What has not been sent cannot be what is answered.
             if line.under_way.len() <= line.unsent {
                 let shown = shown_bytes(bytes);
-                self.fail_line(number, FailureKind::Garbage, &format!("sent unasked: {shown}"), demand)?;
+                self.fail_line(
+                    number,
+                    FailureKind::Garbage,
+                    &format!("sent unasked: {shown}"),
+                    demand,
+                )?;
                 return Ok(());
             }
             let Some(request) = line.under_way.front() else { break };
@@ -565,7 +569,11 @@ impl<'a, A: Asks> Thread<'a, A> {
                     demand.answered(now);
                 }
                 let refills = self.workload.spec().refill && missed > 0 && ask.op == Op::Read;
-                if refills && !operation.refill && request.keys.len() == 1 && !self.shared.gate.closed() {
+                if refills
+                    && !operation.refill
+                    && request.keys.len() == 1
+                    && !self.shared.gate.closed()
+                {
                     self.refill(ask, &request, now);
                 }
             }

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use model::Rate;
 use record::{Execution, File, Phase, Run};
 use store::StoreUrl;
 use study::{Manner, Plan, Senseless, Steady, StudyError, Wish};
@@ -16,14 +17,14 @@ use crate::show::Show;
 pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
     let store: StoreUrl = args.store.parse()?;
     let spec = workload(args)?;
-    let manner = manner(args)?;
+    let manners = manners(args)?;
     if args.repeat == 0 {
         return Err(request("--repeat must be more than zero"));
     }
     // A mix of nothing but inserts adds records; only the presets of that name load.
     let loads = spec.is_load() && args.mix.is_none();
     let phase = if loads { Phase::Load } else { Phase::Measure };
-    let plan = Plan::single(store, &name(args), spec, phase, manner, args.repeat)?;
+    let plan = Plan::single(store, &name(args), spec, phase, &manners, args.repeat)?;
     study::check_directories(&plan)?;
     let execution = study::execution(&plan, std::env::args().collect());
     let mut kept = Kept::open(args.out.clone(), &plan)?;
@@ -62,7 +63,8 @@ fn show_runs(args: &Bench, show: &Show, execution: &Execution, runs: &[Run]) -> 
         return show.print(&report::terminal::runs(&pairs, show.style()));
     }
     let mut objects: Vec<_> = runs.iter().map(|run| run.summary(execution)).collect();
-    let value = if args.repeat == 1 { objects.remove(0) } else { objects.into() };
+    let one = args.repeat == 1 && args.rate.as_ref().is_none_or(|rate| rate.rates().len() == 1);
+    let value = if one { objects.remove(0) } else { objects.into() };
     show.print(&serde_json::to_string_pretty(&value)?)
 }
 
@@ -171,6 +173,16 @@ fn name(args: &Bench) -> String {
 fn workload(args: &Bench) -> anyhow::Result<Spec> {
     let mut spec = Spec::preset(&args.workload)?;
     spec.seed = args.seed;
+    if let Some(factor) = args.scale {
+        spec = spec.scaled(factor).map_err(|error| request(format!("--scale: {error}")))?;
+    }
+    if let Some(keys) = args.multi_get {
+        spec.multi_get = keys;
+    }
+    if let Some(share) = args.hit_ratio {
+        spec.hit_ratio = share;
+    }
+    spec.refill |= args.refill;
     if let Some(records) = args.records {
         spec.records = records;
     }
@@ -196,21 +208,37 @@ fn workload(args: &Bench) -> anyhow::Result<Spec> {
     Ok(spec)
 }
 
-fn manner(args: &Bench) -> anyhow::Result<Manner> {
-    let wish = Wish {
-        threads: Some(args.threads),
-        rate: args.rate,
-        arrivals: args.arrivals.clone(),
-        think: args.think,
-        warm_up: args.warm_up,
-        time: args.time,
-        operations: args.ops,
-        steady: args.steady.map(|round| Steady { round, ..Steady::default() }),
-        pin: !args.no_pin,
-    };
+/// One for each rate that is asked for.
+fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
     let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
-    wish.manner(cpus).map_err(|Senseless { key, why }| {
-        let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
-        request(format!("--{flag}: {why}"))
-    })
+    let rates: Vec<Option<Rate>> = match &args.rate {
+        Some(sweep) => sweep.rates().iter().copied().map(Some).collect(),
+        None => vec![None],
+    };
+    let manner = |rate: Option<Rate>| {
+        let preset = Spec::presets().iter().find(|preset| preset.name == args.workload);
+        let usual = preset.and_then(|preset| preset.arrivals).map(str::to_owned);
+        let wish = Wish {
+            threads: Some(args.threads),
+            rate,
+            arrivals: args.arrivals.clone().or(usual.filter(|_| rate.is_some())),
+            think: args.think,
+            warm_up: args.warm_up,
+            warm_up_rate: args.warm_up_rate,
+            time: args.time,
+            operations: args.ops,
+            steady: args.steady.map(|round| Steady { round, ..Steady::default() }),
+            pin: !args.no_pin,
+            connections: args.connections,
+            depth: args.depth,
+            queue: args.queue,
+            busy_poll: args.busy_poll.then_some(true),
+            engine: args.engine.clone(),
+        };
+        wish.manner(cpus).map_err(|Senseless { key, why }| {
+            let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
+            request(format!("--{flag}: {why}"))
+        })
+    };
+    rates.into_iter().map(manner).collect()
 }

@@ -19,6 +19,7 @@ mod reader;
 mod source;
 mod spread;
 mod summary;
+mod zstd;
 
 pub use chunk::{Chunk, Request};
 pub use error::{LineProblem, TraceError};
