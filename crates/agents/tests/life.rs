@@ -1,4 +1,7 @@
 //! The life of assignments, with agents in this process and real connections.
+// Failing is what unwraps are for here.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::net::TcpListener;
@@ -201,6 +204,7 @@ fn work_that_does_not_mind_the_stop_keeps_its_agent_busy() {
     let error = prepare(&mut fleet, &["run=1"]).unwrap_err().to_string();
     assert!(error.contains("it did not stop when it was told to"), "{error}");
     drop(fleet);
+    agent.until(|event| matches!(event, Event::Left { .. }));
     let error = connect(&[&agent], &credentials).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("its work still ends"), "{error}");
     agent.until_free();
