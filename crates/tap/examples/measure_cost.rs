@@ -4,9 +4,6 @@
 //!
 //! `cargo run --release -p tap --example measure_cost [ROUNDS]`
 
-// A program for the bench; what fails ends it.
-#![allow(clippy::unwrap_used)]
-
 mod support;
 
 use std::process::Command;
@@ -81,7 +78,7 @@ fn measure(load: &Load, with: With) -> (f64, Option<f64>) {
         "/dev/shm/kvmeter-tap-cost-{}",
         std::process::id()
     )))
-    .unwrap();
+    .expect("the file can be made");
     match with {
         With::Nothing => {}
         With::Idle => preload(&mut command, None),
@@ -123,7 +120,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn pin(pid: u32, cpu: usize) {
-    let arguments = ["-a", "-c", "-p", &cpu.to_string(), &pid.to_string()].map(String::from);
-    let status = Command::new("taskset").args(arguments).stdout(std::process::Stdio::null());
-    assert!({ status }.status().unwrap().success(), "taskset pins");
+    let output = Command::new("taskset")
+        .args(["-a", "-c", "-p", &cpu.to_string(), &pid.to_string()])
+        .output()
+        .expect("taskset is installed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
