@@ -15,7 +15,7 @@ use tap::reader::Reader;
 const TIME: Duration = Duration::from_millis(700);
 
 /// How the server is started.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum With {
     Nothing,
     Idle,
@@ -31,7 +31,7 @@ struct Load {
 }
 
 fn main() {
-    let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(9);
+    let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(9usize);
     let key = "k".repeat(30);
     let get = format!("get {key}\r\n").into_bytes();
     let meta = format!("mg {key} v\r\n").into_bytes();
@@ -53,10 +53,13 @@ fn main() {
     for load in &loads {
         let mut rows: [Vec<f64>; 3] = Default::default();
         let mut own = Vec::new();
-        for _ in 0..rounds {
-            for (row, with) in rows.iter_mut().zip([With::Nothing, With::Idle, With::Counting]) {
+        for round in 0..rounds {
+            // Each comes first, second and last as often.
+            for turn in 0..3 {
+                let which = (round + turn) % 3;
+                let with = [With::Nothing, With::Idle, With::Counting][which];
                 let (cpu_ns, own_ns) = measure(load, with);
-                row.push(cpu_ns);
+                rows[which].push(cpu_ns);
                 own.extend(own_ns);
             }
         }
