@@ -1,7 +1,7 @@
 //! The messages of `proto/kvmeter.agent.v1.proto`, which says what each field means.
 //!
-//! They are written by hand: a generator (and the compiler of `.proto` files that it needs) would
-//! more than double what is compiled for this crate. A test holds the two texts together.
+//! They are written by hand: a generator that needs no `protoc` is 36 crates more, which take about
+//! as long to compile as all that this crate needs. A test holds the two texts together.
 use bytes::Bytes;
 
 /// The one call.

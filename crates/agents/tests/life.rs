@@ -1,4 +1,7 @@
 //! The life of assignments, with agents in this process and real connections.
+// Failing is what unwraps are for here.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::net::TcpListener;
@@ -7,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use agents::{AgentError, Event, Fleet, Options, Progress, serve};
+use agents::{AgentError, Event, Fleet, LARGEST_ASSIGNMENT, Options, Progress, serve};
 use common::*;
 use model::Address;
 
@@ -89,6 +92,9 @@ fn all_are_prepared_or_none() {
         prepare(&mut fleet, &["run=1"]),
         Err(AgentError::Count { agents: 2, assignments: 1 })
     );
+    let huge = vec![vec![0; LARGEST_ASSIGNMENT + 1], Vec::new()];
+    let error = fleet.prepare(huge, LIMIT, &no_stop()).unwrap_err();
+    assert!(matches!(error, AgentError::TooLarge { .. }), "{error}");
     assert_eq!((a.ran.load(Ordering::SeqCst), b.ran.load(Ordering::SeqCst)), (0, 0));
     // The session is as good as before.
     assert_eq!(go(&mut fleet, &["size=1", "size=2"]).unwrap()[1].len(), 10);
@@ -198,10 +204,17 @@ fn work_that_does_not_mind_the_stop_keeps_its_agent_busy() {
     let error = prepare(&mut fleet, &["run=1"]).unwrap_err().to_string();
     assert!(error.contains("it did not stop when it was told to"), "{error}");
     drop(fleet);
+    agent.until(|event| matches!(event, Event::Left { .. }));
     let error = connect(&[&agent], &credentials).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("its work still ends"), "{error}");
     agent.until_free();
-    connect(&[&agent], &credentials).unwrap();
+    // An agent that is ended meanwhile says so.
+    let mut fleet = Fleet::connect(&addresses, &credentials, options, LIMIT).unwrap();
+    prepare(&mut fleet, &["deaf=3000"]).unwrap();
+    fleet.start(Duration::ZERO, &no_stop()).unwrap();
+    agent.until(|event| *event == Event::Started);
+    let limit = Duration::from_millis(300);
+    assert_eq!(agent.end(), Err(AgentError::StillWorking { limit }));
 }
 
 #[test]

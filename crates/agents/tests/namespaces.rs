@@ -2,6 +2,9 @@
 //!
 //! This executable plays the agents and the coordinator too: started with `ROLE` set, the test
 //! `a_process` is one of them. Needs root, `ip` and network namespaces; says so where it is skipped.
+// Failing is what unwraps are for here.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::io::{BufRead, BufReader};
@@ -97,10 +100,10 @@ impl Net {
         for who in 0..3 {
             ip(&format!("netns add {}", self.name(who)))?;
         }
-        for who in 0..2 {
+        for (who, host) in AGENT_HOSTS.iter().enumerate() {
             let name = self.name(who);
             ip(&format!("-n {hub} link add v{who} type veth peer name v netns {name}"))?;
-            ip(&format!("-n {name} addr add {}/30 dev v", AGENT_HOSTS[who]))?;
+            ip(&format!("-n {name} addr add {host}/30 dev v"))?;
             ip(&format!("-n {hub} addr add 192.0.2.{}/30 dev v{who}", 4 * who + 2))?;
             ip(&format!("-n {name} link set v up"))?;
             ip(&format!("-n {hub} link set v{who} up"))?;

@@ -4,9 +4,6 @@
 //!
 //! `cargo run --release -p tap --example measure_cost [ROUNDS]`
 
-// A program for the bench; what fails ends it.
-#![allow(clippy::unwrap_used)]
-
 mod support;
 
 use std::process::Command;
@@ -15,10 +12,10 @@ use std::time::{Duration, Instant};
 use support::{Folder, Server, Talk, binary, memcached_command, preload};
 use tap::reader::Reader;
 
-const TIME: Duration = Duration::from_millis(1500);
+const TIME: Duration = Duration::from_millis(700);
 
 /// How the server is started.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum With {
     Nothing,
     Idle,
@@ -34,7 +31,7 @@ struct Load {
 }
 
 fn main() {
-    let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(5);
+    let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(9usize);
     let key = "k".repeat(30);
     let get = format!("get {key}\r\n").into_bytes();
     let meta = format!("mg {key} v\r\n").into_bytes();
@@ -56,19 +53,28 @@ fn main() {
     for load in &loads {
         let mut rows: [Vec<f64>; 3] = Default::default();
         let mut own = Vec::new();
-        for _ in 0..rounds {
-            for (row, with) in rows.iter_mut().zip([With::Nothing, With::Idle, With::Counting]) {
+        for round in 0..rounds {
+            // Each comes first, second and last as often.
+            for turn in 0..3 {
+                let which = (round + turn) % 3;
+                let with = [With::Nothing, With::Idle, With::Counting][which];
                 let (cpu_ns, own_ns) = measure(load, with);
-                row.push(cpu_ns);
+                rows[which].push(cpu_ns);
                 own.extend(own_ns);
             }
         }
-        let [nothing, idle, counting] = rows.map(median);
+        let [nothing, idle, counting] = rows;
+        // Each round is compared with itself: what else runs changes slowly.
+        let against = |with: &[f64]| {
+            median(with.iter().zip(&nothing).map(|(with, without)| with / without).collect())
+        };
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         println!(
-            "{:20} server CPU ns/request: without {nothing:.0}, loaded {idle:.0} ({:+.1} %), counting {counting:.0} ({:+.1} %); by its own count {:.0}",
+            "{:20} server CPU ns/request without {:.0}; loaded {:+.1} %, counting {:+.1} %; by its own count {:.0} ns",
             load.name,
-            (idle / nothing - 1.0) * 100.0,
-            (counting / nothing - 1.0) * 100.0,
+            median(nothing.clone()),
+            percent(against(&idle)),
+            percent(against(&counting)),
             median(own),
         );
     }
@@ -81,7 +87,7 @@ fn measure(load: &Load, with: With) -> (f64, Option<f64>) {
         "/dev/shm/kvmeter-tap-cost-{}",
         std::process::id()
     )))
-    .unwrap();
+    .expect("the file can be made");
     match with {
         With::Nothing => {}
         With::Idle => preload(&mut command, None),
@@ -123,7 +129,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn pin(pid: u32, cpu: usize) {
-    let arguments = ["-a", "-c", "-p", &cpu.to_string(), &pid.to_string()].map(String::from);
-    let status = Command::new("taskset").args(arguments).stdout(std::process::Stdio::null());
-    assert!({ status }.status().unwrap().success(), "taskset pins");
+    let output = Command::new("taskset")
+        .args(["-a", "-c", "-p", &cpu.to_string(), &pid.to_string()])
+        .output()
+        .expect("taskset is installed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

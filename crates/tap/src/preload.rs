@@ -73,7 +73,9 @@ pub fn compile(rustc: &OsStr, target: Option<&str>, into: &Path) -> Result<PathB
     let mut command = Command::new(rustc);
     command
         .args(["--crate-name", "kvmeter_tap", "--crate-type", "cdylib", "--edition", "2024"])
-        .args(["-C", "opt-level=3", "-C", "panic=abort", "-C", "codegen-units=1"])
+        // Not `panic=abort`: a thread that is cancelled in a call
+        // (`pthread_cancel`) unwinds through the library, which would abort.
+        .args(["-C", "opt-level=3", "-C", "panic=unwind", "-C", "codegen-units=1"])
         .args(["-C", "lto=fat", "-C", "strip=symbols", "--cap-lints", "warn"])
         .args(target.map(|target| format!("--target={target}")))
         .arg("-o")

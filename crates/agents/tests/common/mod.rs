@@ -1,5 +1,6 @@
 //! A work that does as it is told, and agents in threads.
-#![allow(dead_code)]
+// Not every test uses all of it; failing is what unwraps are for here.
+#![allow(dead_code, clippy::unwrap_used)]
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};

@@ -5,6 +5,7 @@
 #![allow(dead_code)]
 
 use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -88,7 +89,23 @@ impl Server {
         let stream = UnixStream::connect(&self.socket).expect("the server accepts");
         stream.set_read_timeout(Some(LIMIT)).expect("a limit can be set");
         stream.set_write_timeout(Some(LIMIT)).expect("a limit can be set");
-        Talk(stream)
+        Talk(Box::new(stream))
+    }
+
+    /// Connects to a port of this machine instead, once something answers.
+    pub fn connect_tcp(&self, port: u16) -> Talk {
+        let end = Instant::now() + LIMIT;
+        loop {
+            match TcpStream::connect(("127.0.0.1", port)) {
+                Ok(stream) => {
+                    stream.set_read_timeout(Some(LIMIT)).expect("a limit can be set");
+                    stream.set_write_timeout(Some(LIMIT)).expect("a limit can be set");
+                    return Talk(Box::new(stream));
+                }
+                Err(why) => assert!(Instant::now() < end, "port {port}: {why}"),
+            }
+            sleep(Duration::from_millis(5));
+        }
     }
 
     /// CPU time of all its threads, ns.
@@ -115,6 +132,12 @@ pub fn preload(command: &mut Command, file: Option<&Path>) {
     if let Some(file) = file {
         command.env(VARIABLE, file);
     }
+}
+
+/// A port that nobody listened on a moment ago.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there are free ports");
+    listener.local_addr().expect("it is bound").port()
 }
 
 pub fn memcached_command(folder: &Folder, arguments: &[&str]) -> (Command, PathBuf) {
@@ -192,7 +215,11 @@ impl Watched {
 }
 
 /// A client's connection.
-pub struct Talk(UnixStream);
+pub struct Talk(Box<dyn Stream>);
+
+trait Stream: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Stream for T {}
 
 impl Talk {
     pub fn send(&mut self, request: &[u8]) {

@@ -61,6 +61,12 @@ pub unsafe fn segments_of(message: *const Message) -> (*const Iovec, usize) {
     unsafe { ((*message).segments, (*message).segment_count) }
 }
 
+/// The time, if the cost of this call is to be measured.
+#[inline]
+fn sample(attached: Attached) -> Option<u64> {
+    thread::sample_is_due().then(|| attached.clock.now())
+}
+
 /// A read of `fd` returned `moved`.
 ///
 /// # Safety
@@ -69,20 +75,20 @@ pub unsafe fn segments_of(message: *const Message) -> (*const Iovec, usize) {
 #[inline]
 pub unsafe fn read_returned(fd: c_int, moved: isize, list: *const Iovec, segments: usize) {
     let Some(attached) = Attached::here() else { return };
+    let entered = sample(attached);
     let Some(connection) = descriptors::connection(attached, fd) else { return };
     let Some(lane) = thread::lane(attached) else { return };
     let Some(bytes) = usize::try_from(moved).ok().filter(|bytes| *bytes > 0) else {
         return lane.add(Counter::EmptyCalls, 1);
     };
-    let began = thread::sample_is_due().then(|| attached.clock.now());
     lane.add(Counter::Reads, 1);
     lane.add(Counter::BytesIn, bytes as u64);
     // SAFETY: the caller's promise; used up in this call.
     let pieces = unsafe { Pieces::new(list, segments, bytes) };
     let ended = connection.received(lane, pieces, || attached.clock.now());
-    if let Some(began) = began {
+    if let Some(entered) = entered {
         lane.add(Counter::Sampled, 1);
-        lane.add(Counter::SampledOwnNs, attached.clock.ns(ended.saturating_sub(began)));
+        lane.add(Counter::SampledOwnNs, attached.clock.ns(ended.saturating_sub(entered)));
     }
 }
 
@@ -100,9 +106,9 @@ pub struct Writing {
 #[inline]
 pub fn write_begins(fd: c_int) -> Option<Writing> {
     let attached = Attached::here()?;
+    let sampled = sample(attached);
     let connection = descriptors::connection(attached, fd)?;
     let lane = thread::lane(attached)?;
-    let sampled = thread::sample_is_due().then(|| attached.clock.now());
     Some(Writing { attached, connection, lane, sampled, began: attached.clock.now() })
 }
 

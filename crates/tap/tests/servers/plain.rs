@@ -10,18 +10,21 @@ use crate::support::{Folder, Server, Watched, library, memcached_command, preloa
 
 fn slow_server() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let program = library().with_file_name("slow_server");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/slow_server.rs");
-        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let built = Command::new(rustc)
-            .args(["--edition", "2024", "-O", "-o"])
-            .arg(&program)
-            .arg(source)
-            .status();
-        assert!(built.unwrap().success());
-        program
-    })
+    BUILT.get_or_init(|| build("slow_server"))
+}
+
+/// Builds one of the programs beside this file.
+fn build(name: &str) -> PathBuf {
+    let program = library().with_file_name(name);
+    let source = format!("{}/tests/servers/{name}.rs", env!("CARGO_MANIFEST_DIR"));
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let built = Command::new(rustc)
+        .args(["--edition", "2024", "-O", "-o"])
+        .arg(&program)
+        .arg(source)
+        .status();
+    assert!(built.unwrap().success());
+    program
 }
 
 fn watched_slow_server() -> Watched {
@@ -71,6 +74,17 @@ fn threads_that_end_leave_their_lane_to_the_next() {
     let seen = watched.counted(300);
     assert_eq!((seen.threads_unwatched, seen.totals().connections), (0, 300));
     assert!(seen.threads.len() < 256);
+}
+
+#[test]
+fn a_thread_may_be_cancelled_in_a_call() {
+    let folder = Folder::new();
+    let reader = Reader::create(&folder.path("tap")).unwrap();
+    let mut command = Command::new(build("cancelled"));
+    preload(&mut command, Some(reader.path()));
+    let ended = command.status().unwrap();
+    assert!(ended.success(), "{ended:?}");
+    assert!(reader.snapshot().server.is_some());
 }
 
 #[test]

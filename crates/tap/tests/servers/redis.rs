@@ -1,4 +1,20 @@
-use crate::support::{Watched, resp};
+use crate::support::{Watched, free_port, resp};
+
+#[test]
+fn tcp_counts_like_a_unix_socket() {
+    let port = free_port();
+    let watched = Watched::redis(&["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+    let mut talk = watched.server.connect_tcp(port);
+    let mut other = watched.connect();
+    for _ in 0..50 {
+        talk.send(&resp(&[b"PING"]));
+        other.send(&resp(&[b"PING"]).repeat(2));
+        talk.expect(b"+PONG\r\n");
+        other.expect(b"+PONG\r\n+PONG\r\n");
+    }
+    let totals = watched.counted(150).totals();
+    assert_eq!((totals.requests, totals.connections, totals.unsolicited), (150, 2, 0));
+}
 
 #[test]
 fn each_request_counts_once_alone_and_pipelined() {

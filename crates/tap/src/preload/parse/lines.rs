@@ -62,7 +62,7 @@ pub fn fields(
 ) -> bool {
     loop {
         if key_first && position.token == 1 {
-            let length = rest.iter().take_while(|byte| !matches!(byte, b' ' | b'\n')).count();
+            let length = graphic_prefix(rest);
             if length > 0 {
                 position.word = 1;
                 *rest = after(rest, length);
@@ -90,6 +90,26 @@ pub fn fields(
     }
 }
 
+/// How many bytes come before the first blank or control character, eight at
+/// a time.
+#[inline]
+fn graphic_prefix(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    let mut length = 0;
+    let mut rest = bytes;
+    while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
+        let eight = u64::from_le_bytes(*eight);
+        // The top bit of each byte below 0x21; exact up to the first of them.
+        let blanks = eight.wrapping_sub(ONES * 0x21) & !eight & (ONES * 0x80);
+        if blanks != 0 {
+            return length + blanks.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+        rest = tail;
+    }
+    length + rest.iter().take_while(|byte| **byte > b' ').count()
+}
+
 /// The number with one digit more; once it is none it stays none.
 #[inline]
 fn add_digit(number: u64, byte: u8) -> u64 {
@@ -115,4 +135,24 @@ pub fn number(position: &mut Position, rest: &mut &[u8]) -> Option<u64> {
         position.number = add_digit(position.number, byte);
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::graphic_prefix;
+
+    #[test]
+    fn a_key_ends_with_the_first_blank_wherever_it_is() {
+        for length in 0..40 {
+            for end in [b' ', b'\r', b'\n', 0] {
+                for fill in [b'!', b'k', 0x7f, 0x80, 0xff] {
+                    let mut bytes = vec![fill; length];
+                    assert_eq!(graphic_prefix(&bytes), length);
+                    bytes.push(end);
+                    bytes.extend(b" \x21\x20kkkkkkkkkk");
+                    assert_eq!(graphic_prefix(&bytes), length, "{bytes:?}");
+                }
+            }
+        }
+    }
 }

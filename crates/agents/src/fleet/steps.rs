@@ -1,0 +1,169 @@
+//! What a fleet does, step by step.
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use model::Address;
+
+use super::member::Member;
+use super::{AgentClock, Fleet, Stage, Started};
+use crate::clock::{Estimate, Sample, best};
+use crate::error::AgentError;
+use crate::messages::{self, Ask, Say};
+use crate::pieces::{self, Gather};
+use crate::work::Progress;
+
+/// Probes of each clock; the shortest round trip of them counts.
+const PROBES: usize = 16;
+/// The shortest time from the instruction to the start; round trips come on top.
+const LEAD: Duration = Duration::from_millis(250);
+
+impl Fleet {
+    pub(super) async fn prepare_all(
+        &mut self,
+        assignments: Vec<Vec<u8>>,
+        limit: Duration,
+        stop: &AtomicBool,
+    ) -> Result<(), AgentError> {
+        self.all_there()?;
+        self.round += 1;
+        for (member, assignment) in self.members.iter_mut().zip(assignments) {
+            member.working = true;
+            for piece in pieces::cut(self.round, assignment) {
+                member.ask(Ask::Assignment(piece));
+            }
+        }
+        let ready = |_, _, say| Ok(matches!(say, Say::Ready(_)).then_some(()));
+        self.each("become ready", limit, stop, ready).await?;
+        self.stage = Stage::Prepared;
+        Ok(())
+    }
+
+    pub(super) async fn start_all(
+        &mut self,
+        lead: Duration,
+        stop: &AtomicBool,
+    ) -> Result<Started, AgentError> {
+        let clocks = self.read_clocks(stop).await?;
+        let longest = clocks.iter().map(|clock| clock.round_trip_ns).max().unwrap_or(0);
+        let longest = Duration::from_nanos(longest);
+        let begin = Instant::now() + lead.max(LEAD) + 4 * longest;
+        let begin_ns = self.clock.of(begin);
+        let round = self.round;
+        for (member, clock) in self.members.iter().zip(&clocks) {
+            let begin_ns = clock.by_the_agent(begin_ns);
+            member.ask(Ask::Start(messages::Start { round, begin_ns }));
+        }
+        let addresses = self.addresses();
+        let accepted = |n: usize, _, say| match say {
+            Say::Accepted(accepted) => match u64::try_from(accepted.margin_ns) {
+                Ok(margin) => Ok(Some(Duration::from_nanos(margin))),
+                Err(_) => Err(AgentError::Late {
+                    address: addresses[n].clone(),
+                    by: Duration::from_nanos(accepted.margin_ns.unsigned_abs()),
+                }),
+            },
+            _ => Ok(None),
+        };
+        let limit = self.options.pace.silence;
+        let margins = self.each("take the start", limit, stop, accepted).await?;
+        self.stage = Stage::Started;
+        let agents = addresses
+            .iter()
+            .zip(&clocks)
+            .zip(margins)
+            .map(|((address, clock), margin)| AgentClock {
+                address: address.clone(),
+                round_trip: Duration::from_nanos(clock.round_trip_ns),
+                margin,
+            })
+            .collect();
+        Ok(Started { begin, bound: longest / 2, agents })
+    }
+
+    pub(super) async fn gather(
+        &mut self,
+        limit: Duration,
+        progress: &mut dyn FnMut(&Progress, &[Option<Progress>]),
+        stop: &AtomicBool,
+    ) -> Result<Vec<Vec<u8>>, AgentError> {
+        let addresses = self.addresses();
+        let mut standing: Vec<Option<Progress>> = vec![None; addresses.len()];
+        let mut parts: Vec<Gather> = addresses.iter().map(|_| Gather::default()).collect();
+        let outcome = |n: usize, _, say| match say {
+            Say::Progress(now) => {
+                standing[n] = Some(Progress {
+                    stage: now.stage,
+                    operations: now.operations,
+                    elapsed_s: now.elapsed_s,
+                    done: now.done,
+                    live_ops_s: now.live_ops_s,
+                    live_p99_ns: now.live_p99_ns,
+                });
+                if let Some(all) = Progress::together(standing.iter().flatten()) {
+                    progress(&all, &standing);
+                }
+                Ok(None)
+            }
+            Say::Outcome(piece) => {
+                let most = pieces::LARGEST_OUTCOME;
+                let what = || format!("the outcome of agent {}", addresses[n]);
+                parts[n].add(&piece, most).map_err(|_| AgentError::TooLarge { what: what(), most })
+            }
+            _ => Ok(None),
+        };
+        let outcomes = self.each("finish", limit, stop, outcome).await?;
+        self.stage = Stage::Idle;
+        Ok(outcomes)
+    }
+
+    /// The clock of each agent, now.
+    pub(super) async fn read_clocks(
+        &mut self,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Estimate>, AgentError> {
+        self.all_there()?;
+        let clock = self.clock;
+        let askers: Vec<_> = self.members.iter().map(Member::asker).collect();
+        let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); self.members.len()];
+        // The number and the time of the last probe of each.
+        let mut sent = vec![(0, 0); self.members.len()];
+        let mut last_number = self.probes;
+        self.probes += (PROBES * self.members.len()) as u64;
+        let mut probe = |n: usize, sent: &mut (u64, u64)| {
+            last_number += 1;
+            *sent = (last_number, clock.now());
+            let probe = Ask::Probe(messages::Probe { number: last_number });
+            if let Some(out) = askers[n].as_ref().and_then(|out| out.upgrade()) {
+                // One that is lost is heard of.
+                let _ = out.send(probe.into());
+            }
+        };
+        for (n, sent) in sent.iter_mut().enumerate() {
+            probe(n, sent);
+        }
+        let echo = |n: usize, at, say| {
+            let Say::Echo(echo) = say else { return Ok(None) };
+            let (number, sent_ns) = sent[n];
+            if echo.number != number {
+                return Ok(None);
+            }
+            samples[n].push(Sample {
+                sent: sent_ns,
+                received: echo.received_ns,
+                answered: echo.answered_ns,
+                returned: clock.of(at),
+                wall: echo.wall_ns.saturating_sub_unsigned(echo.answered_ns),
+            });
+            if samples[n].len() < PROBES {
+                probe(n, &mut sent[n]);
+                return Ok(None);
+            }
+            Ok(best(&samples[n]))
+        };
+        self.each("answer probes of its clock", self.options.pace.silence, stop, echo).await
+    }
+
+    fn addresses(&self) -> Vec<Address> {
+        self.members.iter().map(|member| member.address.clone()).collect()
+    }
+}
