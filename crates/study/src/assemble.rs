@@ -34,6 +34,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) tax: drive::Tax,
     pub(crate) skew: Option<Skew>,
     pub(crate) disk_bytes: Option<u64>,
+    /// The store is behind a network.
+    pub(crate) networked: bool,
     /// Records that the store holds after the run, as far as they were not deleted.
     pub(crate) records: u64,
     /// What a reader should know besides what follows from the readings.
@@ -60,6 +62,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     };
     let mut latencies = named(Clock::Response, &outcome.response);
     latencies.extend(named(Clock::Service, &outcome.service));
+    latencies.extend(named(Clock::Arrival, &outcome.arrival));
     let point = |point: &drive::Point| Point {
         at_s: point.at_s,
         op: point.op,
@@ -180,6 +183,23 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         put(own("client.lateness", Unit::Seconds, Scope::Harness, what, outcome.mean_lateness_s));
         let what = "share of the threads' time not spent waiting for a request to be due";
         put(own("client.busy", Unit::Ratio, Scope::Harness, what, outcome.busy_share));
+        let what = "requests answered in the window / its length";
+        let achieved = outcome.answered_in_time as f64 / seconds.max(1e-9);
+        put(own("client.achieved_rate", Unit::OpsPerSecond, Scope::Harness, what, achieved));
+    }
+    if measured.networked {
+        for reading in of_connections(outcome, &own) {
+            put(reading);
+        }
+    }
+    if outcome.hits + outcome.misses > 0 {
+        let what = "keys of reads that were there / keys that were asked for";
+        let ratio = outcome.hits as f64 / (outcome.hits + outcome.misses) as f64;
+        put(own("cache.hit_ratio", Unit::Ratio, Scope::Store, what, ratio));
+    }
+    if outcome.refills > 0 {
+        let what = "misses that were set again, besides the operations";
+        put(own("cache.refills", Unit::Count, Scope::Harness, what, outcome.refills as f64));
     }
     let (written, bytes_read) = (outcome.bytes_written as f64, outcome.bytes_read as f64);
     let what = "keys and values given to the store";
@@ -222,6 +242,34 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         };
         put(own(&name, statistic.unit, Scope::Store, what, value));
     }
+    all
+}
+
+/// What became of requests on their way to servers and of answers on their way back.
+fn of_connections(
+    outcome: &Outcome,
+    own: &impl Fn(&str, Unit, Scope, &str, f64) -> Reading,
+) -> Vec<Reading> {
+    let mut all = Vec::new();
+    let mut put = |signal: &str, unit, what: &str, value: f64| {
+        all.push(own(signal, unit, Scope::Client, what, value));
+    };
+    if outcome.due > 0 {
+        let queued = outcome.queued as f64;
+        put("client.queued", Unit::Count, "requests that waited for a connection", queued);
+        let what = "mean wait of those for a connection that was not full";
+        put("client.queue_wait", Unit::Seconds, what, outcome.mean_queued_s);
+        let what = "the most requests that waited at once, summed over the threads";
+        put("client.queue_longest", Unit::Count, what, outcome.most_queued as f64);
+        let what = "requests that were never sent because the queue was full";
+        put("client.dropped", Unit::Count, what, outcome.dropped as f64);
+    }
+    if let Some(wake_up) = outcome.mean_wake_up_s {
+        let what = "mean from the answer's arrival in the kernel (SO_TIMESTAMPNS) to its thread";
+        put("client.wake_up", Unit::Seconds, what, wake_up);
+    }
+    let what = "connections that were lost and made again";
+    put("client.reconnected", Unit::Count, what, outcome.reconnected as f64);
     all
 }
 

@@ -196,6 +196,7 @@ impl Session<'_> {
             skew,
             warnings: std::mem::take(&mut self.warnings),
             disk_bytes: self.keeper.disk_bytes()?,
+            networked: !self.segment.store.servers.is_empty(),
             records: self.records,
         });
         // The data has its name again only when the run that changed it is kept: a kill in
