@@ -1,4 +1,5 @@
 //! Both engines, against peers that behave and peers that do not.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
