@@ -6,9 +6,10 @@ use thiserror::Error;
 use crate::uring::Uring;
 
 /// How the kernel is asked about many sockets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// `epoll`, one system call a send and one a receive; every Linux has it.
+    #[default]
     Epoll,
     /// `io_uring`: all sends, receives and the wait in one system call. Linux 6.1
     /// or later, where it is not forbidden.
@@ -70,6 +71,6 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { engine: Engine::Epoll, timestamps: false, largest_answer: 64 << 20 }
+        Options { engine: Engine::default(), timestamps: false, largest_answer: 64 << 20 }
     }
 }
