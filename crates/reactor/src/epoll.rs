@@ -31,6 +31,7 @@ pub(crate) struct Epoll {
 
 impl Epoll {
     pub(crate) fn new() -> io::Result<Epoll> {
+        sys::wake_on_time();
         Ok(Epoll {
             fd: sys::new_epoll()?,
             events: vec![epoll_event { events: 0, u64: 0 }; EVENTS],

@@ -69,7 +69,8 @@ enum Poller {
 /// Whole answers should be consumed before the next poll, for what is unconsumed
 /// counts as one answer against `largest_answer`.
 ///
-/// It stays in the thread that made it: io_uring takes work from one thread only.
+/// It stays in the thread that made it: io_uring takes work from one thread only,
+/// and for epoll that thread's timer slack is set to 1 ns, so that waits end on time.
 ///
 /// # Panics
 /// Functions that take a connection's number panic when there is none of it.
@@ -193,8 +194,11 @@ impl Reactor {
     }
 
     /// Sends what is queued, then waits until a connection is ready or `wait` is
-    /// over (`None`: 100 ms). Returns at once when some are ready already; a
-    /// signal may end the wait early. How many connections are ready.
+    /// over (`None`: 100 ms). Returns at once when some are ready already, and may
+    /// come back early with none. How many connections are ready.
+    ///
+    /// A wait of nought looks and comes back: polling in a loop with it never
+    /// sleeps. With io_uring that is no system call while there is nothing to do.
     ///
     /// # Errors
     /// The kernel's, about the waiting itself; those of a connection are its state.

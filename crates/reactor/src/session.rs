@@ -1,4 +1,4 @@
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use rustls::ClientConnection;
 
@@ -47,8 +47,10 @@ impl Session {
             if !cipher.is_empty() && self.0.read_tls(&mut cipher).map_err(other)? == 0 {
                 return Ok(true);
             }
-            let told = self.0.process_new_packets().map_err(TlsFailure::of)?;
-            plain.fill_from(&mut self.0.reader().by_ref()).map_err(other)?;
+            let told = self.0.process_new_packets();
+            // What came before the mistake is good.
+            plain.fill_from(&mut self.0.reader()).map_err(other)?;
+            let told = told.map_err(TlsFailure::of)?;
             if told.peer_has_closed() {
                 return Ok(true);
             }

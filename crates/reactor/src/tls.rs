@@ -255,7 +255,8 @@ impl TlsFailure {
             Why::NotValidYetContext { time, not_before } => {
                 TlsFailure::NotYetValid { when: days(time, not_before) }
             }
-            Why::UnknownIssuer => TlsFailure::UnknownIssuer,
+            // Or by another key than the one that is trusted under the signer's name.
+            Why::UnknownIssuer | Why::BadSignature => TlsFailure::UnknownIssuer,
             Why::Revoked => TlsFailure::Revoked,
             Why::NotValidForName => TlsFailure::WrongName {
                 asked: "the name that was asked for".to_owned(),

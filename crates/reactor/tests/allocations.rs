@@ -1,4 +1,5 @@
 //! Nothing is allocated once the buffers have grown.
+#![allow(clippy::unwrap_used)]
 #![allow(unsafe_code)]
 
 mod support;

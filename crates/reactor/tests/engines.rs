@@ -1,4 +1,5 @@
 //! Both engines, against peers that behave and peers that do not.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
@@ -302,6 +303,16 @@ fn a_silent_peer_holds_nobody_up() {
             assert_eq!(reactor.ready(), None);
         }
         assert_eq!((reactor.state(conn), reactor.unsent(conn)), (State::Open, 0));
+        // A look costs io_uring no system call while there is nothing to see.
+        let waits = reactor.counters().waits;
+        (0..100).for_each(|_| assert_eq!(reactor.poll(Some(Duration::ZERO)).unwrap(), 0));
+        assert_eq!(
+            reactor.counters().waits - waits,
+            match engine {
+                Engine::Epoll => 100,
+                Engine::IoUring => 0,
+            }
+        );
     });
 }
 

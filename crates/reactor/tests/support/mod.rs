@@ -1,4 +1,5 @@
 //! What the tests of both engines share.
+#![allow(clippy::unwrap_used)]
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::os::unix::net::UnixStream;
