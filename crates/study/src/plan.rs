@@ -421,6 +421,13 @@ fn variant_of(source: &Source, spec: &Spec, variant: &Variant) -> Result<Workloa
     if let Some(scan) = &variant.scan {
         base.scan = scan.get_ref().clone();
     }
+    if let Some(keys) = &variant.multi_get {
+        base.multi_get = *keys.get_ref();
+    }
+    if let Some(share) = &variant.hit_ratio {
+        base.hit_ratio = *share.get_ref();
+    }
+    base.refill = variant.refill.unwrap_or(base.refill);
     Ok(spec.data.over(base, spec.seed))
 }
 
@@ -477,9 +484,13 @@ const SAMPLE: u64 = 1000;
 fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
     let most = store.adapter().map_err(|error| error.to_string())?.longest_key;
     let workload = Workload::new(spec).map_err(|error| error.to_string())?;
+    let remote = store.remote().map_err(|error| error.to_string())?;
     let mut key = Vec::new();
     for record in 0..spec.records.0.min(SAMPLE) {
         workload.key(record, &mut key);
+        if let Some(remote) = &remote {
+            remote.protocol.check_key(&key).map_err(|error| error.to_string())?;
+        }
         if key.len() > most {
             return Err(format!(
                 "`{}` takes keys of at most {most} bytes, and this workload has one of {}",

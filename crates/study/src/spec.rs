@@ -64,6 +64,9 @@ pub struct Variant {
     pub mix: Option<Spanned<Mix>>,
     pub popularity: Option<Spanned<Popularity>>,
     pub scan: Option<Spanned<Size>>,
+    pub multi_get: Option<Spanned<u32>>,
+    pub hit_ratio: Option<Spanned<f64>>,
+    pub refill: Option<bool>,
 }
 
 /// `[load]` and `[measure]`: how it is asked.

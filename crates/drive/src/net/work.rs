@@ -548,7 +548,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                 self.seen.verdicts.hits += (request.keys.len() - missed) as u64;
                 if missed > 0 {
                     self.missed(&request, missed, ask);
-                } else if Workload::is_absent(ask.record) {
+                } else if Workload::is_absent(ask.record) && request.keys.len() == 1 {
                     self.seen.verdicts.invented(request.keys.get(0));
                 }
             }
@@ -582,9 +582,22 @@ impl<'a, A: Asks> Thread<'a, A> {
         Ok(())
     }
 
+    /// Whether what a read missed is to be set: one key that belongs to the data.
+    #[cold]
+    fn refills(&self, operation: &Operation, request: &Request) -> bool {
+        self.workload.spec().refill
+            && operation.ask.op == Op::Read
+            && !operation.refill
+            && request.keys.len() == 1
+            && !Workload::is_absent(operation.ask.record)
+            && !self.shared.gate.closed()
+    }
+
     #[cold]
     fn missed(&mut self, request: &Request, missed: usize, ask: Ask) {
-        if self.may_miss || Workload::is_absent(ask.record) {
+        // Which of several keys were never loaded is not told apart.
+        let some_absent = request.keys.len() > 1 && self.workload.spec().hit_ratio < 1.0;
+        if self.may_miss || some_absent || Workload::is_absent(ask.record) {
             self.seen.verdicts.misses += missed as u64;
         } else {
             let words = || match request.keys.len() {

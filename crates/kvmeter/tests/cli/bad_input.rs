@@ -18,7 +18,7 @@ fn mistakes_on_the_command_line() {
         (&["bench", "null", "--rate", "0"], &["--rate", "more than zero"]),
         (&["bench", "null", "--rate", "-5"], &["--rate", "-5"]),
         (&["bench", "null", "--rate", "fast"], &["--rate", "`fast`", "20k"]),
-        (&["bench", "null", "--rate", "1k", "--arrivals", "poison"], &["--arrivals", "'poisson'"]),
+        (&["bench", "null", "--rate", "1k", "--arrivals", "poison"], &["--arrivals", "`poisson`"]),
         (&["bench", "null", "--arrivals", "poisson"], &["--arrivals", "needs a rate"]),
         (&["bench", "null", "--rate", "1e30"], &["--rate", "at most 1G"]),
         (&["bench", "null", "--rate", "1k", "--think", "1ms"], &["--think", "closed loop"]),

@@ -132,7 +132,7 @@ impl Adapter {
             F::remote(url).map(drop)
         }
         fn version() -> Result<String, StoreError> {
-            Ok("as the server says".to_owned())
+            Ok("protocol built in; the server says what it is".to_owned())
         }
         Self {
             scheme,
