@@ -257,6 +257,8 @@ fn misplaced(
         "mix" => variant.and_then(|v| v.mix.as_ref()).map(Spanned::span),
         "popularity" => variant.and_then(|v| v.popularity.as_ref()).map(Spanned::span),
         "scan" => variant.and_then(|v| v.scan.as_ref()).map(Spanned::span),
+        "multi_get" => variant.and_then(|v| v.multi_get.as_ref()).map(Spanned::span),
+        "hit_ratio" => variant.and_then(|v| v.hit_ratio.as_ref()).map(Spanned::span),
         "records" => spec.data.records.as_ref().map(Spanned::span),
         "key" => spec.data.key.as_ref().map(Spanned::span),
         "value" => spec.data.value.as_ref().map(Spanned::span),

@@ -568,12 +568,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                 if !operation.refill {
                     demand.answered(now);
                 }
-                let refills = self.workload.spec().refill && missed > 0 && ask.op == Op::Read;
-                if refills
-                    && !operation.refill
-                    && request.keys.len() == 1
-                    && !self.shared.gate.closed()
-                {
+                if missed > 0 && self.refills(&operation, &request) {
                     self.refill(ask, &request, now);
                 }
             }
