@@ -116,7 +116,8 @@ pub struct Run {
     kvmeter bench lmdb:/tmp/lmdb --mix read=0.9,delete=0.1 --popularity uniform\n  \
     kvmeter bench rocksdb:/tmp/db --workload ycsb-c --rate 20k --arrivals poisson\n  \
     kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k --connections 16\n  \
-    kvmeter bench redis://127.0.0.1 --workload ycsb-b --connections 16 --rate 10k..100k/10\n\n\
+    kvmeter bench redis://127.0.0.1 --workload ycsb-b --connections 16 --rate 10k..100k/10\n  \
+    kvmeter bench memcached --server memory=1GiB,threads=2 --workload etc --rate 50k -c 16\n\n\
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
     kvmeter doctor")]
 pub struct Bench {
@@ -172,6 +173,13 @@ pub struct Bench {
     /// How the kernel is asked about sockets: epoll or io_uring
     #[arg(long, value_name = "ENGINE", help_heading = SERVERS)]
     pub engine: Option<String>,
+    /// Which way the latency inside the servers is seen: auto, tap, ebpf or off [default: auto]
+    #[arg(long, value_name = "WAY", help_heading = SERVERS)]
+    pub server_latency: Option<String>,
+    /// Start a local server for this measurement, and end it: memory=1GiB,threads=4,... or `default`.
+    /// The store is then only a name: memcached, redis, valkey
+    #[arg(long, value_name = "SETTINGS", help_heading = SERVERS)]
+    pub server: Option<String>,
     /// Keys that a read asks for at once
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub multi_get: Option<u32>,
