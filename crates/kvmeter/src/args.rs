@@ -119,8 +119,9 @@ pub struct Run {
     kvmeter bench 'rocksdb:/tmp/db?cache=2GiB&direct_io=on' --workload ycsb-b --json\n  \
     kvmeter bench lmdb:/tmp/lmdb --mix read=0.9,delete=0.1 --popularity uniform\n  \
     kvmeter bench rocksdb:/tmp/db --workload ycsb-c --rate 20k --arrivals poisson\n  \
-    kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k --connections 16\n  \
-    kvmeter bench redis://127.0.0.1 --workload ycsb-b --connections 16 --rate 10k..100k/10 --slo 'p99<1ms'\n\n\
+    kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k\n  \
+    kvmeter bench redis://127.0.0.1 --workload ycsb-b --rate 10k..100k/10 --slo 'p99<1ms'\n  \
+    kvmeter bench memcached --server memory=1GiB,threads=2 --workload etc --rate 50k\n\n\
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
     kvmeter doctor")]
 pub struct Bench {
@@ -164,7 +165,8 @@ pub struct Bench {
     kvmeter search memcached://127.0.0.1:11211 --slo 'p99<1ms' --workload etc --connections 16\n  \
     kvmeter search redis://127.0.0.1 --workload data-caching --time 10s    its own p99<1ms\n  \
     kvmeter search rocksdb:/tmp/db --slo 'read.p99.9<2ms & update.p99<5ms' --workload ycsb-a\n  \
-    kvmeter search memcached://127.0.0.1:11211 --slo 'p99<1ms' --from 20k --to 200k --max-time 3m\n\n\
+    kvmeter search memcached://127.0.0.1:11211 --slo 'p99<1ms' --from 20k --to 200k --max-time 3m\n  \
+    kvmeter search memcached --server threads=1 --slo 'p99<1ms' --workload etc\n\n\
     A rate holds when it goes through, the whole 95 % interval of its latency, counted from the\n\
     instant at which a request was due, keeps the objective, and the client had room. Every trial\n\
     is kept. Exit code 1 if no rate held, or if the client was the limit and not the server.")]

@@ -3,7 +3,8 @@
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use model::{Count, Rate, Span};
-use study::{Manner, Senseless, Wish};
+use store::StoreUrl;
+use study::{Manner, Senseless, ServerOrder, Wish};
 use workload::{Mix, Popularity, Preset, Size, Spec};
 
 use crate::exit::request;
@@ -69,7 +70,7 @@ pub struct LoadFlags {
     /// Leave the threads to the scheduler
     #[arg(long)]
     pub no_pin: bool,
-    /// Connections of each thread to each server [default: 1]
+    /// Connections of each thread to each server [default: 16]
     #[arg(long, short = 'c', value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
     pub connections: Option<u32>,
     /// Requests that may be under way on one connection [default: 1]
@@ -84,6 +85,14 @@ pub struct LoadFlags {
     /// How the kernel is asked about sockets: epoll or io_uring
     #[arg(long, value_name = "ENGINE", help_heading = SERVERS)]
     pub engine: Option<String>,
+    /// Which way the latency inside the servers is seen: auto, tap, ebpf or off
+    /// [default: auto; off in a search, for it lowers the rate]
+    #[arg(long, value_name = "WAY", help_heading = SERVERS)]
+    pub server_latency: Option<String>,
+    /// Start a local server for this measurement, and end it: memory=1GiB,threads=4,... or `default`.
+    /// The store is then only a name: memcached, redis, valkey
+    #[arg(long, value_name = "SETTINGS", help_heading = SERVERS)]
+    pub server: Option<String>,
 }
 
 /// Heading of what only concerns stores behind a network.
@@ -159,6 +168,37 @@ impl WorkloadFlags {
 }
 
 impl LoadFlags {
+    /// The store, and the server that is started for it.
+    pub fn store(&self, store: &str) -> anyhow::Result<(StoreUrl, Option<ServerOrder>)> {
+        let Some(settings) = &self.server else { return Ok((store.parse()?, None)) };
+        let (name, options) = match store.split_once('?') {
+            Some((name, options)) => (name, format!("?{options}")),
+            None => (store, String::new()),
+        };
+        if name.contains(':') {
+            return Err(request(format!(
+                "--server starts a server of its own, and `{name}` names one; write `memcached`, \
+                 `redis` or `valkey` alone"
+            )));
+        }
+        // A place, to read the options with: where the server listens is known when it runs.
+        let mut url: StoreUrl = format!("{name}://localhost{options}").parse()?;
+        url.servers.clear();
+        let mut wanted = server::launch::Settings::default();
+        for setting in settings.split(',').filter(|setting| *setting != "default") {
+            let (key, value) = setting
+                .split_once('=')
+                .ok_or_else(|| request(format!("--server: `{setting}` is not `setting=value`")))?;
+            wanted = match value.parse::<i64>() {
+                Ok(number) => wanted.with(key, number),
+                Err(_) => wanted.with(key, value),
+            };
+        }
+        let order = ServerOrder::new(name, wanted)
+            .map_err(|error| request(format!("--server: {error}")))?;
+        Ok((url, Some(order)))
+    }
+
     /// At this rate, or in a closed loop; `usual` are the arrivals that belong to the workload.
     pub fn wish(&self, rate: Option<Rate>, usual: Option<&str>) -> Wish {
         let usual = usual.filter(|_| rate.is_some()).map(str::to_owned);
@@ -174,6 +214,7 @@ impl LoadFlags {
             queue: self.queue,
             busy_poll: self.busy_poll.then_some(true),
             engine: self.engine.clone(),
+            server_latency: self.server_latency.clone(),
             ..Wish::default()
         }
     }

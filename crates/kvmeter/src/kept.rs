@@ -39,7 +39,12 @@ impl Kept {
     }
 
     /// Keeps a run. That the common file cannot be written is said and no more.
-    pub fn keep(&mut self, execution: &Execution, run: &Run, show: &Show) -> Result<(), StudyError> {
+    pub fn keep(
+        &mut self,
+        execution: &Execution,
+        run: &Run,
+        show: &Show,
+    ) -> Result<(), StudyError> {
         match self {
             Kept::Named { file, begun, .. } => {
                 if !std::mem::replace(begun, true) {

@@ -9,6 +9,7 @@ mod flags;
 mod found;
 mod interrupt;
 mod kept;
+mod network_checks;
 mod show;
 mod sweep;
 

@@ -74,7 +74,10 @@ impl Swept {
                 format!("the store answers {} of", format::rate(achieved))
             }
         };
-        Some(format!("{who} {}; the rates that follow are measured all the same", format::target_rate(asked)))
+        Some(format!(
+            "{who} {}; the rates that follow are measured all the same",
+            format::target_rate(asked)
+        ))
     }
 }
 

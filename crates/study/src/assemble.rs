@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use drive::{Outcome, Pacing};
 use model::{Answer, Op, Origin, Reading, Scope, Unit};
-use record::{Clock, Execution, Failures, Latency, Loop, Phase, Point, Run, Tax};
+use record::{Asked, Clock, Execution, Failures, Latency, Loop, Phase, Point, Run, Settings, Tax};
 use store::Statistic;
 use workload::Skew;
 
 use crate::plan::Step;
+use crate::server_side::Found;
 
 /// Stolen time from which a reader should know.
 const NOTABLE_STEAL: f64 = 0.01;
@@ -36,6 +37,9 @@ pub(crate) struct Measured<'a> {
     pub(crate) disk_bytes: Option<u64>,
     /// The store is behind a network.
     pub(crate) networked: bool,
+    /// What was seen of its servers, and which they are.
+    pub(crate) servers: Found,
+    pub(crate) facts: &'a Settings,
     /// Records that the store holds after the run, as far as they were not deleted.
     pub(crate) records: u64,
     /// What a reader should know besides what follows from the readings.
@@ -45,12 +49,14 @@ pub(crate) struct Measured<'a> {
 pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     let Measured { execution, step, outcome, .. } = &measured;
     let mut settings = step.settings.clone();
+    settings.extend(measured.facts.clone());
     for (option, value) in &measured.options {
         settings.insert(format!("store.{option}"), value.clone());
     }
     let readings = readings(&measured);
     let mut warnings = outcome.warnings.clone();
     warnings.extend(measured.warnings.iter().cloned());
+    warnings.extend(measured.servers.warnings.iter().cloned());
     warnings.extend(doubts(step.phase, outcome, &readings));
     let named = |clock, histograms: &[(Op, _)]| {
         let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| Latency {
@@ -63,6 +69,9 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     let mut latencies = named(Clock::Response, &outcome.response);
     latencies.extend(named(Clock::Service, &outcome.service));
     latencies.extend(named(Clock::Arrival, &outcome.arrival));
+    if let Some(histogram) = measured.servers.latency.clone() {
+        latencies.push(Latency { op: Asked::Any, clock: Clock::Server, histogram });
+    }
     let point = |point: &drive::Point| Point {
         at_s: point.at_s,
         op: point.op,
@@ -152,6 +161,7 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
     };
     let window = |signal: &str| read(&measured.readings, signal);
     let mut all = measured.readings.clone();
+    all.extend(measured.servers.readings.iter().cloned());
     let mut put = |reading: Reading| all.push(reading);
 
     put(analyse::cpu_s_per_mop(&[&window("cpu.user"), &window("cpu.system")], outcome.operations));

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use drive::{Network, Progress, Ticks};
 use host::Root;
 use model::Machine;
-use record::{Execution, Phase, Run};
+use record::{Execution, Phase, Run, Settings};
 use store::{Directory, State, StoreUrl};
 
 use crate::error::StudyError;
 use crate::keeper::Keeper;
 use crate::plan::{Plan, Segment, Step};
+use crate::server_side::ServerSide;
 use crate::session::{Agenda, Closed, Embedded, Session};
 
 /// What happens while a plan runs, for whoever shows it.
@@ -101,11 +102,12 @@ pub fn execute(
 ) -> Result<bool, StudyError> {
     let clock = Ticks::new();
     for segment in &plan.segments {
-        let mut left =
-            segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).cloned();
+        let mut left = segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).cloned();
         let Some(first) = left.next() else { continue };
+        let preloads =
+            segment.steps.iter().any(|step| step.manner.insight.preloads(step.manner.is_open()));
         let scene = Scene { clock: &clock, execution, stop };
-        if !scene.play(segment, first, &mut InOrder(left), keep, listener)? {
+        if !scene.play(segment, first, &mut InOrder { left, preloads }, keep, listener)? {
             return Ok(false);
         }
     }
@@ -116,11 +118,18 @@ pub fn execute(
 }
 
 /// Steps that were planned.
-struct InOrder<I>(I);
+struct InOrder<I> {
+    left: I,
+    preloads: bool,
+}
 
 impl<I: Iterator<Item = Step>> Agenda for InOrder<I> {
     fn next(&mut self, _: &Run) -> Option<Step> {
-        self.0.next()
+        self.left.next()
+    }
+
+    fn preloads(&self) -> bool {
+        self.preloads
     }
 }
 
@@ -142,6 +151,7 @@ impl Scene<'_> {
         keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
         listener: &mut dyn Listener,
     ) -> Result<bool, StudyError> {
+        let preload = agenda.preloads();
         let mut next = Some(first);
         while let Some(first) = next {
             let mut session = Session {
@@ -159,13 +169,35 @@ impl Scene<'_> {
                 changed: false,
                 name: None,
                 warnings: Vec::new(),
+                servers: ServerSide::default(),
+                facts: Settings::new(),
             };
             let Closed { mut keeper, name, next: after } = match segment.store.remote()? {
-                Some(remote) => {
+                Some(mut remote) => {
+                    let started = match &segment.server {
+                        None => None,
+                        Some(order) => {
+                            let started = order.start(preload)?;
+                            remote.servers = started.launched.addresses.clone();
+                            Some(started)
+                        }
+                    };
                     let network = Arc::new(Network::connect(remote)?);
                     session.keeper = Keeper::Servers(Arc::clone(&network));
+                    if let Some(started) = &started {
+                        started.settings(&mut session.facts);
+                    }
+                    let tap = started.as_ref().and_then(|started| started.tap.clone());
+                    let addresses = network.remote().servers.iter();
+                    session.servers =
+                        ServerSide::of(addresses.map(|address| (address, tap.clone())));
                     session.find_data(&first)?;
-                    session.ask(&network, first)?
+                    let closed = session.ask(&network, first)?;
+                    drop(network);
+                    if let Some(started) = started {
+                        started.end()?;
+                    }
+                    closed
                 }
                 None => {
                     if on_disk(segment) {

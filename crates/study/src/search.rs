@@ -19,6 +19,7 @@ use crate::engine::{Listener, Scene};
 use crate::error::StudyError;
 use crate::plan::{Plan, Segment, Step, check_keys, step};
 use crate::session::Agenda;
+use crate::started::ServerOrder;
 
 /// The closed loop that says about where to begin is this long at most.
 const CALIBRATION: Duration = Duration::from_secs(2);
@@ -30,6 +31,8 @@ const OBJECTIVE_KEY: &str = "slo";
 #[derive(Debug, Clone)]
 pub struct Search {
     pub store: StoreUrl,
+    /// Started for it, and ended.
+    pub server: Option<ServerOrder>,
     /// The workload's name and what it asks.
     pub name: String,
     pub workload: Spec,
@@ -71,6 +74,7 @@ impl Search {
         check_keys(&self.store, &self.workload).map_err(StudyError::Request)?;
         let segments = vec![Segment {
             store: self.store.clone(),
+            server: self.server.clone(),
             temporary: false,
             steps: vec![self.calibration()?],
             preparing: self.manner.preparing(),
@@ -97,8 +101,7 @@ impl Search {
         let clock = Ticks::new();
         let scene = Scene { clock: &clock, execution, stop };
         let mut trials = Trials::new(self)?;
-        let ended =
-            scene.play(&plan.segments[0], self.calibration()?, &mut trials, keep, listener);
+        let ended = scene.play(&plan.segments[0], self.calibration()?, &mut trials, keep, listener);
         let cut = match &ended {
             Ok(true) => trials.cut.unwrap_or(Cut::Stopped),
             _ => Cut::Stopped,
@@ -127,8 +130,8 @@ impl Search {
     }
 
     fn step(&self, manner: &Manner, ordinal: u32, role: &str) -> Result<Step, StudyError> {
-        let (store, workload) = (&self.store, &self.workload);
-        let mut step = step(store, &self.name, workload, Phase::Measure, manner, (ordinal, 1))?;
+        let (whom, at) = ((&self.store, self.server.as_ref()), (ordinal, 1));
+        let mut step = step(whom, &self.name, &self.workload, Phase::Measure, manner, at)?;
         step.settings.insert(ROLE_KEY.to_owned(), role.to_owned());
         step.settings.insert(OBJECTIVE_KEY.to_owned(), self.objective.to_string());
         Ok(step)
@@ -178,9 +181,9 @@ impl<'a> Trials<'a> {
 
     fn decide(&mut self, run: &Run) -> Result<Option<Step>, StudyError> {
         let this = Duration::from_secs_f64(run.seconds);
-        let began = *self.began.get_or_insert_with(|| {
-            Instant::now().checked_sub(this).unwrap_or_else(Instant::now)
-        });
+        let began = *self
+            .began
+            .get_or_insert_with(|| Instant::now().checked_sub(this).unwrap_or_else(Instant::now));
         self.take(run).map_err(|error| StudyError::Request(error.to_string()))?;
         let judged: Vec<Trial> = self.tried.iter().map(|tried| tried.trial.clone()).collect();
         let (rate, longer) = match self.procedure.next(&judged) {
@@ -207,5 +210,9 @@ impl Agenda for Trials<'_> {
             self.fault = Some(fault);
             None
         })
+    }
+
+    fn preloads(&self) -> bool {
+        self.search.manner.insight.preloads(true)
     }
 }

@@ -30,7 +30,8 @@ impl Client {
     pub fn of(run: &Run) -> Client {
         let all = run.value("client.busy").unwrap_or_default();
         let harness = run.tax.as_ref().map_or(0.0, |tax| tax.busy);
-        let networked = run.settings.contains_key("store.servers");
+        // Only runs that go over a network have them.
+        let networked = run.settings.contains_key("connections");
         let busy = match networked {
             true => all,
             false if all > MOST_BUSY && harness > RULING_HARNESS * all => all,

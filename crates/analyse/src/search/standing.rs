@@ -48,9 +48,7 @@ impl<'t> Standing<'t> {
     }
 
     fn not_held(&self) -> usize {
-        self.count(|outcome| {
-            matches!(outcome, Outcome::Broke | Outcome::Behind | Outcome::Failed)
-        })
+        self.count(|outcome| matches!(outcome, Outcome::Broke | Outcome::Behind | Outcome::Failed))
     }
 
     fn mute(&self) -> usize {

@@ -2,7 +2,6 @@ use std::collections::BTreeSet;
 
 use model::Rate;
 use record::{Execution, Phase, Run};
-use store::StoreUrl;
 use study::{Manner, Plan, Steady, Wish};
 
 use crate::args::Bench;
@@ -14,7 +13,7 @@ use crate::show::Show;
 use crate::sweep::Swept;
 
 pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
-    let store: StoreUrl = args.store.parse()?;
+    let store = args.load.store(&args.store)?;
     let spec = args.workload.spec()?;
     let manners = manners(args)?;
     if args.repeat == 0 {
@@ -23,8 +22,7 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
     // A mix of nothing but inserts adds records; only the presets of that name load.
     let loads = spec.is_load() && args.workload.mix.is_none();
     let phase = if loads { Phase::Load } else { Phase::Measure };
-    let mut plan =
-        Plan::single(store, &args.workload.name(), spec, phase, &manners, args.repeat)?;
+    let mut plan = Plan::single(store, &args.workload.name(), spec, phase, &manners, args.repeat)?;
     if let Some(objective) = &args.slo {
         plan = plan.with_setting("slo", &objective.to_string());
     }

@@ -4,7 +4,7 @@ use analyse::search::{Conclusion, Ended, Request, Trial};
 use analyse::slo::Objective;
 use model::{Rate, Span};
 use record::Execution;
-use study::{Found, Search, Wish};
+use study::{Found, Insight, Search, Wish};
 
 use crate::args;
 use crate::exit::{Outcome, request};
@@ -73,7 +73,7 @@ fn print(
 }
 
 fn asked(args: &args::Search) -> anyhow::Result<Search> {
-    let store = args.store.parse()?;
+    let (store, server) = args.load.store(&args.store)?;
     let workload = args.workload.spec()?;
     if workload.is_load() && args.workload.mix.is_none() {
         return Err(request(format!(
@@ -110,10 +110,15 @@ fn asked(args: &args::Search) -> anyhow::Result<Search> {
     }
     // The rate of a trial is not known yet; all that is asked with it is.
     let wish = args.load.wish(Some(Rate(1.0)), preset.and_then(|preset| preset.arrivals));
-    let manner = flags::manner(&Wish { warm_up: wish.warm_up.or(Some(WARM_UP)), ..wish })?;
+    let mut manner = flags::manner(&Wish { warm_up: wish.warm_up.or(Some(WARM_UP)), ..wish })?;
+    if args.load.server_latency.is_none() {
+        // Looking inside the server takes some of the rate that is searched for.
+        manner.insight = Insight::Off;
+    }
     let rate = |rate: Option<Rate>| rate.map(|Rate(rate)| rate);
     Ok(Search {
         store,
+        server,
         name: args.workload.name(),
         workload,
         manner,

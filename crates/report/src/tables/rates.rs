@@ -129,8 +129,7 @@ fn verdict(objective: &Objective, runs: &[&Run]) -> Cell {
 /// Who kept a rate from being reached, or from being measured as the server's: the client if
 /// any run says so.
 fn limited(runs: &[&Run]) -> Cell {
-    let found: Vec<Limit> =
-        runs.iter().filter_map(|run| limit(run, &Client::of(run))).collect();
+    let found: Vec<Limit> = runs.iter().filter_map(|run| limit(run, &Client::of(run))).collect();
     match (found.contains(&Limit::Client), found.is_empty()) {
         (true, _) => Cell::new("client", Tone::Warning),
         (_, false) => Cell::new("server", Tone::Bad),
