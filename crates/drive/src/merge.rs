@@ -78,6 +78,11 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let threads = seen.len();
     let open = window.target.is_some();
     let seconds = window.length(clock, &seen);
+    let by_clock = !window.counted && window.closes_at != u64::MAX;
+    let window_s = match by_clock {
+        true => clock.seconds(window.opened_at, window.closes_at),
+        false => seconds,
+    };
     let thread_s = threads as f64 * clock.seconds(window.opened_at, window.last_end(&seen));
     let mut all = Seen::default();
     let mut own_ticks = 0;
@@ -96,6 +101,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let mut outcome = Outcome {
         threads,
         seconds,
+        window_s,
         operations: all.operations,
         verified: all.verdicts.verified,
         hits: all.verdicts.hits,

@@ -40,6 +40,28 @@ impl Listener for Searching<'_> {
     }
 }
 
+/// Trials in which others used more of the machine's CPU time than this are disturbed.
+const NOTABLE: f64 = 0.05;
+
+/// Who else used the machine, where that was more than a little.
+pub fn disturbance(found: &Found) -> Option<String> {
+    let others = |tried: &Tried| {
+        let of = |signal: &str| tried.run.value(signal).unwrap_or_default();
+        of("machine.neighbours") + of("machine.steal")
+    };
+    let shares: Vec<f64> =
+        found.tried.iter().map(others).filter(|share| *share > NOTABLE).collect();
+    let most = shares.iter().copied().reduce(f64::max)?;
+    Some(format!(
+        "in {} of {} trials other programs used more than {:.0} % of the machine's CPU time, up to \
+         {:.0} %: the rate is of this machine as busy as it was",
+        shares.len(),
+        found.tried.len(),
+        NOTABLE * 100.0,
+        most * 100.0
+    ))
+}
+
 /// What was found, as one object.
 pub fn object(search: &Search, execution: &Execution, found: &Found) -> Value {
     let Conclusion { rate_ops_s, not_held_ops_s, ended, noisy, words, .. } = &found.conclusion;

@@ -71,7 +71,7 @@ impl Swept {
             Limit::Client => "the client has no room for".to_owned(),
             Limit::Server => {
                 let achieved = run.achieved_rate().unwrap_or_else(|| run.throughput());
-                format!("the store answers {} of", format::rate(achieved))
+                format!("the store answers {} in time of", format::rate(achieved))
             }
         };
         Some(format!(

@@ -9,7 +9,7 @@ use study::{Found, Insight, Search, Wish};
 use crate::args;
 use crate::exit::{Outcome, request};
 use crate::flags;
-use crate::found::{Searching, object};
+use crate::found::{Searching, disturbance, object};
 use crate::interrupt::stop_flag;
 use crate::kept::Kept;
 use crate::show::Show;
@@ -37,6 +37,9 @@ pub fn run(args: &args::Search, show: &Show) -> anyhow::Result<Outcome> {
     print(args, show, &search, &execution, &found)?;
     if let (Some(path), false) = (kept.place(), found.tried.is_empty()) {
         show.note(&format!("kept in {}", path.display()));
+    }
+    if let Some(words) = disturbance(&found) {
+        show.note(&words);
     }
     match fault {
         Some(fault) => Err(fault.into()),
