@@ -44,15 +44,18 @@ FUZZ_SECONDS ?= 60
 PARSERS := memcached_text memcached_meta memcached_binary resp2 resp3
 CARGO_FUZZ := $(CARGO_TARGET_DIR)/tools/bin/cargo-fuzz
 fuzz: $(CARGO_FUZZ)
-	for parser in $(PARSERS); do \
+	@for parser in $(PARSERS); do \
+	    log=$(CARGO_TARGET_DIR)/fuzz/$$parser.log; \
 	    $(CARGO_FUZZ) run --sanitizer none --fuzz-dir fuzz $$parser $(CARGO_TARGET_DIR)/fuzz/$$parser -- \
-	        -max_total_time=$(FUZZ_SECONDS) -dict=fuzz/answers.dict -verbosity=0 -print_final_stats=1 || exit 1; \
+	        -max_total_time=$(FUZZ_SECONDS) -dict=fuzz/answers.dict -print_final_stats=1 >$$log 2>&1 \
+	        || { cat $$log; exit 1; }; \
+	    echo "fuzzed $$parser: $$(grep number_of_executed $$log)"; \
 	done
 
 $(CARGO_FUZZ):
 	cargo install cargo-fuzz --locked --version $(CARGO_FUZZ_VERSION) --root $(CARGO_TARGET_DIR)/tools
 	mkdir -p $(addprefix $(CARGO_TARGET_DIR)/fuzz/,$(PARSERS))
-CARGO_FUZZ_VERSION := 0.13.1
+CARGO_FUZZ_VERSION := 0.13.2
 
 bench: setup
 	cargo bench --locked --package workload --package drive

@@ -327,7 +327,8 @@ fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> 
             steal * 100.0
         ));
     }
-    if let Some(others) = value("machine.neighbours").filter(|n| *n > NOTABLE_NEIGHBOURS) {
+    let others = value("machine.neighbours").map(|all| all - servers_share(&value));
+    if let Some(others) = others.filter(|others| *others > NOTABLE_NEIGHBOURS) {
         doubts.push(format!(
             "other processes used {:.1} % of the machine's CPU time; stop them and repeat",
             others * 100.0
@@ -341,4 +342,35 @@ fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> 
         doubts.push("CPU time includes the pacer's spinning (cpu.pacer_spin)".to_owned());
     }
     doubts
+}
+
+/// The share of the machine that the servers took, if they run here: they are what is measured,
+/// no neighbours. All CPUs' time is what this process used over its share of it.
+fn servers_share(value: &impl Fn(&str) -> Option<f64>) -> f64 {
+    let share = || {
+        let own_s = value("cpu.user")? + value("cpu.system")?;
+        let own_share = value("machine.busy")? - value("machine.neighbours")?;
+        Some(value("server.cpu")? * own_share / own_s)
+    };
+    share().filter(|share| share.is_finite()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_the_same_machine_is_no_neighbour() {
+        // 10 s on 2 CPUs: this process 8 s, the server 5 s, others 1 s.
+        let value = |signal: &str| match signal {
+            "cpu.user" => Some(6.0),
+            "cpu.system" => Some(2.0),
+            "machine.busy" => Some(0.7),
+            "machine.neighbours" => Some(0.3),
+            "server.cpu" => Some(5.0),
+            _ => None,
+        };
+        assert!((servers_share(&value) - 0.25).abs() < 1e-12);
+        assert_eq!(servers_share(&|_: &str| None), 0.0);
+    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::Address;
 use record::Settings;
 use server::launch::{Launched, Launcher, Local, Order, Program, Settings as Wanted};
 use server::tap::Tap;
@@ -23,6 +24,7 @@ pub struct ServerOrder {
 pub(crate) struct Started {
     pub(crate) launched: Launched,
     pub(crate) tap: Option<Arc<Tap>>,
+    port_given: bool,
 }
 
 impl ServerOrder {
@@ -53,23 +55,41 @@ impl ServerOrder {
             order.environment = tap.environment();
         }
         let launched = Local.start(&order).map_err(of_launch)?;
-        Ok(Started { launched, tap: tap.map(Arc::new) })
+        let port_given = self.wanted.0.iter().any(|(key, _)| key == "port");
+        Ok(Started { launched, tap: tap.map(Arc::new), port_given })
     }
 }
 
 impl Started {
-    /// What a run with this server depends on, besides what was asked for.
+    /// What a run with this server depends on, besides what was asked for. A port that kvmeter
+    /// chose and the files of the preloaded library differ from start to start and decide nothing.
     pub(crate) fn settings(&self, settings: &mut Settings) {
+        let Launched { version, build, binary, arguments, environment, cpus, .. } = &self.launched;
+        let chosen = self.launched.addresses.iter().find_map(|address| match address {
+            Address::Tcp { port, .. } if !self.port_given => Some(port.to_string()),
+            _ => None,
+        });
+        let argument = |given: &String| match chosen.as_ref() == Some(given) {
+            true => "PORT".to_owned(),
+            false => given.clone(),
+        };
         let mut put = |key: &str, value: String| settings.insert(format!("server.{key}"), value);
-        put("version", self.launched.version.clone());
-        put("build", self.launched.build.clone());
-        put("binary", self.launched.binary.display().to_string());
-        put("arguments", self.launched.arguments.join(" "));
-        put("cpus", self.launched.cpus.clone());
-        let environment: Vec<String> =
-            self.launched.environment.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        if !environment.is_empty() {
-            put("environment", environment.join(" "));
+        put("version", version.clone());
+        put("build", build.clone());
+        put("binary", binary.display().to_string());
+        put("arguments", arguments.iter().map(argument).collect::<Vec<_>>().join(" "));
+        put("cpus", cpus.clone());
+        let ours = self.tap.as_ref().map(|tap| tap.environment()).unwrap_or_default();
+        if !ours.is_empty() {
+            put("preloaded", "tap".to_owned());
+        }
+        let inherited: Vec<String> = environment
+            .iter()
+            .filter(|pair| !ours.contains(pair))
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        if !inherited.is_empty() {
+            put("environment", inherited.join(" "));
         }
     }
 
