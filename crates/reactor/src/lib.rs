@@ -28,6 +28,6 @@ pub use connect::ConnectError;
 pub use connection::{Failure, State};
 pub use counters::Counters;
 pub use engine::{Engine, Options, Unavailable};
-pub use reactor::Reactor;
+pub use reactor::{Gather, Reactor};
 pub use stream::Stream;
 pub use tls::{Tls, TlsConfig, TlsError, TlsFailure};
