@@ -142,7 +142,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                 break;
             }
             let next = self.admit(&mut demand, now);
-            self.send();
+            self.send()?;
             if self.pool.under_way() == 0 {
                 match next {
                     Next::Never => break,
@@ -382,10 +382,15 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
     }
 
-    fn send(&mut self) {
+    /// Hands what was written to the kernel. In an open loop each connection's requests are with
+    /// it before the next are stamped: io_uring would send all of them with the next wait, and
+    /// what the client is busy with the first would count as the server's with the last. In a
+    /// closed loop they share a system call, and their times begin before it.
+    fn send(&mut self) -> Result<(), DriveError> {
         if self.touched.is_empty() {
-            return;
+            return Ok(());
         }
+        let apart = self.shared.open && self.touched.len() > 1;
         let begin = self.clock.now();
         let mut now = begin;
         for number in self.touched.drain(..) {
@@ -400,9 +405,13 @@ impl<'a, A: Asks> Thread<'a, A> {
             }
             line.unsent = 0;
             self.reactor.send(number);
+            if apart {
+                self.reactor.poll(Some(Duration::ZERO)).map_err(super::internal)?;
+            }
             now = self.clock.now();
         }
         self.seen.in_store += now - begin;
+        Ok(())
     }
 
     /// What a wait is to end for. One in which nothing can be asked before an answer comes, with
