@@ -211,7 +211,10 @@ fn judge_open(
     let (service_s, count) = sum_and_count(&outcome.service);
     let (response_s, _) = sum_and_count(&outcome.response);
     let count = (count as f64).max(1.0);
-    let advice = "lower --rate or add --threads";
+    let advice = match outcome.queued {
+        0 => "lower --rate or add --threads",
+        _ => "lower --rate, or add --connections, --depth or --threads",
+    };
     if window.counted {
         // A thread ends up to a block after the others, at its share of the rate.
         let tail_s = (workload::BLOCK * outcome.threads as u64) as f64 / target;

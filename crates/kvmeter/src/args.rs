@@ -115,8 +115,9 @@ pub struct Run {
     kvmeter bench 'rocksdb:/tmp/db?cache=2GiB&direct_io=on' --workload ycsb-b --json\n  \
     kvmeter bench lmdb:/tmp/lmdb --mix read=0.9,delete=0.1 --popularity uniform\n  \
     kvmeter bench rocksdb:/tmp/db --workload ycsb-c --rate 20k --arrivals poisson\n  \
-    kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k --connections 16\n  \
-    kvmeter bench redis://127.0.0.1 --workload ycsb-b --connections 16 --rate 10k..100k/10\n\n\
+    kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k\n  \
+    kvmeter bench redis://127.0.0.1 --workload ycsb-b --rate 10k..100k/10\n  \
+    kvmeter bench memcached --server memory=1GiB,threads=2 --workload etc --rate 50k\n\n\
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
     kvmeter doctor")]
 pub struct Bench {
@@ -157,7 +158,7 @@ pub struct Bench {
     /// Wait for the steady state: rounds of this length [default: 1s]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s")]
     pub steady: Option<Span>,
-    /// Connections of each thread to each server [default: 1]
+    /// Connections of each thread to each server [default: 16]
     #[arg(long, short = 'c', value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
     pub connections: Option<u32>,
     /// Requests that may be under way on one connection [default: 1]
@@ -172,6 +173,13 @@ pub struct Bench {
     /// How the kernel is asked about sockets: epoll or io_uring
     #[arg(long, value_name = "ENGINE", help_heading = SERVERS)]
     pub engine: Option<String>,
+    /// Which way the latency inside the servers is seen: auto, tap, ebpf or off [default: auto]
+    #[arg(long, value_name = "WAY", help_heading = SERVERS)]
+    pub server_latency: Option<String>,
+    /// Start a local server for this measurement, and end it: memory=1GiB,threads=4,... or `default`.
+    /// The store is then only a name: memcached, redis, valkey
+    #[arg(long, value_name = "SETTINGS", help_heading = SERVERS)]
+    pub server: Option<String>,
     /// Keys that a read asks for at once
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub multi_get: Option<u32>,

@@ -9,6 +9,7 @@ use record::Settings;
 use toml::Spanned;
 
 use crate::error::StudyError;
+use crate::insight::Insight;
 use crate::source::Source;
 use crate::spec::{Asking, Steady};
 
@@ -32,6 +33,8 @@ pub struct Manner {
     /// To servers, and which key asked for something of them, if one did.
     pub connections: Connections,
     pub needs_servers: Option<&'static str>,
+    /// Which way the latency inside the servers is seen.
+    pub insight: Insight,
 }
 
 impl Manner {
@@ -47,7 +50,13 @@ impl Manner {
             pin: true,
             connections: Connections::default(),
             needs_servers: None,
+            insight: Insight::Off,
         }
+    }
+
+    /// Whether requests are due at instants of their own.
+    pub fn is_open(&self) -> bool {
+        matches!(self.pacing, Pacing::Open { .. })
     }
 
     /// How data is loaded before this is measured: as fast as the same threads can.
@@ -99,6 +108,7 @@ impl Manner {
             put("depth", depth.to_string());
             put("queue", Count(queue as u64).to_string());
             put("busy_poll", busy_poll.to_string());
+            put("server_latency", self.insight.to_string());
             put("engine", engine.map_or("fastest".to_owned(), |engine| engine.to_string()));
         }
         if let Some(operations) = self.until.operations {
@@ -148,6 +158,7 @@ pub struct Wish {
     pub queue: Option<Count>,
     pub busy_poll: Option<bool>,
     pub engine: Option<String>,
+    pub server_latency: Option<String>,
 }
 
 /// The most connections of a thread to a server, and requests under way on one of them.
@@ -239,6 +250,18 @@ impl Wish {
             pin: self.pin && threads <= cpus,
             connections: self.connections()?,
             needs_servers: self.needs_servers(),
+            insight: self.insight()?,
+        })
+    }
+
+    fn insight(&self) -> Result<Insight, Senseless> {
+        let Some(name) = self.server_latency.as_deref() else { return Ok(Insight::default()) };
+        Insight::from_name(name).ok_or_else(|| Senseless {
+            key: "server_latency",
+            why: format!(
+                "cannot be had by `{name}`; {}",
+                model::suggest::hint(name, Insight::ALL.iter().map(|insight| insight.name()))
+            ),
         })
     }
 
@@ -288,6 +311,7 @@ impl Wish {
             ("queue", self.queue.is_some()),
             ("busy_poll", self.busy_poll.is_some()),
             ("engine", self.engine.is_some()),
+            ("server_latency", self.server_latency.is_some()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(key, _)| key)
     }
@@ -314,6 +338,7 @@ pub(crate) fn manner(source: &Source, asking: &Asking, cpus: u32) -> Result<Mann
         queue: get(&asking.queue),
         busy_poll: get(&asking.busy_poll),
         engine: get(&asking.engine),
+        server_latency: get(&asking.server_latency),
     };
     wish.manner(cpus).map_err(|Senseless { key, why }| {
         let span = asking.span_of(key).unwrap_or_default();

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use drive::{Network, Progress, Ticks};
 use host::Root;
 use model::Machine;
-use record::{Execution, Phase, Run};
+use record::{Execution, Phase, Run, Settings};
 use store::{Directory, State, StoreUrl};
 
 use crate::error::StudyError;
 use crate::keeper::Keeper;
 use crate::plan::{Plan, Segment, Step};
+use crate::server_side::ServerSide;
 use crate::session::{Closed, Session};
 
 /// What happens while a plan runs, for whoever shows it.
@@ -118,13 +119,36 @@ pub fn execute(
             records: 0,
             name: None,
             warnings: Vec::new(),
+            servers: ServerSide::default(),
+            facts: Settings::new(),
         };
         let Closed { mut keeper, name } = match segment.store.remote()? {
-            Some(remote) => {
+            Some(mut remote) => {
+                let started = match &segment.server {
+                    None => None,
+                    Some(order) => {
+                        let insight =
+                            |step: &&Step| step.manner.insight.preloads(step.manner.is_open());
+                        let started = order.start(steps.iter().any(insight))?;
+                        remote.servers = started.launched.addresses.clone();
+                        Some(started)
+                    }
+                };
                 let network = Arc::new(Network::connect(remote)?);
                 session.keeper = Keeper::Servers(Arc::clone(&network));
+                if let Some(started) = &started {
+                    started.settings(&mut session.facts);
+                }
+                let tap = started.as_ref().and_then(|started| started.tap.clone());
+                let addresses = network.remote().servers.iter();
+                session.servers = ServerSide::of(addresses.map(|address| (address, tap.clone())));
                 session.find_data(first)?;
-                session.ask(&network)?
+                let closed = session.ask(&network)?;
+                drop(network);
+                if let Some(started) = started {
+                    started.end()?;
+                }
+                closed
             }
             None => {
                 if on_disk(segment) {

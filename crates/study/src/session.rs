@@ -8,7 +8,7 @@ use analyse::STEADY_ROUNDS;
 use drive::{Changes, OnStart, Outcome, Target, Ticks, What};
 use host::{Context, Root, Watch};
 use model::{Op, Reading};
-use record::{Execution, Phase, Run};
+use record::{Execution, Phase, Run, Settings};
 use store::{Store, StoreError, Visit};
 use workload::Workload;
 
@@ -19,6 +19,7 @@ use crate::error::StudyError;
 use crate::keeper::{Keeper, Name};
 use crate::observe::{Showing, Watching};
 use crate::plan::{Segment, Step};
+use crate::server_side::{Seen, ServerSide};
 
 /// How long a store may take to write out what it holds after a phase that wrote.
 const SETTLE_LIMIT: Duration = Duration::from_secs(300);
@@ -46,6 +47,10 @@ pub(crate) struct Session<'a> {
     pub(crate) name: Option<Name>,
     /// For the next run that is kept.
     pub(crate) warnings: Vec<String>,
+    /// The servers behind a networked store, as far as they can be watched from here.
+    pub(crate) servers: ServerSide,
+    /// What the runs depend on besides what was asked for: the server that was started.
+    pub(crate) facts: Settings,
 }
 
 /// What is left when a store is closed.
@@ -158,6 +163,7 @@ impl Session<'_> {
             self.name = None;
         }
         self.listener.hear(Event::Begins { step });
+        self.servers.prepare(step.manner.insight, step.manner.is_open());
         let started_at = now();
         let mut watching = Watching {
             step,
@@ -165,12 +171,14 @@ impl Session<'_> {
             context: context(self.segment),
             store: &**store,
             watch: None,
+            servers: &mut self.servers,
+            seen: Seen::default(),
             before: Vec::new(),
             after: Vec::new(),
             readings: Vec::new(),
         };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut watching)?;
-        let Watching { readings, before, after, .. } = watching;
+        let Watching { readings, before, after, seen, .. } = watching;
         self.records += outcome.changes.inserted;
         let name = (writes && whole(step, &outcome)).then(|| self.name_of(store, step));
         if outcome.stopped {
@@ -196,7 +204,9 @@ impl Session<'_> {
             skew,
             warnings: std::mem::take(&mut self.warnings),
             disk_bytes: self.keeper.disk_bytes()?,
-            networked: !self.segment.store.servers.is_empty(),
+            networked: !self.servers.is_empty(),
+            servers: seen.finish(outcome.operations),
+            facts: &self.facts,
             records: self.records,
         });
         // The data has its name again only when the run that changed it is kept: a kill in

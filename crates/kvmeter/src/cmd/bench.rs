@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use model::Rate;
 use record::{Execution, File, Phase, Run};
 use store::StoreUrl;
-use study::{Manner, Plan, Senseless, Steady, StudyError, Wish};
+use study::{Manner, Plan, Senseless, ServerOrder, Steady, StudyError, Wish};
 use workload::{Mix, Popularity, Size, Spec};
 
 use crate::args::Bench;
@@ -15,7 +15,7 @@ use crate::interrupt::stop_flag;
 use crate::show::Show;
 
 pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
-    let store: StoreUrl = args.store.parse()?;
+    let store = store(args)?;
     let spec = workload(args)?;
     let manners = manners(args)?;
     if args.repeat == 0 {
@@ -208,6 +208,37 @@ fn workload(args: &Bench) -> anyhow::Result<Spec> {
     Ok(spec)
 }
 
+/// The store, and the server that is started for it.
+fn store(args: &Bench) -> anyhow::Result<(StoreUrl, Option<ServerOrder>)> {
+    let Some(settings) = &args.server else { return Ok((args.store.parse()?, None)) };
+    let (name, options) = match args.store.split_once('?') {
+        Some((name, options)) => (name, format!("?{options}")),
+        None => (args.store.as_str(), String::new()),
+    };
+    if name.contains(':') {
+        return Err(request(format!(
+            "--server starts a server of its own, and `{name}` names one; write `memcached`, \
+             `redis` or `valkey` alone"
+        )));
+    }
+    // A place, to read the options with: where the server listens is known when it runs.
+    let mut url: StoreUrl = format!("{name}://localhost{options}").parse()?;
+    url.servers.clear();
+    let mut wanted = server::launch::Settings::default();
+    for setting in settings.split(',').filter(|setting| *setting != "default") {
+        let (key, value) = setting
+            .split_once('=')
+            .ok_or_else(|| request(format!("--server: `{setting}` is not `setting=value`")))?;
+        wanted = match value.parse::<i64>() {
+            Ok(number) => wanted.with(key, number),
+            Err(_) => wanted.with(key, value),
+        };
+    }
+    let order =
+        ServerOrder::new(name, wanted).map_err(|error| request(format!("--server: {error}")))?;
+    Ok((url, Some(order)))
+}
+
 /// One for each rate that is asked for.
 fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
     let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
@@ -234,6 +265,7 @@ fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
             queue: args.queue,
             busy_poll: args.busy_poll.then_some(true),
             engine: args.engine.clone(),
+            server_latency: args.server_latency.clone(),
         };
         wish.manner(cpus).map_err(|Senseless { key, why }| {
             let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
