@@ -372,7 +372,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
     }
 
-    /// Appends a request to what a connection will send, and says whether that has room left.
+    /// Appends a request to what the next connection with room will send.
     fn write(&mut self, number: usize, mut request: Request) {
         let line = &mut self.lines[number];
         if self.shared.open {
