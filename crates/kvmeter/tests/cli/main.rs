@@ -6,6 +6,8 @@ mod bench;
 mod full_disk;
 mod network;
 mod results;
+mod search;
+mod servers;
 mod study;
 mod terminal;
 mod tool;
