@@ -54,6 +54,19 @@ impl Manner {
         }
     }
 
+    /// The same at another rate of an open loop, for another time.
+    pub fn at(&self, rate: f64, time: Duration) -> Manner {
+        let arrivals = match self.pacing {
+            Pacing::Open { arrivals, .. } => arrivals,
+            Pacing::Closed { .. } => Arrivals::Constant,
+        };
+        Manner {
+            pacing: Pacing::Open { rate, arrivals },
+            until: Until { operations: None, time: Some(time) },
+            ..self.clone()
+        }
+    }
+
     /// Whether requests are due at instants of their own.
     pub fn is_open(&self) -> bool {
         matches!(self.pacing, Pacing::Open { .. })
@@ -137,7 +150,7 @@ impl Manner {
 }
 
 /// No client sends more in a second, so a higher rate is a slip.
-const MOST_RATE: f64 = 1e9;
+pub(crate) const MOST_RATE: f64 = 1e9;
 
 /// How a phase is to be asked, before it is checked: what a study's table and the flags of
 /// `bench` have in common.

@@ -194,7 +194,7 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let what = "share of the threads' time not spent waiting for a request to be due";
         put(own("client.busy", Unit::Ratio, Scope::Harness, what, outcome.busy_share));
         let what = "requests answered in the window / its length";
-        let achieved = outcome.answered_in_time as f64 / seconds.max(1e-9);
+        let achieved = outcome.answered_in_time as f64 / outcome.window_s.max(1e-9);
         put(own("client.achieved_rate", Unit::OpsPerSecond, Scope::Harness, what, achieved));
     }
     if measured.networked {

@@ -120,32 +120,35 @@ impl Plan {
         store.check()?;
         check_keys(&store, &workload).map_err(StudyError::Request)?;
         let mut segments = Vec::new();
+        let mut ordinal = 0;
         for repeat in 1..=repeats {
+            let mut steps = Vec::new();
             for manner in manners {
-                let manner = match phase {
-                    Phase::Load => manner.clone(),
-                    Phase::Measure => manner.clone().with_default_length(),
-                };
-                check_workload(&workload, &manner, phase)?;
-                check_manner(&store, &manner)?;
-                let settings =
-                    settings((&store, server.as_ref()), name, &workload, &manner, repeat);
-                let preparing = manner.preparing();
-                let step = Step {
-                    ordinal: segments.len() as u32 + 1,
-                    label: label(&store, name),
-                    phase,
-                    workload: workload.clone(),
-                    manner,
-                    settings,
-                };
-                let steps = vec![step];
-                let (store, server) = (store.clone(), server.clone());
-                segments.push(Segment { store, server, temporary: false, steps, preparing });
+                ordinal += 1;
+                let at = (ordinal, repeat);
+                let whom = (&store, server.as_ref());
+                steps.push(step(whom, name, &workload, phase, manner, at)?);
             }
+            // One after the other on the same open store; but a load begins with nothing.
+            let together = if phase == Phase::Load { 1 } else { steps.len().max(1) };
+            segments.extend(steps.chunks(together).map(|steps| Segment {
+                store: store.clone(),
+                server: server.clone(),
+                temporary: false,
+                steps: steps.to_vec(),
+                preparing: steps[0].manner.preparing(),
+            }));
         }
         let seed = workload.seed;
         Ok(Plan { name: "bench".to_owned(), question: None, seed, text: String::new(), segments })
+    }
+
+    /// The same, with one more setting of every run.
+    pub fn with_setting(mut self, key: &str, value: &str) -> Plan {
+        for step in self.segments.iter_mut().flat_map(|segment| &mut segment.steps) {
+            step.settings.insert(key.to_owned(), value.to_owned());
+        }
+        self
     }
 
     /// Every run of a study. Stores without a path get a folder of their own under `data`.
@@ -225,6 +228,26 @@ impl Plan {
             segments,
         })
     }
+}
+
+/// One run of a store without a study; `at` is its ordinal and repeat.
+pub(crate) fn step(
+    (store, server): (&StoreUrl, Option<&ServerOrder>),
+    name: &str,
+    workload: &WorkloadSpec,
+    phase: Phase,
+    manner: &Manner,
+    (ordinal, repeat): (u32, u32),
+) -> Result<Step, StudyError> {
+    let manner = match phase {
+        Phase::Load => manner.clone(),
+        Phase::Measure => manner.clone().with_default_length(),
+    };
+    check_workload(workload, &manner, phase)?;
+    check_manner(store, &manner)?;
+    let settings = settings((store, server), name, workload, &manner, repeat);
+    let (label, workload) = (label(store, name), workload.clone());
+    Ok(Step { ordinal, label, phase, workload, manner, settings })
 }
 
 /// The name becomes part of a file's.
@@ -573,7 +596,7 @@ fn server_of(
 const SAMPLE: u64 = 1000;
 
 /// Refuses a store that does not take the workload's keys, before anything is written.
-fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
+pub(crate) fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
     let most = store.adapter().map_err(|error| error.to_string())?.longest_key;
     let workload = Workload::new(spec).map_err(|error| error.to_string())?;
     let remote = store.remote().map_err(|error| error.to_string())?;

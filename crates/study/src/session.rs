@@ -28,10 +28,18 @@ const SETTLE_SLICE: Duration = Duration::from_secs(1);
 /// Without an answer for so long, a store is taken to hang.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Which run is next.
+pub(crate) trait Agenda {
+    /// After the run that was kept last.
+    fn next(&mut self, run: &Run) -> Option<Step>;
+    /// Whether a server that is started for them is to be timed from inside.
+    fn preloads(&self) -> bool;
+}
+
 pub(crate) struct Session<'a> {
     pub(crate) clock: &'a Ticks,
     pub(crate) segment: &'a Segment,
-    pub(crate) steps: Vec<&'a Step>,
+    pub(crate) agenda: &'a mut dyn Agenda,
     pub(crate) keeper: Keeper,
     /// Why data must be loaded before the first step.
     pub(crate) load_first: Option<&'static str>,
@@ -43,6 +51,8 @@ pub(crate) struct Session<'a> {
     pub(crate) stop: &'a Arc<AtomicBool>,
     /// Records that the store holds, as far as they were not deleted.
     pub(crate) records: u64,
+    /// A run has added or deleted records.
+    pub(crate) changed: bool,
     /// What the data is, to be said of it when the store is closed.
     pub(crate) name: Option<Name>,
     /// For the next run that is kept.
@@ -58,13 +68,18 @@ pub(crate) struct Closed {
     pub(crate) keeper: Keeper,
     /// What the data is, where that was not certain while the store was open.
     pub(crate) name: Option<Name>,
+    /// A run that wants the data as it was loaded, which it no longer is.
+    pub(crate) next: Option<Step>,
 }
 
-impl Visit for Session<'_> {
+/// A session on a store in this process, and its first step.
+pub(crate) struct Embedded<'a>(pub(crate) Session<'a>, pub(crate) Step);
+
+impl Visit for Embedded<'_> {
     type Output = Result<Closed, StudyError>;
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
-        self.ask(&Arc::new(store))
+        self.0.ask(&Arc::new(store), self.1)
     }
 }
 
@@ -88,12 +103,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs every step on a store that is open.
-    pub(crate) fn ask<T: Target>(mut self, store: &Arc<T>) -> Result<Closed, StudyError> {
-        for step in std::mem::take(&mut self.steps) {
-            if self.stopped() {
-                break;
-            }
+    /// Runs steps on a store that is open, from the first on, as long as its data suits them.
+    pub(crate) fn ask<T: Target>(
+        mut self,
+        store: &Arc<T>,
+        first: Step,
+    ) -> Result<Closed, StudyError> {
+        let mut next = Some(first);
+        while let Some(step) = next.take_if(|_| !self.stopped() && !self.changed) {
             if step.workload.mix.asks(Op::Scan) && !store.capabilities().scan {
                 return Err(StudyError::Request(format!(
                     "{}: the store cannot scan, and the workload does",
@@ -102,16 +119,18 @@ impl Session<'_> {
             }
             let workload = Arc::new(Workload::new(&step.workload)?);
             if self.load_first.take().is_some() {
-                self.prepare(store, &workload, step)?;
+                self.prepare(store, &workload, &step)?;
                 if self.stopped() {
                     break;
                 }
             } else if std::mem::take(&mut self.found) {
-                self.listener.hear(Event::Reusing { step });
+                self.listener.hear(Event::Reusing { step: &step });
             }
-            self.run(store, &workload, step)?;
+            if let Some(run) = self.run(store, &workload, &step)? {
+                next = self.agenda.next(&run);
+            }
         }
-        Ok(Closed { keeper: self.keeper, name: self.name })
+        Ok(Closed { keeper: self.keeper, name: self.name, next })
     }
 
     fn stopped(&self) -> bool {
@@ -148,7 +167,7 @@ impl Session<'_> {
         store: &Arc<T>,
         workload: &Arc<Workload>,
         step: &Step,
-    ) -> Result<(), StudyError> {
+    ) -> Result<Option<Run>, StudyError> {
         let what = match step.phase {
             Phase::Load => What::Load,
             Phase::Measure => What::Mix,
@@ -179,11 +198,17 @@ impl Session<'_> {
         };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut watching)?;
         let Watching { readings, before, after, seen, .. } = watching;
-        self.records += outcome.changes.inserted;
+        // What was measured until then is kept as an invalid run; nothing is not.
+        if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
+            return Err(StudyError::Failed(format!("{}: ended early, {why}", step.label)));
+        }
+        let Changes { inserted, deleted, .. } = outcome.changes;
+        self.records += inserted;
+        self.changed = step.phase == Phase::Measure && inserted + deleted > 0;
         let name = (writes && whole(step, &outcome)).then(|| self.name_of(store, step));
         if outcome.stopped {
             self.name = name.or(self.name.take());
-            return Ok(());
+            return Ok(None);
         }
         let (settled, settling) = self.settle(store, step, writes)?;
         let skew = match step.phase {
@@ -213,7 +238,10 @@ impl Session<'_> {
         // between repeats nothing, it only loads the data anew for what follows.
         (self.keep)(&run)?;
         self.listener.hear(Event::Kept { step, run: &run });
-        name.map_or(Ok(()), |name| self.give(name, settled))
+        if let Some(name) = name {
+            self.give(name, settled)?;
+        }
+        Ok(Some(run))
     }
 
     /// After a phase that wrote: lets the store settle, with the same probes around it.

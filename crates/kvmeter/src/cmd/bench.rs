@@ -1,36 +1,37 @@
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use model::Rate;
-use record::{Execution, File, Phase, Run};
-use store::StoreUrl;
-use study::{Manner, Plan, Senseless, ServerOrder, Steady, StudyError, Wish};
-use workload::{Mix, Popularity, Size, Spec};
+use record::{Execution, Phase, Run};
+use study::{Manner, Plan, Steady, Wish};
 
 use crate::args::Bench;
 use crate::exit::{Outcome, request};
-use crate::files;
+use crate::flags;
 use crate::interrupt::stop_flag;
+use crate::kept::Kept;
 use crate::show::Show;
+use crate::sweep::Swept;
 
 pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
-    let store = store(args)?;
-    let spec = workload(args)?;
+    let store = args.load.store(&args.store)?;
+    let spec = args.workload.spec()?;
     let manners = manners(args)?;
     if args.repeat == 0 {
         return Err(request("--repeat must be more than zero"));
     }
     // A mix of nothing but inserts adds records; only the presets of that name load.
-    let loads = spec.is_load() && args.mix.is_none();
+    let loads = spec.is_load() && args.workload.mix.is_none();
     let phase = if loads { Phase::Load } else { Phase::Measure };
-    let plan = Plan::single(store, &name(args), spec, phase, &manners, args.repeat)?;
+    let mut plan = Plan::single(store, &args.workload.name(), spec, phase, &manners, args.repeat)?;
+    if let Some(objective) = &args.slo {
+        plan = plan.with_setting("slo", &objective.to_string());
+    }
     study::check_directories(&plan)?;
     let execution = study::execution(&plan, std::env::args().collect());
     let mut kept = Kept::open(args.out.clone(), &plan)?;
 
     let stop = stop_flag()?;
-    let mut bar = show.bar(plan.steps().map(|(_, step)| step));
+    let mut bar = Swept::new(show.bar(plan.steps().map(|(_, step)| step)), manners.len());
     let mut runs = Vec::new();
     let mut keep = |run: &Run| {
         kept.keep(&execution, run, show)?;
@@ -68,208 +69,20 @@ fn show_runs(args: &Bench, show: &Show, execution: &Execution, runs: &[Run]) -> 
     show.print(&serde_json::to_string_pretty(&value)?)
 }
 
-/// The results file of a bench: the one that was named, which is held throughout, or the one
-/// that holds all benches, which is opened for each run. The latter is a convenience: where it
-/// cannot be written the measurement is still shown.
-enum Kept {
-    Named { file: File, path: PathBuf, begun: bool },
-    Common { path: Option<PathBuf>, begun: bool },
-}
-
-/// How long another bench may hold the common file.
-const COMMON_PATIENCE: Duration = Duration::from_secs(10);
-
-impl Kept {
-    fn open(out: Option<PathBuf>, plan: &Plan) -> anyhow::Result<Kept> {
-        let Some(path) = out else {
-            return Ok(Kept::Common { path: files::for_bench(), begun: false });
-        };
-        let inside =
-            |url: &StoreUrl| !url.path.as_os_str().is_empty() && path.starts_with(&url.path);
-        if plan.segments.iter().any(|segment| inside(&segment.store)) {
-            let place = path.display();
-            return Err(request(format!("--out {place}: lies in the store's own directory")));
-        }
-        files::make_room_for(&path)
-            .map_err(|error| request(format!("{}: {error}", path.display())))?;
-        Ok(Kept::Named { file: File::open_or_create(&path)?, path, begun: false })
-    }
-
-    /// Keeps a run. That the common file cannot be written is said and no more.
-    fn keep(&mut self, execution: &Execution, run: &Run, show: &Show) -> Result<(), StudyError> {
-        match self {
-            Kept::Named { file, begun, .. } => {
-                if !std::mem::replace(begun, true) {
-                    file.begin(execution)?;
-                }
-                Ok(file.keep(run)?)
-            }
-            Kept::Common { path: Some(path), begun } => {
-                let kept = open_common(path).and_then(|mut file| {
-                    if !*begun {
-                        file.begin(execution)?;
-                        *begun = true;
-                    }
-                    Ok(file.keep(run)?)
-                });
-                if let Err(error) = kept {
-                    show.warn(&format!(
-                        "the result is not kept: {error:#}; name a file with --out"
-                    ));
-                }
-                Ok(())
-            }
-            Kept::Common { path: None, .. } => {
-                show.warn("the result is not kept: neither --out nor HOME says where");
-                Ok(())
-            }
-        }
-    }
-
-    fn finish(&mut self, execution: &Execution) -> anyhow::Result<()> {
-        let at = study::now();
-        match self {
-            Kept::Named { file, begun: true, .. } => Ok(file.finish(&execution.id, &at)?),
-            Kept::Common { path: Some(path), begun: true } => {
-                // The runs are kept; that they were all is a detail of the common file.
-                let _ = open_common(path).map(|mut file| file.finish(&execution.id, &at));
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Where the runs are.
-    fn place(&self) -> Option<&Path> {
-        match self {
-            Kept::Named { path, .. } => Some(path),
-            Kept::Common { path, begun } => path.as_deref().filter(|_| *begun),
-        }
-    }
-}
-
-/// Opens the common file, once no other bench writes to it.
-fn open_common(path: &Path) -> anyhow::Result<File> {
-    files::make_room_for(path).map_err(|error| request(format!("{}: {error}", path.display())))?;
-    let limit = Instant::now() + COMMON_PATIENCE;
-    loop {
-        match File::open_or_create(path) {
-            Err(record::Error::Locked { .. }) if Instant::now() < limit => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            other => return Ok(other?),
-        }
-    }
-}
-
-/// The workload's name: the preset's, marked where flags changed what it asks.
-fn name(args: &Bench) -> String {
-    match (&args.mix, &args.popularity) {
-        (None, None) => args.workload.clone(),
-        _ => format!("{}*", args.workload),
-    }
-}
-
-fn workload(args: &Bench) -> anyhow::Result<Spec> {
-    let mut spec = Spec::preset(&args.workload)?;
-    spec.seed = args.seed;
-    if let Some(factor) = args.scale {
-        spec = spec.scaled(factor).map_err(|error| request(format!("--scale: {error}")))?;
-    }
-    if let Some(keys) = args.multi_get {
-        spec.multi_get = keys;
-    }
-    if let Some(share) = args.hit_ratio {
-        spec.hit_ratio = share;
-    }
-    spec.refill |= args.refill;
-    if let Some(records) = args.records {
-        spec.records = records;
-    }
-    let size = |flag: &str, text: &str| {
-        Size::parse(text).map_err(|error| request(format!("--{flag} {text}: {error}")))
-    };
-    if let Some(text) = &args.key_size {
-        spec.key.size = Some(size("key-size", text)?);
-    }
-    if let Some(text) = &args.value_size {
-        spec.value.size = size("value-size", text)?;
-    }
-    if let Some(share) = args.compressibility {
-        spec.value.compressibility = share;
-    }
-    if let Some(text) = &args.mix {
-        spec.mix = Mix::parse(text).map_err(|error| request(format!("--mix {text}: {error}")))?;
-    }
-    if let Some(text) = &args.popularity {
-        spec.popularity = Popularity::parse(text)
-            .map_err(|error| request(format!("--popularity {text}: {error}")))?;
-    }
-    Ok(spec)
-}
-
-/// The store, and the server that is started for it.
-fn store(args: &Bench) -> anyhow::Result<(StoreUrl, Option<ServerOrder>)> {
-    let Some(settings) = &args.server else { return Ok((args.store.parse()?, None)) };
-    let (name, options) = match args.store.split_once('?') {
-        Some((name, options)) => (name, format!("?{options}")),
-        None => (args.store.as_str(), String::new()),
-    };
-    if name.contains(':') {
-        return Err(request(format!(
-            "--server starts a server of its own, and `{name}` names one; write `memcached`, \
-             `redis` or `valkey` alone"
-        )));
-    }
-    // A place, to read the options with: where the server listens is known when it runs.
-    let mut url: StoreUrl = format!("{name}://localhost{options}").parse()?;
-    url.servers.clear();
-    let mut wanted = server::launch::Settings::default();
-    for setting in settings.split(',').filter(|setting| *setting != "default") {
-        let (key, value) = setting
-            .split_once('=')
-            .ok_or_else(|| request(format!("--server: `{setting}` is not `setting=value`")))?;
-        wanted = match value.parse::<i64>() {
-            Ok(number) => wanted.with(key, number),
-            Err(_) => wanted.with(key, value),
-        };
-    }
-    let order =
-        ServerOrder::new(name, wanted).map_err(|error| request(format!("--server: {error}")))?;
-    Ok((url, Some(order)))
-}
-
 /// One for each rate that is asked for.
 fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
-    let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
     let rates: Vec<Option<Rate>> = match &args.rate {
         Some(sweep) => sweep.rates().iter().copied().map(Some).collect(),
         None => vec![None],
     };
+    let usual = args.workload.known().and_then(|preset| preset.arrivals);
     let manner = |rate: Option<Rate>| {
-        let preset = Spec::presets().iter().find(|preset| preset.name == args.workload);
-        let usual = preset.and_then(|preset| preset.arrivals).map(str::to_owned);
-        let wish = Wish {
-            threads: Some(args.threads),
-            rate,
-            arrivals: args.arrivals.clone().or(usual.filter(|_| rate.is_some())),
+        flags::manner(&Wish {
             think: args.think,
-            warm_up: args.warm_up,
-            warm_up_rate: args.warm_up_rate,
             time: args.time,
             operations: args.ops,
             steady: args.steady.map(|round| Steady { round, ..Steady::default() }),
-            pin: !args.no_pin,
-            connections: args.connections,
-            depth: args.depth,
-            queue: args.queue,
-            busy_poll: args.busy_poll.then_some(true),
-            engine: args.engine.clone(),
-            server_latency: args.server_latency.clone(),
-        };
-        wish.manner(cpus).map_err(|Senseless { key, why }| {
-            let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
-            request(format!("--{flag}: {why}"))
+            ..args.load.wish(rate, usual)
         })
     };
     rates.into_iter().map(manner).collect()

@@ -4,7 +4,10 @@
 mod bad_input;
 mod bench;
 mod full_disk;
+mod network;
 mod results;
+mod search;
+mod servers;
 mod study;
 mod terminal;
 mod tool;
