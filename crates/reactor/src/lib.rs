@@ -29,7 +29,7 @@ pub use connect::ConnectError;
 pub use connection::{Failure, State};
 pub use counters::Counters;
 pub use engine::{Engine, Options, Unavailable};
-pub use reactor::Reactor;
+pub use reactor::{Gather, Reactor};
 pub use stamps::stamps_available;
 pub use stream::Stream;
 pub use tls::{Tls, TlsConfig, TlsError, TlsFailure};
