@@ -68,13 +68,14 @@ pub(crate) struct Parts {
     pub(crate) ops: Vec<Op>,
     pub(crate) totals: Interval,
     pub(crate) series: Vec<Point>,
+    pub(crate) intervals: Vec<Vec<u8>>,
     pub(crate) stopped: bool,
     pub(crate) steady: Option<SteadyReport>,
     pub(crate) keeps: bool,
 }
 
 pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
-    let Parts { seen, window, ops, totals, series, .. } = parts;
+    let Parts { seen, window, ops, totals, series, intervals, .. } = parts;
     let threads = seen.len();
     let open = window.target.is_some();
     let seconds = window.length(clock, &seen);
@@ -106,6 +107,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         response: named(totals.response),
         arrival: named(totals.arrival),
         series,
+        intervals,
         counts: all.counts,
         changes: all.changes,
         bytes_written: all.bytes_written,
@@ -132,7 +134,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         invalid_because: Vec::new(),
         warnings: Vec::new(),
     };
-    judge(&mut outcome, &window, parts.keeps);
+    judge(&mut outcome, (window.counted, window.target), parts.keeps);
     outcome
 }
 
@@ -164,8 +166,9 @@ impl Seen {
     }
 }
 
-/// Says what makes the run invalid and what a reader should know.
-fn judge(outcome: &mut Outcome, window: &Window, keeps: bool) {
+/// Says what makes the run invalid and what a reader should know. The window ended by a count or
+/// not, and an open loop has a target rate.
+pub(crate) fn judge(outcome: &mut Outcome, window: (bool, Option<f64>), keeps: bool) {
     let mut invalid = Vec::new();
     let mut warnings = Vec::new();
     if outcome.operations == 0 {
@@ -184,8 +187,9 @@ fn judge(outcome: &mut Outcome, window: &Window, keeps: bool) {
         let rounds = steady.rounds.len();
         invalid.push(format!("the steady state was not reached in {rounds} rounds"));
     }
-    match window.target {
-        Some(target) => judge_open(outcome, window, target, &mut invalid, &mut warnings),
+    let (counted, target) = window;
+    match target {
+        Some(target) => judge_open(outcome, counted, target, &mut invalid, &mut warnings),
         None if outcome.harness_share > MOST_HARNESS && keeps => warnings.push(format!(
             "{:.0} % of the threads' time went to making and checking requests, not to the store",
             outcome.harness_share * 100.0
@@ -198,7 +202,7 @@ fn judge(outcome: &mut Outcome, window: &Window, keeps: bool) {
 
 fn judge_open(
     outcome: &Outcome,
-    window: &Window,
+    counted: bool,
     target: f64,
     invalid: &mut Vec<String>,
     warnings: &mut Vec<String>,
@@ -212,7 +216,7 @@ fn judge_open(
     let (response_s, _) = sum_and_count(&outcome.response);
     let count = (count as f64).max(1.0);
     let advice = "lower --rate or add --threads";
-    if window.counted {
+    if counted {
         // A thread ends up to a block after the others, at its share of the rate.
         let tail_s = (workload::BLOCK * outcome.threads as u64) as f64 / target;
         let due_s = outcome.operations as f64 / target;

@@ -6,6 +6,7 @@ use analyse::STEADY_ROUNDS;
 use drive::{Arrivals, Connections, Engine, Pacing, Until};
 use model::{Count, Rate, Span};
 use record::Settings;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::error::StudyError;
@@ -19,7 +20,7 @@ const DEFAULT_TIME: Duration = Duration::from_secs(10);
 const LOADING_DEPTH: usize = 32;
 
 /// `[load]`, `[measure]` or the flags of `bench`, ready to run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manner {
     pub threads: u32,
     pub pacing: Pacing,
@@ -31,6 +32,7 @@ pub struct Manner {
     pub pin: bool,
     /// To servers, and which key asked for something of them, if one did.
     pub connections: Connections,
+    #[serde(skip)]
     pub needs_servers: Option<&'static str>,
 }
 
