@@ -156,7 +156,8 @@ impl<T: Target> Crew<T> {
                 Recorder::new(thread, &slots, (origin, interval), deliver.clone(), spare)?;
             spawn(Arc::clone(shared), plan, thread, recorder, end.clone())?;
         }
-        let collector = Collector::new(slots, plan.interval.as_secs_f64(), plan.keep_intervals, back)?;
+        let collector =
+            Collector::new(slots, plan.interval.as_secs_f64(), plan.keep_intervals, back)?;
         Ok(Crew {
             shared: Arc::clone(shared),
             threads: plan.threads,

@@ -21,11 +21,7 @@ type Named = Vec<(Op, Histogram<u64>)>;
 ///
 /// # Errors
 /// A histogram that cannot be decoded or added.
-pub fn join(
-    parts: &[(String, Outcome)],
-    plan: &Plan,
-    keeps: bool,
-) -> Result<Outcome, DriveError> {
+pub fn join(parts: &[(String, Outcome)], plan: &Plan, keeps: bool) -> Result<Outcome, DriveError> {
     let all = || parts.iter().map(|(_, part)| part);
     let sum = |count: fn(&Outcome) -> u64| all().map(count).sum::<u64>();
     let until = plan.until.of(plan.pacing);
@@ -100,8 +96,7 @@ pub fn join(
 /// the longest of them is the time that all took.
 fn seconds_of<'a>(parts: impl Iterator<Item = &'a Outcome> + Clone, common: bool) -> f64 {
     let longest = parts.clone().map(|part| part.seconds).fold(0.0, f64::max);
-    let rate: f64 =
-        parts.clone().map(|part| part.operations as f64 / part.seconds.max(1e-9)).sum();
+    let rate: f64 = parts.clone().map(|part| part.operations as f64 / part.seconds.max(1e-9)).sum();
     let operations: u64 = parts.map(|part| part.operations).sum();
     if common || rate <= 0.0 { longest } else { operations as f64 / rate }
 }
@@ -339,10 +334,8 @@ mod tests {
 
     #[test]
     fn the_rate_of_a_closed_loop_is_the_sum_of_rates_and_a_counted_one_lasts_as_the_longest() {
-        let parts = [
-            ("a".to_owned(), client(1.0, &[10; 100])),
-            ("b".to_owned(), client(1.1, &[10; 330])),
-        ];
+        let parts =
+            [("a".to_owned(), client(1.0, &[10; 100])), ("b".to_owned(), client(1.1, &[10; 330]))];
         let by_time = Until { operations: None, time: Some(Duration::from_secs(1)) };
         let plan = Plan { until: by_time, ..Plan::closed(What::Mix, 2) };
         let whole = join(&parts, &plan, true).unwrap();

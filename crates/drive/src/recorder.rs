@@ -48,8 +48,7 @@ impl Slots {
     }
 
     pub(crate) fn interval(&self) -> Result<Interval, DriveError> {
-        let make =
-            |count: usize| (0..count).map(|_| self.empty()).collect::<Result<Vec<_>, _>>();
+        let make = |count: usize| (0..count).map(|_| self.empty()).collect::<Result<Vec<_>, _>>();
         Ok(Interval {
             index: 0,
             warm: true,

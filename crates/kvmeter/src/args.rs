@@ -51,6 +51,8 @@ pub enum Verb {
     Run(Run),
     /// One measurement of one store, without a study file
     Bench(Box<Bench>),
+    /// Makes this machine ask for `bench` and `run` on another one
+    Agent(Agent),
     /// Shows a results file: tables here, or an HTML page with figures
     Report(Report),
     /// Every difference between two results, with its 95 % interval
@@ -116,7 +118,8 @@ pub struct Run {
     kvmeter bench lmdb:/tmp/lmdb --mix read=0.9,delete=0.1 --popularity uniform\n  \
     kvmeter bench rocksdb:/tmp/db --workload ycsb-c --rate 20k --arrivals poisson\n  \
     kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k --connections 16\n  \
-    kvmeter bench redis://127.0.0.1 --workload ycsb-b --connections 16 --rate 10k..100k/10\n\n\
+    kvmeter bench redis://127.0.0.1 --workload ycsb-b --connections 16 --rate 10k..100k/10\n  \
+    kvmeter bench memcached://server -j 8 --agents host1,host2 --agent-token-file agent.token\n\n\
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
     kvmeter doctor")]
 pub struct Bench {
@@ -135,9 +138,9 @@ pub struct Bench {
     /// Length of the measured window [default: 10s without --ops]
     #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
     pub time: Option<Span>,
-    /// Asking threads
-    #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
-    pub threads: u32,
+    /// Asking threads, of all agents together [default: 1, or one an agent]
+    #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true)]
+    pub threads: Option<u32>,
     /// Operations per second of all threads together: an open loop. FROM..TO/N measures N rates
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<Sweep>,
@@ -172,6 +175,17 @@ pub struct Bench {
     /// How the kernel is asked about sockets: epoll or io_uring
     #[arg(long, value_name = "ENGINE", help_heading = SERVERS)]
     pub engine: Option<String>,
+    /// Client machines that ask instead of this one; `kvmeter agent` runs on each. Threads and
+    /// rate are divided among them
+    #[arg(long, value_name = "HOST[:PORT],...", value_delimiter = ',', help_heading = AGENTS)]
+    pub agents: Vec<String>,
+    /// This machine measures beside the agents, at this rate over one connection: the latencies
+    /// are its own, and the agents are load
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = AGENTS,
+        requires = "agents")]
+    pub agents_measure_rate: Option<Rate>,
+    #[command(flatten)]
+    pub secrets: Secrets,
     /// Keys that a read asks for at once
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub multi_get: Option<u32>,
@@ -218,6 +232,40 @@ pub struct Bench {
 
 /// Heading of what only concerns stores behind a network.
 const SERVERS: &str = "Servers";
+/// Heading of what only concerns several client machines.
+const AGENTS: &str = "Agents";
+
+/// What a coordinator and its agents know each other by.
+#[derive(Debug, Args)]
+pub struct Secrets {
+    /// File with the shared token; else the variable KVMETER_AGENT_TOKEN
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
+    pub agent_token_file: Option<PathBuf>,
+    /// Mutual TLS: PEM file of the authorities that sign the other side's certificate
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
+    pub agent_ca: Option<PathBuf>,
+    /// PEM file of one's own certificate
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
+    pub agent_cert: Option<PathBuf>,
+    /// PEM file of its key
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
+    pub agent_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    openssl rand -hex 32 > agent.token && chmod 600 agent.token\n  \
+    kvmeter agent --listen 0.0.0.0:9377 --agent-token-file agent.token\n  \
+    kvmeter agent --listen 0.0.0.0 --agent-ca ca.pem --agent-cert host1.pem --agent-key host1.key\n\n\
+    It serves one `kvmeter bench --agents` or `run` at a time, until Ctrl-C. A token alone travels\n\
+    in plain text.")]
+pub struct Agent {
+    /// Where to listen; port 9377 unless it says another
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: String,
+    #[command(flatten)]
+    pub secrets: Secrets,
+}
 
 /// A preset as help and completion show it.
 fn preset(preset: &workload::Preset) -> PossibleValue {

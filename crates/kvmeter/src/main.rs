@@ -21,6 +21,7 @@ fn main() -> std::process::ExitCode {
         Verb::Doctor(args) => cmd::doctor::run(&args, &show),
         Verb::Run(args) => cmd::run::run(&args, &show),
         Verb::Bench(args) => cmd::bench::run(&args, &show),
+        Verb::Agent(args) => cmd::agent::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),

@@ -12,6 +12,7 @@ use record::{Execution, Phase, Run};
 use store::{Directory, State, StoreUrl};
 
 use crate::error::StudyError;
+use crate::fleet::Crew;
 use crate::keeper::Keeper;
 use crate::plan::{Plan, Segment, Step};
 use crate::session::{Closed, Session};
@@ -100,10 +101,15 @@ pub fn execute(
     stop: &Arc<AtomicBool>,
 ) -> Result<bool, StudyError> {
     let clock = Ticks::new();
+    let mut crew = plan.agents.clone().map(Crew::new);
     for segment in &plan.segments {
         let steps: Vec<&Step> =
             segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).collect();
         let Some(first) = steps.first() else { continue };
+        if let Some(crew) = &mut crew {
+            // Before anything is loaded or measured: whether they can be used.
+            crew.reach()?;
+        }
         let mut session = Session {
             clock: &clock,
             segment,
@@ -115,6 +121,7 @@ pub fn execute(
             keep,
             listener,
             stop,
+            crew: crew.as_mut(),
             records: 0,
             name: None,
             warnings: Vec::new(),

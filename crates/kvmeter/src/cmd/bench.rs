@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use model::Rate;
 use record::{Execution, File, Phase, Run};
 use store::StoreUrl;
-use study::{Manner, Plan, Senseless, Steady, StudyError, Wish};
+use study::{Agents, Manner, Plan, Senseless, Steady, StudyError, Wish};
 use workload::{Mix, Popularity, Size, Spec};
 
 use crate::args::Bench;
+use crate::cmd::agent::secrets;
 use crate::exit::{Outcome, request};
 use crate::files;
 use crate::interrupt::stop_flag;
@@ -25,6 +26,7 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
     let loads = spec.is_load() && args.mix.is_none();
     let phase = if loads { Phase::Load } else { Phase::Measure };
     let plan = Plan::single(store, &name(args), spec, phase, &manners, args.repeat)?;
+    let plan = borne(args, plan)?;
     study::check_directories(&plan)?;
     let execution = study::execution(&plan, std::env::args().collect());
     let mut kept = Kept::open(args.out.clone(), &plan)?;
@@ -208,9 +210,31 @@ fn workload(args: &Bench) -> anyhow::Result<Spec> {
     Ok(spec)
 }
 
+/// The same, on the agents that were named.
+fn borne(args: &Bench, plan: Plan) -> anyhow::Result<Plan> {
+    if args.agents.is_empty() {
+        return Ok(plan);
+    }
+    let hosts = Agents::hosts(args.agents.iter().map(String::as_str))
+        .map_err(|error| request(format!("{}: {error}", agents::flags::AGENTS)))?;
+    let measure = args.agents_measure_rate.map(|rate| rate.0);
+    let borne = Agents { hosts, secrets: secrets(&args.secrets), measure };
+    plan.with_agents(borne).map_err(|(key, why)| {
+        let flag = match key {
+            "operations" => "ops".to_owned(),
+            "measure_rate" => "agents-measure-rate".to_owned(),
+            key => key.to_owned(),
+        };
+        request(format!("--{flag} {why}"))
+    })
+}
+
 /// One for each rate that is asked for.
 fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
     let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
+    // Each agent looks again whether its CPUs suffice.
+    let machines = args.agents.len().max(1) as u32;
+    let cpus = cpus.saturating_mul(machines);
     let rates: Vec<Option<Rate>> = match &args.rate {
         Some(sweep) => sweep.rates().iter().copied().map(Some).collect(),
         None => vec![None],
@@ -219,7 +243,7 @@ fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
         let preset = Spec::presets().iter().find(|preset| preset.name == args.workload);
         let usual = preset.and_then(|preset| preset.arrivals).map(str::to_owned);
         let wish = Wish {
-            threads: Some(args.threads),
+            threads: Some(args.threads.unwrap_or(machines)),
             rate,
             arrivals: args.arrivals.clone().or(usual.filter(|_| rate.is_some())),
             think: args.think,

@@ -82,8 +82,13 @@ impl Phase {
         let (tell, told) = channel();
         let stopping = Arc::clone(stop);
         let body = move || {
-            let mut observer =
-                Reporting { tell: &tell, begins, stop: stopping, watch: None, readings: Vec::new() };
+            let mut observer = Reporting {
+                tell: &tell,
+                begins,
+                stop: stopping,
+                watch: None,
+                readings: Vec::new(),
+            };
             let ended = drive::drive(&clock, &network, &workload, &plan, &mut observer);
             let readings = std::mem::take(&mut observer.readings);
             let ended = ended.map(|outcome| (outcome, readings));

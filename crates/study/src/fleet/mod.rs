@@ -14,13 +14,16 @@ use model::{Address, Rate, Reading};
 use record::{Phase, Settings};
 use serde::{Deserialize, Serialize};
 use store::StoreUrl;
+use toml::Spanned;
 
 use crate::asking::Manner;
 use crate::error::StudyError;
 use crate::plan::{Plan, Step};
+use crate::source::Source;
+use crate::spec::{Machines, Spec};
 
 pub use agent::AgentWork;
-pub(crate) use coordinator::{Borne, Crew};
+pub(crate) use coordinator::{Borne, Crew, Task};
 
 /// The machines that ask instead of this one.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +115,9 @@ impl Agents {
         let least = workload::BLOCK * count as u64;
         let counted = match (step.phase, pacing) {
             (Phase::Load, _) => Some(("records", step.workload.records.0)),
-            (_, drive::Pacing::Closed { .. }) => until.operations.map(|count| ("operations", count)),
+            (_, drive::Pacing::Closed { .. }) => {
+                until.operations.map(|count| ("operations", count))
+            }
             _ => None,
         };
         if let Some((key, few)) = counted.filter(|(_, number)| *number < least) {
@@ -151,6 +156,36 @@ impl Plan {
     }
 }
 
+/// A study's plan with its table `[agents]`; errors point into the text.
+pub(crate) fn borne_by(
+    plan: Plan,
+    source: &Source,
+    spec: &Spec,
+    machines: &Spanned<Machines>,
+) -> Result<Plan, StudyError> {
+    let table = machines.get_ref();
+    let names = table.hosts.get_ref().iter().map(String::as_str);
+    let hosts =
+        Agents::hosts(names).map_err(|error| source.at(table.hosts.span(), &error.to_string()))?;
+    let secrets = Secrets {
+        files: TlsFiles { ca: table.ca.clone(), cert: table.cert.clone(), key: table.key.clone() },
+        token_file: table.token_file.clone(),
+        token_variable: table
+            .token_env
+            .clone()
+            .unwrap_or_else(|| agents::flags::TOKEN_VARIABLE.to_owned()),
+    };
+    let measure = table.measure_rate.as_ref();
+    let agents = Agents { hosts, secrets, measure: measure.map(|rate| rate.get_ref().0) };
+    plan.with_agents(agents).map_err(|(key, why)| {
+        let place = match key {
+            "measure_rate" => measure.map(Spanned::span),
+            _ => spec.measure.span_of(key).or_else(|| spec.load.span_of(key)),
+        };
+        source.at(place.unwrap_or_else(|| machines.span()), &format!("{key}: {why}"))
+    })
+}
+
 /// What one agent is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -172,7 +207,7 @@ impl Assignment {
     }
 
     /// This agent's part, on a machine with so many CPUs.
-    fn plan(&self, cpus: &[usize], stop: &Arc<AtomicBool>) -> drive::Plan {
+    fn plan(&self, cpus: &[u32], stop: &Arc<AtomicBool>) -> drive::Plan {
         let whole = self.manner.plan(self.what(), self.workload.seed, stop);
         let mut part = whole.part(self.agent, self.agents);
         if let (true, Some(share)) = (self.measured, &mut part.share) {
@@ -274,9 +309,7 @@ mod tests {
     #[test]
     fn what_cannot_be_borne_is_refused_with_the_key() {
         let agents = |count: usize| Agents {
-            hosts: (0..count)
-                .map(|n| Address::Tcp { host: format!("h{n}"), port: 9377 })
-                .collect(),
+            hosts: (0..count).map(|n| Address::Tcp { host: format!("h{n}"), port: 9377 }).collect(),
             secrets: Secrets {
                 files: TlsFiles::default(),
                 token_file: None,
