@@ -73,7 +73,9 @@ impl Borne {
                 }));
             }
             None => {
-                all.retain(|reading| matches!(reading.scope, Scope::Server | Scope::Store));
+                all.retain(|reading| {
+                    matches!(reading.scope, Scope::Server | Scope::Store | Scope::Device)
+                });
                 all.extend(together(&self.agents));
             }
         }
