@@ -7,7 +7,7 @@ use model::{Op, PerOp};
 
 use crate::collect::point;
 use crate::histogram_bytes::decode;
-use crate::merge::judge;
+use crate::merge::{Terms, judge};
 use crate::outcome::{DriveError, Failure, Outcome, Point};
 use crate::pace::Pacing;
 use crate::plan::{Plan, What};
@@ -17,22 +17,24 @@ type Named = Vec<(Op, Histogram<u64>)>;
 /// Puts the outcomes of clients that began together, each by its name, to one: histograms are
 /// added, counts summed, means weighted by what they are means of. `plan` is what all of them
 /// together were asked. What made a client's part invalid makes the whole invalid, under its
-/// name; then the whole is judged as one client would be. `keeps` as the store's capability.
+/// name; then the whole is judged as one client would be. `slots` are
+/// the requests that all of them can have under way, `keeps` is the store's capability.
 ///
 /// # Errors
 /// A histogram that cannot be decoded or added.
-pub fn join(parts: &[(String, Outcome)], plan: &Plan, keeps: bool) -> Result<Outcome, DriveError> {
+pub fn join(
+    parts: &[(String, Outcome)],
+    plan: &Plan,
+    slots: usize,
+    keeps: bool,
+) -> Result<Outcome, DriveError> {
     let all = || parts.iter().map(|(_, part)| part);
     let sum = |count: fn(&Outcome) -> u64| all().map(count).sum::<u64>();
     let until = plan.until.of(plan.pacing);
-    let (counted, target) = match plan.pacing {
-        _ if plan.what == What::Load => (true, None),
-        Pacing::Open { rate, .. } => (false, Some(rate)),
-        Pacing::Closed { .. } => (until.operations.is_some(), None),
-    };
-    let target = match (plan.what, plan.pacing) {
-        (What::Load, Pacing::Open { rate, .. }) => Some(rate),
-        _ => target,
+    let counted = plan.what == What::Load || until.operations.is_some();
+    let target = match plan.pacing {
+        Pacing::Open { rate, .. } => Some(rate),
+        Pacing::Closed { .. } => None,
     };
     // Shares of the threads' time, and means over requests and answers.
     let thread_s = |part: &Outcome| part.threads as f64 * part.seconds;
@@ -50,6 +52,7 @@ pub fn join(parts: &[(String, Outcome)], plan: &Plan, keeps: bool) -> Result<Out
     let mut whole = Outcome {
         threads: all().map(|part| part.threads).sum(),
         seconds: seconds_of(all(), counted || target.is_some()),
+        window_s: all().map(|part| part.window_s).fold(0.0, f64::max),
         operations: sum(|part| part.operations),
         verified: sum(|part| part.verified),
         hits: sum(|part| part.hits),
@@ -82,12 +85,15 @@ pub fn join(parts: &[(String, Outcome)], plan: &Plan, keeps: bool) -> Result<Out
         redirected: sum(|part| part.redirected),
         drawn: sum(|part| part.drawn),
         stopped: all().any(|part| part.stopped),
+        gave_up: parts.iter().find_map(|(name, part)| {
+            part.gave_up.as_ref().map(|why| format!("agent {name}: {why}"))
+        }),
         ..Outcome::default()
     };
     whole.changes.inserted = sum(|part| part.changes.inserted);
     whole.changes.deleted = sum(|part| part.changes.deleted);
     whole.changes.refused = sum(|part| part.changes.refused);
-    judge_whole(&mut whole, parts, (counted, target), keeps);
+    judge_whole(&mut whole, parts, Terms { counted, slots, target, keeps });
     Ok(whole)
 }
 
@@ -190,17 +196,13 @@ fn failures_of(parts: &[(String, Outcome)]) -> Vec<Failure> {
 }
 
 /// What the clients said of themselves, then what all of them together come to.
-fn judge_whole(
-    whole: &mut Outcome,
-    parts: &[(String, Outcome)],
-    window: (bool, Option<f64>),
-    keeps: bool,
-) {
-    let (failures, stopped) = (std::mem::take(&mut whole.failures), whole.stopped);
+fn judge_whole(whole: &mut Outcome, parts: &[(String, Outcome)], terms: Terms) {
     // These the clients have told of themselves.
+    let (failures, stopped) = (std::mem::take(&mut whole.failures), whole.stopped);
+    let gave_up = whole.gave_up.take();
     whole.stopped = false;
-    judge(whole, window, keeps);
-    (whole.failures, whole.stopped) = (failures, stopped);
+    judge(whole, terms);
+    (whole.failures, whole.stopped, whole.gave_up) = (failures, stopped, gave_up);
     let named = |reasons: fn(&Outcome) -> &Vec<String>| {
         parts.iter().flat_map(move |(name, part)| {
             reasons(part).iter().map(move |reason| format!("agent {name}: {reason}"))
@@ -264,7 +266,7 @@ mod tests {
             let alone = ask(&plan, preset);
             for clients in [2, 3, 5] {
                 let parts = parts(&plan, preset, clients);
-                let whole = join(&parts, &plan, false).unwrap();
+                let whole = join(&parts, &plan, 5, false).unwrap();
                 let told = |outcome: &Outcome| {
                     let Outcome { operations, fingerprint, counts, drawn, changes, .. } = *outcome;
                     (operations, fingerprint, counts, drawn, changes, outcome.threads)
@@ -279,7 +281,7 @@ mod tests {
     fn clients_together_load_every_record_once() {
         let plan = Plan { until: Until { operations: None, time: None }, ..closed(4, 0) };
         let plan = Plan { what: What::Load, ..plan };
-        let whole = join(&parts(&plan, "ycsb-load", 3), &plan, false).unwrap();
+        let whole = join(&parts(&plan, "ycsb-load", 3), &plan, 5, false).unwrap();
         assert_eq!((whole.operations, whole.changes.inserted), (1000, 1000));
     }
 
@@ -287,7 +289,7 @@ mod tests {
     fn the_histogram_of_all_is_the_sum() {
         let plan = closed(3, 50_000);
         let parts = parts(&plan, "ycsb-a", 3);
-        let whole = join(&parts, &plan, false).unwrap();
+        let whole = join(&parts, &plan, 5, false).unwrap();
         for (op, sum) in &whole.service {
             let of = |part: &Outcome| {
                 part.service.iter().find(|(other, _)| other == op).map(|(_, h)| h.clone()).unwrap()
@@ -324,7 +326,7 @@ mod tests {
         let slow = client(1.0, &[1_000_000; 10]);
         let fast = client(1.0, &[1000; 990]);
         let parts = [("a".to_owned(), slow), ("b".to_owned(), fast)];
-        let whole = join(&parts, &Plan::closed(What::Mix, 2), true).unwrap();
+        let whole = join(&parts, &Plan::closed(What::Mix, 2), 2, true).unwrap();
         assert_eq!(whole.series.len(), 1);
         // Of a thousand requests ten were slow: the 99th percentile is the last fast one.
         assert_eq!(whole.series[0].p99_ns, 1000);
@@ -338,11 +340,11 @@ mod tests {
             [("a".to_owned(), client(1.0, &[10; 100])), ("b".to_owned(), client(1.1, &[10; 330]))];
         let by_time = Until { operations: None, time: Some(Duration::from_secs(1)) };
         let plan = Plan { until: by_time, ..Plan::closed(What::Mix, 2) };
-        let whole = join(&parts, &plan, true).unwrap();
+        let whole = join(&parts, &plan, 5, true).unwrap();
         assert!((whole.operations as f64 / whole.seconds - 400.0).abs() < 1e-9);
         let by_count = Until { operations: Some(430), time: None };
         let plan = Plan { until: by_count, ..plan };
-        assert_eq!(join(&parts, &plan, true).unwrap().seconds, 1.1);
+        assert_eq!(join(&parts, &plan, 5, true).unwrap().seconds, 1.1);
     }
 
     #[test]
@@ -357,7 +359,7 @@ mod tests {
         let pacing = Pacing::Open { rate: 300.0, arrivals: Arrivals::Constant };
         let until = Until { operations: None, time: Some(Duration::from_secs(1)) };
         let plan = Plan { pacing, until, ..Plan::closed(What::Mix, 2) };
-        let whole = join(&[("h1".to_owned(), a), ("h2".to_owned(), b)], &plan, true).unwrap();
+        let whole = join(&[("h1".to_owned(), a), ("h2".to_owned(), b)], &plan, 5, true).unwrap();
         assert_eq!(whole.invalid_because[0], "agent h2: it was late");
         assert!(whole.invalid_because[1].starts_with("all agents together: the rate was not"));
         assert_eq!(whole.warnings, ["agent h1: a doubt"]);

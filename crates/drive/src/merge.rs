@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use model::{Op, PerOp};
 
 use crate::clock::Ticks;
-use crate::outcome::{Outcome, Point, SteadyReport};
+use crate::outcome::{FailureKind, Outcome, Point, SteadyReport};
 use crate::recorder::Interval;
 use crate::worker::Seen;
 
@@ -28,6 +28,8 @@ pub(crate) struct Window {
     pub(crate) closes_at: u64,
     /// It ended by a number of operations, not by the clock.
     pub(crate) counted: bool,
+    /// Requests that all threads together can have under way.
+    pub(crate) slots: usize,
     /// Rate of an open loop, per second.
     pub(crate) target: Option<f64>,
 }
@@ -79,6 +81,11 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let threads = seen.len();
     let open = window.target.is_some();
     let seconds = window.length(clock, &seen);
+    let by_clock = !window.counted && window.closes_at != u64::MAX;
+    let window_s = match by_clock {
+        true => clock.seconds(window.opened_at, window.closes_at),
+        false => seconds,
+    };
     let thread_s = threads as f64 * clock.seconds(window.opened_at, window.last_end(&seen));
     let mut all = Seen::default();
     let mut own_ticks = 0;
@@ -97,6 +104,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let mut outcome = Outcome {
         threads,
         seconds,
+        window_s,
         operations: all.operations,
         verified: all.verdicts.verified,
         hits: all.verdicts.hits,
@@ -131,10 +139,12 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         drawn: all.drawn,
         steady: parts.steady,
         stopped: parts.stopped,
+        gave_up: all.gave_up,
         invalid_because: Vec::new(),
         warnings: Vec::new(),
     };
-    judge(&mut outcome, (window.counted, window.target), parts.keeps);
+    let Window { counted, slots, target, .. } = window;
+    judge(&mut outcome, Terms { counted, slots, target, keeps: parts.keeps });
     outcome
 }
 
@@ -157,6 +167,7 @@ impl Seen {
         self.wake_ns += other.wake_ns;
         self.refills += other.refills;
         self.reconnected += other.reconnected;
+        self.gave_up = self.gave_up.take().or(other.gave_up);
         self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
         self.redirected += other.redirected;
         self.drawn += other.drawn;
@@ -166,15 +177,30 @@ impl Seen {
     }
 }
 
-/// Says what makes the run invalid and what a reader should know. The window ended by a count or
-/// not, and an open loop has a target rate.
-pub(crate) fn judge(outcome: &mut Outcome, window: (bool, Option<f64>), keeps: bool) {
+/// What an outcome is judged by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    /// The window ended by a number of operations, not by the clock.
+    pub(crate) counted: bool,
+    /// Requests that all threads together can have under way.
+    pub(crate) slots: usize,
+    /// Rate of an open loop, per second.
+    pub(crate) target: Option<f64>,
+    pub(crate) keeps: bool,
+}
+
+/// Says what makes the run invalid and what a reader should know.
+pub(crate) fn judge(outcome: &mut Outcome, terms: Terms) {
     let mut invalid = Vec::new();
     let mut warnings = Vec::new();
+    if let Some(why) = &outcome.gave_up {
+        invalid.push(format!("ended early, {why}"));
+    }
     if outcome.operations == 0 {
         invalid.push("no operation ended in the window; give it more time".to_owned());
     }
-    for failure in &outcome.failures {
+    // That a server is lost is told above.
+    for failure in outcome.failures.iter().filter(|failure| failure.kind != FailureKind::Lost) {
         invalid.push(format!(
             "{} answers failed ({}); the first: {}",
             failure.count, failure.kind, failure.first
@@ -187,10 +213,9 @@ pub(crate) fn judge(outcome: &mut Outcome, window: (bool, Option<f64>), keeps: b
         let rounds = steady.rounds.len();
         invalid.push(format!("the steady state was not reached in {rounds} rounds"));
     }
-    let (counted, target) = window;
-    match target {
-        Some(target) => judge_open(outcome, counted, target, &mut invalid, &mut warnings),
-        None if outcome.harness_share > MOST_HARNESS && keeps => warnings.push(format!(
+    match terms.target {
+        Some(target) => judge_open(outcome, terms, target, &mut invalid, &mut warnings),
+        None if outcome.harness_share > MOST_HARNESS && terms.keeps => warnings.push(format!(
             "{:.0} % of the threads' time went to making and checking requests, not to the store",
             outcome.harness_share * 100.0
         )),
@@ -202,7 +227,7 @@ pub(crate) fn judge(outcome: &mut Outcome, window: (bool, Option<f64>), keeps: b
 
 fn judge_open(
     outcome: &Outcome,
-    counted: bool,
+    terms: Terms,
     target: f64,
     invalid: &mut Vec<String>,
     warnings: &mut Vec<String>,
@@ -215,8 +240,11 @@ fn judge_open(
     let (service_s, count) = sum_and_count(&outcome.service);
     let (response_s, _) = sum_and_count(&outcome.response);
     let count = (count as f64).max(1.0);
-    let advice = "lower --rate or add --threads";
-    if counted {
+    let advice = match outcome.queued {
+        0 => "lower --rate or add --threads",
+        _ => "lower --rate, or add --connections, --depth or --threads",
+    };
+    if terms.counted {
         // A thread ends up to a block after the others, at its share of the rate.
         let tail_s = (workload::BLOCK * outcome.threads as u64) as f64 / target;
         let due_s = outcome.operations as f64 / target;
@@ -229,7 +257,7 @@ fn judge_open(
     } else {
         let due = outcome.due as f64;
         // By Little's law so many are under way at any instant, the last one too.
-        let under_way = (target * service_s / count).min(outcome.threads as f64) + 1.0;
+        let under_way = (target * service_s / count).min(terms.slots as f64) + 1.0;
         if outcome.answered_in_time as f64 + under_way < due * LEAST_ACHIEVED {
             invalid.push(format!(
                 "the rate was not achieved: {:.1} % of the requests that were due were answered \
@@ -237,6 +265,13 @@ fn judge_open(
                 100.0 * outcome.answered_in_time as f64 / due
             ));
         }
+    }
+    if outcome.dropped > 0 {
+        warnings.push(format!(
+            "{} requests were due and dropped, for as many were waiting as --queue lets; their \
+             latency is in no figure",
+            outcome.dropped
+        ));
     }
     if outcome.busy_share > MOST_BUSY {
         invalid.push(format!(

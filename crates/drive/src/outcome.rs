@@ -101,6 +101,8 @@ pub struct Outcome {
     pub threads: usize,
     /// The length over which operations are counted: operations / seconds is the throughput.
     pub seconds: f64,
+    /// From the window's opening until it closed; in an open loop the last answers come later.
+    pub window_s: f64,
     /// Operations that ended, failed ones included.
     pub operations: u64,
     pub verified: u64,
@@ -167,6 +169,8 @@ pub struct Outcome {
     pub steady: Option<SteadyReport>,
     /// Ended early because it was told to.
     pub stopped: bool,
+    /// Ended early by itself, and why: a server is gone, or nothing but failures came.
+    pub gave_up: Option<String>,
     pub invalid_because: Vec<String>,
     pub warnings: Vec<String>,
 }

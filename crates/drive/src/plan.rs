@@ -93,7 +93,8 @@ mod engine_name {
 
 impl Default for Connections {
     fn default() -> Self {
-        Connections { count: 1, depth: 1, queue: 100_000, busy_poll: false, engine: None }
+        // One is answered before the next is sent, so it takes some for a rate to be held.
+        Connections { count: 16, depth: 1, queue: 100_000, busy_poll: false, engine: None }
     }
 }
 

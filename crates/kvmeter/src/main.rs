@@ -1,11 +1,16 @@
 //! `kvmeter`: which machine, store and configuration serve the data best.
 #![forbid(unsafe_code)]
 
+mod agent_flags;
 mod args;
 mod cmd;
 mod exit;
 mod files;
+mod flags;
+mod found;
 mod interrupt;
+mod kept;
+mod network_checks;
 mod show;
 mod sweep;
 
@@ -22,6 +27,7 @@ fn main() -> std::process::ExitCode {
         Verb::Run(args) => cmd::run::run(&args, &show),
         Verb::Bench(args) => cmd::bench::run(&args, &show),
         Verb::Agent(args) => cmd::agent::run(&args, &show),
+        Verb::Search(args) => cmd::search::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::error::StudyError;
+use crate::insight::Insight;
 use crate::source::Source;
 use crate::spec::{Asking, Steady};
 
@@ -40,6 +41,9 @@ pub struct Manner {
     pub connections: Connections,
     #[serde(skip)]
     pub needs_servers: Option<&'static str>,
+    /// Which way the latency inside the servers is seen.
+    #[serde(skip)]
+    pub insight: Insight,
 }
 
 impl Manner {
@@ -55,7 +59,26 @@ impl Manner {
             pin: true,
             connections: Connections::default(),
             needs_servers: None,
+            insight: Insight::Off,
         }
+    }
+
+    /// The same at another rate of an open loop, for another time.
+    pub fn at(&self, rate: f64, time: Duration) -> Manner {
+        let arrivals = match self.pacing {
+            Pacing::Open { arrivals, .. } => arrivals,
+            Pacing::Closed { .. } => Arrivals::Constant,
+        };
+        Manner {
+            pacing: Pacing::Open { rate, arrivals },
+            until: Until { operations: None, time: Some(time) },
+            ..self.clone()
+        }
+    }
+
+    /// Whether requests are due at instants of their own.
+    pub fn is_open(&self) -> bool {
+        matches!(self.pacing, Pacing::Open { .. })
     }
 
     /// How data is loaded before this is measured: as fast as the same threads can.
@@ -154,6 +177,7 @@ impl Manner {
             put("depth", depth.to_string());
             put("queue", Count(queue as u64).to_string());
             put("busy_poll", busy_poll.to_string());
+            put("server_latency", self.insight.to_string());
             put("engine", engine.map_or("fastest".to_owned(), |engine| engine.to_string()));
         }
         if let Some(operations) = self.until.operations {
@@ -197,7 +221,7 @@ pub(crate) fn first_of_all(pin: bool) -> OnStart {
 }
 
 /// No client sends more in a second, so a higher rate is a slip.
-const MOST_RATE: f64 = 1e9;
+pub(crate) const MOST_RATE: f64 = 1e9;
 
 /// How a phase is to be asked, before it is checked: what a study's table and the flags of
 /// `bench` have in common.
@@ -218,6 +242,7 @@ pub struct Wish {
     pub queue: Option<Count>,
     pub busy_poll: Option<bool>,
     pub engine: Option<String>,
+    pub server_latency: Option<String>,
 }
 
 /// The most connections of a thread to a server, and requests under way on one of them.
@@ -309,6 +334,18 @@ impl Wish {
             pin: self.pin && threads <= cpus,
             connections: self.connections()?,
             needs_servers: self.needs_servers(),
+            insight: self.insight()?,
+        })
+    }
+
+    fn insight(&self) -> Result<Insight, Senseless> {
+        let Some(name) = self.server_latency.as_deref() else { return Ok(Insight::default()) };
+        Insight::from_name(name).ok_or_else(|| Senseless {
+            key: "server_latency",
+            why: format!(
+                "cannot be had by `{name}`; {}",
+                model::suggest::hint(name, Insight::ALL.iter().map(|insight| insight.name()))
+            ),
         })
     }
 
@@ -358,6 +395,7 @@ impl Wish {
             ("queue", self.queue.is_some()),
             ("busy_poll", self.busy_poll.is_some()),
             ("engine", self.engine.is_some()),
+            ("server_latency", self.server_latency.is_some()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(key, _)| key)
     }
@@ -384,6 +422,7 @@ pub(crate) fn manner(source: &Source, asking: &Asking, cpus: u32) -> Result<Mann
         queue: get(&asking.queue),
         busy_poll: get(&asking.busy_poll),
         engine: get(&asking.engine),
+        server_latency: get(&asking.server_latency),
     };
     wish.manner(cpus).map_err(|Senseless { key, why }| {
         let span = asking.span_of(key).unwrap_or_default();

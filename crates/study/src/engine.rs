@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use drive::{Network, Progress, Ticks};
 use host::Root;
 use model::Machine;
-use record::{Execution, Phase, Run};
+use record::{Execution, Phase, Run, Settings};
 use store::{Directory, State, StoreUrl};
 
 use crate::error::StudyError;
 use crate::fleet::Crew;
 use crate::keeper::Keeper;
 use crate::plan::{Plan, Segment, Step};
-use crate::session::{Closed, Session};
+use crate::server_side::ServerSide;
+use crate::session::{Agenda, Closed, Embedded, Session};
 
 /// What happens while a plan runs, for whoever shows it.
 #[derive(Debug)]
@@ -103,51 +104,12 @@ pub fn execute(
     let clock = Ticks::new();
     let mut crew = plan.agents.clone().map(Crew::new);
     for segment in &plan.segments {
-        let steps: Vec<&Step> =
-            segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).collect();
-        let Some(first) = steps.first() else { continue };
-        if let Some(crew) = &mut crew {
-            // Before anything is loaded or measured: whether they can be used.
-            crew.reach()?;
-        }
-        let mut session = Session {
-            clock: &clock,
-            segment,
-            steps: steps.clone(),
-            keeper: Keeper::Nobody,
-            load_first: None,
-            found: false,
-            execution,
-            keep,
-            listener,
-            stop,
-            crew: crew.as_mut(),
-            records: 0,
-            name: None,
-            warnings: Vec::new(),
-        };
-        let Closed { mut keeper, name } = match segment.store.remote()? {
-            Some(remote) => {
-                let network = Arc::new(Network::connect(remote)?);
-                session.keeper = Keeper::Servers(Arc::clone(&network));
-                session.find_data(first)?;
-                session.ask(&network)?
-            }
-            None => {
-                if on_disk(segment) {
-                    let directory = Directory::claim(&segment.store, room(segment, first))?;
-                    not_anothers(&directory, &segment.store)?;
-                    session.keeper = Keeper::Directory(directory);
-                    session.find_data(first)?;
-                }
-                store::open(&segment.store, session)??
-            }
-        };
-        // The store is closed, so all that it was given is in its files.
-        if let Some(name) = name {
-            keeper.set(&name)?;
-        }
-        if stop.load(Ordering::Relaxed) {
+        let mut left = segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).cloned();
+        let Some(first) = left.next() else { continue };
+        let preloads =
+            segment.steps.iter().any(|step| step.manner.insight.preloads(step.manner.is_open()));
+        let mut scene = Scene { clock: &clock, execution, stop, crew: crew.as_mut() };
+        if !scene.play(segment, first, &mut InOrder { left, preloads }, keep, listener)? {
             return Ok(false);
         }
     }
@@ -155,6 +117,118 @@ pub fn execute(
         remove_temporary(&segment.store.path)?;
     }
     Ok(true)
+}
+
+/// Steps that were planned.
+struct InOrder<I> {
+    left: I,
+    preloads: bool,
+}
+
+impl<I: Iterator<Item = Step>> Agenda for InOrder<I> {
+    fn next(&mut self, _: &Run) -> Option<Step> {
+        self.left.next()
+    }
+
+    fn preloads(&self) -> bool {
+        self.preloads
+    }
+}
+
+/// What all segments of an execution have in common.
+pub(crate) struct Scene<'a> {
+    pub(crate) clock: &'a Ticks,
+    pub(crate) execution: &'a Execution,
+    pub(crate) stop: &'a Arc<AtomicBool>,
+    /// The machines that ask instead of this one.
+    pub(crate) crew: Option<&'a mut Crew>,
+}
+
+impl Scene<'_> {
+    /// Runs a step and what the agenda has after it, on one open store as long as its data
+    /// suits them; the answer says whether it came to the agenda's end.
+    pub(crate) fn play(
+        &mut self,
+        segment: &Segment,
+        first: Step,
+        agenda: &mut dyn Agenda,
+        keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, StudyError> {
+        let preload = agenda.preloads();
+        if let Some(crew) = &mut self.crew {
+            // Before anything is loaded or measured: whether they can be used.
+            crew.reach()?;
+        }
+        let mut next = Some(first);
+        while let Some(first) = next {
+            let mut session = Session {
+                clock: self.clock,
+                segment,
+                agenda: &mut *agenda,
+                keeper: Keeper::Nobody,
+                load_first: None,
+                found: false,
+                execution: self.execution,
+                keep: &mut *keep,
+                listener: &mut *listener,
+                stop: self.stop,
+                crew: self.crew.as_deref_mut(),
+                records: 0,
+                changed: false,
+                name: None,
+                warnings: Vec::new(),
+                servers: ServerSide::default(),
+                facts: Settings::new(),
+            };
+            let Closed { mut keeper, name, next: after } = match segment.store.remote()? {
+                Some(mut remote) => {
+                    let started = match &segment.server {
+                        None => None,
+                        Some(order) => {
+                            let started = order.start(preload)?;
+                            remote.servers = started.launched.addresses.clone();
+                            Some(started)
+                        }
+                    };
+                    let network = Arc::new(Network::connect(remote)?);
+                    session.keeper = Keeper::Servers(Arc::clone(&network));
+                    if let Some(started) = &started {
+                        started.settings(&mut session.facts);
+                    }
+                    let tap = started.as_ref().and_then(|started| started.tap.clone());
+                    let addresses = network.remote().servers.iter();
+                    session.servers =
+                        ServerSide::of(addresses.map(|address| (address, tap.clone())));
+                    session.find_data(&first)?;
+                    let closed = session.ask(&network, first)?;
+                    drop(network);
+                    if let Some(started) = started {
+                        started.end()?;
+                    }
+                    closed
+                }
+                None => {
+                    if on_disk(segment) {
+                        let directory = Directory::claim(&segment.store, room(segment, &first))?;
+                        not_anothers(&directory, &segment.store)?;
+                        session.keeper = Keeper::Directory(directory);
+                        session.find_data(&first)?;
+                    }
+                    store::open(&segment.store, Embedded(session, first))??
+                }
+            };
+            // The store is closed, so all that it was given is in its files.
+            if let Some(name) = name {
+                keeper.set(&name)?;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            next = after;
+        }
+        Ok(true)
+    }
 }
 
 fn on_disk(segment: &Segment) -> bool {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::Op;
-use reactor::{Reactor, State};
+use reactor::{Failure as Broken, Gather, Reactor, State};
 use store::wire::{Answer, Kind, Parsed, Protocol, Refusal, Request as WireRequest, WireError};
 use workload::{Ask, Workload};
 
@@ -19,12 +19,17 @@ use crate::outcome::{DriveError, FailureKind};
 use crate::pace::{SPIN, Waited};
 use crate::plan::Plan;
 use crate::recorder::Recorder;
-use crate::verdict::shown;
+use crate::verdict::{MOST_IN_A_ROW, shown};
 use crate::worker::{Seen, Shared};
 
 /// The longest sleep: stages of the phase and limits of requests are looked at that often.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
-/// Pauses between two tries to connect again, doubled each time up to the longest.
+/// How long a closed loop that pipelines lets answers lie for more to come, so that the thread is
+/// not woken for each: `docs/decisions/0006-a-closed-loop-gathers.md`.
+const PATIENCE: Duration = Duration::from_micros(50);
+/// How long answers are waited for when nothing is asked any more; their own limit may be less.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+/// Pauses between two tries to connect again.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 const LONGEST_RETRY: Duration = Duration::from_millis(500);
 
@@ -59,8 +64,10 @@ pub(super) struct Thread<'a, A> {
     done: u64,
     in_window: bool,
     next_look: u64,
-    /// Why no more is asked, where a server is gone.
-    lost: bool,
+    /// Nothing more is asked: a server is gone, or all that comes are failures.
+    gave_up: bool,
+    /// Of a multi-get over several servers, by server.
+    spread: Vec<Option<Request>>,
 }
 
 impl<'a, A: Asks> Thread<'a, A> {
@@ -89,6 +96,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             servers[line.server].with_room.push_back(number);
         }
         let needs_frontier = asks.asks_for_inserted();
+        let spread = servers.iter().map(|_| None).collect();
         Ok(Thread {
             shared,
             network,
@@ -118,7 +126,8 @@ impl<'a, A: Asks> Thread<'a, A> {
             done: 0,
             in_window: false,
             next_look: 0,
-            lost: false,
+            gave_up: false,
+            spread,
         })
     }
 
@@ -128,6 +137,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         let most = self.lines.len() * self.depth;
         let mut demand = Demand::new(plan, thread, self.clock, self.shared.begun(), most);
         let mut entered = Waited::default();
+        let mut last_wait = None;
         loop {
             let mut now = self.clock.now();
             if !self.in_window && gate.opened() {
@@ -135,11 +145,15 @@ impl<'a, A: Asks> Thread<'a, A> {
                 self.enter_window(&mut demand);
                 now = self.clock.now();
             }
-            if gate.stopped() {
-                break;
+            if self.gave_up || gate.stopped() {
+                // Nothing that waits goes out any more; what is out is waited for.
+                let until = *last_wait.get_or_insert_with(|| now + self.clock.ticks_of(LAST_WAIT));
+                if now >= until || self.lines.iter().all(|line| line.under_way.is_empty()) {
+                    break;
+                }
             }
             let next = self.admit(&mut demand, now);
-            self.send();
+            self.send()?;
             if self.pool.under_way() == 0 {
                 match next {
                     Next::Never => break,
@@ -153,10 +167,10 @@ impl<'a, A: Asks> Thread<'a, A> {
             self.poll(next)?;
             let now = self.clock.now();
             while let Some(number) = self.reactor.ready() {
-                self.answers(number, &mut demand)?;
+                self.answers(number, &mut demand);
             }
             if now >= self.next_look {
-                self.look_after_lines(now, &mut demand)?;
+                self.look_after_lines(now, &mut demand);
             }
         }
         self.give_up_the_rest();
@@ -182,12 +196,13 @@ impl<'a, A: Asks> Thread<'a, A> {
         self.in_window = true;
         self.recorder.open_window(gate.opened_at());
         self.seen = std::mem::take(&mut self.seen).entering(gate.opened_at());
-        demand.enter_window(gate.opened_at());
-        if demand.is_open() {
+        if demand.enter_window(gate.opened_at()) {
             for server in 0..self.servers.len() {
                 while let Some(request) = self.servers[server].queue.pop_front() {
                     self.queued -= 1;
-                    self.abandon(request);
+                    if let Some(operation) = self.abandon(request) {
+                        self.insert_ended(operation.ask, false);
+                    }
                 }
             }
         }
@@ -206,12 +221,14 @@ impl<'a, A: Asks> Thread<'a, A> {
             return None;
         }
         self.pool.end(number);
-        self.insert_ended(operation.ask);
         Some(operation)
     }
 
-    fn insert_ended(&mut self, ask: Ask) {
+    fn insert_ended(&mut self, ask: Ask, stored: bool) {
         if ask.op == Op::Insert && self.needs_frontier {
+            if !stored {
+                self.shared.frontier.leave_hole();
+            }
             self.inserts.end(ask.record);
             self.publish_floor();
         }
@@ -220,10 +237,10 @@ impl<'a, A: Asks> Thread<'a, A> {
     /// Takes every operation that is due and puts it on its way.
     fn admit(&mut self, demand: &mut Demand, now: u64) -> Next {
         loop {
-            if self.lost {
+            if self.gave_up {
                 return Next::Never;
             }
-            let next = demand.next(now, self.pool.under_way(), &self.shared.gate);
+            let next = demand.next(now, &self.shared.gate);
             let Next::Due(due) = next else { return next };
             let Some(ask) = self.draw() else {
                 return if self.block_left.is_some() { Next::Answer } else { Next::Never };
@@ -281,9 +298,9 @@ impl<'a, A: Asks> Thread<'a, A> {
     }
 
     fn begin(&mut self, ask: Ask, due: u64, demand: &mut Demand) {
-        if demand.is_open() && self.queued >= self.queue_limit {
+        if demand.is_open() && self.queued >= self.queue_limit && self.would_wait(&ask) {
             self.seen.dropped += u64::from(self.in_window);
-            self.insert_ended(ask);
+            self.insert_ended(ask, false);
             return;
         }
         let then = if ask.op == Op::ReadModifyWrite { Then::Write } else { Then::End };
@@ -292,6 +309,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             due,
             sent: 0,
             queued: 0,
+            ideal: due,
             left: 0,
             then,
             counts: self.in_window,
@@ -317,19 +335,28 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
     }
 
+    /// Whether a request of it finds no connection with room.
+    #[cold]
+    fn would_wait(&mut self, ask: &Ask) -> bool {
+        let keys = if ask.op == Op::Read { ask.keys.max(1) } else { 1 };
+        (0..keys).any(|key| {
+            self.workload.key(self.workload.nth(ask, key), &mut self.value);
+            self.servers[self.network.server_of(&self.value)].with_room.is_empty()
+        })
+    }
+
     /// A multi-get over several servers: one request to each that has one of the keys.
     fn begin_spread(&mut self, ask: &Ask, keys: u32, number: u32, due: u64) {
-        let mut requests: Vec<Option<Request>> = (0..self.servers.len()).map(|_| None).collect();
         for key in 0..keys {
             let record = self.workload.nth(ask, key);
             self.workload.key(record, &mut self.value);
             let server = self.network.server_of(&self.value);
-            let request =
-                requests[server].get_or_insert_with(|| self.pool.request(number, Kind::Get, due));
+            let request = self.spread[server]
+                .get_or_insert_with(|| self.pool.request(number, Kind::Get, due));
             request.keys.push(&self.value);
         }
-        for (server, request) in requests.into_iter().enumerate() {
-            if let Some(request) = request {
+        for server in 0..self.spread.len() {
+            if let Some(request) = self.spread[server].take() {
                 self.place(request, server);
             }
         }
@@ -348,9 +375,12 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
     }
 
-    /// Appends a request to what a connection will send, and says whether that has room left.
-    fn write(&mut self, number: usize, request: Request) {
+    /// Appends a request to what the next connection with room will send.
+    fn write(&mut self, number: usize, mut request: Request) {
         let line = &mut self.lines[number];
+        if self.shared.open {
+            request.ideal = request.ideal.max(line.take_slot());
+        }
         if request.kind == Kind::Set {
             let salt = self.pool.operation(request.operation).ask.salt;
             self.workload.value(request.keys.get(0), salt, &mut self.value);
@@ -379,10 +409,19 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
     }
 
-    fn send(&mut self) {
+    /// Hands what was written to the kernel. In an open loop each connection's requests are with
+    /// it before the next are stamped: io_uring would send all of them with the next wait, and
+    /// what the client is busy with the first would count as the server's with the last. In a
+    /// closed loop they share a system call, and their times begin before it.
+    fn send(&mut self) -> Result<(), DriveError> {
+        if self.touched.is_empty() {
+            return Ok(());
+        }
+        let apart = self.shared.open && self.touched.len() > 1;
+        let begin = self.clock.now();
+        let mut now = begin;
         for number in self.touched.drain(..) {
             let line = &mut self.lines[number];
-            let now = self.clock.now();
             let first = line.under_way.len() - line.unsent;
             for request in line.under_way.range_mut(first..) {
                 let operation = self.pool.operation(request.operation);
@@ -393,8 +432,25 @@ impl<'a, A: Asks> Thread<'a, A> {
             }
             line.unsent = 0;
             self.reactor.send(number);
-            self.seen.in_store += self.clock.now() - now;
+            if apart {
+                self.reactor.poll(Some(Duration::ZERO)).map_err(super::internal)?;
+            }
+            now = self.clock.now();
         }
+        self.seen.in_store += now - begin;
+        Ok(())
+    }
+
+    /// What a wait is to end for. One in which nothing can be asked before an answer comes, with
+    /// several requests under way on a connection, goes on until half of the connections have
+    /// some: the others keep the server busy meanwhile.
+    fn gather(&self, next: Next) -> Gather {
+        if next != Next::Answer || self.depth == 1 {
+            return Gather::NONE;
+        }
+        let filled = self.pool.under_way().saturating_sub(self.queued) / self.depth;
+        let least = u32::try_from(filled / 2).unwrap_or(u32::MAX).max(1);
+        Gather { least, patience: PATIENCE }
     }
 
     /// Waits for answers, at most until the next operation is due.
@@ -408,7 +464,9 @@ impl<'a, A: Asks> Thread<'a, A> {
             Next::Due(_) => Duration::ZERO,
             Next::Answer | Next::Never => LONGEST_SLEEP,
         };
-        let ready = self.reactor.poll(Some(longest.min(LONGEST_SLEEP))).map_err(super::internal)?;
+        let limit = Some(longest.min(LONGEST_SLEEP));
+        let gather = self.gather(next);
+        let ready = self.reactor.poll_many(limit, gather).map_err(super::internal)?;
         let spent = self.clock.now() - begin;
         if ready > 0 && longest.is_zero() {
             self.seen.in_store += spent;
@@ -422,7 +480,12 @@ impl<'a, A: Asks> Thread<'a, A> {
     }
 
     /// Reads every whole answer of one connection.
-    fn answers(&mut self, number: usize, demand: &mut Demand) -> Result<(), DriveError> {
+    fn answers(&mut self, number: usize, demand: &mut Demand) {
+        if self.lines[number].down.is_some() {
+            // What a lost connection goes on to say is nothing to anybody.
+            let rest = self.reactor.incoming(number).len();
+            return self.reactor.consume(number, rest);
+        }
         let now = self.clock.now();
         let arrived = self
             .reactor
@@ -437,21 +500,20 @@ impl<'a, A: Asks> Thread<'a, A> {
             }
             // What has not been sent cannot be what is answered.
             if line.under_way.len() <= line.unsent {
-                let shown = shown_bytes(bytes);
-                self.fail_line(
-                    number,
-                    FailureKind::Garbage,
-                    &format!("sent unasked: {shown}"),
-                    demand,
-                )?;
-                return Ok(());
+                let words = format!("the server sent unasked: {}", shown_bytes(bytes));
+                return self.fail_line(number, FailureKind::Garbage, &words, demand);
             }
             let Some(request) = line.under_way.front() else { break };
             let (workload, verdicts) = (self.workload, &mut self.seen.verdicts);
             let keys = &request.keys;
+            let counts = self.pool.operation(request.operation).counts;
             let parsed =
                 self.protocol.read(request.kind, keys, request.tag, bytes, |key, value| {
-                    verdicts.check(workload, keys.get(key), value);
+                    if counts {
+                        verdicts.check(workload, keys.get(key), value);
+                    } else {
+                        verdicts.verify(workload, keys.get(key), value);
+                    }
                 });
             match parsed {
                 Ok(Parsed::Incomplete { needs }) => {
@@ -461,8 +523,18 @@ impl<'a, A: Asks> Thread<'a, A> {
                 Ok(Parsed::Whole { used: bytes, answer }) => {
                     used += bytes;
                     line.needs = 0;
+                    line.proved = true;
+                    let server = line.server;
                     if let Some(request) = line.under_way.pop_front() {
-                        self.answered(request, answer, now, arrived, demand)?;
+                        if self.shared.open {
+                            let served = now.saturating_sub(request.since);
+                            let woken = arrived.map_or(0, |nanos| self.clock.ticks(nanos as f64));
+                            let ideal = request.ideal + served.saturating_sub(woken);
+                            line.free_slot(ideal);
+                            let operation = self.pool.operation(request.operation);
+                            operation.ideal = operation.ideal.max(ideal);
+                        }
+                        self.answered(request, answer, server, now, arrived, demand);
                     }
                 }
                 Err(error) => {
@@ -476,23 +548,27 @@ impl<'a, A: Asks> Thread<'a, A> {
             }
         }
         self.reactor.consume(number, used);
-        match self.reactor.state(number) {
-            State::Open => self.refill_line(number, now),
-            State::Closed => {
-                let words = "the server closed the connection".to_owned();
-                return self.fail_line(number, FailureKind::Closed, &words, demand);
+        let words = match self.reactor.state(number) {
+            State::Open => return self.refill_line(number, now),
+            State::Closed => "the server closed the connection".to_owned(),
+            State::Failed(failure @ Broken::AnswerTooLarge { .. }) => {
+                return self.fail_line(number, FailureKind::Garbage, &failure.to_string(), demand);
             }
-            State::Failed(failure) => {
-                let words = failure.to_string();
-                return self.fail_line(number, FailureKind::Closed, &words, demand);
-            }
-        }
-        Ok(())
+            State::Failed(failure) => failure.to_string(),
+        };
+        let words = match self.reactor.incoming(number).len() {
+            0 => words,
+            bytes => format!("{words} after {bytes} bytes of an answer"),
+        };
+        self.fail_line(number, FailureKind::Closed, &words, demand);
     }
 
     /// A connection may have room again: what waits for it goes out.
     fn refill_line(&mut self, number: usize, now: u64) {
         let line = &mut self.lines[number];
+        if self.gave_up || self.shared.gate.stopped() {
+            return;
+        }
         // A closed loop refills a connection when half of it is answered, so that several
         // requests share a write.
         let most = if self.shared.open { self.depth - 1 } else { self.depth / 2 };
@@ -507,7 +583,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         {
             self.queued -= 1;
             let operation = self.pool.operation(request.operation);
-            operation.queued = operation.queued.max(now.saturating_sub(operation.due));
+            operation.queued = operation.queued.max(now.saturating_sub(request.since));
             if let Some(&number) = self.servers[server].with_room.front() {
                 self.write(number, request);
             }
@@ -519,14 +595,15 @@ impl<'a, A: Asks> Thread<'a, A> {
         &mut self,
         request: Request,
         answer: Answer,
+        server: usize,
         now: u64,
         arrived: Option<u64>,
         demand: &mut Demand,
-    ) -> Result<(), DriveError> {
+    ) {
         let number = request.operation;
         let operation = self.pool.operation(number);
         operation.left -= 1;
-        let ask = operation.ask;
+        let (ask, counts) = (operation.ask, operation.counts);
         let mut refused = None;
         let mut missed = 0;
         match answer {
@@ -540,15 +617,19 @@ impl<'a, A: Asks> Thread<'a, A> {
                 Refusal::OutOfMemory => FailureKind::OutOfMemory,
                 _ => FailureKind::Store,
             };
-            self.seen.changes.refused += u64::from(request.kind == Kind::Set);
-            self.seen.verdicts.refused(kind, format!("{}: {words}", ask.op))?;
+            self.seen.changes.refused += u64::from(request.kind != Kind::Get);
+            let address = self.network.address(server);
+            self.seen.verdicts.fail(kind, || format!("{}: {address}: {words}", ask.op));
+            self.failed_again();
         } else {
             self.seen.verdicts.answered();
             if request.kind == Kind::Get {
-                self.seen.verdicts.hits += (request.keys.len() - missed) as u64;
+                if counts {
+                    self.seen.verdicts.hits += (request.keys.len() - missed) as u64;
+                }
                 if missed > 0 {
-                    self.missed(&request, missed, ask);
-                } else if Workload::is_absent(ask.record) && request.keys.len() == 1 {
+                    self.missed(&request, missed, ask, counts);
+                } else if Workload::is_absent(ask.record) && ask.keys <= 1 {
                     self.seen.verdicts.invented(request.keys.get(0));
                 }
             }
@@ -568,32 +649,35 @@ impl<'a, A: Asks> Thread<'a, A> {
                 if !operation.refill {
                     demand.answered(now);
                 }
-                if missed > 0 && self.refills(&operation, &request) {
+                if missed > 0 && self.refills(&operation) {
                     self.refill(ask, &request, now);
                 }
             }
         }
         self.pool.give_back(request);
-        Ok(())
     }
 
     /// Whether what a read missed is to be set: one key that belongs to the data.
     #[cold]
-    fn refills(&self, operation: &Operation, request: &Request) -> bool {
+    fn refills(&self, operation: &Operation) -> bool {
         self.workload.spec().refill
             && operation.ask.op == Op::Read
             && !operation.refill
-            && request.keys.len() == 1
+            && operation.ask.keys <= 1
             && !Workload::is_absent(operation.ask.record)
             && !self.shared.gate.closed()
     }
 
     #[cold]
-    fn missed(&mut self, request: &Request, missed: usize, ask: Ask) {
-        // Which of several keys were never loaded is not told apart.
-        let some_absent = request.keys.len() > 1 && self.workload.spec().hit_ratio < 1.0;
-        if self.may_miss || some_absent || Workload::is_absent(ask.record) {
-            self.seen.verdicts.misses += missed as u64;
+    fn missed(&mut self, request: &Request, missed: usize, ask: Ask, counts: bool) {
+        let spec = self.workload.spec();
+        // Which of several keys were never loaded, or inserted in vain, is not told apart.
+        let several = ask.keys > 1;
+        let some_absent = several && spec.hit_ratio < 1.0;
+        let in_a_hole =
+            self.shared.frontier.has_holes() && (several || ask.record >= spec.records.0);
+        if self.may_miss || some_absent || in_a_hole || Workload::is_absent(ask.record) {
+            self.seen.verdicts.misses += if counts { missed as u64 } else { 0 };
         } else {
             let words = || match request.keys.len() {
                 1 => format!("{} is not there", shown(request.keys.get(0))),
@@ -611,6 +695,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             due: now,
             sent: 0,
             queued: 0,
+            ideal: now,
             left: 0,
             then: Then::End,
             counts: self.in_window,
@@ -623,19 +708,19 @@ impl<'a, A: Asks> Thread<'a, A> {
         self.place(request, server);
     }
 
-    /// An operation has its last answer.
+    /// An operation has its last answer, or has failed.
     fn end(&mut self, operation: &Operation, now: u64, arrived: Option<u64>) {
-        let Operation { ask, due, sent, .. } = *operation;
+        let Operation { ask, due, sent, failed, .. } = *operation;
         if operation.refill {
-            self.seen.refills += u64::from(operation.counts);
+            self.seen.refills += u64::from(operation.counts && !failed);
             return;
         }
         match ask.op {
             Op::Insert => {
-                self.seen.changes.inserted += 1;
-                self.insert_ended(ask);
+                self.seen.changes.inserted += u64::from(!failed);
+                self.insert_ended(ask, !failed);
             }
-            Op::Delete => self.seen.changes.deleted += 1,
+            Op::Delete => self.seen.changes.deleted += u64::from(!failed),
             _ => {}
         }
         self.done += 1;
@@ -645,12 +730,10 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
         let seen = &mut self.seen;
         self.recorder.record(self.shared.open, self.clock, ask.op, due, sent, now);
-        let mut late = 0;
         if let Some(woken_after) = arrived {
             let whole = self.clock.nanos(sent, now);
             let woken_after = woken_after.min(whole);
             self.recorder.record_arrival(ask.op, whole - woken_after);
-            late += self.clock.ticks(woken_after as f64);
             seen.woken += 1;
             seen.wake_ns += woken_after;
         }
@@ -659,40 +742,72 @@ impl<'a, A: Asks> Thread<'a, A> {
         seen.ended = now;
         if self.shared.open {
             seen.waited = self.waited;
-            late += sent.saturating_sub(due).saturating_sub(operation.queued);
-            seen.late += late;
+            seen.late += if failed { 0 } else { now.saturating_sub(operation.ideal) };
             seen.queued += u64::from(operation.queued > 0);
             seen.queue_ticks += operation.queued;
-            seen.answered_in_time += u64::from(now <= self.shared.gate.closes_at());
+            seen.answered_in_time += u64::from(!failed && now <= self.shared.gate.closes_at());
         }
     }
 
     /// Everything under way on a connection has failed; it is connected to again.
     #[cold]
-    fn fail_line(
-        &mut self,
-        number: usize,
-        kind: FailureKind,
-        words: &str,
-        demand: &mut Demand,
-    ) -> Result<(), DriveError> {
+    fn fail_line(&mut self, number: usize, kind: FailureKind, words: &str, demand: &mut Demand) {
         let now = self.clock.now();
         let address = self.network.address(self.lines[number].server);
         let line = &mut self.lines[number];
         line.needs = 0;
         line.unsent = 0;
-        line.down = Some(Down { since: now, retry_at: now, tries: 0 });
+        // One that nothing was ever answered on is not hurried to the next try.
+        line.tries = if std::mem::take(&mut line.proved) { 0 } else { line.tries + 1 };
+        let retry_at = now + self.clock.ticks_of(pause(line.tries));
+        line.down = Some(Down { since: now, retry_at });
         if std::mem::take(&mut line.listed) {
             self.servers[line.server].with_room.retain(|other| *other != number);
         }
         self.touched.retain(|other| *other != number);
         self.next_look = now;
-        // A connection that is lost while nothing is asked has done no harm to an operation.
         let lost: Vec<Request> = line.under_way.drain(..).collect();
-        for request in lost {
-            self.fail_request(request, kind, &format!("{address}: {words}"), now, demand)?;
+        if lost.is_empty() {
+            // Closed while nothing was asked, it has done no harm to an operation.
+            if kind != FailureKind::Closed {
+                self.seen.verdicts.fail(kind, || format!("{address}: {words}"));
+                self.failed_again();
+            }
+            return;
         }
-        Ok(())
+        for request in lost {
+            self.fail_request(request, kind, &format!("{address}: {words}"), now, demand);
+        }
+        self.failed_again();
+    }
+
+    /// Something failed where an answer was due. Where nothing else happens any more, going on
+    /// would measure the failing.
+    #[cold]
+    fn failed_again(&mut self) {
+        let most = MOST_IN_A_ROW.max(2 * self.lines.len() as u64);
+        let row = self.seen.verdicts.failed_again();
+        if row >= most && !self.gave_up {
+            let when = self.when(self.clock.now());
+            self.give_up(format!("{when}: {row} failures in a row, and no answer between them"));
+        }
+    }
+
+    /// No thread asks any more; what is under way ends.
+    #[cold]
+    fn give_up(&mut self, why: String) {
+        self.gave_up = true;
+        self.seen.gave_up = Some(why);
+        self.shared.gate.close(self.clock.now());
+    }
+
+    fn when(&self, tick: u64) -> String {
+        match self.shared.gate.opened_at() {
+            opened if opened <= tick => {
+                format!("{:.1} s into the window", self.clock.seconds(opened, tick))
+            }
+            _ => "before the window".to_owned(),
+        }
     }
 
     fn fail_request(
@@ -702,25 +817,30 @@ impl<'a, A: Asks> Thread<'a, A> {
         words: &str,
         now: u64,
         demand: &mut Demand,
-    ) -> Result<(), DriveError> {
+    ) {
         self.seen.changes.refused += u64::from(request.kind != Kind::Get);
         let op = self.pool.operation(request.operation).ask.op;
-        if self.abandon(request).is_some_and(|operation| !operation.refill) {
+        self.seen.verdicts.fail(kind, || format!("{op}: {words}"));
+        let Some(mut operation) = self.abandon(request) else { return };
+        if operation.sent == 0 {
+            operation.sent = now;
+        }
+        self.end(&operation, now, None);
+        if !operation.refill {
             demand.answered(now);
         }
-        self.seen.verdicts.refused(kind, format!("{op}: {words}"))
     }
 
     /// Requests that wait too long, and connections that are to be tried again.
     #[cold]
-    fn look_after_lines(&mut self, now: u64, demand: &mut Demand) -> Result<(), DriveError> {
+    fn look_after_lines(&mut self, now: u64, demand: &mut Demand) {
         let pause = self.clock.ticks_of(LONGEST_SLEEP);
         self.next_look = now + pause;
         let limit = self.clock.ticks_of(self.network.timeout());
         for number in 0..self.lines.len() {
             let line = &self.lines[number];
             if let Some(down) = line.down {
-                if now >= down.retry_at {
+                if now >= down.retry_at && !self.shared.gate.stopped() {
                     self.connect_again(number, down);
                 }
                 continue;
@@ -729,13 +849,15 @@ impl<'a, A: Asks> Thread<'a, A> {
             let since = line.under_way.front().filter(|_| sent).map(|request| request.since);
             if since.is_some_and(|since| now.saturating_sub(since) > limit) {
                 let timeout = model::Span(self.network.timeout());
-                let words = format!("no answer within {timeout}");
-                self.fail_line(number, FailureKind::Timeout, &words, demand)?;
+                let words = match self.reactor.incoming(number).len() {
+                    0 => format!("no answer within {timeout}"),
+                    bytes => format!("no whole answer within {timeout}, only {bytes} bytes of it"),
+                };
+                self.fail_line(number, FailureKind::Timeout, &words, demand);
             } else if !matches!(self.reactor.state(number), State::Open) {
-                self.answers(number, demand)?;
+                self.answers(number, demand);
             }
         }
-        Ok(())
     }
 
     fn connect_again(&mut self, number: usize, down: Down) {
@@ -744,9 +866,10 @@ impl<'a, A: Asks> Thread<'a, A> {
             Ok(stream) => match self.reactor.replace(number, stream) {
                 Ok(()) => {
                     self.seen.reconnected += 1;
+                    let now = self.clock.now();
                     let line = &mut self.lines[number];
                     line.down = None;
-                    let now = self.clock.now();
+                    line.free_all_slots(self.depth, now);
                     return self.refill_line(number, now);
                 }
                 Err(error) => error.to_string(),
@@ -755,44 +878,70 @@ impl<'a, A: Asks> Thread<'a, A> {
         };
         let now = self.clock.now();
         if now.saturating_sub(down.since) > self.clock.ticks_of(self.network.timeout()) {
-            self.lose(server, &why);
+            self.lose(server, down.since, &why);
+            // It is tried no more.
+            let retry_at = u64::MAX;
+            self.lines[number].down = Some(Down { retry_at, ..down });
             return;
         }
-        let pause = FIRST_RETRY.saturating_mul(1 << down.tries.min(10)).min(LONGEST_RETRY);
-        self.lines[number].down = Some(Down {
-            since: down.since,
-            retry_at: now + self.clock.ticks_of(pause),
-            tries: down.tries + 1,
-        });
+        let line = &mut self.lines[number];
+        line.tries += 1;
+        let retry_at = now + self.clock.ticks_of(pause(line.tries));
+        line.down = Some(Down { retry_at, ..down });
     }
 
     /// A server is gone: what is left of the phase would measure its absence.
-    fn lose(&mut self, server: usize, why: &str) {
-        let address = self.network.address(server);
-        self.seen.verdicts.fail(FailureKind::Lost, || format!("{address} is gone: {why}"));
-        self.lost = true;
-        self.shared.gate.close(self.clock.now());
-        self.shared.gate.stop();
+    fn lose(&mut self, server: usize, since: u64, why: &str) {
+        if self.gave_up {
+            return;
+        }
+        let when = self.when(since);
+        let words = format!("{when}: {} was lost and did not come back: {why}", {
+            self.network.address(server)
+        });
+        self.seen.verdicts.fail(FailureKind::Lost, || words.clone());
+        self.give_up(words);
     }
 
     /// The phase is over: what is queued was never sent, what is under way was never answered.
     fn give_up_the_rest(&mut self) {
-        for server in &mut self.servers {
-            self.seen.never_sent += server.queue.len() as u64;
+        let now = self.clock.now();
+        let mut rest: Vec<(usize, Request)> = Vec::new();
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            rest.extend(server.queue.drain(..).map(|request| (number, request)));
         }
         for line in &mut self.lines {
-            for request in line.under_way.drain(..) {
-                let operation = self.pool.operation(request.operation);
-                if operation.counts && !operation.refill {
-                    let op = operation.ask.op;
-                    self.seen.changes.refused += u64::from(op.writes());
-                    self.seen.verdicts.fail(FailureKind::Timeout, || {
-                        format!("{op}: no answer before the phase ended")
-                    });
-                }
+            let server = line.server;
+            rest.extend(line.under_way.drain(..).map(|request| (server, request)));
+        }
+        for (server, request) in rest {
+            let sent = self.pool.operation(request.operation).sent > 0;
+            self.seen.changes.refused += u64::from(sent && request.kind != Kind::Get);
+            let Some(operation) = self.abandon(request) else { continue };
+            let Operation { ask, counts, refill, .. } = operation;
+            if !sent {
+                self.insert_ended(ask, false);
+                self.seen.never_sent += u64::from(counts && !refill && self.shared.open);
+                continue;
             }
+            if counts {
+                let address = self.network.address(server);
+                self.seen.verdicts.fail(FailureKind::Timeout, || {
+                    format!("{}: {address}: no answer before the phase ended", ask.op)
+                });
+            }
+            self.end(&operation, now, None);
         }
         self.seen.never_sent += self.seen.dropped;
+    }
+}
+
+/// How long to wait before a connection is tried again: not at all at first, then doubled each
+/// time up to the longest.
+fn pause(tries: u32) -> Duration {
+    match tries {
+        0 => Duration::ZERO,
+        _ => FIRST_RETRY.saturating_mul(1 << (tries - 1).min(10)).min(LONGEST_RETRY),
     }
 }
 

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use agents::{AgentError, Event, Options, TlsFiles, flags};
+use agents::{AgentError, Event, Options, flags};
 use anyhow::Context;
 use model::Address;
-use study::{AgentWork, Secrets};
+use study::AgentWork;
 
 use crate::args;
 use crate::exit::{Outcome, request};
@@ -13,7 +13,7 @@ use crate::show::{Show, complain};
 pub fn run(args: &args::Agent, show: &Show) -> anyhow::Result<Outcome> {
     let listen = listen(&args.listen)?;
     let wrong = |error: AgentError| request(error.to_string());
-    let credentials = secrets(&args.secrets).load().map_err(wrong)?;
+    let credentials = args.secrets.places().load().map_err(wrong)?;
     let stop = stop_flag()?;
     let work = Arc::new(AgentWork::default());
     let (told, quiet) = (Arc::clone(&work), show.is_quiet());
@@ -27,16 +27,6 @@ pub fn run(args: &args::Agent, show: &Show) -> anyhow::Result<Outcome> {
         Ok(()) => Ok(Outcome::Done),
         Err(error @ AgentError::StillWorking { .. }) => Err(error).context("the agent ends anyway"),
         Err(error) => Err(wrong(error)),
-    }
-}
-
-/// What the flags say about credentials.
-pub fn secrets(args: &args::Secrets) -> Secrets {
-    let args::Secrets { agent_token_file, agent_ca, agent_cert, agent_key } = args;
-    Secrets {
-        files: TlsFiles { ca: agent_ca.clone(), cert: agent_cert.clone(), key: agent_key.clone() },
-        token_file: agent_token_file.clone(),
-        token_variable: flags::TOKEN_VARIABLE.to_owned(),
     }
 }
 

@@ -9,3 +9,4 @@ pub mod export;
 pub mod man;
 pub mod report;
 pub mod run;
+pub mod search;

@@ -27,6 +27,8 @@ const PREPARE: Duration = Duration::from_secs(120);
 const BEYOND: Duration = Duration::from_secs(300);
 /// A window without an end of its own ends by its count; agents that hang say so themselves.
 const ENDLESS: Duration = Duration::from_secs(365 * 86_400);
+/// So long before agents that do not warm up begin, the servers are looked at.
+const AHEAD: Duration = Duration::from_millis(50);
 /// How often flags are looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -196,7 +198,8 @@ impl Crew {
             agent.gave = Some(gave);
         }
         let keeps = task.target.capabilities().keeps;
-        let joined = drive::join(&parts, &whole, keeps)?;
+        let slots = task.target.slots(&whole);
+        let joined = drive::join(&parts, &whole, slots, keeps)?;
         let tax = dearest(&agents);
         Ok(match own {
             None => Borne { outcome: joined, manner, tax, agents, bound, load: None },
@@ -407,7 +410,11 @@ impl Following<'_> {
         }
         let mut open = false;
         while self.ended.is_none() {
-            let opens = self.began.map(|began| began + self.warm_up);
+            let opens = self.began.map(|began| match self.warm_up.is_zero() {
+                // Nothing is asked before: the servers' counts are those of the window.
+                true => began - AHEAD,
+                false => began + self.warm_up,
+            });
             let left = opens.map(|opens| opens.saturating_duration_since(Instant::now()));
             if !open && left.is_some_and(|left| left.is_zero()) {
                 self.observer.window_opens();

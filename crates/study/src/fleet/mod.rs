@@ -18,7 +18,7 @@ use toml::Spanned;
 
 use crate::asking::Manner;
 use crate::error::StudyError;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Segment, Step};
 use crate::source::Source;
 use crate::spec::{Machines, Spec};
 
@@ -79,7 +79,7 @@ impl Agents {
         }
     }
 
-    fn settings(&self, settings: &mut Settings) {
+    pub(crate) fn settings(&self, settings: &mut Settings) {
         let hosts: Vec<String> = self.hosts.iter().map(Address::to_string).collect();
         settings.insert("agents".to_owned(), hosts.join(","));
         settings.insert("agents.count".to_owned(), hosts.len().to_string());
@@ -90,9 +90,15 @@ impl Agents {
     }
 
     /// Whether a step can be borne by these agents; else which key stands in the way, and why.
-    fn check(&self, store: &StoreUrl, step: &Step) -> Result<(), (&'static str, String)> {
+    fn check(&self, segment: &Segment, step: &Step) -> Result<(), (&'static str, String)> {
+        let store = &segment.store;
         let count = self.hosts.len();
         let Manner { threads, until, pacing, .. } = step.manner;
+        if segment.server.is_some() {
+            let why = "need a server that they can reach, and one that is started here listens on \
+                       this machine only; start it yourself and name it";
+            return Err(("agents", why.to_owned()));
+        }
         if store.servers.is_empty() {
             let why = format!(
                 "is for stores behind a network, and `{}` runs in this process; leave it out, or \
@@ -144,8 +150,8 @@ impl Plan {
     pub fn with_agents(mut self, agents: Agents) -> Result<Plan, (&'static str, String)> {
         let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
         for segment in &mut self.segments {
+            segment.steps.iter().try_for_each(|step| agents.check(segment, step))?;
             for step in &mut segment.steps {
-                agents.check(&segment.store, step)?;
                 agents.settings(&mut step.settings);
             }
             // This machine loads what no step loads, with threads for itself alone.

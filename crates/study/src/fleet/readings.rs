@@ -71,8 +71,11 @@ pub(super) fn of_each(agents: &[Agent], bound: Option<Duration>) -> Vec<Reading>
 }
 
 fn rate(outcome: &Outcome) -> f64 {
-    let answers = if outcome.due > 0 { outcome.answered_in_time } else { outcome.operations };
-    answers as f64 / outcome.seconds.max(1e-9)
+    let (answers, seconds) = match outcome.due {
+        0 => (outcome.operations, outcome.seconds),
+        _ => (outcome.answered_in_time, outcome.window_s),
+    };
+    answers as f64 / seconds.max(1e-9)
 }
 
 /// The load beside a coordinator that measures, each signal under `load.`.
