@@ -70,13 +70,14 @@ pub(crate) struct Parts {
     pub(crate) ops: Vec<Op>,
     pub(crate) totals: Interval,
     pub(crate) series: Vec<Point>,
+    pub(crate) intervals: Vec<Vec<u8>>,
     pub(crate) stopped: bool,
     pub(crate) steady: Option<SteadyReport>,
     pub(crate) keeps: bool,
 }
 
 pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
-    let Parts { seen, window, ops, totals, series, .. } = parts;
+    let Parts { seen, window, ops, totals, series, intervals, .. } = parts;
     let threads = seen.len();
     let open = window.target.is_some();
     let seconds = window.length(clock, &seen);
@@ -114,6 +115,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         response: named(totals.response),
         arrival: named(totals.arrival),
         series,
+        intervals,
         counts: all.counts,
         changes: all.changes,
         bytes_written: all.bytes_written,
@@ -141,7 +143,8 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         invalid_because: Vec::new(),
         warnings: Vec::new(),
     };
-    judge(&mut outcome, &window, parts.keeps);
+    let Window { counted, slots, target, .. } = window;
+    judge(&mut outcome, Terms { counted, slots, target, keeps: parts.keeps });
     outcome
 }
 
@@ -174,8 +177,20 @@ impl Seen {
     }
 }
 
+/// What an outcome is judged by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    /// The window ended by a number of operations, not by the clock.
+    pub(crate) counted: bool,
+    /// Requests that all threads together can have under way.
+    pub(crate) slots: usize,
+    /// Rate of an open loop, per second.
+    pub(crate) target: Option<f64>,
+    pub(crate) keeps: bool,
+}
+
 /// Says what makes the run invalid and what a reader should know.
-fn judge(outcome: &mut Outcome, window: &Window, keeps: bool) {
+pub(crate) fn judge(outcome: &mut Outcome, terms: Terms) {
     let mut invalid = Vec::new();
     let mut warnings = Vec::new();
     if let Some(why) = &outcome.gave_up {
@@ -198,9 +213,9 @@ fn judge(outcome: &mut Outcome, window: &Window, keeps: bool) {
         let rounds = steady.rounds.len();
         invalid.push(format!("the steady state was not reached in {rounds} rounds"));
     }
-    match window.target {
-        Some(target) => judge_open(outcome, window, target, &mut invalid, &mut warnings),
-        None if outcome.harness_share > MOST_HARNESS && keeps => warnings.push(format!(
+    match terms.target {
+        Some(target) => judge_open(outcome, terms, target, &mut invalid, &mut warnings),
+        None if outcome.harness_share > MOST_HARNESS && terms.keeps => warnings.push(format!(
             "{:.0} % of the threads' time went to making and checking requests, not to the store",
             outcome.harness_share * 100.0
         )),
@@ -212,7 +227,7 @@ fn judge(outcome: &mut Outcome, window: &Window, keeps: bool) {
 
 fn judge_open(
     outcome: &Outcome,
-    window: &Window,
+    terms: Terms,
     target: f64,
     invalid: &mut Vec<String>,
     warnings: &mut Vec<String>,
@@ -229,7 +244,7 @@ fn judge_open(
         0 => "lower --rate or add --threads",
         _ => "lower --rate, or add --connections, --depth or --threads",
     };
-    if window.counted {
+    if terms.counted {
         // A thread ends up to a block after the others, at its share of the rate.
         let tail_s = (workload::BLOCK * outcome.threads as u64) as f64 / target;
         let due_s = outcome.operations as f64 / target;
@@ -242,7 +257,7 @@ fn judge_open(
     } else {
         let due = outcome.due as f64;
         // By Little's law so many are under way at any instant, the last one too.
-        let under_way = (target * service_s / count).min(window.slots as f64) + 1.0;
+        let under_way = (target * service_s / count).min(terms.slots as f64) + 1.0;
         if outcome.answered_in_time as f64 + under_way < due * LEAST_ACHIEVED {
             invalid.push(format!(
                 "the rate was not achieved: {:.1} % of the requests that were due were answered \

@@ -14,6 +14,7 @@ use crate::frontier::{Frontier, Gate};
 use crate::outcome::{Changes, DriveError};
 use crate::pace::{Pacer, Waited};
 use crate::recorder::Recorder;
+use crate::share::Share;
 use crate::verdict::Verdicts;
 
 /// What the threads of a phase share.
@@ -27,7 +28,10 @@ pub struct Shared<T> {
     pub(crate) open: bool,
     /// Operations are counted in a given number, not for a given time.
     pub(crate) counted: bool,
-    /// The first operation that does not count any more; set before the window opens.
+    /// This client's part, where several ask together.
+    pub(crate) share: Option<Share>,
+    /// The first of this client's operations that does not count any more; set before the
+    /// window opens.
     pub(crate) end_operation: AtomicU64,
     /// Tick at which the threads were let go: the arrivals of all of them count from it.
     pub(crate) begun_at: AtomicU64,
@@ -97,13 +101,13 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
 
     'blocks: loop {
         gate.wait_if_gathering();
-        let block = frontier.claim();
-        let length = shared.length_of(block);
+        let turn = frontier.claim();
+        let length = shared.length_of(turn);
         if length == 0 {
             lane.retire();
             break;
         }
-        asks.seek(block);
+        asks.seek(shared.block(turn));
         lane.advance(asks.next_insert());
         let mut acknowledged = known();
         for _ in 0..length {
@@ -195,10 +199,15 @@ impl<T> Shared<T> {
         self.begun_at.load(Ordering::Acquire)
     }
 
+    /// The block of the stream at this client's `turn`.
+    pub(crate) fn block(&self, turn: u64) -> u64 {
+        self.share.map_or(turn, |share| share.block(turn))
+    }
+
     /// How many operations of a block are to be asked: all of it, but for the last one of a
     /// window that is counted. Such a window opens only while all threads wait between two
     /// blocks, so its first block is whole and its end is known by then.
-    pub(crate) fn length_of(&self, block: u64) -> u64 {
+    pub(crate) fn length_of(&self, turn: u64) -> u64 {
         if self.gate.stopped() {
             return 0;
         }
@@ -206,6 +215,6 @@ impl<T> Shared<T> {
             return workload::BLOCK;
         }
         let end = self.end_operation.load(Ordering::Acquire);
-        end.saturating_sub(block * workload::BLOCK).min(workload::BLOCK)
+        end.saturating_sub(turn * workload::BLOCK).min(workload::BLOCK)
     }
 }

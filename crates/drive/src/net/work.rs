@@ -267,14 +267,14 @@ impl<'a, A: Asks> Thread<'a, A> {
                 if self.shared.gate.gathers() {
                     return None;
                 }
-                let block = self.shared.frontier.claim();
-                let length = self.shared.length_of(block);
+                let turn = self.shared.frontier.claim();
+                let length = self.shared.length_of(turn);
                 if length == 0 {
                     self.block_left = None;
                     self.publish_floor();
                     return None;
                 }
-                self.asks.seek(block);
+                self.asks.seek(self.shared.block(turn));
                 self.block_left = Some(length);
                 self.publish_floor();
                 continue;
