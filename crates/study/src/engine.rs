@@ -212,7 +212,7 @@ impl Scene<'_> {
                     if on_disk(segment) {
                         let directory = Directory::claim(&segment.store, room(segment, &first))?;
                         not_anothers(&directory, &segment.store)?;
-                        session.keeper = Keeper::Directory(directory);
+                        session.keeper = Keeper::Directory(Box::new(directory));
                         session.find_data(&first)?;
                     }
                     store::open(&segment.store, Embedded(session, first))??

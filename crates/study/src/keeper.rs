@@ -14,7 +14,7 @@ pub(crate) enum Keeper {
     /// The store keeps nothing.
     Nobody,
     /// The marker in its directory.
-    Directory(Directory),
+    Directory(Box<Directory>),
     /// A key of its own on every server.
     Servers(Arc<Network>),
 }

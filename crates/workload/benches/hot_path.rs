@@ -182,7 +182,8 @@ fn trace(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     let (plain, packed) = (folder.path().join("plain"), folder.path().join("zst"));
     std::fs::write(&plain, &text).unwrap();
-    std::fs::write(&packed, zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
+    let level = ruzstd::encoding::CompressionLevel::Fastest;
+    std::fs::write(&packed, ruzstd::encoding::compress_to_vec(text.as_bytes(), level)).unwrap();
     let mut group = criterion.benchmark_group("trace");
     group.throughput(Throughput::Elements(LINES));
     for (name, path) in [("plain", &plain), ("zstd", &packed)] {
