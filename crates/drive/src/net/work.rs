@@ -27,6 +27,8 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 /// How long a closed loop that pipelines lets answers lie for more to come, so that the thread is
 /// not woken for each: `docs/decisions/0006-a-closed-loop-gathers.md`.
 const PATIENCE: Duration = Duration::from_micros(50);
+/// How long it looks without sleeping before that, where answers come in whole batches.
+const LOOK: Duration = Duration::from_micros(20);
 /// How long answers are waited for when nothing is asked any more; their own limit may be less.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 /// Pauses between two tries to connect again.
@@ -64,6 +66,8 @@ pub(super) struct Thread<'a, A> {
     done: u64,
     in_window: bool,
     next_look: u64,
+    /// Answers that one look at a connection brings: a moving mean over some 16 looks.
+    at_once: f32,
     /// Nothing more is asked: a server is gone, or all that comes are failures.
     gave_up: bool,
     /// Of a multi-get over several servers, by server.
@@ -126,6 +130,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             done: 0,
             in_window: false,
             next_look: 0,
+            at_once: 0.0,
             gave_up: false,
             spread,
         })
@@ -455,7 +460,7 @@ impl<'a, A: Asks> Thread<'a, A> {
 
     /// Waits for answers, at most until the next operation is due.
     fn poll(&mut self, next: Next) -> Result<(), DriveError> {
-        let begin = self.clock.now();
+        let mut begin = self.clock.now();
         let longest = match next {
             _ if self.busy_poll => Duration::ZERO,
             Next::At(due) => {
@@ -466,6 +471,22 @@ impl<'a, A: Asks> Thread<'a, A> {
         };
         let limit = Some(longest.min(LONGEST_SLEEP));
         let gather = self.gather(next);
+        // The next batch is near, and to be woken costs both sides more.
+        if gather != Gather::NONE && self.at_once * 2.0 >= self.depth as f32 {
+            let until = begin + self.clock.ticks_of(LOOK);
+            let mut now = begin;
+            let mut ready = 0;
+            while ready == 0 && now < until {
+                ready = self.reactor.poll(Some(Duration::ZERO)).map_err(super::internal)?;
+                now = self.clock.now();
+            }
+            self.waited.idle += now - begin;
+            self.waited.spinning += now - begin;
+            if ready > 0 {
+                return Ok(());
+            }
+            begin = now;
+        }
         let ready = self.reactor.poll_many(limit, gather).map_err(super::internal)?;
         let spent = self.clock.now() - begin;
         if ready > 0 && longest.is_zero() {
@@ -492,6 +513,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             .arrived(number)
             .map(|kernel| self.kernel_clock.nanos_since(kernel, now, self.clock));
         let mut used = 0;
+        let mut answers = 0;
         loop {
             let bytes = &self.reactor.incoming(number)[used..];
             let line = &mut self.lines[number];
@@ -522,6 +544,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                 }
                 Ok(Parsed::Whole { used: bytes, answer }) => {
                     used += bytes;
+                    answers += 1;
                     line.needs = 0;
                     line.proved = true;
                     let server = line.server;
@@ -547,6 +570,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                 }
             }
         }
+        self.at_once += (answers as f32 - self.at_once) / 16.0;
         self.reactor.consume(number, used);
         let words = match self.reactor.state(number) {
             State::Open => return self.refill_line(number, now),
