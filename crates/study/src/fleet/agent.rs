@@ -58,7 +58,7 @@ struct Phase {
 enum Told {
     Ready,
     Progress(Progress),
-    Ended(Result<(Outcome, Vec<Reading>), String>),
+    Ended(Box<Result<(Outcome, Vec<Reading>), String>>),
 }
 
 impl Phase {
@@ -93,7 +93,7 @@ impl Phase {
             let readings = std::mem::take(&mut observer.readings);
             let ended = ended.map(|outcome| (outcome, readings));
             // Nobody listens where the work was given up.
-            let _ = tell.send(Told::Ended(ended.map_err(|error| error.to_string())));
+            let _ = tell.send(Told::Ended(Box::new(ended.map_err(|error| error.to_string()))));
         };
         std::thread::Builder::new()
             .name("agent-phase".to_owned())
@@ -107,11 +107,15 @@ impl Phase {
         loop {
             match self.told.recv_timeout(LOOK) {
                 Ok(Told::Ready) => return Ok(()),
-                Ok(Told::Ended(Err(words))) => return Err(words),
+                Ok(Told::Ended(ended)) => {
+                    let early = || "the phase ended before it began".to_owned();
+                    return Err(ended.err().unwrap_or_else(early));
+                }
                 Err(RecvTimeoutError::Timeout) if !self.stop.load(Ordering::Relaxed) => {}
                 Err(RecvTimeoutError::Timeout) => return Err("stopped".to_owned()),
-                Ok(_) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err("the phase ended before it began".to_owned());
+                Ok(Told::Progress(_)) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("the phase ended without a word".to_owned());
                 }
             }
         }
@@ -134,7 +138,7 @@ impl Prepared for Phase {
                 Ok(Told::Ready) => {}
                 Ok(Told::Progress(now)) => progress(now),
                 Ok(Told::Ended(ended)) => {
-                    let (outcome, readings) = ended?;
+                    let (outcome, readings) = (*ended)?;
                     self.account.readings = readings;
                     return pack(&self.account, &outcome);
                 }

@@ -307,7 +307,7 @@ fn watch<T: Target>(
         };
         let own = match measures {
             false => {
-                following.to_the_end();
+                following.follow_to_the_end();
                 None
             }
             true => {
@@ -404,7 +404,7 @@ impl Following<'_> {
     }
 
     /// Where this machine only watches: the observer's window is the agents'.
-    fn to_the_end(&mut self) {
+    fn follow_to_the_end(&mut self) {
         if let Some(go) = self.go.take() {
             let _ = go.send(());
         }

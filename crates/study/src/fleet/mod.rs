@@ -130,7 +130,7 @@ impl Agents {
             let why = format!("{few} are too few for {count} agents; give at least {least}");
             return Err((key, why));
         }
-        if self.measure.is_some_and(|rate| !(rate > 0.0)) {
+        if self.measure.is_some_and(|rate| rate <= 0.0) {
             return Err(("measure_rate", "must be more than zero".to_owned()));
         }
         if self.measure.is_some() && counted.is_some() {
@@ -268,6 +268,7 @@ mod tests {
     use workload::Spec;
 
     use super::*;
+    use crate::Insight;
 
     fn assignment() -> Assignment {
         let pacing = Pacing::Open { rate: 0.1 + 0.2, arrivals: Arrivals::Pareto { shape: 0.154 } };
@@ -277,6 +278,8 @@ mod tests {
             warm_up_rate: Some(1e5 / 3.0),
             until: Until { operations: None, time: Some(Duration::from_nanos(12_345_678_901)) },
             connections: Connections { engine: Some(Engine::Epoll), ..Connections::default() },
+            // It is for who sees the servers, and stays with the coordinator.
+            insight: Insight::default(),
             ..Manner::closed(5)
         };
         Assignment {
@@ -326,7 +329,8 @@ mod tests {
         let plan = |store: &str, manner: Manner| {
             let spec = Spec::preset("ycsb-c").unwrap();
             let manners = [manner];
-            Plan::single(store.parse().unwrap(), "c", spec, Phase::Measure, &manners, 1).unwrap()
+            Plan::single((store.parse().unwrap(), None), "c", spec, Phase::Measure, &manners, 1)
+                .unwrap()
         };
         let server = "memcached://192.0.2.1";
         let refused = |store: &str, manner: Manner, agents: Agents| {
