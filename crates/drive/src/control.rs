@@ -1,13 +1,14 @@
 //! The controlling thread of a phase.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use model::Op;
 use workload::Workload;
+use workload::trace::Trace;
 
 use crate::clock::Ticks;
 use crate::collect::{Collector, Live};
@@ -75,6 +76,7 @@ struct Crew<T> {
     fault: Option<DriveError>,
     patience: Duration,
     pacing: Pacing,
+    traced: bool,
     last_done: u64,
     last_progress: Instant,
 }
@@ -89,9 +91,11 @@ pub fn drive<T: Target>(
     plan: &Plan,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, DriveError> {
-    let open = matches!(plan.pacing, Pacing::Open { .. });
+    let open = plan.pacing.is_open();
+    let replay = plan.trace.as_deref().filter(|_| plan.what == What::Mix);
     let ops: Vec<Op> = match plan.what {
         What::Load => vec![Op::Insert],
+        What::Mix if replay.is_some() => vec![Op::Read, Op::Update, Op::Delete],
         What::Mix => Op::ALL.into_iter().filter(|op| workload.spec().mix.asks(*op)).collect(),
     };
     let records = workload.spec().records.0;
@@ -100,7 +104,13 @@ pub fn drive<T: Target>(
             let all = plan.until.operations.map_or(records, |most| most.min(records));
             (Until { operations: Some(all), ..plan.until }, 0)
         }
+        // A trace ends by itself.
+        What::Mix if replay.is_some() => (Until { operations: None, ..plan.until }, 0),
         What::Mix => (plan.until.of(plan.pacing), records),
+    };
+    let feeds = match replay {
+        Some(replay) => Trace::open(&replay.file)?.feed(plan.threads, replay.spread)?,
+        None => Vec::new(),
     };
     let operations = until.operations;
     let plan = &Plan { until, ..plan.clone() };
@@ -111,6 +121,7 @@ pub fn drive<T: Target>(
         gate: Gate::new(),
         frontier: Frontier::new(plan.threads, first_insert),
         open,
+        feeds: Mutex::new(feeds.into_iter().map(Some).collect()),
         counted: operations.is_some(),
         end_operation: AtomicU64::new(u64::MAX),
         begun_at: AtomicU64::new(u64::MAX),
@@ -153,6 +164,7 @@ impl<T: Target> Crew<T> {
             fault: None,
             patience: plan.patience,
             pacing: plan.pacing,
+            traced: plan.trace.is_some() && plan.what == What::Mix,
             last_done: 0,
             last_progress: Instant::now(),
         })
@@ -336,7 +348,8 @@ impl<T: Target> Crew<T> {
         }
         self.take_ended();
         let done = self.shared.frontier.done();
-        if done != self.last_done || self.seen.len() == self.threads {
+        let idle = self.shared.frontier.is_idle(self.shared.clock.now());
+        if done != self.last_done || self.seen.len() == self.threads || idle {
             (self.last_done, self.last_progress) = (done, Instant::now());
         }
         if self.last_progress.elapsed() > self.patience {
@@ -389,10 +402,12 @@ impl<T: Target> Crew<T> {
             opened_at: self.shared.gate.opened_at(),
             closes_at: self.shared.gate.closes_at(),
             counted: self.shared.counted,
+            open: self.shared.open,
             target: match self.pacing {
                 Pacing::Open { rate, .. } => Some(rate),
-                Pacing::Closed { .. } => None,
+                Pacing::Closed { .. } | Pacing::Recorded { .. } => None,
             },
+            traced: self.traced,
         };
         let last = window.last_end(&self.seen);
         self.collector.close(self.shared.clock.seconds(window.opened_at, last))?;

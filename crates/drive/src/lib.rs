@@ -17,6 +17,7 @@ mod outcome;
 mod pace;
 mod plan;
 mod recorder;
+mod replay;
 mod target;
 mod tax;
 mod verdict;
@@ -30,5 +31,6 @@ pub use outcome::{Changes, DriveError, Failure, FailureKind, Outcome, Point, Ste
 pub use pace::{Arrivals, Pacing};
 pub use plan::{Connections, OnStart, Plan, Steady, Until, What};
 pub use reactor::Engine;
+pub use replay::{Replay, Replayed};
 pub use target::Target;
-pub use tax::{Tax, tax};
+pub use tax::{Tax, replay_tax, tax};

@@ -6,6 +6,7 @@ use model::{Op, PerOp};
 use crate::clock::Ticks;
 use crate::outcome::{Outcome, Point, SteadyReport};
 use crate::recorder::Interval;
+use crate::replay::Replayed;
 use crate::worker::Seen;
 
 /// Below this share of its requests answered in time, an open loop did not hold its rate.
@@ -28,8 +29,11 @@ pub(crate) struct Window {
     pub(crate) closes_at: u64,
     /// It ended by a number of operations, not by the clock.
     pub(crate) counted: bool,
-    /// Rate of an open loop, per second.
+    pub(crate) open: bool,
+    /// Rate of an open loop, per second, where it was asked for and not recorded.
     pub(crate) target: Option<f64>,
+    /// A trace was replayed.
+    pub(crate) traced: bool,
 }
 
 impl Window {
@@ -46,7 +50,7 @@ impl Window {
     /// operations / length the sum of the threads' rates.
     fn length(&self, clock: &Ticks, seen: &[Seen]) -> f64 {
         let whole = clock.seconds(self.opened_at, self.last_end(seen));
-        if self.counted || self.target.is_some() {
+        if self.counted || self.open {
             return whole;
         }
         let operations: u64 = seen.iter().map(|seen| seen.operations).sum();
@@ -76,11 +80,12 @@ pub(crate) struct Parts {
 pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let Parts { seen, window, ops, totals, series, .. } = parts;
     let threads = seen.len();
-    let open = window.target.is_some();
+    let open = window.open;
     let seconds = window.length(clock, &seen);
     let thread_s = threads as f64 * clock.seconds(window.opened_at, window.last_end(&seen));
     let mut all = Seen::default();
     let mut own_ticks = 0;
+    let reader = Reader::of(clock, &seen, thread_s / (threads as f64).max(1.0));
     for one in seen {
         own_ticks += one.ended.saturating_sub(one.began);
         all.add(one);
@@ -128,11 +133,12 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         redirected: all.redirected,
         drawn: all.drawn,
         steady: parts.steady,
+        replayed: window.traced.then_some(Replayed { requests: all.drawn, ..all.replayed }),
         stopped: parts.stopped,
         invalid_because: Vec::new(),
         warnings: Vec::new(),
     };
-    judge(&mut outcome, &window, parts.keeps);
+    judge(&mut outcome, &window, parts.keeps, reader);
     outcome
 }
 
@@ -158,6 +164,7 @@ impl Seen {
         self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
         self.redirected += other.redirected;
         self.drawn += other.drawn;
+        self.replayed.add(other.replayed);
         self.changes.inserted += other.changes.inserted;
         self.changes.deleted += other.changes.deleted;
         self.changes.refused += other.changes.refused;
@@ -165,7 +172,7 @@ impl Seen {
 }
 
 /// Says what makes the run invalid and what a reader should know.
-fn judge(outcome: &mut Outcome, window: &Window, keeps: bool) {
+fn judge(outcome: &mut Outcome, window: &Window, keeps: bool, reader: Reader) {
     let mut invalid = Vec::new();
     let mut warnings = Vec::new();
     if outcome.operations == 0 {
@@ -184,7 +191,13 @@ fn judge(outcome: &mut Outcome, window: &Window, keeps: bool) {
         let rounds = steady.rounds.len();
         invalid.push(format!("the steady state was not reached in {rounds} rounds"));
     }
-    match window.target {
+    if let Some(replayed) = &outcome.replayed {
+        judge_replay(replayed, window, reader, &mut invalid, &mut warnings);
+    }
+    // What was recorded is its own target.
+    let recorded = outcome.due as f64 / outcome.seconds.max(1e-9);
+    let target = window.open.then_some(window.target.unwrap_or(recorded));
+    match target {
         Some(target) => judge_open(outcome, window, target, &mut invalid, &mut warnings),
         None if outcome.harness_share > MOST_HARNESS && keeps => warnings.push(format!(
             "{:.0} % of the threads' time went to making and checking requests, not to the store",
@@ -194,6 +207,79 @@ fn judge(outcome: &mut Outcome, window: &Window, keeps: bool) {
     }
     outcome.invalid_because = invalid;
     outcome.warnings = warnings;
+}
+
+/// How the thread that read a trace kept up with those that asked.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reader {
+    /// Part of its requests that a thread got after they were due, and part of the window for
+    /// which it waited for the file. Of the thread that was kept waiting least: where one of them
+    /// is behind, the others wait for that one and not for the file.
+    late: f64,
+    starved: f64,
+    /// The most that a thread waited.
+    most_starved: f64,
+}
+
+impl Reader {
+    fn of(clock: &Ticks, seen: &[Seen], window_s: f64) -> Reader {
+        let asked = || seen.iter().filter(|seen| seen.operations > 0);
+        let late = |seen: &Seen| seen.replayed.read_late as f64 / seen.operations as f64;
+        let starved = |seen: &Seen| clock.seconds(0, seen.replayed.starved) / window_s.max(1e-9);
+        let least = |shares: &mut dyn Iterator<Item = f64>| shares.reduce(f64::min).unwrap_or(0.0);
+        Reader {
+            late: least(&mut asked().map(late)),
+            starved: least(&mut asked().map(starved)),
+            most_starved: asked().map(starved).fold(0.0, f64::max),
+        }
+    }
+}
+
+/// Above these shares the reader of a trace is what was measured.
+const MOST_READ_LATE: f64 = 0.01;
+const MOST_STARVED: f64 = 0.05;
+/// From this share of the window on, that threads waited for another one is worth a word.
+const NOTABLE_IMBALANCE: f64 = 0.2;
+
+fn judge_replay(
+    replayed: &Replayed,
+    window: &Window,
+    reader: Reader,
+    invalid: &mut Vec<String>,
+    warnings: &mut Vec<String>,
+) {
+    if let Some(error) = &replayed.error {
+        invalid.push(format!("the replay ended before the trace: {error}"));
+    }
+    if window.open && reader.late > MOST_READ_LATE {
+        invalid.push(format!(
+            "the client read the trace too slowly: {:.1} % of the requests came from the file \
+             after they were due; lower --speed, decompress the file, or give the client more CPUs",
+            reader.late * 100.0
+        ));
+    }
+    if !window.open && reader.starved > MOST_STARVED {
+        invalid.push(format!(
+            "the threads waited {:.0} % of the time for the trace to be read, so that the reader \
+             was measured and not the store; decompress the file, or give the client more CPUs",
+            reader.starved * 100.0
+        ));
+    } else if !window.open && reader.most_starved > NOTABLE_IMBALANCE {
+        warnings.push(format!(
+            "a thread waited {:.0} % of the time for another one: the requests of a key all come \
+             from one thread, and some keys are popular",
+            reader.most_starved * 100.0
+        ));
+    }
+    let total = replayed.requests as f64;
+    for (count, what) in [(replayed.cut, "cut"), (replayed.lengthened, "lengthened")] {
+        if count > 0 {
+            warnings.push(format!(
+                "the keys of {:.1} % of the requests were {what} to the size that the trace gives",
+                100.0 * count as f64 / total.max(1.0)
+            ));
+        }
+    }
 }
 
 fn judge_open(

@@ -4,6 +4,9 @@ use hdrhistogram::Histogram;
 use model::{Op, PerOp};
 use store::StoreError;
 use thiserror::Error;
+use workload::trace::TraceError;
+
+use crate::replay::Replayed;
 
 /// What went wrong with single answers; each kind is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +158,8 @@ pub struct Outcome {
     /// Operations of the stream that were drawn, warm-up included.
     pub drawn: u64,
     pub steady: Option<SteadyReport>,
+    /// Of a trace.
+    pub replayed: Option<Replayed>,
     /// Ended early because it was told to.
     pub stopped: bool,
     pub invalid_because: Vec<String>,
@@ -166,6 +171,8 @@ pub struct Outcome {
 pub enum DriveError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     #[error("no operation has ended for {0} s; the store does not answer")]
     Stalled(u64),
     #[error("the store failed {count} operations in a row; the last said: {last}")]

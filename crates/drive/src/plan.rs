@@ -5,13 +5,14 @@ use std::time::Duration;
 use reactor::Engine;
 
 use crate::pace::Pacing;
+use crate::replay::Replay;
 
 /// What the threads ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// Insert every record once.
     Load,
-    /// The workload's own stream of operations.
+    /// The workload's own stream of operations, or the plan's trace.
     Mix,
 }
 
@@ -78,6 +79,8 @@ pub type OnStart = Arc<dyn Fn(usize) + Send + Sync>;
 #[derive(Clone)]
 pub struct Plan {
     pub what: What,
+    /// What a mix asks instead of the workload, which then only gives its name.
+    pub trace: Option<Arc<Replay>>,
     pub threads: usize,
     pub pacing: Pacing,
     pub seed: u64,
@@ -103,6 +106,7 @@ impl Plan {
     pub fn closed(what: What, threads: usize) -> Plan {
         Plan {
             what,
+            trace: None,
             threads,
             pacing: Pacing::Closed { think: Duration::ZERO },
             seed: 1,

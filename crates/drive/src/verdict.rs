@@ -2,8 +2,8 @@
 
 use model::Op;
 use store::StoreError;
-use workload::Workload;
 
+use crate::asks::Asks;
 use crate::outcome::{DriveError, Failure, FailureKind};
 
 /// Failures in a row after which going on would measure nothing but the failing.
@@ -25,9 +25,9 @@ pub(crate) struct Verdicts {
 impl Verdicts {
     /// Checks a value that the store gave for a key.
     #[inline]
-    pub(crate) fn check(&mut self, workload: &Workload, key: &[u8], value: &[u8]) {
+    pub(crate) fn check(&mut self, asks: &impl Asks, key: &[u8], value: &[u8]) {
         self.bytes_read += (key.len() + value.len()) as u64;
-        match workload.verify(key, value) {
+        match asks.verify(key, value) {
             Ok(()) => self.verified += 1,
             Err(wrong) => self.fail(FailureKind::Wrong, || format!("{}: {wrong}", shown(key))),
         }
