@@ -77,6 +77,8 @@ struct Crew<T> {
     patience: Duration,
     pacing: Pacing,
     traced: bool,
+    /// A trace came to its end before the window.
+    trace_ended: bool,
     last_done: u64,
     last_progress: Instant,
 }
@@ -165,6 +167,7 @@ impl<T: Target> Crew<T> {
             patience: plan.patience,
             pacing: plan.pacing,
             traced: plan.trace.is_some() && plan.what == What::Mix,
+            trace_ended: false,
             last_done: 0,
             last_progress: Instant::now(),
         })
@@ -279,7 +282,9 @@ impl<T: Target> Crew<T> {
             let left = Duration::from_nanos(self.shared.clock.nanos(now, closes_at));
             // A thread whose next request is due after the window ends early; the window does not.
             let by_count = self.shared.counted || closes_at == u64::MAX;
-            let all_ended = self.seen.len() == self.threads && by_count;
+            let all = self.seen.len() == self.threads;
+            self.trace_ended = all && self.seen.iter().all(|seen| seen.replayed.ended);
+            let all_ended = all && (by_count || self.trace_ended);
             // The threads themselves end it where a server is gone.
             if all_ended || now >= closes_at || self.shared.gate.stopped() {
                 return Ok(false);
@@ -400,7 +405,10 @@ impl<T: Target> Crew<T> {
         }
         let window = Window {
             opened_at: self.shared.gate.opened_at(),
-            closes_at: self.shared.gate.closes_at(),
+            closes_at: match self.trace_ended {
+                true => u64::MAX,
+                false => self.shared.gate.closes_at(),
+            },
             counted: self.shared.counted,
             open: self.shared.open,
             target: match self.pacing {

@@ -50,7 +50,7 @@ impl Window {
     /// operations / length the sum of the threads' rates.
     fn length(&self, clock: &Ticks, seen: &[Seen]) -> f64 {
         let whole = clock.seconds(self.opened_at, self.last_end(seen));
-        if self.counted || self.open {
+        if self.counted || self.open || self.closes_at == u64::MAX {
             return whole;
         }
         let operations: u64 = seen.iter().map(|seen| seen.operations).sum();
@@ -297,7 +297,8 @@ fn judge_open(
     let (service_s, count) = sum_and_count(&outcome.service);
     let (response_s, _) = sum_and_count(&outcome.response);
     let count = (count as f64).max(1.0);
-    let advice = "lower --rate or add --threads";
+    let knob = if window.target.is_some() { "--rate" } else { "--speed" };
+    let advice = format!("lower {knob} or add --threads");
     if window.counted {
         // A thread ends up to a block after the others, at its share of the rate.
         let tail_s = (workload::BLOCK * outcome.threads as u64) as f64 / target;
@@ -330,7 +331,7 @@ fn judge_open(
     if outcome.mean_lateness_s > LEAST_LATENESS_S && late_share > NOTABLE_LATENESS {
         let words = format!(
             "{:.0} % of the mean response time ({:.1} us) is the client's own lateness; stop other \
-             programs, or lower --rate",
+             programs, or lower {knob}",
             late_share * 100.0,
             outcome.mean_lateness_s * 1e6
         );

@@ -101,6 +101,8 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
     let mut pacer = pacer();
     let mut entered = Waited::default();
     let second = clock.ticks(1e9);
+    // When the trace's reader was waited for the last time: what was due before came too late.
+    let mut came_at = 0;
     // When a client that costs nothing and is never late would have had its last answer.
     let mut ideal_end = 0;
 
@@ -132,7 +134,8 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
             if A::TRACED {
                 let due = shared.begun().saturating_add(asked.at);
                 lane.wait_until(due);
-                seen.replayed.read_late += u64::from(asked.awaited && clock.now() > due);
+                came_at = if asked.awaited { clock.now() } else { came_at };
+                seen.replayed.read_late += u64::from(P::OPEN && due < came_at);
             }
             // Leaving here, some of the block's inserts are not done: the floor stays.
             let Some(due) = pacer.wait(asked.at, clock, gate) else {

@@ -6,6 +6,7 @@ use crate::sweep::Sweep;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{Count, Rate, Span};
+use study::Speed;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -116,7 +117,9 @@ pub struct Run {
     kvmeter bench lmdb:/tmp/lmdb --mix read=0.9,delete=0.1 --popularity uniform\n  \
     kvmeter bench rocksdb:/tmp/db --workload ycsb-c --rate 20k --arrivals poisson\n  \
     kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k --connections 16\n  \
-    kvmeter bench redis://127.0.0.1 --workload ycsb-b --connections 16 --rate 10k..100k/10\n\n\
+    kvmeter bench redis://127.0.0.1 --workload ycsb-b --connections 16 --rate 10k..100k/10\n  \
+    kvmeter bench memcached://127.0.0.1:11211 --trace cluster26.sort.zst --speed 2\n  \
+    kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n\n\
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
     kvmeter doctor")]
 pub struct Bench {
@@ -126,13 +129,26 @@ pub struct Bench {
     #[arg(long, short, value_name = "NAME", default_value = "ycsb-c",
         value_parser = PossibleValuesParser::new(workload::Spec::presets().iter().map(preset)))]
     pub workload: String,
+    /// Replay this Twitter cache trace instead of a workload: plain, gzip or zstd; `-` is standard
+    /// input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = [
+        "workload", "records", "scale", "key_size", "value_size", "mix", "popularity",
+        "multi_get", "hit_ratio"])]
+    pub trace: Option<PathBuf>,
+    /// How many times as fast as recorded the trace passes, or `max` for a closed loop in its
+    /// order [default: 1]
+    #[arg(long, value_name = "TIMES", requires = "trace", allow_hyphen_values = true)]
+    pub speed: Option<Speed>,
+    /// Say what is in the trace, and do nothing
+    #[arg(long, requires = "trace")]
+    pub dry_run: bool,
     /// Records that are loaded
     #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub records: Option<Count>,
-    /// Measured operations; in an open loop the time in which so many are due
+    /// Measured operations; in an open loop the time in which so many are due; of a trace its first
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub ops: Option<Count>,
-    /// Length of the measured window [default: 10s without --ops]
+    /// Length of the measured window [default: 10s without --ops; of a trace all of it]
     #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
     pub time: Option<Span>,
     /// Asking threads
@@ -142,7 +158,7 @@ pub struct Bench {
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<Sweep>,
     /// When requests of an open loop are due: constant, poisson, pareto[:SHAPE], facebook
-    /// [default: the workload's, else constant]
+    /// [default: the workload's, else constant; of a trace within its seconds poisson]
     #[arg(long, value_name = "PROCESS")]
     pub arrivals: Option<String>,
     /// Pause of a closed loop between an answer and the next request

@@ -11,6 +11,7 @@ use toml::Spanned;
 use crate::error::StudyError;
 use crate::source::Source;
 use crate::spec::{Asking, Steady};
+use crate::trace::Speed;
 
 /// A measured window that nobody gave a length.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
@@ -29,6 +30,8 @@ pub struct Manner {
     pub steady: Option<(Duration, u32)>,
     pub until: Until,
     pub pin: bool,
+    /// Requests that a trace has in one second lie evenly in it, not at random.
+    pub evenly: bool,
     /// To servers, and which key asked for something of them, if one did.
     pub connections: Connections,
     pub needs_servers: Option<&'static str>,
@@ -45,6 +48,7 @@ impl Manner {
             steady: None,
             until: Until { operations: None, time: None },
             pin: true,
+            evenly: false,
             connections: Connections::default(),
             needs_servers: None,
         }
@@ -83,6 +87,10 @@ impl Manner {
                 put("rate", Rate(rate).to_string());
                 put("arrivals", arrivals.to_string());
             }
+            Pacing::Recorded { .. } => {
+                put("loop", "open".to_owned());
+                put("arrivals", self.arrivals());
+            }
         }
         let spans = [("warm_up", self.warm_up), ("time", self.until.time)];
         for (key, span) in spans {
@@ -109,6 +117,16 @@ impl Manner {
         }
     }
 
+    /// When requests are due, by its name; empty in a closed loop.
+    pub(crate) fn arrivals(&self) -> String {
+        match self.pacing {
+            Pacing::Closed { .. } => String::new(),
+            Pacing::Open { arrivals, .. } => arrivals.to_string(),
+            Pacing::Recorded { .. } if self.evenly => "recorded, even within a second".to_owned(),
+            Pacing::Recorded { .. } => "recorded".to_owned(),
+        }
+    }
+
     /// Seconds before the window: warm-up, and the least that the steady state takes.
     pub(crate) fn seconds_before(&self) -> f64 {
         let steady = self.steady.map_or(Duration::ZERO, |(round, _)| round * STEADY_ROUNDS as u32);
@@ -119,6 +137,8 @@ impl Manner {
     pub(crate) fn paced_seconds(&self, operations: u64) -> f64 {
         match self.pacing {
             Pacing::Open { rate, .. } => operations as f64 / rate,
+            // Nobody knows without reading the trace.
+            Pacing::Recorded { .. } => 0.0,
             Pacing::Closed { think } => {
                 think.as_secs_f64() * operations as f64 / f64::from(self.threads)
             }
@@ -148,6 +168,9 @@ pub struct Wish {
     pub queue: Option<Count>,
     pub busy_poll: Option<bool>,
     pub engine: Option<String>,
+    /// A trace is replayed, and how fast it passes.
+    pub trace: bool,
+    pub speed: Option<Speed>,
 }
 
 /// The most connections of a thread to a server, and requests under way on one of them.
@@ -192,6 +215,8 @@ impl Wish {
             })?),
         };
         let pacing = match (self.rate, self.think, arrivals) {
+            _ if self.trace => self.trace_pacing(arrivals)?,
+            _ if self.speed.is_some() => return no("speed", "is for a trace: name one"),
             (Some(rate), _, _) if rate.0 > MOST_RATE => {
                 return no("rate", "is more than any client sends; at most 1G");
             }
@@ -205,7 +230,7 @@ impl Wish {
             (None, think, None) => Pacing::Closed { think: think.unwrap_or_default().0 },
         };
         if let Some(Steady { round, most_rounds }) = self.steady {
-            if matches!(pacing, Pacing::Open { .. }) {
+            if pacing.is_open() {
                 let why = "looks at the throughput, and in an open loop that is the rate; warm up instead";
                 return no("steady", why);
             }
@@ -215,9 +240,12 @@ impl Wish {
             }
         }
         let threads = self.threads.unwrap_or(cpus);
+        if self.warm_up_rate.is_some() && self.trace {
+            return no("warm_up_rate", "is for a workload; a trace warms up with its beginning");
+        }
         if self.warm_up_rate.is_some() {
             match (&pacing, self.warm_up) {
-                (Pacing::Closed { .. }, _) => {
+                (Pacing::Closed { .. } | Pacing::Recorded { .. }, _) => {
                     return no("warm_up_rate", "is for an open loop: give a rate too");
                 }
                 (Pacing::Open { .. }, None) => {
@@ -237,9 +265,39 @@ impl Wish {
             },
             warm_up_rate: self.warm_up_rate.map(|rate| rate.0),
             pin: self.pin && threads <= cpus,
+            evenly: self.trace && matches!(arrivals, Some(Arrivals::Constant)),
             connections: self.connections()?,
             needs_servers: self.needs_servers(),
         })
+    }
+
+    /// A trace keeps its own times, unless a rate or nothing but the store sets the pace.
+    fn trace_pacing(&self, arrivals: Option<Arrivals>) -> Result<Pacing, Senseless> {
+        let no = |key, why: &str| Err(Senseless { key, why: why.to_owned() });
+        match (self.rate, self.speed, arrivals) {
+            (Some(_), Some(_), _) => {
+                no("speed", "keeps the trace's own times, and a rate replaces them; give only one")
+            }
+            (Some(Rate(rate)), None, _) if rate > MOST_RATE => {
+                no("rate", "is more than any client sends; at most 1G")
+            }
+            (Some(Rate(rate)), None, arrivals) if self.think.is_none() => {
+                Ok(Pacing::Open { rate, arrivals: arrivals.unwrap_or(Arrivals::Constant) })
+            }
+            (None, Some(Speed::Max), None) => {
+                Ok(Pacing::Closed { think: self.think.unwrap_or_default().0 })
+            }
+            (None, Some(Speed::Max), Some(_)) => no("arrivals", "needs a rate"),
+            _ if self.think.is_some() => {
+                no("think", "belongs to a closed loop, which a trace is at the speed `max`")
+            }
+            (_, _, Some(Arrivals::Pareto { .. })) => no(
+                "arrivals",
+                "of a trace within a second are `poisson` or `constant`; others need a rate",
+            ),
+            (_, Some(Speed::Times(speed)), _) => Ok(Pacing::Recorded { speed }),
+            _ => Ok(Pacing::Recorded { speed: 1.0 }),
+        }
     }
 
     fn connections(&self) -> Result<Connections, Senseless> {
@@ -295,10 +353,32 @@ impl Wish {
 
 /// Checks one table of a study; errors point into it.
 pub(crate) fn manner(source: &Source, asking: &Asking, cpus: u32) -> Result<Manner, StudyError> {
+    wish(asking).manner(cpus).map_err(|Senseless { key, why }| {
+        let span = asking.span_of(key).unwrap_or_default();
+        source.at(span, &format!("{key}: {why}"))
+    })
+}
+
+/// The same for a trace, whose speed stands elsewhere.
+pub(crate) fn trace_manner(
+    source: &Source,
+    asking: &Asking,
+    speed: Option<&Spanned<Speed>>,
+    cpus: u32,
+) -> Result<Manner, StudyError> {
+    let wish = Wish { trace: true, speed: speed.map(|speed| *speed.get_ref()), ..wish(asking) };
+    wish.manner(cpus).map_err(|Senseless { key, why }| {
+        let own = speed.filter(|_| key == "speed").map(Spanned::span);
+        let span = own.or(asking.span_of(key)).unwrap_or_default();
+        source.at(span, &format!("{key}: {why}"))
+    })
+}
+
+fn wish(asking: &Asking) -> Wish {
     fn get<T: Clone>(value: &Option<Spanned<T>>) -> Option<T> {
         value.as_ref().map(|value| value.get_ref().clone())
     }
-    let wish = Wish {
+    Wish {
         threads: get(&asking.threads),
         rate: get(&asking.rate),
         arrivals: get(&asking.arrivals),
@@ -314,11 +394,9 @@ pub(crate) fn manner(source: &Source, asking: &Asking, cpus: u32) -> Result<Mann
         queue: get(&asking.queue),
         busy_poll: get(&asking.busy_poll),
         engine: get(&asking.engine),
-    };
-    wish.manner(cpus).map_err(|Senseless { key, why }| {
-        let span = asking.span_of(key).unwrap_or_default();
-        source.at(span, &format!("{key}: {why}"))
-    })
+        trace: false,
+        speed: None,
+    }
 }
 
 /// A load inserts every record once, from the first on.

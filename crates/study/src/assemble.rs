@@ -31,7 +31,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) settling: Option<Vec<Reading>>,
     /// The store's own: before the window, after it, and when the store has settled.
     pub(crate) statistics: (Vec<Statistic>, Vec<Statistic>, Vec<Statistic>),
-    pub(crate) tax: drive::Tax,
+    /// None where it could not be measured.
+    pub(crate) tax: Option<drive::Tax>,
     pub(crate) skew: Option<Skew>,
     pub(crate) disk_bytes: Option<u64>,
     /// The store is behind a network.
@@ -92,6 +93,10 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
             Pacing::Open { rate, arrivals } => {
                 Loop::Open { rate_ops_s: rate, arrivals: arrivals.to_string() }
             }
+            Pacing::Recorded { .. } => Loop::Open {
+                rate_ops_s: (outcome.due as f64 / outcome.seconds.max(1e-9)).round(),
+                arrivals: step.manner.arrivals(),
+            },
         },
         started_at: measured.started_at.clone(),
         seconds: outcome.seconds,
@@ -104,10 +109,10 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         latencies,
         series: outcome.series.iter().map(point).collect(),
         readings,
-        tax: Some(Tax {
-            ns_per_op: measured.tax.ns_per_op,
-            clock_ns: measured.tax.clock_ns,
-            verify_ns: Some(measured.tax.verify_ns),
+        tax: measured.tax.map(|tax| Tax {
+            ns_per_op: tax.ns_per_op,
+            clock_ns: tax.clock_ns,
+            verify_ns: Some(tax.verify_ns),
             busy: outcome.harness_share,
         }),
         stream: stream(outcome, measured.skew.as_ref()),
@@ -116,7 +121,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
 
 fn stream(outcome: &Outcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
-    let mut put = |key: &str, value: String| facts.insert(key.to_owned(), value);
+    let mut put = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
     put("operations_drawn", outcome.drawn.to_string());
     for (op, count) in outcome.counts.iter().filter(|(_, count)| **count > 0) {
         put(&format!("asked.{op}"), count.to_string());
@@ -135,6 +140,9 @@ fn stream(outcome: &Outcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
         put("skew.top_10000", format!("{:.4}", skew.top_10_000));
         put("skew.operations", skew.operations.to_string());
         put("skew.method", skew.method.clone());
+    }
+    if let Some(replayed) = &outcome.replayed {
+        crate::replayed::facts(replayed, &mut put);
     }
     if let Some(steady) = &outcome.steady {
         put("steady.rounds", steady.rounds.len().to_string());
@@ -169,7 +177,7 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let what = "time that the pacer spun until a request was due, part of cpu.user";
         put(own("cpu.pacer_spin", Unit::Seconds, Scope::Harness, what, outcome.spun_s));
     }
-    if let Pacing::Open { .. } = measured.step.manner.pacing {
+    if measured.step.manner.pacing.is_open() {
         let counts = [
             ("client.due", "requests that were due in the window", outcome.due),
             ("client.answered_in_time", "those answered in it", outcome.answered_in_time),
@@ -186,6 +194,11 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let what = "requests answered in the window / its length";
         let achieved = outcome.answered_in_time as f64 / seconds.max(1e-9);
         put(own("client.achieved_rate", Unit::OpsPerSecond, Scope::Harness, what, achieved));
+    }
+    if let Some(replayed) = &outcome.replayed {
+        for reading in crate::replayed::readings(replayed, &own) {
+            put(reading);
+        }
     }
     if measured.networked {
         for reading in of_connections(outcome, &own) {

@@ -8,10 +8,12 @@ mod error;
 mod keeper;
 mod observe;
 mod plan;
+mod replayed;
 mod session;
 mod settings;
 mod source;
 mod spec;
+mod trace;
 
 pub use asking::{Manner, Senseless, Wish};
 pub use engine::{Event, Listener, check_directories, execute, execution, now};
@@ -19,3 +21,4 @@ pub use error::StudyError;
 pub use plan::{Estimate, Plan, Segment, Step};
 pub use source::{BUILT_IN, BuiltIn, Source};
 pub use spec::Steady;
+pub use trace::{Recording, Speed};

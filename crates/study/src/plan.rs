@@ -14,6 +14,7 @@ use crate::error::StudyError;
 use crate::settings::settings;
 use crate::source::Source;
 use crate::spec::{Spec, Variant, option_text};
+use crate::trace::{self, Recording};
 
 /// A rough guess for how fast a store is that nobody has measured yet.
 const GUESSED_BYTES_S: f64 = 60e6;
@@ -48,6 +49,8 @@ pub struct Step {
     pub label: String,
     pub phase: Phase,
     pub workload: WorkloadSpec,
+    /// What is replayed instead of the workload, which is then of no meaning.
+    pub trace: Option<Recording>,
     pub manner: Manner,
     pub settings: Settings,
 }
@@ -74,6 +77,7 @@ impl Step {
     pub fn estimate(&self) -> Estimate {
         let data = match self.settings.get("store").map(String::as_str) {
             Some("null") => Bytes(0),
+            _ if self.trace.is_some() => Bytes(0),
             _ => Bytes(self.workload.data_bytes()),
         };
         let operations = match self.phase {
@@ -132,6 +136,7 @@ impl Plan {
                     label: label(&store, name),
                     phase,
                     workload: workload.clone(),
+                    trace: None,
                     manner,
                     settings,
                 };
@@ -158,6 +163,7 @@ impl Plan {
                 source.origin
             )));
         }
+        let traces = trace::of_study(source, &spec, cores)?;
         let sections = sections(source, &spec, &load, &measure)?;
         for (url, _) in &stores {
             for (_, _, workload) in sections.iter().flatten() {
@@ -179,16 +185,21 @@ impl Plan {
                 let mut steps = Vec::new();
                 for (name, phase, workload) in section {
                     ordinal += 1;
+                    let traced = traces.get(name).filter(|_| *phase == Phase::Measure);
                     let manner = match phase {
                         Phase::Load => load.clone(),
-                        Phase::Measure => measure.clone(),
+                        Phase::Measure => traced.map_or(&measure, |own| &own.manner).clone(),
                     };
-                    let settings = settings(url, name, workload, &manner, repeat);
+                    let mut settings = settings(url, name, workload, &manner, repeat);
+                    if let Some(traced) = traced {
+                        trace::told(&traced.recording, &manner, &mut settings);
+                    }
                     steps.push(Step {
                         ordinal,
                         label: label(url, name),
                         phase: *phase,
                         workload: workload.clone(),
+                        trace: traced.map(|own| own.recording.clone()),
                         manner,
                         settings,
                     });
@@ -201,13 +212,15 @@ impl Plan {
                 });
             }
         }
-        Ok(Plan {
+        let plan = Plan {
             name: spec.name.into_inner(),
             question: spec.question,
             seed: spec.seed,
             text: source.text.clone(),
             segments,
-        })
+        };
+        trace::check_stdin(&plan)?;
+        Ok(plan)
     }
 }
 
@@ -306,7 +319,7 @@ fn sections(
             Phase::Load => load.threads,
             Phase::Measure => measure.threads,
         };
-        if u64::from(threads) > workload.records.0 {
+        if u64::from(threads) > workload.records.0 && !is_trace(spec, name) {
             let asking = match phase {
                 Phase::Load => &spec.load,
                 Phase::Measure => &spec.measure,
@@ -322,7 +335,10 @@ fn sections(
             Phase::Load => {
                 sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()));
             }
-            Phase::Measure => check_section(source, step, &section, &workload)?,
+            Phase::Measure => {
+                check_traces(source, spec, step, &section)?;
+                check_section(source, step, &section, &workload)?;
+            }
         }
         section.push((name.clone(), phase, workload));
     }
@@ -332,6 +348,32 @@ fn sections(
         return Err(source.at(spec.sequence[0].span(), words));
     }
     Ok(sections)
+}
+
+fn is_trace(spec: &Spec, name: &str) -> bool {
+    let named = spec.workloads.iter().find(|(known, _)| known.get_ref() == name);
+    named.is_some_and(|(_, variant)| variant.trace.is_some())
+}
+
+/// A trace begins with what is there, which is another trace's or nothing.
+fn check_traces(
+    source: &Source,
+    spec: &Spec,
+    step: &Spanned<String>,
+    section: &Section,
+) -> Result<(), StudyError> {
+    let name = step.get_ref();
+    let traced = is_trace(spec, name);
+    let Some((other, ..)) = section.iter().find(|(other, ..)| is_trace(spec, other) != traced)
+    else {
+        return Ok(());
+    };
+    let words = match (other.as_str(), traced) {
+        ("load", _) => format!("`{name}` is a trace and needs no load; leave that out before it"),
+        (_, true) => format!("`{name}` is a trace; put \"clear\" between `{other}` and it"),
+        (_, false) => format!("`{other}` is a trace; put \"clear\" between it and `{name}`"),
+    };
+    Err(source.at(step.span(), &words))
 }
 
 /// What a "load" loads: the data of the workload that is asked next.
@@ -410,6 +452,9 @@ fn preset(
 }
 
 fn variant_of(source: &Source, spec: &Spec, variant: &Variant) -> Result<WorkloadSpec, StudyError> {
+    if variant.trace.is_some() {
+        return Ok(trace::in_place_of_a_workload(spec.seed));
+    }
     let mut base = match &variant.from {
         Some(from) => preset(source, spec, from)?,
         None => WorkloadSpec::preset("ycsb-c")?,
@@ -523,7 +568,7 @@ fn check_workload(spec: &WorkloadSpec, manner: &Manner, phase: Phase) -> Result<
 }
 
 /// Connections are of no use to a store in this process.
-fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), StudyError> {
+pub(crate) fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), StudyError> {
     match manner.needs_servers {
         Some(key) if store.servers.is_empty() => Err(StudyError::Request(format!(
             "`{key}` is for stores behind a network, and `{}` is none; leave it out",
@@ -533,7 +578,7 @@ fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), StudyError> {
     }
 }
 
-fn label(store: &StoreUrl, workload: &str) -> String {
+pub(crate) fn label(store: &StoreUrl, workload: &str) -> String {
     format!("{} {workload}", store.scheme)
 }
 

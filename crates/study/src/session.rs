@@ -19,6 +19,7 @@ use crate::error::StudyError;
 use crate::keeper::{Keeper, Name};
 use crate::observe::{Showing, Watching};
 use crate::plan::{Segment, Step};
+use crate::trace::Recording;
 
 /// How long a store may take to write out what it holds after a phase that wrote.
 const SETTLE_LIMIT: Duration = Duration::from_secs(300);
@@ -66,6 +67,10 @@ impl Visit for Session<'_> {
 impl Session<'_> {
     /// Looks at the data that is there: whether the first step can use it, or must load its own.
     pub(crate) fn find_data(&mut self, first: &Step) -> Result<(), StudyError> {
+        if first.trace.is_some() {
+            // It begins with nothing, as far as we may take away what is there.
+            return Ok(self.keeper.clear()?);
+        }
         if first.phase == Phase::Measure {
             self.load_first = self.keeper.must_load(first)?;
             self.found = self.load_first.is_none();
@@ -121,7 +126,7 @@ impl Session<'_> {
         step: &Step,
     ) -> Result<(), StudyError> {
         let begun = Instant::now();
-        let plan = self.plan(What::Load, &self.segment.preparing, step);
+        let plan = self.plan(What::Load, &self.segment.preparing, step)?;
         let mut observer = Showing { step, listener: &mut *self.listener };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
         if let Some(failure) = outcome.failures.first() {
@@ -148,11 +153,15 @@ impl Session<'_> {
             Phase::Load => What::Load,
             Phase::Measure => What::Mix,
         };
-        let plan = self.plan(what, &step.manner, step);
-        let tax = drive::tax(self.clock, workload, what, &plan.on_start)?;
+        let plan = self.plan(what, &step.manner, step)?;
+        let tax = match &plan.trace {
+            Some(replay) => drive::replay_tax(self.clock, replay, workload, &plan.on_start)?,
+            None => Some(drive::tax(self.clock, workload, what, &plan.on_start)?),
+        };
         let mix = &step.workload.mix;
-        let writes =
-            what == What::Load || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
+        let writes = what == What::Load
+            || step.trace.is_some()
+            || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
         if writes {
             self.keeper.unset()?;
             self.name = None;
@@ -172,15 +181,16 @@ impl Session<'_> {
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut watching)?;
         let Watching { readings, before, after, .. } = watching;
         self.records += outcome.changes.inserted;
-        let name = (writes && whole(step, &outcome)).then(|| self.name_of(store, step));
+        let named = writes && step.trace.is_none() && whole(step, &outcome);
+        let name = named.then(|| self.name_of(store, step));
         if outcome.stopped {
             self.name = name.or(self.name.take());
             return Ok(());
         }
         let (settled, settling) = self.settle(store, step, writes)?;
         let skew = match step.phase {
-            Phase::Load => None,
-            Phase::Measure => workload.skew(outcome.drawn),
+            Phase::Measure if step.trace.is_none() => workload.skew(outcome.drawn),
+            _ => None,
         };
         let run = assemble(Measured {
             execution: self.execution,
@@ -203,6 +213,9 @@ impl Session<'_> {
         // between repeats nothing, it only loads the data anew for what follows.
         (self.keep)(&run)?;
         self.listener.hear(Event::Kept { step, run: &run });
+        if let Some(error) = outcome.replayed.as_ref().and_then(|replayed| replayed.error.clone()) {
+            return Err(error.into());
+        }
         name.map_or(Ok(()), |name| self.give(name, settled))
     }
 
@@ -257,15 +270,19 @@ impl Session<'_> {
         }
     }
 
-    fn plan(&self, what: What, manner: &Manner, step: &Step) -> drive::Plan {
+    fn plan(&self, what: What, manner: &Manner, step: &Step) -> Result<drive::Plan, StudyError> {
         let slowest_gap = match manner.pacing {
             drive::Pacing::Open { rate, .. } => {
                 Duration::try_from_secs_f64(20.0 / rate).unwrap_or(Duration::MAX)
             }
             drive::Pacing::Closed { think } => think,
+            // Its pauses are known when they come.
+            drive::Pacing::Recorded { .. } => Duration::ZERO,
         };
-        drive::Plan {
+        let replay = |trace: &Recording| trace.replay(manner, step.workload.seed);
+        Ok(drive::Plan {
             what,
+            trace: step.trace.as_ref().map(replay).transpose()?,
             threads: manner.threads as usize,
             pacing: manner.pacing,
             seed: step.workload.seed,
@@ -286,7 +303,7 @@ impl Session<'_> {
             on_start: first_of_all(manner),
             stop: Arc::clone(self.stop),
             patience: PATIENCE.saturating_add(slowest_gap),
-        }
+        })
     }
 }
 

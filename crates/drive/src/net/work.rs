@@ -44,6 +44,8 @@ pub(super) struct Thread<'a, A> {
     pending: Option<Asked>,
     /// Since when the source is asked for an operation that is not there yet.
     dry_since: Option<u64>,
+    /// When it was waited for the last time: what was due before that came too late.
+    came_at: u64,
     needs_frontier: bool,
     may_miss: bool,
     reactor: Reactor,
@@ -106,6 +108,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             block_left: Some(0),
             pending: None,
             dry_since: None,
+            came_at: 0,
             needs_frontier,
             may_miss,
             reactor,
@@ -254,7 +257,8 @@ impl<'a, A: Asks> Thread<'a, A> {
     fn schedule(&mut self, asked: Asked, demand: &mut Demand, now: u64) {
         let due = demand.schedule(asked.at);
         self.lane.wait_until(due);
-        self.seen.replayed.read_late += u64::from(asked.awaited && now > due);
+        self.came_at = if asked.awaited { now } else { self.came_at };
+        self.seen.replayed.read_late += u64::from(due < self.came_at);
         self.pending = Some(asked);
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use model::Rate;
 use record::{Execution, File, Phase, Run};
 use store::StoreUrl;
-use study::{Manner, Plan, Senseless, Steady, StudyError, Wish};
+use study::{Manner, Plan, Recording, Senseless, Steady, StudyError, Wish};
 use workload::{Mix, Popularity, Size, Spec};
 
 use crate::args::Bench;
@@ -16,15 +16,17 @@ use crate::show::Show;
 
 pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
     let store: StoreUrl = args.store.parse()?;
-    let spec = workload(args)?;
     let manners = manners(args)?;
     if args.repeat == 0 {
         return Err(request("--repeat must be more than zero"));
     }
-    // A mix of nothing but inserts adds records; only the presets of that name load.
-    let loads = spec.is_load() && args.mix.is_none();
-    let phase = if loads { Phase::Load } else { Phase::Measure };
-    let plan = Plan::single(store, &name(args), spec, phase, &manners, args.repeat)?;
+    if let (Some(file), true) = (&args.trace, args.dry_run) {
+        return super::trace::describe(file, args, show);
+    }
+    let plan = match &args.trace {
+        Some(file) => replay(&store, file, args, &manners)?,
+        None => single(store, args, &manners)?,
+    };
     study::check_directories(&plan)?;
     let execution = study::execution(&plan, std::env::args().collect());
     let mut kept = Kept::open(args.out.clone(), &plan)?;
@@ -51,6 +53,19 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Invalid);
     }
     Ok(if runs.iter().all(Run::valid) { Outcome::Done } else { Outcome::Invalid })
+}
+
+fn single(store: StoreUrl, args: &Bench, manners: &[Manner]) -> anyhow::Result<Plan> {
+    let spec = workload(args)?;
+    // A mix of nothing but inserts adds records; only the presets of that name load.
+    let loads = spec.is_load() && args.mix.is_none();
+    let phase = if loads { Phase::Load } else { Phase::Measure };
+    Ok(Plan::single(store, &name(args), spec, phase, manners, args.repeat)?)
+}
+
+fn replay(store: &StoreUrl, file: &Path, args: &Bench, manners: &[Manner]) -> anyhow::Result<Plan> {
+    let recording = Recording::open(file, args.compressibility.unwrap_or(0.0), args.refill)?;
+    Ok(Plan::replay(store, &recording, args.seed, manners, args.repeat)?)
 }
 
 /// One object, or an array of them where repeats were asked for; nothing where none ended.
@@ -234,6 +249,8 @@ fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
             queue: args.queue,
             busy_poll: args.busy_poll.then_some(true),
             engine: args.engine.clone(),
+            trace: args.trace.is_some(),
+            speed: args.speed,
         };
         wish.manner(cpus).map_err(|Senseless { key, why }| {
             let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };

@@ -8,3 +8,4 @@ pub mod export;
 pub mod man;
 pub mod report;
 pub mod run;
+pub mod trace;
