@@ -8,3 +8,4 @@ mod results;
 mod study;
 mod terminal;
 mod tool;
+mod trace;
