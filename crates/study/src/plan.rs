@@ -364,14 +364,13 @@ fn check_traces(
 ) -> Result<(), StudyError> {
     let name = step.get_ref();
     let traced = is_trace(spec, name);
-    let Some((other, ..)) = section.iter().find(|(other, ..)| is_trace(spec, other) != traced)
+    let Some((other, ..)) = section.iter().rfind(|(other, ..)| is_trace(spec, other) != traced)
     else {
         return Ok(());
     };
-    let words = match (other.as_str(), traced) {
-        ("load", _) => format!("`{name}` is a trace and needs no load; leave that out before it"),
-        (_, true) => format!("`{name}` is a trace; put \"clear\" between `{other}` and it"),
-        (_, false) => format!("`{other}` is a trace; put \"clear\" between it and `{name}`"),
+    let words = match traced {
+        true => format!("`{name}` is a trace; put \"clear\" between `{other}` and it"),
+        false => format!("`{other}` is a trace; put \"clear\" between it and `{name}`"),
     };
     Err(source.at(step.span(), &words))
 }
@@ -386,6 +385,11 @@ fn loaded(
         .iter()
         .take_while(|step| *step.get_ref() != "clear")
         .find(|step| *step.get_ref() != "load");
+    if let Some(trace) = next.filter(|next| is_trace(spec, next.get_ref())) {
+        let name = trace.get_ref();
+        let words = format!("`{name}` is a trace and needs no load; leave that out before it");
+        return Err(source.at(trace.span(), &words));
+    }
     let inserts = WorkloadSpec::preset("ycsb-load")?;
     Ok(match next {
         Some(next) => WorkloadSpec { mix: inserts.mix, ..workload(source, spec, next)? },
