@@ -6,13 +6,14 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test build bench install setup setup-test
+.PHONY: help quickstart test fuzz build bench install setup setup-test
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
 	@echo "make test         install what the tests need, run every check"
 	@echo "make build        build $(BIN)"
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
+	@echo "make fuzz         the parsers of protocols for FUZZ_SECONDS each"
 	@echo "make bench        the harness's own benchmarks"
 
 quickstart: build
@@ -36,6 +37,25 @@ test: setup-test
 	cargo clippy --release --locked --workspace --all-targets -- --deny warnings
 	cargo test --release --locked --workspace --no-fail-fast
 	RUSTDOCFLAGS="--deny warnings" cargo doc --release --locked --workspace --no-deps --quiet
+	$(MAKE) fuzz FUZZ_SECONDS=5
+
+# Each protocol's parser for so many seconds; the same invariants run as ordinary tests too.
+FUZZ_SECONDS ?= 60
+PARSERS := memcached_text memcached_meta memcached_binary resp2 resp3
+CARGO_FUZZ := $(CARGO_TARGET_DIR)/tools/bin/cargo-fuzz
+fuzz: $(CARGO_FUZZ)
+	@for parser in $(PARSERS); do \
+	    log=$(CARGO_TARGET_DIR)/fuzz/$$parser.log; \
+	    $(CARGO_FUZZ) run --sanitizer none --fuzz-dir fuzz $$parser $(CARGO_TARGET_DIR)/fuzz/$$parser -- \
+	        -max_total_time=$(FUZZ_SECONDS) -dict=fuzz/answers.dict -print_final_stats=1 >$$log 2>&1 \
+	        || { cat $$log; exit 1; }; \
+	    echo "fuzzed $$parser: $$(grep number_of_executed $$log)"; \
+	done
+
+$(CARGO_FUZZ):
+	cargo install cargo-fuzz --locked --version $(CARGO_FUZZ_VERSION) --root $(CARGO_TARGET_DIR)/tools
+	mkdir -p $(addprefix $(CARGO_TARGET_DIR)/fuzz/,$(PARSERS))
+CARGO_FUZZ_VERSION := 0.13.2
 
 bench: setup
 	cargo bench --locked --package workload --package drive

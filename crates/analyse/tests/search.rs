@@ -3,7 +3,7 @@
 
 mod stations;
 
-use analyse::search::{Client, Conclusion, Ended, Request, Search, SearchError, Step, Trial};
+use analyse::search::{Client, Conclusion, Cut, Ended, Request, Search, SearchError, Step, Trial};
 use analyse::slo::Objective;
 use stations::{Exact, Served, Service, Station};
 
@@ -171,16 +171,40 @@ fn a_client_without_room_is_named_and_not_the_server() {
 }
 
 #[test]
-fn a_late_client_is_named_with_its_reason() {
+fn a_late_client_is_named_with_its_reason_where_the_objective_does_not_hold() {
     let objective = objective("p99<1ms");
-    let (found, _) = found(Request::default(), &objective, |rate, _| {
-        let late =
-            (rate > 10_000.0).then(|| "requests went out 2 ms after they were due".to_owned());
-        Exact::mm1(CAPACITY).trial(rate, &objective, Client { busy: 0.4, late })
+    let ask = |latency_s: f64| {
+        found(Request { highest: Some(40e3), ..Request::default() }, &objective, |rate, _| {
+            let late = rate > 10_000.0;
+            let seconds = if late { latency_s } else { 50e-6 };
+            let trial = stations::constant(rate, seconds, 10_000, &objective);
+            let words = late.then(|| "2 ms of the mean response time".to_owned());
+            Trial { client: Client { busy: 0.4, late: words }, ..trial }
+        })
+        .0
+    };
+    let slow = ask(2.1e-3);
+    assert_eq!(slow.ended, Ended::Client);
+    assert!(slow.rate_ops_s.unwrap() <= 10_000.0);
+    assert!(slow.words.contains("2 ms of the mean"), "{}", slow.words);
+    // Lateness is part of the latency: what holds with it holds.
+    let fast = ask(0.5e-3);
+    assert_eq!((fast.rate_ops_s, fast.ended), (Some(40e3), Ended::UpperBound));
+}
+
+#[test]
+fn a_rate_at_which_the_client_was_mostly_late_is_the_clients() {
+    let objective = objective("p99<1ms");
+    let request = Request { lowest: Some(20.0), highest: Some(20.0), ..Request::default() };
+    let mut nth = 0;
+    let (found, _) = found(request, &objective, |rate, _| {
+        nth += 1;
+        let late = (nth != 2).then(|| "half of it".to_owned());
+        let (seconds, count) = if nth == 2 { (0.5e-3, 1) } else { (2e-3, 10_000) };
+        let trial = stations::constant(rate, seconds, count, &objective);
+        Trial { client: Client { busy: 0.1, late }, ..trial }
     });
-    assert_eq!(found.ended, Ended::Client);
-    assert!(found.rate_ops_s.unwrap() <= 10_000.0);
-    assert!(found.words.contains("2 ms after they were due"), "{}", found.words);
+    assert_eq!((found.rate_ops_s, found.ended), (None, Ended::Client), "{}", found.words);
 }
 
 #[test]
@@ -196,6 +220,33 @@ fn a_server_that_falls_behind_is_told_from_one_that_is_slow() {
     assert!(found.words.contains("only 50,000 ops/s were answered"), "{}", found.words);
     let (held, broke) = (found.rate_ops_s.unwrap(), found.not_held_ops_s.unwrap());
     assert!(held <= 50_000.0 / 0.99 && broke > 50_000.0 / 0.99);
+}
+
+#[test]
+fn a_server_whose_answers_fail_does_not_hold_however_fast_it_is() {
+    let objective = objective("p99<1ms");
+    let (found, _) = found(Request::default(), &objective, |rate, _| {
+        let trial = stations::constant(rate, 10e-6, 10_000, &objective);
+        let failed = (rate > 30_000.0).then(|| "read: out of memory".to_owned());
+        Trial { failed, ..trial }
+    });
+    assert_eq!(found.ended, Ended::Failures, "{}", found.words);
+    assert!(found.words.contains("answers failed; the first: read: out of memory"));
+    let (held, failed) = (found.rate_ops_s.unwrap(), found.not_held_ops_s.unwrap());
+    assert!(held <= 30_000.0 && failed > 30_000.0);
+}
+
+#[test]
+fn a_search_that_is_cut_short_says_how_far_it_got() {
+    let objective = objective("p99<1ms");
+    let search = Search::new(Request::default()).unwrap();
+    let none = search.cut_short(&[], Cut::Stopped);
+    assert_eq!((none.rate_ops_s, none.ended, none.trials), (None, Ended::Stopped, 0));
+    assert!(none.words.contains("stopped after 0 trials"), "{}", none.words);
+    let trials = [1_000.0, 2_000.0].map(|r| stations::constant(r, 10e-6, 10_000, &objective));
+    let some = search.cut_short(&trials, Cut::Time);
+    assert_eq!((some.rate_ops_s, some.ended), (Some(2_000.0), Ended::Time));
+    assert!(some.words.contains("time was up"), "{}", some.words);
 }
 
 #[test]

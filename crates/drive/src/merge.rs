@@ -82,6 +82,11 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let threads = seen.len();
     let open = window.open;
     let seconds = window.length(clock, &seen);
+    let by_clock = !window.counted && window.closes_at != u64::MAX;
+    let window_s = match by_clock {
+        true => clock.seconds(window.opened_at, window.closes_at),
+        false => seconds,
+    };
     let thread_s = threads as f64 * clock.seconds(window.opened_at, window.last_end(&seen));
     let mut all = Seen::default();
     let mut own_ticks = 0;
@@ -101,6 +106,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let mut outcome = Outcome {
         threads,
         seconds,
+        window_s,
         operations: all.operations,
         verified: all.verdicts.verified,
         hits: all.verdicts.hits,
@@ -298,7 +304,10 @@ fn judge_open(
     let (response_s, _) = sum_and_count(&outcome.response);
     let count = (count as f64).max(1.0);
     let knob = if window.target.is_some() { "--rate" } else { "--speed" };
-    let advice = format!("lower {knob} or add --threads");
+    let advice = match outcome.queued {
+        0 => format!("lower {knob} or add --threads"),
+        _ => format!("lower {knob}, or add --connections, --depth or --threads"),
+    };
     if window.counted {
         // A thread ends up to a block after the others, at its share of the rate.
         let tail_s = (workload::BLOCK * outcome.threads as u64) as f64 / target;

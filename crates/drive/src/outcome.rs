@@ -101,6 +101,8 @@ pub struct Outcome {
     pub threads: usize,
     /// The length over which operations are counted: operations / seconds is the throughput.
     pub seconds: f64,
+    /// From the window's opening until it closed; in an open loop the last answers come later.
+    pub window_s: f64,
     /// Operations that ended, failed ones included.
     pub operations: u64,
     pub verified: u64,

@@ -68,7 +68,8 @@ pub struct Connections {
 
 impl Default for Connections {
     fn default() -> Self {
-        Connections { count: 1, depth: 1, queue: 100_000, busy_poll: false, engine: None }
+        // One is answered before the next is sent, so it takes some for a rate to be held.
+        Connections { count: 16, depth: 1, queue: 100_000, busy_poll: false, engine: None }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::sweep::Sweep;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use analyse::slo::Objective;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{Count, Rate, Span};
 use study::Speed;
@@ -52,6 +54,8 @@ pub enum Verb {
     Run(Run),
     /// One measurement of one store, without a study file
     Bench(Box<Bench>),
+    /// The highest rate at which a store holds a latency objective
+    Search(Box<Search>),
     /// Shows a results file: tables here, or an HTML page with figures
     Report(Report),
     /// Every difference between two results, with its 95 % interval
@@ -116,8 +120,9 @@ pub struct Run {
     kvmeter bench 'rocksdb:/tmp/db?cache=2GiB&direct_io=on' --workload ycsb-b --json\n  \
     kvmeter bench lmdb:/tmp/lmdb --mix read=0.9,delete=0.1 --popularity uniform\n  \
     kvmeter bench rocksdb:/tmp/db --workload ycsb-c --rate 20k --arrivals poisson\n  \
-    kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k --connections 16\n  \
-    kvmeter bench redis://127.0.0.1 --workload ycsb-b --connections 16 --rate 10k..100k/10\n  \
+    kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k\n  \
+    kvmeter bench redis://127.0.0.1 --workload ycsb-b --rate 10k..100k/10 --slo 'p99<1ms'\n  \
+    kvmeter bench memcached --server memory=1GiB,threads=2 --workload etc --rate 50k\n  \
     kvmeter bench memcached://127.0.0.1:11211 --trace cluster26.sort.zst --speed 2\n  \
     kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n\n\
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
@@ -125,14 +130,12 @@ pub struct Run {
 pub struct Bench {
     /// null, rocksdb:PATH?option=value&..., lmdb:PATH, fjall:PATH, memcached://HOST:PORT, redis://HOST:PORT
     pub store: String,
-    /// A preset
-    #[arg(long, short, value_name = "NAME", default_value = "ycsb-c",
-        value_parser = PossibleValuesParser::new(workload::Spec::presets().iter().map(preset)))]
-    pub workload: String,
+    #[command(flatten)]
+    pub workload: WorkloadFlags,
     /// Replay this Twitter cache trace instead of a workload: plain, gzip or zstd; `-` is standard
     /// input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = [
-        "workload", "records", "scale", "key_size", "value_size", "mix", "popularity",
+        "preset", "records", "scale", "key_size", "value_size", "mix", "popularity",
         "multi_get", "hit_ratio"])]
     pub trace: Option<PathBuf>,
     /// How many times as fast as recorded the trace passes, or `max` for a closed loop in its
@@ -142,102 +145,81 @@ pub struct Bench {
     /// Say what is in the trace, and do nothing
     #[arg(long, requires = "trace")]
     pub dry_run: bool,
-    /// Records that are loaded
-    #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
-    pub records: Option<Count>,
+    #[command(flatten)]
+    pub load: LoadFlags,
     /// Measured operations; in an open loop the time in which so many are due; of a trace its first
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub ops: Option<Count>,
     /// Length of the measured window [default: 10s without --ops; of a trace all of it]
     #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
     pub time: Option<Span>,
-    /// Asking threads
-    #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
-    pub threads: u32,
     /// Operations per second of all threads together: an open loop. FROM..TO/N measures N rates
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<Sweep>,
-    /// When requests of an open loop are due: constant, poisson, pareto[:SHAPE], facebook
-    /// [default: the workload's, else constant; of a trace within its seconds poisson]
-    #[arg(long, value_name = "PROCESS")]
-    pub arrivals: Option<String>,
+    /// Objective of an open loop, to be shown beside its latency: 'p99<1ms'
+    #[arg(long, value_name = "OBJECTIVE", requires = "rate")]
+    pub slo: Option<Objective>,
     /// Pause of a closed loop between an answer and the next request
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub think: Option<Span>,
-    /// Operations before the measured window
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub warm_up: Option<Span>,
-    /// Rate of the warm-up, where it has one of its own
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
-    pub warm_up_rate: Option<Rate>,
     /// Wait for the steady state: rounds of this length [default: 1s]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s")]
     pub steady: Option<Span>,
-    /// Connections of each thread to each server [default: 1]
-    #[arg(long, short = 'c', value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
-    pub connections: Option<u32>,
-    /// Requests that may be under way on one connection [default: 1]
-    #[arg(long, short, value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
-    pub depth: Option<u32>,
-    /// Requests of an open loop that may wait, in each thread, for a connection [default: 100k]
-    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
-    pub queue: Option<Count>,
-    /// Look for answers without ever sleeping
-    #[arg(long, help_heading = SERVERS)]
-    pub busy_poll: bool,
-    /// How the kernel is asked about sockets: epoll or io_uring
-    #[arg(long, value_name = "ENGINE", help_heading = SERVERS)]
-    pub engine: Option<String>,
-    /// Keys that a read asks for at once
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub multi_get: Option<u32>,
-    /// Share of reads that ask for what was loaded; the others ask for what never was
-    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
-    pub hit_ratio: Option<f64>,
-    /// Set what a read missed, as the application behind a cache does
-    #[arg(long)]
-    pub refill: bool,
-    /// Multiplies the preset's records, as CloudSuite scales its data
-    #[arg(long, value_name = "FACTOR", allow_hyphen_values = true, conflicts_with = "records")]
-    pub scale: Option<f64>,
-    /// Size of a key: 30, uniform:10..40, ...
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
-    pub key_size: Option<String>,
-    /// Size of a value: 1KiB, uniform:100..2KiB, normal:1000,200, pareto:15,214.5,0.35, ...
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
-    pub value_size: Option<String>,
-    /// Share of a value that a compressor can remove, 0 to 1
-    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
-    pub compressibility: Option<f64>,
-    /// Weights instead of the preset's: read=0.9,update=0.1
-    #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true)]
-    pub mix: Option<String>,
-    /// uniform, sequential, zipfian[:0.99], scrambled_zipfian[:0.99], latest[:0.99], ...
-    #[arg(long, value_name = "NAME")]
-    pub popularity: Option<String>,
-    /// Decides the data, the stream and the arrivals
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
-    pub seed: u64,
     /// How often to measure
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     pub repeat: u32,
-    /// Leave the threads to the scheduler
-    #[arg(long)]
-    pub no_pin: bool,
     /// Keep the result in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
-    /// One JSON object; an array of them with --repeat
+    /// One JSON object; an array of them with --repeat or several rates
     #[arg(long)]
     pub json: bool,
 }
 
-/// Heading of what only concerns stores behind a network.
-const SERVERS: &str = "Servers";
-
-/// A preset as help and completion show it.
-fn preset(preset: &workload::Preset) -> PossibleValue {
-    PossibleValue::new(preset.name).help(preset.description)
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter search memcached://127.0.0.1:11211 --slo 'p99<1ms' --workload etc --connections 16\n  \
+    kvmeter search redis://127.0.0.1 --workload data-caching --time 10s    its own p99<1ms\n  \
+    kvmeter search rocksdb:/tmp/db --slo 'read.p99.9<2ms & update.p99<5ms' --workload ycsb-a\n  \
+    kvmeter search memcached://127.0.0.1:11211 --slo 'p99<1ms' --from 20k --to 200k --max-time 3m\n  \
+    kvmeter search memcached --server threads=1 --slo 'p99<1ms' --workload etc\n\n\
+    A rate holds when it goes through, the whole 95 % interval of its latency, counted from the\n\
+    instant at which a request was due, keeps the objective, and the client had room. Every trial\n\
+    is kept. Exit code 1 if no rate held, or if the client was the limit and not the server.")]
+pub struct Search {
+    /// null, rocksdb:PATH?option=value&..., lmdb:PATH, fjall:PATH, memcached://HOST:PORT, redis://HOST:PORT
+    pub store: String,
+    /// What latency has to keep: 'p99<1ms', 'read.p99.9<500us & mean<200us' [default: the workload's]
+    #[arg(long, value_name = "OBJECTIVE")]
+    pub slo: Option<Objective>,
+    /// No lower rate is tried [default: 10]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub from: Option<Rate>,
+    /// No higher rate is tried
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub to: Option<Rate>,
+    /// How near the rate that held and the rate that did not are to come
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, default_value = "2%", value_parser = share)]
+    pub resolution: f64,
+    /// Length of a trial; one that cannot tell is repeated for longer
+    #[arg(long, short, value_name = "TIME", allow_hyphen_values = true, default_value = "5s")]
+    pub time: Span,
+    /// The most trials
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 40)]
+    pub trials: usize,
+    /// The most time of all trials together; loading data does not count
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub max_time: Option<Span>,
+    #[command(flatten)]
+    pub workload: WorkloadFlags,
+    #[command(flatten)]
+    pub load: LoadFlags,
+    /// Keep the trials in this file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

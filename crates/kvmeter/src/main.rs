@@ -5,7 +5,11 @@ mod args;
 mod cmd;
 mod exit;
 mod files;
+mod flags;
+mod found;
 mod interrupt;
+mod kept;
+mod network_checks;
 mod show;
 mod sweep;
 
@@ -21,6 +25,7 @@ fn main() -> std::process::ExitCode {
         Verb::Doctor(args) => cmd::doctor::run(&args, &show),
         Verb::Run(args) => cmd::run::run(&args, &show),
         Verb::Bench(args) => cmd::bench::run(&args, &show),
+        Verb::Search(args) => cmd::search::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),

@@ -115,7 +115,8 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    fn say(&self, text: &str) {
+    /// A line above the bar, or on standard error where there is none.
+    pub fn say(&self, text: &str) {
         if self.lines {
             complain(text);
         } else {
@@ -124,7 +125,11 @@ impl Bar {
     }
 
     fn title(&self, step: &Step) -> String {
-        format!("{}/{} {}", self.step, self.expected.len(), step.label)
+        match self.expected.len() {
+            // How many it will be is not known.
+            0 => format!("{} {}", self.step, step.label),
+            all => format!("{}/{all} {}", self.step, step.label),
+        }
     }
 
     fn progress(&mut self, step: &Step, progress: &Progress) {

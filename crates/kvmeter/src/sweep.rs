@@ -2,7 +2,13 @@
 
 use std::str::FromStr;
 
+use analyse::search::{Client, Limit, limit};
 use model::Rate;
+use record::Run;
+use report::format;
+use study::{Event, Listener};
+
+use crate::show::Bar;
 
 /// What `--rate` takes: `20k`, or `10k..200k/10` for ten rates at equal distances.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +45,53 @@ impl FromStr for Sweep {
         // Whole operations a second, so that they can be named in a filter.
         let rates = (0..count).map(|at| Rate((from + step * at as f64).round().max(1.0))).collect();
         Ok(Sweep(rates))
+    }
+}
+
+/// Progress of several rates: says when the first is not reached, and that it goes on.
+pub struct Swept {
+    bar: Bar,
+    rates: usize,
+    told: bool,
+}
+
+impl Swept {
+    pub fn new(bar: Bar, rates: usize) -> Swept {
+        Swept { bar, rates, told: false }
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish();
+    }
+
+    fn beyond(&self, run: &Run) -> Option<String> {
+        let asked = run.target_rate().filter(|_| self.rates > 1 && !self.told)?;
+        let client = Client::of(run);
+        let who = match limit(run, &client)? {
+            Limit::Client => "the client has no room for".to_owned(),
+            Limit::Server => {
+                let achieved = run.achieved_rate().unwrap_or_else(|| run.throughput());
+                format!("the store answers {} in time of", format::rate(achieved))
+            }
+        };
+        Some(format!(
+            "{who} {}; the rates that follow are measured all the same",
+            format::target_rate(asked)
+        ))
+    }
+}
+
+impl Listener for Swept {
+    fn hear(&mut self, event: Event<'_>) {
+        let words = match &event {
+            Event::Kept { run, .. } => self.beyond(run),
+            _ => None,
+        };
+        self.bar.hear(event);
+        if let Some(words) = words {
+            self.told = true;
+            self.bar.say(&words);
+        }
     }
 }
 

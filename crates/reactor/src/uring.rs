@@ -21,7 +21,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use crate::connection::{Connection, Failure, State};
 use crate::engine::{Engine, Unavailable};
 use crate::lent::Lent;
-use crate::reactor::Shared;
+use crate::reactor::{Gather, Shared};
 use crate::sys;
 
 /// Submissions that fit at once; more are handed over in turns.
@@ -60,6 +60,8 @@ pub(crate) struct Uring {
     sends: Vec<u32>,
     /// Those of them that did not go whole, and what the kernel says of them.
     unsent: Vec<(u32, i32)>,
+    /// The kernel can wait for several completions and be content with one later.
+    gathers: bool,
     /// The kernel does not take what it was offered: nothing is offered any more.
     broken: bool,
 }
@@ -84,6 +86,7 @@ impl Uring {
         if !parameters.is_feature_ext_arg() || !parameters.is_feature_skip_cqe_on_success() {
             return Err(unavailable(io::Error::from_raw_os_error(libc::EINVAL)));
         }
+        let gathers = parameters.is_feature_min_timeout();
         let lent = Lent::new();
         // SAFETY: the memory lives until `drop` has unregistered it.
         unsafe { lent.register(&ring.submitter()) }.map_err(unavailable)?;
@@ -99,6 +102,7 @@ impl Uring {
             to_watch: Vec::new(),
             sends: Vec::new(),
             unsent: Vec::new(),
+            gathers,
             broken: false,
         })
     }
@@ -115,14 +119,19 @@ impl Uring {
         }
     }
 
-    pub(crate) fn poll(&mut self, wait: Duration, shared: &mut Shared) -> io::Result<()> {
+    pub(crate) fn poll(
+        &mut self,
+        wait: Duration,
+        gather: Gather,
+        shared: &mut Shared,
+    ) -> io::Result<()> {
         self.offer(shared)?;
         let wait = match shared.has_ready() || !self.ring.completion().is_empty() {
             true => Duration::ZERO,
             false => wait,
         };
         if wait > Duration::ZERO || self.has_work() {
-            self.enter(Some(wait), shared)?;
+            self.enter(Some((wait, gather)), shared)?;
         }
         self.reap(shared);
         Ok(())
@@ -200,15 +209,20 @@ impl Uring {
         pushed.map_err(|_| self.stuck())
     }
 
-    /// Hands over what is written down and, with a limit, waits for a completion.
-    fn enter(&mut self, wait: Option<Duration>, shared: &mut Shared) -> io::Result<()> {
+    /// Hands over what is written down and, with a limit, waits for completions.
+    fn enter(&mut self, wait: Option<(Duration, Gather)>, shared: &mut Shared) -> io::Result<()> {
         if self.broken {
             return Err(self.stuck());
         }
-        let wait = wait.unwrap_or_default();
+        let (wait, gather) = wait.unwrap_or((Duration::ZERO, Gather::NONE));
         let limit = Timespec::from(wait);
-        let arguments = SubmitArgs::new().timespec(&limit);
-        let least = u32::from(wait > Duration::ZERO);
+        let mut arguments = SubmitArgs::new().timespec(&limit);
+        let mut least = u32::from(wait > Duration::ZERO);
+        // After the minimal wait the kernel is content with one.
+        if self.gathers && gather.least > 1 && wait > gather.patience {
+            least = gather.least;
+            arguments = arguments.min_wait_usec(gather.patience.as_micros() as u32);
+        }
         for _ in 0..TRIES {
             let offered = self.ring.submission().len() as u32;
             shared.counters.waits += 1;

@@ -9,6 +9,7 @@ use record::Settings;
 use toml::Spanned;
 
 use crate::error::StudyError;
+use crate::insight::Insight;
 use crate::source::Source;
 use crate::spec::{Asking, Steady};
 use crate::trace::Speed;
@@ -35,6 +36,8 @@ pub struct Manner {
     /// To servers, and which key asked for something of them, if one did.
     pub connections: Connections,
     pub needs_servers: Option<&'static str>,
+    /// Which way the latency inside the servers is seen.
+    pub insight: Insight,
 }
 
 impl Manner {
@@ -51,7 +54,26 @@ impl Manner {
             evenly: false,
             connections: Connections::default(),
             needs_servers: None,
+            insight: Insight::Off,
         }
+    }
+
+    /// The same at another rate of an open loop, for another time.
+    pub fn at(&self, rate: f64, time: Duration) -> Manner {
+        let arrivals = match self.pacing {
+            Pacing::Open { arrivals, .. } => arrivals,
+            Pacing::Closed { .. } | Pacing::Recorded { .. } => Arrivals::Constant,
+        };
+        Manner {
+            pacing: Pacing::Open { rate, arrivals },
+            until: Until { operations: None, time: Some(time) },
+            ..self.clone()
+        }
+    }
+
+    /// Whether requests are due at instants of their own.
+    pub fn is_open(&self) -> bool {
+        self.pacing.is_open()
     }
 
     /// How data is loaded before this is measured: as fast as the same threads can.
@@ -107,6 +129,7 @@ impl Manner {
             put("depth", depth.to_string());
             put("queue", Count(queue as u64).to_string());
             put("busy_poll", busy_poll.to_string());
+            put("server_latency", self.insight.to_string());
             put("engine", engine.map_or("fastest".to_owned(), |engine| engine.to_string()));
         }
         if let Some(operations) = self.until.operations {
@@ -147,7 +170,7 @@ impl Manner {
 }
 
 /// No client sends more in a second, so a higher rate is a slip.
-const MOST_RATE: f64 = 1e9;
+pub(crate) const MOST_RATE: f64 = 1e9;
 
 /// How a phase is to be asked, before it is checked: what a study's table and the flags of
 /// `bench` have in common.
@@ -168,6 +191,7 @@ pub struct Wish {
     pub queue: Option<Count>,
     pub busy_poll: Option<bool>,
     pub engine: Option<String>,
+    pub server_latency: Option<String>,
     /// A trace is replayed, and how fast it passes.
     pub trace: bool,
     pub speed: Option<Speed>,
@@ -268,6 +292,18 @@ impl Wish {
             evenly: self.trace && matches!(arrivals, Some(Arrivals::Constant)),
             connections: self.connections()?,
             needs_servers: self.needs_servers(),
+            insight: self.insight()?,
+        })
+    }
+
+    fn insight(&self) -> Result<Insight, Senseless> {
+        let Some(name) = self.server_latency.as_deref() else { return Ok(Insight::default()) };
+        Insight::from_name(name).ok_or_else(|| Senseless {
+            key: "server_latency",
+            why: format!(
+                "cannot be had by `{name}`; {}",
+                model::suggest::hint(name, Insight::ALL.iter().map(|insight| insight.name()))
+            ),
         })
     }
 
@@ -346,6 +382,7 @@ impl Wish {
             ("queue", self.queue.is_some()),
             ("busy_poll", self.busy_poll.is_some()),
             ("engine", self.engine.is_some()),
+            ("server_latency", self.server_latency.is_some()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(key, _)| key)
     }
@@ -394,6 +431,7 @@ fn wish(asking: &Asking) -> Wish {
         queue: get(&asking.queue),
         busy_poll: get(&asking.busy_poll),
         engine: get(&asking.engine),
+        server_latency: get(&asking.server_latency),
         trace: false,
         speed: None,
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use drive::{Outcome, Pacing};
 use model::{Answer, Op, Origin, Reading, Scope, Unit};
-use record::{Clock, Execution, Failures, Latency, Loop, Phase, Point, Run, Tax};
+use record::{Asked, Clock, Execution, Failures, Latency, Loop, Phase, Point, Run, Settings, Tax};
 use store::Statistic;
 use workload::Skew;
 
 use crate::plan::Step;
+use crate::server_side::Found;
 
 /// Stolen time from which a reader should know.
 const NOTABLE_STEAL: f64 = 0.01;
@@ -37,6 +38,9 @@ pub(crate) struct Measured<'a> {
     pub(crate) disk_bytes: Option<u64>,
     /// The store is behind a network.
     pub(crate) networked: bool,
+    /// What was seen of its servers, and which they are.
+    pub(crate) servers: Found,
+    pub(crate) facts: &'a Settings,
     /// Records that the store holds after the run, as far as they were not deleted.
     pub(crate) records: u64,
     /// What a reader should know besides what follows from the readings.
@@ -46,12 +50,14 @@ pub(crate) struct Measured<'a> {
 pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     let Measured { execution, step, outcome, .. } = &measured;
     let mut settings = step.settings.clone();
+    settings.extend(measured.facts.clone());
     for (option, value) in &measured.options {
         settings.insert(format!("store.{option}"), value.clone());
     }
     let readings = readings(&measured);
     let mut warnings = outcome.warnings.clone();
     warnings.extend(measured.warnings.iter().cloned());
+    warnings.extend(measured.servers.warnings.iter().cloned());
     warnings.extend(doubts(step.phase, outcome, &readings));
     let named = |clock, histograms: &[(Op, _)]| {
         let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| Latency {
@@ -64,6 +70,9 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     let mut latencies = named(Clock::Response, &outcome.response);
     latencies.extend(named(Clock::Service, &outcome.service));
     latencies.extend(named(Clock::Arrival, &outcome.arrival));
+    if let Some(histogram) = measured.servers.latency.clone() {
+        latencies.push(Latency { op: Asked::Any, clock: Clock::Server, histogram });
+    }
     let point = |point: &drive::Point| Point {
         at_s: point.at_s,
         op: point.op,
@@ -160,6 +169,7 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
     };
     let window = |signal: &str| read(&measured.readings, signal);
     let mut all = measured.readings.clone();
+    all.extend(measured.servers.readings.iter().cloned());
     let mut put = |reading: Reading| all.push(reading);
 
     put(analyse::cpu_s_per_mop(&[&window("cpu.user"), &window("cpu.system")], outcome.operations));
@@ -192,7 +202,7 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let what = "share of the threads' time not spent waiting for a request to be due";
         put(own("client.busy", Unit::Ratio, Scope::Harness, what, outcome.busy_share));
         let what = "requests answered in the window / its length";
-        let achieved = outcome.answered_in_time as f64 / seconds.max(1e-9);
+        let achieved = outcome.answered_in_time as f64 / outcome.window_s.max(1e-9);
         put(own("client.achieved_rate", Unit::OpsPerSecond, Scope::Harness, what, achieved));
     }
     if let Some(replayed) = &outcome.replayed {
@@ -330,7 +340,8 @@ fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> 
             steal * 100.0
         ));
     }
-    if let Some(others) = value("machine.neighbours").filter(|n| *n > NOTABLE_NEIGHBOURS) {
+    let others = value("machine.neighbours").map(|all| all - servers_share(&value));
+    if let Some(others) = others.filter(|others| *others > NOTABLE_NEIGHBOURS) {
         doubts.push(format!(
             "other processes used {:.1} % of the machine's CPU time; stop them and repeat",
             others * 100.0
@@ -344,4 +355,35 @@ fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> 
         doubts.push("CPU time includes the pacer's spinning (cpu.pacer_spin)".to_owned());
     }
     doubts
+}
+
+/// The share of the machine that the servers took, if they run here: they are what is measured,
+/// no neighbours. All CPUs' time is what this process used over its share of it.
+fn servers_share(value: &impl Fn(&str) -> Option<f64>) -> f64 {
+    let share = || {
+        let own_s = value("cpu.user")? + value("cpu.system")?;
+        let own_share = value("machine.busy")? - value("machine.neighbours")?;
+        Some(value("server.cpu")? * own_share / own_s)
+    };
+    share().filter(|share| share.is_finite()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_the_same_machine_is_no_neighbour() {
+        // 10 s on 2 CPUs: this process 8 s, the server 5 s, others 1 s.
+        let value = |signal: &str| match signal {
+            "cpu.user" => Some(6.0),
+            "cpu.system" => Some(2.0),
+            "machine.busy" => Some(0.7),
+            "machine.neighbours" => Some(0.3),
+            "server.cpu" => Some(5.0),
+            _ => None,
+        };
+        assert!((servers_share(&value) - 0.25).abs() < 1e-12);
+        assert_eq!(servers_share(&|_: &str| None), 0.0);
+    }
 }

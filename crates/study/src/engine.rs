@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use drive::{Network, Progress, Ticks};
 use host::Root;
 use model::Machine;
-use record::{Execution, Phase, Run};
+use record::{Execution, Phase, Run, Settings};
 use store::{Directory, State, StoreUrl};
 
 use crate::error::StudyError;
 use crate::keeper::Keeper;
 use crate::plan::{Plan, Segment, Step};
-use crate::session::{Closed, Session};
+use crate::server_side::ServerSide;
+use crate::session::{Agenda, Closed, Embedded, Session};
 
 /// What happens while a plan runs, for whoever shows it.
 #[derive(Debug)]
@@ -101,46 +102,12 @@ pub fn execute(
 ) -> Result<bool, StudyError> {
     let clock = Ticks::new();
     for segment in &plan.segments {
-        let steps: Vec<&Step> =
-            segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).collect();
-        let Some(first) = steps.first() else { continue };
-        let mut session = Session {
-            clock: &clock,
-            segment,
-            steps: steps.clone(),
-            keeper: Keeper::Nobody,
-            load_first: None,
-            found: false,
-            execution,
-            keep,
-            listener,
-            stop,
-            records: 0,
-            name: None,
-            warnings: Vec::new(),
-        };
-        let Closed { mut keeper, name } = match segment.store.remote()? {
-            Some(remote) => {
-                let network = Arc::new(Network::connect(remote)?);
-                session.keeper = Keeper::Servers(Arc::clone(&network));
-                session.find_data(first)?;
-                session.ask(&network)?
-            }
-            None => {
-                if on_disk(segment) {
-                    let directory = Directory::claim(&segment.store, room(segment, first))?;
-                    not_anothers(&directory, &segment.store)?;
-                    session.keeper = Keeper::Directory(directory);
-                    session.find_data(first)?;
-                }
-                store::open(&segment.store, session)??
-            }
-        };
-        // The store is closed, so all that it was given is in its files.
-        if let Some(name) = name {
-            keeper.set(&name)?;
-        }
-        if stop.load(Ordering::Relaxed) {
+        let mut left = segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).cloned();
+        let Some(first) = left.next() else { continue };
+        let preloads =
+            segment.steps.iter().any(|step| step.manner.insight.preloads(step.manner.is_open()));
+        let scene = Scene { clock: &clock, execution, stop };
+        if !scene.play(segment, first, &mut InOrder { left, preloads }, keep, listener)? {
             return Ok(false);
         }
     }
@@ -148,6 +115,111 @@ pub fn execute(
         remove_temporary(&segment.store.path)?;
     }
     Ok(true)
+}
+
+/// Steps that were planned.
+struct InOrder<I> {
+    left: I,
+    preloads: bool,
+}
+
+impl<I: Iterator<Item = Step>> Agenda for InOrder<I> {
+    fn next(&mut self, _: &Run) -> Option<Step> {
+        self.left.next()
+    }
+
+    fn preloads(&self) -> bool {
+        self.preloads
+    }
+}
+
+/// What all segments of an execution have in common.
+pub(crate) struct Scene<'a> {
+    pub(crate) clock: &'a Ticks,
+    pub(crate) execution: &'a Execution,
+    pub(crate) stop: &'a Arc<AtomicBool>,
+}
+
+impl Scene<'_> {
+    /// Runs a step and what the agenda has after it, on one open store as long as its data
+    /// suits them; the answer says whether it came to the agenda's end.
+    pub(crate) fn play(
+        &self,
+        segment: &Segment,
+        first: Step,
+        agenda: &mut dyn Agenda,
+        keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, StudyError> {
+        let preload = agenda.preloads();
+        let mut next = Some(first);
+        while let Some(first) = next {
+            let mut session = Session {
+                clock: self.clock,
+                segment,
+                agenda: &mut *agenda,
+                keeper: Keeper::Nobody,
+                load_first: None,
+                found: false,
+                execution: self.execution,
+                keep: &mut *keep,
+                listener: &mut *listener,
+                stop: self.stop,
+                records: 0,
+                changed: false,
+                name: None,
+                warnings: Vec::new(),
+                servers: ServerSide::default(),
+                facts: Settings::new(),
+            };
+            let Closed { mut keeper, name, next: after } = match segment.store.remote()? {
+                Some(mut remote) => {
+                    let started = match &segment.server {
+                        None => None,
+                        Some(order) => {
+                            let started = order.start(preload)?;
+                            remote.servers = started.launched.addresses.clone();
+                            Some(started)
+                        }
+                    };
+                    let network = Arc::new(Network::connect(remote)?);
+                    session.keeper = Keeper::Servers(Arc::clone(&network));
+                    if let Some(started) = &started {
+                        started.settings(&mut session.facts);
+                    }
+                    let tap = started.as_ref().and_then(|started| started.tap.clone());
+                    let addresses = network.remote().servers.iter();
+                    session.servers =
+                        ServerSide::of(addresses.map(|address| (address, tap.clone())));
+                    session.find_data(&first)?;
+                    let closed = session.ask(&network, first)?;
+                    drop(network);
+                    if let Some(started) = started {
+                        started.end()?;
+                    }
+                    closed
+                }
+                None => {
+                    if on_disk(segment) {
+                        let directory = Directory::claim(&segment.store, room(segment, &first))?;
+                        not_anothers(&directory, &segment.store)?;
+                        session.keeper = Keeper::Directory(directory);
+                        session.find_data(&first)?;
+                    }
+                    store::open(&segment.store, Embedded(session, first))??
+                }
+            };
+            // The store is closed, so all that it was given is in its files.
+            if let Some(name) = name {
+                keeper.set(&name)?;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            next = after;
+        }
+        Ok(true)
+    }
 }
 
 fn on_disk(segment: &Segment) -> bool {

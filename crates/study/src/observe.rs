@@ -8,6 +8,7 @@ use store::Statistic;
 
 use crate::engine::{Event, Listener};
 use crate::plan::Step;
+use crate::server_side::{Seen, ServerSide};
 
 /// Shows progress only.
 pub(crate) struct Showing<'a> {
@@ -28,6 +29,9 @@ pub(crate) struct Watching<'a, T> {
     pub(crate) context: Context,
     pub(crate) store: &'a T,
     pub(crate) watch: Option<Watch>,
+    pub(crate) servers: &'a mut ServerSide,
+    /// What was seen of the servers.
+    pub(crate) seen: Seen,
     pub(crate) before: Vec<Statistic>,
     pub(crate) after: Vec<Statistic>,
     pub(crate) readings: Vec<Reading>,
@@ -36,11 +40,13 @@ pub(crate) struct Watching<'a, T> {
 impl<T: Target> drive::Observer for Watching<'_, T> {
     fn window_opens(&mut self) {
         self.before = self.store.statistics();
+        self.servers.begin();
         self.watch = Some(Watch::begin(&Root::live(), &self.context));
     }
 
     fn window_closes(&mut self) {
         self.readings = self.watch.take().map(Watch::end).unwrap_or_default();
+        self.seen = self.servers.end();
         self.after = self.store.statistics();
     }
 

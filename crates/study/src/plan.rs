@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use model::random::{Draws, below};
-use model::{Bytes, Op};
+use model::{Address, Bytes, Op};
 use record::{Phase, Planned, Settings};
-use store::StoreUrl;
+use store::{Place, StoreUrl};
 use toml::Spanned;
 use workload::{Spec as WorkloadSpec, Workload};
 
 use crate::asking::{Manner, load_manner, manner};
 use crate::error::StudyError;
-use crate::settings::settings;
+use crate::settings::{is_networked, settings};
 use crate::source::Source;
 use crate::spec::{Spec, Variant, option_text};
+use crate::started::ServerOrder;
 use crate::trace::{self, Recording};
 
 /// A rough guess for how fast a store is that nobody has measured yet.
@@ -35,6 +36,8 @@ pub struct Plan {
 #[derive(Debug, Clone)]
 pub struct Segment {
     pub store: StoreUrl,
+    /// The server that is started for it, and ended with it.
+    pub server: Option<ServerOrder>,
     /// The directory is ours to delete when the study has ended.
     pub temporary: bool,
     pub steps: Vec<Step>,
@@ -111,7 +114,7 @@ impl Plan {
     /// Measurements without a study, one for each manner and repeat: the data is loaded first
     /// unless it is there.
     pub fn single(
-        store: StoreUrl,
+        (store, server): (StoreUrl, Option<ServerOrder>),
         name: &str,
         workload: WorkloadSpec,
         phase: Phase,
@@ -121,31 +124,35 @@ impl Plan {
         store.check()?;
         check_keys(&store, &workload).map_err(StudyError::Request)?;
         let mut segments = Vec::new();
+        let mut ordinal = 0;
         for repeat in 1..=repeats {
+            let mut steps = Vec::new();
             for manner in manners {
-                let manner = match phase {
-                    Phase::Load => manner.clone(),
-                    Phase::Measure => manner.clone().with_default_length(),
-                };
-                check_workload(&workload, &manner, phase)?;
-                check_manner(&store, &manner)?;
-                let settings = settings(&store, name, &workload, &manner, repeat);
-                let preparing = manner.preparing();
-                let step = Step {
-                    ordinal: segments.len() as u32 + 1,
-                    label: label(&store, name),
-                    phase,
-                    workload: workload.clone(),
-                    trace: None,
-                    manner,
-                    settings,
-                };
-                let steps = vec![step];
-                segments.push(Segment { store: store.clone(), temporary: false, steps, preparing });
+                ordinal += 1;
+                let at = (ordinal, repeat);
+                let whom = (&store, server.as_ref());
+                steps.push(step(whom, name, &workload, phase, manner, at)?);
             }
+            // One after the other on the same open store; but a load begins with nothing.
+            let together = if phase == Phase::Load { 1 } else { steps.len().max(1) };
+            segments.extend(steps.chunks(together).map(|steps| Segment {
+                store: store.clone(),
+                server: server.clone(),
+                temporary: false,
+                steps: steps.to_vec(),
+                preparing: steps[0].manner.preparing(),
+            }));
         }
         let seed = workload.seed;
         Ok(Plan { name: "bench".to_owned(), question: None, seed, text: String::new(), segments })
+    }
+
+    /// The same, with one more setting of every run.
+    pub fn with_setting(mut self, key: &str, value: &str) -> Plan {
+        for step in self.segments.iter_mut().flat_map(|segment| &mut segment.steps) {
+            step.settings.insert(key.to_owned(), value.to_owned());
+        }
+        self
     }
 
     /// Every run of a study. Stores without a path get a folder of their own under `data`.
@@ -165,7 +172,16 @@ impl Plan {
         }
         let traces = trace::of_study(source, &spec, cores)?;
         let sections = sections(source, &spec, &load, &measure)?;
-        for (url, _) in &stores {
+        for Stored { url, .. } in &stores {
+            check_manner(url, &measure)?;
+            let flushes = matches!(url.remote(), Ok(Some(remote)) if remote.may_flush);
+            if sections.len() > 1 && !url.servers.is_empty() && !flushes {
+                return Err(StudyError::Request(format!(
+                    "{}: \"clear\" empties the servers of `{}` of all that they hold; allow it with \
+                     `clear = \"flush\"` in [store.{}]",
+                    source.origin, url.scheme, url.scheme
+                )));
+            }
             for (_, _, workload) in sections.iter().flatten() {
                 let place = spec.data.key.as_ref().map_or(spec.sequence[0].span(), Spanned::span);
                 check_keys(url, workload).map_err(|words| source.at(place, &words))?;
@@ -180,7 +196,7 @@ impl Plan {
         let mut segments = Vec::new();
         let mut ordinal = 0;
         for (store, repeat) in blocks {
-            let (url, temporary) = &stores[store];
+            let Stored { url, temporary, server } = &stores[store];
             for section in &sections {
                 let mut steps = Vec::new();
                 for (name, phase, workload) in section {
@@ -190,7 +206,8 @@ impl Plan {
                         Phase::Load => load.clone(),
                         Phase::Measure => traced.map_or(&measure, |own| &own.manner).clone(),
                     };
-                    let mut settings = settings(url, name, workload, &manner, repeat);
+                    let whom = (url, server.as_ref());
+                    let mut settings = settings(whom, name, workload, &manner, repeat);
                     if let Some(traced) = traced {
                         trace::told(&traced.recording, &manner, &mut settings);
                     }
@@ -206,6 +223,7 @@ impl Plan {
                 }
                 segments.push(Segment {
                     store: url.clone(),
+                    server: server.clone(),
                     temporary: *temporary,
                     steps,
                     preparing: load.clone(),
@@ -222,6 +240,26 @@ impl Plan {
         trace::check_stdin(&plan)?;
         Ok(plan)
     }
+}
+
+/// One run of a store without a study; `at` is its ordinal and repeat.
+pub(crate) fn step(
+    (store, server): (&StoreUrl, Option<&ServerOrder>),
+    name: &str,
+    workload: &WorkloadSpec,
+    phase: Phase,
+    manner: &Manner,
+    (ordinal, repeat): (u32, u32),
+) -> Result<Step, StudyError> {
+    let manner = match phase {
+        Phase::Load => manner.clone(),
+        Phase::Measure => manner.clone().with_default_length(),
+    };
+    check_workload(workload, &manner, phase)?;
+    check_manner(store, &manner)?;
+    let settings = settings((store, server), name, workload, &manner, repeat);
+    let (label, workload) = (label(store, name), workload.clone());
+    Ok(Step { ordinal, label, phase, workload, trace: None, manner, settings })
 }
 
 /// The name becomes part of a file's.
@@ -482,8 +520,17 @@ fn variant_of(source: &Source, spec: &Spec, variant: &Variant) -> Result<Workloa
     Ok(spec.data.over(base, spec.seed))
 }
 
-fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bool)>, StudyError> {
-    let mut stores: Vec<(StoreUrl, bool)> = Vec::new();
+/// A store of a study.
+struct Stored {
+    url: StoreUrl,
+    /// Its directory is ours to delete.
+    temporary: bool,
+    server: Option<ServerOrder>,
+}
+
+fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<Stored>, StudyError> {
+    check_servers(source, spec)?;
+    let mut stores: Vec<Stored> = Vec::new();
     for (scheme, options) in &spec.store {
         let mut url = StoreUrl {
             scheme: scheme.get_ref().clone(),
@@ -507,17 +554,29 @@ fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bo
                 place = value.span();
                 continue;
             }
+            if let (Place::Servers { default_port }, "servers") =
+                (adapter.place, key.get_ref().as_str())
+            {
+                for server in text.split(',') {
+                    let address = Address::parse(server.trim(), default_port)
+                        .map_err(|error| source.at(value.span(), &error.to_string()))?;
+                    url.servers.push(address);
+                }
+                continue;
+            }
             url.options.push((key.get_ref().clone(), text));
             // Checked one by one, so that an error points at the very option.
             url.check().map_err(|error| source.at(key.span(), &error.to_string()))?;
         }
         url.check().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
-        let taken = |(other, _): &&(StoreUrl, bool)| adapter.on_disk() && other.path == url.path;
-        if let Some((other, _)) = stores.iter().find(taken) {
-            let words = format!("`{}` has this directory already; give each its own", other.scheme);
+        let taken = |other: &&Stored| adapter.on_disk() && other.url.path == url.path;
+        if let Some(other) = stores.iter().find(taken) {
+            let scheme = &other.url.scheme;
+            let words = format!("`{scheme}` has this directory already; give each its own");
             return Err(source.at(place, &words));
         }
-        stores.push((url, temporary));
+        let server = server_of(source, spec, scheme, &url)?;
+        stores.push(Stored { url, temporary, server });
     }
     if stores.is_empty() {
         return Err(StudyError::Request(format!(
@@ -528,14 +587,70 @@ fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<(StoreUrl, bo
     Ok(stores)
 }
 
+/// Every server that is to be started has a store that asks it.
+fn check_servers(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+    for name in spec.server.keys() {
+        if !spec.store.keys().any(|store| store.get_ref() == name.get_ref()) {
+            let name_is = name.get_ref();
+            let words = format!("no store asks this server; add a table [store.{name_is}]");
+            return Err(source.at(name.span(), &words));
+        }
+    }
+    Ok(())
+}
+
+/// The server that is to be started for a networked store that names none of its own.
+fn server_of(
+    source: &Source,
+    spec: &Spec,
+    scheme: &Spanned<String>,
+    url: &StoreUrl,
+) -> Result<Option<ServerOrder>, StudyError> {
+    let table = spec.server.iter().find(|(name, _)| name.get_ref() == scheme.get_ref());
+    let name = scheme.get_ref();
+    match (table, url.servers.is_empty(), is_networked(url)) {
+        (None, true, true) => {
+            let words = format!(
+                "the server is missing: name it with `servers = \"HOST:PORT\"`, or have one started \
+                 by a table [server.{name}]"
+            );
+            Err(source.at(scheme.span(), &words))
+        }
+        (None, _, _) => Ok(None),
+        (Some((table, _)), _, false) => {
+            let words = format!("`{name}` lives in this process and has no server");
+            Err(source.at(table.span(), &words))
+        }
+        (Some((table, _)), false, true) => {
+            let words = "the store names its servers already; leave out one of the two";
+            Err(source.at(table.span(), words))
+        }
+        (Some((table, settings)), true, true) => {
+            let pair = |(key, value): (&Spanned<String>, &Spanned<server::launch::Value>)| {
+                (key.get_ref().clone(), value.get_ref().clone())
+            };
+            let wanted = server::launch::Settings(settings.iter().map(pair).collect());
+            ServerOrder::new(name, wanted).map(Some).map_err(|error| {
+                let words = error.to_string();
+                let about =
+                    settings.keys().find(|key| words.contains(&format!("`{}`", key.get_ref())));
+                source.at(about.map_or(table.span(), Spanned::span), &words)
+            })
+        }
+    }
+}
+
 /// Keys that are looked at to see whether a store takes them.
 const SAMPLE: u64 = 1000;
 
 /// Refuses a store that does not take the workload's keys, before anything is written.
-fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
+pub(crate) fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
     let most = store.adapter().map_err(|error| error.to_string())?.longest_key;
     let workload = Workload::new(spec).map_err(|error| error.to_string())?;
     let remote = store.remote().map_err(|error| error.to_string())?;
+    if is_networked(store) && spec.mix.asks(Op::Scan) {
+        return Err(format!("`{}` cannot scan, and the workload does", store.scheme));
+    }
     let mut key = Vec::new();
     for record in 0..spec.records.0.min(SAMPLE) {
         workload.key(record, &mut key);
@@ -574,7 +689,7 @@ fn check_workload(spec: &WorkloadSpec, manner: &Manner, phase: Phase) -> Result<
 /// Connections are of no use to a store in this process.
 pub(crate) fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), StudyError> {
     match manner.needs_servers {
-        Some(key) if store.servers.is_empty() => Err(StudyError::Request(format!(
+        Some(key) if !is_networked(store) => Err(StudyError::Request(format!(
             "`{key}` is for stores behind a network, and `{}` is none; leave it out",
             store.scheme
         ))),

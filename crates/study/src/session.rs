@@ -8,7 +8,7 @@ use analyse::STEADY_ROUNDS;
 use drive::{Changes, OnStart, Outcome, Target, Ticks, What};
 use host::{Context, Root, Watch};
 use model::{Op, Reading};
-use record::{Execution, Phase, Run};
+use record::{Execution, Phase, Run, Settings};
 use store::{Store, StoreError, Visit};
 use workload::Workload;
 
@@ -19,6 +19,7 @@ use crate::error::StudyError;
 use crate::keeper::{Keeper, Name};
 use crate::observe::{Showing, Watching};
 use crate::plan::{Segment, Step};
+use crate::server_side::{Seen, ServerSide};
 use crate::trace::Recording;
 
 /// How long a store may take to write out what it holds after a phase that wrote.
@@ -28,10 +29,18 @@ const SETTLE_SLICE: Duration = Duration::from_secs(1);
 /// Without an answer for so long, a store is taken to hang.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Which run is next.
+pub(crate) trait Agenda {
+    /// After the run that was kept last.
+    fn next(&mut self, run: &Run) -> Option<Step>;
+    /// Whether a server that is started for them is to be timed from inside.
+    fn preloads(&self) -> bool;
+}
+
 pub(crate) struct Session<'a> {
     pub(crate) clock: &'a Ticks,
     pub(crate) segment: &'a Segment,
-    pub(crate) steps: Vec<&'a Step>,
+    pub(crate) agenda: &'a mut dyn Agenda,
     pub(crate) keeper: Keeper,
     /// Why data must be loaded before the first step.
     pub(crate) load_first: Option<&'static str>,
@@ -43,10 +52,16 @@ pub(crate) struct Session<'a> {
     pub(crate) stop: &'a Arc<AtomicBool>,
     /// Records that the store holds, as far as they were not deleted.
     pub(crate) records: u64,
+    /// A run has added or deleted records.
+    pub(crate) changed: bool,
     /// What the data is, to be said of it when the store is closed.
     pub(crate) name: Option<Name>,
     /// For the next run that is kept.
     pub(crate) warnings: Vec<String>,
+    /// The servers behind a networked store, as far as they can be watched from here.
+    pub(crate) servers: ServerSide,
+    /// What the runs depend on besides what was asked for: the server that was started.
+    pub(crate) facts: Settings,
 }
 
 /// What is left when a store is closed.
@@ -54,13 +69,18 @@ pub(crate) struct Closed {
     pub(crate) keeper: Keeper,
     /// What the data is, where that was not certain while the store was open.
     pub(crate) name: Option<Name>,
+    /// A run that wants the data as it was loaded, which it no longer is.
+    pub(crate) next: Option<Step>,
 }
 
-impl Visit for Session<'_> {
+/// A session on a store in this process, and its first step.
+pub(crate) struct Embedded<'a>(pub(crate) Session<'a>, pub(crate) Step);
+
+impl Visit for Embedded<'_> {
     type Output = Result<Closed, StudyError>;
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
-        self.ask(&Arc::new(store))
+        self.0.ask(&Arc::new(store), self.1)
     }
 }
 
@@ -88,12 +108,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs every step on a store that is open.
-    pub(crate) fn ask<T: Target>(mut self, store: &Arc<T>) -> Result<Closed, StudyError> {
-        for step in std::mem::take(&mut self.steps) {
-            if self.stopped() {
-                break;
-            }
+    /// Runs steps on a store that is open, from the first on, as long as its data suits them.
+    pub(crate) fn ask<T: Target>(
+        mut self,
+        store: &Arc<T>,
+        first: Step,
+    ) -> Result<Closed, StudyError> {
+        let mut next = Some(first);
+        while let Some(step) = next.take_if(|_| !self.stopped() && !self.changed) {
             if step.workload.mix.asks(Op::Scan) && !store.capabilities().scan {
                 return Err(StudyError::Request(format!(
                     "{}: the store cannot scan, and the workload does",
@@ -102,16 +124,18 @@ impl Session<'_> {
             }
             let workload = Arc::new(Workload::new(&step.workload)?);
             if self.load_first.take().is_some() {
-                self.prepare(store, &workload, step)?;
+                self.prepare(store, &workload, &step)?;
                 if self.stopped() {
                     break;
                 }
             } else if std::mem::take(&mut self.found) {
-                self.listener.hear(Event::Reusing { step });
+                self.listener.hear(Event::Reusing { step: &step });
             }
-            self.run(store, &workload, step)?;
+            if let Some(run) = self.run(store, &workload, &step)? {
+                next = self.agenda.next(&run);
+            }
         }
-        Ok(Closed { keeper: self.keeper, name: self.name })
+        Ok(Closed { keeper: self.keeper, name: self.name, next })
     }
 
     fn stopped(&self) -> bool {
@@ -148,7 +172,7 @@ impl Session<'_> {
         store: &Arc<T>,
         workload: &Arc<Workload>,
         step: &Step,
-    ) -> Result<(), StudyError> {
+    ) -> Result<Option<Run>, StudyError> {
         let what = match step.phase {
             Phase::Load => What::Load,
             Phase::Measure => What::Mix,
@@ -167,6 +191,7 @@ impl Session<'_> {
             self.name = None;
         }
         self.listener.hear(Event::Begins { step });
+        self.servers.prepare(step.manner.insight, step.manner.is_open());
         let started_at = now();
         let mut watching = Watching {
             step,
@@ -174,18 +199,23 @@ impl Session<'_> {
             context: context(self.segment),
             store: &**store,
             watch: None,
+            servers: &mut self.servers,
+            seen: Seen::default(),
             before: Vec::new(),
             after: Vec::new(),
             readings: Vec::new(),
         };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut watching)?;
-        let Watching { readings, before, after, .. } = watching;
-        self.records += outcome.changes.inserted;
-        let named = writes && step.trace.is_none() && whole(step, &outcome);
+        let Watching { readings, before, after, seen, .. } = watching;
+        let Changes { inserted, deleted, .. } = outcome.changes;
+        self.records += inserted;
+        let traced = step.trace.is_some();
+        self.changed = step.phase == Phase::Measure && (traced || inserted + deleted > 0);
+        let named = writes && !traced && whole(step, &outcome);
         let name = named.then(|| self.name_of(store, step));
         if outcome.stopped {
             self.name = name.or(self.name.take());
-            return Ok(());
+            return Ok(None);
         }
         let (settled, settling) = self.settle(store, step, writes)?;
         let skew = match step.phase {
@@ -206,7 +236,9 @@ impl Session<'_> {
             skew,
             warnings: std::mem::take(&mut self.warnings),
             disk_bytes: self.keeper.disk_bytes()?,
-            networked: !self.segment.store.servers.is_empty(),
+            networked: !self.servers.is_empty(),
+            servers: seen.finish(outcome.operations),
+            facts: &self.facts,
             records: self.records,
         });
         // The data has its name again only when the run that changed it is kept: a kill in
@@ -216,7 +248,10 @@ impl Session<'_> {
         if let Some(error) = outcome.replayed.as_ref().and_then(|replayed| replayed.error.clone()) {
             return Err(error.into());
         }
-        name.map_or(Ok(()), |name| self.give(name, settled))
+        if let Some(name) = name {
+            self.give(name, settled)?;
+        }
+        Ok(Some(run))
     }
 
     /// After a phase that wrote: lets the store settle, with the same probes around it.

@@ -2,13 +2,14 @@
 
 use model::{Bytes, Count};
 use record::Settings;
-use store::StoreUrl;
+use store::{Place, StoreUrl};
 use workload::Spec as Workload;
 
 use crate::asking::Manner;
+use crate::started::ServerOrder;
 
 pub(crate) fn settings(
-    store: &StoreUrl,
+    (store, server): (&StoreUrl, Option<&ServerOrder>),
     name: &str,
     workload: &Workload,
     manner: &Manner,
@@ -17,6 +18,10 @@ pub(crate) fn settings(
     let mut settings = Settings::new();
     let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
     put("store", store.scheme.clone());
+    if let Some(server) = server {
+        server.settings(&mut settings);
+    }
+    let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
     if !store.servers.is_empty() {
         let servers: Vec<String> = store.servers.iter().map(ToString::to_string).collect();
         put("store.servers", servers.join(","));
@@ -30,6 +35,11 @@ pub(crate) fn settings(
     put("workload.is", workload.describe());
     put("seed", workload.seed.to_string());
     put("repeat", repeat.to_string());
-    manner.settings(!store.servers.is_empty(), &mut settings);
+    manner.settings(is_networked(store), &mut settings);
     settings
+}
+
+/// Whether there are connections, to servers that are there or will be started.
+pub(crate) fn is_networked(store: &StoreUrl) -> bool {
+    store.adapter().is_ok_and(|adapter| matches!(adapter.place, Place::Servers { .. }))
 }

@@ -16,11 +16,18 @@ pub struct BuiltIn {
     text: &'static str,
 }
 
-pub const BUILT_IN: &[BuiltIn] = &[BuiltIn {
-    name: "quickstart",
-    what: "RocksDB under the YCSB core workloads, in about two minutes",
-    text: include_str!("../../../studies/quickstart/study.toml"),
-}];
+pub const BUILT_IN: &[BuiltIn] = &[
+    BuiltIn {
+        name: "quickstart",
+        what: "RocksDB under the YCSB core workloads, in about two minutes",
+        text: include_str!("../../../studies/quickstart/study.toml"),
+    },
+    BuiltIn {
+        name: "memcached",
+        what: "both sides of the latency of a memcached that it starts, in under a minute",
+        text: include_str!("../../../studies/memcached/study.toml"),
+    },
+];
 
 /// The text of a study and the name by which messages call it.
 #[derive(Debug, Clone)]

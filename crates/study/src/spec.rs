@@ -30,6 +30,10 @@ pub struct Spec {
     pub sequence: Vec<Spanned<String>>,
     /// One table a store; its keys are the options of the store's URL, and `path`.
     pub store: BTreeMap<Spanned<String>, BTreeMap<Spanned<String>, Spanned<toml::Value>>>,
+    /// One table a server that kvmeter starts for the store of the same name.
+    #[serde(default)]
+    pub server:
+        BTreeMap<Spanned<String>, BTreeMap<Spanned<String>, Spanned<server::launch::Value>>>,
     #[serde(default)]
     pub data: Data,
     #[serde(default)]
@@ -104,6 +108,8 @@ pub struct Asking {
     pub busy_poll: Option<Spanned<bool>>,
     /// `epoll` or `io_uring`.
     pub engine: Option<Spanned<String>>,
+    /// Which way the latency inside the servers is seen: `auto`, `tap`, `ebpf` or `off`.
+    pub server_latency: Option<Spanned<String>>,
 }
 
 impl Asking {
@@ -127,6 +133,7 @@ impl Asking {
             "queue" => span(&self.queue),
             "busy_poll" => span(&self.busy_poll),
             "engine" => span(&self.engine),
+            "server_latency" => span(&self.server_latency),
             _ => None,
         }
     }

@@ -22,6 +22,7 @@ use crate::plan::{Plan, Segment, Step, check_manner, label};
 use crate::settings::settings;
 use crate::source::Source;
 use crate::spec::{Spec, Variant};
+use crate::started::ServerOrder;
 
 /// How fast a trace passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -180,7 +181,7 @@ pub(crate) fn in_place_of_a_workload(seed: u64) -> WorkloadSpec {
 impl Plan {
     /// Replays of a trace without a study, one for each manner and repeat.
     pub fn replay(
-        store: &StoreUrl,
+        (store, server): (StoreUrl, Option<ServerOrder>),
         recording: &Recording,
         seed: u64,
         manners: &[Manner],
@@ -191,20 +192,26 @@ impl Plan {
         let mut segments = Vec::new();
         for repeat in 1..=repeats {
             for manner in manners {
-                check_manner(store, manner)?;
-                let mut settings = settings(store, NAME, &workload, manner, repeat);
+                check_manner(&store, manner)?;
+                let whom = (&store, server.as_ref());
+                let mut settings = settings(whom, NAME, &workload, manner, repeat);
                 told(recording, manner, &mut settings);
                 let step = Step {
                     ordinal: segments.len() as u32 + 1,
-                    label: label(store, NAME),
+                    label: label(&store, NAME),
                     phase: Phase::Measure,
                     workload: workload.clone(),
                     trace: Some(recording.clone()),
                     manner: manner.clone(),
                     settings,
                 };
-                let (steps, preparing) = (vec![step], manner.preparing());
-                segments.push(Segment { store: store.clone(), temporary: false, steps, preparing });
+                segments.push(Segment {
+                    store: store.clone(),
+                    server: server.clone(),
+                    temporary: false,
+                    steps: vec![step],
+                    preparing: manner.preparing(),
+                });
             }
         }
         let (name, text) = ("bench".to_owned(), String::new());

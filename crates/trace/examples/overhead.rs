@@ -190,7 +190,7 @@ fn main() -> Result<()> {
     let tracer = Tracer::attach(server.child.id())?;
     let watch = tracer.watch_cost()?;
     measure(&server, &connections, time)?;
-    let cost = watch.cost()?;
+    let cost = watch.cost(&tracer)?;
     println!("the programs: {} runs, {:?} ns each", cost.runs, cost.ns_per_run());
     Ok(())
 }

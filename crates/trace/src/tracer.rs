@@ -156,11 +156,11 @@ impl Tracer {
     ///
     /// # Errors
     /// A kernel before 5.8, or no `CAP_SYS_ADMIN`, which this alone takes.
-    pub fn watch_cost(&self) -> Result<CostWatch<'_>, Unavailable> {
+    pub fn watch_cost(&self) -> Result<CostWatch, Unavailable> {
         let switch = sys::enable_statistics().map_err(|error| {
             Unavailable::from(reason_for_all("have BPF programs timed", &error))
         })?;
-        Ok(CostWatch { tracer: self, _switch: switch, start: self.run_times()? })
+        Ok(CostWatch { _switch: switch, start: self.run_times()? })
     }
 
     fn run_times(&self) -> Result<[RunTime; 2], Unavailable> {
@@ -174,8 +174,7 @@ impl Tracer {
 }
 
 /// Times the programs of a [`Tracer`] while it lives.
-pub struct CostWatch<'a> {
-    tracer: &'a Tracer,
+pub struct CostWatch {
     _switch: OwnedFd,
     start: [RunTime; 2],
 }
@@ -196,13 +195,13 @@ impl Cost {
     }
 }
 
-impl CostWatch<'_> {
-    /// What the programs took since the watch began.
+impl CostWatch {
+    /// What the programs of the tracer that began this watch took since then.
     ///
     /// # Errors
     /// The kernel's, in reading the figures.
-    pub fn cost(&self) -> Result<Cost, Unavailable> {
-        let now = self.tracer.run_times()?;
+    pub fn cost(&self, tracer: &Tracer) -> Result<Cost, Unavailable> {
+        let now = tracer.run_times()?;
         let each = now.iter().zip(&self.start);
         let (runs, run_time_ns) = each.fold((0, 0), |(runs, time), (now, start)| {
             (

@@ -233,11 +233,11 @@ fn two_tracers_count_the_same_and_a_window_counts_what_is_in_it() {
 fn the_programs_time_themselves() {
     let Some((_guard, tracer)) = trace_self() else { return };
     let watch = tracer.watch_cost().unwrap();
-    let before = watch.cost().unwrap();
+    let before = watch.cost(&tracer).unwrap();
     for _ in 0..1000 {
         let _ = std::os::unix::process::parent_id();
     }
-    let after = watch.cost().unwrap();
+    let after = watch.cost(&tracer).unwrap();
     assert!(after.runs >= before.runs + 2000, "{before:?} {after:?}");
     assert!(after.ns_per_run().unwrap() > 0.0);
 }

@@ -6,8 +6,11 @@
 //! interval covers the limit is repeated, longer. Both ends of the final gap need a second
 //! trial that agrees, so that one disturbance decides nothing; a rate with contradictory trials
 //! goes by their majority. A trial in which the client was the limit says nothing about the
-//! server: it ends the search as the client's, never as the server's.
+//! server: it ends the search as the client's, never as the server's. A client that was only late
+//! is the limit where the objective did not hold: its lateness is part of the latency, so what
+//! holds with it holds without.
 
+mod client;
 mod standing;
 mod words;
 
@@ -15,6 +18,7 @@ use record::{Clock, Run};
 use thiserror::Error;
 
 use crate::slo::{Judgement, Objective, Verdict};
+pub use client::{Client, Limit, limit};
 use standing::{Known, Standing, standings};
 
 /// A trial that answered less than this share of what it was asked did not hold its rate.
@@ -70,15 +74,6 @@ pub enum SearchError {
 
 const LEAST_TRIALS: usize = 4;
 
-/// How the client did in a trial.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Client {
-    /// Share of its threads' time in which it could not have sent more, between 0 and 1.
-    pub busy: f64,
-    /// Why its requests went out too late for their latencies to count; none if they did not.
-    pub late: Option<String>,
-}
-
 /// What came of one rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
@@ -90,6 +85,8 @@ pub struct Trial {
     /// Of the latencies from the instants at which requests were due.
     pub judgement: Judgement,
     pub client: Client,
+    /// What the server did not answer as it should have: the first failure in words.
+    pub failed: Option<String>,
 }
 
 impl Trial {
@@ -101,17 +98,26 @@ impl Trial {
             achieved_ops_s: achieved(run, rate),
             judgement: objective.judge(&run.latencies, Clock::Response),
             client,
+            failed: run.failures.first().map(|failure| failure.first.clone()),
         })
     }
 
     /// What the trial says by itself.
     pub fn outcome(&self) -> Outcome {
-        if self.client.busy > MOST_BUSY || self.client.late.is_some() {
+        let behind = self.achieved_ops_s < LEAST_ACHIEVED * self.rate_ops_s;
+        let verdict = self.judgement.verdict();
+        if self.client.busy > MOST_BUSY {
             Outcome::Client
-        } else if self.achieved_ops_s < LEAST_ACHIEVED * self.rate_ops_s {
+        } else if self.client.late.is_some() && (behind || verdict != Verdict::Holds) {
+            // What holds although the client was late would hold all the more without.
+            Outcome::Client
+        } else if behind {
+            // Beyond what a server can do, some answers come too late to be waited for.
             Outcome::Behind
+        } else if self.failed.is_some() {
+            Outcome::Failed
         } else {
-            match self.judgement.verdict() {
+            match verdict {
                 Verdict::Holds => Outcome::Held,
                 Verdict::Breaks => Outcome::Broke,
                 Verdict::Unclear => Outcome::Unclear,
@@ -145,8 +151,24 @@ pub enum Outcome {
     Unclear,
     /// Less than the rate was answered, and the client had room.
     Behind,
+    /// The rate went through, and some of the answers were wrong or failures.
+    Failed,
     /// The client was the limit: nothing about the server.
     Client,
+}
+
+impl Outcome {
+    /// The name in `--json`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Held => "held",
+            Outcome::Broke => "broke",
+            Outcome::Unclear => "unclear",
+            Outcome::Behind => "behind",
+            Outcome::Failed => "failed",
+            Outcome::Client => "client",
+        }
+    }
 }
 
 /// What to do next.
@@ -169,12 +191,25 @@ pub enum Ended {
     Objective,
     /// The server answered less than it was asked.
     AchievedRate,
+    /// The server answered wrongly, or said that it failed.
+    Failures,
     /// The client has no room for more: the server may have.
     Client,
     /// The highest rate of the search held.
     UpperBound,
     /// No more trials were allowed.
     Trials,
+    /// No more time was allowed.
+    Time,
+    /// It was told to end.
+    Stopped,
+}
+
+/// Why no more trials can be made, for a reason that the trials do not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    Time,
+    Stopped,
 }
 
 impl Ended {
@@ -183,9 +218,12 @@ impl Ended {
         match self {
             Ended::Objective => "objective",
             Ended::AchievedRate => "achieved_rate",
+            Ended::Failures => "failures",
             Ended::Client => "client",
             Ended::UpperBound => "upper_bound",
             Ended::Trials => "trials",
+            Ended::Time => "time",
+            Ended::Stopped => "stopped",
         }
     }
 }
@@ -270,6 +308,16 @@ impl Search {
                 None => done(None),
             },
         }
+    }
+
+    /// What the trials say so far, where no more can be made.
+    pub fn cut_short(&self, trials: &[Trial], cut: Cut) -> Conclusion {
+        let standings = standings(trials);
+        let ended = match cut {
+            Cut::Time => Ended::Time,
+            Cut::Stopped => Ended::Stopped,
+        };
+        words::conclude(self, trials.len(), &standings, &Gap::of(&standings), Some(ended))
     }
 
     fn first(&self) -> Step {

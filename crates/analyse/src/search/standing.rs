@@ -13,7 +13,7 @@ pub(super) enum Known {
     Held,
     /// More did not hold than did, or it could not be told however often it was tried.
     NotHeld,
-    /// The client was the limit whenever it was tried.
+    /// The client was the limit most of the times that it was tried, and it never held.
     Mute,
     /// It has to be tried again.
     Open,
@@ -48,7 +48,7 @@ impl<'t> Standing<'t> {
     }
 
     fn not_held(&self) -> usize {
-        self.count(|outcome| matches!(outcome, Outcome::Broke | Outcome::Behind))
+        self.count(|outcome| matches!(outcome, Outcome::Broke | Outcome::Behind | Outcome::Failed))
     }
 
     fn mute(&self) -> usize {
@@ -64,7 +64,7 @@ impl<'t> Standing<'t> {
         } else if mute == self.trials.len() {
             if mute >= MUTE_AFTER { Known::Mute } else { Known::Open }
         } else if self.trials.len() >= TRIALS_A_RATE {
-            Known::NotHeld
+            if 2 * mute > self.trials.len() { Known::Mute } else { Known::NotHeld }
         } else {
             Known::Open
         }

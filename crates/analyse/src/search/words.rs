@@ -33,9 +33,13 @@ pub(super) fn conclude(
         )),
         Ended::Trials => sentences
             .push(format!("after {trials} trials the search was to end: allow more of them")),
+        Ended::Time => sentences.push(format!(
+            "after {trials} trials the time was up: allow more of it, or make trials shorter"
+        )),
+        Ended::Stopped => sentences.push(format!("the search was stopped after {trials} trials")),
         Ended::Client => sentences
             .push("the server may hold more: add load threads, connections or agents".to_owned()),
-        Ended::Objective | Ended::AchievedRate => {}
+        Ended::Objective | Ended::AchievedRate | Ended::Failures => {}
     }
     if noisy {
         sentences.push(
@@ -58,8 +62,17 @@ fn limit(above: &Standing<'_>) -> Ended {
     let count = |of| above.trials.iter().filter(|trial| trial.outcome() == of).count();
     match above.known() {
         Known::Mute => Ended::Client,
-        _ if count(Outcome::Behind) > count(Outcome::Broke) => Ended::AchievedRate,
-        _ => Ended::Objective,
+        _ => {
+            let (behind, failed) = (count(Outcome::Behind), count(Outcome::Failed));
+            let broke = count(Outcome::Broke);
+            if failed > behind.max(broke) {
+                Ended::Failures
+            } else if behind > broke {
+                Ended::AchievedRate
+            } else {
+                Ended::Objective
+            }
+        }
     }
 }
 
@@ -75,6 +88,9 @@ fn trouble(above: &Standing<'_>) -> String {
                 percent(trial.client.busy)
             )
         }),
+        Ended::Failures => told(Outcome::Failed)
+            .and_then(|trial| trial.failed.as_ref())
+            .map(|first| format!("answers failed; the first: {first}")),
         _ => told(Outcome::Broke)
             .and_then(|trial| worst(trial, Verdict::Breaks))
             .or_else(|| told(Outcome::Unclear).and_then(|trial| worst(trial, Verdict::Unclear))),

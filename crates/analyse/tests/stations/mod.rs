@@ -18,7 +18,7 @@ fn trial(
 ) -> Trial {
     let latency = Latency { op: Op::Read.into(), clock: Clock::Response, histogram };
     let judgement = objective.judge(&[latency], Clock::Response);
-    Trial { rate_ops_s: rate, achieved_ops_s: achieved, judgement, client }
+    Trial { rate_ops_s: rate, achieved_ops_s: achieved, judgement, client, failed: None }
 }
 
 /// Every answer takes as long.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::Op;
-use reactor::{Reactor, State};
+use reactor::{Gather, Reactor, State};
 use store::wire::{Answer, Kind, Parsed, Protocol, Refusal, Request as WireRequest, WireError};
 use workload::Ask;
 
@@ -24,6 +24,9 @@ use crate::worker::{READING, Seen, Shared};
 
 /// The longest sleep: stages of the phase and limits of requests are looked at that often.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+/// How long a closed loop that pipelines lets answers lie for more to come, so that the thread is
+/// not woken for each: `docs/decisions/0006-a-closed-loop-gathers.md`.
+const PATIENCE: Duration = Duration::from_micros(50);
 /// Pauses between two tries to connect again, doubled each time up to the longest.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 const LONGEST_RETRY: Duration = Duration::from_millis(500);
@@ -147,7 +150,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                 break;
             }
             let next = self.admit(&mut demand, now);
-            self.send();
+            self.send()?;
             if self.pool.under_way() == 0 {
                 match next {
                     Next::Never => break,
@@ -442,10 +445,19 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
     }
 
-    fn send(&mut self) {
+    /// Hands what was written to the kernel. In an open loop each connection's requests are with
+    /// it before the next are stamped: io_uring would send all of them with the next wait, and
+    /// what the client is busy with the first would count as the server's with the last. In a
+    /// closed loop they share a system call, and their times begin before it.
+    fn send(&mut self) -> Result<(), DriveError> {
+        if self.touched.is_empty() {
+            return Ok(());
+        }
+        let apart = self.shared.open && self.touched.len() > 1;
+        let begin = self.clock.now();
+        let mut now = begin;
         for number in self.touched.drain(..) {
             let line = &mut self.lines[number];
-            let now = self.clock.now();
             let first = line.under_way.len() - line.unsent;
             for request in line.under_way.range_mut(first..) {
                 let operation = self.pool.operation(request.operation);
@@ -456,8 +468,25 @@ impl<'a, A: Asks> Thread<'a, A> {
             }
             line.unsent = 0;
             self.reactor.send(number);
-            self.seen.in_store += self.clock.now() - now;
+            if apart {
+                self.reactor.poll(Some(Duration::ZERO)).map_err(super::internal)?;
+            }
+            now = self.clock.now();
         }
+        self.seen.in_store += now - begin;
+        Ok(())
+    }
+
+    /// What a wait is to end for. One in which nothing can be asked before an answer comes, with
+    /// several requests under way on a connection, goes on until half of the connections have
+    /// some: the others keep the server busy meanwhile.
+    fn gather(&self, next: Next) -> Gather {
+        if next != Next::Answer || self.depth == 1 {
+            return Gather::NONE;
+        }
+        let filled = self.pool.under_way().saturating_sub(self.queued) / self.depth;
+        let least = u32::try_from(filled / 2).unwrap_or(u32::MAX).max(1);
+        Gather { least, patience: PATIENCE }
     }
 
     /// Waits for answers, at most until the next operation is due.
@@ -471,7 +500,9 @@ impl<'a, A: Asks> Thread<'a, A> {
             Next::Due(_) => Duration::ZERO,
             Next::Answer | Next::Never => LONGEST_SLEEP,
         };
-        let ready = self.reactor.poll(Some(longest.min(LONGEST_SLEEP))).map_err(super::internal)?;
+        let limit = Some(longest.min(LONGEST_SLEEP));
+        let gather = self.gather(next);
+        let ready = self.reactor.poll_many(limit, gather).map_err(super::internal)?;
         let spent = self.clock.now() - begin;
         if ready > 0 && longest.is_zero() {
             self.seen.in_store += spent;

@@ -9,6 +9,7 @@ use store::Adapter;
 
 use crate::args::Doctor;
 use crate::exit::Outcome;
+use crate::network_checks::network_checks;
 use crate::show::Show;
 
 pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
@@ -20,6 +21,7 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
     }
     let mut checks = host::doctor(&root, &context);
     checks.extend(ADAPTERS.iter().map(store_check));
+    checks.extend(network_checks());
     if args.json {
         let value = serde_json::json!({
             "kvmeter": env!("CARGO_PKG_VERSION"),

@@ -8,4 +8,5 @@ pub mod export;
 pub mod man;
 pub mod report;
 pub mod run;
+pub mod search;
 pub mod trace;

@@ -5,6 +5,8 @@ mod bad_input;
 mod bench;
 mod full_disk;
 mod results;
+mod search;
+mod servers;
 mod study;
 mod terminal;
 mod tool;

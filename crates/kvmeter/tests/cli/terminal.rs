@@ -55,7 +55,9 @@ fn nobody_to_hear_the_progress_is_no_error_either() {
 #[test]
 fn help_has_examples_for_every_verb() {
     let place = Place::new();
-    for verb in ["doctor", "run", "bench", "report", "compare", "export", "completions", "man"] {
+    let verbs =
+        ["doctor", "run", "bench", "search", "report", "compare", "export", "completions", "man"];
+    for verb in verbs {
         let text = place.ok(&[verb, "--help"]);
         assert!(text.contains("Example"), "{verb}");
         assert!(text.contains(&format!("kvmeter {verb}")), "{verb}");
@@ -91,6 +93,24 @@ fn the_doctor_says_what_is_there_and_why_not() {
     }
     let text = place.ok(&["doctor", "--store", "."]);
     assert!(text.contains("cpu.model") && text.contains("store.filesystem"), "{text}");
+}
+
+#[test]
+fn the_doctor_says_what_stores_behind_a_network_need() {
+    let place = Place::new();
+    let found = place.json(&["doctor", "--json"]);
+    let checks = found["checks"].as_array().unwrap();
+    for name in ["protocols.memcached", "engine.epoll", "server.memcached", "server-latency.tap"] {
+        let check = checks.iter().find(|c| c["group"] == "network" && c["name"] == name);
+        assert_eq!(check.unwrap()["state"], "ok", "{name}");
+    }
+    for name in ["engine.io_uring", "receive-timestamps", "server-latency.ebpf", "server.valkey"] {
+        assert!(checks.iter().any(|c| c["group"] == "network" && c["name"] == name), "{name}");
+    }
+    for check in checks.iter().filter(|check| check["group"] == "network") {
+        assert!(!check["found"].as_str().unwrap().is_empty(), "{check}");
+        assert_eq!(check["remedy"].is_null(), check["state"] == "ok", "{check}");
+    }
 }
 
 #[test]

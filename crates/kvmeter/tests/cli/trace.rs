@@ -36,7 +36,9 @@ fn bench<'a>(more: &[&'a str]) -> Vec<&'a str> {
 fn reading(run: &Value, signal: &str) -> f64 {
     let readings = run["readings"].as_array().unwrap();
     let found = readings.iter().find(|reading| reading["signal"] == signal);
-    found.and_then(|reading| reading["value"].as_f64()).unwrap_or_else(|| panic!("no {signal}"))
+    found
+        .and_then(|reading| reading["answer"]["value"].as_f64())
+        .unwrap_or_else(|| panic!("no {signal}"))
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod rates;
 mod readings;
 mod runs;
 mod sides;
+mod trials;
 
 pub use answer::answer;
 pub use comparison::{DifferenceRow, Verdict, comparison};
@@ -29,6 +30,7 @@ pub use rates::rates;
 pub use readings::{named, readings};
 pub use runs::{errors, latency, throughput};
 pub use sides::{side_checks, sides};
+pub use trials::{trial_line, trials};
 
 /// What is said of runs in tables, in this order. Runs that are points of a curve have their
 /// latencies there and not one by one.

@@ -1,5 +1,6 @@
 //! Latency against rate: one row a rate.
 
+use analyse::search::{Client, Limit, limit};
 use analyse::slo::{Objective, Verdict};
 use record::{Clock, Execution, Latency, Run};
 
@@ -50,6 +51,7 @@ fn table(workload: &str, curves: &[&Curve]) -> Table {
         .column("server CPU-s/Mop", Align::Decimal, 60)
         .column("switches/op", Align::Decimal, 20)
         .column("syscalls/op", Align::Decimal, 30)
+        .column("limit", Align::Left, 85)
         .column("valid", Align::Left, ALWAYS);
     for curve in curves {
         for (index, point) in curve.points.iter().enumerate() {
@@ -67,6 +69,9 @@ fn table(workload: &str, curves: &[&Curve]) -> Table {
         "asked: operations a second; latency: response time of all operations together, counted \
          from the instant at which a request was due; repeats of a rate are added up",
     );
+    if table.columns.iter().any(|column| column.head == "limit") {
+        table.note("limit: who kept the rate from being answered, or its latency from counting");
+    }
     if !objectives.is_empty() {
         table.note(
             "an objective holds or breaks where the 95 % interval of the latency lies wholly on \
@@ -104,6 +109,7 @@ fn row(table: &mut Table, name: &str, point: &Point, objectives: &[Objective]) {
         number(reading("server.cpu_s_per_mop")).into(),
         per_op("server.context_switches_per_mop").into(),
         per_op("server.syscalls_per_mop").into(),
+        limited(&runs),
         validity(point),
     ]);
     table.row_of(cells, valid);
@@ -117,6 +123,17 @@ fn verdict(objective: &Objective, runs: &[&Run]) -> Cell {
         Verdict::Holds => Cell::new("holds", Tone::Good),
         Verdict::Breaks => Cell::new("breaks", Tone::Bad),
         Verdict::Unclear => Cell::new("unclear", Tone::Warning),
+    }
+}
+
+/// Who kept a rate from being reached, or from being measured as the server's: the client if
+/// any run says so.
+fn limited(runs: &[&Run]) -> Cell {
+    let found: Vec<Limit> = runs.iter().filter_map(|run| limit(run, &Client::of(run))).collect();
+    match (found.contains(&Limit::Client), found.is_empty()) {
+        (true, _) => Cell::new("client", Tone::Warning),
+        (_, false) => Cell::new("server", Tone::Bad),
+        _ => Cell::from(""),
     }
 }
 

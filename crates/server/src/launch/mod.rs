@@ -13,6 +13,6 @@ mod settings;
 
 pub use error::{LaunchError, SettingError};
 pub use launcher::{Ended, Handle, Launched, Launcher, Order, State};
-pub use local::Local;
-pub use program::{PROGRAMS, Place, Program, program};
+pub use local::{Local, installed};
+pub use program::{PROGRAMS, Place, Program, check, program};
 pub use settings::{Common, Given, Setting, Settings, Value};

@@ -6,7 +6,7 @@ use model::suggest::hint;
 use super::error::{LaunchError, SettingError};
 use super::memcached::Memcached;
 use super::redis::Redis;
-use super::settings::{Given, Setting};
+use super::settings::{Common, Given, Setting, Settings};
 
 /// Where a server is to listen and to keep its files.
 #[derive(Debug, Clone, Copy)]
@@ -76,10 +76,23 @@ pub(super) fn common_remedy(words: &str) -> Option<&'static str> {
     known.iter().find(|(sign, _)| words.contains(sign)).map(|(_, way)| *way)
 }
 
+/// Checks settings without starting anything.
+///
+/// # Errors
+/// What is wrong, with the key.
+pub fn check(program: &dyn Program, settings: &Settings) -> Result<(), LaunchError> {
+    let given = Given::new(program.name(), program.settings(), settings)?;
+    let common = Common::read(&given)?;
+    program.check(&common.arguments)?;
+    // Where it would listen does not change which values a setting takes.
+    let listen = Address::Unix("/".into());
+    program.arguments(&given, Place { listen: &listen, folder: Path::new("/") })?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::settings::Settings;
 
     #[test]
     fn every_program_takes_what_all_take_and_says_what_it_is() {

@@ -7,7 +7,7 @@ mod keeper;
 mod output;
 mod place;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -35,6 +35,14 @@ const PORTS_TRIED: usize = 3;
 
 /// Marks are made and handed down one at a time, so that no server inherits another's.
 static STARTING: Mutex<()> = Mutex::new(());
+
+/// The executable of a program on the PATH, and the version that it prints.
+///
+/// # Errors
+/// It is not there, or is another program.
+pub fn installed(program: &dyn Program) -> Result<(PathBuf, String), LaunchError> {
+    Binary::find(program, None).map(|found| (found.path, found.version))
+}
 
 /// Starts a server as a process of this machine.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,0 +1,244 @@
+//! Flags that verbs have in common: what is asked, and how.
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use model::{Count, Rate, Span};
+use store::StoreUrl;
+use study::{Manner, Senseless, ServerOrder, Wish};
+use workload::{Mix, Popularity, Preset, Size, Spec};
+
+use crate::exit::request;
+
+/// What is asked.
+#[derive(Debug, Args)]
+pub struct WorkloadFlags {
+    /// A preset
+    #[arg(long = "workload", short = 'w', value_name = "NAME", default_value = "ycsb-c",
+        value_parser = PossibleValuesParser::new(Spec::presets().iter().map(shown)))]
+    pub preset: String,
+    /// Records that are loaded
+    #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
+    pub records: Option<Count>,
+    /// Multiplies the preset's records, as CloudSuite scales its data
+    #[arg(long, value_name = "FACTOR", allow_hyphen_values = true, conflicts_with = "records")]
+    pub scale: Option<f64>,
+    /// Size of a key: 30, uniform:10..40, ...
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub key_size: Option<String>,
+    /// Size of a value: 1KiB, uniform:100..2KiB, normal:1000,200, pareto:15,214.5,0.35, ...
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub value_size: Option<String>,
+    /// Share of a value that a compressor can remove, 0 to 1
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
+    pub compressibility: Option<f64>,
+    /// Weights instead of the preset's: read=0.9,update=0.1
+    #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true)]
+    pub mix: Option<String>,
+    /// uniform, sequential, zipfian[:0.99], scrambled_zipfian[:0.99], latest[:0.99], ...
+    #[arg(long, value_name = "NAME")]
+    pub popularity: Option<String>,
+    /// Keys that a read asks for at once
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub multi_get: Option<u32>,
+    /// Share of reads that ask for what was loaded; the others ask for what never was
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
+    pub hit_ratio: Option<f64>,
+    /// Set what a read missed, as the application behind a cache does
+    #[arg(long)]
+    pub refill: bool,
+    /// Decides the data, the stream and the arrivals
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// How it is asked.
+#[derive(Debug, Args)]
+pub struct LoadFlags {
+    /// Asking threads
+    #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
+    pub threads: u32,
+    /// When requests of an open loop are due: constant, poisson, pareto[:SHAPE], facebook
+    /// [default: the workload's, else constant; of a trace within its seconds poisson]
+    #[arg(long, value_name = "PROCESS")]
+    pub arrivals: Option<String>,
+    /// Operations before the measured window
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub warm_up: Option<Span>,
+    /// Rate of the warm-up, where it has one of its own
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub warm_up_rate: Option<Rate>,
+    /// Leave the threads to the scheduler
+    #[arg(long)]
+    pub no_pin: bool,
+    /// Connections of each thread to each server [default: 16]
+    #[arg(long, short = 'c', value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
+    pub connections: Option<u32>,
+    /// Requests that may be under way on one connection [default: 1]
+    #[arg(long, short, value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
+    pub depth: Option<u32>,
+    /// Requests of an open loop that may wait, in each thread, for a connection [default: 100k]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
+    pub queue: Option<Count>,
+    /// Look for answers without ever sleeping
+    #[arg(long, help_heading = SERVERS)]
+    pub busy_poll: bool,
+    /// How the kernel is asked about sockets: epoll or io_uring
+    #[arg(long, value_name = "ENGINE", help_heading = SERVERS)]
+    pub engine: Option<String>,
+    /// Which way the latency inside the servers is seen: auto, tap, ebpf or off
+    /// [default: auto; off in a search, for it lowers the rate]
+    #[arg(long, value_name = "WAY", help_heading = SERVERS)]
+    pub server_latency: Option<String>,
+    /// Start a local server for this measurement, and end it: memory=1GiB,threads=4,... or `default`.
+    /// The store is then only a name: memcached, redis, valkey
+    #[arg(long, value_name = "SETTINGS", help_heading = SERVERS)]
+    pub server: Option<String>,
+}
+
+/// Heading of what only concerns stores behind a network.
+const SERVERS: &str = "Servers";
+
+/// A preset as help and completion show it.
+fn shown(preset: &Preset) -> PossibleValue {
+    PossibleValue::new(preset.name).help(preset.description)
+}
+
+/// `2%` or `0.02`.
+pub fn share(text: &str) -> Result<f64, String> {
+    let (digits, unit) = match text.trim().strip_suffix('%') {
+        Some(digits) => (digits.trim_end(), 0.01),
+        None => (text.trim(), 1.0),
+    };
+    let value = digits.parse::<f64>().ok().filter(|value| value.is_finite());
+    value.map(|value| value * unit).ok_or_else(|| "write a share as `2%` or `0.02`".to_owned())
+}
+
+impl WorkloadFlags {
+    /// The workload's name: the preset's, marked where flags changed what it asks.
+    pub fn name(&self) -> String {
+        match (&self.mix, &self.popularity) {
+            (None, None) => self.preset.clone(),
+            _ => format!("{}*", self.preset),
+        }
+    }
+
+    /// The preset itself.
+    pub fn known(&self) -> Option<&'static Preset> {
+        Spec::presets().iter().find(|preset| preset.name == self.preset)
+    }
+
+    pub fn spec(&self) -> anyhow::Result<Spec> {
+        let mut spec = Spec::preset(&self.preset)?;
+        spec.seed = self.seed;
+        if let Some(factor) = self.scale {
+            spec = spec.scaled(factor).map_err(|error| request(format!("--scale: {error}")))?;
+        }
+        if let Some(keys) = self.multi_get {
+            spec.multi_get = keys;
+        }
+        if let Some(share) = self.hit_ratio {
+            spec.hit_ratio = share;
+        }
+        spec.refill |= self.refill;
+        if let Some(records) = self.records {
+            spec.records = records;
+        }
+        let size = |flag: &str, text: &str| {
+            Size::parse(text).map_err(|error| request(format!("--{flag} {text}: {error}")))
+        };
+        if let Some(text) = &self.key_size {
+            spec.key.size = Some(size("key-size", text)?);
+        }
+        if let Some(text) = &self.value_size {
+            spec.value.size = size("value-size", text)?;
+        }
+        if let Some(share) = self.compressibility {
+            spec.value.compressibility = share;
+        }
+        if let Some(text) = &self.mix {
+            spec.mix =
+                Mix::parse(text).map_err(|error| request(format!("--mix {text}: {error}")))?;
+        }
+        if let Some(text) = &self.popularity {
+            spec.popularity = Popularity::parse(text)
+                .map_err(|error| request(format!("--popularity {text}: {error}")))?;
+        }
+        Ok(spec)
+    }
+}
+
+impl LoadFlags {
+    /// The store, and the server that is started for it.
+    pub fn store(&self, store: &str) -> anyhow::Result<(StoreUrl, Option<ServerOrder>)> {
+        let Some(settings) = &self.server else { return Ok((store.parse()?, None)) };
+        let (name, options) = match store.split_once('?') {
+            Some((name, options)) => (name, format!("?{options}")),
+            None => (store, String::new()),
+        };
+        if name.contains(':') {
+            return Err(request(format!(
+                "--server starts a server of its own, and `{name}` names one; write `memcached`, \
+                 `redis` or `valkey` alone"
+            )));
+        }
+        // A place, to read the options with: where the server listens is known when it runs.
+        let mut url: StoreUrl = format!("{name}://localhost{options}").parse()?;
+        url.servers.clear();
+        let mut wanted = server::launch::Settings::default();
+        for setting in settings.split(',').filter(|setting| *setting != "default") {
+            let (key, value) = setting
+                .split_once('=')
+                .ok_or_else(|| request(format!("--server: `{setting}` is not `setting=value`")))?;
+            wanted = match value.parse::<i64>() {
+                Ok(number) => wanted.with(key, number),
+                Err(_) => wanted.with(key, value),
+            };
+        }
+        let order = ServerOrder::new(name, wanted)
+            .map_err(|error| request(format!("--server: {error}")))?;
+        Ok((url, Some(order)))
+    }
+
+    /// At this rate, or in a closed loop; `usual` are the arrivals that belong to the workload.
+    pub fn wish(&self, rate: Option<Rate>, usual: Option<&str>) -> Wish {
+        let usual = usual.filter(|_| rate.is_some()).map(str::to_owned);
+        Wish {
+            threads: Some(self.threads),
+            rate,
+            arrivals: self.arrivals.clone().or(usual),
+            warm_up: self.warm_up,
+            warm_up_rate: self.warm_up_rate,
+            pin: !self.no_pin,
+            connections: self.connections,
+            depth: self.depth,
+            queue: self.queue,
+            busy_poll: self.busy_poll.then_some(true),
+            engine: self.engine.clone(),
+            server_latency: self.server_latency.clone(),
+            ..Wish::default()
+        }
+    }
+}
+
+/// A wish, checked; errors name the flag.
+pub fn manner(wish: &Wish) -> anyhow::Result<Manner> {
+    let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
+    wish.manner(cpus).map_err(|Senseless { key, why }| {
+        let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
+        request(format!("--{flag}: {why}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_as_people_write_them() {
+        assert_eq!(share("2%"), Ok(0.02));
+        assert_eq!(share(" 0.05 "), Ok(0.05));
+        for text in ["", "%", "two", "2 %%", "inf"] {
+            assert!(share(text).is_err(), "{text}");
+        }
+    }
+}

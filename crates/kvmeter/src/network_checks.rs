@@ -1,0 +1,87 @@
+//! What the doctor says of stores behind a network: what can be asked, how, and what can be
+//! seen of the servers.
+
+use host::{Check, State};
+use reactor::Engine;
+use server::launch::{LaunchError, PROGRAMS, installed};
+use server::tap::Tap;
+use store::{ADAPTERS, Adapter, Place};
+
+/// What the remedy says where everything would have to be another machine.
+const ANOTHER_KERNEL: &str = "run on a Linux whose kernel and container allow it";
+
+/// Every check of the group `network`.
+pub fn network_checks() -> Vec<Check> {
+    let mut checks: Vec<Check> = ADAPTERS.iter().filter_map(protocols).collect();
+    checks.extend(Engine::ALL.map(engine));
+    checks.push(judged(
+        "receive-timestamps",
+        "the kernel tells when it got an answer, so that the client's own wake-up is told apart",
+        match reactor::stamps_available() {
+            Ok(()) => Ok("SO_TIMESTAMPNS on TCP".to_owned()),
+            Err(error) => Err((error.to_string(), ANOTHER_KERNEL.to_owned())),
+        },
+    ));
+    checks.push(judged(
+        "server-latency.tap",
+        "a library preloaded into a server that kvmeter starts times its requests inside",
+        match Tap::prepare() {
+            Ok(_) => Ok("can be preloaded".to_owned()),
+            Err(error) => Err((error.to_string(), "set TMPDIR to another folder".to_owned())),
+        },
+    ));
+    checks.push(judged(
+        "server-latency.ebpf",
+        "programs on the system calls of a running server time its requests",
+        match syscall_trace::available() {
+            Ok(()) => Ok("can be traced".to_owned()),
+            Err(why) => Err((why.reason.to_string(), why.remedy)),
+        },
+    ));
+    checks.extend(PROGRAMS.iter().map(|program| {
+        let why = "kvmeter can start it for a measurement: --server, [server.NAME]";
+        let found = installed(*program)
+            .map(|(path, version)| format!("{version}, {}", path.display()))
+            .map_err(|error| match error {
+                LaunchError::NotInstalled { binary, package, .. } => (
+                    format!("`{binary}` is not on the PATH"),
+                    format!("install the package `{package}`"),
+                ),
+                other => (other.to_string(), "install it anew".to_owned()),
+            });
+        judged(&format!("server.{}", program.name()), why, found)
+    }));
+    checks
+}
+
+/// The protocols of a store behind a network; none of the others.
+fn protocols(adapter: &Adapter) -> Option<Check> {
+    if !matches!(adapter.place, Place::Servers { .. }) {
+        return None;
+    }
+    let option = adapter.options.iter().find(|option| option.name == "protocol")?;
+    let why =
+        format!("chosen by ?protocol=NAME in the URL; {} unless told otherwise", option.default);
+    let found = option.what.replace('`', "");
+    Some(judged(&format!("protocols.{}", adapter.scheme), &why, Ok(found)))
+}
+
+fn engine(engine: Engine) -> Check {
+    let why = "how one thread asks over many connections: --engine";
+    let found = match engine.available() {
+        Ok(()) if engine == Engine::cheapest() => Ok("available, and used by itself".to_owned()),
+        Ok(()) => Ok("available".to_owned()),
+        Err(not) => Err((not.why, "nothing: epoll is used, and gives the same results".to_owned())),
+    };
+    judged(&format!("engine.{engine}"), why, found)
+}
+
+/// Found, or the reason why not and what to do.
+fn judged(name: &str, why: &str, found: Result<String, (String, String)>) -> Check {
+    let (state, found, remedy) = match found {
+        Ok(found) => (State::Ok, found, None),
+        Err((reason, remedy)) => (State::Unavailable, reason, Some(remedy)),
+    };
+    let (name, group, why) = (name.to_owned(), "network".to_owned(), why.to_owned());
+    Check { name, group, state, found, why, remedy }
+}

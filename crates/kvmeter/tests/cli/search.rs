@@ -1,0 +1,225 @@
+//! The highest rate that holds an objective, and curves over rates.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::servers::{Memcached, slow};
+use crate::tool::{Place, said, until};
+
+fn search<'a>(store: &'a str, slo: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["search", store, "--slo", slo, "--records", "500", "--json"];
+    args.extend(more);
+    args
+}
+
+#[test]
+fn the_knee_of_a_server_whose_service_time_is_known_is_found() {
+    const SERVICE: Duration = Duration::from_millis(2);
+    let knee = 1.0 / SERVICE.as_secs_f64();
+    let store = format!("memcached://{}?protocol=text", slow(SERVICE));
+    let place = Place::new();
+    let more = [
+        "--time",
+        "1s",
+        "--warm-up",
+        "100ms",
+        "--resolution",
+        "10%",
+        "--from",
+        "100",
+        "--to",
+        "5k",
+    ];
+    // Another program may take the machine while a trial is under way: a second and a third try.
+    let mut seen = Vec::new();
+    let near = (0..3).any(|_| {
+        let found = place.run(&search(&store, "p50<60ms", &more)).json();
+        let rate = found["rate_ops_s"].as_f64().unwrap_or(0.0);
+        let above = found["not_held_ops_s"].as_f64().unwrap_or(f64::INFINITY);
+        let servers = ["objective", "achieved_rate"].map(Value::from).contains(&found["ended_by"]);
+        seen.push(found["conclusion"].clone());
+        // Within the resolution on either side, and what one second can tell.
+        servers && (0.88 * knee..=1.04 * knee).contains(&rate) && above / rate <= 1.1001
+    });
+    assert!(near, "the knee is at {knee}: {seen:#?}");
+}
+
+#[test]
+fn a_search_on_memcached_ends_says_why_and_keeps_its_trials() {
+    let server = Memcached::start();
+    let place = Place::new();
+    let url = server.url();
+    let more =
+        ["--time", "200ms", "--warm-up", "0s", "--resolution", "25%", "--trials", "12", "--out"];
+    let mut args = search(&url, "p99<30ms", &more);
+    args.push("found.sqlite");
+    let said = place.run(&args);
+    let found = said.json();
+    let held = found["held"].as_bool().unwrap();
+    let ended = found["ended_by"].as_str().unwrap();
+    assert_eq!(said.code, i32::from(!held || ended == "client"), "{found}");
+    assert_eq!(held, found["rate_ops_s"].is_number());
+    assert_eq!(found["slo"], "p99<30ms");
+    assert!(found["calibration_ops_s"].as_f64().unwrap() > 0.0);
+    let trials = found["trials"].as_array().unwrap();
+    assert!(!trials.is_empty() && trials.len() <= 12);
+    let kept = place.run(&["report", "found.sqlite", "--json"]).json();
+    let kept = kept.as_array().unwrap();
+    assert_eq!(kept.len(), trials.len() + 1, "the closed loop before them is kept too");
+    let role = |run: &Value| run["settings"]["search"].as_str().unwrap().to_owned();
+    assert_eq!(role(&kept[0]), "calibration");
+    for (trial, run) in trials.iter().zip(&kept[1..]) {
+        assert_eq!((role(run).as_str(), &run["run"]), ("trial", &trial["run"]));
+        assert_eq!(run["settings"]["slo"], "p99<30ms");
+        assert_eq!(run["target_rate_ops_s"], trial["rate_ops_s"]);
+        let condition = &trial["conditions"][0];
+        assert_eq!(
+            (condition["condition"].as_str(), condition["limit_us"].as_f64()),
+            (Some("p99<30ms"), Some(30e3))
+        );
+        assert!(condition["samples"].as_u64().unwrap() > 0, "{trial}");
+    }
+}
+
+#[test]
+fn what_always_holds_ends_at_the_upper_bound_and_what_never_does_has_no_rate() {
+    let place = Place::new();
+    let more = ["--to", "2k", "--time", "400ms", "--warm-up", "0s"];
+    let found = place.json(&search("null", "p50<10s", &more));
+    assert_eq!((found["rate_ops_s"].as_f64(), found["held"].as_bool()), (Some(2000.0), Some(true)));
+    assert_eq!(found["ended_by"], "upper_bound");
+    let more = ["--from", "1k", "--to", "2k", "--time", "200ms", "--warm-up", "0s"];
+    let said = place.run(&search("null", "p50<1ns", &more));
+    assert_eq!(said.code, 1, "{}", said.err);
+    let found = said.json();
+    assert_eq!((&found["rate_ops_s"], &found["held"]), (&Value::Null, &Value::Bool(false)));
+    let said = place.run(&[
+        "search", "null", "--slo", "p50<1ns", "--from", "1k", "--to", "2k", "--time", "200ms",
+    ]);
+    assert!(said.out.contains("no rate held"), "{said:#?}");
+    assert!(said.out.contains("p50<1ns") && said.out.contains("asked"), "{said:#?}");
+    assert!(
+        said.err.contains("a closed loop reaches") && said.err.contains("ops/s  answered"),
+        "{said:#?}"
+    );
+}
+
+#[test]
+fn time_that_is_up_ends_a_search() {
+    let place = Place::new();
+    let more = ["--time", "400ms", "--warm-up", "0s", "--max-time", "1ms"];
+    let said = place.run(&search("null", "p50<10s", &more));
+    let found = said.json();
+    assert_eq!((said.code, found["ended_by"].as_str()), (1, Some("time")));
+    assert_eq!(found["trials"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_search_that_is_stopped_keeps_what_has_ended_and_says_how_far_it_got() {
+    let place = Place::new();
+    let mut args = search("null", "p50<10s", &["--time", "1s", "--warm-up", "0s"]);
+    args.extend(["--out", "found.sqlite"]);
+    let child = place.start(&args);
+    let trials = || {
+        let said = place.run(&["report", "found.sqlite", "--json"]);
+        serde_json::from_str::<Value>(&said.out).ok().and_then(|runs| Some(runs.as_array()?.len()))
+    };
+    until("two runs", || trials().is_some_and(|runs| runs >= 2));
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let said = said(child.wait_with_output().unwrap());
+    assert_eq!(said.code, 1, "{said:#?}");
+    let found = said.json();
+    assert_eq!(found["ended_by"], "stopped");
+    assert!(found["conclusion"].as_str().unwrap().contains("stopped after"), "{found}");
+    assert_eq!(trials(), Some(found["trials"].as_array().unwrap().len() + 1));
+}
+
+#[test]
+fn a_search_that_makes_no_sense_is_refused() {
+    let place = Place::new();
+    for (args, words) in [
+        (&["null"][..], &["--slo", "ycsb-c"][..]),
+        (&["null", "--slo", "p99<1"], &["no unit"]),
+        (&["null", "--slo", "update.p99<1ms"], &["never asks for `update`"]),
+        (&["null", "--slo", "p99<1ms", "--from", "2k", "--to", "1k"], &["exchange"]),
+        (&["null", "--slo", "p99<1ms", "--resolution", "0"], &["resolution"]),
+        (&["null", "--slo", "p99<1ms", "--resolution", "x"], &["2%"]),
+        (&["null", "--slo", "p99<1ms", "--trials", "1"], &["trials"]),
+        (&["null", "--slo", "p99<1ms", "--workload", "ycsb-load"], &["load"]),
+        (&["null", "--slo", "p99<1ms", "--connections", "3"], &["connections"]),
+        (&["memcached://127.0.0.1:1", "--slo", "p99<1ms", "--time", "0s"], &["--time"]),
+    ] {
+        let args: Vec<&str> = ["search"].into_iter().chain(args.iter().copied()).collect();
+        place.refused(&args, words);
+    }
+    // The workload's own objective needs no flag: it gets as far as connecting.
+    let said = place.run(&["search", "memcached://127.0.0.1:1", "-w", "data-caching", "-n", "100"]);
+    assert!(said.code != 0 && !said.err.contains("--slo"), "{said:#?}");
+}
+
+#[test]
+fn rates_that_are_swept_are_a_curve_on_data_that_is_loaded_once() {
+    let server = Memcached::start();
+    let place = Place::new();
+    let url = server.url();
+    let args = [
+        "bench",
+        &url,
+        "-w",
+        "etc",
+        "-n",
+        "500",
+        "--rate",
+        "500..1500/3",
+        "--time",
+        "300ms",
+        "--slo",
+        "p99<10s",
+        "--out",
+        "curve.sqlite",
+    ];
+    let said = place.run(&args);
+    assert_eq!(said.err.matches("loading 500 records").count(), 1, "{said:#?}");
+    assert_eq!(said.err.matches("using the data").count(), 0, "{said:#?}");
+    assert!(said.out.contains("Latency in µs against rate"), "{said:#?}");
+    assert!(said.out.contains("p99<10s") && said.out.contains("holds"), "{said:#?}");
+    let page = place.ok(&["report", "curve.sqlite", "--html", "curve.html"]);
+    drop(page);
+    let page = std::fs::read_to_string(place.file("curve.html")).unwrap();
+    assert!(page.contains("rates-etc") && page.contains("p99&lt;10s"), "the figure has its limit");
+    let mut again = args.to_vec();
+    again.extend(["--json", "--quiet"]);
+    let found = place.run(&again).json();
+    let rates: Vec<f64> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["target_rate_ops_s"].as_f64().unwrap())
+        .collect();
+    assert_eq!(rates, [500.0, 1000.0, 1500.0]);
+    place.refused(&["bench", "null", "--slo", "p99<1ms"], &["--rate"]);
+}
+
+#[test]
+fn rates_beyond_the_server_are_said_once_and_measured_all_the_same() {
+    let place = Place::new();
+    let store = format!("memcached://{}?protocol=text", slow(Duration::from_millis(10)));
+    let args = ["bench", &store, "-n", "100", "--rate", "400..1200/3", "--time", "500ms", "--json"];
+    let said = place.run(&args);
+    assert_eq!(said.code, 1, "{said:#?}");
+    assert_eq!(said.json().as_array().unwrap().len(), 3);
+    assert_eq!(said.err.matches("measured all the same").count(), 1, "{}", said.err);
+}
+
+#[test]
+fn a_workload_that_adds_records_is_loaded_anew_for_each_rate() {
+    let server = Memcached::start();
+    let place = Place::new();
+    let url = server.url();
+    let args =
+        ["bench", &url, "-w", "ycsb-d", "-n", "500", "--rate", "500..1000/2", "--time", "300ms"];
+    let said = place.run(&args);
+    assert_eq!(said.err.matches("loading 500 records").count(), 2, "{said:#?}");
+}

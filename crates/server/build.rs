@@ -1,0 +1,14 @@
+//! Builds the preloaded library, which is part of this crate: one call of the compiler.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let out = env::var_os("OUT_DIR").map(PathBuf::from).ok_or("cargo gives no OUT_DIR")?;
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| OsString::from("rustc"));
+    let target = env::var("TARGET").ok();
+    println!("cargo::rerun-if-changed={}", tap::preload::sources().display());
+    tap::preload::compile(&rustc, target.as_deref(), &out)?;
+    Ok(())
+}

@@ -1,0 +1,298 @@
+//! The servers' side of a run: what their processes used, and how long each request took inside.
+
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+use model::{Answer, Origin, Reading, Scope, Unit};
+use server::tap::Tap;
+use server::watch::{Figure, Process, Unavailable, Usage};
+use syscall_trace::{CostWatch, Tracer};
+
+use crate::insight::Insight;
+
+/// As long as the client's own latencies are counted.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// The server processes that can be watched from here.
+#[derive(Default)]
+pub(crate) struct ServerSide {
+    servers: Vec<Watched>,
+    /// Why a server's process, or its latency, cannot be seen.
+    blind: Vec<(String, Unavailable)>,
+}
+
+struct Watched {
+    process: Process,
+    tap: Option<Arc<Tap>>,
+    tracer: Option<Tracer>,
+    window: Option<Window>,
+}
+
+/// What was read when the window opened.
+struct Window {
+    usage: Result<Usage, Unavailable>,
+    tap: Option<tap::reader::Snapshot>,
+    trace: Option<(syscall_trace::Snapshot, Option<CostWatch>)>,
+}
+
+/// What is known of a window.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) readings: Vec<Reading>,
+    pub(crate) latency: Option<Histogram<u64>>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl ServerSide {
+    /// Of servers at these addresses, each with what was preloaded into it, if it was started here.
+    pub(crate) fn of<'a>(
+        addresses: impl Iterator<Item = (&'a model::Address, Option<Arc<Tap>>)>,
+    ) -> ServerSide {
+        let mut side = ServerSide::default();
+        for (address, tap) in addresses {
+            match Process::listening_at(address) {
+                Ok(process) => {
+                    side.servers.push(Watched { process, tap, tracer: None, window: None });
+                }
+                Err(why) => side.blind.push((format!("server {address}"), why)),
+            }
+        }
+        side
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.servers.is_empty() && self.blind.is_empty()
+    }
+
+    /// Gets ready for one run, before anything is asked.
+    pub(crate) fn prepare(&mut self, insight: Insight, open: bool) {
+        self.blind.retain(|(about, _)| about != LATENCY);
+        for watched in &mut self.servers {
+            watched.tracer = None;
+            let traces = match insight {
+                Insight::Off | Insight::Tap => false,
+                Insight::Ebpf => true,
+                // A closed loop asks for the peak, and tracing costs some of it.
+                Insight::Auto => watched.tap.is_none() && open,
+            };
+            if traces {
+                match Tracer::attach(watched.process.pid()) {
+                    Ok(tracer) => watched.tracer = Some(tracer),
+                    Err(why) => {
+                        let why = Unavailable::new(why.reason.to_string(), why.remedy);
+                        self.blind.push((LATENCY.to_owned(), why));
+                    }
+                }
+            } else if watched.tap.is_none() && insight != Insight::Off {
+                let why = match insight {
+                    Insight::Tap => Unavailable::new(
+                        "the server runs already, and a library is preloaded when one starts",
+                        "let kvmeter start it, or ask for `ebpf`",
+                    ),
+                    _ => Unavailable::new(
+                        "a closed loop asks for the highest rate, which tracing would lower",
+                        "ask for `ebpf` (--server-latency), or for a rate",
+                    ),
+                };
+                self.blind.push((LATENCY.to_owned(), why));
+            }
+        }
+    }
+
+    pub(crate) fn begin(&mut self) {
+        for watched in &mut self.servers {
+            watched.window = Some(Window {
+                tap: watched.tap.as_ref().map(|tap| tap.snapshot()),
+                trace: watched
+                    .tracer
+                    .as_ref()
+                    .map(|tracer| (tracer.snapshot(), tracer.watch_cost().ok())),
+                usage: watched.process.usage(),
+            });
+        }
+    }
+
+    pub(crate) fn end(&mut self) -> Seen {
+        let mut seen = Seen::default();
+        for watched in &mut self.servers {
+            let Some(window) = watched.window.take() else { continue };
+            seen.add(watched, window);
+        }
+        seen.blind = self.blind.clone();
+        seen
+    }
+}
+
+/// The signal that says why there is no latency, where there is none.
+const LATENCY: &str = "server.latency";
+
+fn unavailable(why: &Unavailable) -> Answer {
+    Answer::Unavailable { reason: why.reason.clone(), remedy: Some(why.remedy.clone()) }
+}
+
+/// All servers of a run together, over its window.
+#[derive(Default)]
+pub(crate) struct Seen {
+    blind: Vec<(String, Unavailable)>,
+    window_s: f64,
+    figures: Vec<Figure>,
+    latency: Option<Histogram<u64>>,
+    calls: Option<(f64, &'static str)>,
+    own_s: Option<(f64, &'static str)>,
+    requests: u64,
+    warnings: Vec<String>,
+}
+
+impl Seen {
+    fn add(&mut self, watched: &Watched, window: Window) {
+        let used = window
+            .usage
+            .and_then(|before| watched.process.usage().and_then(|after| after.since(&before)));
+        match used {
+            Ok(used) => {
+                self.window_s = used.window.as_secs_f64();
+                for figure in used.figures {
+                    match self.figures.iter_mut().find(|other| other.name == figure.name) {
+                        None => self.figures.push(figure),
+                        Some(sum) => {
+                            sum.value = match (sum.value.clone(), figure.value) {
+                                (Ok(one), Ok(other)) => Ok(one + other),
+                                (Err(why), _) | (_, Err(why)) => Err(why),
+                            };
+                        }
+                    }
+                }
+            }
+            Err(why) => {
+                self.warnings.push(format!(
+                    "the server's process cannot be watched to the end: {}; {}",
+                    why.reason, why.remedy
+                ));
+            }
+        }
+        if let (Some(tap), Some(before)) = (&watched.tap, window.tap) {
+            self.add_tap(&tap.snapshot().since(&before));
+        }
+        if let (Some(tracer), Some((before, watch))) = (&watched.tracer, window.trace) {
+            let cost = watch.and_then(|watch| watch.cost(tracer).ok());
+            self.add_trace(&tracer.snapshot().since(&before), cost);
+        }
+    }
+
+    fn add_tap(&mut self, during: &tap::reader::Snapshot) {
+        let totals = during.totals();
+        for (value, count) in during.buckets() {
+            self.record(value, count);
+        }
+        self.requests += totals.requests;
+        let calls = totals.reads + totals.writes + totals.empty_calls + totals.wake_ups;
+        let what = "reads, writes and waits of connections, as the preloaded library saw them";
+        self.add_calls(calls as f64, what);
+        if let Some(own) = totals.own_ns() {
+            let what = "the preloaded library's own time, from one call in 61";
+            self.add_own(own * 1e-9, what);
+        }
+        if totals.opaque > 0 {
+            self.warnings.push(format!(
+                "{} of the server's intervals are of batches whose requests could not be told apart",
+                totals.opaque
+            ));
+        }
+        if during.server.is_none() {
+            self.warnings.push("the server has not loaded the library that times it".to_owned());
+        }
+    }
+
+    fn add_trace(&mut self, during: &syscall_trace::Snapshot, cost: Option<syscall_trace::Cost>) {
+        for (low, width, count) in during.latency.buckets() {
+            self.record(low + width / 2, count);
+        }
+        self.requests += during.requests();
+        self.add_calls(during.total_calls() as f64, "all system calls of the process (eBPF)");
+        if let Some(cost) = cost {
+            let what = "run time of the BPF programs, over all processes of the machine";
+            self.add_own(cost.run_time_ns as f64 * 1e-9, what);
+        }
+    }
+
+    fn record(&mut self, value_ns: u64, count: u64) {
+        if self.latency.is_none() {
+            self.latency = Histogram::new_with_max(LONGEST_NS, 3).ok();
+        }
+        if let Some(histogram) = &mut self.latency {
+            histogram.saturating_record_n(value_ns, count);
+        }
+    }
+
+    fn add_calls(&mut self, calls: f64, what: &'static str) {
+        self.calls = Some((self.calls.map_or(0.0, |(sum, _)| sum) + calls, what));
+    }
+
+    fn add_own(&mut self, seconds: f64, what: &'static str) {
+        self.own_s = Some((self.own_s.map_or(0.0, |(sum, _)| sum) + seconds, what));
+    }
+
+    /// `operations` were asked in the window.
+    pub(crate) fn finish(mut self, operations: u64) -> Found {
+        let window_s = self.window_s;
+        let of = |signal: &str, answer: Answer, unit, source: &str, window_s| Reading {
+            signal: signal.to_owned(),
+            answer,
+            unit,
+            scope: Scope::Server,
+            source: source.to_owned(),
+            window_s,
+            origin: Origin::Measured,
+        };
+        let mut readings: Vec<Reading> = self
+            .figures
+            .iter()
+            .map(|figure| {
+                let answer = match &figure.value {
+                    Ok(value) => Answer::Value(*value),
+                    Err(why) => unavailable(why),
+                };
+                let window_s = if figure.of_window { window_s } else { 0.0 };
+                of(figure.name, answer, figure.unit, &figure.source, window_s)
+            })
+            .collect();
+        let switches = ["server.switches.voluntary", "server.switches.involuntary"]
+            .map(|name| self.figures.iter().find(|figure| figure.name == name));
+        if let [Some(one), Some(other)] = switches {
+            let answer = match (&one.value, &other.value) {
+                (Ok(one), Ok(other)) => Answer::Value(one + other),
+                (Err(why), _) | (_, Err(why)) => unavailable(why),
+            };
+            let source = "voluntary and involuntary ones together";
+            readings.push(of("server.context_switches", answer, Unit::Count, source, window_s));
+        }
+        if let Some((calls, what)) = self.calls {
+            let answer = Answer::Value(calls);
+            readings.push(of("server.syscalls", answer, Unit::Count, what, window_s));
+        }
+        for signal in ["server.cpu", "server.context_switches", "server.syscalls"] {
+            let counted = readings.iter().find(|reading| reading.signal == signal);
+            if let Some(per_mop) = counted.map(|reading| analyse::per_mop(reading, operations)) {
+                readings.push(per_mop);
+            }
+        }
+        if let Some(histogram) = &self.latency {
+            let timed = histogram.len() as f64;
+            let what = "requests that were timed inside the server";
+            let answer = Answer::Value(timed);
+            readings.push(of("server.latency.timed", answer, Unit::Count, what, window_s));
+        }
+        if let Some((seconds, what)) = self.own_s {
+            let answer = Answer::Value(seconds);
+            readings.push(of("server.latency.cost", answer, Unit::Seconds, what, window_s));
+        }
+        for (about, why) in &self.blind {
+            let signal = if about == LATENCY { LATENCY } else { "server.cpu" };
+            if !readings.iter().any(|reading| reading.signal == signal) {
+                let answer = unavailable(why);
+                readings.push(of(signal, answer, Unit::Seconds, about, 0.0));
+            }
+        }
+        Found { readings, latency: self.latency.take(), warnings: self.warnings }
+    }
+}
