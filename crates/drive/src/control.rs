@@ -79,6 +79,8 @@ struct Crew<T> {
     traced: bool,
     /// A trace came to its end before the window.
     trace_ended: bool,
+    /// Requests that all threads together can have under way.
+    slots: usize,
     last_done: u64,
     last_progress: Instant,
 }
@@ -168,6 +170,7 @@ impl<T: Target> Crew<T> {
             pacing: plan.pacing,
             traced: plan.trace.is_some() && plan.what == What::Mix,
             trace_ended: false,
+            slots: shared.target.slots(plan),
             last_done: 0,
             last_progress: Instant::now(),
         })
@@ -197,7 +200,7 @@ impl<T: Target> Crew<T> {
         }
         let Some(steady) = plan.steady else { return Ok(None) };
         let mut rounds: Vec<f64> = Vec::new();
-        while rounds.len() < steady.most_rounds && !stop_asked(plan) {
+        while rounds.len() < steady.most_rounds && !self.ends(plan) {
             let begun = (self.shared.frontier.done(), Instant::now());
             let stage = Stage::Steadying { round: rounds.len() + 1, most: steady.most_rounds };
             self.pass(steady.round, stage, plan, observer)?;
@@ -221,7 +224,7 @@ impl<T: Target> Crew<T> {
         observer: &mut dyn Observer,
     ) -> Result<(), DriveError> {
         let begun = (self.shared.frontier.done(), Instant::now());
-        while begun.1.elapsed() < length && !stop_asked(plan) && self.seen.len() < self.threads {
+        while begun.1.elapsed() < length && !self.ends(plan) && self.seen.len() < self.threads {
             self.look(TICK.min(length.saturating_sub(begun.1.elapsed())))?;
             let elapsed = begun.1.elapsed();
             observer.progress(&Progress {
@@ -247,7 +250,7 @@ impl<T: Target> Crew<T> {
         if began && operations.is_some() && !self.shared.open {
             self.shared.gate.gather();
             // Told to stop, the window opens only to be closed again.
-            while self.shared.gate.waiting() + self.gone < self.threads && !stop_asked(plan) {
+            while self.shared.gate.waiting() + self.gone < self.threads && !self.ends(plan) {
                 self.look(Duration::from_millis(1))?;
             }
         }
@@ -276,17 +279,17 @@ impl<T: Target> Crew<T> {
     ) -> Result<bool, DriveError> {
         let begun = self.shared.frontier.done();
         let opened_at = self.shared.gate.opened_at();
-        let closes_at = self.shared.gate.closes_at();
         loop {
             let now = self.shared.clock.now();
+            // Threads that give up bring the end forward.
+            let closes_at = self.shared.gate.closes_at();
             let left = Duration::from_nanos(self.shared.clock.nanos(now, closes_at));
             // A thread whose next request is due after the window ends early; the window does not.
             let by_count = self.shared.counted || closes_at == u64::MAX;
             let all = self.seen.len() == self.threads;
             self.trace_ended = all && self.seen.iter().all(|seen| seen.replayed.ended);
             let all_ended = all && (by_count || self.trace_ended);
-            // The threads themselves end it where a server is gone.
-            if all_ended || now >= closes_at || self.shared.gate.stopped() {
+            if all_ended || now >= closes_at {
                 return Ok(false);
             }
             if stop_asked(plan) {
@@ -334,6 +337,11 @@ impl<T: Target> Crew<T> {
         }
         observer.window_closes();
         Ok(())
+    }
+
+    /// The phase is to end: from outside, or by a thread that gives up.
+    fn ends(&self, plan: &Plan) -> bool {
+        stop_asked(plan) || self.shared.gate.closed()
     }
 
     /// Takes what the threads hand over for at most `wait`. A fault ends the phase.
@@ -411,6 +419,7 @@ impl<T: Target> Crew<T> {
             },
             counted: self.shared.counted,
             open: self.shared.open,
+            slots: self.slots,
             target: match self.pacing {
                 Pacing::Open { rate, .. } => Some(rate),
                 Pacing::Closed { .. } | Pacing::Recorded { .. } => None,

@@ -1,7 +1,7 @@
 //! What the threads share: which operations are taken, up to where inserts are acknowledged,
 //! and which stage the phase is in. No operation takes a lock.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// The stages of a phase, in their order. Threads look at it before each operation, so it has
@@ -55,8 +55,9 @@ impl Gate {
 
     /// The window is open from this tick on.
     pub(crate) fn open(&self, at: u64, closes_at: u64) {
+        // Whoever gave up before the window has closed it already.
+        self.closes_at.fetch_min(closes_at, Ordering::AcqRel);
         self.opened_at.store(at, Ordering::Release);
-        self.closes_at.store(closes_at, Ordering::Release);
         self.move_to(OPEN);
     }
 
@@ -110,7 +111,8 @@ impl Gate {
 
     #[inline(always)]
     pub(crate) fn opened(&self) -> bool {
-        self.stage.load(Ordering::Acquire) >= OPEN
+        // A phase that is given up before its window passes by this stage.
+        self.stage.load(Ordering::Acquire) >= OPEN && self.opened_at() != u64::MAX
     }
 
     #[inline(always)]
@@ -175,6 +177,8 @@ pub struct Frontier {
     /// The next block. All threads write it, once a block.
     next: Own,
     lanes: Vec<Lane>,
+    /// An insert came to nothing: a record below the floors may be missing.
+    holes: AtomicBool,
 }
 
 impl Frontier {
@@ -184,7 +188,8 @@ impl Frontier {
             floor: Own(AtomicU64::new(first_insert)),
             waits_until: Own::default(),
         };
-        Frontier { next: Own::default(), lanes: (0..threads).map(|_| lane()).collect() }
+        let lanes = (0..threads).map(|_| lane()).collect();
+        Frontier { next: Own::default(), lanes, holes: AtomicBool::new(false) }
     }
 
     pub(crate) fn lane(&self, thread: usize) -> &Lane {
@@ -209,6 +214,16 @@ impl Frontier {
     /// No thread has anything to ask at this tick.
     pub(crate) fn is_idle(&self, now: u64) -> bool {
         self.lanes.iter().all(|lane| lane.waits_until.0.load(Ordering::Relaxed) > now)
+    }
+
+    /// An insert came to nothing. Told before the floor passes its record.
+    pub(crate) fn leave_hole(&self) {
+        self.holes.store(true, Ordering::Release);
+    }
+
+    /// Whether records that were to be inserted may be missing.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.holes.load(Ordering::Acquire)
     }
 
     pub(crate) fn done(&self) -> u64 {
@@ -236,8 +251,10 @@ mod tests {
     fn stages_only_go_forward() {
         let gate = Gate::new();
         gate.close(5);
+        assert!(!gate.opened(), "there is no window yet");
         gate.open(1, 9);
-        assert!(gate.closed() && !gate.stopped());
+        assert!(gate.closed() && gate.opened() && !gate.stopped());
+        assert_eq!(gate.closes_at(), 5, "the earlier end holds");
     }
 
     #[test]

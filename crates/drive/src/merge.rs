@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use model::{Op, PerOp};
 
 use crate::clock::Ticks;
-use crate::outcome::{Outcome, Point, SteadyReport};
+use crate::outcome::{FailureKind, Outcome, Point, SteadyReport};
 use crate::recorder::Interval;
 use crate::replay::Replayed;
 use crate::worker::Seen;
@@ -30,6 +30,8 @@ pub(crate) struct Window {
     /// It ended by a number of operations, not by the clock.
     pub(crate) counted: bool,
     pub(crate) open: bool,
+    /// Requests that all threads together can have under way.
+    pub(crate) slots: usize,
     /// Rate of an open loop, per second, where it was asked for and not recorded.
     pub(crate) target: Option<f64>,
     /// A trace was replayed.
@@ -141,6 +143,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         steady: parts.steady,
         replayed: window.traced.then_some(Replayed { requests: all.drawn, ..all.replayed }),
         stopped: parts.stopped,
+        gave_up: all.gave_up,
         invalid_because: Vec::new(),
         warnings: Vec::new(),
     };
@@ -167,6 +170,7 @@ impl Seen {
         self.wake_ns += other.wake_ns;
         self.refills += other.refills;
         self.reconnected += other.reconnected;
+        self.gave_up = self.gave_up.take().or(other.gave_up);
         self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
         self.redirected += other.redirected;
         self.drawn += other.drawn;
@@ -181,10 +185,14 @@ impl Seen {
 fn judge(outcome: &mut Outcome, window: &Window, keeps: bool, reader: Reader) {
     let mut invalid = Vec::new();
     let mut warnings = Vec::new();
+    if let Some(why) = &outcome.gave_up {
+        invalid.push(format!("ended early, {why}"));
+    }
     if outcome.operations == 0 {
         invalid.push("no operation ended in the window; give it more time".to_owned());
     }
-    for failure in &outcome.failures {
+    // That a server is lost is told above.
+    for failure in outcome.failures.iter().filter(|failure| failure.kind != FailureKind::Lost) {
         invalid.push(format!(
             "{} answers failed ({}); the first: {}",
             failure.count, failure.kind, failure.first
@@ -321,7 +329,7 @@ fn judge_open(
     } else {
         let due = outcome.due as f64;
         // By Little's law so many are under way at any instant, the last one too.
-        let under_way = (target * service_s / count).min(outcome.threads as f64) + 1.0;
+        let under_way = (target * service_s / count).min(window.slots as f64) + 1.0;
         if outcome.answered_in_time as f64 + under_way < due * LEAST_ACHIEVED {
             invalid.push(format!(
                 "the rate was not achieved: {:.1} % of the requests that were due were answered \
@@ -329,6 +337,13 @@ fn judge_open(
                 100.0 * outcome.answered_in_time as f64 / due
             ));
         }
+    }
+    if outcome.dropped > 0 {
+        warnings.push(format!(
+            "{} requests were due and dropped, for as many were waiting as --queue lets; their \
+             latency is in no figure",
+            outcome.dropped
+        ));
     }
     if outcome.busy_share > MOST_BUSY {
         invalid.push(format!(

@@ -164,6 +164,8 @@ pub struct Outcome {
     pub replayed: Option<Replayed>,
     /// Ended early because it was told to.
     pub stopped: bool,
+    /// Ended early by itself, and why: a server is gone, or nothing but failures came.
+    pub gave_up: Option<String>,
     pub invalid_because: Vec<String>,
     pub warnings: Vec<String>,
 }

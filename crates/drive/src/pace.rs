@@ -238,13 +238,13 @@ impl OpenLoop {
     }
 
     /// The window opens: where the warm-up had another rate, the arrivals begin anew with the
-    /// window's, and what was due before is forgotten.
-    pub(crate) fn enter_window(&mut self, opened_at: u64) {
-        if let Some(rate) = self.window_rate.take() {
-            self.origin = opened_at;
-            self.mean_gap_ticks = self.ticks_per_s * self.share.1 as f64 / rate;
-            self.due = self.first();
-        }
+    /// window's, and what was due before is forgotten. Answers whether they do.
+    pub(crate) fn enter_window(&mut self, opened_at: u64) -> bool {
+        let Some(rate) = self.window_rate.take() else { return false };
+        self.origin = opened_at;
+        self.mean_gap_ticks = self.ticks_per_s * self.share.1 as f64 / rate;
+        self.due = self.first();
+        true
     }
 
     /// The instant at which the next request is due; None when that is after the window.

@@ -35,6 +35,11 @@ pub trait Ask: Send + Sync + Sized + 'static {
     /// The kernel may say when an answer arrived.
     const SEES_ARRIVALS: bool = false;
 
+    /// Requests that the threads of a plan can have under way together.
+    fn slots(&self, plan: &Plan) -> usize {
+        plan.threads
+    }
+
     /// Runs in thread `thread` from before the phase begins until it has ended.
     fn ask(
         shared: &Shared<Self>,

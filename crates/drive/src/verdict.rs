@@ -7,7 +7,7 @@ use crate::asks::Asks;
 use crate::outcome::{DriveError, Failure, FailureKind};
 
 /// Failures in a row after which going on would measure nothing but the failing.
-const MOST_IN_A_ROW: u64 = 1000;
+pub(crate) const MOST_IN_A_ROW: u64 = 1000;
 
 /// Counts of one thread; merged when the phase ends.
 #[derive(Debug, Default)]
@@ -27,10 +27,17 @@ impl Verdicts {
     #[inline]
     pub(crate) fn check(&mut self, asks: &impl Asks, key: &[u8], value: &[u8]) {
         self.bytes_read += (key.len() + value.len()) as u64;
-        match asks.verify(key, value) {
-            Ok(()) => self.verified += 1,
-            Err(wrong) => self.fail(FailureKind::Wrong, || format!("{}: {wrong}", shown(key))),
+        self.verified += u64::from(self.verify(asks, key, value));
+    }
+
+    /// The same for an answer that does not count: it must be right all the same.
+    #[inline]
+    pub(crate) fn verify(&mut self, asks: &impl Asks, key: &[u8], value: &[u8]) -> bool {
+        let verified = asks.verify(key, value);
+        if let Err(wrong) = &verified {
+            self.fail(FailureKind::Wrong, || format!("{}: {wrong}", shown(key)));
         }
+        verified.is_ok()
     }
 
     #[cold]
@@ -60,6 +67,13 @@ impl Verdicts {
         }
         self.fail(kind, || words);
         Ok(())
+    }
+
+    /// One more time that something failed where an answer was due: how often in a row.
+    #[cold]
+    pub(crate) fn failed_again(&mut self) -> u64 {
+        self.in_a_row += 1;
+        self.in_a_row
     }
 
     /// The same failures, and nothing else.

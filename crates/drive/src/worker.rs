@@ -70,6 +70,8 @@ pub struct Seen {
     /// Misses that were set again, and connections that were made again.
     pub(crate) refills: u64,
     pub(crate) reconnected: u64,
+    /// Why this thread ended the phase before its end.
+    pub(crate) gave_up: Option<String>,
     pub(crate) fingerprint: u64,
     pub(crate) redirected: u64,
     pub(crate) drawn: u64,
@@ -260,6 +262,7 @@ impl Seen {
             drawn: self.drawn,
             changes: self.changes,
             verdicts: self.verdicts.failures_only(),
+            gave_up: self.gave_up,
             ..Seen::default()
         }
     }

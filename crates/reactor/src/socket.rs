@@ -71,25 +71,34 @@ impl AsRawFd for Socket {
 
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = match self {
+        uninterrupted(|| match self {
             Socket::Tcp(socket) => socket.read(into),
             Socket::Unix(socket) => socket.read(into),
-        };
-        read.map_err(timed_out)
+        })
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        let written = match self {
+        uninterrupted(|| match self {
             Socket::Tcp(socket) => socket.write(from),
             Socket::Unix(socket) => socket.write(from),
-        };
-        written.map_err(timed_out)
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Calls until it is not interrupted: a thread that has a ring is, by the work of the ring, and
+/// the kernel does not take up again by itself a call that has a limit.
+fn uninterrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result.map_err(timed_out),
+        }
     }
 }
 

@@ -207,6 +207,10 @@ impl Session<'_> {
         };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut watching)?;
         let Watching { readings, before, after, seen, .. } = watching;
+        // What was measured until then is kept as an invalid run; nothing is not.
+        if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
+            return Err(StudyError::Failed(format!("{}: ended early, {why}", step.label)));
+        }
         let Changes { inserted, deleted, .. } = outcome.changes;
         self.records += inserted;
         let traced = step.trace.is_some();

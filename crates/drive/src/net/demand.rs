@@ -25,9 +25,8 @@ pub(super) enum Demand {
     /// So many operations are under way at any time; each asks again when it is answered, after
     /// a pause.
     Closed {
-        most: usize,
         think: u64,
-        begun: usize,
+        /// When each operation that is not under way is to be asked; ascending.
         thinking: VecDeque<u64>,
     },
     Open(OpenLoop),
@@ -43,10 +42,8 @@ impl Demand {
     pub(super) fn new(plan: &Plan, thread: usize, clock: &Ticks, origin: u64, most: usize) -> Self {
         match plan.pacing {
             Pacing::Closed { think } => Demand::Closed {
-                most,
                 think: clock.ticks_of(think.min(Duration::from_secs(3600))),
-                begun: 0,
-                thinking: VecDeque::with_capacity(most),
+                thinking: std::iter::repeat_n(origin, most).collect(),
             },
             _ if plan.trace.is_some() && plan.what == What::Mix => {
                 Demand::Scheduled { origin, next: None }
@@ -57,11 +54,10 @@ impl Demand {
         }
     }
 
-    pub(super) fn next(&self, now: u64, under_way: usize, gate: &Gate) -> Next {
+    pub(super) fn next(&self, now: u64, gate: &Gate) -> Next {
         match self {
             Demand::Closed { .. } if gate.closed() => Next::Never,
-            Demand::Closed { most, begun, thinking, .. } => match thinking.front() {
-                _ if begun < most && under_way < *most => Next::Due(now),
+            Demand::Closed { thinking, .. } => match thinking.front() {
                 Some(due) if *due <= now => Next::Due(*due),
                 Some(due) => Next::At(*due),
                 None => Next::Answer,
@@ -96,7 +92,6 @@ impl Demand {
     /// The operation that `next` named is taken.
     pub(super) fn take(&mut self) {
         match self {
-            Demand::Closed { most, begun, .. } if *begun < *most => *begun += 1,
             Demand::Closed { thinking, .. } => drop(thinking.pop_front()),
             Demand::Open(open) => open.take(),
             Demand::Scheduled { next, .. } => *next = None,
@@ -105,14 +100,17 @@ impl Demand {
 
     /// An operation has ended.
     pub(super) fn answered(&mut self, now: u64) {
-        if let Demand::Closed { think, thinking, .. } = self {
+        if let Demand::Closed { think, thinking } = self {
             thinking.push_back(now + *think);
         }
     }
 
-    pub(super) fn enter_window(&mut self, opened_at: u64) {
-        if let Demand::Open(open) = self {
-            open.enter_window(opened_at);
+    /// The window opens. Answers whether the arrivals begin anew, at another rate than before.
+    pub(super) fn enter_window(&mut self, opened_at: u64) -> bool {
+        match self {
+            // What a trace wrote before the window is read in it.
+            Demand::Closed { .. } | Demand::Scheduled { .. } => false,
+            Demand::Open(open) => open.enter_window(opened_at),
         }
     }
 

@@ -13,9 +13,16 @@ pub(super) struct Line {
     pub(super) unsent: usize,
     /// It stands in its server's list of those with room.
     pub(super) listed: bool,
+    /// When each slot that is free would have become so for a client that costs nothing and is
+    /// never late, in the order in which they did. Open loop only.
+    free_at: VecDeque<u64>,
     /// Bytes that the answer to the oldest takes, as far as that is known.
     pub(super) needs: usize,
     pub(super) down: Option<Down>,
+    /// Something was answered since it was connected.
+    pub(super) proved: bool,
+    /// Losses in a row before anything was answered.
+    pub(super) tries: u32,
 }
 
 /// A connection that was lost: since when, and when it is tried again.
@@ -23,7 +30,6 @@ pub(super) struct Line {
 pub(super) struct Down {
     pub(super) since: u64,
     pub(super) retry_at: u64,
-    pub(super) tries: u32,
 }
 
 impl Line {
@@ -33,9 +39,29 @@ impl Line {
             under_way: VecDeque::with_capacity(depth),
             unsent: 0,
             listed: false,
+            free_at: std::iter::repeat_n(0, depth).collect(),
             needs: 0,
             down: None,
+            proved: false,
+            tries: 0,
         }
+    }
+}
+
+impl Line {
+    /// Takes the slot that has been free for longest; since when it is.
+    pub(super) fn take_slot(&mut self) -> u64 {
+        self.free_at.pop_front().unwrap_or(0)
+    }
+
+    pub(super) fn free_slot(&mut self, at: u64) {
+        self.free_at.push_back(at);
+    }
+
+    /// It is connected anew, which is not the client's doing.
+    pub(super) fn free_all_slots(&mut self, depth: usize, at: u64) {
+        self.free_at.clear();
+        self.free_at.resize(depth, at);
     }
 }
 

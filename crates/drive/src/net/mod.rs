@@ -9,11 +9,11 @@ mod statistics;
 mod work;
 
 use std::io::{Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use model::Address;
-use reactor::{Options, Reactor, Stream, Tls, TlsConfig};
-use store::wire::{Answer, KeyList, Kind, Parsed, Protocol, Request, Ring};
+use model::{Address, Op};
+use reactor::{ConnectError, Options, Reactor, Stream, Tls, TlsConfig};
+use store::wire::{Answer, GreetError, KeyList, Kind, Parsed, Protocol, Refusal, Request, Ring};
 use store::{Capabilities, Remote, Statistic, StoreError, TlsFiles};
 
 use crate::asks::{Fill, Mixed};
@@ -134,6 +134,7 @@ impl Network {
         mut seen: impl FnMut(&[u8]),
     ) -> Result<(), StoreError> {
         let mut stream = self.open(server)?;
+        let mut stream = Within::new(&mut stream, self.remote.timeout);
         let mut keys = KeyList::default();
         keys.push(NOTE_KEY);
         let mut bytes = Vec::new();
@@ -204,12 +205,13 @@ impl Network {
     fn greet(&self, server: usize) -> Result<(Stream, String), StoreError> {
         let address = self.address(server);
         let mut stream = Stream::connect(address, self.tls.as_ref(), self.remote.timeout)
-            .map_err(|error| StoreError::Failed(error.to_string()))?;
+            .map_err(unconnected)?;
+        let mut talk = Within::new(&mut stream, self.remote.timeout);
         let greeting = self
             .remote
             .protocol
-            .greet(&mut stream, &self.remote.login)
-            .map_err(|error| self.failed(server, error))?;
+            .greet(&mut talk, &self.remote.login)
+            .map_err(|error| self.ungreeted(server, error))?;
         Ok((stream, greeting.version))
     }
 
@@ -218,7 +220,32 @@ impl Network {
         server: usize,
         stream: &mut Stream,
     ) -> Result<Vec<(String, String)>, StoreError> {
-        self.remote.protocol.statistics(stream).map_err(|error| self.failed(server, error))
+        let mut talk = Within::new(stream, self.remote.timeout);
+        match self.remote.protocol.statistics(&mut talk) {
+            // A login that may not ask for them can still be measured.
+            Err(GreetError::Refused { why: Refusal::Auth, .. }) => Ok(Vec::new()),
+            other => other.map_err(|error| self.ungreeted(server, error)),
+        }
+    }
+
+    /// What the URL can mend is the request's fault, all else the server's.
+    fn ungreeted(&self, server: usize, error: GreetError) -> StoreError {
+        let mut words = format!("{}: {error}", self.address(server));
+        if self.tls.is_none() && matches!(error, GreetError::Closed { .. }) {
+            words.push_str("; a server that wants TLS needs `tls=on`");
+        }
+        match error {
+            GreetError::OtherServer { .. }
+            | GreetError::LoginWanted { .. }
+            | GreetError::LoginRefused { .. }
+            | GreetError::NoLoginWanted { .. }
+            | GreetError::HalfALogin { .. }
+            | GreetError::NoDatabases(_)
+            | GreetError::Refused { why: Refusal::Auth | Refusal::Other, .. } => {
+                StoreError::Request(words)
+            }
+            _ => StoreError::Failed(words),
+        }
     }
 
     fn failed(&self, server: usize, error: impl std::fmt::Display) -> StoreError {
@@ -228,6 +255,49 @@ impl Network {
     fn names(&self) -> String {
         let names: Vec<String> = self.remote.servers.iter().map(Address::to_string).collect();
         names.join(", ")
+    }
+}
+
+fn unconnected(error: ConnectError) -> StoreError {
+    let words = error.to_string();
+    match error {
+        ConnectError::Tls { .. }
+        | ConnectError::NoSuchHost { .. }
+        | ConnectError::NoSuchSocket { .. } => StoreError::Request(words),
+        _ => StoreError::Failed(words),
+    }
+}
+
+/// A talk that ends in time though the other side dribbles: the stream limits each read, this
+/// all of them together.
+struct Within<'s> {
+    stream: &'s mut Stream,
+    begun: Instant,
+    limit: Duration,
+}
+
+impl<'s> Within<'s> {
+    fn new(stream: &'s mut Stream, limit: Duration) -> Self {
+        Within { stream, begun: Instant::now(), limit }
+    }
+}
+
+impl Read for Within<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        match self.begun.elapsed() < self.limit {
+            true => self.stream.read(into),
+            false => Err(std::io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+impl Write for Within<'_> {
+    fn write(&mut self, from: &[u8]) -> std::io::Result<usize> {
+        self.stream.write(from)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.flush()
     }
 }
 
@@ -270,6 +340,10 @@ impl Target for Network {
 impl Ask for Network {
     const SEES_ARRIVALS: bool = true;
 
+    fn slots(&self, plan: &Plan) -> usize {
+        plan.threads * self.servers() * plan.connections.count * plan.connections.depth
+    }
+
     fn ask(
         shared: &Shared<Self>,
         thread: usize,
@@ -277,6 +351,10 @@ impl Ask for Network {
         recorder: Recorder,
     ) -> Result<Seen, DriveError> {
         let workload = &shared.workload;
+        if plan.what == What::Mix && workload.spec().mix.asks(Op::Scan) {
+            let words = "servers are asked by key; leave the scans of the mix away";
+            return Err(StoreError::Request(words.to_owned()).into());
+        }
         match plan.what {
             What::Load => {
                 let asks = Fill::new(workload);

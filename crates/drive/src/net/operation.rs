@@ -19,8 +19,11 @@ pub(super) struct Operation {
     pub(super) due: u64,
     /// When its first request went out; 0 before.
     pub(super) sent: u64,
-    /// How long its requests waited for a connection that was not full.
+    /// How long a request of it waited for a connection that was not full, at the longest.
     pub(super) queued: u64,
+    /// When a client that costs nothing and is never late would have had its last answer; when
+    /// it was due, as long as there is none. Open loop only.
+    pub(super) ideal: u64,
     /// Requests that are not answered.
     pub(super) left: u32,
     pub(super) then: Then,
@@ -40,6 +43,8 @@ pub(super) struct Request {
     pub(super) keys: KeyList,
     /// When it went out; before that, since when it waits.
     pub(super) since: u64,
+    /// When a client that costs nothing and is never late would have sent it.
+    pub(super) ideal: u64,
 }
 
 /// Operations by number, and requests to be used again: nothing is allocated once as many are
@@ -83,12 +88,13 @@ impl Pool {
     pub(super) fn request(&mut self, operation: u32, kind: Kind, since: u64) -> Request {
         self.tag = self.tag.wrapping_add(1);
         let tag = self.tag;
+        let ideal = self.operations[operation as usize].ideal;
         match self.requests.pop() {
             Some(mut request) => {
                 request.keys.clear();
-                Request { operation, kind, tag, since, ..request }
+                Request { operation, kind, tag, since, ideal, ..request }
             }
-            None => Request { operation, kind, tag, keys: KeyList::default(), since },
+            None => Request { operation, kind, tag, keys: KeyList::default(), since, ideal },
         }
     }
 

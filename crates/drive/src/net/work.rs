@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use model::Op;
-use reactor::{Gather, Reactor, State};
+use reactor::{Failure as Broken, Gather, Reactor, State};
 use store::wire::{Answer, Kind, Parsed, Protocol, Refusal, Request as WireRequest, WireError};
-use workload::Ask;
+use workload::{Ask, Workload};
 
 use super::Network;
 use super::demand::{Demand, Next};
@@ -19,7 +19,7 @@ use crate::outcome::{DriveError, FailureKind};
 use crate::pace::{SPIN, Waited};
 use crate::plan::Plan;
 use crate::recorder::Recorder;
-use crate::verdict::shown;
+use crate::verdict::{MOST_IN_A_ROW, shown};
 use crate::worker::{READING, Seen, Shared};
 
 /// The longest sleep: stages of the phase and limits of requests are looked at that often.
@@ -27,7 +27,9 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 /// How long a closed loop that pipelines lets answers lie for more to come, so that the thread is
 /// not woken for each: `docs/decisions/0006-a-closed-loop-gathers.md`.
 const PATIENCE: Duration = Duration::from_micros(50);
-/// Pauses between two tries to connect again, doubled each time up to the longest.
+/// How long answers are waited for when nothing is asked any more; their own limit may be less.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+/// Pauses between two tries to connect again.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 const LONGEST_RETRY: Duration = Duration::from_millis(500);
 
@@ -67,8 +69,10 @@ pub(super) struct Thread<'a, A> {
     done: u64,
     in_window: bool,
     next_look: u64,
-    /// Why no more is asked, where a server is gone.
-    lost: bool,
+    /// Nothing more is asked: a server is gone, or all that comes are failures.
+    gave_up: bool,
+    /// Of a multi-get over several servers, by server.
+    spread: Vec<Option<Request>>,
 }
 
 impl<'a, A: Asks> Thread<'a, A> {
@@ -98,6 +102,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
         let needs_frontier = asks.asks_for_inserted();
         let may_miss = network.forgets() || asks.may_miss();
+        let spread = servers.iter().map(|_| None).collect();
         Ok(Thread {
             shared,
             network,
@@ -129,7 +134,8 @@ impl<'a, A: Asks> Thread<'a, A> {
             done: 0,
             in_window: false,
             next_look: 0,
-            lost: false,
+            gave_up: false,
+            spread,
         })
     }
 
@@ -139,6 +145,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         let most = self.lines.len() * self.depth;
         let mut demand = Demand::new(plan, thread, self.clock, self.shared.begun(), most);
         let mut entered = Waited::default();
+        let mut last_wait = None;
         loop {
             let mut now = self.clock.now();
             if !self.in_window && gate.opened() {
@@ -146,8 +153,12 @@ impl<'a, A: Asks> Thread<'a, A> {
                 self.enter_window(&mut demand);
                 now = self.clock.now();
             }
-            if gate.stopped() {
-                break;
+            if self.gave_up || gate.stopped() {
+                // Nothing that waits goes out any more; what is out is waited for.
+                let until = *last_wait.get_or_insert_with(|| now + self.clock.ticks_of(LAST_WAIT));
+                if now >= until || self.lines.iter().all(|line| line.under_way.is_empty()) {
+                    break;
+                }
             }
             let next = self.admit(&mut demand, now);
             self.send()?;
@@ -164,10 +175,10 @@ impl<'a, A: Asks> Thread<'a, A> {
             self.poll(next)?;
             let now = self.clock.now();
             while let Some(number) = self.reactor.ready() {
-                self.answers(number, &mut demand)?;
+                self.answers(number, &mut demand);
             }
             if now >= self.next_look {
-                self.look_after_lines(now, &mut demand)?;
+                self.look_after_lines(now, &mut demand);
             }
         }
         self.give_up_the_rest();
@@ -198,13 +209,13 @@ impl<'a, A: Asks> Thread<'a, A> {
         self.in_window = true;
         self.recorder.open_window(gate.opened_at());
         self.seen = std::mem::take(&mut self.seen).entering(gate.opened_at());
-        demand.enter_window(gate.opened_at());
-        // What a trace wrote before the window is read in it.
-        if demand.is_open() && !A::TRACED {
+        if demand.enter_window(gate.opened_at()) {
             for server in 0..self.servers.len() {
                 while let Some(request) = self.servers[server].queue.pop_front() {
                     self.queued -= 1;
-                    self.abandon(request);
+                    if let Some(operation) = self.abandon(request) {
+                        self.insert_ended(operation.asked.ask, false);
+                    }
                 }
             }
         }
@@ -223,12 +234,14 @@ impl<'a, A: Asks> Thread<'a, A> {
             return None;
         }
         self.pool.end(number);
-        self.insert_ended(operation.asked.ask);
         Some(operation)
     }
 
-    fn insert_ended(&mut self, ask: Ask) {
+    fn insert_ended(&mut self, ask: Ask, stored: bool) {
         if ask.op == Op::Insert && self.needs_frontier {
+            if !stored {
+                self.shared.frontier.leave_hole();
+            }
             self.inserts.end(ask.record);
             self.publish_floor();
         }
@@ -237,7 +250,7 @@ impl<'a, A: Asks> Thread<'a, A> {
     /// Takes every operation that is due and puts it on its way.
     fn admit(&mut self, demand: &mut Demand, now: u64) -> Next {
         loop {
-            if self.lost {
+            if self.gave_up {
                 return Next::Never;
             }
             if A::TRACED && demand.wants_schedule() {
@@ -246,7 +259,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                     None => return self.nothing_drawn(now),
                 }
             }
-            let next = demand.next(now, self.pool.under_way(), &self.shared.gate);
+            let next = demand.next(now, &self.shared.gate);
             let Next::Due(due) = next else { return next };
             let Some(asked) = self.pending.take().or_else(|| self.draw(now)) else {
                 return self.nothing_drawn(now);
@@ -345,9 +358,9 @@ impl<'a, A: Asks> Thread<'a, A> {
 
     fn begin(&mut self, asked: Asked, due: u64, demand: &mut Demand) {
         let ask = asked.ask;
-        if demand.is_open() && self.queued >= self.queue_limit {
+        if demand.is_open() && self.queued >= self.queue_limit && self.would_wait(&ask) {
             self.seen.dropped += u64::from(self.in_window);
-            self.insert_ended(ask);
+            self.insert_ended(ask, false);
             return;
         }
         let then = if ask.op == Op::ReadModifyWrite { Then::Write } else { Then::End };
@@ -356,6 +369,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             due,
             sent: 0,
             queued: 0,
+            ideal: due,
             left: 0,
             then,
             counts: self.in_window,
@@ -381,18 +395,27 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
     }
 
+    /// Whether a request of it finds no connection with room.
+    #[cold]
+    fn would_wait(&mut self, ask: &Ask) -> bool {
+        let keys = if ask.op == Op::Read { ask.keys.max(1) } else { 1 };
+        (0..keys).any(|key| {
+            self.asks.key(ask, key, &mut self.value);
+            self.servers[self.network.server_of(&self.value)].with_room.is_empty()
+        })
+    }
+
     /// A multi-get over several servers: one request to each that has one of the keys.
     fn begin_spread(&mut self, ask: &Ask, keys: u32, number: u32, due: u64) {
-        let mut requests: Vec<Option<Request>> = (0..self.servers.len()).map(|_| None).collect();
         for key in 0..keys {
             self.asks.key(ask, key, &mut self.value);
             let server = self.network.server_of(&self.value);
-            let request =
-                requests[server].get_or_insert_with(|| self.pool.request(number, Kind::Get, due));
+            let request = self.spread[server]
+                .get_or_insert_with(|| self.pool.request(number, Kind::Get, due));
             request.keys.push(&self.value);
         }
-        for (server, request) in requests.into_iter().enumerate() {
-            if let Some(request) = request {
+        for server in 0..self.spread.len() {
+            if let Some(request) = self.spread[server].take() {
                 self.place(request, server);
             }
         }
@@ -411,9 +434,12 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
     }
 
-    /// Appends a request to what a connection will send, and says whether that has room left.
-    fn write(&mut self, number: usize, request: Request) {
+    /// Appends a request to what the next connection with room will send.
+    fn write(&mut self, number: usize, mut request: Request) {
         let line = &mut self.lines[number];
+        if self.shared.open {
+            request.ideal = request.ideal.max(line.take_slot());
+        }
         let Request { kind, tag, ref keys, .. } = request;
         let mut ttl_s = 0;
         if kind == Kind::Set {
@@ -516,7 +542,12 @@ impl<'a, A: Asks> Thread<'a, A> {
     }
 
     /// Reads every whole answer of one connection.
-    fn answers(&mut self, number: usize, demand: &mut Demand) -> Result<(), DriveError> {
+    fn answers(&mut self, number: usize, demand: &mut Demand) {
+        if self.lines[number].down.is_some() {
+            // What a lost connection goes on to say is nothing to anybody.
+            let rest = self.reactor.incoming(number).len();
+            return self.reactor.consume(number, rest);
+        }
         let now = self.clock.now();
         let arrived = self
             .reactor
@@ -531,21 +562,20 @@ impl<'a, A: Asks> Thread<'a, A> {
             }
             // What has not been sent cannot be what is answered.
             if line.under_way.len() <= line.unsent {
-                let shown = shown_bytes(bytes);
-                self.fail_line(
-                    number,
-                    FailureKind::Garbage,
-                    &format!("sent unasked: {shown}"),
-                    demand,
-                )?;
-                return Ok(());
+                let words = format!("the server sent unasked: {}", shown_bytes(bytes));
+                return self.fail_line(number, FailureKind::Garbage, &words, demand);
             }
             let Some(request) = line.under_way.front() else { break };
             let (asks, verdicts) = (&self.asks, &mut self.seen.verdicts);
             let keys = &request.keys;
+            let counts = self.pool.operation(request.operation).counts;
             let parsed =
                 self.protocol.read(request.kind, keys, request.tag, bytes, |key, value| {
-                    verdicts.check(asks, keys.get(key), value);
+                    if counts {
+                        verdicts.check(asks, keys.get(key), value);
+                    } else {
+                        verdicts.verify(asks, keys.get(key), value);
+                    }
                 });
             match parsed {
                 Ok(Parsed::Incomplete { needs }) => {
@@ -555,8 +585,18 @@ impl<'a, A: Asks> Thread<'a, A> {
                 Ok(Parsed::Whole { used: bytes, answer }) => {
                     used += bytes;
                     line.needs = 0;
+                    line.proved = true;
+                    let server = line.server;
                     if let Some(request) = line.under_way.pop_front() {
-                        self.answered(request, answer, now, arrived, demand)?;
+                        if self.shared.open {
+                            let served = now.saturating_sub(request.since);
+                            let woken = arrived.map_or(0, |nanos| self.clock.ticks(nanos as f64));
+                            let ideal = request.ideal + served.saturating_sub(woken);
+                            line.free_slot(ideal);
+                            let operation = self.pool.operation(request.operation);
+                            operation.ideal = operation.ideal.max(ideal);
+                        }
+                        self.answered(request, answer, server, now, arrived, demand);
                     }
                 }
                 Err(error) => {
@@ -570,23 +610,27 @@ impl<'a, A: Asks> Thread<'a, A> {
             }
         }
         self.reactor.consume(number, used);
-        match self.reactor.state(number) {
-            State::Open => self.refill_line(number, now),
-            State::Closed => {
-                let words = "the server closed the connection".to_owned();
-                return self.fail_line(number, FailureKind::Closed, &words, demand);
+        let words = match self.reactor.state(number) {
+            State::Open => return self.refill_line(number, now),
+            State::Closed => "the server closed the connection".to_owned(),
+            State::Failed(failure @ Broken::AnswerTooLarge { .. }) => {
+                return self.fail_line(number, FailureKind::Garbage, &failure.to_string(), demand);
             }
-            State::Failed(failure) => {
-                let words = failure.to_string();
-                return self.fail_line(number, FailureKind::Closed, &words, demand);
-            }
-        }
-        Ok(())
+            State::Failed(failure) => failure.to_string(),
+        };
+        let words = match self.reactor.incoming(number).len() {
+            0 => words,
+            bytes => format!("{words} after {bytes} bytes of an answer"),
+        };
+        self.fail_line(number, FailureKind::Closed, &words, demand);
     }
 
     /// A connection may have room again: what waits for it goes out.
     fn refill_line(&mut self, number: usize, now: u64) {
         let line = &mut self.lines[number];
+        if self.gave_up || self.shared.gate.stopped() {
+            return;
+        }
         // A closed loop refills a connection when half of it is answered, so that several
         // requests share a write.
         let most = if self.shared.open { self.depth - 1 } else { self.depth / 2 };
@@ -601,7 +645,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         {
             self.queued -= 1;
             let operation = self.pool.operation(request.operation);
-            operation.queued = operation.queued.max(now.saturating_sub(operation.due));
+            operation.queued = operation.queued.max(now.saturating_sub(request.since));
             if let Some(&number) = self.servers[server].with_room.front() {
                 self.write(number, request);
             }
@@ -613,14 +657,15 @@ impl<'a, A: Asks> Thread<'a, A> {
         &mut self,
         request: Request,
         answer: Answer,
+        server: usize,
         now: u64,
         arrived: Option<u64>,
         demand: &mut Demand,
-    ) -> Result<(), DriveError> {
+    ) {
         let number = request.operation;
         let operation = self.pool.operation(number);
         operation.left -= 1;
-        let asked = operation.asked;
+        let (asked, counts) = (operation.asked, operation.counts);
         let ask = asked.ask;
         let mut refused = None;
         let mut missed = 0;
@@ -635,15 +680,19 @@ impl<'a, A: Asks> Thread<'a, A> {
                 Refusal::OutOfMemory => FailureKind::OutOfMemory,
                 _ => FailureKind::Store,
             };
-            self.seen.changes.refused += u64::from(request.kind == Kind::Set);
-            self.seen.verdicts.refused(kind, format!("{}: {words}", ask.op))?;
+            self.seen.changes.refused += u64::from(request.kind != Kind::Get);
+            let address = self.network.address(server);
+            self.seen.verdicts.fail(kind, || format!("{}: {address}: {words}", ask.op));
+            self.failed_again();
         } else {
             self.seen.verdicts.answered();
             if request.kind == Kind::Get {
-                self.seen.verdicts.hits += (request.keys.len() - missed) as u64;
+                if counts {
+                    self.seen.verdicts.hits += (request.keys.len() - missed) as u64;
+                }
                 if missed > 0 {
-                    self.missed(&request, missed, ask);
-                } else if workload::Workload::is_absent(ask.record) && request.keys.len() == 1 {
+                    self.missed(&request, missed, ask, counts);
+                } else if Workload::is_absent(ask.record) && ask.keys <= 1 {
                     self.seen.verdicts.invented(request.keys.get(0));
                 }
             }
@@ -663,31 +712,34 @@ impl<'a, A: Asks> Thread<'a, A> {
                 if !operation.refill {
                     demand.answered(now);
                 }
-                if missed > 0 && self.refills(&operation, &request) {
+                if missed > 0 && self.refills(&operation) {
                     self.refill(asked, &request, now);
                 }
             }
         }
         self.pool.give_back(request);
-        Ok(())
     }
 
     /// Whether what a read missed is to be set: one key that belongs to the data.
     #[cold]
-    fn refills(&self, operation: &Operation, request: &Request) -> bool {
-        operation.asked.ask.op == Op::Read
+    fn refills(&self, operation: &Operation) -> bool {
+        let asked = &operation.asked;
+        asked.ask.op == Op::Read
             && !operation.refill
-            && request.keys.len() == 1
-            && self.asks.refills(&operation.asked)
+            && asked.ask.keys <= 1
+            && self.asks.refills(asked)
             && !self.shared.gate.closed()
     }
 
     #[cold]
-    fn missed(&mut self, request: &Request, missed: usize, ask: Ask) {
-        // Which of several keys were never loaded is not told apart.
-        let some_absent = request.keys.len() > 1 && self.asks.asks_for_absent();
-        if self.may_miss || some_absent || workload::Workload::is_absent(ask.record) {
-            self.seen.verdicts.misses += missed as u64;
+    fn missed(&mut self, request: &Request, missed: usize, ask: Ask, counts: bool) {
+        let loaded = self.shared.workload.spec().records.0;
+        // Which of several keys were never loaded, or inserted in vain, is not told apart.
+        let several = ask.keys > 1;
+        let some_absent = several && self.asks.asks_for_absent();
+        let in_a_hole = self.shared.frontier.has_holes() && (several || ask.record >= loaded);
+        if self.may_miss || some_absent || in_a_hole || Workload::is_absent(ask.record) {
+            self.seen.verdicts.misses += if counts { missed as u64 } else { 0 };
         } else {
             let words = || match request.keys.len() {
                 1 => format!("{} is not there", shown(request.keys.get(0))),
@@ -705,6 +757,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             due: now,
             sent: 0,
             queued: 0,
+            ideal: now,
             left: 0,
             then: Then::End,
             counts: self.in_window,
@@ -717,19 +770,19 @@ impl<'a, A: Asks> Thread<'a, A> {
         self.place(request, server);
     }
 
-    /// An operation has its last answer.
+    /// An operation has its last answer, or has failed.
     fn end(&mut self, operation: &Operation, now: u64, arrived: Option<u64>) {
-        let Operation { asked: Asked { ask, .. }, due, sent, .. } = *operation;
+        let Operation { asked: Asked { ask, .. }, due, sent, failed, .. } = *operation;
         if operation.refill {
-            self.seen.refills += u64::from(operation.counts);
+            self.seen.refills += u64::from(operation.counts && !failed);
             return;
         }
         match ask.op {
             Op::Insert => {
-                self.seen.changes.inserted += 1;
-                self.insert_ended(ask);
+                self.seen.changes.inserted += u64::from(!failed);
+                self.insert_ended(ask, !failed);
             }
-            Op::Delete => self.seen.changes.deleted += 1,
+            Op::Delete => self.seen.changes.deleted += u64::from(!failed),
             _ => {}
         }
         self.done += 1;
@@ -739,12 +792,10 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
         let seen = &mut self.seen;
         self.recorder.record(self.shared.open, self.clock, ask.op, due, sent, now);
-        let mut late = 0;
         if let Some(woken_after) = arrived {
             let whole = self.clock.nanos(sent, now);
             let woken_after = woken_after.min(whole);
             self.recorder.record_arrival(ask.op, whole - woken_after);
-            late += self.clock.ticks(woken_after as f64);
             seen.woken += 1;
             seen.wake_ns += woken_after;
         }
@@ -753,45 +804,78 @@ impl<'a, A: Asks> Thread<'a, A> {
         seen.ended = now;
         if self.shared.open {
             seen.waited = self.waited;
-            late += sent.saturating_sub(due).saturating_sub(operation.queued);
-            seen.late += late;
+            seen.late += if failed { 0 } else { now.saturating_sub(operation.ideal) };
             seen.queued += u64::from(operation.queued > 0);
             seen.queue_ticks += operation.queued;
-            seen.answered_in_time += u64::from(now <= self.shared.gate.closes_at());
+            seen.answered_in_time += u64::from(!failed && now <= self.shared.gate.closes_at());
             let opened_at = self.shared.gate.opened_at();
             if A::TRACED && due >= opened_at {
                 let second = self.clock.ticks(1e9);
-                seen.replayed.count(due - opened_at, second, now.saturating_sub(due) <= second);
+                let in_time = !failed && now.saturating_sub(due) <= second;
+                seen.replayed.count(due - opened_at, second, in_time);
             }
         }
     }
 
     /// Everything under way on a connection has failed; it is connected to again.
     #[cold]
-    fn fail_line(
-        &mut self,
-        number: usize,
-        kind: FailureKind,
-        words: &str,
-        demand: &mut Demand,
-    ) -> Result<(), DriveError> {
+    fn fail_line(&mut self, number: usize, kind: FailureKind, words: &str, demand: &mut Demand) {
         let now = self.clock.now();
         let address = self.network.address(self.lines[number].server);
         let line = &mut self.lines[number];
         line.needs = 0;
         line.unsent = 0;
-        line.down = Some(Down { since: now, retry_at: now, tries: 0 });
+        // One that nothing was ever answered on is not hurried to the next try.
+        line.tries = if std::mem::take(&mut line.proved) { 0 } else { line.tries + 1 };
+        let retry_at = now + self.clock.ticks_of(pause(line.tries));
+        line.down = Some(Down { since: now, retry_at });
         if std::mem::take(&mut line.listed) {
             self.servers[line.server].with_room.retain(|other| *other != number);
         }
         self.touched.retain(|other| *other != number);
         self.next_look = now;
-        // A connection that is lost while nothing is asked has done no harm to an operation.
         let lost: Vec<Request> = line.under_way.drain(..).collect();
-        for request in lost {
-            self.fail_request(request, kind, &format!("{address}: {words}"), now, demand)?;
+        if lost.is_empty() {
+            // Closed while nothing was asked, it has done no harm to an operation.
+            if kind != FailureKind::Closed {
+                self.seen.verdicts.fail(kind, || format!("{address}: {words}"));
+                self.failed_again();
+            }
+            return;
         }
-        Ok(())
+        for request in lost {
+            self.fail_request(request, kind, &format!("{address}: {words}"), now, demand);
+        }
+        self.failed_again();
+    }
+
+    /// Something failed where an answer was due. Where nothing else happens any more, going on
+    /// would measure the failing.
+    #[cold]
+    fn failed_again(&mut self) {
+        let most = MOST_IN_A_ROW.max(2 * self.lines.len() as u64);
+        let row = self.seen.verdicts.failed_again();
+        if row >= most && !self.gave_up {
+            let when = self.when(self.clock.now());
+            self.give_up(format!("{when}: {row} failures in a row, and no answer between them"));
+        }
+    }
+
+    /// No thread asks any more; what is under way ends.
+    #[cold]
+    fn give_up(&mut self, why: String) {
+        self.gave_up = true;
+        self.seen.gave_up = Some(why);
+        self.shared.gate.close(self.clock.now());
+    }
+
+    fn when(&self, tick: u64) -> String {
+        match self.shared.gate.opened_at() {
+            opened if opened <= tick => {
+                format!("{:.1} s into the window", self.clock.seconds(opened, tick))
+            }
+            _ => "before the window".to_owned(),
+        }
     }
 
     fn fail_request(
@@ -801,25 +885,30 @@ impl<'a, A: Asks> Thread<'a, A> {
         words: &str,
         now: u64,
         demand: &mut Demand,
-    ) -> Result<(), DriveError> {
+    ) {
         self.seen.changes.refused += u64::from(request.kind != Kind::Get);
         let op = self.pool.operation(request.operation).asked.ask.op;
-        if self.abandon(request).is_some_and(|operation| !operation.refill) {
+        self.seen.verdicts.fail(kind, || format!("{op}: {words}"));
+        let Some(mut operation) = self.abandon(request) else { return };
+        if operation.sent == 0 {
+            operation.sent = now;
+        }
+        self.end(&operation, now, None);
+        if !operation.refill {
             demand.answered(now);
         }
-        self.seen.verdicts.refused(kind, format!("{op}: {words}"))
     }
 
     /// Requests that wait too long, and connections that are to be tried again.
     #[cold]
-    fn look_after_lines(&mut self, now: u64, demand: &mut Demand) -> Result<(), DriveError> {
+    fn look_after_lines(&mut self, now: u64, demand: &mut Demand) {
         let pause = self.clock.ticks_of(LONGEST_SLEEP);
         self.next_look = now + pause;
         let limit = self.clock.ticks_of(self.network.timeout());
         for number in 0..self.lines.len() {
             let line = &self.lines[number];
             if let Some(down) = line.down {
-                if now >= down.retry_at {
+                if now >= down.retry_at && !self.shared.gate.stopped() {
                     self.connect_again(number, down);
                 }
                 continue;
@@ -828,13 +917,15 @@ impl<'a, A: Asks> Thread<'a, A> {
             let since = line.under_way.front().filter(|_| sent).map(|request| request.since);
             if since.is_some_and(|since| now.saturating_sub(since) > limit) {
                 let timeout = model::Span(self.network.timeout());
-                let words = format!("no answer within {timeout}");
-                self.fail_line(number, FailureKind::Timeout, &words, demand)?;
+                let words = match self.reactor.incoming(number).len() {
+                    0 => format!("no answer within {timeout}"),
+                    bytes => format!("no whole answer within {timeout}, only {bytes} bytes of it"),
+                };
+                self.fail_line(number, FailureKind::Timeout, &words, demand);
             } else if !matches!(self.reactor.state(number), State::Open) {
-                self.answers(number, demand)?;
+                self.answers(number, demand);
             }
         }
-        Ok(())
     }
 
     fn connect_again(&mut self, number: usize, down: Down) {
@@ -843,9 +934,10 @@ impl<'a, A: Asks> Thread<'a, A> {
             Ok(stream) => match self.reactor.replace(number, stream) {
                 Ok(()) => {
                     self.seen.reconnected += 1;
+                    let now = self.clock.now();
                     let line = &mut self.lines[number];
                     line.down = None;
-                    let now = self.clock.now();
+                    line.free_all_slots(self.depth, now);
                     return self.refill_line(number, now);
                 }
                 Err(error) => error.to_string(),
@@ -854,44 +946,70 @@ impl<'a, A: Asks> Thread<'a, A> {
         };
         let now = self.clock.now();
         if now.saturating_sub(down.since) > self.clock.ticks_of(self.network.timeout()) {
-            self.lose(server, &why);
+            self.lose(server, down.since, &why);
+            // It is tried no more.
+            let retry_at = u64::MAX;
+            self.lines[number].down = Some(Down { retry_at, ..down });
             return;
         }
-        let pause = FIRST_RETRY.saturating_mul(1 << down.tries.min(10)).min(LONGEST_RETRY);
-        self.lines[number].down = Some(Down {
-            since: down.since,
-            retry_at: now + self.clock.ticks_of(pause),
-            tries: down.tries + 1,
-        });
+        let line = &mut self.lines[number];
+        line.tries += 1;
+        let retry_at = now + self.clock.ticks_of(pause(line.tries));
+        line.down = Some(Down { retry_at, ..down });
     }
 
     /// A server is gone: what is left of the phase would measure its absence.
-    fn lose(&mut self, server: usize, why: &str) {
-        let address = self.network.address(server);
-        self.seen.verdicts.fail(FailureKind::Lost, || format!("{address} is gone: {why}"));
-        self.lost = true;
-        self.shared.gate.close(self.clock.now());
-        self.shared.gate.stop();
+    fn lose(&mut self, server: usize, since: u64, why: &str) {
+        if self.gave_up {
+            return;
+        }
+        let when = self.when(since);
+        let words = format!("{when}: {} was lost and did not come back: {why}", {
+            self.network.address(server)
+        });
+        self.seen.verdicts.fail(FailureKind::Lost, || words.clone());
+        self.give_up(words);
     }
 
     /// The phase is over: what is queued was never sent, what is under way was never answered.
     fn give_up_the_rest(&mut self) {
-        for server in &mut self.servers {
-            self.seen.never_sent += server.queue.len() as u64;
+        let now = self.clock.now();
+        let mut rest: Vec<(usize, Request)> = Vec::new();
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            rest.extend(server.queue.drain(..).map(|request| (number, request)));
         }
         for line in &mut self.lines {
-            for request in line.under_way.drain(..) {
-                let operation = self.pool.operation(request.operation);
-                if operation.counts && !operation.refill {
-                    let op = operation.asked.ask.op;
-                    self.seen.changes.refused += u64::from(op.writes());
-                    self.seen.verdicts.fail(FailureKind::Timeout, || {
-                        format!("{op}: no answer before the phase ended")
-                    });
-                }
+            let server = line.server;
+            rest.extend(line.under_way.drain(..).map(|request| (server, request)));
+        }
+        for (server, request) in rest {
+            let sent = self.pool.operation(request.operation).sent > 0;
+            self.seen.changes.refused += u64::from(sent && request.kind != Kind::Get);
+            let Some(operation) = self.abandon(request) else { continue };
+            let Operation { asked: Asked { ask, .. }, counts, refill, .. } = operation;
+            if !sent {
+                self.insert_ended(ask, false);
+                self.seen.never_sent += u64::from(counts && !refill && self.shared.open);
+                continue;
             }
+            if counts {
+                let address = self.network.address(server);
+                self.seen.verdicts.fail(FailureKind::Timeout, || {
+                    format!("{}: {address}: no answer before the phase ended", ask.op)
+                });
+            }
+            self.end(&operation, now, None);
         }
         self.seen.never_sent += self.seen.dropped;
+    }
+}
+
+/// How long to wait before a connection is tried again: not at all at first, then doubled each
+/// time up to the longest.
+fn pause(tries: u32) -> Duration {
+    match tries {
+        0 => Duration::ZERO,
+        _ => FIRST_RETRY.saturating_mul(1 << (tries - 1).min(10)).min(LONGEST_RETRY),
     }
 }
 

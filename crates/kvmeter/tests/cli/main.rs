@@ -4,6 +4,7 @@
 mod bad_input;
 mod bench;
 mod full_disk;
+mod network;
 mod results;
 mod search;
 mod servers;

@@ -1,0 +1,226 @@
+//! Benches on real memcached and Redis, and on servers that are not there.
+
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::tool::{Place, said, until};
+
+/// A server on a free port that runs until this goes out of scope.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl Server {
+    fn start(program: &str, place: &Place, args: &[&str]) -> Option<Server> {
+        let port = free_port();
+        let address = format!("127.0.0.1:{port}");
+        let port = port.to_string();
+        let own: Vec<&str> = match program {
+            "memcached" => vec!["-u", "root", "-l", "127.0.0.1", "-p", &port],
+            _ => vec!["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"],
+        };
+        let mut command = Command::new(program);
+        command.args(own).args(args).current_dir(place.path()).stdin(Stdio::null());
+        let Ok(child) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+            eprintln!("NOT TESTED: no {program}; install Debian's package of it");
+            return None;
+        };
+        let server = Server { child, address };
+        until("the server", || TcpStream::connect(&server.address).is_ok());
+        Some(server)
+    }
+}
+
+fn bench<'a>(store: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["bench", store, "--records", "2k", "--json", "--quiet"];
+    args.extend(more);
+    args
+}
+
+fn number(found: &Value, key: &str) -> f64 {
+    let mut value = found;
+    for part in key.split('.') {
+        value = &value[part];
+    }
+    value.as_f64().unwrap_or_else(|| panic!("`{key}` is {value}"))
+}
+
+#[test]
+fn an_open_loop_on_memcached_says_all_that_belongs_to_it() {
+    let place = Place::new();
+    let Some(server) = Server::start("memcached", &place, &["-m", "64"]) else { return };
+    let store = format!("memcached://{}", server.address);
+    let more = ["--workload", "etc", "--rate", "2k", "--time", "1s", "--connections", "4"];
+    let said = place.run(&bench(&store, &more));
+    let found = said.json();
+    for key in ["latency_us.read", "service_us.read", "arrival_latency_us.read"] {
+        for figure in ["mean", "p50", "p99", "p99_9", "max"] {
+            assert!(number(&found, &format!("{key}.{figure}")) > 0.0);
+        }
+    }
+    assert!(number(&found, "hit_ratio") > 0.99);
+    assert!((number(&found, "target_rate_ops_s") - 2000.0).abs() < 1e-6);
+    assert!(number(&found, "achieved_rate_ops_s") > 0.0);
+    assert!(number(&found, "operations") > 1000.0);
+    assert_eq!((&found["errors"], &found["loop"]), (&Value::from(0), &Value::from("open")));
+    assert!(found["store_version"].as_str().unwrap().starts_with("memcached 1."));
+    assert_eq!(found["valid"], said.code == 0, "the exit code says it too");
+}
+
+#[test]
+fn a_closed_loop_on_redis_counts_exactly() {
+    let place = Place::new();
+    let Some(server) = Server::start("redis-server", &place, &[]) else { return };
+    for protocol in ["resp2", "resp3"] {
+        let store = format!("redis://{}?protocol={protocol}&clear=flush", server.address);
+        let more = ["--workload", "ycsb-a", "--ops", "5k", "--connections", "2", "--depth", "8"];
+        let found = place.json(&bench(&store, &more));
+        assert_eq!((&found["operations"], &found["errors"]), (&Value::from(5000), &Value::from(0)));
+        assert_eq!((&found["valid"], &found["loop"]), (&Value::from(true), &Value::from("closed")));
+        let reads = number(&found, "latency_us.read.count");
+        assert_eq!(number(&found, "verified"), reads);
+        assert!(found["store_version"].as_str().unwrap().starts_with("Redis "));
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let place = Place::new();
+    let address = format!("127.0.0.1:{}", free_port());
+    for scheme in ["memcached", "redis"] {
+        let said = place.run(&bench(&format!("{scheme}://{address}"), &["--time", "1s"]));
+        assert_eq!(said.code, 1, "{said:?}");
+        assert!(said.err.contains(&address) && said.err.contains("nobody listens"), "{said:?}");
+        assert_eq!(said.out, "");
+    }
+}
+
+#[test]
+fn mistakes_in_a_servers_url_and_flags_are_told() {
+    let place = Place::new();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["memcached:127.0.0.1:1"], &["memcached://"]),
+        (&["memcached://"], &["memcached"]),
+        (&["memcached://localhost:99999"], &["99999"]),
+        (&["memcached://h:1?protocol=txt"], &["`protocol`", "`txt`", "text"]),
+        (&["redis://h:1?protcol=resp2"], &["`protcol`", "did you mean `protocol`?"]),
+        (&["redis://h:1?password=secret"], &["`password`", "password_env"]),
+        (&["redis://h:1?user=me"], &["password"]),
+        (&["redis://h:1?password_env=SURELY_NOT_SET"], &["SURELY_NOT_SET"]),
+        (&["redis://h:1?password_file=/nowhere/at/all"], &["/nowhere/at/all"]),
+        (&["redis://h:1?ca=ca.pem"], &["tls=on"]),
+        (&["redis://h:1?timeout=soon"], &["`timeout`", "soon"]),
+        (&["null", "--connections", "4"], &["`connections`", "`null`"]),
+        (&["null", "--depth", "4"], &["`depth`", "`null`"]),
+        (&["memcached://h:1", "--connections", "0"], &["--connections"]),
+        (&["memcached://h:1", "--depth", "0"], &["--depth"]),
+        (&["memcached://h:1", "--engine", "epol"], &["--engine", "epoll"]),
+        (&["memcached://h:1", "--workload", "ycsb-e"], &["scan"]),
+        (&["memcached://h:1", "--key-size", "251"], &["250"]),
+    ];
+    for (args, words) in cases {
+        let args = [&["bench"], *args, &["--time", "1s", "--records", "1k"]].concat();
+        place.refused(&args, words);
+    }
+}
+
+#[test]
+fn a_password_is_in_no_output_and_in_no_file() {
+    const SECRET: &str = "a-secret-that-nobody-sees-47";
+    let place = Place::new();
+    let Some(server) = Server::start("redis-server", &place, &["--requirepass", SECRET]) else {
+        return;
+    };
+    let file = place.write("password", &format!("{SECRET}\n"));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let ways = [
+        (format!("redis://{}?password_file={}", server.address, file.display()), 0),
+        (format!("redis://{}?password_env=THE_SECRET", server.address), 0),
+        (format!("redis://{}?password_env=THE_SECRET&db=99", server.address), 2),
+    ];
+    for (store, code) in ways {
+        for more in [&["--json"][..], &[]] {
+            let mut args = vec!["bench", &store, "--records", "500", "--ops", "2k"];
+            args.extend(["--out", "runs.sqlite"]);
+            args.extend(more);
+            let said = said(place.command(&args).env("THE_SECRET", SECRET).output().unwrap());
+            assert_eq!(said.code, code, "{said:?}");
+            assert!(!said.out.contains(SECRET) && !said.err.contains(SECRET), "{said:?}");
+        }
+    }
+    let kept = std::fs::read(place.file("runs.sqlite")).unwrap();
+    let holds = |text: &str| kept.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    assert!(holds(&server.address), "the runs are in it");
+    assert!(!holds(SECRET), "and the password is not");
+    // A wrong password is the request's fault, and is not told either.
+    let store = format!("redis://{}?password_env=THE_SECRET", server.address);
+    let args = ["bench", &store, "--records", "500", "--ops", "2k"];
+    let said = said(place.command(&args).env("THE_SECRET", "not-it-at-all").output().unwrap());
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("refused the login") && !said.err.contains("not-it-at-all"));
+}
+
+#[test]
+fn a_rate_that_no_client_could_send_is_invalid() {
+    let place = Place::new();
+    let Some(server) = Server::start("memcached", &place, &["-m", "64"]) else { return };
+    let store = format!("memcached://{}", server.address);
+    let said =
+        place.run(&bench(&store, &["--workload", "ycsb-c", "--rate", "50M", "--time", "1s"]));
+    assert_eq!(said.code, 1, "{}", said.err);
+    let found = said.json();
+    assert_eq!(found["valid"], false);
+    let why = found["invalid_because"].to_string();
+    assert!(why.contains("the rate was not achieved"), "{why}");
+    assert!(!why.contains("timeout"), "the server did nothing wrong: {why}");
+}
+
+#[test]
+fn a_server_that_dies_in_mid_run_leaves_an_invalid_run() {
+    let place = Place::new();
+    let Some(mut server) = Server::start("memcached", &place, &["-m", "64"]) else { return };
+    let store = format!("memcached://{}?timeout=500ms", server.address);
+    let args = bench(&store, &["--workload", "ycsb-c", "--time", "60s", "--out", "runs.sqlite"]);
+    let child = place.start(&args);
+    // Loaded, and then read for a while.
+    until("the window", || TcpStream::connect(&server.address).is_ok_and(|s| gets(s) > 2000));
+    std::thread::sleep(Duration::from_millis(300));
+    server.child.kill().unwrap();
+    let said = said(child.wait_with_output().unwrap());
+    assert_eq!(said.code, 1, "{said:?}");
+    let found = said.json();
+    assert_eq!(found["valid"], false);
+    let why = found["invalid_because"].to_string();
+    assert!(why.contains("ended early") && why.contains(&server.address), "{why}");
+    assert!(number(&found, "operations") > 0.0);
+    let exported = place.ok(&["export", "runs.sqlite", "--format", "json"]);
+    assert!(exported.contains("ended early"), "it is kept: {exported}");
+}
+
+/// What memcached says of the reads that it was asked.
+fn gets(mut stream: TcpStream) -> u64 {
+    use std::io::{Read, Write};
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stream.write_all(b"stats\r\nquit\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("STAT cmd_get "));
+    line.map_or(0, |count| count.trim().parse().unwrap())
+}
