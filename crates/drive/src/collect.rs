@@ -6,6 +6,7 @@ use std::sync::mpsc::SyncSender;
 use hdrhistogram::Histogram;
 use model::Op;
 
+use crate::histogram_bytes;
 use crate::outcome::{DriveError, Point};
 use crate::recorder::{Delivery, Interval, Slots};
 
@@ -36,6 +37,9 @@ pub(crate) struct Collector {
     pool: Vec<Interval>,
     pub(crate) totals: Interval,
     pub(crate) series: Vec<Point>,
+    /// What each point of the series was made of, where that is kept.
+    pub(crate) histograms: Vec<Vec<u8>>,
+    keep: bool,
     pub(crate) live: Live,
 }
 
@@ -60,6 +64,7 @@ impl Collector {
     pub(crate) fn new(
         slots: Slots,
         interval_s: f64,
+        keep: bool,
         back: Vec<SyncSender<Interval>>,
     ) -> Result<Self, DriveError> {
         let totals = slots.interval()?;
@@ -73,6 +78,8 @@ impl Collector {
             pool: Vec::new(),
             totals,
             series: Vec::new(),
+            histograms: Vec::new(),
+            keep,
             live: Live::default(),
         })
     }
@@ -109,7 +116,7 @@ impl Collector {
             if !complete && self.pending.len() <= MOST_PENDING {
                 break;
             }
-            self.finish_first(self.end_of(index));
+            self.finish_first(self.end_of(index))?;
         }
         if let Some((_, newest)) = self.pending.range(..slowest).next_back() {
             self.live = live(self.slots.main(newest), self.interval_s);
@@ -125,11 +132,11 @@ impl Collector {
             // The last one ends with the window: cut, or with the rest in it a little longer.
             let with_it = seconds < whole + LEAST_REST * self.interval_s;
             let last = self.pending.len() == 1 && with_it;
-            self.finish_first(if last { seconds } else { whole });
+            self.finish_first(if last { seconds } else { whole })?;
         }
         // Whole intervals at the end in which nothing was answered.
         while self.end_of(self.finished) <= seconds {
-            self.be_silent();
+            self.be_silent()?;
         }
         Ok(())
     }
@@ -154,7 +161,7 @@ impl Collector {
     }
 
     /// The next interval passed without an answer.
-    fn be_silent(&mut self) {
+    fn be_silent(&mut self) -> Result<(), DriveError> {
         let (at_s, seconds) = (self.end_of(self.finished), self.interval_s);
         let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
         let nothing = |op: &Op| Point {
@@ -168,23 +175,33 @@ impl Collector {
             max_ns,
         };
         self.series.extend(self.slots.ops.iter().map(nothing));
+        if self.keep {
+            let empty = self.slots.empty()?;
+            let bytes = histogram_bytes::encode(&empty)?;
+            self.histograms.extend(self.slots.ops.iter().map(|_| bytes.clone()));
+        }
         self.finished += 1;
+        Ok(())
     }
 
-    fn finish_first(&mut self, end: f64) {
-        let Some((index, mut interval)) = self.pending.pop_first() else { return };
+    fn finish_first(&mut self, end: f64) -> Result<(), DriveError> {
+        let Some((index, mut interval)) = self.pending.pop_first() else { return Ok(()) };
         while self.finished < index {
-            self.be_silent();
+            self.be_silent()?;
         }
         self.finished = index + 1;
         let seconds = (end - index as f64 * self.interval_s).max(0.0);
         for (op, histogram) in self.slots.ops.iter().zip(self.slots.main(&interval)) {
             if !histogram.is_empty() {
                 self.series.push(point(*op, end, seconds, histogram));
+                if self.keep {
+                    self.histograms.push(histogram_bytes::encode(histogram)?);
+                }
             }
         }
         interval.clear();
         self.pool.push(interval);
+        Ok(())
     }
 }
 
@@ -204,7 +221,7 @@ fn live(histograms: &[Histogram<u64>], seconds: f64) -> Live {
     })
 }
 
-fn point(op: Op, at_s: f64, seconds: f64, histogram: &Histogram<u64>) -> Point {
+pub(crate) fn point(op: Op, at_s: f64, seconds: f64, histogram: &Histogram<u64>) -> Point {
     Point {
         at_s,
         seconds,
@@ -235,7 +252,7 @@ mod tests {
     fn collector(threads: usize) -> (Slots, Collector) {
         let slots = Slots::new(vec![Op::Read], false, false);
         let back = (0..threads).map(|_| sync_channel(1).0).collect();
-        let collector = Collector::new(slots.clone(), 1.0, back).unwrap();
+        let collector = Collector::new(slots.clone(), 1.0, false, back).unwrap();
         (slots, collector)
     }
 

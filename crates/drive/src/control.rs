@@ -51,6 +51,11 @@ pub struct Progress {
 
 /// Is told how a phase goes, in the controlling thread.
 pub trait Observer {
+    /// Every thread is ready; the phase begins when this returns. A start in common with other
+    /// clients is waited for here; false where it did not come.
+    fn ready(&mut self) -> bool {
+        true
+    }
     /// The measured window opens now: probes begin here.
     fn window_opens(&mut self) {}
     /// The measured window has closed: probes end here.
@@ -116,6 +121,9 @@ pub fn drive<T: Target>(
         Some(replay) => Trace::open(&replay.file)?.feed(plan.threads, replay.spread)?,
         None => Vec::new(),
     };
+    // Operations are told of all clients together.
+    let own = |all| plan.share.map_or(all, |share| share.operations(all));
+    let until = Until { operations: until.operations.map(own), ..until };
     let operations = until.operations;
     let plan = &Plan { until, ..plan.clone() };
     let shared = Arc::new(Shared {
@@ -123,7 +131,8 @@ pub fn drive<T: Target>(
         workload: Arc::clone(workload),
         clock: clock.clone(),
         gate: Gate::new(),
-        frontier: Frontier::new(plan.threads, first_insert),
+        frontier: Frontier::new(plan.threads, first_insert, plan.share.is_some()),
+        share: plan.share,
         open,
         feeds: Mutex::new(feeds.into_iter().map(Some).collect()),
         counted: operations.is_some(),
@@ -133,6 +142,12 @@ pub fn drive<T: Target>(
 
     let mut crew = Crew::start(&shared, plan, Slots::new(ops.clone(), open, T::SEES_ARRIVALS))?;
     crew.wait_until_ready()?;
+    if !observer.ready() {
+        shared.gate.stop();
+        crew.wait_for_the_others();
+        return Err(DriveError::NotBegun);
+    }
+    crew.last_progress = Instant::now();
     let steady = crew.before_the_window(plan, observer)?;
     crew.open_window(operations, plan, observer)?;
     let stopped = crew.measure(operations, plan, observer)?;
@@ -156,7 +171,8 @@ impl<T: Target> Crew<T> {
                 Recorder::new(thread, &slots, (origin, interval), deliver.clone(), spare)?;
             spawn(Arc::clone(shared), plan, thread, recorder, end.clone())?;
         }
-        let collector = Collector::new(slots, plan.interval.as_secs_f64(), back)?;
+        let collector =
+            Collector::new(slots, plan.interval.as_secs_f64(), plan.keep_intervals, back)?;
         Ok(Crew {
             shared: Arc::clone(shared),
             threads: plan.threads,
@@ -257,7 +273,7 @@ impl<T: Target> Crew<T> {
         observer.window_opens();
         let shared = &self.shared;
         if let Some(count) = operations {
-            let first = shared.frontier.next_block() * workload::BLOCK;
+            let first = shared.frontier.next_turn() * workload::BLOCK;
             shared.end_operation.store(first + count, Ordering::Release);
         }
         let now = shared.clock.now();
@@ -429,6 +445,7 @@ impl<T: Target> Crew<T> {
         let last = window.last_end(&self.seen);
         self.collector.close(self.shared.clock.seconds(window.opened_at, last))?;
         let series = std::mem::take(&mut self.collector.series);
+        let intervals = std::mem::take(&mut self.collector.histograms);
         let totals = self.collector.totals;
         Ok(merge(
             &self.shared.clock,
@@ -438,6 +455,7 @@ impl<T: Target> Crew<T> {
                 ops,
                 totals,
                 series,
+                intervals,
                 stopped,
                 steady,
                 keeps: self.shared.target.capabilities().keeps,

@@ -172,24 +172,30 @@ impl Lane {
     }
 }
 
-/// Hands out blocks in ascending order and knows the records that every thread may rely on.
+/// Hands out turns, each of which is a block, in ascending order and knows the records that
+/// every thread may rely on.
 pub struct Frontier {
-    /// The next block. All threads write it, once a block.
+    /// The next turn. All threads write it, once a block.
     next: Own,
     lanes: Vec<Lane>,
+    /// Every record below it was there before the phase began.
+    first_insert: u64,
+    /// Other clients insert too, and nobody knows how far they are.
+    shared: bool,
     /// An insert came to nothing: a record below the floors may be missing.
     holes: AtomicBool,
 }
 
 impl Frontier {
-    pub(crate) fn new(threads: usize, first_insert: u64) -> Self {
+    pub(crate) fn new(threads: usize, first_insert: u64, shared: bool) -> Self {
         let lane = || Lane {
             done: Own::default(),
             floor: Own(AtomicU64::new(first_insert)),
             waits_until: Own::default(),
         };
         let lanes = (0..threads).map(|_| lane()).collect();
-        Frontier { next: Own::default(), lanes, holes: AtomicBool::new(false) }
+        let holes = AtomicBool::new(false);
+        Frontier { next: Own::default(), lanes, first_insert, shared, holes }
     }
 
     pub(crate) fn lane(&self, thread: usize) -> &Lane {
@@ -200,14 +206,17 @@ impl Frontier {
         self.next.0.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// The block that will be claimed next.
-    pub(crate) fn next_block(&self) -> u64 {
+    /// The turn that will be claimed next.
+    pub(crate) fn next_turn(&self) -> u64 {
         self.next.0.load(Ordering::Acquire)
     }
 
     /// Every record below the answer is in the store: the least floor of all threads. A thread
     /// between two blocks keeps its old floor, which is lower than the truth and so safe.
     pub(crate) fn acknowledged(&self) -> u64 {
+        if self.shared {
+            return self.first_insert;
+        }
         self.lanes.iter().map(|lane| lane.floor.0.load(Ordering::Acquire)).min().unwrap_or(0)
     }
 
@@ -237,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_slowest_thread_holds_the_frontier() {
-        let frontier = Frontier::new(2, 100);
+        let frontier = Frontier::new(2, 100, false);
         assert_eq!(frontier.acknowledged(), 100);
         frontier.lane(0).advance(164);
         assert_eq!(frontier.acknowledged(), 100);
@@ -245,6 +254,13 @@ mod tests {
         assert_eq!(frontier.acknowledged(), 130);
         frontier.lane(1).retire();
         assert_eq!(frontier.acknowledged(), 164);
+    }
+
+    #[test]
+    fn inserts_among_others_are_not_relied_on() {
+        let frontier = Frontier::new(1, 100, true);
+        frontier.lane(0).advance(164);
+        assert_eq!(frontier.acknowledged(), 100);
     }
 
     #[test]

@@ -74,13 +74,14 @@ pub(crate) struct Parts {
     pub(crate) ops: Vec<Op>,
     pub(crate) totals: Interval,
     pub(crate) series: Vec<Point>,
+    pub(crate) intervals: Vec<Vec<u8>>,
     pub(crate) stopped: bool,
     pub(crate) steady: Option<SteadyReport>,
     pub(crate) keeps: bool,
 }
 
 pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
-    let Parts { seen, window, ops, totals, series, .. } = parts;
+    let Parts { seen, window, ops, totals, series, intervals, .. } = parts;
     let threads = seen.len();
     let open = window.open;
     let seconds = window.length(clock, &seen);
@@ -119,6 +120,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         response: named(totals.response),
         arrival: named(totals.arrival),
         series,
+        intervals,
         counts: all.counts,
         changes: all.changes,
         bytes_written: all.bytes_written,
@@ -147,7 +149,15 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         invalid_because: Vec::new(),
         warnings: Vec::new(),
     };
-    judge(&mut outcome, &window, parts.keeps, reader);
+    if let Some(replayed) = &outcome.replayed {
+        (outcome.invalid_because, outcome.warnings) = judge_replay(replayed, open, reader);
+    }
+    // What was recorded is its own target.
+    let recorded = open && window.target.is_none();
+    let due_s = outcome.due as f64 / outcome.seconds.max(1e-9);
+    let target = if recorded { Some(due_s) } else { window.target };
+    let Window { counted, slots, .. } = window;
+    judge(&mut outcome, Terms { counted, slots, target, recorded, keeps: parts.keeps });
     outcome
 }
 
@@ -181,10 +191,24 @@ impl Seen {
     }
 }
 
+/// What an outcome is judged by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    /// The window ended by a number of operations, not by the clock.
+    pub(crate) counted: bool,
+    /// Requests that all threads together can have under way.
+    pub(crate) slots: usize,
+    /// Rate of an open loop, per second.
+    pub(crate) target: Option<f64>,
+    /// That rate is a trace's own.
+    pub(crate) recorded: bool,
+    pub(crate) keeps: bool,
+}
+
 /// Says what makes the run invalid and what a reader should know.
-fn judge(outcome: &mut Outcome, window: &Window, keeps: bool, reader: Reader) {
-    let mut invalid = Vec::new();
-    let mut warnings = Vec::new();
+pub(crate) fn judge(outcome: &mut Outcome, terms: Terms) {
+    let mut invalid = std::mem::take(&mut outcome.invalid_because);
+    let mut warnings = std::mem::take(&mut outcome.warnings);
     if let Some(why) = &outcome.gave_up {
         invalid.push(format!("ended early, {why}"));
     }
@@ -205,15 +229,9 @@ fn judge(outcome: &mut Outcome, window: &Window, keeps: bool, reader: Reader) {
         let rounds = steady.rounds.len();
         invalid.push(format!("the steady state was not reached in {rounds} rounds"));
     }
-    if let Some(replayed) = &outcome.replayed {
-        judge_replay(replayed, window, reader, &mut invalid, &mut warnings);
-    }
-    // What was recorded is its own target.
-    let recorded = outcome.due as f64 / outcome.seconds.max(1e-9);
-    let target = window.open.then_some(window.target.unwrap_or(recorded));
-    match target {
-        Some(target) => judge_open(outcome, window, target, &mut invalid, &mut warnings),
-        None if outcome.harness_share > MOST_HARNESS && keeps => warnings.push(format!(
+    match terms.target {
+        Some(target) => judge_open(outcome, terms, target, &mut invalid, &mut warnings),
+        None if outcome.harness_share > MOST_HARNESS && terms.keeps => warnings.push(format!(
             "{:.0} % of the threads' time went to making and checking requests, not to the store",
             outcome.harness_share * 100.0
         )),
@@ -255,30 +273,26 @@ const MOST_STARVED: f64 = 0.05;
 /// From this share of the window on, that threads waited for another one is worth a word.
 const NOTABLE_IMBALANCE: f64 = 0.2;
 
-fn judge_replay(
-    replayed: &Replayed,
-    window: &Window,
-    reader: Reader,
-    invalid: &mut Vec<String>,
-    warnings: &mut Vec<String>,
-) {
+/// What makes a replay invalid, and what a reader should know of it.
+fn judge_replay(replayed: &Replayed, open: bool, reader: Reader) -> (Vec<String>, Vec<String>) {
+    let (mut invalid, mut warnings) = (Vec::new(), Vec::new());
     if let Some(error) = &replayed.error {
         invalid.push(format!("the replay ended before the trace: {error}"));
     }
-    if window.open && reader.late > MOST_READ_LATE {
+    if open && reader.late > MOST_READ_LATE {
         invalid.push(format!(
             "the client read the trace too slowly: {:.1} % of the requests came from the file \
              after they were due; lower --speed, decompress the file, or give the client more CPUs",
             reader.late * 100.0
         ));
     }
-    if !window.open && reader.starved > MOST_STARVED {
+    if !open && reader.starved > MOST_STARVED {
         invalid.push(format!(
             "the threads waited {:.0} % of the time for the trace to be read, so that the reader \
              was measured and not the store; decompress the file, or give the client more CPUs",
             reader.starved * 100.0
         ));
-    } else if !window.open && reader.most_starved > NOTABLE_IMBALANCE {
+    } else if !open && reader.most_starved > NOTABLE_IMBALANCE {
         warnings.push(format!(
             "a thread waited {:.0} % of the time for another one: the requests of a key all come \
              from one thread, and some keys are popular",
@@ -294,11 +308,12 @@ fn judge_replay(
             ));
         }
     }
+    (invalid, warnings)
 }
 
 fn judge_open(
     outcome: &Outcome,
-    window: &Window,
+    terms: Terms,
     target: f64,
     invalid: &mut Vec<String>,
     warnings: &mut Vec<String>,
@@ -311,12 +326,12 @@ fn judge_open(
     let (service_s, count) = sum_and_count(&outcome.service);
     let (response_s, _) = sum_and_count(&outcome.response);
     let count = (count as f64).max(1.0);
-    let knob = if window.target.is_some() { "--rate" } else { "--speed" };
+    let knob = if terms.recorded { "--speed" } else { "--rate" };
     let advice = match outcome.queued {
         0 => format!("lower {knob} or add --threads"),
         _ => format!("lower {knob}, or add --connections, --depth or --threads"),
     };
-    if window.counted {
+    if terms.counted {
         // A thread ends up to a block after the others, at its share of the rate.
         let tail_s = (workload::BLOCK * outcome.threads as u64) as f64 / target;
         let due_s = outcome.operations as f64 / target;
@@ -329,7 +344,7 @@ fn judge_open(
     } else {
         let due = outcome.due as f64;
         // By Little's law so many are under way at any instant, the last one too.
-        let under_way = (target * service_s / count).min(window.slots as f64) + 1.0;
+        let under_way = (target * service_s / count).min(terms.slots as f64) + 1.0;
         if outcome.answered_in_time as f64 + under_way < due * LEAST_ACHIEVED {
             invalid.push(format!(
                 "the rate was not achieved: {:.1} % of the requests that were due were answered \

@@ -2,6 +2,7 @@ use std::fmt;
 
 use hdrhistogram::Histogram;
 use model::{Op, PerOp};
+use serde::{Deserialize, Serialize};
 use store::StoreError;
 use thiserror::Error;
 use workload::trace::TraceError;
@@ -9,7 +10,8 @@ use workload::trace::TraceError;
 use crate::replay::Replayed;
 
 /// What went wrong with single answers; each kind is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// A record that must be there was not.
     Missing,
@@ -56,7 +58,7 @@ impl fmt::Display for FailureKind {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub kind: FailureKind,
     pub count: u64,
@@ -65,7 +67,7 @@ pub struct Failure {
 }
 
 /// Waiting for the steady state, as it went.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SteadyReport {
     /// Throughput of each round, ops/s.
     pub rounds: Vec<f64>,
@@ -73,7 +75,7 @@ pub struct SteadyReport {
 }
 
 /// One interval of one kind of operation, in nanoseconds by the run's own clock.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     pub at_s: f64,
     pub seconds: f64,
@@ -86,7 +88,7 @@ pub struct Point {
 }
 
 /// What a phase did to the data, warm-up included.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// Records that were inserted and acknowledged.
     pub inserted: u64,
@@ -95,8 +97,9 @@ pub struct Changes {
     pub refused: u64,
 }
 
-/// What was seen in the measured window.
-#[derive(Debug, Clone)]
+/// What was seen in the measured window. [`Outcome::to_bytes`] carries all of it elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Outcome {
     pub threads: usize,
     /// The length over which operations are counted: operations / seconds is the throughput.
@@ -114,11 +117,18 @@ pub struct Outcome {
     pub refills: u64,
     pub failures: Vec<Failure>,
     /// Histograms by service time, and by response time in an open loop.
+    #[serde(skip)]
     pub service: Vec<(Op, Histogram<u64>)>,
+    #[serde(skip)]
     pub response: Vec<(Op, Histogram<u64>)>,
     /// From sending to the arrival of the answer in the client's kernel, where that tells.
+    #[serde(skip)]
     pub arrival: Vec<(Op, Histogram<u64>)>,
     pub series: Vec<Point>,
+    /// What each point of the series was made of, in HDR's V2 format, deflated; empty unless the
+    /// plan asked for it.
+    #[serde(skip)]
+    pub intervals: Vec<Vec<u8>>,
     pub counts: PerOp<u64>,
     pub changes: Changes,
     /// Bytes of keys and values that were written and read in the window.
@@ -181,6 +191,8 @@ pub enum DriveError {
     Stalled(u64),
     #[error("the store failed {count} operations in a row; the last said: {last}")]
     Failing { count: u64, last: String },
+    #[error("it was told to stop before it began")]
+    NotBegun,
     #[error("{0}")]
     Internal(String),
 }

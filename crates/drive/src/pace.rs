@@ -2,13 +2,14 @@ use std::fmt;
 use std::time::Duration;
 
 use model::random::{Draws, Lane};
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Ticks;
 use crate::frontier::Gate;
 use crate::plan::Plan;
 
 /// The distribution of the time between two requests of an open loop.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Arrivals {
     /// Evenly spaced.
     Constant,
@@ -63,7 +64,7 @@ impl Arrivals {
 }
 
 /// When the next request goes out.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Pacing {
     /// When the previous one was answered, after a pause.
     Closed { think: Duration },
@@ -193,7 +194,15 @@ impl OpenLoop {
             Pacing::Closed { .. } | Pacing::Recorded { .. } => (f64::INFINITY, Arrivals::Constant),
         };
         let first = plan.warm_up_rate.filter(|_| plan.warm_up.is_some());
-        let share = (thread, plan.threads);
+        // Threads of all clients are told apart, so that no two have the same arrivals.
+        let (share, rate_of_all) = match plan.share {
+            Some(share) => {
+                let part = share.threads as f64 / plan.threads as f64;
+                ((share.first_thread + thread, share.threads), part)
+            }
+            None => ((thread, plan.threads), 1.0),
+        };
+        let (rate, first) = (rate * rate_of_all, first.map(|rate| rate * rate_of_all));
         let mut new =
             OpenLoop::new(clock, origin, (first.unwrap_or(rate), arrivals), share, plan.seed);
         new.window_rate = first.map(|_| rate);

@@ -3,9 +3,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reactor::Engine;
+use serde::{Deserialize, Serialize};
 
 use crate::pace::Pacing;
 use crate::replay::Replay;
+use crate::share::Share;
 
 /// What the threads ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub enum What {
 }
 
 /// When the measured window ends. With both, whichever comes first.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Until {
     pub operations: Option<u64>,
     pub time: Option<Duration>,
@@ -51,7 +53,7 @@ pub struct Steady {
 }
 
 /// How a thread talks to servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
     /// To each server.
     pub count: usize,
@@ -63,7 +65,31 @@ pub struct Connections {
     /// Never sleeps while it waits for answers.
     pub busy_poll: bool,
     /// None: the faster one that the kernel has.
+    #[serde(with = "engine_name")]
     pub engine: Option<Engine>,
+}
+
+/// An engine by the name that it shows.
+mod engine_name {
+    use reactor::Engine;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        engine: &Option<Engine>,
+        out: S,
+    ) -> Result<S::Ok, S::Error> {
+        engine.map(|engine| engine.to_string()).serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Engine>, D::Error> {
+        let Some(name) = Option::<String>::deserialize(from)? else { return Ok(None) };
+        let engine = Engine::ALL.into_iter().find(|engine| engine.to_string() == name);
+        let unknown = || D::Error::custom(format!("there is no engine `{name}`"));
+        engine.map(Some).ok_or_else(unknown)
+    }
 }
 
 impl Default for Connections {
@@ -100,6 +126,12 @@ pub struct Plan {
     pub connections: Connections,
     /// Ends the phase with an error when no operation has ended for so long.
     pub patience: Duration,
+    /// This client's part, where several ask together; threads, rates and connections are its
+    /// own, operations those of all.
+    pub share: Option<Share>,
+    /// Every interval's histograms are kept beside its percentiles, so that those of several
+    /// clients can be added.
+    pub keep_intervals: bool,
 }
 
 impl Plan {
@@ -120,6 +152,31 @@ impl Plan {
             on_start: Arc::new(|_| {}),
             stop: Arc::new(AtomicBool::new(false)),
             patience: Duration::from_secs(60),
+            share: None,
+            keep_intervals: false,
+        }
+    }
+
+    /// Client `client` of `clients`' part of what this plan asks. There are at least as many
+    /// threads as clients.
+    pub fn part(&self, client: usize, clients: usize) -> Plan {
+        let (share, threads) = Share::of(client, clients, self.threads);
+        // Each thread bears the same rate, on whichever client it is.
+        let own = |rate: f64| rate * threads as f64 / self.threads as f64;
+        Plan {
+            threads,
+            pacing: match self.pacing {
+                Pacing::Open { rate, arrivals } => Pacing::Open { rate: own(rate), arrivals },
+                closed => closed,
+            },
+            warm_up_rate: self.warm_up_rate.map(own),
+            until: match self.what {
+                What::Load => self.until,
+                What::Mix => self.until.of(self.pacing),
+            },
+            share: Some(share),
+            keep_intervals: true,
+            ..self.clone()
         }
     }
 }

@@ -41,13 +41,14 @@ impl Slots {
         Slots { slot, ops, open, arrivals }
     }
 
+    /// A histogram of nothing.
+    pub(crate) fn empty(&self) -> Result<Histogram<u64>, DriveError> {
+        Histogram::new_with_max(LONGEST_NS, 3)
+            .map_err(|error| DriveError::Internal(error.to_string()))
+    }
+
     pub(crate) fn interval(&self) -> Result<Interval, DriveError> {
-        let make = |count: usize| {
-            (0..count)
-                .map(|_| Histogram::new_with_max(LONGEST_NS, 3))
-                .collect::<Result<Vec<_>, _>>()
-                .map_err(|error| DriveError::Internal(error.to_string()))
-        };
+        let make = |count: usize| (0..count).map(|_| self.empty()).collect::<Result<Vec<_>, _>>();
         Ok(Interval {
             index: 0,
             warm: true,

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use workload::trace::{Feed, Fit, Next, Spread, TraceError};
+use serde::{Deserialize, Serialize};
+use workload::trace::{Feed, Fit, Next, Spread};
 use workload::{Ask, SizedValues, Wrong};
 
 use crate::asks::{Asked, Asks, Dry};
@@ -34,7 +35,8 @@ pub struct Replay {
 }
 
 /// What is known of a replay when it has ended.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Replayed {
     /// Requests that were taken from the trace, those of a warm-up too.
     pub requests: u64,
@@ -46,8 +48,8 @@ pub struct Replayed {
     /// For each second of the window: the requests that were due in it, and those of them that
     /// were answered within a second. Empty in a closed loop.
     pub seconds: Vec<(u64, u64)>,
-    /// What ended the trace before its end.
-    pub error: Option<TraceError>,
+    /// What ended the trace before its end, with the file and the line.
+    pub error: Option<String>,
     /// Ticks for which a thread waited for the file.
     pub(crate) starved: u64,
     /// This thread's part of the trace was asked to its end, or to what ended it.
@@ -191,7 +193,7 @@ impl Asks for Traced<'_> {
                 return None;
             }
             Err(error) => {
-                self.known.error = Some(error);
+                self.known.error = Some(error.to_string());
                 self.dry = Dry::End;
                 return None;
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use store::{Store, StoreUrl, Visit};
 use workload::trace::{Chunk, Request, Spread, Trace, TraceError};
 use workload::{Workload, Wrong};
@@ -14,7 +15,7 @@ use crate::plan::{OnStart, Plan, Until, What};
 use crate::replay::Replay;
 
 /// Nanoseconds of the harness.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tax {
     /// One operation of the workload against the null store, by one thread that does not wait.
     pub ns_per_op: f64,

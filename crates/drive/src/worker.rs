@@ -17,6 +17,7 @@ use crate::outcome::{Changes, DriveError};
 use crate::pace::{Pacer, Waited};
 use crate::recorder::Recorder;
 use crate::replay::Replayed;
+use crate::share::Share;
 use crate::verdict::Verdicts;
 
 /// What the threads of a phase share.
@@ -30,7 +31,10 @@ pub struct Shared<T> {
     pub(crate) open: bool,
     /// Operations are counted in a given number, not for a given time.
     pub(crate) counted: bool,
-    /// The first operation that does not count any more; set before the window opens.
+    /// This client's part, where several ask together.
+    pub(crate) share: Option<Share>,
+    /// The first of this client's operations that does not count any more; set before the
+    /// window opens.
     pub(crate) end_operation: AtomicU64,
     /// Each thread's part of the trace, until it takes it.
     pub(crate) feeds: Mutex<Vec<Option<Feed>>>,
@@ -110,13 +114,13 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
 
     'blocks: loop {
         gate.wait_if_gathering();
-        let block = frontier.claim();
-        let length = shared.length_of(block);
+        let turn = frontier.claim();
+        let length = shared.length_of(turn);
         if length == 0 {
             lane.retire();
             break;
         }
-        asks.seek(block);
+        asks.seek(shared.block(turn));
         lane.advance(asks.next_insert());
         let mut acknowledged = known();
         for _ in 0..length {
@@ -281,10 +285,15 @@ impl<T> Shared<T> {
         self.begun_at.load(Ordering::Acquire)
     }
 
+    /// The block of the stream at this client's `turn`.
+    pub(crate) fn block(&self, turn: u64) -> u64 {
+        self.share.map_or(turn, |share| share.block(turn))
+    }
+
     /// How many operations of a block are to be asked: all of it, but for the last one of a
     /// window that is counted. Such a window opens only while all threads wait between two
     /// blocks, so its first block is whole and its end is known by then.
-    pub(crate) fn length_of(&self, block: u64) -> u64 {
+    pub(crate) fn length_of(&self, turn: u64) -> u64 {
         if self.gate.stopped() {
             return 0;
         }
@@ -292,6 +301,6 @@ impl<T> Shared<T> {
             return workload::BLOCK;
         }
         let end = self.end_operation.load(Ordering::Acquire);
-        end.saturating_sub(block * workload::BLOCK).min(workload::BLOCK)
+        end.saturating_sub(turn * workload::BLOCK).min(workload::BLOCK)
     }
 }

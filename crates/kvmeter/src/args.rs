@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::agent_flags::{AGENTS, Secrets};
 use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::sweep::Sweep;
 use analyse::slo::Objective;
@@ -54,6 +55,8 @@ pub enum Verb {
     Run(Run),
     /// One measurement of one store, without a study file
     Bench(Box<Bench>),
+    /// Makes this machine ask for `bench`, `search` and `run` on another one
+    Agent(Agent),
     /// The highest rate at which a store holds a latency objective
     Search(Box<Search>),
     /// Shows a results file: tables here, or an HTML page with figures
@@ -123,6 +126,7 @@ pub struct Run {
     kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k\n  \
     kvmeter bench redis://127.0.0.1 --workload ycsb-b --rate 10k..100k/10 --slo 'p99<1ms'\n  \
     kvmeter bench memcached --server memory=1GiB,threads=2 --workload etc --rate 50k\n  \
+    kvmeter bench memcached://server -j 8 --agents host1,host2 --agent-token-file agent.token\n  \
     kvmeter bench memcached://127.0.0.1:11211 --trace cluster26.sort.zst --speed 2\n  \
     kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n\n\
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
@@ -165,6 +169,11 @@ pub struct Bench {
     /// Wait for the steady state: rounds of this length [default: 1s]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s")]
     pub steady: Option<Span>,
+    /// This machine measures beside the agents, at this rate over one connection: the latencies
+    /// are its own, and the agents are load
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = AGENTS,
+        requires = "agents")]
+    pub agents_measure_rate: Option<Rate>,
     /// How often to measure
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     pub repeat: u32,
@@ -174,6 +183,21 @@ pub struct Bench {
     /// One JSON object; an array of them with --repeat or several rates
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    openssl rand -hex 32 > agent.token && chmod 600 agent.token\n  \
+    kvmeter agent --listen 0.0.0.0:9377 --agent-token-file agent.token\n  \
+    kvmeter agent --listen 0.0.0.0 --agent-ca ca.pem --agent-cert host1.pem --agent-key host1.key\n\n\
+    It serves one `kvmeter bench --agents`, `search --agents` or `run` at a time, until Ctrl-C.\n\
+    A token alone travels in plain text.")]
+pub struct Agent {
+    /// Where to listen; port 9377 unless it says another
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: String,
+    #[command(flatten)]
+    pub secrets: Secrets,
 }
 
 #[derive(Debug, Args)]

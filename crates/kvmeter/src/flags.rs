@@ -7,6 +7,7 @@ use store::StoreUrl;
 use study::{Manner, Senseless, ServerOrder, Wish};
 use workload::{Mix, Popularity, Preset, Size, Spec};
 
+use crate::agent_flags::AgentFlags;
 use crate::exit::request;
 
 /// What is asked.
@@ -54,9 +55,9 @@ pub struct WorkloadFlags {
 /// How it is asked.
 #[derive(Debug, Args)]
 pub struct LoadFlags {
-    /// Asking threads
-    #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
-    pub threads: u32,
+    /// Asking threads, of all agents together [default: 1, or one an agent]
+    #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true)]
+    pub threads: Option<u32>,
     /// When requests of an open loop are due: constant, poisson, pareto[:SHAPE], facebook
     /// [default: the workload's, else constant; of a trace within its seconds poisson]
     #[arg(long, value_name = "PROCESS")]
@@ -93,6 +94,8 @@ pub struct LoadFlags {
     /// The store is then only a name: memcached, redis, valkey
     #[arg(long, value_name = "SETTINGS", help_heading = SERVERS)]
     pub server: Option<String>,
+    #[command(flatten)]
+    pub agents: AgentFlags,
 }
 
 /// Heading of what only concerns stores behind a network.
@@ -203,7 +206,7 @@ impl LoadFlags {
     pub fn wish(&self, rate: Option<Rate>, usual: Option<&str>) -> Wish {
         let usual = usual.filter(|_| rate.is_some()).map(str::to_owned);
         Wish {
-            threads: Some(self.threads),
+            threads: Some(self.threads.unwrap_or(self.agents.machines())),
             rate,
             arrivals: self.arrivals.clone().or(usual),
             warm_up: self.warm_up,
@@ -220,9 +223,11 @@ impl LoadFlags {
     }
 }
 
-/// A wish, checked; errors name the flag.
-pub fn manner(wish: &Wish) -> anyhow::Result<Manner> {
+/// A wish for so many machines, checked; errors name the flag.
+pub fn manner(wish: &Wish, machines: u32) -> anyhow::Result<Manner> {
     let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
+    // Agents are taken to be machines like this one; each looks again.
+    let cpus = cpus.saturating_mul(machines);
     wish.manner(cpus).map_err(|Senseless { key, why }| {
         let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
         request(format!("--{flag}: {why}"))

@@ -1,6 +1,7 @@
 //! `kvmeter`: which machine, store and configuration serve the data best.
 #![forbid(unsafe_code)]
 
+mod agent_flags;
 mod args;
 mod cmd;
 mod exit;
@@ -25,6 +26,7 @@ fn main() -> std::process::ExitCode {
         Verb::Doctor(args) => cmd::doctor::run(&args, &show),
         Verb::Run(args) => cmd::run::run(&args, &show),
         Verb::Bench(args) => cmd::bench::run(&args, &show),
+        Verb::Agent(args) => cmd::agent::run(&args, &show),
         Verb::Search(args) => cmd::search::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),

@@ -41,6 +41,11 @@ impl Show {
         &self.style
     }
 
+    /// No notes are wanted.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Text for standard output; a reader that went away is not an error of ours.
     pub fn print(&self, text: &str) -> anyhow::Result<()> {
         let mut out = std::io::stdout().lock();

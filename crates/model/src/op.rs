@@ -54,7 +54,7 @@ impl fmt::Display for Op {
 }
 
 /// One `T` for each kind of operation, indexed by [`Op`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PerOp<T>(pub [T; Op::COUNT]);
 
 impl<T> PerOp<T> {

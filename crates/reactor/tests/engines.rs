@@ -7,10 +7,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use model::Address;
-use reactor::{Engine, Failure, Options, Reactor, State, Stream};
+use reactor::{Engine, Failure, Gather, Options, Reactor, State, Stream};
 use support::{PATIENCE, add_pair, poll_to_end, poll_until, reactor, with_each_engine};
 
 /// A TCP listener, and a stream connected to it by name.
@@ -288,6 +288,34 @@ fn the_last_words_of_a_peer_are_heard_although_sending_fails() {
         reactor.send(conn);
         poll_to_end(&mut reactor, conn);
         assert_eq!(reactor.incoming(conn), b"ERROR Too many open connections\r\n");
+    });
+}
+
+#[test]
+fn what_gathers_ends_with_fewer_and_hears_all() {
+    with_each_engine(|engine| {
+        let mut reactor = reactor(engine);
+        let mut peers: Vec<_> = (0..4).map(|_| add_pair(&mut reactor).1).collect();
+        let patience = Duration::from_millis(1);
+        let begun = Instant::now();
+        // One of the two that it waits for comes, then both of them.
+        for (speakers, least) in [(1, 2), (2, 2), (1, 4), (4, 4)] {
+            for peer in &mut peers[..speakers] {
+                peer.write_all(b"answer").unwrap();
+            }
+            let mut heard = 0;
+            while heard < speakers {
+                let limit = Some(Duration::from_secs(30));
+                reactor.poll_many(limit, Gather { least, patience }).unwrap();
+                while let Some(conn) = reactor.ready() {
+                    assert_eq!(reactor.incoming(conn), b"answer", "{engine}");
+                    reactor.consume(conn, 6);
+                    heard += 1;
+                }
+            }
+        }
+        // Had any wait gone to its limit, it would be longer.
+        assert!(begun.elapsed() < Duration::from_secs(30), "{engine}");
     });
 }
 

@@ -1,11 +1,15 @@
 //! How a phase is asked, checked and with its defaults filled in.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use analyse::STEADY_ROUNDS;
-use drive::{Arrivals, Connections, Engine, Pacing, Until};
+use drive::{Arrivals, Connections, Engine, OnStart, Pacing, Until, What};
+use host::Root;
 use model::{Count, Rate, Span};
 use record::Settings;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::error::StudyError;
@@ -17,11 +21,14 @@ use crate::trace::Speed;
 /// A measured window that nobody gave a length.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
+/// Without an answer for so long, a store is taken to hang.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Requests under way on a connection while data is loaded.
 const LOADING_DEPTH: usize = 32;
 
 /// `[load]`, `[measure]` or the flags of `bench`, ready to run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manner {
     pub threads: u32,
     pub pacing: Pacing,
@@ -35,8 +42,10 @@ pub struct Manner {
     pub evenly: bool,
     /// To servers, and which key asked for something of them, if one did.
     pub connections: Connections,
+    #[serde(skip)]
     pub needs_servers: Option<&'static str>,
     /// Which way the latency inside the servers is seen.
+    #[serde(skip)]
     pub insight: Insight,
 }
 
@@ -82,6 +91,56 @@ impl Manner {
         // Loading is no measurement: requests share their system calls.
         connections.depth = connections.depth.max(LOADING_DEPTH);
         Manner { pin: self.pin, connections, ..Manner::closed(self.threads) }
+    }
+
+    /// How long the window is, where the clock ends it.
+    pub(crate) fn length(&self) -> Option<Duration> {
+        match (self.pacing, self.until.operations) {
+            (Pacing::Open { rate, .. }, Some(operations)) => {
+                let due = Duration::try_from_secs_f64(operations as f64 / rate).ok()?;
+                Some(self.until.time.map_or(due, |time| time.min(due)))
+            }
+            (Pacing::Closed { .. } | Pacing::Recorded { .. }, Some(_)) => None,
+            (_, None) => self.until.time,
+        }
+    }
+
+    /// What the threads are told.
+    pub(crate) fn plan(&self, what: What, seed: u64, stop: &Arc<AtomicBool>) -> drive::Plan {
+        let slowest_gap = match self.pacing {
+            Pacing::Open { rate, .. } => {
+                Duration::try_from_secs_f64(20.0 / rate).unwrap_or(Duration::MAX)
+            }
+            Pacing::Closed { think } => think,
+            // Its pauses are known when they come.
+            Pacing::Recorded { .. } => Duration::ZERO,
+        };
+        drive::Plan {
+            what,
+            trace: None,
+            threads: self.threads as usize,
+            pacing: self.pacing,
+            seed,
+            warm_up: self.warm_up,
+            warm_up_rate: self.warm_up_rate,
+            connections: self.connections,
+            steady: self.steady.map(|(round, most)| drive::Steady {
+                round,
+                window: STEADY_ROUNDS,
+                most_rounds: most as usize,
+                rule: |rounds| {
+                    <&[f64; STEADY_ROUNDS]>::try_from(rounds)
+                        .is_ok_and(|rounds| analyse::steady(rounds).steady)
+                },
+            }),
+            until: self.until,
+            interval: Duration::from_secs(1),
+            on_start: first_of_all(self.pin),
+            stop: Arc::clone(stop),
+            patience: PATIENCE.saturating_add(slowest_gap),
+            share: None,
+            keep_intervals: false,
+        }
     }
 
     /// The same with a length, if it has none.
@@ -167,6 +226,21 @@ impl Manner {
             }
         }
     }
+}
+
+/// What each thread does first: to a CPU of its own, and no slack in its sleeps. Either may be
+/// refused; the scheduler then decides, and lateness is measured anyway.
+pub(crate) fn first_of_all(pin: bool) -> OnStart {
+    let cpus = match pin {
+        true => host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    Arc::new(move |thread| {
+        if let Some(cpu) = cpus.get(thread) {
+            let _ = host::pin_current(*cpu);
+        }
+        let _ = host::wake_promptly();
+    })
 }
 
 /// No client sends more in a second, so a higher rate is a slip.

@@ -8,6 +8,7 @@ use record::{Asked, Clock, Execution, Failures, Latency, Loop, Phase, Point, Run
 use store::Statistic;
 use workload::Skew;
 
+use crate::asking::Manner;
 use crate::plan::Step;
 use crate::server_side::Found;
 
@@ -22,6 +23,8 @@ const SHORT_WINDOW_S: f64 = 0.9;
 pub(crate) struct Measured<'a> {
     pub(crate) execution: &'a Execution,
     pub(crate) step: &'a Step,
+    /// How it was asked.
+    pub(crate) manner: &'a Manner,
     pub(crate) started_at: String,
     pub(crate) version: String,
     pub(crate) options: Vec<(String, String)>,
@@ -32,7 +35,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) settling: Option<Vec<Reading>>,
     /// The store's own: before the window, after it, and when the store has settled.
     pub(crate) statistics: (Vec<Statistic>, Vec<Statistic>, Vec<Statistic>),
-    /// None where it could not be measured.
+    /// None where nobody measured it.
     pub(crate) tax: Option<drive::Tax>,
     pub(crate) skew: Option<Skew>,
     pub(crate) disk_bytes: Option<u64>,
@@ -97,7 +100,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         settings,
         store_version: measured.version.clone(),
         threads: outcome.threads as u32,
-        pacing: match step.manner.pacing {
+        pacing: match measured.manner.pacing {
             Pacing::Closed { think } => Loop::Closed { think_s: think.as_secs_f64() },
             Pacing::Open { rate, arrivals } => {
                 Loop::Open { rate_ops_s: rate, arrivals: arrivals.to_string() }
@@ -187,7 +190,7 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let what = "time that the pacer spun until a request was due, part of cpu.user";
         put(own("cpu.pacer_spin", Unit::Seconds, Scope::Harness, what, outcome.spun_s));
     }
-    if measured.step.manner.pacing.is_open() {
+    if measured.manner.is_open() {
         let counts = [
             ("client.due", "requests that were due in the window", outcome.due),
             ("client.answered_in_time", "those answered in it", outcome.answered_in_time),

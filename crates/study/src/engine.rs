@@ -12,6 +12,7 @@ use record::{Execution, Phase, Run, Settings};
 use store::{Directory, State, StoreUrl};
 
 use crate::error::StudyError;
+use crate::fleet::Crew;
 use crate::keeper::Keeper;
 use crate::plan::{Plan, Segment, Step};
 use crate::server_side::ServerSide;
@@ -101,12 +102,13 @@ pub fn execute(
     stop: &Arc<AtomicBool>,
 ) -> Result<bool, StudyError> {
     let clock = Ticks::new();
+    let mut crew = plan.agents.clone().map(Crew::new);
     for segment in &plan.segments {
         let mut left = segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).cloned();
         let Some(first) = left.next() else { continue };
         let preloads =
             segment.steps.iter().any(|step| step.manner.insight.preloads(step.manner.is_open()));
-        let scene = Scene { clock: &clock, execution, stop };
+        let mut scene = Scene { clock: &clock, execution, stop, crew: crew.as_mut() };
         if !scene.play(segment, first, &mut InOrder { left, preloads }, keep, listener)? {
             return Ok(false);
         }
@@ -138,13 +140,15 @@ pub(crate) struct Scene<'a> {
     pub(crate) clock: &'a Ticks,
     pub(crate) execution: &'a Execution,
     pub(crate) stop: &'a Arc<AtomicBool>,
+    /// The machines that ask instead of this one.
+    pub(crate) crew: Option<&'a mut Crew>,
 }
 
 impl Scene<'_> {
     /// Runs a step and what the agenda has after it, on one open store as long as its data
     /// suits them; the answer says whether it came to the agenda's end.
     pub(crate) fn play(
-        &self,
+        &mut self,
         segment: &Segment,
         first: Step,
         agenda: &mut dyn Agenda,
@@ -152,6 +156,10 @@ impl Scene<'_> {
         listener: &mut dyn Listener,
     ) -> Result<bool, StudyError> {
         let preload = agenda.preloads();
+        if let Some(crew) = &mut self.crew {
+            // Before anything is loaded or measured: whether they can be used.
+            crew.reach()?;
+        }
         let mut next = Some(first);
         while let Some(first) = next {
             let mut session = Session {
@@ -165,6 +173,7 @@ impl Scene<'_> {
                 keep: &mut *keep,
                 listener: &mut *listener,
                 stop: self.stop,
+                crew: self.crew.as_deref_mut(),
                 records: 0,
                 changed: false,
                 name: None,

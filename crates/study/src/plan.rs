@@ -11,6 +11,7 @@ use workload::{Spec as WorkloadSpec, Workload};
 
 use crate::asking::{Manner, load_manner, manner};
 use crate::error::StudyError;
+use crate::fleet::Agents;
 use crate::settings::{is_networked, settings};
 use crate::source::Source;
 use crate::spec::{Spec, Variant, option_text};
@@ -30,6 +31,8 @@ pub struct Plan {
     /// The study's text as it is run; empty where there is none.
     pub text: String,
     pub segments: Vec<Segment>,
+    /// The machines that ask instead of this one.
+    pub agents: Option<Agents>,
 }
 
 /// Runs that share one open store and its data: from one `clear` to the next.
@@ -144,7 +147,8 @@ impl Plan {
             }));
         }
         let seed = workload.seed;
-        Ok(Plan { name: "bench".to_owned(), question: None, seed, text: String::new(), segments })
+        let (name, text) = ("bench".to_owned(), String::new());
+        Ok(Plan { name, question: None, seed, text, segments, agents: None })
     }
 
     /// The same, with one more setting of every run.
@@ -161,7 +165,11 @@ impl Plan {
         check_name(source, &spec)?;
         check_variants(source, &spec)?;
         let stores = stores(source, &spec, data)?;
+        let machines =
+            spec.agents.as_ref().map_or(1, |agents| agents.get_ref().hosts.get_ref().len());
         let cores = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
+        // Agents are taken to be machines like this one.
+        let cores = cores.saturating_mul(machines.max(1) as u32);
         let load = load_manner(source, &spec.load, cores)?;
         let measure = manner(source, &spec.measure, cores)?.with_default_length();
         if spec.repeats == 0 {
@@ -230,15 +238,20 @@ impl Plan {
                 });
             }
         }
+        let agents = spec.agents.clone();
         let plan = Plan {
-            name: spec.name.into_inner(),
-            question: spec.question,
+            name: spec.name.get_ref().clone(),
+            question: spec.question.clone(),
             seed: spec.seed,
             text: source.text.clone(),
             segments,
+            agents: None,
         };
         trace::check_stdin(&plan)?;
-        Ok(plan)
+        match agents {
+            Some(machines) => crate::fleet::borne_by(plan, source, &spec, &machines),
+            None => Ok(plan),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use workload::Spec;
 use crate::asking::{MOST_RATE, Manner};
 use crate::engine::{Listener, Scene};
 use crate::error::StudyError;
+use crate::fleet::{Agents, Crew};
 use crate::plan::{Plan, Segment, Step, check_keys, step};
 use crate::session::Agenda;
 use crate::started::ServerOrder;
@@ -43,6 +44,8 @@ pub struct Search {
     pub request: Request,
     /// Of a trial that need not be longer.
     pub time: Duration,
+    /// The machines that ask instead of this one.
+    pub agents: Option<Agents>,
     /// No trial begins that would not end within this time; loading does not count.
     pub most_time: Option<Duration>,
 }
@@ -80,7 +83,13 @@ impl Search {
             preparing: self.manner.preparing(),
         }];
         let (name, seed) = ("search".to_owned(), self.workload.seed);
-        Ok(Plan { name, question: None, seed, text: String::new(), segments })
+        let plan = Plan { name, question: None, seed, text: String::new(), segments, agents: None };
+        match self.agents.clone() {
+            Some(agents) => plan.with_agents(agents).map_err(|(key, why)| {
+                StudyError::Request(format!("--{} {why}", key.replace('_', "-")))
+            }),
+            None => Ok(plan),
+        }
     }
 
     /// What a run says of its rate; none of a closed loop.
@@ -99,7 +108,8 @@ impl Search {
     ) -> Result<Found, StudyError> {
         let plan = self.plan()?;
         let clock = Ticks::new();
-        let scene = Scene { clock: &clock, execution, stop };
+        let mut crew = self.agents.clone().map(Crew::new);
+        let mut scene = Scene { clock: &clock, execution, stop, crew: crew.as_mut() };
         let mut trials = Trials::new(self)?;
         let ended = scene.play(&plan.segments[0], self.calibration()?, &mut trials, keep, listener);
         let cut = match &ended {
@@ -134,6 +144,9 @@ impl Search {
         let mut step = step(whom, &self.name, &self.workload, Phase::Measure, manner, at)?;
         step.settings.insert(ROLE_KEY.to_owned(), role.to_owned());
         step.settings.insert(OBJECTIVE_KEY.to_owned(), self.objective.to_string());
+        if let Some(agents) = &self.agents {
+            agents.settings(&mut step.settings);
+        }
         Ok(step)
     }
 }

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use analyse::STEADY_ROUNDS;
-use drive::{Changes, OnStart, Outcome, Target, Ticks, What};
+use drive::{Changes, Outcome, Target, Tax, Ticks, What};
 use host::{Context, Root, Watch};
 use model::{Op, Reading};
 use record::{Execution, Phase, Run, Settings};
@@ -16,18 +15,16 @@ use crate::asking::Manner;
 use crate::assemble::{Measured, assemble};
 use crate::engine::{Event, Listener, now};
 use crate::error::StudyError;
+use crate::fleet::{Borne, Crew, Task};
 use crate::keeper::{Keeper, Name};
 use crate::observe::{Showing, Watching};
 use crate::plan::{Segment, Step};
 use crate::server_side::{Seen, ServerSide};
-use crate::trace::Recording;
 
 /// How long a store may take to write out what it holds after a phase that wrote.
 const SETTLE_LIMIT: Duration = Duration::from_secs(300);
 /// How long one look at that takes.
 const SETTLE_SLICE: Duration = Duration::from_secs(1);
-/// Without an answer for so long, a store is taken to hang.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Which run is next.
 pub(crate) trait Agenda {
@@ -50,6 +47,8 @@ pub(crate) struct Session<'a> {
     pub(crate) keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) stop: &'a Arc<AtomicBool>,
+    /// The machines that ask instead of this one.
+    pub(crate) crew: Option<&'a mut Crew>,
     /// Records that the store holds, as far as they were not deleted.
     pub(crate) records: u64,
     /// A run has added or deleted records.
@@ -62,6 +61,15 @@ pub(crate) struct Session<'a> {
     pub(crate) servers: ServerSide,
     /// What the runs depend on besides what was asked for: the server that was started.
     pub(crate) facts: Settings,
+}
+
+/// How a phase was asked, and what was seen.
+struct Asked {
+    outcome: Outcome,
+    manner: Manner,
+    tax: Option<Tax>,
+    /// Where agents asked.
+    borne: Option<Borne>,
 }
 
 /// What is left when a store is closed.
@@ -150,7 +158,7 @@ impl Session<'_> {
         step: &Step,
     ) -> Result<(), StudyError> {
         let begun = Instant::now();
-        let plan = self.plan(What::Load, &self.segment.preparing, step)?;
+        let plan = self.segment.preparing.plan(What::Load, step.workload.seed, self.stop);
         let mut observer = Showing { step, listener: &mut *self.listener };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
         if let Some(failure) = outcome.failures.first() {
@@ -177,11 +185,6 @@ impl Session<'_> {
             Phase::Load => What::Load,
             Phase::Measure => What::Mix,
         };
-        let plan = self.plan(what, &step.manner, step)?;
-        let tax = match &plan.trace {
-            Some(replay) => drive::replay_tax(self.clock, replay, workload, &plan.on_start)?,
-            None => Some(drive::tax(self.clock, workload, what, &plan.on_start)?),
-        };
         let mix = &step.workload.mix;
         let writes = what == What::Load
             || step.trace.is_some()
@@ -205,8 +208,41 @@ impl Session<'_> {
             after: Vec::new(),
             readings: Vec::new(),
         };
-        let outcome = drive::drive(self.clock, store, workload, &plan, &mut watching)?;
+        let Asked { outcome, manner, tax, borne } = match &mut self.crew {
+            None => {
+                let (seed, manner) = (step.workload.seed, step.manner.clone());
+                let mut plan = manner.plan(what, seed, self.stop);
+                if let Some(trace) = &step.trace {
+                    plan.trace = Some(trace.replay(&manner, seed)?);
+                }
+                let (clock, first) = (self.clock, &plan.on_start);
+                let tax = match &plan.trace {
+                    Some(replay) => drive::replay_tax(clock, replay, workload, first)?,
+                    None => Some(drive::tax(clock, workload, what, first)?),
+                };
+                let outcome = drive::drive(clock, store, workload, &plan, &mut watching)?;
+                Asked { outcome, manner, tax, borne: None }
+            }
+            Some(crew) => {
+                let task = Task {
+                    clock: self.clock,
+                    target: store,
+                    store: &self.segment.store,
+                    workload,
+                    step,
+                    stop: self.stop,
+                };
+                let mut borne = crew.run(&task, &mut watching)?;
+                let outcome = std::mem::take(&mut borne.outcome);
+                let manner = borne.manner.clone();
+                Asked { outcome, manner, tax: borne.tax, borne: Some(borne) }
+            }
+        };
         let Watching { readings, before, after, seen, .. } = watching;
+        let readings = match &borne {
+            Some(borne) => borne.readings(readings),
+            None => readings,
+        };
         // What was measured until then is kept as an invalid run; nothing is not.
         if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
             return Err(StudyError::Failed(format!("{}: ended early, {why}", step.label)));
@@ -229,6 +265,7 @@ impl Session<'_> {
         let run = assemble(Measured {
             execution: self.execution,
             step,
+            manner: &manner,
             started_at,
             version: store.version(),
             options: store.options(),
@@ -250,7 +287,7 @@ impl Session<'_> {
         (self.keep)(&run)?;
         self.listener.hear(Event::Kept { step, run: &run });
         if let Some(error) = outcome.replayed.as_ref().and_then(|replayed| replayed.error.clone()) {
-            return Err(error.into());
+            return Err(StudyError::Request(error));
         }
         if let Some(name) = name {
             self.give(name, settled)?;
@@ -308,42 +345,6 @@ impl Session<'_> {
             }
         }
     }
-
-    fn plan(&self, what: What, manner: &Manner, step: &Step) -> Result<drive::Plan, StudyError> {
-        let slowest_gap = match manner.pacing {
-            drive::Pacing::Open { rate, .. } => {
-                Duration::try_from_secs_f64(20.0 / rate).unwrap_or(Duration::MAX)
-            }
-            drive::Pacing::Closed { think } => think,
-            // Its pauses are known when they come.
-            drive::Pacing::Recorded { .. } => Duration::ZERO,
-        };
-        let replay = |trace: &Recording| trace.replay(manner, step.workload.seed);
-        Ok(drive::Plan {
-            what,
-            trace: step.trace.as_ref().map(replay).transpose()?,
-            threads: manner.threads as usize,
-            pacing: manner.pacing,
-            seed: step.workload.seed,
-            warm_up: manner.warm_up,
-            warm_up_rate: manner.warm_up_rate,
-            connections: manner.connections,
-            steady: manner.steady.map(|(round, most)| drive::Steady {
-                round,
-                window: STEADY_ROUNDS,
-                most_rounds: most as usize,
-                rule: |rounds| {
-                    <&[f64; STEADY_ROUNDS]>::try_from(rounds)
-                        .is_ok_and(|rounds| analyse::steady(rounds).steady)
-                },
-            }),
-            until: manner.until,
-            interval: Duration::from_secs(1),
-            on_start: first_of_all(manner),
-            stop: Arc::clone(self.stop),
-            patience: PATIENCE.saturating_add(slowest_gap),
-        })
-    }
 }
 
 /// Whether the data is still what its name says, but for records that were added.
@@ -351,21 +352,6 @@ fn whole(step: &Step, outcome: &Outcome) -> bool {
     let Changes { inserted, deleted, refused } = outcome.changes;
     let complete = step.phase == Phase::Measure || inserted == step.workload.records.0;
     complete && deleted == 0 && refused == 0
-}
-
-/// What each thread does first: to a CPU of its own, and no slack in its sleeps. Either may be
-/// refused; the scheduler then decides, and lateness is measured anyway.
-fn first_of_all(manner: &Manner) -> OnStart {
-    let cpus = match manner.pin {
-        true => host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default(),
-        false => Vec::new(),
-    };
-    Arc::new(move |thread| {
-        if let Some(cpu) = cpus.get(thread) {
-            let _ = host::pin_current(*cpu);
-        }
-        let _ = host::wake_promptly();
-    })
 }
 
 fn context(segment: &Segment) -> Context {

@@ -42,6 +42,8 @@ pub struct Spec {
     pub measure: Asking,
     #[serde(default)]
     pub workloads: BTreeMap<Spanned<String>, Variant>,
+    #[serde(default)]
+    pub agents: Option<Spanned<Machines>>,
 }
 
 fn one() -> u64 {
@@ -78,6 +80,23 @@ pub struct Variant {
     pub trace: Option<Spanned<PathBuf>>,
     /// How many times as fast as it was recorded, or "max".
     pub speed: Option<Spanned<Speed>>,
+}
+
+/// `[agents]`: the machines that ask instead of this one.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machines {
+    /// `HOST` or `HOST:PORT` of each.
+    pub hosts: Spanned<Vec<String>>,
+    /// File with the shared token; without one the environment variable `token_env` holds it.
+    pub token_file: Option<PathBuf>,
+    pub token_env: Option<String>,
+    /// For mutual TLS: the authorities, one's own certificate and its key, PEM.
+    pub ca: Option<PathBuf>,
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    /// This machine measures beside the agents, at this rate over one connection.
+    pub measure_rate: Option<Spanned<Rate>>,
 }
 
 /// `[load]` and `[measure]`: how it is asked.

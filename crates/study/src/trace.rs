@@ -215,7 +215,7 @@ impl Plan {
             }
         }
         let (name, text) = ("bench".to_owned(), String::new());
-        let plan = Plan { name, question: None, seed, text, segments };
+        let plan = Plan { name, question: None, seed, text, segments, agents: None };
         check_stdin(&plan)?;
         Ok(plan)
     }

@@ -27,6 +27,8 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 /// How long a closed loop that pipelines lets answers lie for more to come, so that the thread is
 /// not woken for each: `docs/decisions/0006-a-closed-loop-gathers.md`.
 const PATIENCE: Duration = Duration::from_micros(50);
+/// How long it looks without sleeping before that, where answers come in whole batches.
+const LOOK: Duration = Duration::from_micros(20);
 /// How long answers are waited for when nothing is asked any more; their own limit may be less.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 /// Pauses between two tries to connect again.
@@ -69,6 +71,8 @@ pub(super) struct Thread<'a, A> {
     done: u64,
     in_window: bool,
     next_look: u64,
+    /// Answers that one look at a connection brings: a moving mean over some 16 looks.
+    at_once: f32,
     /// Nothing more is asked: a server is gone, or all that comes are failures.
     gave_up: bool,
     /// Of a multi-get over several servers, by server.
@@ -134,6 +138,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             done: 0,
             in_window: false,
             next_look: 0,
+            at_once: 0.0,
             gave_up: false,
             spread,
         })
@@ -305,14 +310,14 @@ impl<'a, A: Asks> Thread<'a, A> {
                 if self.shared.gate.gathers() {
                     return None;
                 }
-                let block = self.shared.frontier.claim();
-                let length = self.shared.length_of(block);
+                let turn = self.shared.frontier.claim();
+                let length = self.shared.length_of(turn);
                 if length == 0 {
                     self.block_left = None;
                     self.publish_floor();
                     return None;
                 }
-                self.asks.seek(block);
+                self.asks.seek(self.shared.block(turn));
                 self.block_left = Some(length);
                 self.publish_floor();
                 continue;
@@ -517,7 +522,7 @@ impl<'a, A: Asks> Thread<'a, A> {
 
     /// Waits for answers, at most until the next operation is due.
     fn poll(&mut self, next: Next) -> Result<(), DriveError> {
-        let begin = self.clock.now();
+        let mut begin = self.clock.now();
         let longest = match next {
             _ if self.busy_poll => Duration::ZERO,
             Next::At(due) => {
@@ -528,6 +533,22 @@ impl<'a, A: Asks> Thread<'a, A> {
         };
         let limit = Some(longest.min(LONGEST_SLEEP));
         let gather = self.gather(next);
+        // The next batch is near, and to be woken costs both sides more.
+        if gather != Gather::NONE && self.at_once * 2.0 >= self.depth as f32 {
+            let until = begin + self.clock.ticks_of(LOOK);
+            let mut now = begin;
+            let mut ready = 0;
+            while ready == 0 && now < until {
+                ready = self.reactor.poll(Some(Duration::ZERO)).map_err(super::internal)?;
+                now = self.clock.now();
+            }
+            self.waited.idle += now - begin;
+            self.waited.spinning += now - begin;
+            if ready > 0 {
+                return Ok(());
+            }
+            begin = now;
+        }
         let ready = self.reactor.poll_many(limit, gather).map_err(super::internal)?;
         let spent = self.clock.now() - begin;
         if ready > 0 && longest.is_zero() {
@@ -554,6 +575,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             .arrived(number)
             .map(|kernel| self.kernel_clock.nanos_since(kernel, now, self.clock));
         let mut used = 0;
+        let mut answers = 0;
         loop {
             let bytes = &self.reactor.incoming(number)[used..];
             let line = &mut self.lines[number];
@@ -584,6 +606,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                 }
                 Ok(Parsed::Whole { used: bytes, answer }) => {
                     used += bytes;
+                    answers += 1;
                     line.needs = 0;
                     line.proved = true;
                     let server = line.server;
@@ -609,6 +632,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                 }
             }
         }
+        self.at_once += (answers as f32 - self.at_once) / 16.0;
         self.reactor.consume(number, used);
         let words = match self.reactor.state(number) {
             State::Open => return self.refill_line(number, now),

@@ -30,6 +30,16 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
     if let Some(objective) = &args.slo {
         plan = plan.with_setting("slo", &objective.to_string());
     }
+    if let Some(agents) = args.load.agents.wanted(args.agents_measure_rate)? {
+        plan = plan.with_agents(agents).map_err(|(key, why)| {
+            let flag = match key {
+                "operations" => "ops".to_owned(),
+                "measure_rate" => "agents-measure-rate".to_owned(),
+                key => key.to_owned(),
+            };
+            request(format!("--{flag} {why}"))
+        })?;
+    }
     study::check_directories(&plan)?;
     let execution = study::execution(&plan, std::env::args().collect());
     let mut kept = Kept::open(args.out.clone(), &plan)?;
@@ -99,7 +109,7 @@ fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
     };
     let usual = args.workload.known().and_then(|preset| preset.arrivals);
     let manner = |rate: Option<Rate>| {
-        flags::manner(&Wish {
+        let wish = Wish {
             think: args.think,
             time: args.time,
             operations: args.ops,
@@ -107,7 +117,8 @@ fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
             trace: args.trace.is_some(),
             speed: args.speed,
             ..args.load.wish(rate, usual)
-        })
+        };
+        flags::manner(&wish, args.load.agents.machines())
     };
     rates.into_iter().map(manner).collect()
 }

@@ -1,5 +1,6 @@
 //! One file a verb; what a verb does is in the crates, here is only what was asked and shown.
 
+pub mod agent;
 pub mod bench;
 pub mod compare;
 pub mod completions;

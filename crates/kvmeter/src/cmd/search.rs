@@ -113,7 +113,8 @@ fn asked(args: &args::Search) -> anyhow::Result<Search> {
     }
     // The rate of a trial is not known yet; all that is asked with it is.
     let wish = args.load.wish(Some(Rate(1.0)), preset.and_then(|preset| preset.arrivals));
-    let mut manner = flags::manner(&Wish { warm_up: wish.warm_up.or(Some(WARM_UP)), ..wish })?;
+    let wish = Wish { warm_up: wish.warm_up.or(Some(WARM_UP)), ..wish };
+    let mut manner = flags::manner(&wish, args.load.agents.machines())?;
     if args.load.server_latency.is_none() {
         // Looking inside the server takes some of the rate that is searched for.
         manner.insight = Insight::Off;
@@ -134,6 +135,7 @@ fn asked(args: &args::Search) -> anyhow::Result<Search> {
             trials: args.trials,
         },
         time: args.time.0,
+        agents: args.load.agents.wanted(None)?,
         most_time: args.max_time.map(|Span(most)| most),
     })
 }

@@ -1,6 +1,7 @@
 //! The command as a user meets it: real processes, real stores, real files.
 #![allow(clippy::unwrap_used)]
 
+mod agents;
 mod bad_input;
 mod bench;
 mod full_disk;

@@ -51,7 +51,7 @@ fn table(workload: &str, curves: &[&Curve]) -> Table {
         .column("server CPU-s/Mop", Align::Decimal, 60)
         .column("switches/op", Align::Decimal, 20)
         .column("syscalls/op", Align::Decimal, 30)
-        .column("limit", Align::Left, 85)
+        .column("limit", Align::Left, 55)
         .column("valid", Align::Left, ALWAYS);
     for curve in curves {
         for (index, point) in curve.points.iter().enumerate() {

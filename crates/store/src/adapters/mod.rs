@@ -97,13 +97,16 @@ pub struct Adapter {
     here: Result<Linked, &'static str>,
 }
 
+/// Reads a URL into servers and how they are talked to, and connects to none.
+type ReadRemote = fn(&StoreUrl) -> Result<Remote, StoreError>;
+
 /// The functions of an adapter that was built in.
 #[derive(Debug, Clone, Copy)]
 struct Linked {
     check: fn(&StoreUrl) -> Result<(), StoreError>,
     version: fn() -> Result<String, StoreError>,
     /// Of a networked store.
-    remote: Option<fn(&StoreUrl) -> Result<Remote, StoreError>>,
+    remote: Option<ReadRemote>,
 }
 
 impl Adapter {

@@ -1,0 +1,396 @@
+//! The outcomes of several clients that asked together, as one.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use model::{Op, PerOp};
+
+use crate::collect::point;
+use crate::histogram_bytes::decode;
+use crate::merge::{Terms, judge};
+use crate::outcome::{DriveError, Failure, Outcome, Point};
+use crate::pace::Pacing;
+use crate::plan::{Plan, What};
+
+type Named = Vec<(Op, Histogram<u64>)>;
+
+/// Puts the outcomes of clients that began together, each by its name, to one: histograms are
+/// added, counts summed, means weighted by what they are means of. `plan` is what all of them
+/// together were asked. What made a client's part invalid makes the whole invalid, under its
+/// name; then the whole is judged as one client would be. `slots` are
+/// the requests that all of them can have under way, `keeps` is the store's capability.
+///
+/// # Errors
+/// A histogram that cannot be decoded or added.
+pub fn join(
+    parts: &[(String, Outcome)],
+    plan: &Plan,
+    slots: usize,
+    keeps: bool,
+) -> Result<Outcome, DriveError> {
+    let all = || parts.iter().map(|(_, part)| part);
+    let sum = |count: fn(&Outcome) -> u64| all().map(count).sum::<u64>();
+    let until = plan.until.of(plan.pacing);
+    let counted = plan.what == What::Load || until.operations.is_some();
+    let target = match plan.pacing {
+        Pacing::Open { rate, .. } => Some(rate),
+        Pacing::Closed { .. } | Pacing::Recorded { .. } => None,
+    };
+    // Shares of the threads' time, and means over requests and answers.
+    let thread_s = |part: &Outcome| part.threads as f64 * part.seconds;
+    let operations = |part: &Outcome| part.operations as f64;
+    let queued = |part: &Outcome| part.queued as f64;
+    let arrived = |part: &Outcome| part.arrival.iter().map(|(_, h)| h.len() as f64).sum::<f64>();
+    let mean = |value: fn(&Outcome) -> f64, weight: &dyn Fn(&Outcome) -> f64| {
+        let weights: f64 = all().map(weight).sum();
+        let weighted: f64 = all().map(|part| value(part) * weight(part)).sum();
+        if weights > 0.0 { weighted / weights } else { 0.0 }
+    };
+    let told = all().any(|part| part.mean_wake_up_s.is_some());
+    let wake_up_s = mean(|part| part.mean_wake_up_s.unwrap_or_default(), &arrived);
+    let (series, intervals) = series_of(all())?;
+    let mut whole = Outcome {
+        threads: all().map(|part| part.threads).sum(),
+        seconds: seconds_of(all(), counted || target.is_some()),
+        window_s: all().map(|part| part.window_s).fold(0.0, f64::max),
+        operations: sum(|part| part.operations),
+        verified: sum(|part| part.verified),
+        hits: sum(|part| part.hits),
+        misses: sum(|part| part.misses),
+        refills: sum(|part| part.refills),
+        failures: failures_of(parts),
+        service: added(all().map(|part| &part.service))?,
+        response: added(all().map(|part| &part.response))?,
+        arrival: added(all().map(|part| &part.arrival))?,
+        series,
+        intervals,
+        counts: PerOp::from_fn(|op| all().map(|part| part.counts[op]).sum()),
+        bytes_written: sum(|part| part.bytes_written),
+        bytes_read: sum(|part| part.bytes_read),
+        scanned: sum(|part| part.scanned),
+        harness_share: mean(|part| part.harness_share, &thread_s),
+        busy_share: mean(|part| part.busy_share, &thread_s),
+        spun_s: all().map(|part| part.spun_s).sum(),
+        mean_lateness_s: mean(|part| part.mean_lateness_s, &operations),
+        due: sum(|part| part.due),
+        answered_in_time: sum(|part| part.answered_in_time),
+        never_sent: sum(|part| part.never_sent),
+        dropped: sum(|part| part.dropped),
+        queued: sum(|part| part.queued),
+        mean_queued_s: mean(|part| part.mean_queued_s, &queued),
+        most_queued: sum(|part| part.most_queued),
+        mean_wake_up_s: told.then_some(wake_up_s),
+        reconnected: sum(|part| part.reconnected),
+        fingerprint: all().fold(0, |sum: u64, part| sum.wrapping_add(part.fingerprint)),
+        redirected: sum(|part| part.redirected),
+        drawn: sum(|part| part.drawn),
+        stopped: all().any(|part| part.stopped),
+        gave_up: parts.iter().find_map(|(name, part)| {
+            part.gave_up.as_ref().map(|why| format!("agent {name}: {why}"))
+        }),
+        ..Outcome::default()
+    };
+    whole.changes.inserted = sum(|part| part.changes.inserted);
+    whole.changes.deleted = sum(|part| part.changes.deleted);
+    whole.changes.refused = sum(|part| part.changes.refused);
+    judge_whole(&mut whole, parts, Terms { counted, slots, target, recorded: false, keeps });
+    Ok(whole)
+}
+
+/// The length of the common window. Where it ends by the clock in a closed loop, each client's
+/// own length makes its rate true, and the mean makes the rate of all the sum of theirs; else
+/// the longest of them is the time that all took.
+fn seconds_of<'a>(parts: impl Iterator<Item = &'a Outcome> + Clone, common: bool) -> f64 {
+    let longest = parts.clone().map(|part| part.seconds).fold(0.0, f64::max);
+    let rate: f64 = parts.clone().map(|part| part.operations as f64 / part.seconds.max(1e-9)).sum();
+    let operations: u64 = parts.map(|part| part.operations).sum();
+    if common || rate <= 0.0 { longest } else { operations as f64 / rate }
+}
+
+/// The same kinds of operation added, bucket by bucket.
+fn added<'a>(parts: impl Iterator<Item = &'a Named>) -> Result<Named, DriveError> {
+    let mut sums: BTreeMap<Op, Histogram<u64>> = BTreeMap::new();
+    for (op, histogram) in parts.flatten() {
+        add(&mut sums, *op, histogram)?;
+    }
+    Ok(sums.into_iter().collect())
+}
+
+fn add<K: Ord>(
+    sums: &mut BTreeMap<K, Histogram<u64>>,
+    key: K,
+    histogram: &Histogram<u64>,
+) -> Result<(), DriveError> {
+    if let Some(sum) = sums.get_mut(&key) {
+        return sum
+            .add(histogram)
+            .map_err(|error| DriveError::Internal(format!("histograms cannot be added: {error}")));
+    }
+    let mut first = histogram.clone();
+    first.auto(true);
+    sums.insert(key, first);
+    Ok(())
+}
+
+/// Interval by interval, with the percentiles of the histograms' sums.
+fn series_of<'a>(
+    parts: impl Iterator<Item = &'a Outcome>,
+) -> Result<(Vec<Point>, Vec<Vec<u8>>), DriveError> {
+    let mut sums = BTreeMap::new();
+    let mut ends: BTreeMap<(u64, Op), (f64, f64)> = BTreeMap::new();
+    for part in parts {
+        if part.intervals.len() != part.series.len() {
+            let words = "a client's intervals have no histograms".to_owned();
+            return Err(DriveError::Internal(words));
+        }
+        for (point, bytes) in part.series.iter().zip(&part.intervals) {
+            // Intervals are whole but for the last, so the start says which one it is.
+            let start_ms = ((point.at_s - point.seconds) * 1e3).round() as u64;
+            let key = (start_ms, point.op);
+            let histogram = decode(bytes).map_err(|why| {
+                DriveError::Internal(format!("a client's interval cannot be decoded: {why}"))
+            })?;
+            add(&mut sums, key, &histogram)?;
+            let (at_s, seconds) = ends.entry(key).or_default();
+            *at_s = at_s.max(point.at_s);
+            *seconds = seconds.max(point.seconds);
+        }
+    }
+    let points = sums.iter().map(|(key, histogram)| {
+        let (at_s, seconds) = ends.get(key).copied().unwrap_or_default();
+        if histogram.is_empty() {
+            let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
+            return Point {
+                at_s,
+                seconds,
+                op: key.1,
+                operations: 0,
+                p50_ns,
+                p99_ns,
+                p999_ns,
+                max_ns,
+            };
+        }
+        point(key.1, at_s, seconds, histogram)
+    });
+    let bytes = sums.values().map(crate::histogram_bytes::encode).collect::<Result<_, _>>()?;
+    Ok((points.collect(), bytes))
+}
+
+/// Counts by kind; the first of each says whose it was.
+fn failures_of(parts: &[(String, Outcome)]) -> Vec<Failure> {
+    let mut failures: Vec<Failure> = Vec::new();
+    for (name, failure) in
+        parts.iter().flat_map(|(name, part)| part.failures.iter().map(move |one| (name, one)))
+    {
+        match failures.iter_mut().find(|other| other.kind == failure.kind) {
+            Some(other) => other.count += failure.count,
+            None => failures.push(Failure {
+                first: format!("agent {name}: {}", failure.first),
+                ..failure.clone()
+            }),
+        }
+    }
+    failures.sort_by_key(|failure| failure.kind.name());
+    failures
+}
+
+/// What the clients said of themselves, then what all of them together come to.
+fn judge_whole(whole: &mut Outcome, parts: &[(String, Outcome)], terms: Terms) {
+    // These the clients have told of themselves.
+    let (failures, stopped) = (std::mem::take(&mut whole.failures), whole.stopped);
+    let gave_up = whole.gave_up.take();
+    whole.stopped = false;
+    judge(whole, terms);
+    (whole.failures, whole.stopped, whole.gave_up) = (failures, stopped, gave_up);
+    let named = |reasons: fn(&Outcome) -> &Vec<String>| {
+        parts.iter().flat_map(move |(name, part)| {
+            reasons(part).iter().map(move |reason| format!("agent {name}: {reason}"))
+        })
+    };
+    let of_all = |reason: &String| format!("all agents together: {reason}");
+    let invalid = named(|part| &part.invalid_because);
+    let warnings = named(|part| &part.warnings);
+    whole.invalid_because = invalid.chain(whole.invalid_because.iter().map(of_all)).collect();
+    whole.warnings = warnings.chain(whole.warnings.iter().map(of_all)).collect();
+    if whole.redirected > 0 && parts.len() > 1 {
+        whole.warnings.push(
+            "agents do not know each other's inserts: reads of the newest records were taken \
+             from the newest of those that were loaded"
+                .to_owned(),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use model::Count;
+    use store::{Store, StoreUrl, Visit};
+    use workload::{Spec, Workload};
+
+    use super::*;
+    use crate::{Arrivals, Quiet, Ticks, Until, drive};
+
+    struct Asked<'a>(&'a Plan, &'a str);
+
+    impl Visit for Asked<'_> {
+        type Output = Outcome;
+        fn visit<S: Store>(self, store: S) -> Outcome {
+            let spec = Spec { records: Count(1000), ..Spec::preset(self.1).unwrap() };
+            let workload = Arc::new(Workload::new(&spec).unwrap());
+            drive(&Ticks::new(), &Arc::new(store), &workload, self.0, &mut Quiet).unwrap()
+        }
+    }
+
+    fn ask(plan: &Plan, preset: &str) -> Outcome {
+        store::open(&"null".parse::<StoreUrl>().unwrap(), Asked(plan, preset)).unwrap()
+    }
+
+    fn parts(plan: &Plan, preset: &str, clients: usize) -> Vec<(String, Outcome)> {
+        let one = |client| (format!("c{client}"), ask(&plan.part(client, clients), preset));
+        (0..clients).map(one).collect()
+    }
+
+    fn closed(threads: usize, operations: u64) -> Plan {
+        let until = Until { operations: Some(operations), time: None };
+        Plan { until, interval: Duration::from_millis(10), ..Plan::closed(What::Mix, threads) }
+    }
+
+    #[test]
+    fn clients_together_ask_what_one_client_asks() {
+        for preset in ["ycsb-a", "ycsb-d", "ycsb-load"] {
+            let plan = closed(5, 100_007);
+            let alone = ask(&plan, preset);
+            for clients in [2, 3, 5] {
+                let parts = parts(&plan, preset, clients);
+                let whole = join(&parts, &plan, 5, false).unwrap();
+                let told = |outcome: &Outcome| {
+                    let Outcome { operations, fingerprint, counts, drawn, changes, .. } = *outcome;
+                    (operations, fingerprint, counts, drawn, changes, outcome.threads)
+                };
+                assert_eq!(told(&whole), told(&alone), "{preset} by {clients}");
+                assert!(whole.invalid_because.is_empty(), "{:?}", whole.invalid_because);
+            }
+        }
+    }
+
+    #[test]
+    fn clients_together_load_every_record_once() {
+        let plan = Plan { until: Until { operations: None, time: None }, ..closed(4, 0) };
+        let plan = Plan { what: What::Load, ..plan };
+        let whole = join(&parts(&plan, "ycsb-load", 3), &plan, 5, false).unwrap();
+        assert_eq!((whole.operations, whole.changes.inserted), (1000, 1000));
+    }
+
+    #[test]
+    fn the_histogram_of_all_is_the_sum() {
+        let plan = closed(3, 50_000);
+        let parts = parts(&plan, "ycsb-a", 3);
+        let whole = join(&parts, &plan, 5, false).unwrap();
+        for (op, sum) in &whole.service {
+            let of = |part: &Outcome| {
+                part.service.iter().find(|(other, _)| other == op).map(|(_, h)| h.clone()).unwrap()
+            };
+            assert_eq!(sum.len(), parts.iter().map(|(_, part)| of(part).len()).sum::<u64>());
+            for value in sum.iter_recorded().map(|step| step.value_iterated_to()) {
+                let counts = parts.iter().map(|(_, part)| of(part).count_at(value)).sum::<u64>();
+                assert_eq!(sum.count_at(value), counts, "{op} at {value}");
+            }
+        }
+        let of_points: u64 = whole.series.iter().map(|point| point.operations).sum();
+        assert_eq!(of_points, whole.operations);
+        let counted: u64 = whole.service.iter().map(|(_, histogram)| histogram.len()).sum();
+        assert_eq!(counted, whole.operations);
+    }
+
+    /// A client that saw one interval of these latencies.
+    fn client(seconds: f64, latencies: &[u64]) -> Outcome {
+        let mut histogram = Histogram::new(3).unwrap();
+        latencies.iter().for_each(|value| histogram.record(*value).unwrap());
+        Outcome {
+            threads: 1,
+            seconds,
+            operations: latencies.len() as u64,
+            series: vec![point(Op::Read, 1.0, 1.0, &histogram)],
+            intervals: vec![crate::histogram_bytes::encode(&histogram).unwrap()],
+            service: vec![(Op::Read, histogram)],
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_sum_in_every_interval() {
+        let slow = client(1.0, &[1_000_000; 10]);
+        let fast = client(1.0, &[1000; 990]);
+        let parts = [("a".to_owned(), slow), ("b".to_owned(), fast)];
+        let whole = join(&parts, &Plan::closed(What::Mix, 2), 2, true).unwrap();
+        assert_eq!(whole.series.len(), 1);
+        // Of a thousand requests ten were slow: the 99th percentile is the last fast one.
+        assert_eq!(whole.series[0].p99_ns, 1000);
+        assert!(whole.series[0].p999_ns >= 1_000_000);
+        assert_eq!(whole.service[0].1.value_at_percentile(99.0), 1000);
+    }
+
+    #[test]
+    fn the_rate_of_a_closed_loop_is_the_sum_of_rates_and_a_counted_one_lasts_as_the_longest() {
+        let parts =
+            [("a".to_owned(), client(1.0, &[10; 100])), ("b".to_owned(), client(1.1, &[10; 330]))];
+        let by_time = Until { operations: None, time: Some(Duration::from_secs(1)) };
+        let plan = Plan { until: by_time, ..Plan::closed(What::Mix, 2) };
+        let whole = join(&parts, &plan, 5, true).unwrap();
+        assert!((whole.operations as f64 / whole.seconds - 400.0).abs() < 1e-9);
+        let by_count = Until { operations: Some(430), time: None };
+        let plan = Plan { until: by_count, ..plan };
+        assert_eq!(join(&parts, &plan, 5, true).unwrap().seconds, 1.1);
+    }
+
+    #[test]
+    fn what_a_client_said_is_kept_under_its_name_and_the_rate_is_judged_once_more() {
+        let mut a = client(1.0, &[10; 100]);
+        let mut b = client(1.0, &[10; 100]);
+        (a.due, a.answered_in_time, b.due, b.answered_in_time) = (100, 100, 200, 100);
+        a.response = a.service.clone();
+        b.response = b.service.clone();
+        b.invalid_because = vec!["it was late".to_owned()];
+        a.warnings = vec!["a doubt".to_owned()];
+        let pacing = Pacing::Open { rate: 300.0, arrivals: Arrivals::Constant };
+        let until = Until { operations: None, time: Some(Duration::from_secs(1)) };
+        let plan = Plan { pacing, until, ..Plan::closed(What::Mix, 2) };
+        let whole = join(&[("h1".to_owned(), a), ("h2".to_owned(), b)], &plan, 5, true).unwrap();
+        assert_eq!(whole.invalid_because[0], "agent h2: it was late");
+        assert!(whole.invalid_because[1].starts_with("all agents together: the rate was not"));
+        assert_eq!(whole.warnings, ["agent h1: a doubt"]);
+        assert_eq!((whole.due, whole.answered_in_time), (300, 200));
+    }
+
+    #[test]
+    fn arrivals_of_clients_interleave_as_those_of_one() {
+        let clock = Ticks::new();
+        let due = |plan: &Plan, thread| {
+            let gate = crate::frontier::Gate::new();
+            let mut open = crate::pace::OpenLoop::of(plan, thread, &clock, 0);
+            let mut next = || {
+                let due = open.next_due(&gate);
+                open.take();
+                due.unwrap()
+            };
+            (0..100).map(|_| next()).collect::<Vec<u64>>()
+        };
+        for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+            let pacing = Pacing::Open { rate: 1e6, arrivals };
+            let plan = Plan { pacing, ..Plan::closed(What::Mix, 5) };
+            let alone: Vec<_> = (0..5).map(|thread| due(&plan, thread)).collect();
+            let mut together = Vec::new();
+            for client in 0..2 {
+                let part = plan.part(client, 2);
+                together.extend((0..part.threads).map(|thread| due(&part, thread)));
+            }
+            for (one, other) in alone.iter().flatten().zip(together.iter().flatten()) {
+                assert!(one.abs_diff(*other) <= 1, "{arrivals}: {one} {other}");
+            }
+        }
+    }
+}

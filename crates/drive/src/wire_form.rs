@@ -1,0 +1,184 @@
+//! An outcome as bytes, to be carried from one process to another of the same version.
+//!
+//! The length of a head as four bytes, the least first; the head, JSON, with all numbers and the
+//! lengths of the histograms; the histograms, in HDR's V2 format, deflated.
+
+use hdrhistogram::Histogram;
+use model::Op;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::histogram_bytes::{decode, encode};
+use crate::outcome::{DriveError, Outcome};
+
+/// Bytes that are no outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("these bytes are no outcome: {0}")]
+pub struct BadOutcome(String);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    outcome: Outcome,
+    /// For each histogram the kind of operation and the length in bytes, in this order.
+    service: Vec<(Op, usize)>,
+    response: Vec<(Op, usize)>,
+    arrival: Vec<(Op, usize)>,
+    intervals: Vec<usize>,
+}
+
+impl Outcome {
+    /// All of it: [`Outcome::from_bytes`] gives back the same.
+    ///
+    /// # Errors
+    /// A histogram that cannot be encoded.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, DriveError> {
+        let mut histograms = Vec::new();
+        let mut put = |named: &[(Op, Histogram<u64>)]| {
+            let one = |(op, histogram): &(Op, Histogram<u64>)| {
+                let bytes = encode(histogram)?;
+                histograms.extend_from_slice(&bytes);
+                Ok((*op, bytes.len()))
+            };
+            named.iter().map(one).collect::<Result<Vec<_>, DriveError>>()
+        };
+        let (service, response) = (put(&self.service)?, put(&self.response)?);
+        let arrival = put(&self.arrival)?;
+        histograms.extend(self.intervals.iter().flatten());
+        // What is not written needs no copy.
+        let outcome = Outcome {
+            service: Vec::new(),
+            response: Vec::new(),
+            arrival: Vec::new(),
+            intervals: Vec::new(),
+            ..self.clone()
+        };
+        let intervals = self.intervals.iter().map(Vec::len).collect();
+        let head = Head { outcome, service, response, arrival, intervals };
+        let internal = |error: &dyn std::fmt::Display| {
+            DriveError::Internal(format!("an outcome cannot be encoded: {error}"))
+        };
+        let head = serde_json::to_vec(&head).map_err(|error| internal(&error))?;
+        let length = u32::try_from(head.len()).map_err(|error| internal(&error))?;
+        let mut bytes = length.to_le_bytes().to_vec();
+        bytes.extend(head);
+        bytes.extend(histograms);
+        Ok(bytes)
+    }
+
+    /// What [`Outcome::to_bytes`] gave.
+    ///
+    /// # Errors
+    /// The bytes are something else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Outcome, BadOutcome> {
+        let mut rest = Rest(bytes);
+        let length = rest.take(4)?.try_into().map(u32::from_le_bytes).unwrap_or_default();
+        let head: Head = serde_json::from_slice(rest.take(length as usize)?)
+            .map_err(|error| BadOutcome(error.to_string()))?;
+        let mut named = |lengths: Vec<(Op, usize)>| {
+            let one = |(op, length)| {
+                let bytes = rest.take(length)?;
+                decode(bytes).map(|histogram| (op, histogram)).map_err(BadOutcome)
+            };
+            lengths.into_iter().map(one).collect::<Result<Vec<_>, BadOutcome>>()
+        };
+        let (service, response) = (named(head.service)?, named(head.response)?);
+        let arrival = named(head.arrival)?;
+        let interval = |length| rest.take(length).map(<[u8]>::to_vec);
+        let intervals = head.intervals.into_iter().map(interval).collect::<Result<Vec<_>, _>>()?;
+        match rest.0 {
+            [] => Ok(Outcome { service, response, arrival, intervals, ..head.outcome }),
+            _ => Err(BadOutcome("there are more than there should be".to_owned())),
+        }
+    }
+}
+
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], BadOutcome> {
+        let cut = || BadOutcome("they end too early".to_owned());
+        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(cut)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use model::Count;
+    use proptest::prelude::*;
+    use store::{Store, StoreUrl, Visit};
+    use workload::{Mix, Spec, Workload};
+
+    use super::*;
+    use crate::outcome::{Failure, FailureKind, SteadyReport};
+    use crate::{Arrivals, Pacing, Plan, Quiet, Ticks, Until, What, drive};
+
+    /// Of a real phase, with something in every field that it leaves empty.
+    fn outcome() -> Outcome {
+        struct Driven;
+        impl Visit for Driven {
+            type Output = Outcome;
+            fn visit<S: Store>(self, store: S) -> Outcome {
+                let mix = Mix::parse("read=0.5,insert=0.3,update=0.2").unwrap();
+                let spec = Spec { records: Count(1000), mix, ..Spec::preset("ycsb-a").unwrap() };
+                let workload = Arc::new(Workload::new(&spec).unwrap());
+                let plan = Plan {
+                    pacing: Pacing::Open { rate: 20e3, arrivals: Arrivals::Poisson },
+                    until: Until { operations: None, time: Some(Duration::from_millis(300)) },
+                    interval: Duration::from_millis(100),
+                    keep_intervals: true,
+                    ..Plan::closed(What::Mix, 2)
+                };
+                drive(&Ticks::new(), &Arc::new(store), &workload, &plan, &mut Quiet).unwrap()
+            }
+        }
+        let mut outcome = store::open(&"null".parse::<StoreUrl>().unwrap(), Driven).unwrap();
+        outcome.arrival = outcome.service.clone();
+        outcome.failures =
+            vec![Failure { kind: FailureKind::OutOfMemory, count: 3, first: "\"ä\"".to_owned() }];
+        outcome.steady = Some(SteadyReport { rounds: vec![0.1 + 0.2, 1e-300], reached: false });
+        outcome.mean_wake_up_s = Some(1.0 / 3.0);
+        outcome.warnings = vec!["one".to_owned(), "two".to_owned()];
+        outcome.fingerprint = u64::MAX - 1;
+        outcome
+    }
+
+    #[test]
+    fn what_was_carried_is_the_same() {
+        let outcome = outcome();
+        assert!(outcome.series.len() > 3 && outcome.intervals.len() == outcome.series.len());
+        assert!(outcome.response.len() == 3 && outcome.operations > 0);
+        let bytes = outcome.to_bytes().unwrap();
+        let carried = Outcome::from_bytes(&bytes).unwrap();
+        assert_eq!(carried, outcome);
+        assert_eq!(carried.to_bytes().unwrap(), bytes);
+        for (point, interval) in carried.series.iter().zip(&carried.intervals) {
+            let histogram = decode(interval).unwrap();
+            assert_eq!(histogram.len(), point.operations);
+            assert_eq!(histogram.value_at_percentile(99.0), point.p99_ns);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_or_longer_is_refused() {
+        let bytes = outcome().to_bytes().unwrap();
+        for length in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
+            assert!(Outcome::from_bytes(&bytes[..length]).is_err(), "{length}");
+        }
+        assert!(Outcome::from_bytes(&[&bytes[..], b"x"].concat()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_an_error_and_never_a_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..200)
+        ) {
+            prop_assert!(Outcome::from_bytes(&bytes).is_err());
+        }
+    }
+}

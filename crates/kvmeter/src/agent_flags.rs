@@ -1,0 +1,74 @@
+//! Flags about several client machines.
+
+use std::path::PathBuf;
+
+use agents::{TlsFiles, flags};
+use clap::{Args, ValueHint};
+use model::Rate;
+use study::Agents;
+
+use crate::exit::request;
+
+/// Heading of what only concerns several client machines.
+pub const AGENTS: &str = "Agents";
+
+/// The machines that ask instead of this one.
+#[derive(Debug, Args)]
+pub struct AgentFlags {
+    /// Client machines that ask instead of this one; `kvmeter agent` runs on each. Threads and
+    /// rate are divided among them
+    #[arg(long, value_name = "HOST[:PORT],...", value_delimiter = ',', help_heading = AGENTS)]
+    pub agents: Vec<String>,
+    #[command(flatten)]
+    pub secrets: Secrets,
+}
+
+/// What a coordinator and its agents know each other by.
+#[derive(Debug, Args)]
+pub struct Secrets {
+    /// File with the shared token; else the variable KVMETER_AGENT_TOKEN
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
+    agent_token_file: Option<PathBuf>,
+    /// Mutual TLS: PEM file of the authorities that sign the other side's certificate
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
+    agent_ca: Option<PathBuf>,
+    /// PEM file of one's own certificate
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
+    agent_cert: Option<PathBuf>,
+    /// PEM file of its key
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
+    agent_key: Option<PathBuf>,
+}
+
+impl AgentFlags {
+    /// Machines that ask: the agents, or this one.
+    pub fn machines(&self) -> u32 {
+        self.agents.len().max(1) as u32
+    }
+
+    /// None where this machine asks. With a rate it measures beside them.
+    pub fn wanted(&self, measure: Option<Rate>) -> anyhow::Result<Option<Agents>> {
+        if self.agents.is_empty() {
+            return Ok(None);
+        }
+        let hosts = Agents::hosts(self.agents.iter().map(String::as_str))
+            .map_err(|error| request(format!("{}: {error}", flags::AGENTS)))?;
+        let (secrets, measure) = (self.secrets.places(), measure.map(|rate| rate.0));
+        Ok(Some(Agents { hosts, secrets, measure }))
+    }
+}
+
+impl Secrets {
+    /// Where the credentials are.
+    pub fn places(&self) -> study::Secrets {
+        study::Secrets {
+            files: TlsFiles {
+                ca: self.agent_ca.clone(),
+                cert: self.agent_cert.clone(),
+                key: self.agent_key.clone(),
+            },
+            token_file: self.agent_token_file.clone(),
+            token_variable: flags::TOKEN_VARIABLE.to_owned(),
+        }
+    }
+}

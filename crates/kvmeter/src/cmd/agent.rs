@@ -1,0 +1,52 @@
+use std::sync::Arc;
+
+use agents::{AgentError, Event, Options, flags};
+use anyhow::Context;
+use model::Address;
+use study::AgentWork;
+
+use crate::args;
+use crate::exit::{Outcome, request};
+use crate::interrupt::stop_flag;
+use crate::show::{Show, complain};
+
+pub fn run(args: &args::Agent, show: &Show) -> anyhow::Result<Outcome> {
+    let listen = listen(&args.listen)?;
+    let wrong = |error: AgentError| request(error.to_string());
+    let credentials = args.secrets.places().load().map_err(wrong)?;
+    let stop = stop_flag()?;
+    let work = Arc::new(AgentWork::default());
+    let (told, quiet) = (Arc::clone(&work), show.is_quiet());
+    let say = move |event: Event| {
+        if let Some(line) = line(&event, &told).filter(|_| !quiet) {
+            complain(&line);
+        }
+    };
+    let served = agents::serve(&listen, &credentials, work, Options::default(), say, &stop);
+    match served {
+        Ok(()) => Ok(Outcome::Done),
+        Err(error @ AgentError::StillWorking { .. }) => Err(error).context("the agent ends anyway"),
+        Err(error) => Err(wrong(error)),
+    }
+}
+
+/// Port 0, any free one, is of use here only.
+fn listen(text: &str) -> anyhow::Result<Address> {
+    if let Some(host) = text.strip_suffix(":0").filter(|host| !host.is_empty()) {
+        let host = host.trim_matches(['[', ']']).to_owned();
+        return Ok(Address::Tcp { host, port: 0 });
+    }
+    Address::parse(text, agents::DEFAULT_PORT)
+        .map_err(|error| request(format!("{} {error}", flags::LISTEN)))
+}
+
+/// One line an assignment, when it has ended, and one whenever the agent changes hands.
+fn line(event: &Event, work: &AgentWork) -> Option<String> {
+    match event {
+        Event::Done { .. } => Some(format!("{}: done", work.last())),
+        Event::Failed { words } => Some(format!("{}: failed: {words}", work.last())),
+        Event::Stopped => Some(format!("{}: stopped", work.last())),
+        Event::Preparing { .. } | Event::Ready | Event::Started => None,
+        other => Some(other.to_string()),
+    }
+}

@@ -1,0 +1,341 @@
+//! A coordinator, two agents and a memcached, each pair of machines a network namespace apart.
+//! Needs root, `ip` and memcached; says so where it is skipped.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::tool::{Place, Said, said};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+const AGENTS: &str = "192.0.2.1,192.0.2.2";
+/// The coordinator's machine, with the server on it.
+const HUB: &str = "192.0.2.3";
+const SERVER: &str = "memcached://192.0.2.3:11299";
+
+/// Machines on one network: two for agents, the last for the coordinator and the server.
+struct Net {
+    prefix: String,
+    place: Place,
+}
+
+fn ip(words: &str) -> Result<(), String> {
+    let done = Command::new("ip").args(words.split(' ')).output().map_err(|e| e.to_string())?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(format!("ip {words}: {}", String::from_utf8_lossy(&done.stderr).trim())),
+    }
+}
+
+impl Net {
+    /// None, loudly, where there can be none.
+    fn new() -> Option<Net> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let place = Place::new();
+        place.write("token", TOKEN);
+        place.write("other", "fedcba9876543210fedcba9876543210");
+        let net = Net { prefix: format!("kvc{}x{count}", std::process::id()), place };
+        match net.set_up() {
+            Ok(()) => Some(net),
+            Err(why) => {
+                eprintln!("SKIPPED: {why}");
+                None
+            }
+        }
+    }
+
+    fn set_up(&self) -> Result<(), String> {
+        let there = Command::new("memcached").arg("-V").output();
+        there.map_err(|error| format!("memcached does not start: {error}"))?;
+        let hub = self.name(2);
+        for who in 0..3 {
+            ip(&format!("netns add {}", self.name(who)))?;
+        }
+        ip(&format!("-n {hub} link set lo up"))?;
+        ip(&format!("-n {hub} link add hub type bridge"))?;
+        ip(&format!("-n {hub} link set hub up"))?;
+        ip(&format!("-n {hub} addr add {HUB}/24 dev hub"))?;
+        for (who, host) in AGENTS.split(',').enumerate() {
+            let name = self.name(who);
+            ip(&format!("-n {hub} link add v{who} type veth peer name v netns {name}"))?;
+            ip(&format!("-n {hub} link set v{who} master hub up"))?;
+            ip(&format!("-n {name} addr add {host}/24 dev v"))?;
+            ip(&format!("-n {name} link set v up"))?;
+        }
+        Ok(())
+    }
+
+    fn name(&self, who: usize) -> String {
+        format!("{}n{who}", self.prefix)
+    }
+
+    /// A program on one of the machines.
+    fn on(&self, who: usize, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.name(who), program])
+            .args(args)
+            .current_dir(self.place.path())
+            .env("HOME", self.place.path())
+            .env("XDG_STATE_HOME", self.place.file("state"))
+            .env_remove("KVMETER_AGENT_TOKEN")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn memcached(&self) -> Process {
+        let args = ["-u", "root", "-l", HUB, "-p", "11299", "-m", "64", "-t", "1"];
+        let server = Process::of(&mut self.on(2, "memcached", &args));
+        let reached = || {
+            let ask = ["-c", "exec 3<>/dev/tcp/192.0.2.3/11299"];
+            self.on(2, "bash", &ask).stderr(Stdio::null()).status().unwrap().success()
+        };
+        crate::tool::until("memcached", reached);
+        server
+    }
+
+    fn agents(&self) -> [Process; 2] {
+        [0, 1].map(|who| {
+            let args = ["agent", "--listen", "0.0.0.0", "--agent-token-file", "token"];
+            let agent = Process::of(&mut self.on(who, env!("CARGO_BIN_EXE_kvmeter"), &args));
+            agent.until("listening on 0.0.0.0:9377 (a token over plain text)");
+            agent
+        })
+    }
+
+    fn bench_command(&self, more: &[&str]) -> Command {
+        let mut args = vec!["bench", SERVER, "--records", "2k", "--json", "--no-pin"];
+        args.extend(["--agents", AGENTS]);
+        args.extend(more);
+        self.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args)
+    }
+
+    fn bench(&self, more: &[&str]) -> Said {
+        let all = [&["--agent-token-file", "token"], more].concat();
+        said(self.bench_command(&all).output().unwrap())
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for who in 0..3 {
+            let _ = ip(&format!("netns del {}", self.name(who)));
+        }
+    }
+}
+
+/// A process that is ended with the test, and what it says.
+struct Process {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Process {
+    fn of(command: &mut Command) -> Process {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stderr.take().unwrap());
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Process { child, lines }
+    }
+
+    /// The line that holds these words; fails if it does not come.
+    fn until(&self, words: &str) -> String {
+        let limit = Instant::now() + Duration::from_secs(60);
+        let mut seen = Vec::new();
+        loop {
+            let left = limit.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains(words) => return line,
+                Ok(line) => seen.push(line),
+                Err(_) => panic!("`{words}` never came after {seen:#?}"),
+            }
+        }
+    }
+
+    /// `ip netns exec` has become the program itself.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn value(run: &Value, signal: &str) -> f64 {
+    let readings = run["readings"].as_array().unwrap();
+    let found = readings.iter().find(|reading| reading["signal"] == signal);
+    let found = found.unwrap_or_else(|| panic!("{signal} was not read"));
+    found["answer"]["value"].as_f64().unwrap_or_else(|| panic!("{signal}: {found}"))
+}
+
+#[test]
+fn two_agents_load_one_server_and_nothing_is_lost_on_the_way() {
+    let Some(net) = Net::new() else { return };
+    let (_server, agents) = (net.memcached(), net.agents());
+    let more = ["--workload", "ycsb-a", "--ops", "20001", "--threads", "3"];
+    let said = net.bench(&more);
+    assert_eq!(said.code, 0, "{said:#?}");
+    let run = said.json();
+    assert_eq!(run["operations"], 20_001, "{}", run["invalid_because"]);
+    assert_eq!(run["threads"], 3);
+    let counts = ["read", "update"].map(|op| run["latency_us"][op]["count"].as_f64().unwrap());
+    let of_agents = [1, 2].map(|n| value(&run, &format!("agent.{n}.operations")));
+    assert!(of_agents.iter().all(|operations| *operations > 5000.0), "{of_agents:?}");
+    assert_eq!(counts.iter().sum::<f64>(), of_agents.iter().sum::<f64>());
+    // The server's own count agrees, as far as it was read when nothing had been asked yet.
+    let seen = value(&run, "store.gets") + value(&run, "store.sets");
+    assert!((10_000.0..=20_001.0).contains(&seen), "{seen}");
+    assert_eq!(run["settings"]["agents"], "192.0.2.1:9377,192.0.2.2:9377");
+    assert_eq!(run["settings"]["agents.count"], "2");
+    assert!(value(&run, "agents.clock_bound") > 0.0);
+    assert!(run["cpu_s_per_mop"].as_f64().unwrap() > 0.0);
+    for agent in &agents {
+        agent.until("of 2: done");
+        agent.until("waiting for a coordinator");
+    }
+    // The same operations as one client asks.
+    let alone = ["bench", SERVER, "--records", "2k", "--json"];
+    let mut alone = net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &alone);
+    let alone = crate::tool::said(alone.args(more).output().unwrap()).json();
+    assert_eq!(run["stream"]["fingerprint"], alone["stream"]["fingerprint"]);
+    assert_eq!(run["stream"]["asked"], alone["stream"]["asked"]);
+}
+
+#[test]
+fn a_coordinator_that_measures_keeps_the_load_apart() {
+    let Some(net) = Net::new() else { return };
+    let (_server, _agents) = (net.memcached(), net.agents());
+    let more = ["--rate", "2k", "--agents-measure-rate", "100", "--time", "2s"];
+    let run = net.bench(&more).json();
+    // A busy machine may make a client late, which is not what is looked at here.
+    assert_eq!(run["target_rate_ops_s"], 100.0);
+    assert_eq!(run["threads"], 1);
+    assert!(run["operations"].as_u64().unwrap() <= 201, "{}", run["operations"]);
+    assert_eq!(run["latency_us"]["read"]["count"], run["operations"]);
+    assert_eq!(run["settings"]["measured_by"], "coordinator");
+    assert_eq!(run["settings"]["agents.measure_rate"], "100");
+    let load = value(&run, "load.operations");
+    assert_eq!(load, value(&run, "agent.1.operations") + value(&run, "agent.2.operations"));
+    assert!(load > 1000.0, "{load}");
+    assert!(run["warnings"].to_string().contains("coordinator's own connection"));
+}
+
+#[test]
+fn an_agent_that_is_killed_makes_the_run_invalid_and_frees_the_other() {
+    let Some(net) = Net::new() else { return };
+    let (_server, [first, mut second]) = (net.memcached(), net.agents());
+    let more = ["--agent-token-file", "token", "--time", "60s", "--out", "kept.sqlite"];
+    let mut command = net.bench_command(&more);
+    let bench = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Both are at work when the server counts more connections than the coordinator's.
+    first.until("taken by ");
+    second.until("taken by ");
+    std::thread::sleep(Duration::from_secs(3));
+    second.kill();
+    let said = said(bench.wait_with_output().unwrap());
+    assert_eq!(said.code, 1, "{said:#?}");
+    let run = said.json();
+    assert_eq!(run["valid"], false);
+    let why = run["invalid_because"].to_string();
+    assert!(why.contains("agent 192.0.2.2:9377 was lost: "), "{why}");
+    assert!(value(&run, "agent.1.operations") > 0.0, "it was at work");
+    first.until("of 2: stopped");
+    first.until("waiting for a coordinator");
+    let kept = net.place.ok(&["report", "kept.sqlite"]);
+    assert!(kept.contains("was lost"), "{kept}");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_the_way_out() {
+    let Some(net) = Net::new() else { return };
+    let agents = net.agents();
+    let refused = |command: &mut Command, words: &[&str]| {
+        let said = said(command.output().unwrap());
+        assert_eq!(said.code, 2, "{said:#?}");
+        words.iter().for_each(|word| assert!(said.err.contains(word), "{word}: {}", said.err));
+    };
+    let _server = net.memcached();
+    refused(&mut net.bench_command(&[]), &["agents need a secret", "--agent-token-file"]);
+    let other = ["--agent-token-file", "other"];
+    refused(&mut net.bench_command(&other), &["does not know this token"]);
+    agents[0].until("it showed a wrong token");
+    let [_, mut second] = agents;
+    second.kill();
+    let token = ["--agent-token-file", "token"];
+    refused(&mut net.bench_command(&token), &["no agent listens at 192.0.2.2:9377"]);
+    ip(&format!("-n {} link set v1 down", net.name(2))).unwrap();
+    let begun = Instant::now();
+    refused(&mut net.bench_command(&token), &["agent 192.0.2.2:9377 cannot be reached"]);
+    assert!(begun.elapsed() < Duration::from_secs(40));
+}
+
+#[test]
+fn an_agent_ends_cleanly_when_it_is_told_to() {
+    let Some(net) = Net::new() else { return };
+    let [mut agent, _other] = net.agents();
+    let id = agent.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(agent.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_study_is_borne_by_agents() {
+    let Some(net) = Net::new() else { return };
+    let (_server, _agents) = (net.memcached(), net.agents());
+    let study = "name = \"spread\"\nsequence = [\"load\", \"ycsb-b\"]\n\
+                 [store.memcached]\nservers = \"192.0.2.3:11299\"\n\
+                 [data]\nrecords = \"2k\"\n\
+                 [load]\nthreads = 2\npin = false\n\
+                 [measure]\nthreads = 2\ntime = \"1s\"\nrate = \"1k\"\npin = false\n\
+                 [agents]\nhosts = [\"192.0.2.1\", \"192.0.2.2\"]\ntoken_file = \"token\"\n";
+    net.place.write("study.toml", study);
+    let args = ["run", "study.toml", "--out", "s.sqlite", "--json"];
+    let said = said(net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args).output().unwrap());
+    let runs: Vec<Value> =
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(runs.len(), 2, "{said:#?}");
+    assert_eq!(runs[0]["operations"], 2000, "each record was loaded once");
+    assert_eq!(runs[1]["target_rate_ops_s"], 1000.0);
+    for run in &runs {
+        assert_eq!(run["settings"]["agents.count"], "2");
+        assert_eq!(run["errors"], 0, "{}", run["failures"]);
+        assert!(value(run, "agent.2.operations") > 0.0);
+    }
+}
+
+#[test]
+fn agents_are_for_servers() {
+    let place = Place::new();
+    for store in ["null"] {
+        place.refused(
+            &["bench", store, "--agents", "h1,h2"],
+            &["--agents is for stores behind a network", "memcached://HOST"],
+        );
+    }
+    let server = ["bench", "memcached://h", "--agents", "h1,h2"];
+    let refused = |more: &[&str], words: &[&str]| place.refused(&[&server, more].concat(), words);
+    refused(&["--threads", "1"], &["--threads are of all agents together", "at least one"]);
+    refused(&["--ops", "10"], &["--ops 10 are too few"]);
+    refused(&["--steady"], &["--steady would open each agent's window"]);
+    refused(&["--ops", "1k", "--agents-measure-rate", "10"], &["--agents-measure-rate needs"]);
+    place.refused(&["bench", "memcached://h", "--agents", "h1,h1"], &["named twice"]);
+    place.refused(&["agent", "--listen", "x:y"], &["--listen", "a port is a number"]);
+    place.refused(&["agent", "--listen", "127.0.0.1:0"], &["agents need a secret in common"]);
+}

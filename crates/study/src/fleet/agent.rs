@@ -1,0 +1,222 @@
+//! The agent's side: it does its part of a load for a coordinator.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use agents::{Prepared, Progress, Work};
+use drive::{Network, Observer, Outcome, Stage, Ticks};
+use host::{Context, Root, Watch};
+use model::Reading;
+use workload::Workload;
+
+use super::{Account, Assignment, pack};
+
+/// How often a flag is looked at while something is waited for.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a phase that was told to stop may take to end.
+const WIND_DOWN: Duration = Duration::from_secs(10);
+
+/// What an agent does with an assignment: it asks a networked store.
+#[derive(Debug, Default)]
+pub struct AgentWork {
+    last: Mutex<String>,
+}
+
+impl AgentWork {
+    /// The latest assignment, in one line.
+    pub fn last(&self) -> String {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Work for AgentWork {
+    fn prepare(
+        &self,
+        assignment: &[u8],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn Prepared>, String> {
+        let assignment: Assignment = serde_json::from_slice(assignment)
+            .map_err(|error| format!("the assignment cannot be read: {error}"))?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = assignment.describe();
+        let phase = Phase::prepare(&assignment, stop).map_err(|error| error.to_string())?;
+        phase.wait_until_ready()?;
+        Ok(Box::new(phase))
+    }
+}
+
+/// A phase in a thread of its own.
+struct Phase {
+    /// Dropped, the phase does not begin.
+    begin: Option<Sender<Instant>>,
+    told: Receiver<Told>,
+    account: Account,
+    stop: Arc<AtomicBool>,
+}
+
+enum Told {
+    Ready,
+    Progress(Progress),
+    Ended(Result<(Outcome, Vec<Reading>), String>),
+}
+
+impl Phase {
+    fn prepare(
+        assignment: &Assignment,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Phase, crate::StudyError> {
+        let remote = assignment.store.remote()?.ok_or_else(|| {
+            crate::StudyError::Request(format!(
+                "an agent asks servers only, and `{}` is none",
+                assignment.store.scheme
+            ))
+        })?;
+        let network = Arc::new(Network::connect(remote)?);
+        let workload = Arc::new(Workload::new(&assignment.workload)?);
+        let cpus = host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default();
+        let plan = assignment.plan(&cpus, stop);
+        let clock = Ticks::new();
+        let tax = drive::tax(&clock, &workload, plan.what, &plan.on_start)?;
+        let (begin, begins) = channel();
+        let (tell, told) = channel();
+        let stopping = Arc::clone(stop);
+        let body = move || {
+            let mut observer = Reporting {
+                tell: &tell,
+                begins,
+                stop: stopping,
+                watch: None,
+                readings: Vec::new(),
+            };
+            let ended = drive::drive(&clock, &network, &workload, &plan, &mut observer);
+            let readings = std::mem::take(&mut observer.readings);
+            let ended = ended.map(|outcome| (outcome, readings));
+            // Nobody listens where the work was given up.
+            let _ = tell.send(Told::Ended(ended.map_err(|error| error.to_string())));
+        };
+        std::thread::Builder::new()
+            .name("agent-phase".to_owned())
+            .spawn(body)
+            .map_err(|error| crate::StudyError::Failed(format!("no thread: {error}")))?;
+        let account = Account { tax, readings: Vec::new() };
+        Ok(Phase { begin: Some(begin), told, account, stop: Arc::clone(stop) })
+    }
+
+    fn wait_until_ready(&self) -> Result<(), String> {
+        loop {
+            match self.told.recv_timeout(LOOK) {
+                Ok(Told::Ready) => return Ok(()),
+                Ok(Told::Ended(Err(words))) => return Err(words),
+                Err(RecvTimeoutError::Timeout) if !self.stop.load(Ordering::Relaxed) => {}
+                Err(RecvTimeoutError::Timeout) => return Err("stopped".to_owned()),
+                Ok(_) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err("the phase ended before it began".to_owned());
+                }
+            }
+        }
+    }
+}
+
+impl Prepared for Phase {
+    fn run(
+        mut self: Box<Self>,
+        begin: Instant,
+        progress: &mut dyn FnMut(Progress),
+        _stop: &Arc<AtomicBool>,
+    ) -> Result<Vec<u8>, String> {
+        if let Some(sender) = &self.begin {
+            // A phase that has ended says why.
+            let _ = sender.send(begin);
+        }
+        loop {
+            match self.told.recv() {
+                Ok(Told::Ready) => {}
+                Ok(Told::Progress(now)) => progress(now),
+                Ok(Told::Ended(ended)) => {
+                    let (outcome, readings) = ended?;
+                    self.account.readings = readings;
+                    return pack(&self.account, &outcome);
+                }
+                Err(_) => return Err("the phase ended without a word".to_owned()),
+            }
+        }
+    }
+}
+
+impl Drop for Phase {
+    /// The agent is free only when nothing is asked any more.
+    fn drop(&mut self) {
+        self.begin = None;
+        let limit = Instant::now() + WIND_DOWN;
+        while let Some(left) = limit.checked_duration_since(Instant::now()) {
+            // The thread's end closes the channel, if it has not been heard of.
+            match self.told.recv_timeout(left) {
+                Ok(Told::Ended(_)) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+/// Waits for the common start, and tells how it goes.
+struct Reporting<'a> {
+    tell: &'a Sender<Told>,
+    begins: Receiver<Instant>,
+    stop: Arc<AtomicBool>,
+    watch: Option<Watch>,
+    readings: Vec<Reading>,
+}
+
+impl Observer for Reporting<'_> {
+    fn ready(&mut self) -> bool {
+        if self.tell.send(Told::Ready).is_err() {
+            return false;
+        }
+        let begin = loop {
+            match self.begins.recv_timeout(LOOK) {
+                Ok(begin) => break begin,
+                Err(RecvTimeoutError::Timeout) if !self.stop.load(Ordering::Relaxed) => {}
+                Err(_) => return false,
+            }
+        };
+        sleep_until(begin, &self.stop)
+    }
+
+    fn window_opens(&mut self) {
+        self.watch = Some(Watch::begin(&Root::live(), &Context { store_path: None }));
+    }
+
+    fn window_closes(&mut self) {
+        self.readings = self.watch.take().map(Watch::end).unwrap_or_default();
+    }
+
+    fn progress(&mut self, progress: &drive::Progress) {
+        let stage = match progress.stage {
+            Stage::WarmUp => "warm-up",
+            Stage::Steadying { .. } => "steadying",
+            Stage::Measure => "measure",
+        };
+        let now = Progress {
+            stage: stage.to_owned(),
+            operations: progress.operations,
+            elapsed_s: progress.elapsed.as_secs_f64(),
+            done: progress.done,
+            live_ops_s: progress.live.operations_s,
+            live_p99_ns: progress.live.p99_ns,
+        };
+        // Nobody listens where the work was given up.
+        let _ = self.tell.send(Told::Progress(now));
+    }
+}
+
+/// False if it was told to stop before.
+pub(super) fn sleep_until(instant: Instant, stop: &AtomicBool) -> bool {
+    while let Some(left) = instant.checked_duration_since(Instant::now()) {
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        std::thread::sleep(left.min(LOOK));
+    }
+    !stop.load(Ordering::Relaxed)
+}

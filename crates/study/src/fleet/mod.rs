@@ -1,0 +1,379 @@
+//! A load that several client machines bear together: what an agent is given and gives back.
+
+mod agent;
+mod coordinator;
+mod readings;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use agents::{AgentError, Credentials, TlsFiles, Token};
+use drive::{Outcome, Tax, What};
+use model::{Address, Rate, Reading};
+use record::{Phase, Settings};
+use serde::{Deserialize, Serialize};
+use store::StoreUrl;
+use toml::Spanned;
+
+use crate::asking::Manner;
+use crate::error::StudyError;
+use crate::plan::{Plan, Segment, Step};
+use crate::source::Source;
+use crate::spec::{Machines, Spec};
+
+pub use agent::AgentWork;
+pub(crate) use coordinator::{Borne, Crew, Task};
+
+/// The machines that ask instead of this one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agents {
+    pub hosts: Vec<Address>,
+    pub secrets: Secrets,
+    /// Operations per second that this machine asks beside them, over one connection: then the
+    /// latencies are those, and the agents are load.
+    pub measure: Option<f64>,
+}
+
+/// Where the credentials are; they are read when the agents are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secrets {
+    pub files: TlsFiles,
+    pub token_file: Option<PathBuf>,
+    /// The environment variable that holds the token where no file does.
+    pub token_variable: String,
+}
+
+impl Secrets {
+    pub fn load(&self) -> Result<Credentials, AgentError> {
+        let token = match &self.token_file {
+            Some(path) => Some(Token::from_file(path)?),
+            None => Token::from_variable(&self.token_variable)?,
+        };
+        Credentials::load(&self.files, token)
+    }
+}
+
+impl Agents {
+    /// Reads `HOST`, `HOST:PORT` and so on.
+    ///
+    /// # Errors
+    /// What is wrong with the first that is none.
+    pub fn hosts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Address>, StudyError> {
+        let read = |text: &str| match Address::parse(text, agents::DEFAULT_PORT) {
+            Ok(Address::Unix(_)) => Err(StudyError::Request(format!(
+                "{text}: agents listen on TCP; write `HOST` or `HOST:PORT`"
+            ))),
+            Ok(address) => Ok(address),
+            Err(error) => Err(StudyError::Request(error.to_string())),
+        };
+        let hosts = texts.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let twice = (1..hosts.len()).find(|at| hosts[..*at].contains(&hosts[*at]));
+        match twice {
+            Some(at) => Err(StudyError::Request(format!(
+                "agent {} is named twice: an agent serves once",
+                hosts[at]
+            ))),
+            None if hosts.is_empty() => Err(StudyError::Request("no agent is named".to_owned())),
+            None => Ok(hosts),
+        }
+    }
+
+    pub(crate) fn settings(&self, settings: &mut Settings) {
+        let hosts: Vec<String> = self.hosts.iter().map(Address::to_string).collect();
+        settings.insert("agents".to_owned(), hosts.join(","));
+        settings.insert("agents.count".to_owned(), hosts.len().to_string());
+        if let Some(rate) = self.measure {
+            settings.insert("agents.measure_rate".to_owned(), Rate(rate).to_string());
+            settings.insert("measured_by".to_owned(), "coordinator".to_owned());
+        }
+    }
+
+    /// Whether a step can be borne by these agents; else which key stands in the way, and why.
+    fn check(&self, segment: &Segment, step: &Step) -> Result<(), (&'static str, String)> {
+        let store = &segment.store;
+        let count = self.hosts.len();
+        let Manner { threads, until, pacing, .. } = step.manner;
+        if segment.server.is_some() {
+            let why = "need a server that they can reach, and one that is started here listens on \
+                       this machine only; start it yourself and name it";
+            return Err(("agents", why.to_owned()));
+        }
+        if store.servers.is_empty() {
+            let why = format!(
+                "is for stores behind a network, and `{}` runs in this process; leave it out, or \
+                 measure a server, e.g. `memcached://HOST`",
+                store.scheme
+            );
+            return Err(("agents", why));
+        }
+        if (threads as usize) < count {
+            let why = format!(
+                "are of all agents together, and {threads} cannot be divided among {count}; give \
+                 at least one for each"
+            );
+            return Err(("threads", why));
+        }
+        if step.manner.steady.is_some() {
+            let why = "would open each agent's window at another time; warm up instead";
+            return Err(("steady", why.to_owned()));
+        }
+        let least = workload::BLOCK * count as u64;
+        let counted = match (step.phase, pacing) {
+            (Phase::Load, _) => Some(("records", step.workload.records.0)),
+            (_, drive::Pacing::Closed { .. }) => {
+                until.operations.map(|count| ("operations", count))
+            }
+            _ => None,
+        };
+        if let Some((key, few)) = counted.filter(|(_, number)| *number < least) {
+            let why = format!("{few} are too few for {count} agents; give at least {least}");
+            return Err((key, why));
+        }
+        if self.measure.is_some_and(|rate| !(rate > 0.0)) {
+            return Err(("measure_rate", "must be more than zero".to_owned()));
+        }
+        if self.measure.is_some() && counted.is_some() {
+            let why = "needs a window that ends by the clock; give a time, not a number of \
+                       operations, and no load";
+            return Err(("measure_rate", why.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// The same runs, borne by agents.
+    ///
+    /// # Errors
+    /// A run that cannot be: the key that stands in the way, and why.
+    pub fn with_agents(mut self, agents: Agents) -> Result<Plan, (&'static str, String)> {
+        let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
+        if self.steps().any(|(_, step)| step.trace.is_some()) {
+            let why = "is replayed by this machine alone; leave out the agents".to_owned();
+            return Err(("trace", why));
+        }
+        for segment in &mut self.segments {
+            segment.steps.iter().try_for_each(|step| agents.check(segment, step))?;
+            for step in &mut segment.steps {
+                agents.settings(&mut step.settings);
+            }
+            // This machine loads what no step loads, with threads for itself alone.
+            segment.preparing.threads = segment.preparing.threads.min(cpus);
+        }
+        self.agents = Some(agents);
+        Ok(self)
+    }
+}
+
+/// A study's plan with its table `[agents]`; errors point into the text.
+pub(crate) fn borne_by(
+    plan: Plan,
+    source: &Source,
+    spec: &Spec,
+    machines: &Spanned<Machines>,
+) -> Result<Plan, StudyError> {
+    let table = machines.get_ref();
+    let names = table.hosts.get_ref().iter().map(String::as_str);
+    let hosts =
+        Agents::hosts(names).map_err(|error| source.at(table.hosts.span(), &error.to_string()))?;
+    let secrets = Secrets {
+        files: TlsFiles { ca: table.ca.clone(), cert: table.cert.clone(), key: table.key.clone() },
+        token_file: table.token_file.clone(),
+        token_variable: table
+            .token_env
+            .clone()
+            .unwrap_or_else(|| agents::flags::TOKEN_VARIABLE.to_owned()),
+    };
+    let measure = table.measure_rate.as_ref();
+    let agents = Agents { hosts, secrets, measure: measure.map(|rate| rate.get_ref().0) };
+    plan.with_agents(agents).map_err(|(key, why)| {
+        let place = match key {
+            "measure_rate" => measure.map(Spanned::span),
+            _ => spec.measure.span_of(key).or_else(|| spec.load.span_of(key)),
+        };
+        source.at(place.unwrap_or_else(|| machines.span()), &format!("{key}: {why}"))
+    })
+}
+
+/// What one agent is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Assignment {
+    store: StoreUrl,
+    workload: workload::Spec,
+    loads: bool,
+    /// How all agents together ask.
+    manner: Manner,
+    agent: usize,
+    agents: usize,
+    /// Another client, the coordinator, takes its part of the stream too.
+    measured: bool,
+}
+
+impl Assignment {
+    fn what(&self) -> What {
+        if self.loads { What::Load } else { What::Mix }
+    }
+
+    /// This agent's part, on a machine with so many CPUs.
+    fn plan(&self, cpus: &[u32], stop: &Arc<AtomicBool>) -> drive::Plan {
+        let whole = self.manner.plan(self.what(), self.workload.seed, stop);
+        let mut part = whole.part(self.agent, self.agents);
+        if let (true, Some(share)) = (self.measured, &mut part.share) {
+            share.clients += 1;
+            share.threads += 1;
+        }
+        let pin = self.manner.pin && part.threads <= cpus.len();
+        part.on_start = crate::asking::first_of_all(pin);
+        part
+    }
+
+    /// One line for the agent's log.
+    fn describe(&self) -> String {
+        let what = if self.loads { "load" } else { "measure" };
+        let Assignment { store, workload, agent, agents, .. } = self;
+        format!("{what} {store}, {}, part {} of {agents}", workload.describe(), agent + 1)
+    }
+}
+
+/// What an agent gives back, besides the outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Account {
+    tax: Tax,
+    /// Of its machine and process, over its window.
+    readings: Vec<Reading>,
+}
+
+/// The account, its length before it, and the outcome's bytes.
+fn pack(account: &Account, outcome: &Outcome) -> Result<Vec<u8>, String> {
+    let head = serde_json::to_vec(account).map_err(|error| error.to_string())?;
+    let length = u32::try_from(head.len()).map_err(|error| error.to_string())?;
+    let outcome = outcome.to_bytes().map_err(|error| error.to_string())?;
+    Ok([&length.to_le_bytes()[..], &head, &outcome].concat())
+}
+
+fn unpack(bytes: &[u8]) -> Result<(Account, Outcome), String> {
+    let short = || "it ends too early".to_owned();
+    let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(short)?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let (head, outcome) = rest.split_at_checked(length).ok_or_else(short)?;
+    let account = serde_json::from_slice(head).map_err(|error| error.to_string())?;
+    let outcome = Outcome::from_bytes(outcome).map_err(|error| error.to_string())?;
+    Ok((account, outcome))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use drive::{Arrivals, Connections, Engine, Pacing, Until};
+    use workload::Spec;
+
+    use super::*;
+
+    fn assignment() -> Assignment {
+        let pacing = Pacing::Open { rate: 0.1 + 0.2, arrivals: Arrivals::Pareto { shape: 0.154 } };
+        let manner = Manner {
+            pacing,
+            warm_up: Some(Duration::from_millis(1500)),
+            warm_up_rate: Some(1e5 / 3.0),
+            until: Until { operations: None, time: Some(Duration::from_nanos(12_345_678_901)) },
+            connections: Connections { engine: Some(Engine::Epoll), ..Connections::default() },
+            ..Manner::closed(5)
+        };
+        Assignment {
+            store: "memcached://192.0.2.1:11211?protocol=binary".parse().unwrap(),
+            workload: Spec { seed: u64::MAX, ..Spec::preset("etc").unwrap() },
+            loads: false,
+            manner,
+            agent: 1,
+            agents: 2,
+            measured: true,
+        }
+    }
+
+    #[test]
+    fn an_assignment_arrives_as_it_was_given() {
+        for name in Spec::preset_names() {
+            let given = Assignment { workload: Spec::preset(name).unwrap(), ..assignment() };
+            let text = serde_json::to_vec(&given).unwrap();
+            assert_eq!(serde_json::from_slice::<Assignment>(&text).unwrap(), given, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_agent_asks_its_part() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let part = assignment().plan(&[0], &stop);
+        assert_eq!(part.threads, 2);
+        let share = part.share.unwrap();
+        assert_eq!((share.client, share.clients), (1, 3));
+        assert_eq!((share.first_thread, share.threads), (3, 6));
+        let Pacing::Open { rate, .. } = part.pacing else { panic!("it is open") };
+        assert!((rate - 0.3 * 2.0 / 5.0).abs() < 1e-12);
+        assert!(part.keep_intervals);
+    }
+
+    #[test]
+    fn what_cannot_be_borne_is_refused_with_the_key() {
+        let agents = |count: usize| Agents {
+            hosts: (0..count).map(|n| Address::Tcp { host: format!("h{n}"), port: 9377 }).collect(),
+            secrets: Secrets {
+                files: TlsFiles::default(),
+                token_file: None,
+                token_variable: String::new(),
+            },
+            measure: None,
+        };
+        let plan = |store: &str, manner: Manner| {
+            let spec = Spec::preset("ycsb-c").unwrap();
+            let manners = [manner];
+            Plan::single(store.parse().unwrap(), "c", spec, Phase::Measure, &manners, 1).unwrap()
+        };
+        let server = "memcached://192.0.2.1";
+        let refused = |store: &str, manner: Manner, agents: Agents| {
+            plan(store, manner).with_agents(agents).unwrap_err().0
+        };
+        assert_eq!(refused("null", Manner::closed(2), agents(2)), "agents");
+        assert_eq!(refused(server, Manner::closed(1), agents(2)), "threads");
+        let steady = Some((Duration::from_secs(1), 25));
+        assert_eq!(refused(server, Manner { steady, ..Manner::closed(2) }, agents(2)), "steady");
+        let until = Until { operations: Some(100), time: None };
+        let counted = Manner { until, ..Manner::closed(2) };
+        assert_eq!(refused(server, counted.clone(), agents(2)), "operations");
+        let measuring = Agents { measure: Some(100.0), ..agents(1) };
+        assert_eq!(refused(server, counted, measuring), "measure_rate");
+        let plan = plan(server, Manner::closed(3)).with_agents(agents(2)).unwrap();
+        let settings = &plan.segments[0].steps[0].settings;
+        assert_eq!(settings["agents"], "h0:9377,h1:9377");
+        assert_eq!(settings["agents.count"], "2");
+    }
+
+    #[test]
+    fn hosts_are_read_and_mistakes_named() {
+        let hosts = Agents::hosts(["a", "b:1"]).unwrap();
+        assert_eq!(hosts[0].to_string(), "a:9377");
+        for (texts, why) in
+            [(&["a", "a"][..], "twice"), (&["/x"], "TCP"), (&["a:x"], "port"), (&[], "no agent")]
+        {
+            let error = Agents::hosts(texts.iter().copied()).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_account_is_carried_with_its_outcome() {
+        let account = Account {
+            tax: Tax { ns_per_op: 0.1 + 0.2, clock_ns: 3.0, verify_ns: 1e-9 },
+            readings: Vec::new(),
+        };
+        let outcome = Outcome { operations: 7, seconds: 1.0 / 3.0, ..Outcome::default() };
+        let bytes = pack(&account, &outcome).unwrap();
+        assert_eq!(unpack(&bytes).unwrap(), (account, outcome));
+        for length in 0..bytes.len() {
+            assert!(unpack(&bytes[..length]).is_err());
+        }
+    }
+}
