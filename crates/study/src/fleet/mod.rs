@@ -330,7 +330,8 @@ mod tests {
         let plan = |store: &str, manner: Manner| {
             let spec = Spec::preset("ycsb-c").unwrap();
             let manners = [manner];
-            Plan::single(store.parse().unwrap(), "c", spec, Phase::Measure, &manners, 1).unwrap()
+            Plan::single((store.parse().unwrap(), None), "c", spec, Phase::Measure, &manners, 1)
+                .unwrap()
         };
         let server = "memcached://192.0.2.1";
         let refused = |store: &str, manner: Manner, agents: Agents| {
