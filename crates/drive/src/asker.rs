@@ -2,30 +2,35 @@
 
 use model::Op;
 use store::{Session, StoreError};
-use workload::{Ask, Workload};
+use workload::Ask;
 
+use crate::asks::{Asked, Asks};
 use crate::clock::Ticks;
 use crate::outcome::FailureKind;
 use crate::verdict::{Verdicts, shown};
 
 /// A thread's buffers and its way to ask one operation.
 pub(crate) struct Asker<'a> {
-    workload: &'a Workload,
     clock: &'a Ticks,
     may_miss: bool,
     keeps: bool,
+    /// The key is one that nobody ever writes.
+    absent: bool,
+    /// A key that is written at some time is not there now.
+    missed: bool,
     key: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl<'a> Asker<'a> {
     /// `keeps`: the store gives back what it was given.
-    pub(crate) fn new(workload: &'a Workload, clock: &'a Ticks, keeps: bool) -> Self {
+    pub(crate) fn new(clock: &'a Ticks, keeps: bool, asks: &impl Asks) -> Self {
         Asker {
-            workload,
             clock,
-            may_miss: workload.spec().mix.asks(Op::Delete),
+            may_miss: asks.may_miss(),
             keeps,
+            absent: false,
+            missed: false,
             key: Vec::with_capacity(256),
             value: Vec::with_capacity(4096),
         }
@@ -33,13 +38,31 @@ impl<'a> Asker<'a> {
 
     /// Writes the key and the value, before the clock starts.
     #[inline(always)]
-    pub(crate) fn prepare(&mut self, ask: Ask) {
-        self.workload.key(ask.record, &mut self.key);
-        if matches!(ask.op, Op::Insert | Op::Update | Op::ReadModifyWrite) {
-            self.workload.value(&self.key, ask.salt, &mut self.value);
+    pub(crate) fn prepare<A: Asks>(&mut self, asks: &A, asked: &Asked) {
+        self.absent = asks.key(&asked.ask, 0, &mut self.key);
+        self.missed = false;
+        if matches!(asked.ask.op, Op::Insert | Op::Update | Op::ReadModifyWrite) {
+            asks.value(asked, &self.key, &mut self.value);
         } else {
             self.value.clear();
         }
+    }
+
+    /// The last operation was a read of one key that was not there, and might have been.
+    #[inline(always)]
+    pub(crate) fn missed(&self) -> bool {
+        self.missed
+    }
+
+    /// Writes the key that was missed.
+    pub(crate) fn refill<S: Session, A: Asks>(
+        &mut self,
+        session: &mut S,
+        asks: &A,
+        asked: &Asked,
+    ) -> Result<(), StoreError> {
+        asks.value(asked, &self.key, &mut self.value);
+        session.update(&self.key, &self.value)
     }
 
     /// Bytes of key and value that the prepared write gives to the store.
@@ -52,26 +75,28 @@ impl<'a> Asker<'a> {
     /// after that tick; a scan's values and a read-modify-write's before it, for the store
     /// lends them only until it goes on.
     #[inline(always)]
-    pub(crate) fn ask<S: Session>(
+    pub(crate) fn ask<S: Session, A: Asks>(
         &mut self,
         session: &mut S,
+        asks: &A,
         ask: Ask,
         verdicts: &mut Verdicts,
     ) -> Result<u64, StoreError> {
         if ask.keys > 1 {
-            return self.ask_for_many(session, ask, verdicts);
+            return self.ask_for_many(session, asks, ask, verdicts);
         }
-        let Asker { workload, clock, key, value, .. } = self;
+        let Asker { clock, key, value, .. } = self;
         let key = key.as_slice();
         let end = match ask.op {
             Op::Read => {
                 let mut answered = 0;
                 let found = session.read(key, |value| {
                     answered = clock.now();
-                    verdicts.check(workload, key, value);
+                    verdicts.check(asks, key, value);
                 })?;
                 let end = if answered == 0 { clock.now() } else { answered };
-                looked_up(found, ask.record, self.may_miss, key, verdicts);
+                self.missed = !found && !self.absent;
+                looked_up(found, self.absent, self.may_miss, key, verdicts);
                 end
             }
             Op::Update => {
@@ -83,8 +108,8 @@ impl<'a> Asker<'a> {
                 clock.now()
             }
             Op::ReadModifyWrite => {
-                let found = session.read(key, |value| verdicts.check(workload, key, value))?;
-                looked_up(found, ask.record, self.may_miss, key, verdicts);
+                let found = session.read(key, |value| verdicts.check(asks, key, value))?;
+                looked_up(found, self.absent, self.may_miss, key, verdicts);
                 session.update(key, value)?;
                 clock.now()
             }
@@ -97,7 +122,7 @@ impl<'a> Asker<'a> {
                 let mut previous = ScanOrder::new(key, &mut self.value);
                 let found = session.scan(key, limit, |key, value| {
                     previous.see(key, verdicts);
-                    verdicts.check(workload, key, value);
+                    verdicts.check(asks, key, value);
                 })?;
                 let end = clock.now();
                 verdicts.scanned += found as u64;
@@ -118,18 +143,18 @@ impl<'a> Asker<'a> {
     }
 
     /// A multi-get: one read after the other, for the stores here have no such operation.
-    fn ask_for_many<S: Session>(
+    fn ask_for_many<S: Session, A: Asks>(
         &mut self,
         session: &mut S,
+        asks: &A,
         ask: Ask,
         verdicts: &mut Verdicts,
     ) -> Result<u64, StoreError> {
         for n in 0..ask.keys {
-            let record = self.workload.nth(&ask, n);
-            self.workload.key(record, &mut self.key);
-            let (workload, key) = (self.workload, self.key.as_slice());
-            let found = session.read(key, |value| verdicts.check(workload, key, value))?;
-            looked_up(found, record, self.may_miss, key, verdicts);
+            let absent = asks.key(&ask, n, &mut self.key);
+            let key = self.key.as_slice();
+            let found = session.read(key, |value| verdicts.check(asks, key, value))?;
+            looked_up(found, absent, self.may_miss, key, verdicts);
         }
         verdicts.answered();
         Ok(self.clock.now())
@@ -138,8 +163,8 @@ impl<'a> Asker<'a> {
 
 /// Judges whether a key was there: one that was never written must not be.
 #[inline(always)]
-fn looked_up(found: bool, record: u64, may_miss: bool, key: &[u8], verdicts: &mut Verdicts) {
-    match (found, Workload::is_absent(record)) {
+fn looked_up(found: bool, absent: bool, may_miss: bool, key: &[u8], verdicts: &mut Verdicts) {
+    match (found, absent) {
         (true, false) => verdicts.hits += 1,
         (true, true) => verdicts.invented(key),
         (false, absent) => missing(may_miss || absent, key, verdicts),

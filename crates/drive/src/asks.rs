@@ -1,38 +1,134 @@
-use workload::{Ask, Stream, Workload};
+//! Where operations come from: the workload's stream, its load, or a recorded trace.
 
 use model::Op;
+use workload::{Ask, Stream, Workload, Wrong};
 
-/// A source of operations in blocks that threads claim in ascending order.
+use crate::worker::Seen;
+
+/// One operation as a source hands it out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) ask: Ask,
+    /// Ticks from the start of the threads to the instant at which it is due, where the source
+    /// says so; else 0.
+    pub(crate) at: u64,
+    /// Bytes of its value, where the source says so.
+    pub(crate) length: u32,
+    /// Seconds after which what it writes expires, 0 for never.
+    pub(crate) ttl_s: u32,
+    /// It was not there yet when it was first asked for.
+    pub(crate) awaited: bool,
+}
+
+impl From<Ask> for Asked {
+    #[inline(always)]
+    fn from(ask: Ask) -> Asked {
+        Asked { ask, at: 0, length: 0, ttl_s: 0, awaited: false }
+    }
+}
+
+/// Why a source had no operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dry {
+    /// The block has ended.
+    Block,
+    /// The next one is not there yet.
+    NotYet,
+    /// There are no more.
+    End,
+}
+
+/// A source of operations in blocks that threads claim in ascending order, with the keys and the
+/// values of each.
 pub(crate) trait Asks {
+    /// It says when its operations are due, and each thread has a part of its own.
+    const TRACED: bool = false;
+
     fn seek(&mut self, block: u64);
     /// Number of the first record that this source would insert from here on.
     fn next_insert(&self) -> u64;
     /// Whether it asks for records that are inserted meanwhile, so that `next` must know which.
     fn asks_for_inserted(&self) -> bool;
-    fn next(&mut self, acknowledged: u64) -> Option<Ask>;
-    fn fingerprint(&self) -> u64;
-    fn redirected(&self) -> u64;
+    fn next(&mut self, acknowledged: u64) -> Option<Asked>;
+    /// Why `next` gave none.
+    fn dry(&self) -> Dry {
+        Dry::Block
+    }
+
+    /// Replaces `out` by key `n` of an operation; answers whether it is one that nobody ever
+    /// writes. Where operations are recorded, only of the one that `next` gave last.
+    fn key(&self, ask: &Ask, n: u32, out: &mut Vec<u8>) -> bool;
+    /// Replaces `out` by the value that an operation writes under `key`.
+    fn value(&self, asked: &Asked, key: &[u8], out: &mut Vec<u8>);
+    /// Whether `value` was written for `key`, by whatever operation.
+    fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), Wrong>;
+    /// A key that was written may be gone.
+    fn may_miss(&self) -> bool;
+    /// Whether some keys of reads were never written.
+    fn asks_for_absent(&self) -> bool;
+    /// What this read missed is to be set.
+    fn refills(&self, asked: &Asked) -> bool;
+
+    /// Counts what is left that is due before so many ticks after the start of the threads.
+    fn due_before(&mut self, _ticks: u64) -> u64 {
+        0
+    }
+    /// Adds what this source knows about itself.
+    fn account(&mut self, seen: &mut Seen);
 }
 
-impl Asks for Stream<'_> {
+/// The measured phase: the workload's own operations.
+pub(crate) struct Mixed<'w> {
+    workload: &'w Workload,
+    stream: Stream<'w>,
+}
+
+impl<'w> Mixed<'w> {
+    pub(crate) fn new(workload: &'w Workload) -> Self {
+        Mixed { workload, stream: workload.stream() }
+    }
+}
+
+impl Asks for Mixed<'_> {
     fn seek(&mut self, block: u64) {
-        Stream::seek(self, block);
+        self.stream.seek(block);
     }
     fn next_insert(&self) -> u64 {
-        Stream::next_insert(self)
+        self.stream.next_insert()
     }
     fn asks_for_inserted(&self) -> bool {
-        Stream::asks_for_inserted(self)
+        self.stream.asks_for_inserted()
     }
     #[inline]
-    fn next(&mut self, acknowledged: u64) -> Option<Ask> {
-        Stream::next(self, acknowledged)
+    fn next(&mut self, acknowledged: u64) -> Option<Asked> {
+        self.stream.next(acknowledged).map(Asked::from)
     }
-    fn fingerprint(&self) -> u64 {
-        Stream::fingerprint(self)
+    #[inline(always)]
+    fn key(&self, ask: &Ask, n: u32, out: &mut Vec<u8>) -> bool {
+        let record = self.workload.nth(ask, n);
+        self.workload.key(record, out);
+        Workload::is_absent(record)
     }
-    fn redirected(&self) -> u64 {
-        Stream::redirected(self)
+    #[inline(always)]
+    fn value(&self, asked: &Asked, key: &[u8], out: &mut Vec<u8>) {
+        self.workload.value(key, asked.ask.salt, out);
+    }
+    #[inline(always)]
+    fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), Wrong> {
+        self.workload.verify(key, value)
+    }
+    fn may_miss(&self) -> bool {
+        self.workload.spec().mix.asks(Op::Delete)
+    }
+    fn asks_for_absent(&self) -> bool {
+        self.workload.spec().hit_ratio < 1.0
+    }
+    fn refills(&self, asked: &Asked) -> bool {
+        self.workload.spec().refill && !Workload::is_absent(asked.ask.record)
+    }
+    fn account(&mut self, seen: &mut Seen) {
+        seen.fingerprint = self.stream.fingerprint();
+        seen.redirected = self.stream.redirected();
     }
 }
 
@@ -61,19 +157,36 @@ impl Asks for Fill<'_> {
         false
     }
     #[inline]
-    fn next(&mut self, _acknowledged: u64) -> Option<Ask> {
+    fn next(&mut self, _acknowledged: u64) -> Option<Asked> {
         if self.next >= self.end {
             return None;
         }
         let record = self.next;
         self.next += 1;
         let salt = self.workload.load_salt(record);
-        Some(Ask { op: Op::Insert, record, salt, scan: 0, keys: 1 })
+        Some(Ask { op: Op::Insert, record, salt, scan: 0, keys: 1 }.into())
     }
-    fn fingerprint(&self) -> u64 {
-        0
+    #[inline(always)]
+    fn key(&self, ask: &Ask, _n: u32, out: &mut Vec<u8>) -> bool {
+        self.workload.key(ask.record, out);
+        false
     }
-    fn redirected(&self) -> u64 {
-        0
+    #[inline(always)]
+    fn value(&self, asked: &Asked, key: &[u8], out: &mut Vec<u8>) {
+        self.workload.value(key, asked.ask.salt, out);
     }
+    #[inline(always)]
+    fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), Wrong> {
+        self.workload.verify(key, value)
+    }
+    fn may_miss(&self) -> bool {
+        false
+    }
+    fn asks_for_absent(&self) -> bool {
+        false
+    }
+    fn refills(&self, _asked: &Asked) -> bool {
+        false
+    }
+    fn account(&mut self, _seen: &mut Seen) {}
 }

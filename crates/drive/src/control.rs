@@ -1,13 +1,14 @@
 //! The controlling thread of a phase.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use model::Op;
 use workload::Workload;
+use workload::trace::Trace;
 
 use crate::clock::Ticks;
 use crate::collect::{Collector, Live};
@@ -80,6 +81,9 @@ struct Crew<T> {
     fault: Option<DriveError>,
     patience: Duration,
     pacing: Pacing,
+    traced: bool,
+    /// A trace came to its end before the window.
+    trace_ended: bool,
     /// Requests that all threads together can have under way.
     slots: usize,
     last_done: u64,
@@ -96,9 +100,11 @@ pub fn drive<T: Target>(
     plan: &Plan,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, DriveError> {
-    let open = matches!(plan.pacing, Pacing::Open { .. });
+    let open = plan.pacing.is_open();
+    let replay = plan.trace.as_deref().filter(|_| plan.what == What::Mix);
     let ops: Vec<Op> = match plan.what {
         What::Load => vec![Op::Insert],
+        What::Mix if replay.is_some() => vec![Op::Read, Op::Update, Op::Delete],
         What::Mix => Op::ALL.into_iter().filter(|op| workload.spec().mix.asks(*op)).collect(),
     };
     let records = workload.spec().records.0;
@@ -107,7 +113,13 @@ pub fn drive<T: Target>(
             let all = plan.until.operations.map_or(records, |most| most.min(records));
             (Until { operations: Some(all), ..plan.until }, 0)
         }
+        // A trace ends by itself.
+        What::Mix if replay.is_some() => (Until { operations: None, ..plan.until }, 0),
         What::Mix => (plan.until.of(plan.pacing), records),
+    };
+    let feeds = match replay {
+        Some(replay) => Trace::open(&replay.file)?.feed(plan.threads, replay.spread)?,
+        None => Vec::new(),
     };
     // Operations are told of all clients together.
     let own = |all| plan.share.map_or(all, |share| share.operations(all));
@@ -122,6 +134,7 @@ pub fn drive<T: Target>(
         frontier: Frontier::new(plan.threads, first_insert, plan.share.is_some()),
         share: plan.share,
         open,
+        feeds: Mutex::new(feeds.into_iter().map(Some).collect()),
         counted: operations.is_some(),
         end_operation: AtomicU64::new(u64::MAX),
         begun_at: AtomicU64::new(u64::MAX),
@@ -171,6 +184,8 @@ impl<T: Target> Crew<T> {
             fault: None,
             patience: plan.patience,
             pacing: plan.pacing,
+            traced: plan.trace.is_some() && plan.what == What::Mix,
+            trace_ended: false,
             slots: shared.target.slots(plan),
             last_done: 0,
             last_progress: Instant::now(),
@@ -287,7 +302,9 @@ impl<T: Target> Crew<T> {
             let left = Duration::from_nanos(self.shared.clock.nanos(now, closes_at));
             // A thread whose next request is due after the window ends early; the window does not.
             let by_count = self.shared.counted || closes_at == u64::MAX;
-            let all_ended = self.seen.len() == self.threads && by_count;
+            let all = self.seen.len() == self.threads;
+            self.trace_ended = all && self.seen.iter().all(|seen| seen.replayed.ended);
+            let all_ended = all && (by_count || self.trace_ended);
             if all_ended || now >= closes_at {
                 return Ok(false);
             }
@@ -360,7 +377,8 @@ impl<T: Target> Crew<T> {
         }
         self.take_ended();
         let done = self.shared.frontier.done();
-        if done != self.last_done || self.seen.len() == self.threads {
+        let idle = self.shared.frontier.is_idle(self.shared.clock.now());
+        if done != self.last_done || self.seen.len() == self.threads || idle {
             (self.last_done, self.last_progress) = (done, Instant::now());
         }
         if self.last_progress.elapsed() > self.patience {
@@ -411,13 +429,18 @@ impl<T: Target> Crew<T> {
         }
         let window = Window {
             opened_at: self.shared.gate.opened_at(),
-            closes_at: self.shared.gate.closes_at(),
+            closes_at: match self.trace_ended {
+                true => u64::MAX,
+                false => self.shared.gate.closes_at(),
+            },
             counted: self.shared.counted,
+            open: self.shared.open,
             slots: self.slots,
             target: match self.pacing {
                 Pacing::Open { rate, .. } => Some(rate),
-                Pacing::Closed { .. } => None,
+                Pacing::Closed { .. } | Pacing::Recorded { .. } => None,
             },
+            traced: self.traced,
         };
         let last = window.last_end(&self.seen);
         self.collector.close(self.shared.clock.seconds(window.opened_at, last))?;

@@ -146,9 +146,17 @@ pub struct Lane {
     done: Own,
     /// Every record below this number that was this thread's to insert is in the store.
     floor: Own,
+    /// Tick until which this thread has nothing to ask; only where a trace has pauses.
+    waits_until: Own,
 }
 
 impl Lane {
+    /// This thread's next request is due at that tick, and until then it is right to be idle.
+    #[inline(always)]
+    pub(crate) fn wait_until(&self, tick: u64) {
+        self.waits_until.0.store(tick, Ordering::Relaxed);
+    }
+
     pub(crate) fn advance(&self, floor: u64) {
         self.floor.0.store(floor, Ordering::Release);
     }
@@ -180,7 +188,11 @@ pub struct Frontier {
 
 impl Frontier {
     pub(crate) fn new(threads: usize, first_insert: u64, shared: bool) -> Self {
-        let lane = || Lane { done: Own::default(), floor: Own(AtomicU64::new(first_insert)) };
+        let lane = || Lane {
+            done: Own::default(),
+            floor: Own(AtomicU64::new(first_insert)),
+            waits_until: Own::default(),
+        };
         let lanes = (0..threads).map(|_| lane()).collect();
         let holes = AtomicBool::new(false);
         Frontier { next: Own::default(), lanes, first_insert, shared, holes }
@@ -206,6 +218,11 @@ impl Frontier {
             return self.first_insert;
         }
         self.lanes.iter().map(|lane| lane.floor.0.load(Ordering::Acquire)).min().unwrap_or(0)
+    }
+
+    /// No thread has anything to ask at this tick.
+    pub(crate) fn is_idle(&self, now: u64) -> bool {
+        self.lanes.iter().all(|lane| lane.waits_until.0.load(Ordering::Relaxed) > now)
     }
 
     /// An insert came to nothing. Told before the floor passes its record.

@@ -34,7 +34,7 @@ pub fn join(
     let counted = plan.what == What::Load || until.operations.is_some();
     let target = match plan.pacing {
         Pacing::Open { rate, .. } => Some(rate),
-        Pacing::Closed { .. } => None,
+        Pacing::Closed { .. } | Pacing::Recorded { .. } => None,
     };
     // Shares of the threads' time, and means over requests and answers.
     let thread_s = |part: &Outcome| part.threads as f64 * part.seconds;
@@ -93,7 +93,7 @@ pub fn join(
     whole.changes.inserted = sum(|part| part.changes.inserted);
     whole.changes.deleted = sum(|part| part.changes.deleted);
     whole.changes.refused = sum(|part| part.changes.refused);
-    judge_whole(&mut whole, parts, Terms { counted, slots, target, keeps });
+    judge_whole(&mut whole, parts, Terms { counted, slots, target, recorded: false, keeps });
     Ok(whole)
 }
 

@@ -19,6 +19,7 @@ mod outcome;
 mod pace;
 mod plan;
 mod recorder;
+mod replay;
 mod share;
 mod target;
 mod tax;
@@ -35,7 +36,8 @@ pub use outcome::{Changes, DriveError, Failure, FailureKind, Outcome, Point, Ste
 pub use pace::{Arrivals, Pacing};
 pub use plan::{Connections, OnStart, Plan, Steady, Until, What};
 pub use reactor::Engine;
+pub use replay::{Replay, Replayed};
 pub use share::Share;
 pub use target::Target;
-pub use tax::{Tax, tax};
+pub use tax::{Tax, replay_tax, tax};
 pub use wire_form::BadOutcome;

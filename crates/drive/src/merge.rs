@@ -6,6 +6,7 @@ use model::{Op, PerOp};
 use crate::clock::Ticks;
 use crate::outcome::{FailureKind, Outcome, Point, SteadyReport};
 use crate::recorder::Interval;
+use crate::replay::Replayed;
 use crate::worker::Seen;
 
 /// Below this share of its requests answered in time, an open loop did not hold its rate.
@@ -28,10 +29,13 @@ pub(crate) struct Window {
     pub(crate) closes_at: u64,
     /// It ended by a number of operations, not by the clock.
     pub(crate) counted: bool,
+    pub(crate) open: bool,
     /// Requests that all threads together can have under way.
     pub(crate) slots: usize,
-    /// Rate of an open loop, per second.
+    /// Rate of an open loop, per second, where it was asked for and not recorded.
     pub(crate) target: Option<f64>,
+    /// A trace was replayed.
+    pub(crate) traced: bool,
 }
 
 impl Window {
@@ -48,7 +52,7 @@ impl Window {
     /// operations / length the sum of the threads' rates.
     fn length(&self, clock: &Ticks, seen: &[Seen]) -> f64 {
         let whole = clock.seconds(self.opened_at, self.last_end(seen));
-        if self.counted || self.target.is_some() {
+        if self.counted || self.open || self.closes_at == u64::MAX {
             return whole;
         }
         let operations: u64 = seen.iter().map(|seen| seen.operations).sum();
@@ -79,7 +83,7 @@ pub(crate) struct Parts {
 pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let Parts { seen, window, ops, totals, series, intervals, .. } = parts;
     let threads = seen.len();
-    let open = window.target.is_some();
+    let open = window.open;
     let seconds = window.length(clock, &seen);
     let by_clock = !window.counted && window.closes_at != u64::MAX;
     let window_s = match by_clock {
@@ -89,6 +93,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let thread_s = threads as f64 * clock.seconds(window.opened_at, window.last_end(&seen));
     let mut all = Seen::default();
     let mut own_ticks = 0;
+    let reader = Reader::of(clock, &seen, thread_s / (threads as f64).max(1.0));
     for one in seen {
         own_ticks += one.ended.saturating_sub(one.began);
         all.add(one);
@@ -138,13 +143,21 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         redirected: all.redirected,
         drawn: all.drawn,
         steady: parts.steady,
+        replayed: window.traced.then_some(Replayed { requests: all.drawn, ..all.replayed }),
         stopped: parts.stopped,
         gave_up: all.gave_up,
         invalid_because: Vec::new(),
         warnings: Vec::new(),
     };
-    let Window { counted, slots, target, .. } = window;
-    judge(&mut outcome, Terms { counted, slots, target, keeps: parts.keeps });
+    if let Some(replayed) = &outcome.replayed {
+        (outcome.invalid_because, outcome.warnings) = judge_replay(replayed, open, reader);
+    }
+    // What was recorded is its own target.
+    let recorded = open && window.target.is_none();
+    let due_s = outcome.due as f64 / outcome.seconds.max(1e-9);
+    let target = if recorded { Some(due_s) } else { window.target };
+    let Window { counted, slots, .. } = window;
+    judge(&mut outcome, Terms { counted, slots, target, recorded, keeps: parts.keeps });
     outcome
 }
 
@@ -171,6 +184,7 @@ impl Seen {
         self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
         self.redirected += other.redirected;
         self.drawn += other.drawn;
+        self.replayed.add(other.replayed);
         self.changes.inserted += other.changes.inserted;
         self.changes.deleted += other.changes.deleted;
         self.changes.refused += other.changes.refused;
@@ -186,13 +200,15 @@ pub(crate) struct Terms {
     pub(crate) slots: usize,
     /// Rate of an open loop, per second.
     pub(crate) target: Option<f64>,
+    /// That rate is a trace's own.
+    pub(crate) recorded: bool,
     pub(crate) keeps: bool,
 }
 
 /// Says what makes the run invalid and what a reader should know.
 pub(crate) fn judge(outcome: &mut Outcome, terms: Terms) {
-    let mut invalid = Vec::new();
-    let mut warnings = Vec::new();
+    let mut invalid = std::mem::take(&mut outcome.invalid_because);
+    let mut warnings = std::mem::take(&mut outcome.warnings);
     if let Some(why) = &outcome.gave_up {
         invalid.push(format!("ended early, {why}"));
     }
@@ -225,6 +241,76 @@ pub(crate) fn judge(outcome: &mut Outcome, terms: Terms) {
     outcome.warnings = warnings;
 }
 
+/// How the thread that read a trace kept up with those that asked.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reader {
+    /// Part of its requests that a thread got after they were due, and part of the window for
+    /// which it waited for the file. Of the thread that was kept waiting least: where one of them
+    /// is behind, the others wait for that one and not for the file.
+    late: f64,
+    starved: f64,
+    /// The most that a thread waited.
+    most_starved: f64,
+}
+
+impl Reader {
+    fn of(clock: &Ticks, seen: &[Seen], window_s: f64) -> Reader {
+        let asked = || seen.iter().filter(|seen| seen.operations > 0);
+        let late = |seen: &Seen| seen.replayed.read_late as f64 / seen.operations as f64;
+        let starved = |seen: &Seen| clock.seconds(0, seen.replayed.starved) / window_s.max(1e-9);
+        let least = |shares: &mut dyn Iterator<Item = f64>| shares.reduce(f64::min).unwrap_or(0.0);
+        Reader {
+            late: least(&mut asked().map(late)),
+            starved: least(&mut asked().map(starved)),
+            most_starved: asked().map(starved).fold(0.0, f64::max),
+        }
+    }
+}
+
+/// Above these shares the reader of a trace is what was measured.
+const MOST_READ_LATE: f64 = 0.01;
+const MOST_STARVED: f64 = 0.05;
+/// From this share of the window on, that threads waited for another one is worth a word.
+const NOTABLE_IMBALANCE: f64 = 0.2;
+
+/// What makes a replay invalid, and what a reader should know of it.
+fn judge_replay(replayed: &Replayed, open: bool, reader: Reader) -> (Vec<String>, Vec<String>) {
+    let (mut invalid, mut warnings) = (Vec::new(), Vec::new());
+    if let Some(error) = &replayed.error {
+        invalid.push(format!("the replay ended before the trace: {error}"));
+    }
+    if open && reader.late > MOST_READ_LATE {
+        invalid.push(format!(
+            "the client read the trace too slowly: {:.1} % of the requests came from the file \
+             after they were due; lower --speed, decompress the file, or give the client more CPUs",
+            reader.late * 100.0
+        ));
+    }
+    if !open && reader.starved > MOST_STARVED {
+        invalid.push(format!(
+            "the threads waited {:.0} % of the time for the trace to be read, so that the reader \
+             was measured and not the store; decompress the file, or give the client more CPUs",
+            reader.starved * 100.0
+        ));
+    } else if !open && reader.most_starved > NOTABLE_IMBALANCE {
+        warnings.push(format!(
+            "a thread waited {:.0} % of the time for another one: the requests of a key all come \
+             from one thread, and some keys are popular",
+            reader.most_starved * 100.0
+        ));
+    }
+    let total = replayed.requests as f64;
+    for (count, what) in [(replayed.cut, "cut"), (replayed.lengthened, "lengthened")] {
+        if count > 0 {
+            warnings.push(format!(
+                "the keys of {:.1} % of the requests were {what} to the size that the trace gives",
+                100.0 * count as f64 / total.max(1.0)
+            ));
+        }
+    }
+    (invalid, warnings)
+}
+
 fn judge_open(
     outcome: &Outcome,
     terms: Terms,
@@ -240,9 +326,10 @@ fn judge_open(
     let (service_s, count) = sum_and_count(&outcome.service);
     let (response_s, _) = sum_and_count(&outcome.response);
     let count = (count as f64).max(1.0);
+    let knob = if terms.recorded { "--speed" } else { "--rate" };
     let advice = match outcome.queued {
-        0 => "lower --rate or add --threads",
-        _ => "lower --rate, or add --connections, --depth or --threads",
+        0 => format!("lower {knob} or add --threads"),
+        _ => format!("lower {knob}, or add --connections, --depth or --threads"),
     };
     if terms.counted {
         // A thread ends up to a block after the others, at its share of the rate.
@@ -283,7 +370,7 @@ fn judge_open(
     if outcome.mean_lateness_s > LEAST_LATENESS_S && late_share > NOTABLE_LATENESS {
         let words = format!(
             "{:.0} % of the mean response time ({:.1} us) is the client's own lateness; stop other \
-             programs, or lower --rate",
+             programs, or lower {knob}",
             late_share * 100.0,
             outcome.mean_lateness_s * 1e6
         );

@@ -5,6 +5,9 @@ use model::{Op, PerOp};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
 use thiserror::Error;
+use workload::trace::TraceError;
+
+use crate::replay::Replayed;
 
 /// What went wrong with single answers; each kind is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,6 +170,8 @@ pub struct Outcome {
     /// Operations of the stream that were drawn, warm-up included.
     pub drawn: u64,
     pub steady: Option<SteadyReport>,
+    /// Of a trace.
+    pub replayed: Option<Replayed>,
     /// Ended early because it was told to.
     pub stopped: bool,
     /// Ended early by itself, and why: a server is gone, or nothing but failures came.
@@ -180,6 +185,8 @@ pub struct Outcome {
 pub enum DriveError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     #[error("no operation has ended for {0} s; the store does not answer")]
     Stalled(u64),
     #[error("the store failed {count} operations in a row; the last said: {last}")]

@@ -70,13 +70,23 @@ pub enum Pacing {
     Closed { think: Duration },
     /// When it is due, whatever became of the previous one. The rate is of all threads together.
     Open { rate: f64, arrivals: Arrivals },
+    /// When it was recorded, in a trace that passes this many times as fast.
+    Recorded { speed: f64 },
+}
+
+impl Pacing {
+    /// Requests are due whatever became of those before them.
+    pub fn is_open(self) -> bool {
+        !matches!(self, Pacing::Closed { .. })
+    }
 }
 
 /// Gives a thread the instants at which its requests are due.
 pub(crate) trait Pacer {
     /// Waits until the next request is due and answers that instant. None when the window
-    /// closes before it is due, or when the phase was stopped.
-    fn wait(&mut self, clock: &Ticks, gate: &Gate) -> Option<u64>;
+    /// closes before it is due, or when the phase was stopped. `at`: where the source says when
+    /// the request is due, the ticks from the start of the threads to that.
+    fn wait(&mut self, at: u64, clock: &Ticks, gate: &Gate) -> Option<u64>;
     /// What was spent waiting so far.
     fn waited(&self) -> Waited;
     /// Counts the requests that are due before `end` and will not be sent.
@@ -127,7 +137,7 @@ impl Pacer for ClosedLoop {
     const OPEN: bool = false;
 
     #[inline(always)]
-    fn wait(&mut self, clock: &Ticks, gate: &Gate) -> Option<u64> {
+    fn wait(&mut self, _at: u64, clock: &Ticks, gate: &Gate) -> Option<u64> {
         if gate.closed() {
             return None;
         }
@@ -181,7 +191,7 @@ impl OpenLoop {
         let (rate, arrivals) = match plan.pacing {
             Pacing::Open { rate, arrivals } => (rate, arrivals),
             // As fast as it goes: everything is due at once.
-            Pacing::Closed { .. } => (f64::INFINITY, Arrivals::Constant),
+            Pacing::Closed { .. } | Pacing::Recorded { .. } => (f64::INFINITY, Arrivals::Constant),
         };
         let first = plan.warm_up_rate.filter(|_| plan.warm_up.is_some());
         // Threads of all clients are told apart, so that no two have the same arrivals.
@@ -250,7 +260,12 @@ impl OpenLoop {
     #[inline]
     pub(crate) fn next_due(&self, gate: &Gate) -> Option<u64> {
         let due = self.origin + self.due as u64;
-        (due.saturating_add(ROUNDING) < gate.closes_at() && !gate.stopped()).then_some(due)
+        still_due(due, gate).then_some(due)
+    }
+
+    /// The same in ticks after the origin, whatever the gate says.
+    pub(crate) fn due_after_origin(&self) -> u64 {
+        self.due as u64
     }
 
     /// The request that was due next is taken.
@@ -268,7 +283,7 @@ impl Pacer for OpenLoop {
     const OPEN: bool = true;
 
     #[inline]
-    fn wait(&mut self, clock: &Ticks, gate: &Gate) -> Option<u64> {
+    fn wait(&mut self, _at: u64, clock: &Ticks, gate: &Gate) -> Option<u64> {
         if self.window_rate.is_some() && gate.opened() {
             self.enter_window(gate.opened_at());
         }
@@ -296,6 +311,50 @@ impl Pacer for OpenLoop {
         }
         // The next one is due before the end; those after it at the mean gap.
         1 + (left / self.mean_gap_ticks) as u64
+    }
+}
+
+/// Whether a request that is due then still goes out.
+#[inline]
+pub(crate) fn still_due(due: u64, gate: &Gate) -> bool {
+    due.saturating_add(ROUNDING) < gate.closes_at() && !gate.stopped()
+}
+
+/// Requests whose source says when they are due.
+pub(crate) struct Scheduled {
+    /// From where the source counts.
+    origin: u64,
+    /// The request that was not sent any more.
+    unsent: Option<u64>,
+    waited: Waited,
+}
+
+impl Scheduled {
+    pub(crate) fn new(origin: u64) -> Self {
+        Scheduled { origin, unsent: None, waited: Waited::default() }
+    }
+}
+
+impl Pacer for Scheduled {
+    const OPEN: bool = true;
+
+    #[inline]
+    fn wait(&mut self, at: u64, clock: &Ticks, gate: &Gate) -> Option<u64> {
+        let due = self.origin.saturating_add(at);
+        let begin = clock.now();
+        let came = still_due(due, gate)
+            && (begin >= due || wait_until(clock, due, &mut self.waited.spinning, gate));
+        self.waited.idle += if begin < due { clock.now() - begin } else { 0 };
+        self.unsent = (!came).then_some(due);
+        came.then_some(due)
+    }
+
+    fn waited(&self) -> Waited {
+        self.waited
+    }
+
+    fn skip_to(&mut self, end: u64) -> u64 {
+        u64::from(self.unsent.is_some_and(|due| due < end))
     }
 }
 
@@ -417,7 +476,7 @@ mod tests {
             let mut pacer = OpenLoop::new(&clock, 0, rate, (thread, 4), 1);
             let mut dues = Vec::new();
             for _ in 0..3 {
-                dues.push(pacer.wait(&clock, &Gate::new()).unwrap());
+                dues.push(pacer.wait(0, &clock, &Gate::new()).unwrap());
             }
             dues
         };

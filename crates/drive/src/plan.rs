@@ -6,6 +6,7 @@ use reactor::Engine;
 use serde::{Deserialize, Serialize};
 
 use crate::pace::Pacing;
+use crate::replay::Replay;
 use crate::share::Share;
 
 /// What the threads ask.
@@ -13,7 +14,7 @@ use crate::share::Share;
 pub enum What {
     /// Insert every record once.
     Load,
-    /// The workload's own stream of operations.
+    /// The workload's own stream of operations, or the plan's trace.
     Mix,
 }
 
@@ -105,6 +106,8 @@ pub type OnStart = Arc<dyn Fn(usize) + Send + Sync>;
 #[derive(Clone)]
 pub struct Plan {
     pub what: What,
+    /// What a mix asks instead of the workload, which then only gives its name.
+    pub trace: Option<Arc<Replay>>,
     pub threads: usize,
     pub pacing: Pacing,
     pub seed: u64,
@@ -136,6 +139,7 @@ impl Plan {
     pub fn closed(what: What, threads: usize) -> Plan {
         Plan {
             what,
+            trace: None,
             threads,
             pacing: Pacing::Closed { think: Duration::ZERO },
             seed: 1,

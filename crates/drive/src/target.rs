@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use store::{Capabilities, Statistic, Store, StoreError};
 
-use crate::asks::{Asks, Fill};
+use crate::asks::{Asks, Fill, Mixed};
 use crate::outcome::DriveError;
-use crate::pace::{ClosedLoop, OpenLoop, Pacing};
+use crate::pace::{ClosedLoop, OpenLoop, Pacing, Scheduled};
 use crate::plan::{Plan, What};
 use crate::recorder::Recorder;
+use crate::replay::Traced;
 use crate::worker::{Seen, Shared, work};
 
 /// Something that [`drive`](crate::drive) can ask: every [`Store`], and
@@ -76,7 +77,14 @@ impl<S: Store> Ask for S {
         let workload = &shared.workload;
         match plan.what {
             What::Load => paced(shared, thread, plan, recorder, Fill::new(workload)),
-            What::Mix => paced(shared, thread, plan, recorder, workload.stream()),
+            What::Mix => match &plan.trace {
+                None => paced(shared, thread, plan, recorder, Mixed::new(workload)),
+                Some(replay) => {
+                    let feed = shared.feed(thread)?;
+                    let asks = Traced::new(replay, feed, plan, &shared.clock);
+                    scheduled(shared, thread, plan, recorder, asks)
+                }
+            },
         }
     }
 }
@@ -90,10 +98,24 @@ fn paced<S: Store, A: Asks>(
 ) -> Result<Seen, DriveError> {
     match plan.pacing {
         Pacing::Closed { think } => work(shared, thread, asks, || ClosedLoop::new(think), recorder),
-        Pacing::Open { .. } => {
+        Pacing::Open { .. } | Pacing::Recorded { .. } => {
             // Made when the threads are let go: all count their arrivals from that tick.
             let pacer = || OpenLoop::of(plan, thread, &shared.clock, shared.begun());
             work(shared, thread, asks, pacer, recorder)
         }
+    }
+}
+
+/// The source itself says when its operations are due, unless the loop is closed.
+fn scheduled<S: Store, A: Asks>(
+    shared: &Shared<S>,
+    thread: usize,
+    plan: &Plan,
+    recorder: Recorder,
+    asks: A,
+) -> Result<Seen, DriveError> {
+    match plan.pacing {
+        Pacing::Closed { think } => work(shared, thread, asks, || ClosedLoop::new(think), recorder),
+        _ => work(shared, thread, asks, || Scheduled::new(shared.begun()), recorder),
     }
 }

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use store::{Store, StoreUrl, Visit};
-use workload::Workload;
+use workload::trace::{Chunk, Request, Spread, Trace, TraceError};
+use workload::{Workload, Wrong};
 
 use crate::clock::Ticks;
 use crate::control::{Quiet, drive};
 use crate::outcome::DriveError;
 use crate::plan::{OnStart, Plan, Until, What};
+use crate::replay::Replay;
 
 /// Nanoseconds of the harness.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -27,6 +29,10 @@ pub struct Tax {
 /// operations of each.
 const ROUNDS: usize = 10;
 const OPERATIONS: u64 = 100_000;
+/// A trace has to be opened for each.
+const REPLAYED_ROUNDS: usize = 3;
+/// Values that are checked.
+const VALUES: usize = 64;
 /// Large values take longer to make than so many operations are worth.
 const LONGEST_ROUND: Duration = Duration::from_millis(50);
 
@@ -40,16 +46,55 @@ pub fn tax(
     let null: StoreUrl = "null".parse()?;
     let mut ns_per_op = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let round = Round { clock, workload, what, on_start };
+        let round = Round { clock, workload, what, trace: None, on_start };
         ns_per_op = ns_per_op.min(store::open(&null, round)??);
     }
-    Ok(Tax { ns_per_op, clock_ns: clock.cost_ns(), verify_ns: verify_ns(clock, workload) })
+    let pairs = loaded_pairs(workload);
+    let verify_ns = verify_ns(clock, &pairs, |key, value| workload.verify(key, value));
+    Ok(Tax { ns_per_op, clock_ns: clock.cost_ns(), verify_ns })
+}
+
+/// Measures the tax of a replay on the beginning of its trace, without the reading of the file,
+/// which is another thread's; None for standard input, which can be read once only.
+pub fn replay_tax(
+    clock: &Ticks,
+    replay: &Replay,
+    workload: &Arc<Workload>,
+    on_start: &OnStart,
+) -> Result<Option<Tax>, DriveError> {
+    if replay.file.as_os_str() == "-" {
+        return Ok(None);
+    }
+    let null: StoreUrl = "null".parse()?;
+    let most = replay.most.map_or(OPERATIONS, |most| most.min(OPERATIONS));
+    let trace = Some(Arc::new(Replay { most: Some(most), ..replay.clone() }));
+    let mut ns_per_op = f64::INFINITY;
+    for _ in 0..REPLAYED_ROUNDS {
+        let round = Round { clock, workload, what: What::Mix, trace: trace.clone(), on_start };
+        ns_per_op = ns_per_op.min(store::open(&null, round)??);
+    }
+    let pairs = recorded_pairs(replay)?;
+    let verify_ns = verify_ns(clock, &pairs, |key, value| replay.values.verify(key, value));
+    Ok(Some(Tax { ns_per_op, clock_ns: clock.cost_ns(), verify_ns }))
+}
+
+/// Keys of the beginning of a trace, with values of their sizes.
+fn recorded_pairs(replay: &Replay) -> Result<Vec<(Vec<u8>, Vec<u8>)>, TraceError> {
+    let mut chunk = Chunk::new();
+    Trace::open(&replay.file)?.next_second(Spread::Even, &mut chunk)?;
+    let pair = |request: Request<'_>| {
+        let mut value = Vec::new();
+        replay.values.write(request.key, request.index, request.value_size as usize, &mut value);
+        (request.key.to_vec(), value)
+    };
+    Ok(chunk.iter().take(VALUES).map(pair).collect())
 }
 
 struct Round<'a> {
     clock: &'a Ticks,
     workload: &'a Arc<Workload>,
     what: What,
+    trace: Option<Arc<Replay>>,
     on_start: &'a OnStart,
 }
 
@@ -58,20 +103,22 @@ impl Visit for Round<'_> {
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
         let plan = Plan {
+            trace: self.trace,
             until: Until { operations: Some(OPERATIONS), time: Some(LONGEST_ROUND) },
             on_start: Arc::clone(self.on_start),
             ..Plan::closed(self.what, 1)
         };
         let outcome = drive(self.clock, &Arc::new(store), self.workload, &plan, &mut Quiet)?;
-        Ok(outcome.seconds * 1e9 / (outcome.operations as f64).max(1.0))
+        let starved = outcome.replayed.map_or(0, |replayed| replayed.starved);
+        let seconds = outcome.seconds - self.clock.seconds(0, starved);
+        Ok(seconds.max(0.0) * 1e9 / (outcome.operations as f64).max(1.0))
     }
 }
 
-/// Checking values of this workload; the best of several batches.
-fn verify_ns(clock: &Ticks, workload: &Workload) -> f64 {
-    const VALUES: u64 = 64;
+/// Records of the workload's data.
+fn loaded_pairs(workload: &Workload) -> Vec<(Vec<u8>, Vec<u8>)> {
     let records = workload.spec().records.0.max(1);
-    let pairs: Vec<(Vec<u8>, Vec<u8>)> = (0..VALUES)
+    (0..VALUES as u64)
         .map(|i| {
             let (mut key, mut value) = (Vec::new(), Vec::new());
             let record = i % records;
@@ -79,15 +126,23 @@ fn verify_ns(clock: &Ticks, workload: &Workload) -> f64 {
             workload.value(&key, workload.load_salt(record), &mut value);
             (key, value)
         })
-        .collect();
+        .collect()
+}
+
+/// Checking these values; the best of several batches.
+fn verify_ns(
+    clock: &Ticks,
+    pairs: &[(Vec<u8>, Vec<u8>)],
+    verify: impl Fn(&[u8], &[u8]) -> Result<(), Wrong>,
+) -> f64 {
     (0..20)
         .map(|_| {
             let begin = clock.now();
-            for (key, value) in &pairs {
+            for (key, value) in pairs {
                 // A wrong answer shows in the run itself; here only the time matters.
-                let _ = std::hint::black_box(workload.verify(key, value));
+                let _ = std::hint::black_box(verify(key, value));
             }
-            clock.nanos(begin, clock.now()) as f64 / VALUES as f64
+            clock.nanos(begin, clock.now()) as f64 / pairs.len().max(1) as f64
         })
         .fold(f64::INFINITY, f64::min)
 }

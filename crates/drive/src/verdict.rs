@@ -2,8 +2,8 @@
 
 use model::Op;
 use store::StoreError;
-use workload::Workload;
 
+use crate::asks::Asks;
 use crate::outcome::{DriveError, Failure, FailureKind};
 
 /// Failures in a row after which going on would measure nothing but the failing.
@@ -25,15 +25,15 @@ pub(crate) struct Verdicts {
 impl Verdicts {
     /// Checks a value that the store gave for a key.
     #[inline]
-    pub(crate) fn check(&mut self, workload: &Workload, key: &[u8], value: &[u8]) {
+    pub(crate) fn check(&mut self, asks: &impl Asks, key: &[u8], value: &[u8]) {
         self.bytes_read += (key.len() + value.len()) as u64;
-        self.verified += u64::from(self.verify(workload, key, value));
+        self.verified += u64::from(self.verify(asks, key, value));
     }
 
     /// The same for an answer that does not count: it must be right all the same.
     #[inline]
-    pub(crate) fn verify(&mut self, workload: &Workload, key: &[u8], value: &[u8]) -> bool {
-        let verified = workload.verify(key, value);
+    pub(crate) fn verify(&mut self, asks: &impl Asks, key: &[u8], value: &[u8]) -> bool {
+        let verified = asks.verify(key, value);
         if let Err(wrong) = &verified {
             self.fail(FailureKind::Wrong, || format!("{}: {wrong}", shown(key)));
         }

@@ -1,19 +1,22 @@
 //! The operation loop: compiled once for each store, source of operations and pacing.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use model::{Op, PerOp};
-use store::Store;
+use store::{Session, Store};
 use workload::Workload;
+use workload::trace::Feed;
 
 use crate::asker::Asker;
-use crate::asks::Asks;
+use crate::asks::{Asked, Asks, Dry};
 use crate::clock::Ticks;
-use crate::frontier::{Frontier, Gate};
+use crate::frontier::{Frontier, Gate, Lane};
 use crate::outcome::{Changes, DriveError};
 use crate::pace::{Pacer, Waited};
 use crate::recorder::Recorder;
+use crate::replay::Replayed;
 use crate::share::Share;
 use crate::verdict::Verdicts;
 
@@ -33,6 +36,8 @@ pub struct Shared<T> {
     /// The first of this client's operations that does not count any more; set before the
     /// window opens.
     pub(crate) end_operation: AtomicU64,
+    /// Each thread's part of the trace, until it takes it.
+    pub(crate) feeds: Mutex<Vec<Option<Feed>>>,
     /// Tick at which the threads were let go: the arrivals of all of them count from it.
     pub(crate) begun_at: AtomicU64,
 }
@@ -75,7 +80,12 @@ pub struct Seen {
     pub(crate) redirected: u64,
     pub(crate) drawn: u64,
     pub(crate) changes: Changes,
+    /// Of a trace.
+    pub(crate) replayed: Replayed,
 }
+
+/// How long a thread sleeps while its part of a trace is not read yet.
+pub(crate) const READING: Duration = Duration::from_micros(200);
 
 pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
     shared: &Shared<S>,
@@ -84,10 +94,10 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
     pacer: impl FnOnce() -> P,
     mut recorder: Recorder,
 ) -> Result<Seen, DriveError> {
-    let Shared { target: store, workload, clock, gate, frontier, .. } = shared;
+    let Shared { target: store, clock, gate, frontier, .. } = shared;
     let lane = frontier.lane(thread);
     let mut session = store.session()?;
-    let mut asker = Asker::new(workload, clock, store.capabilities().keeps);
+    let mut asker = Asker::new(clock, store.capabilities().keeps, &asks);
     let needs_frontier = asks.asks_for_inserted();
     let known = || if needs_frontier { frontier.acknowledged() } else { u64::MAX };
     let mut seen = Seen::default();
@@ -96,6 +106,9 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
     gate.wait_for_the_start();
     let mut pacer = pacer();
     let mut entered = Waited::default();
+    let second = clock.ticks(1e9);
+    // When the trace's reader was waited for the last time: what was due before came too late.
+    let mut came_at = 0;
     // When a client that costs nothing and is never late would have had its last answer.
     let mut ideal_end = 0;
 
@@ -111,11 +124,30 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
         lane.advance(asks.next_insert());
         let mut acknowledged = known();
         for _ in 0..length {
-            let Some(ask) = asks.next(acknowledged) else { break };
+            let Some(asked) = asks.next(acknowledged) else {
+                match asks.dry() {
+                    Dry::Block => break,
+                    Dry::NotYet if !gate.closed() => {
+                        seen.replayed.starved += let_it_read(clock, lane);
+                        continue 'blocks;
+                    }
+                    Dry::NotYet | Dry::End => break 'blocks,
+                }
+            };
+            let ask = asked.ask;
             seen.drawn += 1;
-            asker.prepare(ask);
+            asker.prepare(&asks, &asked);
+            if A::TRACED {
+                let due = shared.begun().saturating_add(asked.at);
+                lane.wait_until(due);
+                came_at = if asked.awaited { clock.now() } else { came_at };
+                seen.replayed.read_late += u64::from(P::OPEN && due < came_at);
+            }
             // Leaving here, some of the block's inserts are not done: the floor stays.
-            let Some(due) = pacer.wait(clock, gate) else { break 'blocks };
+            let Some(due) = pacer.wait(asked.at, clock, gate) else {
+                seen.drawn -= u64::from(A::TRACED);
+                break 'blocks;
+            };
             if !in_window && gate.opened() {
                 in_window = true;
                 recorder.open_window(gate.opened_at());
@@ -123,8 +155,8 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
                 seen = seen.entering(clock.now());
             }
             let begin = clock.now();
-            let asked = asker.ask(&mut session, ask, &mut seen.verdicts);
-            let end = match asked {
+            let answer = asker.ask(&mut session, &asks, ask, &mut seen.verdicts);
+            let end = match answer {
                 Ok(answered) => {
                     if ask.op.writes() {
                         seen.bytes_written += asker.written();
@@ -158,6 +190,13 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
                 ideal_end = due.max(ideal_end) + (end - begin);
                 seen.late += end.saturating_sub(ideal_end);
                 seen.answered_in_time += u64::from(end <= gate.closes_at());
+                if A::TRACED && in_window && due >= gate.opened_at() {
+                    let (after, took) = (due - gate.opened_at(), end.saturating_sub(due));
+                    seen.replayed.count(after, second, took <= second);
+                }
+            }
+            if asker.missed() && asks.refills(&asked) && !gate.closed() {
+                refill(&mut asker, &mut session, &asks, &asked, &mut seen)?;
             }
         }
     }
@@ -167,14 +206,54 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
         entered = pacer.waited();
     }
     if P::OPEN && !shared.counted {
-        seen.never_sent = pacer.skip_to(gate.closes_at());
+        let end = gate.closes_at();
+        seen.never_sent = pacer.skip_to(end);
+        if end != u64::MAX {
+            seen.never_sent += asks.due_before(end.saturating_sub(shared.begun()));
+        }
     } else if !P::OPEN {
         seen.waited = pacer.waited();
     }
+    if A::TRACED {
+        lane.wait_until(u64::MAX);
+    }
     seen.waited = seen.waited - entered;
-    seen.fingerprint = asks.fingerprint();
-    seen.redirected = asks.redirected();
+    seen.waited.idle += seen.replayed.starved;
+    asks.account(&mut seen);
     Ok(seen)
+}
+
+/// Sleeps while a trace is read; answers the ticks of that.
+#[cold]
+fn let_it_read(clock: &Ticks, lane: &Lane) -> u64 {
+    let begin = clock.now();
+    // A reader may be slow, as standard input is; that is no fault of the store.
+    lane.wait_until(begin + clock.ticks(1e9));
+    std::thread::sleep(READING);
+    clock.now() - begin
+}
+
+/// Cache-aside: what was missed is set, as the application behind a cache would. It is the
+/// client's own traffic, counted apart.
+#[cold]
+fn refill<S: Session, A: Asks>(
+    asker: &mut Asker<'_>,
+    session: &mut S,
+    asks: &A,
+    asked: &Asked,
+    seen: &mut Seen,
+) -> Result<(), DriveError> {
+    match asker.refill(session, asks, asked) {
+        Ok(()) => {
+            seen.refills += 1;
+            seen.bytes_written += asker.written();
+            Ok(())
+        }
+        Err(error) => {
+            seen.changes.refused += 1;
+            seen.verdicts.store_failed(Op::Update, error)
+        }
+    }
 }
 
 impl Seen {
@@ -194,6 +273,13 @@ impl Seen {
 }
 
 impl<T> Shared<T> {
+    /// This thread's part of the trace.
+    pub(crate) fn feed(&self, thread: usize) -> Result<Feed, DriveError> {
+        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let feed = feeds.get_mut(thread).and_then(Option::take);
+        feed.ok_or_else(|| DriveError::Internal(format!("thread {thread} has no trace")))
+    }
+
     /// Tick at which the threads were let go.
     pub(crate) fn begun(&self) -> u64 {
         self.begun_at.load(Ordering::Acquire)

@@ -9,6 +9,7 @@ use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{Count, Rate, Span};
+use study::Speed;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -125,7 +126,9 @@ pub struct Run {
     kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k\n  \
     kvmeter bench redis://127.0.0.1 --workload ycsb-b --rate 10k..100k/10 --slo 'p99<1ms'\n  \
     kvmeter bench memcached --server memory=1GiB,threads=2 --workload etc --rate 50k\n  \
-    kvmeter bench memcached://server -j 8 --agents host1,host2 --agent-token-file agent.token\n\n\
+    kvmeter bench memcached://server -j 8 --agents host1,host2 --agent-token-file agent.token\n  \
+    kvmeter bench memcached://127.0.0.1:11211 --trace cluster26.sort.zst --speed 2\n  \
+    kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n\n\
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
     kvmeter doctor")]
 pub struct Bench {
@@ -133,12 +136,25 @@ pub struct Bench {
     pub store: String,
     #[command(flatten)]
     pub workload: WorkloadFlags,
+    /// Replay this Twitter cache trace instead of a workload: plain, gzip or zstd; `-` is standard
+    /// input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = [
+        "preset", "records", "scale", "key_size", "value_size", "mix", "popularity",
+        "multi_get", "hit_ratio"])]
+    pub trace: Option<PathBuf>,
+    /// How many times as fast as recorded the trace passes, or `max` for a closed loop in its
+    /// order [default: 1]
+    #[arg(long, value_name = "TIMES", requires = "trace", allow_hyphen_values = true)]
+    pub speed: Option<Speed>,
+    /// Say what is in the trace, and do nothing
+    #[arg(long, requires = "trace")]
+    pub dry_run: bool,
     #[command(flatten)]
     pub load: LoadFlags,
-    /// Measured operations; in an open loop the time in which so many are due
+    /// Measured operations; in an open loop the time in which so many are due; of a trace its first
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub ops: Option<Count>,
-    /// Length of the measured window [default: 10s without --ops]
+    /// Length of the measured window [default: 10s without --ops; of a trace all of it]
     #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
     pub time: Option<Span>,
     /// Operations per second of all threads together: an open loop. FROM..TO/N measures N rates

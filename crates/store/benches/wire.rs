@@ -60,7 +60,7 @@ fn codecs(criterion: &mut Criterion) {
     for protocol in Protocol::ALL {
         let mut group = criterion.benchmark_group(protocol.name());
         for (kind, answer) in [(Kind::Get, hit(protocol, &value)), (Kind::Set, stored(protocol))] {
-            let request = Request { kind, keys: &keys, value: &value, tag: TAG };
+            let request = Request { kind, keys: &keys, value: &value, ttl_s: 0, tag: TAG };
             let mut out = Vec::with_capacity(4096);
             group.bench_function(format!("write {kind}"), |bencher| {
                 bencher.iter(|| {

@@ -16,6 +16,7 @@ use crate::error::StudyError;
 use crate::insight::Insight;
 use crate::source::Source;
 use crate::spec::{Asking, Steady};
+use crate::trace::Speed;
 
 /// A measured window that nobody gave a length.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
@@ -37,6 +38,8 @@ pub struct Manner {
     pub steady: Option<(Duration, u32)>,
     pub until: Until,
     pub pin: bool,
+    /// Requests that a trace has in one second lie evenly in it, not at random.
+    pub evenly: bool,
     /// To servers, and which key asked for something of them, if one did.
     pub connections: Connections,
     #[serde(skip)]
@@ -57,6 +60,7 @@ impl Manner {
             steady: None,
             until: Until { operations: None, time: None },
             pin: true,
+            evenly: false,
             connections: Connections::default(),
             needs_servers: None,
             insight: Insight::Off,
@@ -67,7 +71,7 @@ impl Manner {
     pub fn at(&self, rate: f64, time: Duration) -> Manner {
         let arrivals = match self.pacing {
             Pacing::Open { arrivals, .. } => arrivals,
-            Pacing::Closed { .. } => Arrivals::Constant,
+            Pacing::Closed { .. } | Pacing::Recorded { .. } => Arrivals::Constant,
         };
         Manner {
             pacing: Pacing::Open { rate, arrivals },
@@ -78,7 +82,7 @@ impl Manner {
 
     /// Whether requests are due at instants of their own.
     pub fn is_open(&self) -> bool {
-        matches!(self.pacing, Pacing::Open { .. })
+        self.pacing.is_open()
     }
 
     /// How data is loaded before this is measured: as fast as the same threads can.
@@ -96,7 +100,7 @@ impl Manner {
                 let due = Duration::try_from_secs_f64(operations as f64 / rate).ok()?;
                 Some(self.until.time.map_or(due, |time| time.min(due)))
             }
-            (Pacing::Closed { .. }, Some(_)) => None,
+            (Pacing::Closed { .. } | Pacing::Recorded { .. }, Some(_)) => None,
             (_, None) => self.until.time,
         }
     }
@@ -108,9 +112,12 @@ impl Manner {
                 Duration::try_from_secs_f64(20.0 / rate).unwrap_or(Duration::MAX)
             }
             Pacing::Closed { think } => think,
+            // Its pauses are known when they come.
+            Pacing::Recorded { .. } => Duration::ZERO,
         };
         drive::Plan {
             what,
+            trace: None,
             threads: self.threads as usize,
             pacing: self.pacing,
             seed,
@@ -161,6 +168,10 @@ impl Manner {
                 put("rate", Rate(rate).to_string());
                 put("arrivals", arrivals.to_string());
             }
+            Pacing::Recorded { .. } => {
+                put("loop", "open".to_owned());
+                put("arrivals", self.arrivals());
+            }
         }
         let spans = [("warm_up", self.warm_up), ("time", self.until.time)];
         for (key, span) in spans {
@@ -188,6 +199,16 @@ impl Manner {
         }
     }
 
+    /// When requests are due, by its name; empty in a closed loop.
+    pub(crate) fn arrivals(&self) -> String {
+        match self.pacing {
+            Pacing::Closed { .. } => String::new(),
+            Pacing::Open { arrivals, .. } => arrivals.to_string(),
+            Pacing::Recorded { .. } if self.evenly => "recorded, even within a second".to_owned(),
+            Pacing::Recorded { .. } => "recorded".to_owned(),
+        }
+    }
+
     /// Seconds before the window: warm-up, and the least that the steady state takes.
     pub(crate) fn seconds_before(&self) -> f64 {
         let steady = self.steady.map_or(Duration::ZERO, |(round, _)| round * STEADY_ROUNDS as u32);
@@ -198,6 +219,8 @@ impl Manner {
     pub(crate) fn paced_seconds(&self, operations: u64) -> f64 {
         match self.pacing {
             Pacing::Open { rate, .. } => operations as f64 / rate,
+            // Nobody knows without reading the trace.
+            Pacing::Recorded { .. } => 0.0,
             Pacing::Closed { think } => {
                 think.as_secs_f64() * operations as f64 / f64::from(self.threads)
             }
@@ -243,6 +266,9 @@ pub struct Wish {
     pub busy_poll: Option<bool>,
     pub engine: Option<String>,
     pub server_latency: Option<String>,
+    /// A trace is replayed, and how fast it passes.
+    pub trace: bool,
+    pub speed: Option<Speed>,
 }
 
 /// The most connections of a thread to a server, and requests under way on one of them.
@@ -287,6 +313,8 @@ impl Wish {
             })?),
         };
         let pacing = match (self.rate, self.think, arrivals) {
+            _ if self.trace => self.trace_pacing(arrivals)?,
+            _ if self.speed.is_some() => return no("speed", "is for a trace: name one"),
             (Some(rate), _, _) if rate.0 > MOST_RATE => {
                 return no("rate", "is more than any client sends; at most 1G");
             }
@@ -300,7 +328,7 @@ impl Wish {
             (None, think, None) => Pacing::Closed { think: think.unwrap_or_default().0 },
         };
         if let Some(Steady { round, most_rounds }) = self.steady {
-            if matches!(pacing, Pacing::Open { .. }) {
+            if pacing.is_open() {
                 let why = "looks at the throughput, and in an open loop that is the rate; warm up instead";
                 return no("steady", why);
             }
@@ -310,9 +338,12 @@ impl Wish {
             }
         }
         let threads = self.threads.unwrap_or(cpus);
+        if self.warm_up_rate.is_some() && self.trace {
+            return no("warm_up_rate", "is for a workload; a trace warms up with its beginning");
+        }
         if self.warm_up_rate.is_some() {
             match (&pacing, self.warm_up) {
-                (Pacing::Closed { .. }, _) => {
+                (Pacing::Closed { .. } | Pacing::Recorded { .. }, _) => {
                     return no("warm_up_rate", "is for an open loop: give a rate too");
                 }
                 (Pacing::Open { .. }, None) => {
@@ -332,6 +363,7 @@ impl Wish {
             },
             warm_up_rate: self.warm_up_rate.map(|rate| rate.0),
             pin: self.pin && threads <= cpus,
+            evenly: self.trace && matches!(arrivals, Some(Arrivals::Constant)),
             connections: self.connections()?,
             needs_servers: self.needs_servers(),
             insight: self.insight()?,
@@ -347,6 +379,35 @@ impl Wish {
                 model::suggest::hint(name, Insight::ALL.iter().map(|insight| insight.name()))
             ),
         })
+    }
+
+    /// A trace keeps its own times, unless a rate or nothing but the store sets the pace.
+    fn trace_pacing(&self, arrivals: Option<Arrivals>) -> Result<Pacing, Senseless> {
+        let no = |key, why: &str| Err(Senseless { key, why: why.to_owned() });
+        match (self.rate, self.speed, arrivals) {
+            (Some(_), Some(_), _) => {
+                no("speed", "keeps the trace's own times, and a rate replaces them; give only one")
+            }
+            (Some(Rate(rate)), None, _) if rate > MOST_RATE => {
+                no("rate", "is more than any client sends; at most 1G")
+            }
+            (Some(Rate(rate)), None, arrivals) if self.think.is_none() => {
+                Ok(Pacing::Open { rate, arrivals: arrivals.unwrap_or(Arrivals::Constant) })
+            }
+            (None, Some(Speed::Max), None) => {
+                Ok(Pacing::Closed { think: self.think.unwrap_or_default().0 })
+            }
+            (None, Some(Speed::Max), Some(_)) => no("arrivals", "needs a rate"),
+            _ if self.think.is_some() => {
+                no("think", "belongs to a closed loop, which a trace is at the speed `max`")
+            }
+            (_, _, Some(Arrivals::Pareto { .. })) => no(
+                "arrivals",
+                "of a trace within a second are `poisson` or `constant`; others need a rate",
+            ),
+            (_, Some(Speed::Times(speed)), _) => Ok(Pacing::Recorded { speed }),
+            _ => Ok(Pacing::Recorded { speed: 1.0 }),
+        }
     }
 
     fn connections(&self) -> Result<Connections, Senseless> {
@@ -403,10 +464,32 @@ impl Wish {
 
 /// Checks one table of a study; errors point into it.
 pub(crate) fn manner(source: &Source, asking: &Asking, cpus: u32) -> Result<Manner, StudyError> {
+    wish(asking).manner(cpus).map_err(|Senseless { key, why }| {
+        let span = asking.span_of(key).unwrap_or_default();
+        source.at(span, &format!("{key}: {why}"))
+    })
+}
+
+/// The same for a trace, whose speed stands elsewhere.
+pub(crate) fn trace_manner(
+    source: &Source,
+    asking: &Asking,
+    speed: Option<&Spanned<Speed>>,
+    cpus: u32,
+) -> Result<Manner, StudyError> {
+    let wish = Wish { trace: true, speed: speed.map(|speed| *speed.get_ref()), ..wish(asking) };
+    wish.manner(cpus).map_err(|Senseless { key, why }| {
+        let own = speed.filter(|_| key == "speed").map(Spanned::span);
+        let span = own.or(asking.span_of(key)).unwrap_or_default();
+        source.at(span, &format!("{key}: {why}"))
+    })
+}
+
+fn wish(asking: &Asking) -> Wish {
     fn get<T: Clone>(value: &Option<Spanned<T>>) -> Option<T> {
         value.as_ref().map(|value| value.get_ref().clone())
     }
-    let wish = Wish {
+    Wish {
         threads: get(&asking.threads),
         rate: get(&asking.rate),
         arrivals: get(&asking.arrivals),
@@ -423,11 +506,9 @@ pub(crate) fn manner(source: &Source, asking: &Asking, cpus: u32) -> Result<Mann
         busy_poll: get(&asking.busy_poll),
         engine: get(&asking.engine),
         server_latency: get(&asking.server_latency),
-    };
-    wish.manner(cpus).map_err(|Senseless { key, why }| {
-        let span = asking.span_of(key).unwrap_or_default();
-        source.at(span, &format!("{key}: {why}"))
-    })
+        trace: false,
+        speed: None,
+    }
 }
 
 /// A load inserts every record once, from the first on.

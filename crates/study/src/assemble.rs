@@ -105,6 +105,10 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
             Pacing::Open { rate, arrivals } => {
                 Loop::Open { rate_ops_s: rate, arrivals: arrivals.to_string() }
             }
+            Pacing::Recorded { .. } => Loop::Open {
+                rate_ops_s: (outcome.due as f64 / outcome.seconds.max(1e-9)).round(),
+                arrivals: step.manner.arrivals(),
+            },
         },
         started_at: measured.started_at.clone(),
         seconds: outcome.seconds,
@@ -129,7 +133,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
 
 fn stream(outcome: &Outcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
-    let mut put = |key: &str, value: String| facts.insert(key.to_owned(), value);
+    let mut put = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
     put("operations_drawn", outcome.drawn.to_string());
     for (op, count) in outcome.counts.iter().filter(|(_, count)| **count > 0) {
         put(&format!("asked.{op}"), count.to_string());
@@ -148,6 +152,9 @@ fn stream(outcome: &Outcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
         put("skew.top_10000", format!("{:.4}", skew.top_10_000));
         put("skew.operations", skew.operations.to_string());
         put("skew.method", skew.method.clone());
+    }
+    if let Some(replayed) = &outcome.replayed {
+        crate::replayed::facts(replayed, &mut put);
     }
     if let Some(steady) = &outcome.steady {
         put("steady.rounds", steady.rounds.len().to_string());
@@ -183,7 +190,7 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let what = "time that the pacer spun until a request was due, part of cpu.user";
         put(own("cpu.pacer_spin", Unit::Seconds, Scope::Harness, what, outcome.spun_s));
     }
-    if let Pacing::Open { .. } = measured.manner.pacing {
+    if measured.manner.is_open() {
         let counts = [
             ("client.due", "requests that were due in the window", outcome.due),
             ("client.answered_in_time", "those answered in it", outcome.answered_in_time),
@@ -200,6 +207,11 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let what = "requests answered in the window / its length";
         let achieved = outcome.answered_in_time as f64 / outcome.window_s.max(1e-9);
         put(own("client.achieved_rate", Unit::OpsPerSecond, Scope::Harness, what, achieved));
+    }
+    if let Some(replayed) = &outcome.replayed {
+        for reading in crate::replayed::readings(replayed, &own) {
+            put(reading);
+        }
     }
     if measured.networked {
         for reading in of_connections(outcome, &own) {

@@ -41,6 +41,7 @@ impl From<drive::DriveError> for StudyError {
     fn from(error: drive::DriveError) -> Self {
         match error {
             drive::DriveError::Store(error) => error.into(),
+            drive::DriveError::Trace(error) => error.into(),
             other => StudyError::Failed(other.to_string()),
         }
     }
@@ -54,6 +55,13 @@ impl From<record::Error> for StudyError {
 
 impl From<workload::SpecError> for StudyError {
     fn from(error: workload::SpecError) -> Self {
+        StudyError::Request(error.to_string())
+    }
+}
+
+impl From<workload::trace::TraceError> for StudyError {
+    /// A trace is the user's, and so is what is wrong with it.
+    fn from(error: workload::trace::TraceError) -> Self {
         StudyError::Request(error.to_string())
     }
 }

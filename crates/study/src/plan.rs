@@ -16,6 +16,7 @@ use crate::settings::{is_networked, settings};
 use crate::source::Source;
 use crate::spec::{Spec, Variant, option_text};
 use crate::started::ServerOrder;
+use crate::trace::{self, Recording};
 
 /// A rough guess for how fast a store is that nobody has measured yet.
 const GUESSED_BYTES_S: f64 = 60e6;
@@ -54,6 +55,8 @@ pub struct Step {
     pub label: String,
     pub phase: Phase,
     pub workload: WorkloadSpec,
+    /// What is replayed instead of the workload, which is then of no meaning.
+    pub trace: Option<Recording>,
     pub manner: Manner,
     pub settings: Settings,
 }
@@ -80,6 +83,7 @@ impl Step {
     pub fn estimate(&self) -> Estimate {
         let data = match self.settings.get("store").map(String::as_str) {
             Some("null") => Bytes(0),
+            _ if self.trace.is_some() => Bytes(0),
             _ => Bytes(self.workload.data_bytes()),
         };
         let operations = match self.phase {
@@ -174,6 +178,7 @@ impl Plan {
                 source.origin
             )));
         }
+        let traces = trace::of_study(source, &spec, cores)?;
         let sections = sections(source, &spec, &load, &measure)?;
         for Stored { url, .. } in &stores {
             check_manner(url, &measure)?;
@@ -204,17 +209,22 @@ impl Plan {
                 let mut steps = Vec::new();
                 for (name, phase, workload) in section {
                     ordinal += 1;
+                    let traced = traces.get(name).filter(|_| *phase == Phase::Measure);
                     let manner = match phase {
                         Phase::Load => load.clone(),
-                        Phase::Measure => measure.clone(),
+                        Phase::Measure => traced.map_or(&measure, |own| &own.manner).clone(),
                     };
-                    let settings =
-                        settings((url, server.as_ref()), name, workload, &manner, repeat);
+                    let whom = (url, server.as_ref());
+                    let mut settings = settings(whom, name, workload, &manner, repeat);
+                    if let Some(traced) = traced {
+                        trace::told(&traced.recording, &manner, &mut settings);
+                    }
                     steps.push(Step {
                         ordinal,
                         label: label(url, name),
                         phase: *phase,
                         workload: workload.clone(),
+                        trace: traced.map(|own| own.recording.clone()),
                         manner,
                         settings,
                     });
@@ -237,6 +247,7 @@ impl Plan {
             segments,
             agents: None,
         };
+        trace::check_stdin(&plan)?;
         match agents {
             Some(machines) => crate::fleet::borne_by(plan, source, &spec, &machines),
             None => Ok(plan),
@@ -261,7 +272,7 @@ pub(crate) fn step(
     check_manner(store, &manner)?;
     let settings = settings((store, server), name, workload, &manner, repeat);
     let (label, workload) = (label(store, name), workload.clone());
-    Ok(Step { ordinal, label, phase, workload, manner, settings })
+    Ok(Step { ordinal, label, phase, workload, trace: None, manner, settings })
 }
 
 /// The name becomes part of a file's.
@@ -359,7 +370,7 @@ fn sections(
             Phase::Load => load.threads,
             Phase::Measure => measure.threads,
         };
-        if u64::from(threads) > workload.records.0 {
+        if u64::from(threads) > workload.records.0 && !is_trace(spec, name) {
             let asking = match phase {
                 Phase::Load => &spec.load,
                 Phase::Measure => &spec.measure,
@@ -375,7 +386,10 @@ fn sections(
             Phase::Load => {
                 sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()));
             }
-            Phase::Measure => check_section(source, step, &section, &workload)?,
+            Phase::Measure => {
+                check_traces(source, spec, step, &section)?;
+                check_section(source, step, &section, &workload)?;
+            }
         }
         section.push((name.clone(), phase, workload));
     }
@@ -385,6 +399,31 @@ fn sections(
         return Err(source.at(spec.sequence[0].span(), words));
     }
     Ok(sections)
+}
+
+fn is_trace(spec: &Spec, name: &str) -> bool {
+    let named = spec.workloads.iter().find(|(known, _)| known.get_ref() == name);
+    named.is_some_and(|(_, variant)| variant.trace.is_some())
+}
+
+/// A trace begins with what is there, which is another trace's or nothing.
+fn check_traces(
+    source: &Source,
+    spec: &Spec,
+    step: &Spanned<String>,
+    section: &Section,
+) -> Result<(), StudyError> {
+    let name = step.get_ref();
+    let traced = is_trace(spec, name);
+    let Some((other, ..)) = section.iter().rfind(|(other, ..)| is_trace(spec, other) != traced)
+    else {
+        return Ok(());
+    };
+    let words = match traced {
+        true => format!("`{name}` is a trace; put \"clear\" between `{other}` and it"),
+        false => format!("`{other}` is a trace; put \"clear\" between it and `{name}`"),
+    };
+    Err(source.at(step.span(), &words))
 }
 
 /// What a "load" loads: the data of the workload that is asked next.
@@ -397,6 +436,11 @@ fn loaded(
         .iter()
         .take_while(|step| *step.get_ref() != "clear")
         .find(|step| *step.get_ref() != "load");
+    if let Some(trace) = next.filter(|next| is_trace(spec, next.get_ref())) {
+        let name = trace.get_ref();
+        let words = format!("`{name}` is a trace and needs no load; leave that out before it");
+        return Err(source.at(trace.span(), &words));
+    }
     let inserts = WorkloadSpec::preset("ycsb-load")?;
     Ok(match next {
         Some(next) => WorkloadSpec { mix: inserts.mix, ..workload(source, spec, next)? },
@@ -463,6 +507,9 @@ fn preset(
 }
 
 fn variant_of(source: &Source, spec: &Spec, variant: &Variant) -> Result<WorkloadSpec, StudyError> {
+    if variant.trace.is_some() {
+        return Ok(trace::in_place_of_a_workload(spec.seed));
+    }
     let mut base = match &variant.from {
         Some(from) => preset(source, spec, from)?,
         None => WorkloadSpec::preset("ycsb-c")?,
@@ -653,7 +700,7 @@ fn check_workload(spec: &WorkloadSpec, manner: &Manner, phase: Phase) -> Result<
 }
 
 /// Connections are of no use to a store in this process.
-fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), StudyError> {
+pub(crate) fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), StudyError> {
     match manner.needs_servers {
         Some(key) if !is_networked(store) => Err(StudyError::Request(format!(
             "`{key}` is for stores behind a network, and `{}` is none; leave it out",
@@ -663,7 +710,7 @@ fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), StudyError> {
     }
 }
 
-fn label(store: &StoreUrl, workload: &str) -> String {
+pub(crate) fn label(store: &StoreUrl, workload: &str) -> String {
     format!("{} {workload}", store.scheme)
 }
 

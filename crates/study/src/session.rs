@@ -95,6 +95,10 @@ impl Visit for Embedded<'_> {
 impl Session<'_> {
     /// Looks at the data that is there: whether the first step can use it, or must load its own.
     pub(crate) fn find_data(&mut self, first: &Step) -> Result<(), StudyError> {
+        if first.trace.is_some() {
+            // It begins with nothing, as far as we may take away what is there.
+            return Ok(self.keeper.clear()?);
+        }
         if first.phase == Phase::Measure {
             self.load_first = self.keeper.must_load(first)?;
             self.found = self.load_first.is_none();
@@ -182,8 +186,9 @@ impl Session<'_> {
             Phase::Measure => What::Mix,
         };
         let mix = &step.workload.mix;
-        let writes =
-            what == What::Load || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
+        let writes = what == What::Load
+            || step.trace.is_some()
+            || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
         if writes {
             self.keeper.unset()?;
             self.name = None;
@@ -205,10 +210,18 @@ impl Session<'_> {
         };
         let Asked { outcome, manner, tax, borne } = match &mut self.crew {
             None => {
-                let plan = step.manner.plan(what, step.workload.seed, self.stop);
-                let tax = drive::tax(self.clock, workload, what, &plan.on_start)?;
-                let outcome = drive::drive(self.clock, store, workload, &plan, &mut watching)?;
-                Asked { outcome, manner: step.manner.clone(), tax: Some(tax), borne: None }
+                let (seed, manner) = (step.workload.seed, step.manner.clone());
+                let mut plan = manner.plan(what, seed, self.stop);
+                if let Some(trace) = &step.trace {
+                    plan.trace = Some(trace.replay(&manner, seed)?);
+                }
+                let (clock, first) = (self.clock, &plan.on_start);
+                let tax = match &plan.trace {
+                    Some(replay) => drive::replay_tax(clock, replay, workload, first)?,
+                    None => Some(drive::tax(clock, workload, what, first)?),
+                };
+                let outcome = drive::drive(clock, store, workload, &plan, &mut watching)?;
+                Asked { outcome, manner, tax, borne: None }
             }
             Some(crew) => {
                 let task = Task {
@@ -236,16 +249,18 @@ impl Session<'_> {
         }
         let Changes { inserted, deleted, .. } = outcome.changes;
         self.records += inserted;
-        self.changed = step.phase == Phase::Measure && inserted + deleted > 0;
-        let name = (writes && whole(step, &outcome)).then(|| self.name_of(store, step));
+        let traced = step.trace.is_some();
+        self.changed = step.phase == Phase::Measure && (traced || inserted + deleted > 0);
+        let named = writes && !traced && whole(step, &outcome);
+        let name = named.then(|| self.name_of(store, step));
         if outcome.stopped {
             self.name = name.or(self.name.take());
             return Ok(None);
         }
         let (settled, settling) = self.settle(store, step, writes)?;
         let skew = match step.phase {
-            Phase::Load => None,
-            Phase::Measure => workload.skew(outcome.drawn),
+            Phase::Measure if step.trace.is_none() => workload.skew(outcome.drawn),
+            _ => None,
         };
         let run = assemble(Measured {
             execution: self.execution,
@@ -271,6 +286,9 @@ impl Session<'_> {
         // between repeats nothing, it only loads the data anew for what follows.
         (self.keep)(&run)?;
         self.listener.hear(Event::Kept { step, run: &run });
+        if let Some(error) = outcome.replayed.as_ref().and_then(|replayed| replayed.error.clone()) {
+            return Err(StudyError::Request(error));
+        }
         if let Some(name) = name {
             self.give(name, settled)?;
         }

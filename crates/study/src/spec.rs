@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, ValueSpec};
 
+use crate::trace::Speed;
+
 /// The whole file. Everything but `store` and `sequence` has a default.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,6 +76,10 @@ pub struct Variant {
     pub multi_get: Option<Spanned<u32>>,
     pub hit_ratio: Option<Spanned<f64>>,
     pub refill: Option<bool>,
+    /// A recorded trace instead of all that; `-` is standard input.
+    pub trace: Option<Spanned<PathBuf>>,
+    /// How many times as fast as it was recorded, or "max".
+    pub speed: Option<Spanned<Speed>>,
 }
 
 /// `[agents]`: the machines that ask instead of this one.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::clock::Ticks;
 use crate::frontier::Gate;
-use crate::pace::{OpenLoop, Pacing};
-use crate::plan::Plan;
+use crate::pace::{OpenLoop, Pacing, still_due};
+use crate::plan::{Plan, What};
 
 /// What a thread is to ask now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,11 @@ pub(super) enum Demand {
         thinking: VecDeque<u64>,
     },
     Open(OpenLoop),
+    /// The source says when an operation is due: that of the next one, where there is one.
+    Scheduled {
+        origin: u64,
+        next: Option<u64>,
+    },
 }
 
 impl Demand {
@@ -40,7 +45,12 @@ impl Demand {
                 think: clock.ticks_of(think.min(Duration::from_secs(3600))),
                 thinking: std::iter::repeat_n(origin, most).collect(),
             },
-            Pacing::Open { .. } => Demand::Open(OpenLoop::of(plan, thread, clock, origin)),
+            _ if plan.trace.is_some() && plan.what == What::Mix => {
+                Demand::Scheduled { origin, next: None }
+            }
+            Pacing::Open { .. } | Pacing::Recorded { .. } => {
+                Demand::Open(OpenLoop::of(plan, thread, clock, origin))
+            }
         }
     }
 
@@ -57,6 +67,25 @@ impl Demand {
                 Some(due) => Next::At(due),
                 None => Next::Never,
             },
+            Demand::Scheduled { next, .. } => match *next {
+                Some(due) if !still_due(due, gate) => Next::Never,
+                Some(due) if due <= now => Next::Due(due),
+                Some(due) => Next::At(due),
+                None => Next::Answer,
+            },
+        }
+    }
+
+    /// Whether the source is to be asked when its next operation is due.
+    pub(super) fn wants_schedule(&self) -> bool {
+        matches!(self, Demand::Scheduled { next: None, .. })
+    }
+
+    /// The next operation is due so many ticks after the start of the threads; answers the tick.
+    pub(super) fn schedule(&mut self, at: u64) -> u64 {
+        match self {
+            Demand::Scheduled { origin, next } => *next.insert(origin.saturating_add(at)),
+            _ => 0,
         }
     }
 
@@ -65,6 +94,7 @@ impl Demand {
         match self {
             Demand::Closed { thinking, .. } => drop(thinking.pop_front()),
             Demand::Open(open) => open.take(),
+            Demand::Scheduled { next, .. } => *next = None,
         }
     }
 
@@ -78,7 +108,8 @@ impl Demand {
     /// The window opens. Answers whether the arrivals begin anew, at another rate than before.
     pub(super) fn enter_window(&mut self, opened_at: u64) -> bool {
         match self {
-            Demand::Closed { .. } => false,
+            // What a trace wrote before the window is read in it.
+            Demand::Closed { .. } | Demand::Scheduled { .. } => false,
             Demand::Open(open) => open.enter_window(opened_at),
         }
     }
@@ -87,11 +118,12 @@ impl Demand {
     pub(super) fn skipped(&mut self, end: u64) -> u64 {
         match self {
             Demand::Closed { .. } => 0,
+            Demand::Scheduled { next, .. } => u64::from(next.is_some_and(|due| due < end)),
             Demand::Open(open) => crate::pace::Pacer::skip_to(open, end),
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        matches!(self, Demand::Open(_))
+        !matches!(self, Demand::Closed { .. })
     }
 }

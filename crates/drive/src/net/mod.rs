@@ -16,11 +16,11 @@ use reactor::{ConnectError, Options, Reactor, Stream, Tls, TlsConfig};
 use store::wire::{Answer, GreetError, KeyList, Kind, Parsed, Protocol, Refusal, Request, Ring};
 use store::{Capabilities, Remote, Statistic, StoreError, TlsFiles};
 
-use crate::asks::Fill;
+use crate::asks::{Fill, Mixed};
 use crate::outcome::DriveError;
-use crate::pace::Pacing;
 use crate::plan::{Plan, What};
 use crate::recorder::Recorder;
+use crate::replay::Traced;
 use crate::target::{Ask, Target};
 use crate::worker::{Seen, Shared};
 
@@ -138,7 +138,9 @@ impl Network {
         let mut keys = KeyList::default();
         keys.push(NOTE_KEY);
         let mut bytes = Vec::new();
-        self.remote.protocol.write(&Request { kind, keys: &keys, value, tag: 1 }, &mut bytes);
+        self.remote
+            .protocol
+            .write(&Request { kind, keys: &keys, value, ttl_s: 0, tag: 1 }, &mut bytes);
         let io = |error: std::io::Error| self.failed(server, error);
         stream.write_all(&bytes).map_err(io)?;
         bytes.clear();
@@ -195,7 +197,7 @@ impl Network {
     pub(crate) fn reactor(&self, plan: &Plan) -> Result<Reactor, DriveError> {
         let usual = Options::default();
         let engine = plan.connections.engine.unwrap_or(usual.engine);
-        let timestamps = matches!(plan.pacing, Pacing::Open { .. });
+        let timestamps = plan.pacing.is_open();
         let options = Options { engine, timestamps, largest_answer: LARGEST_ANSWER };
         Reactor::new(options).map_err(internal)
     }
@@ -358,10 +360,17 @@ impl Ask for Network {
                 let asks = Fill::new(workload);
                 work::Thread::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
             }
-            What::Mix => {
-                let asks = workload.stream();
-                work::Thread::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
-            }
+            What::Mix => match &plan.trace {
+                None => {
+                    let asks = Mixed::new(workload);
+                    work::Thread::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
+                }
+                Some(replay) => {
+                    let feed = shared.feed(thread)?;
+                    let asks = Traced::new(replay, feed, plan, &shared.clock);
+                    work::Thread::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
+                }
+            },
         }
     }
 }

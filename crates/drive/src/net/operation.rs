@@ -1,7 +1,8 @@
 //! Operations under way, and the requests that they are made of.
 
 use store::wire::{KeyList, Kind};
-use workload::Ask;
+
+use crate::asks::Asked;
 
 /// What an operation still has to do when the request under way is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub(super) enum Then {
 /// One operation, from the instant at which it was due to its last answer. Ticks throughout.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operation {
-    pub(super) ask: Ask,
+    pub(super) asked: Asked,
     pub(super) due: u64,
     /// When its first request went out; 0 before.
     pub(super) sent: u64,

@@ -12,7 +12,7 @@ use super::demand::{Demand, Next};
 use super::kernel_clock::KernelClock;
 use super::line::{Down, Line, Server};
 use super::operation::{Operation, Pool, Request, Then};
-use crate::asks::Asks;
+use crate::asks::{Asked, Asks, Dry};
 use crate::clock::Ticks;
 use crate::frontier::Lane;
 use crate::outcome::{DriveError, FailureKind};
@@ -20,7 +20,7 @@ use crate::pace::{SPIN, Waited};
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::verdict::{MOST_IN_A_ROW, shown};
-use crate::worker::{Seen, Shared};
+use crate::worker::{READING, Seen, Shared};
 
 /// The longest sleep: stages of the phase and limits of requests are looked at that often.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
@@ -39,7 +39,6 @@ pub(super) struct Thread<'a, A> {
     shared: &'a Shared<Network>,
     network: &'a Network,
     clock: &'a Ticks,
-    workload: &'a Workload,
     lane: &'a Lane,
     protocol: Protocol,
     depth: usize,
@@ -48,6 +47,12 @@ pub(super) struct Thread<'a, A> {
     asks: A,
     /// Operations left in the block that was claimed; None when there are no more blocks.
     block_left: Option<u64>,
+    /// Drawn from a source that says when it is due, which is not yet.
+    pending: Option<Asked>,
+    /// Since when the source is asked for an operation that is not there yet.
+    dry_since: Option<u64>,
+    /// When it was waited for the last time: what was due before that came too late.
+    came_at: u64,
     needs_frontier: bool,
     may_miss: bool,
     reactor: Reactor,
@@ -100,12 +105,12 @@ impl<'a, A: Asks> Thread<'a, A> {
             servers[line.server].with_room.push_back(number);
         }
         let needs_frontier = asks.asks_for_inserted();
+        let may_miss = network.forgets() || asks.may_miss();
         let spread = servers.iter().map(|_| None).collect();
         Ok(Thread {
             shared,
             network,
             clock: &shared.clock,
-            workload: &shared.workload,
             lane: shared.frontier.lane(thread),
             protocol: network.protocol(),
             depth: of.depth,
@@ -113,8 +118,11 @@ impl<'a, A: Asks> Thread<'a, A> {
             busy_poll: of.busy_poll,
             asks,
             block_left: Some(0),
+            pending: None,
+            dry_since: None,
+            came_at: 0,
             needs_frontier,
-            may_miss: network.forgets() || shared.workload.spec().mix.asks(Op::Delete),
+            may_miss,
             reactor,
             lines,
             servers,
@@ -184,13 +192,18 @@ impl<'a, A: Asks> Thread<'a, A> {
             self.seen = std::mem::take(&mut self.seen).entering(self.clock.now());
         }
         if demand.is_open() && !self.shared.counted && gate.closes_at() != u64::MAX {
-            self.seen.never_sent += demand.skipped(gate.closes_at());
+            let end = gate.closes_at();
+            self.seen.never_sent += demand.skipped(end);
+            self.seen.never_sent += self.asks.due_before(end.saturating_sub(self.shared.begun()));
         }
+        self.seen.drawn -= u64::from(self.pending.is_some());
         self.lane.retire();
+        if A::TRACED {
+            self.lane.wait_until(u64::MAX);
+        }
         self.recorder.finish();
         self.seen.waited = self.waited - entered;
-        self.seen.fingerprint = self.asks.fingerprint();
-        self.seen.redirected = self.asks.redirected();
+        self.asks.account(&mut self.seen);
         Ok(self.seen)
     }
 
@@ -206,7 +219,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                 while let Some(request) = self.servers[server].queue.pop_front() {
                     self.queued -= 1;
                     if let Some(operation) = self.abandon(request) {
-                        self.insert_ended(operation.ask, false);
+                        self.insert_ended(operation.asked.ask, false);
                     }
                 }
             }
@@ -245,13 +258,43 @@ impl<'a, A: Asks> Thread<'a, A> {
             if self.gave_up {
                 return Next::Never;
             }
+            if A::TRACED && demand.wants_schedule() {
+                match self.draw(now) {
+                    Some(asked) => self.schedule(asked, demand, now),
+                    None => return self.nothing_drawn(now),
+                }
+            }
             let next = demand.next(now, &self.shared.gate);
             let Next::Due(due) = next else { return next };
-            let Some(ask) = self.draw() else {
-                return if self.block_left.is_some() { Next::Answer } else { Next::Never };
+            let Some(asked) = self.pending.take().or_else(|| self.draw(now)) else {
+                return self.nothing_drawn(now);
             };
             demand.take();
-            self.begin(ask, due, demand);
+            self.begin(asked, due, demand);
+        }
+    }
+
+    /// Keeps an operation until it is due.
+    fn schedule(&mut self, asked: Asked, demand: &mut Demand, now: u64) {
+        let due = demand.schedule(asked.at);
+        self.lane.wait_until(due);
+        self.came_at = if asked.awaited { now } else { self.came_at };
+        self.seen.replayed.read_late += u64::from(due < self.came_at);
+        self.pending = Some(asked);
+    }
+
+    fn nothing_drawn(&self, now: u64) -> Next {
+        match self.dry_since {
+            // A reader may be slow, as standard input is; that is no fault of the servers.
+            Some(_) if A::TRACED => {
+                self.lane.wait_until(now + self.clock.ticks(1e9));
+                match self.shared.gate.closed() {
+                    true => Next::Never,
+                    false => Next::At(now + self.clock.ticks_of(SPIN + READING)),
+                }
+            }
+            _ if self.block_left.is_some() => Next::Answer,
+            _ => Next::Never,
         }
     }
 
@@ -260,7 +303,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         self.block_left == Some(0) && self.shared.gate.gathers()
     }
 
-    fn draw(&mut self) -> Option<Ask> {
+    fn draw(&mut self, now: u64) -> Option<Asked> {
         loop {
             let left = self.block_left?;
             if left == 0 {
@@ -283,14 +326,30 @@ impl<'a, A: Asks> Thread<'a, A> {
             let known =
                 if self.needs_frontier { self.shared.frontier.acknowledged() } else { u64::MAX };
             match self.asks.next(known) {
-                Some(ask) => {
+                Some(asked) => {
                     self.seen.drawn += 1;
-                    if ask.op == Op::Insert && self.needs_frontier {
-                        self.inserts.begin(ask.record);
+                    if asked.ask.op == Op::Insert && self.needs_frontier {
+                        self.inserts.begin(asked.ask.record);
                     }
-                    return Some(ask);
+                    if A::TRACED
+                        && let Some(since) = self.dry_since.take()
+                    {
+                        self.seen.replayed.starved += now.saturating_sub(since);
+                    }
+                    return Some(asked);
                 }
-                None => self.block_left = Some(0),
+                None => match self.asks.dry() {
+                    Dry::Block => self.block_left = Some(0),
+                    Dry::NotYet => {
+                        self.block_left = Some(left);
+                        self.dry_since.get_or_insert(now);
+                        return None;
+                    }
+                    Dry::End => {
+                        (self.block_left, self.dry_since) = (None, None);
+                        return None;
+                    }
+                },
             }
         }
     }
@@ -302,7 +361,8 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
     }
 
-    fn begin(&mut self, ask: Ask, due: u64, demand: &mut Demand) {
+    fn begin(&mut self, asked: Asked, due: u64, demand: &mut Demand) {
+        let ask = asked.ask;
         if demand.is_open() && self.queued >= self.queue_limit && self.would_wait(&ask) {
             self.seen.dropped += u64::from(self.in_window);
             self.insert_ended(ask, false);
@@ -310,7 +370,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         }
         let then = if ask.op == Op::ReadModifyWrite { Then::Write } else { Then::End };
         let number = self.pool.begin(Operation {
-            ask,
+            asked,
             due,
             sent: 0,
             queued: 0,
@@ -330,7 +390,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         if keys == 1 || self.servers.len() == 1 {
             let mut request = self.pool.request(number, kind, due);
             for key in 0..keys {
-                self.workload.key(self.workload.nth(&ask, key), &mut self.value);
+                self.asks.key(&ask, key, &mut self.value);
                 request.keys.push(&self.value);
             }
             let server = self.network.server_of(request.keys.get(0));
@@ -345,7 +405,7 @@ impl<'a, A: Asks> Thread<'a, A> {
     fn would_wait(&mut self, ask: &Ask) -> bool {
         let keys = if ask.op == Op::Read { ask.keys.max(1) } else { 1 };
         (0..keys).any(|key| {
-            self.workload.key(self.workload.nth(ask, key), &mut self.value);
+            self.asks.key(ask, key, &mut self.value);
             self.servers[self.network.server_of(&self.value)].with_room.is_empty()
         })
     }
@@ -353,8 +413,7 @@ impl<'a, A: Asks> Thread<'a, A> {
     /// A multi-get over several servers: one request to each that has one of the keys.
     fn begin_spread(&mut self, ask: &Ask, keys: u32, number: u32, due: u64) {
         for key in 0..keys {
-            let record = self.workload.nth(ask, key);
-            self.workload.key(record, &mut self.value);
+            self.asks.key(ask, key, &mut self.value);
             let server = self.network.server_of(&self.value);
             let request = self.spread[server]
                 .get_or_insert_with(|| self.pool.request(number, Kind::Get, due));
@@ -386,12 +445,15 @@ impl<'a, A: Asks> Thread<'a, A> {
         if self.shared.open {
             request.ideal = request.ideal.max(line.take_slot());
         }
-        if request.kind == Kind::Set {
-            let salt = self.pool.operation(request.operation).ask.salt;
-            self.workload.value(request.keys.get(0), salt, &mut self.value);
+        let Request { kind, tag, ref keys, .. } = request;
+        let mut ttl_s = 0;
+        if kind == Kind::Set {
+            let asked = &self.pool.operation(request.operation).asked;
+            ttl_s = asked.ttl_s;
+            self.asks.value(asked, keys.get(0), &mut self.value);
         }
-        let value: &[u8] = if request.kind == Kind::Set { &self.value } else { &[] };
-        let wire = WireRequest { kind: request.kind, keys: &request.keys, value, tag: request.tag };
+        let value: &[u8] = if kind == Kind::Set { &self.value } else { &[] };
+        let wire = WireRequest { kind, keys, value, ttl_s, tag };
         self.protocol.write(&wire, self.reactor.outgoing(number));
         if self.pool.operation(request.operation).counts && request.kind == Kind::Set {
             self.seen.bytes_written += (request.keys.get(0).len() + value.len()) as u64;
@@ -526,15 +588,15 @@ impl<'a, A: Asks> Thread<'a, A> {
                 return self.fail_line(number, FailureKind::Garbage, &words, demand);
             }
             let Some(request) = line.under_way.front() else { break };
-            let (workload, verdicts) = (self.workload, &mut self.seen.verdicts);
+            let (asks, verdicts) = (&self.asks, &mut self.seen.verdicts);
             let keys = &request.keys;
             let counts = self.pool.operation(request.operation).counts;
             let parsed =
                 self.protocol.read(request.kind, keys, request.tag, bytes, |key, value| {
                     if counts {
-                        verdicts.check(workload, keys.get(key), value);
+                        verdicts.check(asks, keys.get(key), value);
                     } else {
-                        verdicts.verify(workload, keys.get(key), value);
+                        verdicts.verify(asks, keys.get(key), value);
                     }
                 });
             match parsed {
@@ -627,7 +689,8 @@ impl<'a, A: Asks> Thread<'a, A> {
         let number = request.operation;
         let operation = self.pool.operation(number);
         operation.left -= 1;
-        let (ask, counts) = (operation.ask, operation.counts);
+        let (asked, counts) = (operation.asked, operation.counts);
+        let ask = asked.ask;
         let mut refused = None;
         let mut missed = 0;
         match answer {
@@ -674,7 +737,7 @@ impl<'a, A: Asks> Thread<'a, A> {
                     demand.answered(now);
                 }
                 if missed > 0 && self.refills(&operation) {
-                    self.refill(ask, &request, now);
+                    self.refill(asked, &request, now);
                 }
             }
         }
@@ -684,22 +747,21 @@ impl<'a, A: Asks> Thread<'a, A> {
     /// Whether what a read missed is to be set: one key that belongs to the data.
     #[cold]
     fn refills(&self, operation: &Operation) -> bool {
-        self.workload.spec().refill
-            && operation.ask.op == Op::Read
+        let asked = &operation.asked;
+        asked.ask.op == Op::Read
             && !operation.refill
-            && operation.ask.keys <= 1
-            && !Workload::is_absent(operation.ask.record)
+            && asked.ask.keys <= 1
+            && self.asks.refills(asked)
             && !self.shared.gate.closed()
     }
 
     #[cold]
     fn missed(&mut self, request: &Request, missed: usize, ask: Ask, counts: bool) {
-        let spec = self.workload.spec();
+        let loaded = self.shared.workload.spec().records.0;
         // Which of several keys were never loaded, or inserted in vain, is not told apart.
         let several = ask.keys > 1;
-        let some_absent = several && spec.hit_ratio < 1.0;
-        let in_a_hole =
-            self.shared.frontier.has_holes() && (several || ask.record >= spec.records.0);
+        let some_absent = several && self.asks.asks_for_absent();
+        let in_a_hole = self.shared.frontier.has_holes() && (several || ask.record >= loaded);
         if self.may_miss || some_absent || in_a_hole || Workload::is_absent(ask.record) {
             self.seen.verdicts.misses += if counts { missed as u64 } else { 0 };
         } else {
@@ -713,9 +775,9 @@ impl<'a, A: Asks> Thread<'a, A> {
 
     /// Cache-aside: what was missed is set, as the application behind the cache would. It is the
     /// client's own traffic, counted apart.
-    fn refill(&mut self, ask: Ask, missed: &Request, now: u64) {
+    fn refill(&mut self, asked: Asked, missed: &Request, now: u64) {
         let number = self.pool.begin(Operation {
-            ask,
+            asked,
             due: now,
             sent: 0,
             queued: 0,
@@ -734,7 +796,7 @@ impl<'a, A: Asks> Thread<'a, A> {
 
     /// An operation has its last answer, or has failed.
     fn end(&mut self, operation: &Operation, now: u64, arrived: Option<u64>) {
-        let Operation { ask, due, sent, failed, .. } = *operation;
+        let Operation { asked: Asked { ask, .. }, due, sent, failed, .. } = *operation;
         if operation.refill {
             self.seen.refills += u64::from(operation.counts && !failed);
             return;
@@ -770,6 +832,12 @@ impl<'a, A: Asks> Thread<'a, A> {
             seen.queued += u64::from(operation.queued > 0);
             seen.queue_ticks += operation.queued;
             seen.answered_in_time += u64::from(!failed && now <= self.shared.gate.closes_at());
+            let opened_at = self.shared.gate.opened_at();
+            if A::TRACED && due >= opened_at {
+                let second = self.clock.ticks(1e9);
+                let in_time = !failed && now.saturating_sub(due) <= second;
+                seen.replayed.count(due - opened_at, second, in_time);
+            }
         }
     }
 
@@ -843,7 +911,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         demand: &mut Demand,
     ) {
         self.seen.changes.refused += u64::from(request.kind != Kind::Get);
-        let op = self.pool.operation(request.operation).ask.op;
+        let op = self.pool.operation(request.operation).asked.ask.op;
         self.seen.verdicts.fail(kind, || format!("{op}: {words}"));
         let Some(mut operation) = self.abandon(request) else { return };
         if operation.sent == 0 {
@@ -942,7 +1010,7 @@ impl<'a, A: Asks> Thread<'a, A> {
             let sent = self.pool.operation(request.operation).sent > 0;
             self.seen.changes.refused += u64::from(sent && request.kind != Kind::Get);
             let Some(operation) = self.abandon(request) else { continue };
-            let Operation { ask, counts, refill, .. } = operation;
+            let Operation { asked: Asked { ask, .. }, counts, refill, .. } = operation;
             if !sent {
                 self.insert_ended(ask, false);
                 self.seen.never_sent += u64::from(counts && !refill && self.shared.open);

@@ -1,8 +1,10 @@
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use model::Rate;
 use record::{Execution, Phase, Run};
-use study::{Manner, Plan, Steady, Wish};
+use store::StoreUrl;
+use study::{Manner, Plan, Recording, ServerOrder, Steady, Wish};
 
 use crate::args::Bench;
 use crate::exit::{Outcome, request};
@@ -13,16 +15,18 @@ use crate::show::Show;
 use crate::sweep::Swept;
 
 pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
-    let store = args.load.store(&args.store)?;
-    let spec = args.workload.spec()?;
+    let whom = args.load.store(&args.store)?;
     let manners = manners(args)?;
     if args.repeat == 0 {
         return Err(request("--repeat must be more than zero"));
     }
-    // A mix of nothing but inserts adds records; only the presets of that name load.
-    let loads = spec.is_load() && args.workload.mix.is_none();
-    let phase = if loads { Phase::Load } else { Phase::Measure };
-    let mut plan = Plan::single(store, &args.workload.name(), spec, phase, &manners, args.repeat)?;
+    if let (Some(file), true) = (&args.trace, args.dry_run) {
+        return super::trace::describe(file, args, show);
+    }
+    let mut plan = match &args.trace {
+        Some(file) => replay(whom, file, args, &manners)?,
+        None => single(whom, args, &manners)?,
+    };
     if let Some(objective) = &args.slo {
         plan = plan.with_setting("slo", &objective.to_string());
     }
@@ -64,6 +68,24 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
     Ok(if runs.iter().all(Run::valid) { Outcome::Done } else { Outcome::Invalid })
 }
 
+/// The store, and the server that is started for it.
+type Whom = (StoreUrl, Option<ServerOrder>);
+
+fn single(whom: Whom, args: &Bench, manners: &[Manner]) -> anyhow::Result<Plan> {
+    let asked = &args.workload;
+    let spec = asked.spec()?;
+    // A mix of nothing but inserts adds records; only the presets of that name load.
+    let loads = spec.is_load() && asked.mix.is_none();
+    let phase = if loads { Phase::Load } else { Phase::Measure };
+    Ok(Plan::single(whom, &asked.name(), spec, phase, manners, args.repeat)?)
+}
+
+fn replay(whom: Whom, file: &Path, args: &Bench, manners: &[Manner]) -> anyhow::Result<Plan> {
+    let compressibility = args.workload.compressibility.unwrap_or(0.0);
+    let recording = Recording::open(file, compressibility, args.workload.refill)?;
+    Ok(Plan::replay(whom, &recording, args.workload.seed, manners, args.repeat)?)
+}
+
 /// One object, or an array of them where repeats were asked for; nothing where none ended.
 fn show_runs(args: &Bench, show: &Show, execution: &Execution, runs: &[Run]) -> anyhow::Result<()> {
     if runs.is_empty() {
@@ -92,6 +114,8 @@ fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
             time: args.time,
             operations: args.ops,
             steady: args.steady.map(|round| Steady { round, ..Steady::default() }),
+            trace: args.trace.is_some(),
+            speed: args.speed,
             ..args.load.wish(rate, usual)
         };
         flags::manner(&wish, args.load.agents.machines())

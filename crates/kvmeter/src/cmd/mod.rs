@@ -10,3 +10,4 @@ pub mod man;
 pub mod report;
 pub mod run;
 pub mod search;
+pub mod trace;

@@ -12,3 +12,4 @@ mod servers;
 mod study;
 mod terminal;
 mod tool;
+mod trace;

@@ -28,6 +28,8 @@ pub struct Request<'a> {
     pub keys: &'a KeyList,
     /// What a set sets; of no meaning otherwise.
     pub value: &'a [u8],
+    /// Seconds after which what is set expires, 0 for never; of no meaning otherwise.
+    pub ttl_s: u32,
     /// Sent back by the protocols that can (meta, binary), which shows an answer out of step.
     pub tag: u32,
 }

@@ -5,6 +5,7 @@
 //! the misses unsaid, save the server nothing: a hit costs memcached 1.6.18 with one thread 2.1 to
 //! 2.3 us of CPU at 8 keys a batch and 0.56 to 0.60 us at 64, be it GET, GETK or GETKQ.
 
+use super::expiry;
 use super::scan::{self, Scan, Stop};
 use super::{Answer, KeyList, Kind, LONGEST_VALUE, Refusal, Request};
 
@@ -73,9 +74,11 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
                 put_packet(opcode::GETK, tag, &[], key, &[], out);
             }
         }
-        // The extras are flags and expiry, both 0.
         Kind::Set => {
-            put_packet(opcode::SET, tag, &[0; 8], request.keys.get(0), request.value, out);
+            // Flags, which are 0, and the expiry.
+            let mut extras = [0; 8];
+            extras[4..].copy_from_slice(&expiry::exptime(request.ttl_s).to_be_bytes());
+            put_packet(opcode::SET, tag, &extras, request.keys.get(0), request.value, out);
         }
         Kind::Delete => put_packet(opcode::DELETE, tag, &[], request.keys.get(0), &[], out),
     }

@@ -3,6 +3,7 @@
 //! Several keys are as many `mg` in one write, each answered, so that a miss is counted and not
 //! inferred; memcached answers them with one system call.
 
+use super::expiry;
 use super::keys::is_printable;
 use super::scan::{self, Scan, Stop};
 use super::text::refusal;
@@ -32,7 +33,8 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
             let encoded = put_key(b"ms ", key, out);
             out.push(b' ');
             scan::put_decimal(request.value.len() as u64, out);
-            out.extend_from_slice(if encoded { b" b T0" } else { b" T0" });
+            out.extend_from_slice(if encoded { b" b T" } else { b" T" });
+            scan::put_decimal(u64::from(expiry::exptime(request.ttl_s)), out);
             put_tag(request.tag, out);
             out.extend_from_slice(request.value);
             out.extend_from_slice(b"\r\n");

@@ -19,6 +19,7 @@
 mod answer;
 mod binary;
 mod error;
+mod expiry;
 mod greet;
 mod keys;
 mod login;

@@ -51,9 +51,15 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
             keys.iter().for_each(|key| put_bulk(key, out));
         }
         Kind::Set => {
-            out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
+            let words = if request.ttl_s == 0 { 3 } else { 5 };
+            put_header(b'*', words, out);
+            out.extend_from_slice(b"$3\r\nSET\r\n");
             put_bulk(keys.get(0), out);
             put_bulk(request.value, out);
+            if request.ttl_s > 0 {
+                out.extend_from_slice(b"$2\r\nEX\r\n");
+                put_bulk(request.ttl_s.to_string().as_bytes(), out);
+            }
         }
         Kind::Delete => {
             out.extend_from_slice(b"*2\r\n$3\r\nDEL\r\n");

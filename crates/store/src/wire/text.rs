@@ -3,6 +3,7 @@
 //! A get of several keys is one line; the server leaves out what it has not. `END` ends the
 //! answer, so one key and many are read alike.
 
+use super::expiry;
 use super::scan::{self, Scan, Stop};
 use super::{Answer, KeyList, Kind, Refusal, Request};
 
@@ -24,7 +25,9 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
             out.reserve(key.len() + request.value.len() + 32);
             out.extend_from_slice(b"set ");
             out.extend_from_slice(key);
-            out.extend_from_slice(b" 0 0 ");
+            out.extend_from_slice(b" 0 ");
+            scan::put_decimal(u64::from(expiry::exptime(request.ttl_s)), out);
+            out.push(b' ');
             scan::put_decimal(request.value.len() as u64, out);
             out.extend_from_slice(b"\r\n");
             out.extend_from_slice(request.value);

@@ -216,7 +216,7 @@ impl Crew {
 fn measuring(manner: &Manner, rate: f64) -> Manner {
     let arrivals = match manner.pacing {
         Pacing::Open { arrivals, .. } => arrivals,
-        Pacing::Closed { .. } => Arrivals::Poisson,
+        Pacing::Closed { .. } | Pacing::Recorded { .. } => Arrivals::Poisson,
     };
     let mut connections = manner.connections;
     (connections.count, connections.depth) = (1, 1);

@@ -149,6 +149,10 @@ impl Plan {
     /// A run that cannot be: the key that stands in the way, and why.
     pub fn with_agents(mut self, agents: Agents) -> Result<Plan, (&'static str, String)> {
         let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
+        if self.steps().any(|(_, step)| step.trace.is_some()) {
+            let why = "is replayed by this machine alone; leave out the agents".to_owned();
+            return Err(("trace", why));
+        }
         for segment in &mut self.segments {
             segment.steps.iter().try_for_each(|step| agents.check(segment, step))?;
             for step in &mut segment.steps {

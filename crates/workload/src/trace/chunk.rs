@@ -1,8 +1,11 @@
 //! Requests of a trace, some at a time.
 
-use super::key;
+use model::random::mix;
+
+use super::key::{self, Fit};
 use super::line::Line;
 use super::operation::Operation;
+use crate::value::hash;
 
 /// One request of a trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,12 +21,23 @@ pub struct Request<'a> {
     /// is cut, what is too short is lengthened, and letters of a hash of the whole key keep it
     /// distinct.
     pub key: &'a [u8],
+    pub fit: Fit,
     /// Bytes of the original key.
     pub key_size: u32,
     /// Bytes of the value that is written, or that was there to be read.
     pub value_size: u32,
     /// Seconds after which what is written expires, 0 for never and for what is no write.
     pub ttl_s: u32,
+}
+
+impl Request<'_> {
+    /// A hash over all that is asked; the (wrapping) sum over the threads of a replay is the same
+    /// for the same requests.
+    #[inline]
+    pub fn fingerprint(&self) -> u64 {
+        let what = self.operation as u64 | u64::from(self.value_size) << 8;
+        mix(self.index ^ mix(hash(self.key) ^ what.wrapping_mul(0xd6e8_feb8_6659_fd93)))
+    }
 }
 
 /// A row of requests in memory that is used again and again.
@@ -43,6 +57,7 @@ struct Entry {
     value_size: u32,
     ttl_s: u32,
     operation: Operation,
+    fit: Fit,
 }
 
 impl Chunk {
@@ -68,6 +83,7 @@ impl Chunk {
             at_s: entry.at_s,
             operation: entry.operation,
             key: &self.keys[begin as usize..entry.key_end as usize],
+            fit: entry.fit,
             key_size: entry.key_size,
             value_size: entry.value_size,
             ttl_s: entry.ttl_s,
@@ -85,7 +101,7 @@ impl Chunk {
     }
 
     pub(super) fn push(&mut self, index: u64, line: &Line<'_>) {
-        key::append(line.key, line.key_size, &mut self.keys);
+        let fit = key::append(line.key, line.key_size, &mut self.keys);
         self.requests.push(Entry {
             index,
             at_s: 0.0,
@@ -94,6 +110,7 @@ impl Chunk {
             value_size: line.value_size,
             ttl_s: line.ttl_s,
             operation: line.operation,
+            fit,
         });
     }
 
@@ -107,6 +124,7 @@ impl Chunk {
             value_size: request.value_size,
             ttl_s: request.ttl_s,
             operation: request.operation,
+            fit: request.fit,
         });
     }
 

@@ -13,6 +13,14 @@ const LETTERS: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklm
 /// Letters of a hash of 64 bits.
 const HASH: usize = 11;
 
+/// What became of a trace's key on its way to the size that the trace gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    AsItIs,
+    Cut,
+    Lengthened,
+}
+
 /// Appends the trace's key in the size that the trace says it had, at most [`LONGEST`].
 ///
 /// Anonymised keys are often longer or shorter than the ones they stand for. What is too long is
@@ -20,11 +28,11 @@ const HASH: usize = 11;
 /// key; what is too short is lengthened by such letters. Hence the same key and size always give
 /// the same key, and different ones differ but for accidents of the hash: of 6 bits a letter where
 /// the size is below 11 B.
-pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) {
+pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) -> Fit {
     let size = (size as usize).min(LONGEST);
     if key.len() == size {
         out.extend_from_slice(key);
-        return;
+        return Fit::AsItIs;
     }
     let kept = key.len().min(size - size.min(if key.len() < size { 0 } else { HASH }));
     out.extend_from_slice(&key[..kept]);
@@ -40,6 +48,7 @@ pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) {
         word = word.rotate_right(6);
         left -= 1;
     }
+    if key.len() < size { Fit::Lengthened } else { Fit::Cut }
 }
 
 #[cfg(test)]

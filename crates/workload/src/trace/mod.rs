@@ -24,6 +24,7 @@ mod zstd;
 pub use chunk::{Chunk, Request};
 pub use error::{LineProblem, TraceError};
 pub use feed::{Feed, Next};
+pub use key::Fit;
 pub use operation::Operation;
 pub use reader::{MOST_A_SECOND, Trace};
 pub use spread::Spread;

@@ -30,6 +30,8 @@ pub struct Trace {
     second: u64,
     first: u64,
     most_a_second: usize,
+    /// What was found wrong behind requests that were handed out.
+    failed: Option<TraceError>,
 }
 
 impl fmt::Debug for Trace {
@@ -56,6 +58,7 @@ impl Trace {
             second: 0,
             first: 0,
             most_a_second: MOST_A_SECOND,
+            failed: None,
         };
         if !trace.read_line()? {
             return Err(TraceError::Empty { file: trace.file });
@@ -77,15 +80,34 @@ impl Trace {
     }
 
     /// Replaces what the chunk holds by the requests of the next second that has any, each with its
-    /// instant; `false` at the end of the trace.
+    /// instant; `false` at the end of the trace. Requests before something that is wrong come
+    /// first, and with the next call the error.
     ///
     /// # Errors
     /// A line that is no request, by its number; a time that goes back; a second with too many
-    /// requests; a file that cannot be read on.
+    /// requests; a file that cannot be read on. After an error the trace is of no use any more.
     pub fn next_second(&mut self, spread: Spread, chunk: &mut Chunk) -> Result<bool, TraceError> {
         chunk.clear();
-        if !self.pending && !self.read_line()? {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        match self.gather(chunk) {
+            Ok(()) => {}
+            Err(error @ TraceError::TooManyInASecond { .. }) => return Err(error),
+            Err(error) if chunk.is_empty() => return Err(error),
+            Err(error) => self.failed = Some(error),
+        }
+        if chunk.is_empty() {
             return Ok(false);
+        }
+        spread.assign(self.second - self.first, chunk);
+        Ok(true)
+    }
+
+    /// Appends the requests of one second.
+    fn gather(&mut self, chunk: &mut Chunk) -> Result<(), TraceError> {
+        if !self.pending && !self.read_line()? {
+            return Ok(());
         }
         loop {
             let line = self.parse()?;
@@ -94,7 +116,7 @@ impl Trace {
                 return Err(self.wrong(LineProblem::TimeGoesBack { before, now }));
             }
             if now > before && !chunk.is_empty() {
-                break;
+                return Ok(());
             }
             if chunk.len() == self.most_a_second {
                 return Err(TraceError::TooManyInASecond {
@@ -108,11 +130,9 @@ impl Trace {
             self.second = now;
             self.pending = false;
             if !self.read_line()? {
-                break;
+                return Ok(());
             }
         }
-        spread.assign(self.second - self.first, chunk);
-        Ok(true)
     }
 
     fn parse(&self) -> Result<Line<'_>, TraceError> {

@@ -105,7 +105,7 @@ impl Client {
         use std::io::Write;
         let mut out = Vec::new();
         for (tag, (kind, keys, value)) in (self.tag..).zip(asks) {
-            self.protocol.write(&Request { kind: *kind, keys, value, tag }, &mut out);
+            self.protocol.write(&Request { kind: *kind, keys, value, ttl_s: 0, tag }, &mut out);
         }
         self.stream.write_all(&out).expect("sent");
     }
@@ -131,6 +131,16 @@ impl Client {
             assert!(bytes > 0, "the server closed the connection");
             self.received.extend_from_slice(&piece[..bytes]);
         }
+    }
+
+    /// Sets a value that expires.
+    fn set_for(&mut self, key: &[u8], ttl_s: u32) -> Answer {
+        use std::io::Write;
+        let (kind, keys, mut out) = (Kind::Set, key_list(&[key]), Vec::new());
+        let request = Request { kind, keys: &keys, value: b"value", ttl_s, tag: self.tag };
+        self.protocol.write(&request, &mut out);
+        self.stream.write_all(&out).expect("sent");
+        self.receive(kind, &keys).0
     }
 
     fn ask(&mut self, kind: Kind, keys: &[&[u8]], value: &[u8]) -> (Answer, Vec<(usize, Vec<u8>)>) {
@@ -170,6 +180,18 @@ fn converse(server: &Server, protocol: Protocol, login: &Login) -> String {
         let both = client.ask(Kind::Get, &[b"absent", key, b"key"], b"");
         assert_eq!(both, (Answer::Found(1), vec![(1, b"value".to_vec())]));
         assert_eq!(client.ask(Kind::Delete, &[key], b"").0, Answer::Deleted(true));
+    }
+
+    // A second, an hour, and more than the thirty days that memcached counts from now.
+    let times = [(&b"second"[..], 1), (b"hour", 3600), (b"month", 40 * 24 * 3600), (b"ever", 0)];
+    for (key, ttl_s) in times {
+        assert_eq!(client.set_for(key, ttl_s), Answer::Stored);
+    }
+    std::thread::sleep(Duration::from_millis(2100));
+    let left = client.ask(Kind::Get, &times.map(|(key, _)| key), b"");
+    assert_eq!(left.1.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [1, 2, 3]);
+    for (key, _) in times {
+        client.ask(Kind::Delete, &[key], b"");
     }
 
     // Pipelined, in step, with several long keys a get.

@@ -1,0 +1,195 @@
+//! Replays against a store in this process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drive::{Arrivals, DriveError, Pacing, Plan, Until};
+
+use crate::file::{Lines, Packed, write};
+use crate::ledger::Ledger;
+use crate::{ask, changed, max, plan};
+
+#[test]
+fn every_request_is_asked_once_and_in_the_order_of_its_key() {
+    let lines = Lines::mixed(6, 500);
+    let folder = tempfile::tempdir().unwrap();
+    let mut fingerprints = Vec::new();
+    for (packed, threads, pacing) in [
+        (Packed::Plain, 1, max()),
+        (Packed::Gzip, 3, max()),
+        (Packed::Zstd, 4, Pacing::Recorded { speed: 10.0 }),
+        (Packed::Plain, 2, Pacing::Open { rate: 10_000.0, arrivals: Arrivals::Poisson }),
+    ] {
+        let ledger = Arc::new(Ledger::default());
+        let outcome =
+            ask(&ledger, &plan(&write(&folder, &lines.text, &packed), threads, pacing)).unwrap();
+        assert_eq!(outcome.failures, [], "{pacing:?}");
+        assert_eq!(outcome.operations, lines.requests());
+        assert_eq!((outcome.hits, outcome.misses), (lines.hits, lines.misses));
+        assert_eq!(outcome.verified, lines.hits);
+        assert_eq!(outcome.never_sent, 0);
+        assert_eq!(ledger.asked(), lines.by_key, "{pacing:?}");
+        let replayed = outcome.replayed.unwrap();
+        assert_eq!(replayed.requests, lines.requests());
+        assert_eq!((replayed.cut, replayed.lengthened), (0, 0));
+        assert!(replayed.error.is_none());
+        fingerprints.push(outcome.fingerprint);
+    }
+    assert!(fingerprints[0] != 0);
+    assert!(fingerprints.iter().all(|one| *one == fingerprints[0]), "{fingerprints:x?}");
+}
+
+#[test]
+fn each_second_has_the_requests_that_were_recorded_in_it() {
+    let lines = Lines::mixed(6, 300);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder, &lines.text, &Packed::Plain);
+    // Three seconds of the trace in each of the clock's; every instant of a request follows from
+    // the file and the seed, whenever it is really sent.
+    let plan = plan(&file, 2, Pacing::Recorded { speed: 3.0 });
+    let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
+    let due: Vec<u64> = outcome.replayed.unwrap().seconds.iter().map(|second| second.0).collect();
+    let expected: Vec<u64> = lines.seconds.chunks(3).map(|three| three.iter().sum()).collect();
+    assert_eq!(due, expected);
+    assert_eq!(outcome.due, lines.requests());
+    assert!(outcome.response.iter().map(|(_, h)| h.len()).sum::<u64>() == lines.requests());
+    // It cannot have been faster than the trace.
+    assert!(outcome.seconds > 5.0 / 3.0, "{}", outcome.seconds);
+}
+
+#[test]
+fn a_rate_replaces_the_times_of_the_trace() {
+    let lines = Lines::mixed(9, 200);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder, &lines.text, &Packed::Plain);
+    let plan = plan(&file, 2, Pacing::Open { rate: 1000.0, arrivals: Arrivals::Constant });
+    let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
+    let seconds = outcome.replayed.unwrap().seconds;
+    assert_eq!(lines.requests(), 2400);
+    for (due, expected) in seconds.iter().map(|second| second.0).zip([1000, 1000, 400]) {
+        assert!(due.abs_diff(expected) <= 1, "{seconds:?}");
+    }
+}
+
+#[test]
+fn a_warm_up_is_the_beginning_of_the_trace() {
+    let lines = Lines::mixed(4, 500);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder, &lines.text, &Packed::Plain);
+    let warm_up = Some(Duration::from_millis(500));
+    let plan = Plan { warm_up, ..plan(&file, 2, Pacing::Recorded { speed: 4.0 }) };
+    let ledger = Arc::new(Ledger::default());
+    let outcome = ask(&ledger, &plan).unwrap();
+    assert_eq!(ledger.asked(), lines.by_key, "what is written before the window is asked in it");
+    let replayed = outcome.replayed.unwrap();
+    assert_eq!(replayed.requests, lines.requests());
+    // The first two seconds of the trace have passed when the window opens, and 1000 requests of
+    // 2500 are left at most.
+    let due: u64 = replayed.seconds.iter().map(|second| second.0).sum();
+    assert!((1..=1000).contains(&due), "{due}");
+    assert!((due..lines.requests()).contains(&outcome.operations), "{}", outcome.operations);
+}
+
+#[test]
+fn a_window_may_end_before_the_trace() {
+    let lines = Lines::mixed(600, 100);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder, &lines.text, &Packed::Plain);
+    let until = Until { operations: None, time: Some(Duration::from_millis(700)) };
+    for pacing in [Pacing::Recorded { speed: 10.0 }, max()] {
+        let plan = Plan { until, ..plan(&file, 2, pacing) };
+        let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
+        let replayed = outcome.replayed.unwrap();
+        assert!(replayed.error.is_none());
+        if pacing.is_open() {
+            // Seven seconds of the trace, the second and the fifth of them twice as busy.
+            assert_eq!(outcome.due, 900);
+            assert_eq!(replayed.requests, outcome.operations);
+        }
+    }
+    let first = changed(plan(&file, 2, max()), |replay| replay.most = Some(250));
+    let outcome = ask(&Arc::new(Ledger::default()), &first).unwrap();
+    assert_eq!(outcome.operations, 250);
+    assert!(outcome.seconds < 30.0, "{}", outcome.seconds);
+}
+
+#[test]
+fn misses_are_filled_in_when_asked_for() {
+    let mut lines = Lines::new();
+    for second in 0..3 {
+        for key in 0..50 {
+            lines.push(second, &format!("key:{key}"), 100, "get", 0);
+        }
+        // Not there when it was recorded either.
+        lines.push(second, "none", 0, "get", 0);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder, &lines.text, &Packed::Plain);
+    let plan = changed(plan(&file, 2, max()), |replay| replay.refill = true);
+    let ledger = Arc::new(Ledger::default());
+    let outcome = ask(&ledger, &plan).unwrap();
+    assert_eq!((outcome.operations, outcome.refills), (153, 50));
+    assert_eq!((outcome.hits, outcome.misses), (100, 53));
+    assert_eq!(outcome.failures, []);
+    let asked = ledger.asked();
+    assert_eq!(asked["key:7"], [('r', 0), ('w', 100), ('r', 0), ('r', 0)]);
+    assert_eq!(asked["none"], [('r', 0); 3]);
+}
+
+#[test]
+fn a_line_that_is_no_request_ends_the_replay_and_nothing_before_it_is_lost() {
+    let mut lines = Lines::mixed(3, 400);
+    let before = lines.requests();
+    lines.push(3, "key", 10, "get", 0);
+    lines.text += "1000004,key,3,ten,1,get,0\n";
+    let number = lines.requests() + 1;
+    let folder = tempfile::tempdir().unwrap();
+    for packed in [Packed::Plain, Packed::Gzip] {
+        let file = write(&folder, &lines.text, &packed);
+        for pacing in [max(), Pacing::Recorded { speed: 20.0 }] {
+            let outcome = ask(&Arc::new(Ledger::default()), &plan(&file, 3, pacing)).unwrap();
+            assert_eq!(outcome.operations, before + 1, "{pacing:?}");
+            assert_eq!(outcome.failures, []);
+            let words = outcome.invalid_because.join("; ");
+            assert!(words.contains(&format!("trace:{number}: the value size is")), "{words}");
+            let error = outcome.replayed.unwrap().error;
+            assert!(error.is_some_and(|words| words.contains(&format!(":{number}: "))));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_refused_before_anything_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let refused = |words: &str| {
+        let ledger = Arc::new(Ledger::default());
+        let error = ask(&ledger, &plan(&path, 1, max())).unwrap_err();
+        assert!(matches!(error, DriveError::Trace(_)), "{error:?}");
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(ledger.asked().is_empty());
+    };
+    refused("cannot be opened");
+    for (bytes, words) in [
+        (&b""[..], "holds no request"),
+        (b"\xfd7zXZ\0\0", "xz"),
+        (b"timestamp,key,key size,value size,client,operation,TTL\n", "trace:1: "),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        refused(words);
+    }
+}
+
+#[test]
+fn keys_that_are_sent_otherwise_than_recorded_are_told() {
+    let text = "1,a:key:of:an:anonymised:kind,8,10,1,set,0\n1,short,20,10,1,get,0\n\
+                1,exactly,7,10,1,get,0\n";
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder, text, &Packed::Plain);
+    let outcome = ask(&Arc::new(Ledger::default()), &plan(&file, 1, max())).unwrap();
+    let words = outcome.warnings.join("; ");
+    assert!(words.contains("33.3 % of the requests were cut"), "{words}");
+    assert!(words.contains("lengthened"), "{words}");
+    let replayed = outcome.replayed.unwrap();
+    assert_eq!((replayed.cut, replayed.lengthened), (1, 1));
+}

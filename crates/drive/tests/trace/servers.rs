@@ -1,0 +1,167 @@
+//! Replays against memcached and Redis as Debian packages them, on unix sockets.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use drive::{Connections, Network, Outcome, Pacing, Plan};
+use store::StoreUrl;
+use tempfile::TempDir;
+
+use crate::file::{Lines, Packed, write};
+use crate::{ask, changed, max, plan};
+
+struct Server {
+    child: Child,
+    scheme: &'static str,
+    socket: PathBuf,
+    _folder: TempDir,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// Without the program the test cannot check anything, which is said.
+    fn start(scheme: &'static str) -> Option<Server> {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let at = socket.display().to_string();
+        let mut command = match scheme {
+            "memcached" => {
+                let mut command = Command::new("memcached");
+                command.args(["-u", "root", "-t", "2", "-m", "256", "-s", &at]);
+                command
+            }
+            _ => {
+                let mut command = Command::new("redis-server");
+                let here = folder.path().display().to_string();
+                command.args(["--port", "0", "--unixsocket", &at, "--save", "", "--dir", &here]);
+                command
+            }
+        };
+        let spawned =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let Ok(child) = spawned else {
+            eprintln!("NOT TESTED: cannot start {scheme}; install its Debian package");
+            return None;
+        };
+        let server = Server { child, scheme, socket, _folder: folder };
+        let limit = Instant::now() + Duration::from_secs(10);
+        while std::os::unix::net::UnixStream::connect(&server.socket).is_err() {
+            assert!(Instant::now() < limit, "{scheme} does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Some(server)
+    }
+
+    fn connect(&self, options: &str) -> Arc<Network> {
+        let url = format!("{}://{}{options}", self.scheme, self.socket.display());
+        let url: StoreUrl = url.parse().unwrap();
+        Arc::new(Network::connect(url.remote().unwrap().unwrap()).unwrap())
+    }
+}
+
+/// What a server counted, by its own names.
+fn counted(network: &Network) -> HashMap<String, u64> {
+    let says = network.says().unwrap().remove(0);
+    says.into_iter().filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect()
+}
+
+fn check(outcome: &Outcome, lines: &Lines) {
+    assert_eq!(outcome.failures, []);
+    assert_eq!(outcome.operations, lines.requests());
+    assert_eq!(outcome.never_sent, 0);
+    assert_eq!((outcome.hits, outcome.misses), (lines.hits, lines.misses));
+    assert_eq!(outcome.verified, lines.hits);
+    assert_eq!(outcome.replayed.as_ref().unwrap().requests, lines.requests());
+}
+
+#[test]
+fn servers_get_every_request_once_and_in_the_order_of_its_key() {
+    let lines = Lines::mixed(4, 600);
+    let writes = lines.by_key.values().flatten().filter(|asked| asked.0 == 'w').count() as u64;
+    let deletes = lines.by_key.values().flatten().filter(|asked| asked.0 == 'd').count() as u64;
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder, &lines.text, &Packed::Gzip);
+    for (scheme, options) in [
+        ("memcached", ""),
+        ("memcached", "?protocol=meta"),
+        ("memcached", "?protocol=binary"),
+        ("redis", ""),
+    ] {
+        for (threads, depth, pacing) in
+            [(1, 1, max()), (3, 16, max()), (2, 1000, Pacing::Recorded { speed: 8.0 })]
+        {
+            // A connection a thread: the order of a key on its way is that in which it was sent.
+            let Some(server) = Server::start(scheme) else { return };
+            let network = server.connect(options);
+            let before = counted(&network);
+            let connections = Connections { count: 1, depth, ..Connections::default() };
+            let plan = Plan { connections, ..plan(&file, threads, pacing) };
+            let outcome = ask(&network, &plan).unwrap();
+            check(&outcome, &lines);
+            let after = counted(&network);
+            let grew = |name: &str| after[name] - before[name];
+            if scheme == "memcached" {
+                assert_eq!((grew("get_hits"), grew("get_misses")), (lines.hits, lines.misses));
+                assert_eq!(grew("cmd_set"), writes);
+                assert_eq!(grew("delete_hits") + grew("delete_misses"), deletes);
+            } else {
+                let hits = (grew("keyspace_hits"), grew("keyspace_misses"));
+                assert_eq!(hits, (lines.hits, lines.misses));
+            }
+        }
+    }
+}
+
+#[test]
+fn several_connections_lose_nothing_and_what_is_written_expires() {
+    let mut lines = Lines::new();
+    for second in 0..4 {
+        for key in 0..50 {
+            let operation = if second == 0 { "set" } else { "get" };
+            // Two seconds of the trace are one of the clock.
+            lines.push(second * 4, &format!("short:{key}"), 50, operation, 2);
+            lines.push(second * 4, &format!("long:{key}"), 50, operation, 4_000_000);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder, &lines.text, &Packed::Zstd);
+    for scheme in ["memcached", "redis"] {
+        let Some(server) = Server::start(scheme) else { return };
+        let network = server.connect("");
+        let connections = Connections { count: 4, depth: 4, ..Connections::default() };
+        let plan = Plan { connections, ..plan(&file, 2, Pacing::Recorded { speed: 2.0 }) };
+        let outcome = ask(&network, &plan).unwrap();
+        assert_eq!(outcome.failures, [], "{scheme}");
+        assert_eq!(outcome.operations, 400);
+        // The first reads are two seconds after the writes.
+        assert_eq!((outcome.hits, outcome.misses), (150, 150), "{scheme}");
+    }
+}
+
+#[test]
+fn misses_are_filled_in_when_asked_for() {
+    let mut lines = Lines::new();
+    for second in 0..3 {
+        for key in 0..100 {
+            lines.push(second, &format!("key:{key}"), 300, "get", 0);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder, &lines.text, &Packed::Plain);
+    let Some(server) = Server::start("memcached") else { return };
+    let network = server.connect("");
+    let plan = changed(plan(&file, 1, max()), |replay| replay.refill = true);
+    let outcome = ask(&network, &plan).unwrap();
+    assert_eq!(outcome.failures, []);
+    assert_eq!((outcome.hits, outcome.misses, outcome.refills), (200, 100, 100));
+}

@@ -1,0 +1,62 @@
+//! Memory of a replay: alone in its process, whose figure it reads.
+#![cfg(target_os = "linux")]
+// The lint exempts test functions, but not their helpers.
+#![allow(clippy::unwrap_used)]
+
+use std::io::Write;
+use std::sync::Arc;
+
+use drive::{Outcome, Plan, Quiet, Replay, Ticks, What, drive};
+use store::{Store, Visit};
+use workload::trace::Spread;
+use workload::{SizedValues, Spec, Workload};
+
+/// The most memory that this process ever held, in bytes.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+struct Asking(Plan);
+
+impl Visit for Asking {
+    type Output = Outcome;
+    fn visit<S: Store>(self, store: S) -> Outcome {
+        let workload = Arc::new(Workload::new(&Spec::default()).unwrap());
+        drive(&Ticks::new(), &Arc::new(store), &workload, &self.0, &mut Quiet).unwrap()
+    }
+}
+
+fn replay(file: &std::path::Path, most: Option<u64>) -> u64 {
+    let values = Arc::new(SizedValues::new(1, 0.0).unwrap());
+    let file = file.to_owned();
+    let replay = Replay { file, spread: Spread::Even, most, values, refill: false };
+    let plan = Plan { trace: Some(Arc::new(replay)), ..Plan::closed(What::Mix, 2) };
+    store::open(&"null".parse().unwrap(), Asking(plan)).unwrap().operations
+}
+
+#[test]
+fn memory_does_not_grow_with_the_trace() {
+    const SECONDS: u64 = 300;
+    const RATE: u64 = 5000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.zst");
+    let mut packed = std::fs::File::create(&path).unwrap();
+    let mut bytes = 0;
+    for second in 0..SECONDS {
+        let lines: String =
+            (0..RATE).map(|k| format!("{second},key:{k:040},44,100,1,get,0\n")).collect();
+        bytes += lines.len() as u64;
+        let level = ruzstd::encoding::CompressionLevel::Fastest;
+        let frame = ruzstd::encoding::compress_to_vec(lines.as_bytes(), level);
+        packed.write_all(&frame).unwrap();
+    }
+    assert!(bytes > 90_000_000);
+    // Histograms, sessions and what is read ahead are there after the beginning.
+    assert_eq!(replay(&path, Some(300_000)), 300_000);
+    let before = peak();
+    assert_eq!(replay(&path, None), SECONDS * RATE);
+    let grown = peak() - before;
+    assert!(grown < bytes / 4, "{grown} B for a trace of {bytes} B");
+}

@@ -1,0 +1,69 @@
+//! What is in a trace, without a store.
+
+use std::path::Path;
+
+use report::format;
+use workload::trace::{Summary, Trace};
+
+use crate::args::Bench;
+use crate::exit::{Outcome, request};
+use crate::show::Show;
+
+/// Reads the trace, or as much of it as would be replayed, and says what it asks for.
+pub fn describe(file: &Path, args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
+    let most = args.ops.map(|ops| ops.0);
+    let summary = Trace::open(file)
+        .and_then(|trace| trace.summary(most))
+        .map_err(|error| request(error.to_string()))?;
+    show.print(&if args.json { object(file, &summary)? } else { table(file, &summary) })?;
+    Ok(Outcome::Done)
+}
+
+fn object(file: &Path, summary: &Summary) -> anyhow::Result<String> {
+    let by_op: serde_json::Map<String, serde_json::Value> = summary
+        .by_op
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(op, count)| (op.to_string(), (*count).into()))
+        .collect();
+    let object = serde_json::json!({
+        "trace": file.display().to_string(),
+        "whole": summary.whole,
+        "requests": summary.requests,
+        "asked": by_op,
+        "read_share": summary.read_share(),
+        "distinct_keys": summary.distinct_keys.round(),
+        "mean_key_bytes": summary.mean_key_size,
+        "mean_value_bytes": summary.mean_value_size,
+        "largest_value_bytes": summary.largest_value,
+        "duration_s": summary.duration_s,
+        "mean_rate_ops_s": summary.mean_rate_s(),
+        "peak_rate_ops_s": summary.peak_rate_s,
+    });
+    Ok(serde_json::to_string_pretty(&object)?)
+}
+
+fn table(file: &Path, summary: &Summary) -> String {
+    let asked: Vec<String> = summary
+        .by_op
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(op, count)| {
+            format!("{op} {:.1} %", 100.0 * *count as f64 / summary.requests.max(1) as f64)
+        })
+        .collect();
+    let part = if summary.whole { "" } else { " (the beginning)" };
+    let rows = [
+        ("trace", format!("{}{part}", file.display())),
+        ("requests", format::count_short(summary.requests as f64)),
+        ("asked", asked.join(", ")),
+        ("distinct keys", format!("about {}", format::count_short(summary.distinct_keys))),
+        ("mean key", format::bytes(summary.mean_key_size)),
+        ("mean value", format::bytes(summary.mean_value_size)),
+        ("largest value", format::bytes(f64::from(summary.largest_value))),
+        ("duration", format::seconds(summary.duration_s as f64)),
+        ("mean rate", format::rate(summary.mean_rate_s())),
+        ("busiest second", format::rate(summary.peak_rate_s as f64)),
+    ];
+    rows.iter().map(|(name, value)| format!("{name:<16}{value}\n")).collect()
+}

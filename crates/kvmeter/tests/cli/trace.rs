@@ -1,0 +1,169 @@
+//! Recorded traces, from the command line and from studies.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use crate::tool::Place;
+
+/// Two hundred requests a second, four hundred in the second of three seconds.
+const REQUESTS: u64 = 800;
+
+fn text() -> String {
+    let mut text = String::new();
+    for (second, requests) in [(7, 200), (8, 400), (9, 200)] {
+        for request in 0..requests {
+            let (key, size) = (request * 7 % 50, 100 + request % 30);
+            let operation = ["get", "get", "set", "delete"][request % 4];
+            writeln!(text, "{second},key:{key:03},7,{size},1,{operation},0").unwrap();
+        }
+    }
+    text
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("requests.csv", &text());
+    place
+}
+
+fn bench<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["bench", "null", "--trace", "requests.csv", "--json", "--quiet"];
+    args.extend(more);
+    args
+}
+
+fn reading(run: &Value, signal: &str) -> f64 {
+    let readings = run["readings"].as_array().unwrap();
+    let found = readings.iter().find(|reading| reading["signal"] == signal);
+    found
+        .and_then(|reading| reading["answer"]["value"].as_f64())
+        .unwrap_or_else(|| panic!("no {signal}"))
+}
+
+#[test]
+fn a_trace_is_replayed_as_it_was_recorded() {
+    let place = place();
+    let said = place.run(&bench(&["--speed", "3", "--threads", "2", "--no-pin"]));
+    let run = said.json();
+    assert_eq!(run["operations"], REQUESTS);
+    assert_eq!((&run["loop"], &run["arrivals"]), (&"open".into(), &"recorded".into()));
+    assert_eq!(run["errors"], 0);
+    let settings = &run["settings"];
+    assert_eq!(settings["trace"], "requests.csv");
+    assert_eq!(settings["trace.speed"], "3");
+    assert_eq!(settings["trace.bytes"], text().len().to_string());
+    assert!(settings["trace.modified"].is_string());
+    assert!(settings["workload.records"].is_null(), "{settings}");
+    let trace = &run["stream"]["trace"];
+    assert_eq!((&trace["requests"], &trace["keys_cut"]), (&REQUESTS.into(), &0.into()));
+    // All of it was due in the first second.
+    assert_eq!(trace["due_each_second"], REQUESTS);
+    assert_eq!(reading(&run, "trace.peak_rate"), REQUESTS as f64);
+    assert!(reading(&run, "trace.worst_second") > 0.0);
+    assert_eq!(reading(&run, "cache.hit_ratio"), 1.0, "the null store says that it has everything");
+}
+
+#[test]
+fn a_trace_as_fast_as_the_store_is_a_closed_loop() {
+    let place = place();
+    let run = place.json(&bench(&["--speed", "max", "--ops", "500"]));
+    assert_eq!((&run["operations"], &run["loop"]), (&500.into(), &"closed".into()));
+    assert_eq!(run["settings"]["trace.speed"], "max");
+    let seconds = run["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.0 && seconds < 60.0, "{seconds}");
+    let retimed = place.run(&bench(&["--rate", "4k", "--arrivals", "poisson"])).json();
+    assert_eq!((&retimed["operations"], &retimed["arrivals"]), (&800.into(), &"poisson".into()));
+    assert_eq!(retimed["target_rate_ops_s"], 4000.0);
+    assert_eq!(retimed["settings"]["trace.speed"], "rate");
+}
+
+#[test]
+fn what_is_in_a_trace_is_told_without_a_store() {
+    let place = place();
+    let found = place.json(&bench(&["--dry-run"]));
+    assert_eq!((&found["requests"], &found["duration_s"]), (&800.into(), &3.into()));
+    assert_eq!(found["asked"]["read"], 400);
+    assert_eq!((&found["read_share"], &found["peak_rate_ops_s"]), (&0.5.into(), &400.into()));
+    assert_eq!(found["mean_key_bytes"], 7.0);
+    assert!((found["distinct_keys"].as_f64().unwrap() - 50.0).abs() <= 2.0);
+    let table = place.ok(&["bench", "null", "--trace", "requests.csv", "--dry-run"]);
+    assert!(table.contains("busiest second") && table.contains("read 50.0 %"), "{table}");
+}
+
+#[test]
+fn a_bad_line_is_named_and_what_was_measured_before_it_is_kept() {
+    let place = place();
+    place.write("bad.csv", &format!("{}9,key:001,7,big,1,get,0\n", text()));
+    let args =
+        ["bench", "null", "--trace", "bad.csv", "--speed", "max", "--json", "--out", "o.sqlite"];
+    let said = place.run(&args);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("bad.csv:801: the value size is not a whole number"), "{}", said.err);
+    let run = said.json();
+    assert_eq!((&run["operations"], &run["valid"]), (&800.into(), &false.into()));
+    assert!(run["invalid_because"][0].as_str().unwrap().contains("bad.csv:801"));
+    let kept: Value = serde_json::from_str(&place.ok(&["report", "o.sqlite", "--json"])).unwrap();
+    assert_eq!(kept.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn mistakes_with_traces_are_refused_with_a_way_out() {
+    let place = place();
+    place.write("empty.csv", "");
+    place.write("x.lz4", "\u{4}\"M\u{18}....");
+    let with = |file| ["bench", "null", "--trace", file];
+    place.refused(&with("none.csv"), &["none.csv", "No such file"]);
+    place.refused(&with("empty.csv"), &["empty.csv", "holds no request"]);
+    let refused = |more: &[&str], words: &[&str]| {
+        place.refused(&bench(more), words);
+    };
+    refused(&["--speed", "0"], &["--speed", "`max`"]);
+    refused(&["--speed", "2", "--rate", "1k"], &["--speed", "only one"]);
+    refused(&["--think", "1ms"], &["--think", "`max`"]);
+    refused(&["--arrivals", "pareto"], &["--arrivals", "need a rate"]);
+    refused(&["--warm-up", "1s", "--warm-up-rate", "1k"], &["--warm-up-rate", "beginning"]);
+    refused(&["--workload", "etc"], &["--workload"]);
+    refused(&["--steady"], &["--steady", "throughput"]);
+    place.refused(&["bench", "null", "--speed", "2"], &["--trace"]);
+    place.refused(&["bench", "null", "--trace", "-", "--repeat", "2"], &["standard input"]);
+}
+
+fn study(workload: &str, sequence: &str) -> String {
+    format!(
+        "name = \"traces\"\nsequence = {sequence}\n[store.null]\n[data]\nrecords = \"1k\"\n\
+         [measure]\ntime = \"1s\"\n[workloads.mine]\n{workload}\n"
+    )
+}
+
+#[test]
+fn a_study_replays_traces() {
+    let place = place();
+    place.write("s.toml", &study("trace = \"requests.csv\"\nspeed = \"max\"", r#"["mine"]"#));
+    let out = place.ok(&["run", "s.toml", "--out", "o.sqlite", "--json", "--quiet"]);
+    let run: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    assert_eq!((&run["operations"], &run["workload"]), (&800.into(), &"mine".into()));
+    assert_eq!(run["settings"]["trace"], "requests.csv");
+    place.write("s.toml", &study("trace = \"requests.csv\"", r#"["ycsb-c", "clear", "mine"]"#));
+    let plan = place.json(&["run", "s.toml", "--dry-run", "--json"]);
+    assert_eq!(plan[1]["settings"]["trace.speed"], "1");
+    assert_eq!(plan[0]["settings"]["trace"], Value::Null);
+}
+
+#[test]
+fn a_study_says_where_its_traces_are_wrong() {
+    let place = place();
+    let wrong = |workload: &str, sequence: &str, words: &[&str]| {
+        place.write("s.toml", &study(workload, sequence));
+        place.refused(&["run", "s.toml", "--dry-run"], words);
+    };
+    let trace = "trace = \"requests.csv\"";
+    wrong("trace = \"none.csv\"", r#"["mine"]"#, &["none.csv", "s.toml:9:9"]);
+    wrong("speed = 2", r#"["mine"]"#, &["is for a trace", "s.toml:9:9"]);
+    wrong(&format!("{trace}\nspeed = 0"), r#"["mine"]"#, &["`max`", "s.toml:10:9"]);
+    wrong(&format!("{trace}\nfrom = \"ycsb-a\""), r#"["mine"]"#, &["from: belongs", "s.toml:10"]);
+    wrong(trace, r#"["load", "mine"]"#, &["needs no load", "s.toml:2"]);
+    wrong(trace, r#"["ycsb-c", "mine"]"#, &["put \"clear\" between `ycsb-c` and it"]);
+    wrong(trace, r#"["mine", "ycsb-c"]"#, &["put \"clear\" between it and `ycsb-c`"]);
+    wrong("trace = \"-\"", r#"["mine", "mine"]"#, &["standard input"]);
+}

@@ -1,0 +1,35 @@
+//! When what is set expires, as memcached counts it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Seconds up to which memcached counts from now; above, the number is a date.
+const LONGEST_RELATIVE: u32 = 30 * 24 * 60 * 60;
+
+/// memcached's `exptime` for a time to live in seconds, 0 for never: up to thirty days the
+/// seconds themselves, beyond that the date as seconds since 1970.
+#[inline]
+pub(super) fn exptime(ttl_s: u32) -> u32 {
+    if ttl_s <= LONGEST_RELATIVE { ttl_s } else { date(ttl_s) }
+}
+
+#[cold]
+fn date(ttl_s: u32) -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    // The server keeps it in 31 bits: what lies beyond is as good as never.
+    u32::try_from(now.saturating_add(u64::from(ttl_s))).unwrap_or(u32::MAX).min(i32::MAX as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_times_become_dates() {
+        assert_eq!(exptime(0), 0);
+        assert_eq!(exptime(LONGEST_RELATIVE), 2_592_000);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let date = u64::from(exptime(LONGEST_RELATIVE + 1));
+        assert!((now + 2_592_001..now + 2_592_100).contains(&date), "{date}");
+        assert_eq!(exptime(u32::MAX), i32::MAX as u32);
+    }
+}

@@ -1,0 +1,52 @@
+//! What a run keeps of the trace that it replayed.
+
+use drive::Replayed;
+use model::{Reading, Scope, Unit};
+
+/// Seconds of a window of which the requests are told one by one.
+const TOLD: usize = 600;
+
+/// Named facts about what was asked.
+pub(crate) fn facts(replayed: &Replayed, put: &mut impl FnMut(&str, String)) {
+    put("trace.requests", replayed.requests.to_string());
+    put("trace.keys_cut", replayed.cut.to_string());
+    put("trace.keys_lengthened", replayed.lengthened.to_string());
+    if replayed.read_late > 0 {
+        put("trace.read_late", replayed.read_late.to_string());
+    }
+    if !replayed.seconds.is_empty() {
+        let told = &replayed.seconds[..replayed.seconds.len().min(TOLD)];
+        let row = |of: fn(&(u64, u64)) -> u64| {
+            let numbers: Vec<String> = told.iter().map(|second| of(second).to_string()).collect();
+            numbers.join(" ")
+        };
+        put("trace.due_each_second", row(|second| second.0));
+        put("trace.answered_each_second", row(|second| second.1));
+    }
+}
+
+/// What was recorded and what came of it; nothing where the trace did not keep its times.
+pub(crate) fn readings(
+    replayed: &Replayed,
+    own: &impl Fn(&str, Unit, Scope, &str, f64) -> Reading,
+) -> Vec<Reading> {
+    let seconds = &replayed.seconds;
+    if seconds.is_empty() {
+        return Vec::new();
+    }
+    let due: u64 = seconds.iter().map(|(due, _)| due).sum();
+    let peak = seconds.iter().map(|(due, _)| *due).max().unwrap_or(0);
+    let shares = seconds.iter().filter(|(due, _)| *due > 0);
+    let worst = shares.map(|(due, answered)| *answered as f64 / *due as f64).fold(1.0, f64::min);
+    let ops = Unit::OpsPerSecond;
+    let what = "requests of the trace that were due / seconds of the window with the last of them";
+    let mean = due as f64 / seconds.len() as f64;
+    let peak_of = "requests that were due in the busiest second of the window";
+    let worst_of =
+        "answered within a second of being due / due, in the second of the window with the least";
+    vec![
+        own("trace.rate", ops, Scope::Harness, what, mean),
+        own("trace.peak_rate", ops, Scope::Harness, peak_of, peak as f64),
+        own("trace.worst_second", Unit::Ratio, Scope::Harness, worst_of, worst),
+    ]
+}

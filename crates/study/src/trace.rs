@@ -1,0 +1,322 @@
+//! Traces that are replayed instead of a workload's own operations.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use drive::{Pacing, Replay};
+use model::Count;
+use record::{Phase, Settings};
+use serde::de::{Deserializer, Error, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use store::StoreUrl;
+use toml::Spanned;
+use workload::trace::{Spread, Trace};
+use workload::{SizedValues, Spec as WorkloadSpec};
+
+use crate::asking::{Manner, trace_manner};
+use crate::error::StudyError;
+use crate::plan::{Plan, Segment, Step, check_manner, label};
+use crate::settings::settings;
+use crate::source::Source;
+use crate::spec::{Spec, Variant};
+use crate::started::ServerOrder;
+
+/// How fast a trace passes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Speed {
+    /// So many times as fast as it was recorded: an open loop.
+    Times(f64),
+    /// As fast as the store answers: a closed loop in the trace's order.
+    Max,
+}
+
+/// A second of a faster trace is gone before its requests can be counted.
+const MOST_SPEED: f64 = 1e6;
+
+impl FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Speed, String> {
+        if text == "max" {
+            return Ok(Speed::Max);
+        }
+        let times = text.parse().ok().filter(|times| *times > 0.0 && *times <= MOST_SPEED);
+        times.map(Speed::Times).ok_or_else(|| {
+            format!(
+                "`{text}` is no speed; write how many times as fast as recorded, from above 0 to a \
+                 million, or `max`"
+            )
+        })
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Speed::Times(times) => write!(f, "{times}"),
+            Speed::Max => f.write_str("max"),
+        }
+    }
+}
+
+impl Serialize for Speed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Speed {
+    /// A number or text.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Speed, D::Error> {
+        struct Reads;
+        impl Visitor<'_> for Reads {
+            type Value = Speed;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number above 0 or \"max\"")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Speed, E> {
+                text.parse().map_err(E::custom)
+            }
+            fn visit_i64<E: Error>(self, times: i64) -> Result<Speed, E> {
+                self.visit_str(&times.to_string())
+            }
+            fn visit_u64<E: Error>(self, times: u64) -> Result<Speed, E> {
+                self.visit_str(&times.to_string())
+            }
+            fn visit_f64<E: Error>(self, times: f64) -> Result<Speed, E> {
+                self.visit_str(&times.to_string())
+            }
+        }
+        deserializer.deserialize_any(Reads)
+    }
+}
+
+/// A trace that can be replayed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// `-` is standard input.
+    pub file: PathBuf,
+    /// What tells it from another file of its name: bytes, and when they were written; of
+    /// standard input neither is known.
+    pub bytes: Option<u64>,
+    pub modified: Option<String>,
+    /// The part of a value that a compressor can remove.
+    pub compressibility: f64,
+    /// What a read missed is set.
+    pub refill: bool,
+}
+
+impl Recording {
+    /// Looks at a trace: it can be read, and its first line is a request. Standard input is left
+    /// alone.
+    ///
+    /// # Errors
+    /// A file that is no trace, a compressibility outside 0 to 1.
+    pub fn open(file: &Path, compressibility: f64, refill: bool) -> Result<Recording, StudyError> {
+        SizedValues::new(0, compressibility)?;
+        let mut recording = Recording {
+            file: file.to_owned(),
+            bytes: None,
+            modified: None,
+            compressibility,
+            refill,
+        };
+        if recording.is_stdin() {
+            return Ok(recording);
+        }
+        Trace::open(file)?;
+        if let Ok(of) = std::fs::metadata(file) {
+            recording.bytes = Some(of.len());
+            let modified = of.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());
+            recording.modified = modified.map(|at| at.to_string());
+        }
+        Ok(recording)
+    }
+
+    pub fn is_stdin(&self) -> bool {
+        self.file.as_os_str() == "-"
+    }
+
+    /// What a run depends on.
+    pub(crate) fn settings(&self, manner: &Manner, settings: &mut Settings) {
+        let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
+        put("trace", self.file.display().to_string());
+        let speed = match manner.pacing {
+            Pacing::Recorded { speed } => Speed::Times(speed).to_string(),
+            Pacing::Closed { .. } => Speed::Max.to_string(),
+            Pacing::Open { .. } => "rate".to_owned(),
+        };
+        put("trace.speed", speed);
+        if let Some(bytes) = self.bytes {
+            put("trace.bytes", bytes.to_string());
+        }
+        if let Some(modified) = &self.modified {
+            put("trace.modified", modified.clone());
+        }
+        put("trace.compressibility", self.compressibility.to_string());
+        put("trace.refill", self.refill.to_string());
+    }
+
+    /// The same as it is driven.
+    pub(crate) fn replay(&self, manner: &Manner, seed: u64) -> Result<Arc<Replay>, StudyError> {
+        let spread = if manner.evenly { Spread::Even } else { Spread::Poisson { seed } };
+        Ok(Arc::new(Replay {
+            file: self.file.clone(),
+            spread,
+            most: manner.until.operations,
+            values: Arc::new(SizedValues::new(seed, self.compressibility)?),
+            refill: self.refill,
+        }))
+    }
+}
+
+/// What stands where a step has a workload: a trace says itself what is asked, and loads nothing.
+pub(crate) fn in_place_of_a_workload(seed: u64) -> WorkloadSpec {
+    WorkloadSpec { records: Count(1), seed, ..WorkloadSpec::default() }
+}
+
+impl Plan {
+    /// Replays of a trace without a study, one for each manner and repeat.
+    pub fn replay(
+        (store, server): (StoreUrl, Option<ServerOrder>),
+        recording: &Recording,
+        seed: u64,
+        manners: &[Manner],
+        repeats: u32,
+    ) -> Result<Plan, StudyError> {
+        store.check()?;
+        let workload = in_place_of_a_workload(seed);
+        let mut segments = Vec::new();
+        for repeat in 1..=repeats {
+            for manner in manners {
+                check_manner(&store, manner)?;
+                let whom = (&store, server.as_ref());
+                let mut settings = settings(whom, NAME, &workload, manner, repeat);
+                told(recording, manner, &mut settings);
+                let step = Step {
+                    ordinal: segments.len() as u32 + 1,
+                    label: label(&store, NAME),
+                    phase: Phase::Measure,
+                    workload: workload.clone(),
+                    trace: Some(recording.clone()),
+                    manner: manner.clone(),
+                    settings,
+                };
+                segments.push(Segment {
+                    store: store.clone(),
+                    server: server.clone(),
+                    temporary: false,
+                    steps: vec![step],
+                    preparing: manner.preparing(),
+                });
+            }
+        }
+        let (name, text) = ("bench".to_owned(), String::new());
+        let plan = Plan { name, question: None, seed, text, segments, agents: None };
+        check_stdin(&plan)?;
+        Ok(plan)
+    }
+}
+
+/// What the workload of a replay is called where nobody gave it a name.
+const NAME: &str = "trace";
+
+/// Replaces what the settings say of a workload.
+pub(crate) fn told(recording: &Recording, manner: &Manner, settings: &mut Settings) {
+    settings.retain(|key, _| !key.starts_with("workload."));
+    settings.insert("workload.is".to_owned(), format!("trace {}", recording.file.display()));
+    recording.settings(manner, settings);
+}
+
+/// Standard input can be read once.
+pub(crate) fn check_stdin(plan: &Plan) -> Result<(), StudyError> {
+    let reads = |recording: &Recording| recording.is_stdin();
+    let readers = plan.steps().filter(|(_, step)| step.trace.as_ref().is_some_and(reads)).count();
+    if readers > 1 {
+        return Err(StudyError::Request(format!(
+            "the trace comes from standard input, which can be read once, and {readers} runs are \
+             to replay it; name a file"
+        )));
+    }
+    Ok(())
+}
+
+/// A table of `[workloads]` that is a trace, and how it is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Traced {
+    pub recording: Recording,
+    pub manner: Manner,
+}
+
+/// The traces of a study by their names; errors point into it.
+pub(crate) fn of_study(
+    source: &Source,
+    spec: &Spec,
+    cpus: u32,
+) -> Result<BTreeMap<String, Traced>, StudyError> {
+    let mut traces = BTreeMap::new();
+    for (name, variant) in &spec.workloads {
+        let Some(file) = &variant.trace else {
+            if let Some(speed) = &variant.speed {
+                return Err(
+                    source.at(speed.span(), "speed: is for a trace; give one, or leave it out")
+                );
+            }
+            continue;
+        };
+        if let Some((key, span)) = variant.of_a_workload() {
+            let words = format!("{key}: belongs to a workload, and `trace` stands instead of one");
+            return Err(source.at(span, &words));
+        }
+        let value = spec.data.value.as_ref();
+        let compressibility = value.map_or(0.0, |value| value.get_ref().compressibility);
+        let recording =
+            Recording::open(file.get_ref(), compressibility, variant.refill.unwrap_or(false))
+                .map_err(|error| source.at(file.span(), &error.to_string()))?;
+        let manner = trace_manner(source, &spec.measure, variant.speed.as_ref(), cpus)?;
+        traces.insert(name.get_ref().clone(), Traced { recording, manner });
+    }
+    Ok(traces)
+}
+
+impl Variant {
+    /// The first key that says what a workload asks, and where it stands.
+    fn of_a_workload(&self) -> Option<(&'static str, std::ops::Range<usize>)> {
+        fn span<T>(value: &Option<Spanned<T>>) -> Option<std::ops::Range<usize>> {
+            value.as_ref().map(Spanned::span)
+        }
+        let keys = [
+            ("from", span(&self.from)),
+            ("mix", span(&self.mix)),
+            ("popularity", span(&self.popularity)),
+            ("scan", span(&self.scan)),
+            ("multi_get", span(&self.multi_get)),
+            ("hit_ratio", span(&self.hit_ratio)),
+        ];
+        keys.into_iter().find_map(|(key, span)| Some((key, span?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_as_people_write_them() {
+        for (text, speed) in [
+            ("max", Speed::Max),
+            ("1", Speed::Times(1.0)),
+            ("0.5", Speed::Times(0.5)),
+            ("1e3", Speed::Times(1000.0)),
+        ] {
+            assert_eq!(text.parse(), Ok(speed), "{text}");
+            assert_eq!(speed.to_string().parse(), Ok(speed));
+        }
+        for text in ["", "0", "-1", "2x", "inf", "nan", "1e7", "MAX"] {
+            assert!(text.parse::<Speed>().unwrap_err().contains("`max`"), "{text}");
+        }
+    }
+}
