@@ -78,8 +78,11 @@ pub fn replay_tax(
     Ok(Some(Tax { ns_per_op, clock_ns: clock.cost_ns(), verify_ns }))
 }
 
+/// A key and its value.
+type Pair = (Vec<u8>, Vec<u8>);
+
 /// Keys of the beginning of a trace, with values of their sizes.
-fn recorded_pairs(replay: &Replay) -> Result<Vec<(Vec<u8>, Vec<u8>)>, TraceError> {
+fn recorded_pairs(replay: &Replay) -> Result<Vec<Pair>, TraceError> {
     let mut chunk = Chunk::new();
     Trace::open(&replay.file)?.next_second(Spread::Even, &mut chunk)?;
     let pair = |request: Request<'_>| {
