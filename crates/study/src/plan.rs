@@ -125,6 +125,7 @@ impl Plan {
         repeats: u32,
     ) -> Result<Plan, StudyError> {
         store.check()?;
+        check_scans(&store, &workload).map_err(StudyError::Request)?;
         check_keys(&store, &workload).map_err(StudyError::Request)?;
         let mut segments = Vec::new();
         let mut ordinal = 0;
@@ -190,7 +191,11 @@ impl Plan {
                     source.origin, url.scheme, url.scheme
                 )));
             }
-            for (_, _, workload) in sections.iter().flatten() {
+            for (name, _, workload) in sections.iter().flatten() {
+                check_scans(url, workload).map_err(|words| {
+                    let step = spec.sequence.iter().find(|step| step.get_ref() == name);
+                    source.at(step.unwrap_or(&spec.sequence[0]).span(), &words)
+                })?;
                 let place = spec.data.key.as_ref().map_or(spec.sequence[0].span(), Spanned::span);
                 check_keys(url, workload).map_err(|words| source.at(place, &words))?;
             }
@@ -653,6 +658,14 @@ fn server_of(
     }
 }
 
+/// Servers here have no order of keys.
+fn check_scans(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
+    match is_networked(store) && spec.mix.asks(Op::Scan) {
+        true => Err(format!("`{}` cannot scan, and the workload does", store.scheme)),
+        false => Ok(()),
+    }
+}
+
 /// Keys that are looked at to see whether a store takes them.
 const SAMPLE: u64 = 1000;
 
@@ -661,9 +674,6 @@ pub(crate) fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), St
     let most = store.adapter().map_err(|error| error.to_string())?.longest_key;
     let workload = Workload::new(spec).map_err(|error| error.to_string())?;
     let remote = store.remote().map_err(|error| error.to_string())?;
-    if is_networked(store) && spec.mix.asks(Op::Scan) {
-        return Err(format!("`{}` cannot scan, and the workload does", store.scheme));
-    }
     let mut key = Vec::new();
     for record in 0..spec.records.0.min(SAMPLE) {
         workload.key(record, &mut key);

@@ -160,7 +160,10 @@ fn misses_are_filled_in_when_asked_for() {
     let file = write(&folder, &lines.text, &Packed::Plain);
     let Some(server) = Server::start("memcached") else { return };
     let network = server.connect("");
-    let plan = changed(plan(&file, 1, max()), |replay| replay.refill = true);
+    // One request after the other: no key is asked for again before it was set.
+    let connections = Connections { count: 1, depth: 1, ..Connections::default() };
+    let plan =
+        Plan { connections, ..changed(plan(&file, 1, max()), |replay| replay.refill = true) };
     let outcome = ask(&network, &plan).unwrap();
     assert_eq!(outcome.failures, []);
     assert_eq!((outcome.hits, outcome.misses, outcome.refills), (200, 100, 100));

@@ -61,12 +61,17 @@ fn large_values_in_many_reads_and_writes_count_once() {
     let watched = Watched::redis(&[]);
     let mut talk = watched.connect();
     let value = vec![b'\n'; 3_000_000];
-    talk.ask(&resp(&[b"SET", b"a", &value]), b"+OK\r\n");
+    // In pieces, for how many reads one write is depends on the kernel.
+    let set = resp(&[b"SET", b"a", &value]);
+    let (first, last) = set.split_at(set.len() / 2);
+    talk.send(first);
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    talk.ask(last, b"+OK\r\n");
     let answer = [b"$3000000\r\n".as_slice(), &value, b"\r\n"].concat();
     talk.ask(&resp(&[b"GET", b"a"]).repeat(3), &answer.repeat(3));
     let totals = watched.counted(4).totals();
     assert_eq!((totals.requests, totals.unsolicited), (4, 0));
-    assert!(totals.reads > 4 && totals.writes > 4, "{totals:?}");
+    assert!(totals.reads > 2 && totals.writes > 4, "{totals:?}");
 }
 
 #[test]
