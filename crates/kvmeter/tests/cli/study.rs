@@ -58,7 +58,10 @@ fn examples(page: &str) -> Vec<&str> {
 #[test]
 fn the_documented_examples_are_planned_as_they_stand() {
     let place = Place::new();
-    let page = examples(include_str!("../../../../docs/studies.md"))[0];
+    let page = examples(include_str!("../../../../docs/studies.md"));
+    place.write("cache.toml", page[1]);
+    assert!(place.ok(&["run", "cache.toml", "--dry-run"]).contains("memcached etc"));
+    let page = page[0];
     // The example's path is not for a test to write to.
     place.write("study.toml", &page.replace("/data/rocksdb", "rocksdb"));
     // Two stores, three repeats, five runs each.
@@ -69,6 +72,8 @@ fn the_documented_examples_are_planned_as_they_stand() {
     let page = examples(include_str!("../../../../docs/workloads.md"));
     let whole: Vec<&&str> = page.iter().filter(|example| example.starts_with('[')).collect();
     assert!(whole.len() >= 2, "{page:?}");
+    // One of them replays a trace of this name.
+    place.write("cluster26.sort.zst", "0,key:1,5,10,1,get,0\n1,key:2,5,10,1,get,0\n");
     for example in whole {
         place.write("study.toml", &format!("{head}{example}"));
         place.ok(&["run", "study.toml", "--dry-run"]);
