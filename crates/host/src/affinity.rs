@@ -53,9 +53,18 @@ pub fn pin_current(cpu: u32) -> Result<(), AffinityError> {
     sched_setaffinity(Pid::from_raw(0), &set).map_err(refused)
 }
 
+/// The CPUs that another process may run on: those of its first thread.
+pub fn cpus_of(process: u32) -> Result<Vec<u32>, AffinityError> {
+    allowed_to(Pid::from_raw(process as i32))
+}
+
 fn allowed() -> Result<Vec<u32>, AffinityError> {
-    let set = sched_getaffinity(Pid::from_raw(0))
-        .map_err(|error| AffinityError::Unreadable(error.to_string()))?;
+    allowed_to(Pid::from_raw(0))
+}
+
+fn allowed_to(process: Pid) -> Result<Vec<u32>, AffinityError> {
+    let set =
+        sched_getaffinity(process).map_err(|error| AffinityError::Unreadable(error.to_string()))?;
     let cpus = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
     Ok(cpus.map(|cpu| cpu as u32).collect())
 }

@@ -19,7 +19,7 @@ mod storage;
 mod timer;
 mod unavailable;
 
-pub use affinity::{AffinityError, CpuOrder, cpus, pin_current};
+pub use affinity::{AffinityError, CpuOrder, cpus, cpus_of, pin_current};
 pub use doctor::{Check, State, doctor};
 pub use facts::facts;
 pub use facts::memory::total_bytes as memory_total_bytes;

@@ -135,7 +135,7 @@ impl Manner {
             }),
             until: self.until,
             interval: Duration::from_secs(1),
-            on_start: first_of_all(self.pin),
+            on_start: first_of_all(self.pin, &[]),
             stop: Arc::clone(stop),
             patience: PATIENCE.saturating_add(slowest_gap),
             share: None,
@@ -229,12 +229,15 @@ impl Manner {
 }
 
 /// What each thread does first: to a CPU of its own, and no slack in its sleeps. Either may be
-/// refused; the scheduler then decides, and lateness is measured anyway.
-pub(crate) fn first_of_all(pin: bool) -> OnStart {
-    let cpus = match pin {
+/// refused; the scheduler then decides, and lateness is measured anyway. CPUs to which a server
+/// was confined are taken last: a thread that spins there would take them from it.
+pub(crate) fn first_of_all(pin: bool, servers: &[u32]) -> OnStart {
+    let mut cpus = match pin {
         true => host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default(),
         false => Vec::new(),
     };
+    // Stable: otherwise the order stays.
+    cpus.sort_by_key(|cpu| servers.contains(cpu));
     Arc::new(move |thread| {
         if let Some(cpu) = cpus.get(thread) {
             let _ = host::pin_current(*cpu);

@@ -64,6 +64,12 @@ impl ServerSide {
         self.servers.is_empty() && self.blind.is_empty()
     }
 
+    /// The CPUs that the servers here may run on, as far as they can be told.
+    pub(crate) fn cpus(&self) -> Vec<u32> {
+        let of = |watched: &Watched| host::cpus_of(watched.process.pid()).unwrap_or_default();
+        self.servers.iter().flat_map(of).collect()
+    }
+
     /// Gets ready for one run, before anything is asked.
     pub(crate) fn prepare(&mut self, insight: Insight, open: bool) {
         self.blind.retain(|(about, _)| about != LATENCY);

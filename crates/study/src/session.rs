@@ -11,7 +11,7 @@ use record::{Execution, Phase, Run, Settings};
 use store::{Store, StoreError, Visit};
 use workload::Workload;
 
-use crate::asking::Manner;
+use crate::asking::{Manner, first_of_all};
 use crate::assemble::{Measured, assemble};
 use crate::engine::{Event, Listener, now};
 use crate::error::StudyError;
@@ -196,6 +196,7 @@ impl Session<'_> {
         self.listener.hear(Event::Begins { step });
         self.servers.prepare(step.manner.insight, step.manner.is_open());
         let started_at = now();
+        let servers = self.servers.cpus();
         let mut watching = Watching {
             step,
             listener: &mut *self.listener,
@@ -212,6 +213,7 @@ impl Session<'_> {
             None => {
                 let (seed, manner) = (step.workload.seed, step.manner.clone());
                 let mut plan = manner.plan(what, seed, self.stop);
+                plan.on_start = first_of_all(manner.pin, &servers);
                 if let Some(trace) = &step.trace {
                     plan.trace = Some(trace.replay(&manner, seed)?);
                 }

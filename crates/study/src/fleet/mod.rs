@@ -225,7 +225,7 @@ impl Assignment {
             share.threads += 1;
         }
         let pin = self.manner.pin && part.threads <= cpus.len();
-        part.on_start = crate::asking::first_of_all(pin);
+        part.on_start = crate::asking::first_of_all(pin, &[]);
         part
     }
 
