@@ -58,7 +58,7 @@ pub struct LoadFlags {
     /// Asking threads, of all agents together [default: 1, or one an agent]
     #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true)]
     pub threads: Option<u32>,
-    /// When requests of an open loop are due: constant, poisson, pareto[:SHAPE], facebook
+    /// When requests of an open loop are due: constant, poisson, pareto, pareto:SHAPE, facebook
     /// [default: the workload's, else constant; of a trace within its seconds poisson]
     #[arg(long, value_name = "PROCESS")]
     pub arrivals: Option<String>,
