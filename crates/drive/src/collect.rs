@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 
 use hdrhistogram::Histogram;
-use model::Op;
+use model::{Op, histogram};
 
-use crate::histogram_bytes;
 use crate::outcome::{DriveError, Point};
 use crate::recorder::{Delivery, Interval, Slots};
 
@@ -177,7 +176,7 @@ impl Collector {
         self.series.extend(self.slots.ops.iter().map(nothing));
         if self.keep {
             let empty = self.slots.empty()?;
-            let bytes = histogram_bytes::encode(&empty)?;
+            let bytes = histogram::encode(&empty).map_err(failed)?;
             self.histograms.extend(self.slots.ops.iter().map(|_| bytes.clone()));
         }
         self.finished += 1;
@@ -195,7 +194,7 @@ impl Collector {
             if !histogram.is_empty() {
                 self.series.push(point(*op, end, seconds, histogram));
                 if self.keep {
-                    self.histograms.push(histogram_bytes::encode(histogram)?);
+                    self.histograms.push(histogram::encode(histogram).map_err(failed)?);
                 }
             }
         }

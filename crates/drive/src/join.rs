@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use model::{Op, PerOp};
+use model::{Op, PerOp, histogram};
 
 use crate::collect::point;
-use crate::histogram_bytes::decode;
 use crate::merge::{Terms, judge};
 use crate::outcome::{DriveError, Failure, Outcome, Point};
 use crate::pace::Pacing;
@@ -147,7 +146,7 @@ fn series_of<'a>(
             // Intervals are whole but for the last, so the start says which one it is.
             let start_ms = ((point.at_s - point.seconds) * 1e3).round() as u64;
             let key = (start_ms, point.op);
-            let histogram = decode(bytes).map_err(|why| {
+            let histogram = histogram::decode(bytes).map_err(|why| {
                 DriveError::Internal(format!("a client's interval cannot be decoded: {why}"))
             })?;
             add(&mut sums, key, &histogram)?;
@@ -173,7 +172,11 @@ fn series_of<'a>(
         }
         point(key.1, at_s, seconds, histogram)
     });
-    let bytes = sums.values().map(crate::histogram_bytes::encode).collect::<Result<_, _>>()?;
+    let bytes = sums
+        .values()
+        .map(histogram::encode)
+        .collect::<Result<_, _>>()
+        .map_err(DriveError::Internal)?;
     Ok((points.collect(), bytes))
 }
 
@@ -315,7 +318,7 @@ mod tests {
             seconds,
             operations: latencies.len() as u64,
             series: vec![point(Op::Read, 1.0, 1.0, &histogram)],
-            intervals: vec![crate::histogram_bytes::encode(&histogram).unwrap()],
+            intervals: vec![histogram::encode(&histogram).unwrap()],
             service: vec![(Op::Read, histogram)],
             ..Outcome::default()
         }

@@ -11,7 +11,6 @@ mod clock;
 mod collect;
 mod control;
 mod frontier;
-mod histogram_bytes;
 mod join;
 mod merge;
 mod net;

@@ -8,8 +8,8 @@ use model::Op;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::histogram_bytes::{decode, encode};
 use crate::outcome::{DriveError, Outcome};
+use model::histogram::{decode, encode};
 
 /// Bytes that are no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -36,7 +36,7 @@ impl Outcome {
         let mut histograms = Vec::new();
         let mut put = |named: &[(Op, Histogram<u64>)]| {
             let one = |(op, histogram): &(Op, Histogram<u64>)| {
-                let bytes = encode(histogram)?;
+                let bytes = encode(histogram).map_err(DriveError::Internal)?;
                 histograms.extend_from_slice(&bytes);
                 Ok((*op, bytes.len()))
             };

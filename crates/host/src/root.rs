@@ -29,6 +29,10 @@ impl RootError {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => RootError::Missing { path },
             io::ErrorKind::PermissionDenied => RootError::Denied { path },
+            // The process ended while its file was open.
+            _ if error.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => {
+                RootError::Missing { path }
+            }
             _ => RootError::Io { path, why: error.to_string() },
         }
     }
@@ -77,6 +81,24 @@ impl Root {
 
     pub fn exists(&self, path: &str) -> bool {
         self.path(path).exists()
+    }
+
+    /// Where a symbolic link points.
+    pub fn link(&self, path: &str) -> Result<String, RootError> {
+        fs::read_link(self.path(path))
+            .map(|target| target.to_string_lossy().into_owned())
+            .map_err(|error| RootError::io(path, &error))
+    }
+
+    /// The names of a folder that are numbers, in order: processes, threads, descriptors.
+    pub fn numbers(&self, path: &str) -> Result<Vec<u32>, RootError> {
+        let entries = fs::read_dir(self.path(path)).map_err(|error| RootError::io(path, &error))?;
+        let mut numbers: Vec<u32> = entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect();
+        numbers.sort_unstable();
+        Ok(numbers)
     }
 
     /// A file's whole text, as it is; it may be empty.

@@ -3,7 +3,8 @@ use model::Answer;
 use crate::root::RootError;
 
 /// Why a number cannot be had here, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}; {remedy}")]
 pub struct Unavailable {
     pub reason: String,
     pub remedy: String,

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+pub mod histogram;
 mod machine;
 mod op;
 mod quantity;

@@ -8,9 +8,9 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
 use crate::error::Error;
 use crate::figures::figures_us;
-use crate::histogram;
 use crate::names::name;
 use crate::run::{Execution, Latency, Loop, Run, Settings};
+use model::histogram;
 
 pub(crate) fn execution(sql: &Connection, path: &Path, execution: &Execution) -> Result<(), Error> {
     if key_of(sql, path, &execution.id)?.is_some() {

@@ -8,7 +8,6 @@ pub mod export;
 mod figures;
 mod file;
 mod filter;
-mod histogram;
 mod keep;
 mod load;
 mod lock;

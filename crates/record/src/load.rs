@@ -8,9 +8,9 @@ use rusqlite::{Connection, Row};
 
 use crate::asked::Asked;
 use crate::error::Error;
-use crate::histogram;
 use crate::names::named;
 use crate::run::{Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax};
+use model::histogram;
 
 /// What a filter looks at, without the distributions.
 #[derive(Debug, Clone)]

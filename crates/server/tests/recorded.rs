@@ -7,8 +7,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use host::Root;
 use model::Address;
-use server::watch::{Process, Root, Used};
+use server::watch::{Process, Used};
 use tempfile::TempDir;
 
 /// `(thread, user and system ticks, ns on a CPU, voluntary and other switches)`

@@ -42,28 +42,38 @@ pub struct TlsFiles {
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Options that all networked stores take.
-pub(crate) const TLS: OptionInfo = OptionInfo::new("tls", "off", "talk through TLS");
-pub(crate) const CA: OptionInfo =
-    OptionInfo::new("ca", "the system's", "PEM file of the authorities that are trusted");
-pub(crate) const CERT: OptionInfo =
-    OptionInfo::new("cert", "none", "PEM file of the client's certificate");
-pub(crate) const KEY: OptionInfo = OptionInfo::new("key", "none", "PEM file of its key");
-pub(crate) const SERVER_NAME: OptionInfo =
-    OptionInfo::new("server_name", "the host", "name that the server's certificate must carry");
-pub(crate) const ANY_CERTIFICATE: OptionInfo =
-    OptionInfo::new("any_certificate", "off", "take every certificate; for tests only");
-pub(crate) const USER: OptionInfo = OptionInfo::new("user", "none", "user to log in as");
-pub(crate) const PASSWORD_ENV: OptionInfo =
-    OptionInfo::new("password_env", "none", "environment variable that holds the password");
-pub(crate) const PASSWORD_FILE: OptionInfo =
-    OptionInfo::new("password_file", "none", "file that holds the password");
-pub(crate) const TIMEOUT: OptionInfo =
-    OptionInfo::new("timeout", "5s", "longest wait for a connection or an answer");
-pub(crate) const CLEAR: OptionInfo = OptionInfo::new(
-    "clear",
-    "refuse",
-    "`flush` lets a study empty the server of all that it holds",
-);
+const COMMON: [OptionInfo; 11] = [
+    OptionInfo::new("tls", "off", "talk through TLS"),
+    OptionInfo::new("ca", "the system's", "PEM file of the authorities that are trusted"),
+    OptionInfo::new("cert", "none", "PEM file of the client's certificate"),
+    OptionInfo::new("key", "none", "PEM file of its key"),
+    OptionInfo::new("server_name", "the host", "name that the server's certificate must carry"),
+    OptionInfo::new("any_certificate", "off", "take every certificate; for tests only"),
+    OptionInfo::new("user", "none", "user to log in as"),
+    OptionInfo::new("password_env", "none", "environment variable that holds the password"),
+    OptionInfo::new("password_file", "none", "file that holds the password"),
+    OptionInfo::new("timeout", "5s", "longest wait for a connection or an answer"),
+    OptionInfo::new(
+        "clear",
+        "refuse",
+        "`flush` lets a study empty the server of all that it holds",
+    ),
+];
+
+/// A store's own options and, behind them, those that all networked stores take. `ALL` is the
+/// number of both together; another does not compile.
+pub(crate) const fn options<const OWN: usize, const ALL: usize>(
+    own: [OptionInfo; OWN],
+) -> [OptionInfo; ALL] {
+    assert!(ALL == OWN + COMMON.len());
+    let mut all = [COMMON[0]; ALL];
+    let mut at = 0;
+    while at < ALL {
+        all[at] = if at < OWN { own[at] } else { COMMON[at - OWN] };
+        at += 1;
+    }
+    all
+}
 
 impl Remote {
     /// Reads what all networked stores have in common.

@@ -18,7 +18,7 @@ use crate::asking::{MOST_RATE, Manner};
 use crate::engine::{Listener, Scene};
 use crate::error::StudyError;
 use crate::fleet::{Agents, Crew};
-use crate::plan::{Plan, Segment, Step, check_keys, step};
+use crate::plan::{Plan, Segment, Step, check_store, step};
 use crate::session::Agenda;
 use crate::started::ServerOrder;
 
@@ -74,7 +74,7 @@ impl Search {
     pub fn plan(&self) -> Result<Plan, StudyError> {
         self.procedure(None).map_err(|error| StudyError::Request(error.to_string()))?;
         self.store.check()?;
-        check_keys(&self.store, &self.workload).map_err(StudyError::Request)?;
+        check_store(&self.store, &self.workload)?;
         let segments = vec![Segment {
             store: self.store.clone(),
             server: self.server.clone(),

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
+use host::Unavailable;
 use model::{Answer, Origin, Reading, Scope, Unit};
 use server::tap::Tap;
-use server::watch::{Figure, Process, Unavailable, Usage};
+use server::watch::{Figure, Process, Usage};
 use syscall_trace::{CostWatch, Tracer};
 
 use crate::insight::Insight;
@@ -133,7 +134,7 @@ impl ServerSide {
 const LATENCY: &str = "server.latency";
 
 fn unavailable(why: &Unavailable) -> Answer {
-    Answer::Unavailable { reason: why.reason.clone(), remedy: Some(why.remedy.clone()) }
+    why.clone().into()
 }
 
 /// All servers of a run together, over its window.

@@ -93,14 +93,11 @@ impl Started {
         }
     }
 
+    /// # Errors
+    /// It has ended by itself, with its last words; or cannot be ended.
     pub(crate) fn end(self) -> Result<(), StudyError> {
-        let ended = self.launched.end(END_LIMIT).map_err(of_launch)?;
-        match ended.by_itself {
-            true => {
-                Err(StudyError::Failed(format!("the server has ended by itself: {}", ended.status)))
-            }
-            false => Ok(()),
-        }
+        self.launched.still_running().map_err(of_launch)?;
+        self.launched.end(END_LIMIT).map(drop).map_err(of_launch)
     }
 }
 

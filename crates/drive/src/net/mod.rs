@@ -52,16 +52,13 @@ impl Network {
         let tls = remote.tls.as_ref().map(tls).transpose()?;
         let names: Vec<String> = remote.servers.iter().map(Address::to_string).collect();
         let ring = (names.len() > 1).then(|| Ring::new(&names));
-        let forgets = true;
-        let mut network = Network { remote, tls, ring, versions: Vec::new(), forgets };
-        let mut forgets = false;
+        let mut network = Network { remote, tls, ring, versions: Vec::new(), forgets: false };
         for server in 0..network.servers() {
             let (mut stream, version) = network.greet(server)?;
             network.versions.push(version);
             let says = network.ask_statistics(server, &mut stream)?;
-            forgets |= statistics::evicts(&says);
+            network.forgets |= statistics::evicts(&says);
         }
-        network.forgets = forgets;
         Ok(network)
     }
 

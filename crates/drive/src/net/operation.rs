@@ -34,6 +34,24 @@ pub(super) struct Operation {
     pub(super) refill: bool,
 }
 
+impl Operation {
+    /// One that was due then and of which nothing has gone out.
+    pub(super) fn new(asked: Asked, due: u64, counts: bool) -> Operation {
+        Operation {
+            asked,
+            due,
+            sent: 0,
+            queued: 0,
+            ideal: due,
+            left: 0,
+            then: Then::End,
+            counts,
+            failed: false,
+            refill: false,
+        }
+    }
+}
+
 /// One request to one server: an operation has several where a multi-get is spread over servers.
 #[derive(Debug)]
 pub(super) struct Request {

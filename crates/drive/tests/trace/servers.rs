@@ -1,69 +1,37 @@
-//! Replays against memcached and Redis as Debian packages them, on unix sockets.
+//! Replays against memcached and Redis as Debian packages them.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use drive::{Connections, Network, Outcome, Pacing, Plan};
+use server::launch::{LaunchError, Launched, Launcher, Local, Order, Settings, program};
 use store::StoreUrl;
-use tempfile::TempDir;
 
 use crate::file::{Lines, Packed, write};
 use crate::{ask, changed, max, plan};
 
+/// A server that ends with this value.
 struct Server {
-    child: Child,
     scheme: &'static str,
-    socket: PathBuf,
-    _folder: TempDir,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    launched: Launched,
 }
 
 impl Server {
     /// Without the program the test cannot check anything, which is said.
     fn start(scheme: &'static str) -> Option<Server> {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("socket");
-        let at = socket.display().to_string();
-        let mut command = match scheme {
-            "memcached" => {
-                let mut command = Command::new("memcached");
-                command.args(["-u", "root", "-t", "2", "-m", "256", "-s", &at]);
-                command
+        let settings = Settings::default().with("memory", "256MiB");
+        match Local.start(&Order::new(program(scheme).unwrap(), settings)) {
+            Ok(launched) => Some(Server { scheme, launched }),
+            Err(error @ LaunchError::NotInstalled { .. }) => {
+                eprintln!("NOT TESTED: {error}");
+                None
             }
-            _ => {
-                let mut command = Command::new("redis-server");
-                let here = folder.path().display().to_string();
-                command.args(["--port", "0", "--unixsocket", &at, "--save", "", "--dir", &here]);
-                command
-            }
-        };
-        let spawned =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let Ok(child) = spawned else {
-            eprintln!("NOT TESTED: cannot start {scheme}; install its Debian package");
-            return None;
-        };
-        let server = Server { child, scheme, socket, _folder: folder };
-        let limit = Instant::now() + Duration::from_secs(10);
-        while std::os::unix::net::UnixStream::connect(&server.socket).is_err() {
-            assert!(Instant::now() < limit, "{scheme} does not listen");
-            std::thread::sleep(Duration::from_millis(5));
+            Err(error) => panic!("{error}"),
         }
-        Some(server)
     }
 
     fn connect(&self, options: &str) -> Arc<Network> {
-        let url = format!("{}://{}{options}", self.scheme, self.socket.display());
+        let url = format!("{}://{}{options}", self.scheme, self.launched.addresses[0]);
         let url: StoreUrl = url.parse().unwrap();
         Arc::new(Network::connect(url.remote().unwrap().unwrap()).unwrap())
     }

@@ -3,42 +3,24 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use server::launch::{Launched, Launcher, Local, Order, Settings, program};
+
 /// A real memcached on a free port of the loopback.
-pub struct Memcached {
-    child: Child,
-    port: u16,
-}
+pub struct Memcached(Launched);
 
 impl Memcached {
     pub fn start() -> Memcached {
-        let port =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        let child = Command::new("memcached")
-            .args(["-u", "root", "-l", "127.0.0.1", "-t", "1", "-m", "64", "-p", &port.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let server = Memcached { child, port };
-        crate::tool::until("memcached", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-        server
+        let settings = Settings::default().with("threads", 1);
+        let order = Order::new(program("memcached").unwrap(), settings);
+        Memcached(Local.start(&order).unwrap())
     }
 
     pub fn url(&self) -> String {
-        format!("memcached://127.0.0.1:{}", self.port)
-    }
-}
-
-impl Drop for Memcached {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        format!("memcached://{}", self.0.addresses[0])
     }
 }
 

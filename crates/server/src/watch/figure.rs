@@ -1,24 +1,5 @@
-use model::{Answer, Unit};
-
-/// Why a number cannot be had, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}; {remedy}")]
-pub struct Unavailable {
-    pub reason: String,
-    pub remedy: String,
-}
-
-impl Unavailable {
-    pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Unavailable { reason: reason.into(), remedy: remedy.into() }
-    }
-}
-
-impl From<Unavailable> for Answer {
-    fn from(why: Unavailable) -> Self {
-        Answer::Unavailable { reason: why.reason, remedy: Some(why.remedy) }
-    }
-}
+use host::Unavailable;
+use model::Unit;
 
 /// One number about a server process.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use host::{Root, RootError, Unavailable};
+
 use model::Address;
 
-use super::figure::Unavailable;
-use super::root::{ReadError, Root};
 use super::same_machine::{is_ours, resolve};
 use super::sockets::{self, Listening};
 use super::stat::Stat;
@@ -94,7 +94,7 @@ fn holders(root: &Root, sockets: &[Socket]) -> Result<Holders, Unavailable> {
         let folder = format!("/proc/{pid}/fd");
         let descriptors = match root.numbers(&folder) {
             Ok(descriptors) => descriptors,
-            Err(ReadError::Denied(_)) => {
+            Err(RootError::Denied { .. }) => {
                 unseen += 1;
                 continue;
             }

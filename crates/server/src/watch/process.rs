@@ -1,8 +1,7 @@
+use host::{Root, RootError, Unavailable};
 use model::Address;
 
-use super::figure::Unavailable;
 use super::listener;
-use super::root::{ReadError, Root};
 use super::stat::Stat;
 
 /// One process, told apart from a later one of the same number by when it started.
@@ -76,7 +75,7 @@ impl Process {
 fn stat(root: &Root, pid: u32) -> Result<Stat, Unavailable> {
     let path = format!("/proc/{pid}/stat");
     let text = root.text(&path).map_err(|error| match error {
-        ReadError::Missing(_) => ended(pid),
+        RootError::Missing { .. } => ended(pid),
         other => other.into(),
     })?;
     let stat = Stat::parse(&path, &text)?;

@@ -1,21 +1,8 @@
+//! Whose addresses these are: this machine's or another's.
+
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
-use model::Address;
-
-use super::figure::Unavailable;
-
-/// Whether kvmeter, as the client of a server there, runs on the server's machine and so shares
-/// its CPUs and caches. A port that is forwarded elsewhere, by a tunnel or a container's proxy,
-/// looks like a server here; one in another network namespace of this machine looks remote.
-///
-/// # Errors
-/// The host's name could not be looked up.
-pub fn client_of_same_machine(address: &Address) -> Result<bool, Unavailable> {
-    match address {
-        Address::Unix(_) => Ok(true),
-        Address::Tcp { host, port } => Ok(resolve(host, *port)?.into_iter().any(is_ours)),
-    }
-}
+use host::Unavailable;
 
 /// The addresses of a host.
 pub(super) fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>, Unavailable> {
@@ -41,19 +28,11 @@ mod tests {
 
     #[test]
     fn this_machine_is_told_from_others() {
-        for (text, same) in [
-            ("127.0.0.1:1", true),
-            ("[::1]:1", true),
-            ("localhost:1", true),
-            ("/run/x.sock", true),
-            // Reserved for documentation (RFC 5737): no interface has it.
-            ("192.0.2.1:1", false),
-        ] {
-            let address = Address::parse(text, 1).unwrap();
-            assert_eq!(client_of_same_machine(&address), Ok(same), "{text}");
-        }
-        let nowhere = Address::parse("no-such-host.invalid:1", 1).unwrap();
-        let error = client_of_same_machine(&nowhere).unwrap_err();
+        let ours = |host: &str| resolve(host, 1).unwrap().into_iter().any(is_ours);
+        assert!(ours("127.0.0.1") && ours("::1") && ours("localhost"));
+        // Reserved for documentation (RFC 5737): no interface has it.
+        assert!(!ours("192.0.2.1"));
+        let error = resolve("no-such-host.invalid", 1).unwrap_err();
         assert!(error.reason.contains("no-such-host.invalid"), "{error}");
     }
 }

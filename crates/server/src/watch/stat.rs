@@ -1,6 +1,6 @@
 //! The files of one process or thread under `/proc`, as `proc(5)` describes them.
 
-use super::figure::Unavailable;
+use host::Unavailable;
 
 /// What is used of a `stat` file; of the whole process, ended threads included, or of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]

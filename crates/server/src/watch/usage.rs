@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use host::{Root, RootError, Unavailable};
+
 use nix::time::clock_getcpuclockid;
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
-use super::figure::Unavailable;
 use super::process::Process;
-use super::root::{ReadError, Root};
 use super::stat::{Stat, field, on_cpu_ns};
 
 /// What a process has used since it started, at one instant.
@@ -115,7 +115,7 @@ fn tick_rate() -> u64 {
 fn threads(root: &Root, pid: u32) -> Result<BTreeMap<u32, ThreadUsage>, Unavailable> {
     let folder = format!("/proc/{pid}/task");
     let numbers = root.numbers(&folder).map_err(|error| match error {
-        ReadError::Missing(_) => {
+        RootError::Missing { .. } => {
             Unavailable::new(format!("process {pid} has ended"), "see what the server printed last")
         }
         other => other.into(),

@@ -1,8 +1,10 @@
 use std::time::Duration;
 
+use host::Unavailable;
+
 use model::Unit;
 
-use super::figure::{Figure, Unavailable};
+use super::figure::Figure;
 use super::usage::{ThreadUsage, Usage};
 
 /// What a process used between two snapshots.

@@ -1,6 +1,6 @@
 //! memcached, over the network.
 
-use crate::remote::*;
+use crate::remote::options;
 use crate::wire::Protocol;
 use crate::{Family, Given, OptionInfo, Remote, StoreError, StoreUrl};
 
@@ -13,20 +13,11 @@ const PROTOCOLS: &[(&str, Protocol)] = &[
 ];
 
 impl Family for Memcached {
-    const OPTIONS: &'static [OptionInfo] = &[
-        OptionInfo::new("protocol", "meta", "`meta` (memcached 1.6 on), `text` or `binary`"),
-        TLS,
-        CA,
-        CERT,
-        KEY,
-        SERVER_NAME,
-        ANY_CERTIFICATE,
-        USER,
-        PASSWORD_ENV,
-        PASSWORD_FILE,
-        TIMEOUT,
-        CLEAR,
-    ];
+    const OPTIONS: &'static [OptionInfo] = &options::<1, 12>([OptionInfo::new(
+        "protocol",
+        "meta",
+        "`meta` (memcached 1.6 on), `text` or `binary`",
+    )]);
     const DEFAULT_PORT: u16 = 11211;
     const LONGEST_KEY: usize = 250;
 

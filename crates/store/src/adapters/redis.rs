@@ -1,6 +1,6 @@
 //! Redis and Valkey, over the network.
 
-use crate::remote::*;
+use crate::remote::options;
 use crate::wire::Protocol;
 use crate::{Family, Given, OptionInfo, Remote, StoreError, StoreUrl};
 
@@ -12,21 +12,10 @@ const PROTOCOLS: &[(&str, Protocol)] = &[("resp2", Protocol::Resp2), ("resp3", P
 const MOST_DATABASES: u32 = 1 << 20;
 
 impl Family for Redis {
-    const OPTIONS: &'static [OptionInfo] = &[
+    const OPTIONS: &'static [OptionInfo] = &options::<2, 13>([
         OptionInfo::new("protocol", "resp2", "`resp2` or `resp3` (Redis 6 on)"),
         OptionInfo::new("db", "0", "number of the database"),
-        TLS,
-        CA,
-        CERT,
-        KEY,
-        SERVER_NAME,
-        ANY_CERTIFICATE,
-        USER,
-        PASSWORD_ENV,
-        PASSWORD_FILE,
-        TIMEOUT,
-        CLEAR,
-    ];
+    ]);
     const DEFAULT_PORT: u16 = 6379;
     const LONGEST_KEY: usize = 512 << 20;
 

@@ -19,14 +19,7 @@ impl KeyList {
 
     #[inline]
     pub fn push(&mut self, key: &[u8]) {
-        self.push_with(|bytes| bytes.extend_from_slice(key));
-    }
-
-    /// Adds the key that `append` appends to the bytes that it is given; it must leave what was
-    /// there before.
-    #[inline]
-    pub fn push_with(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
-        append(&mut self.bytes);
+        self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
     }
 
@@ -84,7 +77,7 @@ mod tests {
         let mut keys = KeyList::new();
         keys.push(b"one");
         keys.push(b"");
-        keys.push_with(|bytes| bytes.extend_from_slice(b"three"));
+        keys.push(b"three");
         assert_eq!(keys.iter().collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
         assert_eq!((keys.len(), keys.total(), keys.is_empty()), (3, 8, false));
         keys.clear();

@@ -1,20 +1,20 @@
 //! A whole distribution as bytes: HDR's V2 format, deflated, as other HDR tools read it
-//! (they mostly expect it in base64 on top).
+//! (they mostly expect it in base64 on top). Results files and agents carry it.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
 /// Encodes; the error is in words.
-pub(crate) fn encode(histogram: &Histogram<u64>) -> Result<Vec<u8>, String> {
+pub fn encode(histogram: &Histogram<u64>) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(histogram, &mut bytes)
-        .map_err(|error| format!("its histogram cannot be encoded: {error}"))?;
+        .map_err(|error| format!("a histogram cannot be encoded: {error}"))?;
     Ok(bytes)
 }
 
 /// Decodes into a histogram that grows, so that any two can be added. The error is in words.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Histogram<u64>, String> {
+pub fn decode(bytes: &[u8]) -> Result<Histogram<u64>, String> {
     let mut histogram: Histogram<u64> = Deserializer::new()
         .deserialize(&mut &bytes[..])
         .map_err(|error| format!("a histogram cannot be decoded: {error}"))?;

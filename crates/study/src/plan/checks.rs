@@ -1,0 +1,95 @@
+//! What is refused before anything is asked.
+
+use model::Op;
+use record::Phase;
+use store::StoreUrl;
+use workload::{Spec as WorkloadSpec, Workload};
+
+use crate::asking::Manner;
+use crate::error::StudyError;
+use crate::settings::is_networked;
+use crate::source::Source;
+use crate::spec::Spec;
+
+/// Refuses a workload that a store cannot serve, before anything is written.
+pub(crate) fn check_store(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), StudyError> {
+    check_scans(store, spec).and_then(|()| check_keys(store, spec)).map_err(StudyError::Request)
+}
+
+/// Keys that are looked at to see whether a store takes them.
+const SAMPLE: u64 = 1000;
+
+/// Refuses a store that does not take the workload's keys, before anything is written.
+pub(super) fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
+    let most = store.adapter().map_err(|error| error.to_string())?.longest_key;
+    let workload = Workload::new(spec).map_err(|error| error.to_string())?;
+    let remote = store.remote().map_err(|error| error.to_string())?;
+    let mut key = Vec::new();
+    for record in 0..spec.records.0.min(SAMPLE) {
+        workload.key(record, &mut key);
+        if let Some(remote) = &remote {
+            remote.protocol.check_key(&key).map_err(|error| error.to_string())?;
+        }
+        if key.len() > most {
+            return Err(format!(
+                "`{}` takes keys of at most {most} bytes, and this workload has one of {}",
+                store.scheme,
+                key.len()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Servers here have no order of keys.
+pub(super) fn check_scans(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
+    match is_networked(store) && spec.mix.asks(Op::Scan) {
+        true => Err(format!("`{}` cannot scan, and the workload does", store.scheme)),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn check_workload(
+    spec: &WorkloadSpec,
+    manner: &Manner,
+    phase: Phase,
+) -> Result<(), StudyError> {
+    spec.check()?;
+    if u64::from(manner.threads) > spec.records.0 {
+        return Err(StudyError::Request(format!(
+            "{} threads for {} records; lower --threads or raise --records",
+            manner.threads, spec.records.0
+        )));
+    }
+    if phase == Phase::Load && (manner.warm_up.is_some() || manner.steady.is_some()) {
+        return Err(StudyError::Request(
+            "a load has no warm-up and no steady state; leave out --warm-up and --steady"
+                .to_owned(),
+        ));
+    }
+    Workload::new(spec)?;
+    Ok(())
+}
+
+/// Connections are of no use to a store in this process.
+pub(crate) fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), StudyError> {
+    match manner.needs_servers {
+        Some(key) if !is_networked(store) => Err(StudyError::Request(format!(
+            "`{key}` is for stores behind a network, and `{}` is none; leave it out",
+            store.scheme
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The name becomes part of a file's.
+pub(super) fn check_name(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+    let name = spec.name.get_ref();
+    let plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
+    if name.starts_with(char::is_alphanumeric) && name.chars().all(plain) {
+        return Ok(());
+    }
+    let words =
+        "a name begins with a letter or digit and holds only those, `-`, `_`, `.`, `+` and spaces";
+    Err(source.at(spec.name.span(), words))
+}

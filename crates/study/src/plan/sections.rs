@@ -1,0 +1,261 @@
+//! The sequence of a study: which workloads share data, and where it begins anew.
+
+use model::Op;
+use record::Phase;
+use toml::Spanned;
+use workload::Spec as WorkloadSpec;
+
+use crate::asking::Manner;
+use crate::error::StudyError;
+use crate::source::Source;
+use crate::spec::{Spec, Variant};
+
+/// Every table of `[workloads]` makes sense, asked for or not, and hides nothing.
+pub(super) fn check_variants(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+    for (name, variant) in &spec.workloads {
+        let taken = ["load", "clear"].into_iter().chain(WorkloadSpec::preset_names());
+        if taken.into_iter().any(|taken| taken == name.get_ref()) {
+            let words = format!(
+                "`{name}` is a name of kvmeter's own; give it another",
+                name = name.get_ref()
+            );
+            return Err(source.at(name.span(), &words));
+        }
+        let whole = variant_of(source, spec, variant)?;
+        whole
+            .check()
+            .map_err(|error| misplaced(source, spec, Some(variant), name.span(), &error))?;
+    }
+    Ok(())
+}
+
+/// A workload's error at the value that it is about, else at `otherwise`.
+pub(super) fn misplaced(
+    source: &Source,
+    spec: &Spec,
+    variant: Option<&Variant>,
+    otherwise: std::ops::Range<usize>,
+    error: &workload::SpecError,
+) -> StudyError {
+    let words = error.to_string();
+    let about = words.split('`').nth(1).unwrap_or_default();
+    let first = about.split('.').next().unwrap_or_default();
+    let place = match first {
+        "mix" => variant.and_then(|v| v.mix.as_ref()).map(Spanned::span),
+        "popularity" => variant.and_then(|v| v.popularity.as_ref()).map(Spanned::span),
+        "scan" => variant.and_then(|v| v.scan.as_ref()).map(Spanned::span),
+        "multi_get" => variant.and_then(|v| v.multi_get.as_ref()).map(Spanned::span),
+        "hit_ratio" => variant.and_then(|v| v.hit_ratio.as_ref()).map(Spanned::span),
+        "records" => spec.data.records.as_ref().map(Spanned::span),
+        "key" => spec.data.key.as_ref().map(Spanned::span),
+        "value" => spec.data.value.as_ref().map(Spanned::span),
+        _ => None,
+    };
+    source.at(place.unwrap_or(otherwise), &words)
+}
+
+/// What one stretch between two `clear`s asks: name, phase and workload.
+pub(super) type Section = Vec<(String, Phase, WorkloadSpec)>;
+
+pub(super) fn sections(
+    source: &Source,
+    spec: &Spec,
+    load: &Manner,
+    measure: &Manner,
+) -> Result<Vec<Section>, StudyError> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut section: Section = Vec::new();
+    if spec.sequence.is_empty() {
+        return Err(StudyError::Request(format!(
+            "{}: `sequence` is empty; name what is to run, e.g. [\"load\", \"ycsb-a\"]",
+            source.origin
+        )));
+    }
+    for (at, step) in spec.sequence.iter().enumerate() {
+        let name = step.get_ref();
+        let (phase, workload) = match name.as_str() {
+            "clear" => {
+                sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()));
+                continue;
+            }
+            "load" => (Phase::Load, loaded(source, spec, &spec.sequence[at + 1..])?),
+            _ => {
+                let workload = workload(source, spec, step)?;
+                let own = spec.workloads.keys().any(|own| own.get_ref() == name);
+                let phase = match !own && workload.is_load() {
+                    true => Phase::Load,
+                    false => Phase::Measure,
+                };
+                (phase, workload)
+            }
+        };
+        let threads = match phase {
+            Phase::Load => load.threads,
+            Phase::Measure => measure.threads,
+        };
+        if u64::from(threads) > workload.records.0 && !is_trace(spec, name) {
+            let asking = match phase {
+                Phase::Load => &spec.load,
+                Phase::Measure => &spec.measure,
+            };
+            let words = format!(
+                "{threads} threads for {} records; there must be at least as many records",
+                workload.records.0
+            );
+            return Err(source.at(asking.span_of("threads").unwrap_or(step.span()), &words));
+        }
+        match phase {
+            // Loading begins with nothing.
+            Phase::Load => {
+                sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()));
+            }
+            Phase::Measure => {
+                check_traces(source, spec, step, &section)?;
+                check_section(source, step, &section, &workload)?;
+            }
+        }
+        section.push((name.clone(), phase, workload));
+    }
+    sections.extend(Some(section).filter(|section| !section.is_empty()));
+    if sections.is_empty() {
+        let words = "`sequence` measures nothing; name a workload, e.g. \"ycsb-a\"";
+        return Err(source.at(spec.sequence[0].span(), words));
+    }
+    Ok(sections)
+}
+
+pub(super) fn is_trace(spec: &Spec, name: &str) -> bool {
+    let named = spec.workloads.iter().find(|(known, _)| known.get_ref() == name);
+    named.is_some_and(|(_, variant)| variant.trace.is_some())
+}
+
+/// A trace begins with what is there, which is another trace's or nothing.
+pub(super) fn check_traces(
+    source: &Source,
+    spec: &Spec,
+    step: &Spanned<String>,
+    section: &Section,
+) -> Result<(), StudyError> {
+    let name = step.get_ref();
+    let traced = is_trace(spec, name);
+    let Some((other, ..)) = section.iter().rfind(|(other, ..)| is_trace(spec, other) != traced)
+    else {
+        return Ok(());
+    };
+    let words = match traced {
+        true => format!("`{name}` is a trace; put \"clear\" between `{other}` and it"),
+        false => format!("`{other}` is a trace; put \"clear\" between it and `{name}`"),
+    };
+    Err(source.at(step.span(), &words))
+}
+
+/// What a "load" loads: the data of the workload that is asked next.
+pub(super) fn loaded(
+    source: &Source,
+    spec: &Spec,
+    rest: &[Spanned<String>],
+) -> Result<WorkloadSpec, StudyError> {
+    let next = rest
+        .iter()
+        .take_while(|step| *step.get_ref() != "clear")
+        .find(|step| *step.get_ref() != "load");
+    if let Some(trace) = next.filter(|next| is_trace(spec, next.get_ref())) {
+        let name = trace.get_ref();
+        let words = format!("`{name}` is a trace and needs no load; leave that out before it");
+        return Err(source.at(trace.span(), &words));
+    }
+    let inserts = WorkloadSpec::preset("ycsb-load")?;
+    Ok(match next {
+        Some(next) => WorkloadSpec { mix: inserts.mix, ..workload(source, spec, next)? },
+        None => spec.data.over(inserts, spec.seed),
+    })
+}
+
+/// All workloads of one section want the same data, and one that adds or deletes records is
+/// the last: what follows would find other data than it was promised.
+pub(super) fn check_section(
+    source: &Source,
+    step: &Spanned<String>,
+    section: &Section,
+    workload: &WorkloadSpec,
+) -> Result<(), StudyError> {
+    let name = step.get_ref();
+    for (other, phase, before) in section {
+        if before.dataset() != workload.dataset() {
+            let words = format!(
+                "`{name}` and `{other}` want different data; put \"clear\", \"load\" between them \
+                 or set it in [data]"
+            );
+            return Err(source.at(step.span(), &words));
+        }
+        let changes = before.mix.asks(Op::Insert) || before.mix.asks(Op::Delete);
+        if *phase == Phase::Measure && changes {
+            let words = format!(
+                "`{other}` adds or deletes records, so `{name}` would find other data than was \
+                 loaded; put \"clear\", \"load\" between them"
+            );
+            return Err(source.at(step.span(), &words));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn workload(
+    source: &Source,
+    spec: &Spec,
+    step: &Spanned<String>,
+) -> Result<WorkloadSpec, StudyError> {
+    let variant = spec.workloads.iter().find(|(name, _)| name.get_ref() == step.get_ref());
+    let variant = variant.map(|(_, variant)| variant);
+    let whole = match variant {
+        None => spec.data.over(preset(source, spec, step)?, spec.seed),
+        Some(variant) => variant_of(source, spec, variant)?,
+    };
+    whole.check().map_err(|error| misplaced(source, spec, variant, step.span(), &error))?;
+    Ok(whole)
+}
+
+pub(super) fn preset(
+    source: &Source,
+    spec: &Spec,
+    name: &Spanned<String>,
+) -> Result<WorkloadSpec, StudyError> {
+    WorkloadSpec::preset(name.get_ref()).map_err(|_| {
+        let mut known: Vec<&str> = WorkloadSpec::preset_names().collect();
+        known.extend(spec.workloads.keys().map(|name| name.get_ref().as_str()));
+        known.extend(["load", "clear"]);
+        let hint = model::suggest::hint(name.get_ref(), known.iter().copied());
+        source.at(name.span(), &format!("there is no workload `{}`; {hint}", name.get_ref()))
+    })
+}
+
+pub(super) fn variant_of(
+    source: &Source,
+    spec: &Spec,
+    variant: &Variant,
+) -> Result<WorkloadSpec, StudyError> {
+    if variant.trace.is_some() {
+        return Ok(crate::trace::in_place_of_a_workload(spec.seed));
+    }
+    let mut base = match &variant.from {
+        Some(from) => preset(source, spec, from)?,
+        None => WorkloadSpec::preset("ycsb-c")?,
+    };
+    if let Some(mix) = &variant.mix {
+        base.mix = *mix.get_ref();
+    }
+    if let Some(popularity) = &variant.popularity {
+        base.popularity = *popularity.get_ref();
+    }
+    if let Some(scan) = &variant.scan {
+        base.scan = scan.get_ref().clone();
+    }
+    if let Some(keys) = &variant.multi_get {
+        base.multi_get = *keys.get_ref();
+    }
+    if let Some(share) = &variant.hit_ratio {
+        base.hit_ratio = *share.get_ref();
+    }
+    base.refill = variant.refill.unwrap_or(base.refill);
+    Ok(spec.data.over(base, spec.seed))
+}

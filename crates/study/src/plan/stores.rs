@@ -1,0 +1,133 @@
+//! The stores of a study, each with its options checked and the server that is started for it.
+
+use std::path::{Path, PathBuf};
+
+use model::Address;
+use store::{Place, StoreUrl};
+use toml::Spanned;
+
+use crate::error::StudyError;
+use crate::settings::is_networked;
+use crate::source::Source;
+use crate::spec::{Spec, option_text};
+use crate::started::ServerOrder;
+
+/// A store of a study.
+pub(super) struct Stored {
+    pub(super) url: StoreUrl,
+    /// Its directory is ours to delete.
+    pub(super) temporary: bool,
+    pub(super) server: Option<ServerOrder>,
+}
+
+pub(super) fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<Stored>, StudyError> {
+    check_servers(source, spec)?;
+    let mut stores: Vec<Stored> = Vec::new();
+    for (scheme, options) in &spec.store {
+        let mut url = StoreUrl {
+            scheme: scheme.get_ref().clone(),
+            path: PathBuf::new(),
+            servers: Vec::new(),
+            options: Vec::new(),
+        };
+        let adapter =
+            url.adapter().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
+        let mut temporary = adapter.on_disk();
+        let mut place = scheme.span();
+        if adapter.on_disk() {
+            url.path = data.join(&url.scheme);
+        }
+        for (key, value) in options {
+            let text =
+                option_text(value.get_ref()).map_err(|words| source.at(value.span(), &words))?;
+            if key.get_ref() == "path" && adapter.on_disk() {
+                url.path = text.into();
+                temporary = false;
+                place = value.span();
+                continue;
+            }
+            if let (Place::Servers { default_port }, "servers") =
+                (adapter.place, key.get_ref().as_str())
+            {
+                for server in text.split(',') {
+                    let address = Address::parse(server.trim(), default_port)
+                        .map_err(|error| source.at(value.span(), &error.to_string()))?;
+                    url.servers.push(address);
+                }
+                continue;
+            }
+            url.options.push((key.get_ref().clone(), text));
+            // Checked one by one, so that an error points at the very option.
+            url.check().map_err(|error| source.at(key.span(), &error.to_string()))?;
+        }
+        url.check().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
+        let taken = |other: &&Stored| adapter.on_disk() && other.url.path == url.path;
+        if let Some(other) = stores.iter().find(taken) {
+            let scheme = &other.url.scheme;
+            let words = format!("`{scheme}` has this directory already; give each its own");
+            return Err(source.at(place, &words));
+        }
+        let server = server_of(source, spec, scheme, &url)?;
+        stores.push(Stored { url, temporary, server });
+    }
+    if stores.is_empty() {
+        return Err(StudyError::Request(format!(
+            "{}: no store is given; add a table such as [store.rocksdb]",
+            source.origin
+        )));
+    }
+    Ok(stores)
+}
+
+/// Every server that is to be started has a store that asks it.
+pub(super) fn check_servers(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+    for name in spec.server.keys() {
+        if !spec.store.keys().any(|store| store.get_ref() == name.get_ref()) {
+            let name_is = name.get_ref();
+            let words = format!("no store asks this server; add a table [store.{name_is}]");
+            return Err(source.at(name.span(), &words));
+        }
+    }
+    Ok(())
+}
+
+/// The server that is to be started for a networked store that names none of its own.
+pub(super) fn server_of(
+    source: &Source,
+    spec: &Spec,
+    scheme: &Spanned<String>,
+    url: &StoreUrl,
+) -> Result<Option<ServerOrder>, StudyError> {
+    let table = spec.server.iter().find(|(name, _)| name.get_ref() == scheme.get_ref());
+    let name = scheme.get_ref();
+    match (table, url.servers.is_empty(), is_networked(url)) {
+        (None, true, true) => {
+            let words = format!(
+                "the server is missing: name it with `servers = \"HOST:PORT\"`, or have one started \
+                 by a table [server.{name}]"
+            );
+            Err(source.at(scheme.span(), &words))
+        }
+        (None, _, _) => Ok(None),
+        (Some((table, _)), _, false) => {
+            let words = format!("`{name}` lives in this process and has no server");
+            Err(source.at(table.span(), &words))
+        }
+        (Some((table, _)), false, true) => {
+            let words = "the store names its servers already; leave out one of the two";
+            Err(source.at(table.span(), words))
+        }
+        (Some((table, settings)), true, true) => {
+            let pair = |(key, value): (&Spanned<String>, &Spanned<server::launch::Value>)| {
+                (key.get_ref().clone(), value.get_ref().clone())
+            };
+            let wanted = server::launch::Settings(settings.iter().map(pair).collect());
+            ServerOrder::new(name, wanted).map(Some).map_err(|error| {
+                let words = error.to_string();
+                let about =
+                    settings.keys().find(|key| words.contains(&format!("`{}`", key.get_ref())));
+                source.at(about.map_or(table.span(), Spanned::span), &words)
+            })
+        }
+    }
+}
