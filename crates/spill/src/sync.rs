@@ -75,7 +75,7 @@ impl Inner {
 
     fn sync_now(&self, named: u32) -> Result<(Point, u32)> {
         // An error up to here has changed nothing.
-        let (point, segments) = lock(&self.writer).to_sync()?;
+        let (point, segments) = lock(&self.writer).hand_over_unsynced()?;
         let synced = (|| {
             for segment in &segments {
                 sync(segment)?;

@@ -51,6 +51,7 @@ pub enum Mode {
     New,
 }
 
+#[allow(clippy::len_without_is_empty)]
 /// An open file. A call may transfer less than was asked for, as system calls do.
 pub trait File: Send + Sync {
     fn len(&self) -> io::Result<u64>;

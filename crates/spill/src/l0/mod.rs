@@ -24,7 +24,6 @@ use crate::position::Position;
 pub(crate) struct L0 {
     root: AtomicPtr<Node>,
     keys: AtomicUsize,
-    versions: AtomicUsize,
     bytes: AtomicUsize,
     /// Touched by the writer alone.
     arena: UnsafeCell<Arena>,
@@ -43,7 +42,6 @@ impl L0 {
         L0 {
             root: AtomicPtr::new(root.as_ptr()),
             keys: AtomicUsize::new(0),
-            versions: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             arena: UnsafeCell::new(arena),
         }
@@ -52,11 +50,6 @@ impl L0 {
     /// How many keys it has.
     pub(crate) fn keys(&self) -> usize {
         self.keys.load(Ordering::Relaxed)
-    }
-
-    /// How many writes it has taken.
-    pub(crate) fn versions(&self) -> usize {
-        self.versions.load(Ordering::Relaxed)
     }
 
     /// Bytes of memory.
@@ -87,7 +80,6 @@ impl L0 {
     pub(crate) unsafe fn insert(&self, key: &[u8], sequence: u64, position: Position, size: u32) {
         // SAFETY: there is one writer, says the caller.
         let arena = unsafe { &mut *self.arena.get() };
-        self.versions.fetch_add(1, Ordering::Relaxed);
         let mut path = Path::default();
         let mut node = self.root(arena);
         if node.count() == WIDTH && node.height > 0 {

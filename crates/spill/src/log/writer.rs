@@ -223,7 +223,7 @@ impl Writer {
 
     /// Flushes, and hands over the segments that have to be synced for that to be durable.
     /// If that fails nothing more may be written.
-    pub(crate) fn to_sync(&mut self) -> Result<(Point, Vec<Arc<Segment>>)> {
+    pub(crate) fn hand_over_unsynced(&mut self) -> Result<(Point, Vec<Arc<Segment>>)> {
         let point = self.flush()?;
         // The current one will have more.
         let segments = mem::replace(&mut self.unsynced, vec![Arc::clone(&self.segment)]);
