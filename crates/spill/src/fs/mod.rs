@@ -145,6 +145,16 @@ impl Map {
     }
 }
 
+/// Calls again what a signal came between.
+pub(crate) fn again_if_interrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
 /// Fills `into`; [`io::ErrorKind::UnexpectedEof`] if the file ends before.
 pub fn read_whole<F: File + ?Sized>(file: &F, into: &mut [u8], offset: u64) -> io::Result<()> {
     let mut done = 0;

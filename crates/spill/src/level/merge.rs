@@ -253,6 +253,13 @@ impl<'a> OfL0<'a> {
     }
 }
 
+impl<'a> OfL0<'a> {
+    /// The key that comes next and its newest version.
+    pub(crate) fn newest(&self) -> Option<(&'a [u8], &'a l0::Version)> {
+        self.current
+    }
+}
+
 impl<'a> Upper<'a> for OfL0<'a> {
     #[inline]
     fn current(&self) -> Option<(Known<'a>, Position)> {
