@@ -15,7 +15,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Pairs = VecDeque<(Vec<u8>, Vec<u8>)>;
 
 /// Settling tiny stores takes milliseconds; this is for a machine that is busy.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// What happened in all runs together.
 #[derive(Debug, Default, Clone, Copy)]
