@@ -6,7 +6,7 @@ use std::thread;
 use spill::{Batch, Options, Store, Table};
 
 use super::checker::{Did, Event, Held, contradiction};
-use super::load::{Random, ballast, has_worked, home, kinds, number, value};
+use super::load::{Random, ballast, home, kinds, number, value};
 use super::watch::{Hand, Watch};
 
 const THREADS: u64 = 4;
@@ -155,7 +155,6 @@ fn are_registers(options: &Options) {
             std::panic::resume_unwind(panic);
         }
     });
-    has_worked(store.statistics());
     drop(store);
     // What is there after closing and opening comes last.
     let store = Store::open(home.path(), options.clone()).unwrap();

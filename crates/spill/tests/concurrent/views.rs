@@ -6,7 +6,7 @@ use std::thread;
 
 use spill::{Batch, Options, Snapshot, Store, Table};
 
-use super::load::{Random, ballast, has_worked, home, kinds, number, value};
+use super::load::{Random, ballast, home, kinds, number, value};
 use super::watch::{Hand, Watch};
 
 /// Each writer has so many keys in each table, and every batch of its sets or deletes all.
@@ -151,7 +151,6 @@ fn are_views_whole(options: &Options) {
         }
     });
     assert!(looks.into_inner() > 10);
-    has_worked(store.statistics());
     drop(store);
     let store = Store::open(home.path(), options.clone()).unwrap();
     let rounds = is_whole(view(&store.snapshot(), &tables(&store)));

@@ -64,7 +64,7 @@ fn options() -> impl Strategy<Value = Options> {
         1 => Just(Durability::Interval(Duration::from_millis(3))),
     ];
     let segment = prop_oneof![4 => Just(64), 1 => Just(128), 1 => Just(1024)];
-    let memory = prop_oneof![Just(96), Just(128), Just(192)];
+    let memory = prop_oneof![Just(32), Just(64), Just(128)];
     let space = prop_oneof![Just(1.1), Just(1.5)];
     let small = (any::<bool>(), any::<bool>(), 1_usize..3, 2_u64..9);
     (memory, segment, durability, cold, space, small).prop_map(

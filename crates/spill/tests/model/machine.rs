@@ -232,7 +232,7 @@ impl Machine {
             Step::Reopen(options) => self.reopen(options),
             Step::Flush => self.store().flush().unwrap(),
             Step::Sync => self.store().sync().unwrap(),
-            Step::Settle => assert!(self.store().settle(LIMIT).unwrap()),
+            Step::Settle => self.settle(),
             Step::Checkpoint => self.checkpoint(),
             Step::DropTable(table) => self.drop_table(*table),
             Step::Scrub => {
@@ -278,6 +278,13 @@ impl Machine {
         batch.put(table, b"k", &value[..value.len() / 2]);
         assert!(matches!(self.store().write(&batch), Err(Error::BatchTooLong { .. })));
         assert_eq!(table.get(&key).unwrap(), None);
+    }
+
+    /// With nobody writing, collecting comes to an end.
+    fn settle(&self) {
+        let before = self.store().statistics();
+        let is_done = self.store().settle(LIMIT).unwrap();
+        assert!(is_done, "it was {before:?}, and is {:?}", self.store().statistics());
     }
 
     fn drop_table(&mut self, table: usize) {
@@ -341,7 +348,7 @@ impl Machine {
                 walk_through(snapshot.range(table, ..), pairs, &[]);
             }
         }
-        assert!(self.store().settle(LIMIT).unwrap());
+        self.settle();
         self.store().scrub().unwrap();
         self.reopen(&self.options.clone());
         self.store().scrub().unwrap();

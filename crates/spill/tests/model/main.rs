@@ -8,7 +8,7 @@ mod machine;
 
 use std::cell::Cell;
 
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestError, TestRunner};
 
 use machine::{Happened, Machine};
 
@@ -37,8 +37,10 @@ fn the_store_is_a_map_of_maps() {
         });
         Ok(())
     });
-    if let Err(error) = ran {
-        panic!("{error}");
+    match ran {
+        Ok(()) => {}
+        Err(TestError::Fail(why, case)) => panic!("{why}\nat least with {case:?}"),
+        Err(other) => panic!("{other}"),
     }
     let all = all.get();
     println!("{all:?}");
