@@ -1,7 +1,9 @@
 //! What was wrong once.
 #![allow(clippy::unwrap_used)]
 
-use spill::{Options, Store};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use spill::{Batch, Options, Store};
 
 fn tiny() -> Options {
     Options { memory: 32 << 10, segment: 64 << 10, background: false, ..Options::default() }
@@ -58,4 +60,30 @@ fn large_segments_are_collected_into_small_ones() {
     }
     assert_eq!(table.get(b"long").unwrap(), Some(vec![7; 1 << 20]));
     store.scrub().unwrap();
+}
+
+/// Of several writes of a key in one batch the last counts, and nobody ever sees another.
+#[test]
+fn only_the_last_write_of_a_key_in_a_batch_is_seen() {
+    let home = tempfile::tempdir().unwrap();
+    let options = Options { memory: 1 << 20, segment: 1 << 20, ..Options::default() };
+    let store = Store::open(home.path(), options).unwrap();
+    let table = store.table("t").unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let is_last = table.read(b"k", |value| value == b"last").unwrap();
+                    assert_ne!(is_last, Some(false));
+                }
+            });
+        }
+        let mut batch = Batch::new();
+        batch.put(&table, b"k", b"first");
+        batch.put(&table, b"k", b"last");
+        let written = (0..200_000).try_for_each(|_| store.write(&batch));
+        is_over.store(true, Ordering::Relaxed);
+        written.unwrap();
+    });
 }
