@@ -21,7 +21,8 @@ pub struct Watch {
 
 impl Watch {
     pub fn new() -> Watch {
-        let (all, is_over) = (Arc::<Mutex<Vec<Doing>>>::default(), Arc::new(AtomicBool::new(false)));
+        let (all, is_over) =
+            (Arc::<Mutex<Vec<Doing>>>::default(), Arc::new(AtomicBool::new(false)));
         let (watched, ended) = (Arc::clone(&all), Arc::clone(&is_over));
         let thread = thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {

@@ -22,8 +22,17 @@ pub enum Step {
     Put(usize, Key, Value),
     Delete(usize, Key),
     /// Many keys of a family one after the other.
-    Fill { table: usize, from: Key, count: u16, value: Value },
-    DeleteMany { table: usize, from: Key, count: u16 },
+    Fill {
+        table: usize,
+        from: Key,
+        count: u16,
+        value: Value,
+    },
+    DeleteMany {
+        table: usize,
+        from: Key,
+        count: u16,
+    },
     Batch(Vec<(usize, Key, Option<Value>)>),
     TooLong(usize),
     Get(usize, Key),
@@ -33,7 +42,12 @@ pub enum Step {
     Hold(usize, Walk),
     WalkOn(usize, Vec<bool>),
     Snapshot,
-    ReadSnapshot { which: usize, table: usize, keys: Vec<Key>, walk: Walk },
+    ReadSnapshot {
+        which: usize,
+        table: usize,
+        keys: Vec<Key>,
+        walk: Walk,
+    },
     DropSnapshot(usize),
     Reopen(Options),
     Flush,
@@ -142,9 +156,8 @@ fn step() -> impl Strategy<Value = Step> {
         .prop_map(|(table, from, count, value)| Step::Fill { table, from, count, value });
     let delete_many = (table.clone(), key(), 10_u16..200)
         .prop_map(|(table, from, count)| Step::DeleteMany { table, from, count });
-    let read_snapshot = (0_usize..4, table.clone(), vec(key(), 0..6), walk()).prop_map(
-        |(which, table, keys, walk)| Step::ReadSnapshot { which, table, keys, walk },
-    );
+    let read_snapshot = (0_usize..4, table.clone(), vec(key(), 0..6), walk())
+        .prop_map(|(which, table, keys, walk)| Step::ReadSnapshot { which, table, keys, walk });
     prop_oneof![
         10 => (table.clone(), key(), value()).prop_map(|(t, k, v)| Step::Put(t, k, v)),
         6 => (table.clone(), key()).prop_map(|(t, k)| Step::Delete(t, k)),

@@ -176,7 +176,10 @@ impl Machine {
             Step::TooLong(table) => self.write_too_long(*table),
             Step::Get(table, key) => {
                 let key = key.bytes();
-                assert_eq!(self.tables[*table].get(&key).unwrap().as_ref(), self.maps[*table].get(&key));
+                assert_eq!(
+                    self.tables[*table].get(&key).unwrap().as_ref(),
+                    self.maps[*table].get(&key)
+                );
             }
             Step::MultiGet(table, keys) => {
                 let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.bytes()).collect();
@@ -220,8 +223,7 @@ impl Machine {
                     assert_eq!(snapshot.get(table, &key).unwrap().as_ref(), map.get(&key));
                 }
                 let (low, high) = (walk.low.map(Key::bytes), walk.high.map(Key::bytes));
-                let bounds =
-                    (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
+                let bounds = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
                 walk_through(snapshot.range(table, bounds), within(map, walk), &walk.ends);
             }
             Step::DropSnapshot(which) => {

@@ -16,11 +16,8 @@ const CASES: u32 = 400;
 
 #[test]
 fn the_store_is_a_map_of_maps() {
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() {
-        Config::default().cases
-    } else {
-        CASES
-    };
+    let cases =
+        if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { CASES };
     let config =
         Config { cases, failure_persistence: None, max_shrink_time: 20_000, ..Config::default() };
     let all = Cell::new(Happened::default());
