@@ -10,16 +10,19 @@ use super::load::{Random, ballast, home, kinds, number, value};
 use super::watch::{Hand, Watch};
 
 const THREADS: u64 = 4;
-const KEYS: usize = 12;
-const STEPS: u64 = 3000;
+const KEYS: usize = 500;
+/// Half of what is done is done with so many of them. The others live long enough to be collected
+/// while they are written.
+const HOT: usize = 10;
+const STEPS: u64 = 6000;
 
 /// The key of a register, and which of the two tables it is in.
 fn key(register: usize) -> Vec<u8> {
     // Some differ only behind zeros or behind what an index page knows.
     match register / 2 % 3 {
         0 => [&b"k"[..], &vec![0; register]].concat(),
-        1 => [&[b'x'; 200][..], &[register as u8]].concat(),
-        _ => vec![register as u8],
+        1 => [&[b'x'; 200][..], &(register as u16).to_be_bytes()].concat(),
+        _ => (register as u16).to_be_bytes().to_vec(),
     }
 }
 
@@ -47,25 +50,25 @@ fn work(store: &Store, hand: &Hand, thread: u64) -> Histories {
     let mut all: Histories = vec![Vec::new(); KEYS];
     let mut random = Random(thread);
     for step in 0..STEPS {
-        let register = random.below(KEYS);
+        let register = random.below(if step % 2 == 0 { HOT } else { KEYS });
         let (table, key) = registers.at(register);
-        let new = thread << 32 | step;
+        let (new, random_step) = (thread << 32 | step, random.below(5));
         let mut note = |register: usize, did: Did, begin: u64, end: u64| {
             all[register].push(Event { begin, end, did });
         };
-        match random.below(20) {
-            0..7 => {
+        match random.below(60) {
+            0..21 => {
                 let value = value(new);
                 let (done, begin, end) = hand.time("put", || table.put(key, &value));
                 done.unwrap();
                 note(register, Did::Wrote(Some(new)), begin, end);
             }
-            7..9 => {
+            21..27 => {
                 let (done, begin, end) = hand.time("delete", || table.delete(key));
                 done.unwrap();
                 note(register, Did::Wrote(None), begin, end);
             }
-            9..11 => {
+            27..33 => {
                 let other = (register + 1 + random.below(KEYS - 1)) % KEYS;
                 let mut batch = Batch::new();
                 batch.put(table, key, b"not the last");
@@ -76,24 +79,23 @@ fn work(store: &Store, hand: &Hand, thread: u64) -> Histories {
                 note(register, Did::Wrote(Some(new)), begin, end);
                 note(other, Did::Wrote(Some(new)), begin, end);
             }
-            11..16 => {
+            33..53 => {
                 let (found, begin, end) = hand.time("read", || table.read(key, number));
                 note(register, Did::Saw(found.unwrap()), begin, end);
             }
-            16 => {
-                let keys: Vec<&[u8]> = (register % 2..KEYS)
-                    .step_by(2)
-                    .map(|register| registers.keys[register].as_slice())
-                    .collect();
+            53..56 => {
+                let of_table = || (register % 2..KEYS).step_by(2 + 6 * random_step);
+                let keys: Vec<&[u8]> =
+                    of_table().map(|register| registers.keys[register].as_slice()).collect();
                 let (found, begin, end) = hand.time("multi_get", || table.multi_get(&keys));
-                for (register, found) in (register % 2..KEYS).step_by(2).zip(found.unwrap()) {
+                for (register, found) in of_table().zip(found.unwrap()) {
                     note(register, Did::Saw(found.as_deref().map(number)), begin, end);
                 }
             }
-            17 => {
+            56..58 => {
                 // All that it says was so when it was taken, whenever it is asked.
                 let (snapshot, begin, end) = hand.time("snapshot", || store.snapshot());
-                for register in 0..KEYS {
+                for register in (register % 7..KEYS).step_by(7) {
                     let (table, key) = registers.at(register);
                     let found = hand.does("get of a snapshot", || snapshot.get(table, key));
                     note(register, Did::Saw(found.unwrap().as_deref().map(number)), begin, end);
