@@ -153,7 +153,7 @@ fn are_views_whole(options: &Options) {
     let store = Store::open(home.path(), options.clone()).unwrap();
     let rounds = is_whole(view(&store.snapshot(), &tables(&store)));
     // The last round that is no delete, or a delete.
-    let last = if ROUNDS % 7 == 0 { 0 } else { ROUNDS };
+    let last = if ROUNDS.is_multiple_of(7) { 0 } else { ROUNDS };
     assert_eq!(rounds, [last; WRITERS as usize]);
 }
 
