@@ -11,6 +11,8 @@ use crate::options::Durability;
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How much merging and collecting give way to the callers' threads: see nice(2).
+const NICE: i32 = 5;
 /// How long to wait for news, lest some are missed.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -18,10 +20,12 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
     let pieces = [("spill-merge", Piece::Spill), ("spill-collect", Piece::Collect)];
     for (name, piece) in pieces {
-        threads.push(spawn(inner, name, move |inner| work_on(inner, piece))?);
+        threads.push(spawn(inner, name, NICE, move |inner| work_on(inner, piece))?);
     }
+    let flusher = Arc::clone(lock(&inner.writer).flusher());
+    threads.push(spawn(inner, "spill-write", 0, move |_| flusher.run())?);
     if let Durability::Interval(interval) = inner.options.durability {
-        threads.push(spawn(inner, "spill-sync", move |inner| sync_at(inner, interval))?);
+        threads.push(spawn(inner, "spill-sync", NICE, move |inner| sync_at(inner, interval))?);
     }
     Ok(threads)
 }
@@ -29,13 +33,20 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
 fn spawn(
     inner: &Arc<Inner>,
     name: &str,
+    nice: i32,
     work: impl FnOnce(&Inner) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
     let inner = Arc::clone(inner);
     let dir = inner.dir.clone();
     thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || work(&inner))
+        .spawn(move || {
+            if nice > 0 {
+                // It is only a wish.
+                let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
+            }
+            work(&inner);
+        })
         .map_err(|error| Error::io(&dir, error))
 }
 
@@ -83,6 +94,7 @@ fn sync_at(inner: &Inner, interval: Duration) {
 impl Inner {
     /// Answers whether there was such a piece to do.
     fn do_piece(&self, piece: Piece) -> Result<bool> {
+        self.free_unused();
         match piece {
             Piece::Spill => self.spill(),
             Piece::Collect => self.collect(),

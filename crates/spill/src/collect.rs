@@ -20,7 +20,9 @@ use crate::version::Version;
 /// Copies that are written and entered together, in bytes; less in small segments.
 const LARGEST_BATCH: usize = 256 << 10;
 /// Copies that are entered under one lock.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 4;
+/// The least copies of a batch.
+const LEAST: usize = 16;
 /// Sequences that are set aside for a batch: more than it has records.
 const SEQUENCES: u64 = 1 << 20;
 /// Of the garbage that is allowed for, collecting begins when so much is there: the rest is for
@@ -159,7 +161,7 @@ impl Inner {
     fn copy_live(&self, collector: &mut Collector, victim: &Segment) -> Result<()> {
         let Some(end) = victim.end() else { return Ok(()) };
         // A small share of L0 at most, which they may fill beyond its limit.
-        let most = (self.options.memory / 1024).max(AT_ONCE);
+        let most = (self.options.memory / 1024).max(LEAST);
         let mut at = FILE_HEADER;
         let mut least = 0;
         while at < end {

@@ -37,12 +37,12 @@ pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
     drop(made);
     let segment = Arc::new(Segment::open(&fs, dir, ID, None)?);
     let mut walked = Vec::new();
-    let walked_to = segment.walk(FILE_HEADER, capacity as u32, |offset, record| {
+    let walked_to = segment.walk(FILE_HEADER, capacity as u32, |offset, record, _| {
         let end = offset as usize + record.header.record_len();
         assert!(offset % 8 == 0 && end <= capacity);
         assert_eq!(record.key.len(), usize::from(record.header.key_len));
         walked.push((offset, record.header));
-        Ok(true)
+        Ok(segment::Walk::On)
     })?;
     let mut replayed = Vec::new();
     let from = Point { segment: ID, offset: FILE_HEADER };

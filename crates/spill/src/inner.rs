@@ -43,6 +43,9 @@ pub(crate) struct Inner {
     pub(crate) counters: Counters,
     pub(crate) work: Work,
     halted: OnceLock<String>,
+    /// Versions of before, kept until nobody else has them: what goes with them takes a while to
+    /// free, and no reader should have to do that.
+    buried: Mutex<Vec<Arc<Version>>>,
     pub(crate) _lock: Box<dyn Send + Sync>,
 }
 
@@ -150,6 +153,7 @@ impl Inner {
             counters: Counters::default(),
             work: Work::default(),
             halted: OnceLock::new(),
+            buried: Mutex::default(),
             _lock: parts.lock,
         }
     }
@@ -217,6 +221,16 @@ impl Inner {
         Ok(())
     }
 
+    /// Frees what no reader has any more.
+    pub(crate) fn free_unused(&self) {
+        // One that is not current is never lent again.
+        let (free, kept) = std::mem::take(&mut *lock(&self.buried))
+            .into_iter()
+            .partition(|version| Arc::strong_count(version) == 1);
+        *lock(&self.buried) = kept;
+        drop::<Vec<_>>(free);
+    }
+
     /// Slows writers down while more is waiting than should.
     pub(crate) fn update_pressure(&self) {
         let version = self.version.load();
@@ -279,6 +293,7 @@ impl Inner {
         let before = self.version.load_full();
         self.change(edit);
         self.retire_unused(&before);
+        lock(&self.buried).push(before);
         Ok(())
     }
 

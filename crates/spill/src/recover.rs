@@ -15,7 +15,7 @@ use crate::log::segment::{self, FILE_HEADER, Walk};
 use crate::log::staging::LeftBehind;
 use crate::log::{Cold, Segment, Staging, Stream, Writer};
 use crate::manifest::{self, LevelState, Manifest, SegmentState, State};
-use crate::options::Options;
+use crate::options::{Durability, Options};
 use crate::position::{Point, Position, Tag};
 use crate::record::{Hashes, Kind, Record};
 use crate::version::{Generation, Segments, TableVersion, Version};
@@ -110,7 +110,15 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
     staging.note_failure(false);
     remove_unused(&fs, &index_dir, &state, unused)?;
     let memory = version.active.bytes();
-    let mut writer = Writer::new(first, Arc::clone(&staging), log.sequence);
+    let mut writer = Writer::new(
+        first,
+        Arc::clone(&staging),
+        log.sequence,
+        // With `Sync` a write must be in its segment before it counts: then that cannot fail
+        // later, when it is synced.
+        options.durability == Durability::Sync,
+        options.background,
+    );
     writer.memory = memory;
     writer.copies_begin = copies;
     let inner = Inner::new(Parts {

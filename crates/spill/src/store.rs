@@ -37,6 +37,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.inner.work.is_closing.store(true, Ordering::Release);
         self.inner.work.tell();
+        lock(&self.inner.writer).flusher().close();
         for thread in lock(&self.threads).drain(..) {
             // A thread that panicked has nothing left to do.
             let _ = thread.join();

@@ -153,13 +153,10 @@ impl Inner {
     /// Makes what was put into the room a part of the log.
     #[inline]
     fn commit(&self, writer: &mut Writer, len: usize, overhead: usize) -> Result<()> {
-        // With `Sync` a write must be in its segment before it counts: then that cannot fail
-        // later, when it is synced.
-        let at_once = self.options.durability == Durability::Sync;
-        let committed = writer.commit(len, overhead, at_once);
+        let committed = writer.commit(len, overhead);
         // A part of it may be there, and all of it turn up at the next opening.
         if let Err(error) = &committed
-            && !matches!(error, Error::Full { .. })
+            && (writer.is_torn || !matches!(error, Error::Full { .. }))
         {
             self.halt(error);
         }

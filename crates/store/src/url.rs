@@ -174,7 +174,7 @@ mod tests {
             refused("rokcsdb:/tmp/x"),
             "there is no store `rokcsdb`; did you mean `rocksdb`?"
         );
-        assert!(refused("/tmp/x").contains("known: null, rocksdb"), "{}", refused("/tmp/x"));
+        assert!(refused("/tmp/x").contains("known: null, spill, rocksdb"), "{}", refused("/tmp/x"));
         assert!(refused("lmdb").contains("write `lmdb:PATH`"));
         assert!(refused("lmdb:").contains("write `lmdb:PATH`"));
         assert!(refused("fjall:?cache=1MiB").contains("write `fjall:PATH`"));

@@ -1,5 +1,6 @@
 //! The log: every record that was ever acknowledged and still lives, in segments.
 
+pub(crate) mod flush;
 pub(crate) mod replay;
 pub(crate) mod segment;
 pub(crate) mod staging;

@@ -80,28 +80,29 @@ fn whole(segment: &Segment, from: u32, staged: &[Left]) -> Result<Bytes> {
     let mut bytes = Bytes { bytes: segment.read(from, end as u32)?, begin: from };
     let mut slots: Vec<&Left> = staged.iter().filter(|left| left.segment == segment.id).collect();
     slots.sort_by_key(|left| left.offset);
+    // The file knows best what it has; a slot counts from there on.
+    let mut have = good_end(bytes.at(from), segment.id, from);
     for left in slots {
-        // Its records, as far as they are whole.
-        let mut len = 0;
-        while let Some(record) =
-            Record::read(&left.bytes[len..], (segment.id, left.offset + len as u32))
-        {
-            len += record.header.record_len();
-        }
-        let end = left.offset as usize + len;
-        if len == 0 || end > from as usize + bytes.bytes.len() || end <= from as usize {
+        let end = good_end(&left.bytes, segment.id, left.offset);
+        let fits = end as usize <= from as usize + bytes.bytes.len();
+        if left.offset > have || end <= have || !fits {
             continue;
         }
-        let skip = (from as usize).saturating_sub(left.offset as usize);
-        let part = &left.bytes[skip..len];
-        let place = left.offset as usize + skip - from as usize;
-        if bytes.bytes[place..place + part.len()] != *part {
-            bytes.bytes[place..place + part.len()].copy_from_slice(part);
-            write_whole(&*segment.file, part, (left.offset as usize + skip) as u64)
-                .map_err(failed)?;
-        }
+        let part = &left.bytes[(have - left.offset) as usize..(end - left.offset) as usize];
+        bytes.bytes[(have - from) as usize..][..part.len()].copy_from_slice(part);
+        write_whole(&*segment.file, part, u64::from(have)).map_err(failed)?;
+        have = end;
     }
     Ok(bytes)
+}
+
+/// Where the good records end that begin with `bytes`, which lie at `offset` of a segment.
+fn good_end(bytes: &[u8], segment: u32, offset: u32) -> u32 {
+    let mut len = 0;
+    while let Some(record) = Record::read(&bytes[len..], (segment, offset + len as u32)) {
+        len += record.header.record_len();
+    }
+    offset + len as u32
 }
 
 struct Bytes {

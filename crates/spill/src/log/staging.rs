@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::flush::Full;
 use super::segment::Segment;
 use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, again_if_interrupted, read_whole, write_whole};
@@ -16,7 +17,7 @@ use crate::inner::lock;
 use crate::position::Point;
 use crate::record::{HEADER, Header};
 
-const SLOTS: usize = 4;
+const SLOTS: usize = 8;
 /// The most that a slot takes.
 pub(crate) const CHUNK: usize = 64 << 10;
 const SLOT_HEADER: usize = 64;
@@ -123,6 +124,17 @@ impl Staging {
         }
     }
 
+    /// Bytes of a slot that were committed, while the writer has not gone on to fill it anew.
+    pub(crate) fn written(&self, slot: usize, part: std::ops::Range<usize>) -> &[u8] {
+        debug_assert!(part.end <= self.slots[slot].used.load(Ordering::Acquire) as usize);
+        // SAFETY: committed bytes never change until the slot is filled anew, which the writer
+        // does only when they are in their segment.
+        unsafe {
+            let start = self.slot_start(slot).add(SLOT_HEADER + part.start).cast_const();
+            std::slice::from_raw_parts(start, part.len())
+        }
+    }
+
     /// Copies the record at a place into `into`, if a slot has it.
     pub(crate) fn copy(&self, segment: u32, offset: u32, into: &mut Vec<u8>) -> bool {
         for (number, slot) in self.slots.iter().enumerate() {
@@ -204,8 +216,8 @@ pub(crate) struct Filling {
     /// Where the slot begins in the segment.
     begin: u32,
     used: usize,
-    /// How much of it is in the segment.
-    flushed: usize,
+    /// How much of it was handed over to be written.
+    handed: usize,
     /// The most that it takes: less than [`CHUNK`] for small segments.
     limit: usize,
 }
@@ -214,7 +226,7 @@ impl Filling {
     /// Begins at `offset` of a segment.
     pub(crate) fn new(staging: Arc<Staging>, segment: u32, offset: u32, limit: usize) -> Filling {
         let limit = limit.min(CHUNK);
-        let mut filling = Filling { staging, slot: 0, begin: 0, used: 0, flushed: 0, limit };
+        let mut filling = Filling { staging, slot: 0, begin: 0, used: 0, handed: 0, limit };
         filling.restart(segment, offset);
         filling
     }
@@ -249,44 +261,33 @@ impl Filling {
         self.staging.slots[self.slot].used.store(self.used as u32, Ordering::Release);
     }
 
-    /// Takes back the `len` bytes that were committed last and are not flushed.
-    pub(crate) fn take_back(&mut self, len: usize) {
-        self.used -= len;
-        self.staging.slots[self.slot].used.store(self.used as u32, Ordering::Release);
-        // Or the next opening would find the record.
-        self.room(len).fill(0);
-    }
-
-    /// Counts `len` bytes of the room as there and as written into the segment.
-    pub(crate) fn commit_written(&mut self, len: usize, segment: &Segment) {
-        debug_assert_eq!(self.flushed, self.used);
-        self.commit(len);
-        self.flushed = self.used;
-        segment.set_written(self.offset());
-    }
-
-    /// Writes what is there into the segment. After an error it can be asked again.
-    pub(crate) fn flush(&mut self, segment: &Segment) -> Result<()> {
-        if self.flushed == self.used {
-            return Ok(());
+    /// What is there and not in its segment yet, to be written; from now on it counts as on its
+    /// way.
+    pub(crate) fn hand_over(&mut self, segment: &Arc<Segment>) -> Option<Full> {
+        if self.handed == self.used {
+            return None;
         }
-        // SAFETY: bytes up to `used` are written, and only this may change them.
-        let bytes = unsafe {
-            let start = self.staging.slot_start(self.slot).add(SLOT_HEADER).cast_const();
-            std::slice::from_raw_parts(start, self.used)
+        let full = Full {
+            segment: Arc::clone(segment),
+            slot: self.slot,
+            from: self.handed,
+            to: self.used,
+            offset: self.begin + self.handed as u32,
         };
-        let at = u64::from(self.begin) + self.flushed as u64;
-        write_whole(&*segment.file, &bytes[self.flushed..], at)
-            .map_err(|error| Error::io(segment.path(), error))?;
-        self.flushed = self.used;
-        segment.set_written(self.offset());
-        Ok(())
+        self.handed = self.used;
+        Some(full)
     }
 
-    /// Goes on in another slot, at `offset` of `segment`; all of this one was flushed.
+    /// The slot after this one.
+    pub(crate) fn next_slot(&self) -> usize {
+        (self.slot + 1) % SLOTS
+    }
+
+    /// Goes on in the next slot, at `offset` of `segment`. All of this one was handed over, and
+    /// all of that one written.
     pub(crate) fn restart(&mut self, segment: u32, offset: u32) {
-        debug_assert_eq!(self.flushed, self.used);
-        self.slot = (self.slot + 1) % SLOTS;
+        debug_assert_eq!(self.handed, self.used);
+        self.slot = self.next_slot();
         let slot = &self.staging.slots[self.slot];
         slot.begin.store(NOTHING, Ordering::SeqCst);
         // Copies of one record each: they are over soon.
@@ -302,7 +303,7 @@ impl Filling {
             ptr::copy_nonoverlapping(words.as_ptr().cast(), header, 16);
         }
         slot.begin.store(begin, Ordering::SeqCst);
-        (self.begin, self.used, self.flushed) = (offset, 0, 0);
+        (self.begin, self.used, self.handed) = (offset, 0, 0);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
+use super::flush::Flusher;
 use super::segment::{FILE_HEADER, Segment};
 use super::staging::{Filling, Staging};
 use crate::error::{Error, Result};
@@ -19,7 +20,11 @@ const MARK_LEN: usize = HEADER + 8;
 pub(crate) struct Writer {
     segment: Arc<Segment>,
     filling: Filling,
-    /// A record that goes to its segment directly, for it is too long for a slot.
+    /// Writes full slots; beside this one if it has a thread.
+    flusher: Arc<Flusher>,
+    has_thread: bool,
+    /// A record that goes to its segment directly, for it is too long for a slot, or must be there at
+    /// once.
     long: Vec<u8>,
     /// Segments with records that were not synced.
     unsynced: Vec<Arc<Segment>>,
@@ -33,6 +38,8 @@ pub(crate) struct Writer {
     pub(crate) since_freeze: SinceFreeze,
     /// What was synced and is not yet told in the log.
     mark: Option<Point>,
+    /// A record that failed to be written may turn up at the next opening.
+    pub(crate) is_torn: bool,
     /// A segment that was made while its forerunner could not be sealed.
     spare: Option<Arc<Segment>>,
 }
@@ -53,21 +60,37 @@ pub(crate) struct Room<'a> {
 }
 
 impl Writer {
-    pub(crate) fn new(segment: Arc<Segment>, staging: Arc<Staging>, sequence: u64) -> Writer {
-        let limit = segment.capacity() / 8;
+    /// Begins with an empty segment. With `at_once` every record goes to its segment directly;
+    /// with `has_thread` someone calls [`Flusher::run`].
+    pub(crate) fn new(
+        segment: Arc<Segment>,
+        staging: Arc<Staging>,
+        sequence: u64,
+        at_once: bool,
+        has_thread: bool,
+    ) -> Writer {
+        let limit = if at_once { 0 } else { segment.capacity() / 8 };
+        let flusher = Arc::new(Flusher::new(Arc::clone(&staging)));
         let filling = Filling::new(staging, segment.id, FILE_HEADER, limit);
         Writer {
             unsynced: vec![Arc::clone(&segment)],
             segment,
             filling,
+            flusher,
+            has_thread,
             long: Vec::new(),
             sequence,
             copies_begin: Point::default(),
             memory: 0,
             since_freeze: SinceFreeze::default(),
             mark: None,
+            is_torn: false,
             spare: None,
         }
+    }
+
+    pub(crate) fn flusher(&self) -> &Arc<Flusher> {
+        &self.flusher
     }
 
     /// What is written now goes to new L0s.
@@ -99,37 +122,38 @@ impl Writer {
         }
         self.reserve(len, make)?;
         let (segment, offset) = (self.segment.id, self.filling.offset());
+        Ok(Room { segment, offset, bytes: self.place(len) })
+    }
+
+    /// Where `len` bytes that were reserved are put together.
+    fn place(&mut self, len: usize) -> &mut [u8] {
         if self.filling.takes(len) {
-            return Ok(Room { segment, offset, bytes: self.filling.room(len) });
+            return self.filling.room(len);
         }
         self.long.clear();
         self.long.resize(len, 0);
-        Ok(Room { segment, offset, bytes: &mut self.long })
+        &mut self.long
     }
 
-    /// What was put into the room is part of the log now, and in its segment if `at_once`;
-    /// `overhead` of its bytes nothing will ever refer to.
+    /// What was put into the room is part of the log now; `overhead` of its bytes nothing will
+    /// ever refer to.
     ///
     /// # Errors
-    /// If it cannot be written; then nothing has changed.
-    pub(crate) fn commit(&mut self, len: usize, overhead: usize, at_once: bool) -> Result<()> {
-        self.put(len, at_once)?;
+    /// If a record that goes to its segment directly cannot be written; then nothing has changed,
+    /// unless it `is_torn`.
+    pub(crate) fn commit(&mut self, len: usize, overhead: usize) -> Result<()> {
         self.segment.add_dead(overhead as u64);
-        Ok(())
-    }
-
-    fn put(&mut self, len: usize, at_once: bool) -> Result<()> {
         if self.filling.takes(len) {
             self.filling.commit(len);
-            if at_once && let Err(error) = self.filling.flush(&self.segment) {
-                self.filling.take_back(len);
-                return Err(error);
-            }
             return Ok(());
         }
         let offset = self.filling.offset();
-        write_whole(&*self.segment.file, &self.long, u64::from(offset))
-            .map_err(|error| Error::io(self.segment.path(), error))?;
+        if let Err(error) = write_whole(&*self.segment.file, &self.long, u64::from(offset)) {
+            // What is missing may be nothing but the zeros at its end.
+            let wiped = write_whole(&*self.segment.file, &[0; HEADER], u64::from(offset));
+            self.is_torn = wiped.is_err();
+            return Err(Error::io(self.segment.path(), error));
+        }
         self.segment.set_written(offset + len as u32);
         self.filling.restart(self.segment.id, offset + len as u32);
         if self.long.capacity() > 1 << 20 {
@@ -144,10 +168,8 @@ impl Writer {
             self.next_segment(make)?;
         }
         if !self.filling.takes(len) {
-            // A long one goes directly; what is before it goes first.
-            if self.filling.offset() != self.segment.written() {
-                self.next_slot()?;
-            }
+            // It goes to the segment directly; what is before it goes first.
+            self.flush()?;
         } else if !self.filling.has_room(len) {
             self.next_slot()?;
         }
@@ -155,7 +177,15 @@ impl Writer {
     }
 
     fn next_slot(&mut self) -> Result<()> {
-        self.filling.flush(&self.segment)?;
+        if !self.has_thread {
+            self.flush()?;
+        } else if self.flusher.has(self.filling.next_slot()) {
+            // The thread is late: this one does its work.
+            self.flusher.flush()?;
+        }
+        if let Some(full) = self.filling.hand_over(&self.segment) {
+            self.flusher.push(full);
+        }
         self.filling.restart(self.segment.id, self.filling.offset());
         Ok(())
     }
@@ -166,21 +196,23 @@ impl Writer {
             Some(spare) => spare,
             None => make()?,
         };
-        if let Err(error) = self.seal(next.id) {
-            self.spare = Some(next);
-            return Err(error);
+        match self.seal(next.id) {
+            Ok(end) => self.segment.complete(end),
+            Err(error) => {
+                self.spare = Some(next);
+                return Err(error);
+            }
         }
-        self.segment.complete(self.filling.offset());
         self.unsynced.push(Arc::clone(&next));
         self.filling.restart(next.id, FILE_HEADER);
         self.segment = next;
         Ok(())
     }
 
-    fn seal(&mut self, next: u32) -> Result<()> {
-        if !self.filling.has_room(HEADER) {
-            self.next_slot()?;
-        }
+    /// Writes the end of this segment; where that is. The seal is not staged: if it cannot be
+    /// written the writer goes on before it.
+    fn seal(&mut self, next: u32) -> Result<u32> {
+        self.flush()?;
         let header = Header {
             kind: Kind::Seal,
             in_batch: false,
@@ -189,21 +221,19 @@ impl Writer {
             table: next,
             sequence: self.sequence,
         };
-        let place = (self.segment.id, self.filling.offset());
+        let offset = self.filling.offset();
         let mut bytes = [0; HEADER];
-        header.write(place, Hashes::of(b"", b""), b"", b"", &mut bytes);
-        // Not staged before it is written: if that fails the writer goes on before it.
-        self.filling.flush(&self.segment)?;
-        write_whole(&*self.segment.file, &bytes, u64::from(place.1))
+        header.write((self.segment.id, offset), Hashes::of(b"", b""), b"", b"", &mut bytes);
+        write_whole(&*self.segment.file, &bytes, u64::from(offset))
             .map_err(|error| Error::io(self.segment.path(), error))?;
-        self.filling.room(HEADER).copy_from_slice(&bytes);
-        self.filling.commit_written(HEADER, &self.segment);
         self.segment.add_dead(HEADER as u64);
-        Ok(())
+        let end = offset + HEADER as u32;
+        self.segment.set_written(end);
+        Ok(end)
     }
 
     fn append_mark(&mut self, point: Point) -> Result<()> {
-        if !self.filling.has_room(MARK_LEN) {
+        if self.filling.takes(MARK_LEN) && !self.filling.has_room(MARK_LEN) {
             self.next_slot()?;
         }
         let place = (self.segment.id, self.filling.offset());
@@ -216,11 +246,8 @@ impl Writer {
             sequence: self.sequence,
         };
         let value = mark_value(point);
-        let room = self.filling.room(MARK_LEN);
-        header.write(place, Hashes::of(b"", &value), b"", &value, room);
-        self.filling.commit(MARK_LEN);
-        self.segment.add_dead(MARK_LEN as u64);
-        Ok(())
+        header.write(place, Hashes::of(b"", &value), b"", &value, self.place(MARK_LEN));
+        self.commit(MARK_LEN, MARK_LEN)
     }
 
     /// Completes the current segment; the begin of the next one.
@@ -231,7 +258,10 @@ impl Writer {
 
     /// Everything up to here is in its segment, though not yet on the device.
     pub(crate) fn flush(&mut self) -> Result<Point> {
-        self.filling.flush(&self.segment)?;
+        if let Some(full) = self.filling.hand_over(&self.segment) {
+            self.flusher.push(full);
+        }
+        self.flusher.flush()?;
         Ok(self.point())
     }
 
