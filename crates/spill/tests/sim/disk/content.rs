@@ -104,6 +104,7 @@ impl Content {
         self.memory.write(at, from);
         self.touch(at..end);
         self.place(at..end);
+        self.given_up.retain(|number, _| !(at / SECTOR..end.div_ceil(SECTOR)).contains(number));
         self.len = self.len.max(end);
     }
 

@@ -109,9 +109,7 @@ impl Loss {
         match self {
             Loss::Everything => Vec::new(),
             Loss::Nothing => (0..pieces).collect(),
-            Loss::Some(eighths) => {
-                (0..pieces).filter(|_| random.chance(eighths, 8)).collect()
-            }
+            Loss::Some(eighths) => (0..pieces).filter(|_| random.chance(eighths, 8)).collect(),
             Loss::Earlier => (random.below(pieces + 1)..pieces).collect(),
             Loss::Files if random.chance(1, 2) => (0..pieces).collect(),
             Loss::Files => Vec::new(),
@@ -488,7 +486,11 @@ impl Fs for Sim {
         };
         state.file(id).handles += 1;
         drop(state);
-        Ok(Arc::new(SimFile { hold: Hold { disk: Arc::clone(&self.disk), id }, path: path.into(), writes }))
+        Ok(Arc::new(SimFile {
+            hold: Hold { disk: Arc::clone(&self.disk), id },
+            path: path.into(),
+            writes,
+        }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -684,7 +686,8 @@ impl File for SimFile {
         }
         file.maps += 1;
         let start = file.start();
-        let pages = SimPages { hold: self.hold.another(&mut state), path: self.path.clone(), len, writes };
+        let pages =
+            SimPages { hold: self.hold.another(&mut state), path: self.path.clone(), len, writes };
         drop(state);
         // SAFETY: a mapped file's memory stays where it is, and the file is kept, until the
         // pages are dropped.
@@ -718,4 +721,3 @@ impl Drop for SimPages {
         }
     }
 }
-

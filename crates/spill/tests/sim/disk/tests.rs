@@ -93,11 +93,8 @@ fn names_are_durable_once_their_folder_is_synced() {
         seen.insert((names, left.content(&at("a")).unwrap()));
     }
     let a = || vec![at("a")];
-    let expected = [
-        (a(), b"old".to_vec()),
-        (a(), b"new".to_vec()),
-        (vec![at("a"), at("b")], b"old".to_vec()),
-    ];
+    let expected =
+        [(a(), b"old".to_vec()), (a(), b"new".to_vec()), (vec![at("a"), at("b")], b"old".to_vec())];
     assert_eq!(seen, BTreeSet::from(expected));
     sim.sync_dir(Path::new("/disk")).unwrap();
     assert_eq!(power_cut(&sim, Loss::Everything, 0).content(&at("a")).unwrap(), b"new");
@@ -208,11 +205,11 @@ fn what_a_failed_sync_gave_up_never_reaches_the_device() {
         assert_eq!(sim.content(&at("a")).unwrap(), [if forget { 1 } else { 2 }; 1024]);
         file.sync().unwrap();
         assert_eq!(power_cut(&sim, Loss::Nothing, 0).content(&at("a")).unwrap(), [1; 1024]);
-        // What is written again is synced again.
-        write_whole(&*file, &[3; 512], 0).unwrap();
+        // What is written again is synced again, even if it is the same.
+        write_whole(&*file, &[2; 512], 0).unwrap();
         file.sync().unwrap();
         let left = power_cut(&sim, Loss::Everything, 0).content(&at("a")).unwrap();
-        assert_eq!((left[0], left[512]), (3, 1));
+        assert_eq!((left[0], left[512]), (2, 1));
     }
 }
 
