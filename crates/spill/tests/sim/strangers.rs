@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 use spill::{Batch, Durability, Error, Options, Store};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::disk::{End, Kind, Sim};
 use crate::history::{Model, Traffic};
@@ -49,6 +50,35 @@ fn directories_of_others_are_refused_and_left_as_they_are() {
     foreign(&[("data.mdb", &[0; 8192]), ("lock.mdb", &[0; 8192])]);
     foreign(&[("LOCK", b""), ("log/00000001.log", &[7; 4096])]);
     foreign(&[("MANIFEST", b"a manifest of something else, of some length\n")]);
+}
+
+#[test]
+fn a_newer_format_is_refused_and_left_as_it_is() {
+    let sim = Sim::new(1);
+    let mut target = Target::open(&sim, &tiny()).unwrap();
+    target.table(0).unwrap().put(b"key", b"value").unwrap();
+    drop(target);
+    let manifest = Path::new(PLACE).join("MANIFEST");
+    let original = sim.content(&manifest).unwrap();
+    let mut newer = original.clone();
+    // Behind the magic number: the format, and the check of both.
+    newer[8..12].copy_from_slice(&1000_u32.to_le_bytes());
+    let check = xxh3_64(&newer[..12]) as u32;
+    newer[12..16].copy_from_slice(&check.to_le_bytes());
+    sim.put(&manifest, newer.clone());
+    let before: Vec<_> = sim.files().iter().map(|path| sim.content(path)).collect();
+    match Target::open(&sim, &tiny()) {
+        Err(Error::Newer { path, found, known }) => {
+            assert_eq!((path, found), (manifest.clone(), 1000));
+            assert!(known < 1000);
+        }
+        other => panic!("{:?}", other.err()),
+    }
+    let after: Vec<_> = sim.files().iter().map(|path| sim.content(path)).collect();
+    assert_eq!(after, before);
+    sim.put(&manifest, original);
+    let mut target = Target::open(&sim, &tiny()).unwrap();
+    assert_eq!(target.get(0, b"key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
 #[test]
