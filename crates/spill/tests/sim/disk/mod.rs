@@ -28,6 +28,9 @@ use content::Content;
 pub use fault::Fault;
 use names::{Names, Node};
 
+/// So many calls are no test any more, but an engine that tries again without end.
+const MOST_CALLS: u64 = 3_000_000;
+
 /// What a device writes as a whole or not at all, in bytes.
 pub const SECTOR: usize = 512;
 
@@ -406,6 +409,7 @@ impl Disk {
             state.work_in_the_background();
         }
         state.calls += 1;
+        assert!(state.calls < MOST_CALLS, "calls without end: {call}");
         let fault = match state.fault {
             Some((number, fault)) if number == call.number && fault.can_hit(kind) => {
                 state.fired = Some(call.clone());
