@@ -51,6 +51,32 @@ impl Error {
         }
     }
 
+    /// The same error once more, for another who waits for the same thing.
+    pub(crate) fn again(&self) -> Error {
+        let same = |source: &io::Error| match source.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(source.kind(), source.to_string()),
+        };
+        match self {
+            Error::Full { path, source } => {
+                Error::Full { path: path.clone(), source: same(source) }
+            }
+            Error::Io { path, source } => Error::Io { path: path.clone(), source: same(source) },
+            Error::Damaged { path, offset, what } => {
+                Error::Damaged { path: path.clone(), offset: *offset, what: what.clone() }
+            }
+            other => Error::Halted { why: other.to_string() },
+        }
+    }
+
+    /// A file that must be there could not be opened.
+    pub(crate) fn missing(path: &Path, source: io::Error) -> Error {
+        if source.kind() == io::ErrorKind::NotFound {
+            return Error::damaged(path, 0, "the file is missing");
+        }
+        Error::io(path, source)
+    }
+
     pub(crate) fn damaged(path: &Path, offset: u64, what: impl Into<String>) -> Error {
         Error::Damaged { path: path.to_owned(), offset, what: what.into() }
     }

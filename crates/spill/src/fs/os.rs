@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::{Advice as FileAdvice, FallocateFlags, FlockOperation, fadvise, fallocate, flock};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use super::{Access, File, Fs, Map, Mode, Pages};
+use super::{Access, File, Fs, Map, Mode, Pages, Part};
 
 /// The file system of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,8 +51,12 @@ impl Fs for Os {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        let file =
-            fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Box::new(file))
     }
@@ -97,6 +101,17 @@ impl File for OsFile {
         self.file.write_at(from, offset)
     }
 
+    #[cfg(target_os = "linux")]
+    fn read_many(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
+        if let Some(done) = linux::read_many(&self.file, parts) {
+            return done;
+        }
+        for part in parts {
+            super::read_whole(self, part.into, part.offset)?;
+        }
+        Ok(())
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -115,9 +130,8 @@ impl File for OsFile {
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
         };
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
-        let start = unsafe {
-            mmap(std::ptr::null_mut(), len, rights, MapFlags::SHARED, &*self.file, 0)?
-        };
+        let start =
+            unsafe { mmap(std::ptr::null_mut(), len, rights, MapFlags::SHARED, &*self.file, 0)? };
         let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::AddrNotAvailable)?;
         let pages = OsPages { start, len, file: Arc::clone(&self.file) };
         // SAFETY: the mapping lives until `pages` is dropped.
@@ -164,9 +178,16 @@ impl Drop for OsPages {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::cell::RefCell;
     use std::fs;
+    use std::io;
     use std::ops::Range;
     use std::os::fd::AsRawFd;
+    use std::os::unix::fs::FileExt;
+
+    use io_uring::{IoUring, opcode, types};
+
+    use super::super::Part;
 
     pub(super) fn start_writeback(file: &fs::File, part: Range<u64>) {
         // SAFETY: a call with numbers alone. It is a hint: what it answers does not matter.
@@ -178,5 +199,73 @@ mod linux {
                 libc::SYNC_FILE_RANGE_WRITE,
             );
         }
+    }
+
+    const ENTRIES: usize = 64;
+
+    thread_local! {
+        /// Made at the first use; None: the kernel offers none.
+        static RING: RefCell<Option<Option<IoUring>>> = const { RefCell::new(None) };
+    }
+
+    /// Reads all parts with as many requests under way as the ring takes. None: there is no ring.
+    pub(super) fn read_many(file: &fs::File, parts: &mut [Part<'_>]) -> Option<io::Result<()>> {
+        RING.with_borrow_mut(|ring| {
+            let ring = ring.get_or_insert_with(|| IoUring::new(ENTRIES as u32).ok());
+            let ring = ring.as_mut()?;
+            for parts in parts.chunks_mut(ENTRIES) {
+                if let Err(error) = read_some(ring, file, parts) {
+                    return Some(Err(error));
+                }
+            }
+            Some(Ok(()))
+        })
+    }
+
+    fn read_some(ring: &mut IoUring, file: &fs::File, parts: &mut [Part<'_>]) -> io::Result<()> {
+        for (number, part) in parts.iter_mut().enumerate() {
+            let fd = types::Fd(file.as_raw_fd());
+            let read = opcode::Read::new(fd, part.into.as_mut_ptr(), part.into.len() as u32)
+                .offset(part.offset)
+                .build()
+                .user_data(number as u64);
+            // SAFETY: the file and the memory are borrowed until all requests are answered below.
+            let pushed = unsafe { ring.submission().push(&read) };
+            debug_assert!(pushed.is_ok(), "there are as many entries as parts");
+        }
+        let mut waiting = parts.len();
+        let mut failed = None;
+        while waiting > 0 {
+            match ring.submit_and_wait(waiting) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // What is under way still writes into the memory: wait for it in any case.
+                Err(error) => failed = Some(error),
+            }
+            for answer in ring.completion() {
+                waiting -= 1;
+                let part = &mut parts[answer.user_data() as usize];
+                let read = match answer.result() {
+                    code if code < 0 => {
+                        let code = -code;
+                        if code == libc::EINTR || code == libc::EAGAIN {
+                            0
+                        } else {
+                            failed = Some(io::Error::from_raw_os_error(code));
+                            continue;
+                        }
+                    }
+                    read => read as usize,
+                };
+                // The rest of a short one by itself; that tells the end of the file, too.
+                if read < part.into.len()
+                    && let Err(error) =
+                        file.read_exact_at(&mut part.into[read..], part.offset + read as u64)
+                {
+                    failed = Some(error);
+                }
+            }
+        }
+        failed.map_or(Ok(()), Err)
     }
 }
