@@ -41,10 +41,10 @@ fn plan(seed: u64, count: usize) -> (Vec<Step>, Vec<Write>) {
     for _ in 0..count {
         let step = match random.below(1000) {
             0..12 => Step::Sync,
-            12..16 => Step::Flush,
-            16..18 => Step::Settle,
-            18..22 => Step::Reopen,
-            22..40 => Step::Read,
+            12..18 => Step::Flush,
+            18..20 => Step::Settle,
+            20..24 => Step::Reopen,
+            24..40 => Step::Read,
             40..46 => Step::TakeSnapshot,
             46..54 => Step::CheckSnapshot,
             54..56 => {

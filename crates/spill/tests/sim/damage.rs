@@ -153,9 +153,9 @@ fn check_error(
 ) -> std::result::Result<(), String> {
     match error {
         Error::Damaged { path, offset, what } => {
+            // A file may be missing in the eyes of another one that is damaged.
             let len = sim.content(path).map_or(original, |content| content.len().max(original));
-            let is_there = sim.files().contains(path) || path == file;
-            if !is_there || *offset > len as u64 || what.is_empty() {
+            if !path.starts_with(PLACE) || *offset > len as u64 || what.is_empty() {
                 return Err(format!("it points nowhere: {error}"));
             }
             Ok(())
@@ -211,7 +211,7 @@ fn every_damage(leaving: Leaving) {
         wrong.is_empty(),
         "{} of {told} wrong:\n{}",
         wrong.len(),
-        wrong[..wrong.len().min(40)].join("\n")
+        wrong[..wrong.len().min(12)].join("\n")
     );
     assert!(told > 50, "{told}");
 }

@@ -3,10 +3,11 @@
 use spill::{Durability, Error};
 
 use crate::disk::{End, Loss, Sim};
-use crate::history::Traffic;
+use crate::history::{Model, Traffic};
 use crate::random::Random;
 use crate::session::Session;
 use crate::settings;
+use crate::target::Target;
 
 const KEYS: usize = 100;
 const WRITES: usize = 700;
@@ -28,6 +29,8 @@ fn a_full_disk_refuses_writes_and_goes_on_with_space() {
     for durability in [Durability::None, Durability::Sync] {
         let sim = Sim::new(seed);
         let mut clean = session(&sim, durability, "no end of space");
+        clean.try_to_open().unwrap();
+        let least = sim.used();
         for number in 0..WRITES {
             clean.write(&traffic(seed).write(number)).unwrap();
         }
@@ -37,10 +40,11 @@ fn a_full_disk_refuses_writes_and_goes_on_with_space() {
         let points = if settings::every() { 400 } else { 24 };
         let mut filled = 0;
         for point in 1..=points {
-            let capacity = most * point / points;
+            let capacity = least + (most - least) * point / points;
             let story = format!("SPILL_TEST_SEED={seed}, {durability:?}, {capacity} bytes");
             filled += usize::from(fill(seed, durability, capacity, story));
         }
+        println!("{filled} of {points} disks were full, from {least} to {most} bytes");
         assert!(filled * 2 > points, "{filled} of {points} disks were full");
     }
 }
@@ -49,11 +53,13 @@ fn fill(seed: u64, durability: Durability, capacity: usize, story: String) -> bo
     let mut random = Random::of(seed, capacity as u64);
     let sim = Sim::new(seed);
     sim.set_capacity(Some(capacity));
-    if crate::target::Target::open(&sim, &settings::tiny(durability)).is_err() {
-        // Too small for an empty store; then it can be opened once there is space.
-        sim.set_capacity(None);
-    }
     let mut session = session(&sim, durability, &story);
+    match session.try_to_open() {
+        Ok(()) => {}
+        // Too small for an empty store: it can be opened once there is space.
+        Err(Error::Full { .. }) => sim.set_capacity(None),
+        Err(error) => panic!("{story}: {error}"),
+    }
     let (mut refused, mut full) = (0, false);
     for number in 0..WRITES {
         match session.write(&traffic(seed).write(number)) {
@@ -87,10 +93,10 @@ fn fill(seed: u64, durability: Durability, capacity: usize, story: String) -> bo
 fn check_what_is_left(session: &Session, story: &str) {
     for end in [End::Kill, End::PowerCut(Loss::Some(4))] {
         let sim = session.sim.image(end, 3);
-        let opened = crate::target::Target::open(&sim, &settings::tiny(Durability::None));
+        let opened = Target::open(&sim, &settings::tiny(Durability::None));
         match opened {
             Ok(target) => {
-                let found = crate::history::Model::read(&target.store, false)
+                let found = Model::read(&target.store, false)
                     .unwrap_or_else(|error| panic!("{story}: {end:?}: {error}"));
                 if end == End::Kill {
                     let difference = found.difference(&session.model);
@@ -100,10 +106,10 @@ fn check_what_is_left(session: &Session, story: &str) {
             Err(Error::Full { .. }) => {
                 sim.set_capacity(None);
                 let options = settings::tiny(Durability::None);
-                let target = crate::target::Target::open(&sim, &options)
+                let target = Target::open(&sim, &options)
                     .unwrap_or_else(|error| panic!("{story}: {end:?}, with space: {error}"));
                 if end == End::Kill {
-                    let found = crate::history::Model::read(&target.store, false)
+                    let found = Model::read(&target.store, false)
                         .unwrap_or_else(|error| panic!("{story}: {end:?}: {error}"));
                     let difference = found.difference(&session.model);
                     assert_eq!(found.digest(), session.model.digest(), "{story}: {difference}");

@@ -18,8 +18,8 @@ pub struct Session {
     durable: usize,
     /// What it is if a write of unknown effect has come to pass.
     maybe: Option<Model>,
-    /// A call has failed since it was opened: from then on, an error is a refusal.
-    failed_before: bool,
+    /// It has been seen to refuse all writes.
+    halted: bool,
     /// What was not synced may be gone: a failed sync forgot it.
     forgot: bool,
     /// Named in each failure.
@@ -37,7 +37,7 @@ impl Session {
             history: History::from(&Model::default()),
             durable: 0,
             maybe: None,
-            failed_before: false,
+            halted: false,
             forgot: false,
             story,
             errors: 0,
@@ -71,6 +71,11 @@ impl Session {
             }
         }
         self.target.as_mut().expect("just opened")
+    }
+
+    pub fn try_to_open(&mut self) -> Result<()> {
+        self.target = Some(Target::open(&self.sim, &self.options)?);
+        Ok(())
     }
 
     /// Does something that has to succeed, after a second try if the fault hit the first.
@@ -128,14 +133,14 @@ impl Session {
             }
             Err(error) => {
                 self.note(error);
-                if self.sync_failed() && !self.failed_before {
+                // Only a store that halts now may leave it open what the write has done.
+                if !self.halted && self.is_halted() {
                     let mut after = self.model.clone();
                     after.apply(write);
                     self.maybe = Some(after);
                 } else {
                     self.check_no_effect(write);
                 }
-                self.failed_before = true;
             }
         }
         result
@@ -195,10 +200,22 @@ impl Session {
             }
             Err(error) => {
                 self.note(error);
-                self.failed_before = true;
+                self.is_halted();
             }
         }
         done
+    }
+
+    /// Whether nothing more is written until it is opened again.
+    fn is_halted(&mut self) -> bool {
+        match self.target().store.sync() {
+            Ok(()) => self.durable = self.history.len(),
+            Err(error) => {
+                self.halted |= matches!(error, Error::Halted { .. });
+                self.note(&error);
+            }
+        }
+        self.halted
     }
 
     pub fn read(&mut self) -> Model {
@@ -227,9 +244,10 @@ impl Session {
     /// Closes, and finds what must be there.
     pub fn reopen(&mut self) {
         self.target = None;
-        self.failed_before = false;
-        let least = if self.has_forgotten() { self.durable } else { self.history.len() };
+        self.halted = false;
         let found = self.read();
+        // The opening may have been what failed.
+        let least = if self.has_forgotten() { self.durable } else { self.history.len() };
         self.settle_on(found, least);
     }
 
@@ -273,7 +291,7 @@ impl Session {
                 history: self.history.clone(),
                 durable: self.durable,
                 maybe: self.maybe.clone(),
-                failed_before: false,
+                halted: false,
                 forgot: false,
                 story: format!("{}, {end:?} at the end", self.story),
                 errors: 0,

@@ -24,7 +24,7 @@ pub fn seed() -> u64 {
 /// same calls come again.
 pub fn tiny(durability: Durability) -> Options {
     Options {
-        memory: 16 << 10,
+        memory: 64 << 10,
         segment: 64 << 10,
         growth: 2,
         durability,

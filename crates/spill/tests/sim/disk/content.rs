@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use super::memory::Memory;
 use super::{Loss, SECTOR};
@@ -11,6 +12,8 @@ use crate::random::Random;
 pub const BLOCK: usize = 4096;
 
 pub struct Content {
+    /// The last one that it got.
+    pub name: PathBuf,
     memory: Memory,
     len: usize,
     /// What a power cut leaves for certain; its length is that of the file on the device.
@@ -37,6 +40,7 @@ impl Content {
         let mut memory = Memory::zeroed(bytes.len());
         memory.write(0, &bytes);
         Content {
+            name: PathBuf::new(),
             memory,
             len: bytes.len(),
             durable: bytes,
@@ -233,6 +237,7 @@ impl Content {
         memory.write(0, &self.bytes());
         let sectors = self.sectors_touched();
         Content {
+            name: self.name.clone(),
             memory,
             len: self.len,
             durable: self.durable.clone(),
@@ -270,7 +275,7 @@ impl Content {
         let placed = if random.chance(1, 2) { &self.placed } else { &self.durably_placed };
         let mut placed = placed.clone();
         placed.truncate(len.div_ceil(BLOCK));
-        Content::durable(bytes, placed)
+        Content { name: self.name.clone(), ..Content::durable(bytes, placed) }
     }
 
     /// A process dies in the middle of storing into a mapping: of the 8-byte words that changed

@@ -214,7 +214,7 @@ impl Sim {
 
     /// A number between the calls, for watchers and faults.
     pub fn pause(&self) {
-        drop(self.disk.enter(Kind::Pause, Path::new("")));
+        drop(self.disk.enter(Kind::Pause, Place::Path(Path::new(""))));
     }
 
     /// Call `number` goes wrong, if the fault can hit its kind.
@@ -388,6 +388,20 @@ impl State {
     }
 }
 
+/// What a call is for.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Path(&'a Path),
+    /// Its name may have changed since it was opened.
+    File(u64),
+}
+
+impl<'a> From<&'a Path> for Place<'a> {
+    fn from(path: &'a Path) -> Place<'a> {
+        Place::Path(path)
+    }
+}
+
 impl Disk {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -398,10 +412,14 @@ impl Disk {
     }
 
     /// Numbers a call; what is set to go wrong with it.
-    fn enter(&self, kind: Kind, path: &Path) -> (MutexGuard<'_, State>, Option<Fault>) {
+    fn enter(&self, kind: Kind, place: Place<'_>) -> (MutexGuard<'_, State>, Option<Fault>) {
         let mut watcher = self.watcher();
         let mut state = self.state();
-        let call = Call { number: state.calls, kind, path: path.to_owned() };
+        let path = match place {
+            Place::Path(path) => path.to_owned(),
+            Place::File(id) => state.file(id).name.clone(),
+        };
+        let call = Call { number: state.calls, kind, path };
         if kind.changes() {
             if let Some(watcher) = watcher.as_mut() {
                 watcher(&call, &state);
@@ -424,8 +442,12 @@ impl Disk {
     }
 
     /// As above, for a call that has no half of it to do when it goes wrong.
-    fn begin(&self, kind: Kind, path: &Path) -> io::Result<MutexGuard<'_, State>> {
-        let (state, fault) = self.enter(kind, path);
+    fn begin<'a>(
+        &self,
+        kind: Kind,
+        place: impl Into<Place<'a>>,
+    ) -> io::Result<MutexGuard<'_, State>> {
+        let (state, fault) = self.enter(kind, place.into());
         if let Some(fault) = fault {
             return Err(fault.error());
         }
@@ -484,6 +506,7 @@ impl Fs for Sim {
             state.names.add(path, Node::File(id))?;
             state.next_file += 1;
             state.files.insert(id, Content::empty());
+            state.file(id).name = path.to_owned();
             id
         } else {
             state.names.file(path)?
@@ -501,6 +524,8 @@ impl Fs for Sim {
         let mut state = self.disk.begin_change(Kind::Rename, from)?;
         let replaced = state.names.file(to).ok();
         state.names.rename(from, to)?;
+        let id = state.names.file(to)?;
+        state.file(id).name = to.to_owned();
         if let Some(id) = replaced {
             state.reclaim(id);
         }
@@ -585,7 +610,7 @@ struct SimFile {
 
 impl SimFile {
     fn begin(&self, kind: Kind) -> io::Result<MutexGuard<'_, State>> {
-        self.hold.disk.begin(kind, &self.path)
+        self.hold.disk.begin(kind, Place::File(self.hold.id))
     }
 
     fn must_be_writable(&self) {
@@ -623,7 +648,7 @@ impl File for SimFile {
     }
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let (mut state, fault) = self.hold.disk.enter(Kind::Read, &self.path);
+        let (mut state, fault) = self.hold.disk.enter(Kind::Read, Place::File(self.hold.id));
         let count = match fault {
             None => into.len(),
             Some(Fault::Short) => into.len().div_ceil(2),
@@ -634,7 +659,7 @@ impl File for SimFile {
 
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
         self.must_be_writable();
-        let (mut state, fault) = self.hold.disk.enter(Kind::Write, &self.path);
+        let (mut state, fault) = self.hold.disk.enter(Kind::Write, Place::File(self.hold.id));
         let at = offset as usize;
         let count = match fault {
             None => from.len(),
@@ -657,7 +682,7 @@ impl File for SimFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let (mut state, fault) = self.hold.disk.enter(Kind::Sync, &self.path);
+        let (mut state, fault) = self.hold.disk.enter(Kind::Sync, Place::File(self.hold.id));
         let file = state.file(self.hold.id);
         match fault {
             None => {
@@ -709,7 +734,7 @@ struct SimPages {
 impl Pages for SimPages {
     fn bring(&self, part: Range<usize>) -> io::Result<()> {
         assert!(part.end <= self.len, "{}: brings what is not mapped", self.path.display());
-        drop(self.hold.disk.begin(Kind::Bring, &self.path)?);
+        drop(self.hold.disk.begin(Kind::Bring, Place::File(self.hold.id))?);
         Ok(())
     }
 }
