@@ -130,6 +130,8 @@ struct Cuts {
     seed: u64,
     stride: u64,
     ends: Vec<End>,
+    /// Each of them at each call, not one kind of power cut in turn.
+    all: bool,
 }
 
 /// What was to be written, and what it comes to.
@@ -140,13 +142,17 @@ struct Course {
 }
 
 impl Cuts {
+    /// Of a second crash, at some calls: over many first ones, at every one.
+    fn some(stride: u64, random: &mut Random) -> Cuts {
+        Cuts { seed: random.next() >> 1, stride, ends: all_ends(), all: false }
+    }
+
     fn hits(&self, number: u64) -> bool {
         number.wrapping_add(self.seed).is_multiple_of(self.stride)
     }
 
-    /// The ends that are tried at a call: all, or one of a kind in turn.
     fn ends(&self, number: u64) -> Vec<End> {
-        if settings::every() {
+        if self.all {
             return self.ends.clone();
         }
         let (kills, cuts): (Vec<End>, Vec<End>) =
@@ -222,8 +228,7 @@ fn examine(remains: Remains, history: &History, course: &Course, deep: Option<u6
     if let Some(seed) = deep {
         // The opening itself may be cut.
         let mut random = Random::of(seed, 5);
-        let stride = if settings::every() { 1 } else { 1 + random.next() % 24 };
-        let cuts = Cuts { seed: random.next() >> 1, stride, ends: all_ends() };
+        let cuts = Cuts::some(25, &mut random);
         let seconds = Arc::clone(&seconds);
         let found = move |remains| seconds.lock().unwrap().push(remains);
         cut_at_each_call(&sim, cuts, format!("{story}; then opening"), move || promise, found);
@@ -274,8 +279,7 @@ fn go_on(
     progress.acknowledged.store(promise.acknowledged, Ordering::SeqCst);
     progress.durable.store(promise.durable, Ordering::SeqCst);
     let remains: Arc<Mutex<Vec<Remains>>> = Arc::default();
-    let stride = if settings::every() { 3 } else { 11 + random.next() % 20 };
-    let cuts = Cuts { seed: random.next() >> 1, stride, ends: all_ends() };
+    let cuts = Cuts::some(31, &mut random);
     let (watched, kept) = (Arc::clone(&progress), Arc::clone(&remains));
     let story = format!("{story}; then writing");
     cut_at_each_call(
@@ -417,7 +421,7 @@ fn run_and_cut(
     let watched = Arc::clone(&progress);
     cut_at_each_call(
         &sim,
-        Cuts { seed, stride, ends },
+        Cuts { seed, stride, ends, all: settings::every() },
         format!("SPILL_TEST_SEED={seed}, {:?}", options.durability),
         move || watched.promise(),
         // Its end is seen when it is joined.

@@ -218,16 +218,16 @@ fn options_out_of_their_range_are_refused_by_name() {
 #[test]
 fn options_may_be_others_at_each_opening() {
     let sim = Sim::new(1);
-    let traffic = Traffic { seed: 3, keys: 80, largest: 30_000, tables: 3 };
+    let traffic = Traffic { seed: 3, keys: 400, largest: 30_000, tables: 3 };
     let mut model = Model::default();
-    let segments = [1 << 20, 64 << 10, 256 << 10, 64 << 10, 2 << 20, 128 << 10];
+    let segments = [2 << 20, 64 << 10, 256 << 10, 64 << 10, 1 << 20, 64 << 10];
     for (round, segment) in segments.into_iter().enumerate() {
         let options = Options { segment, memory: (64 << 10) << (round % 3), ..tiny() };
         let mut target = Target::open(&sim, &options).unwrap();
         let found = Model::read(&target.store, false).unwrap();
         assert_eq!(found.digest(), model.digest(), "{}", found.difference(&model));
-        for number in 0..700 {
-            let write = traffic.write(round * 700 + number);
+        for number in 0..2000 {
+            let write = traffic.write(round * 2000 + number);
             target.write(&write).unwrap();
             model.apply(&write);
         }
