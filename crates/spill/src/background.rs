@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::inner::{Inner, lock};
+use crate::inner::{Inner, Piece, lock};
 use crate::options::Durability;
 
 /// How long to wait before trying again what failed.
@@ -14,12 +14,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long to wait for news, lest some are missed.
 const LONG: Duration = Duration::from_secs(1);
 
-type Piece = fn(&Inner) -> Result<bool>;
-
 pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
-    let pieces: [(&str, Piece); 2] =
-        [("spill-merge", Inner::spill), ("spill-collect", Inner::collect)];
+    let pieces = [("spill-merge", Piece::Spill), ("spill-collect", Piece::Collect)];
     for (name, piece) in pieces {
         threads.push(spawn(inner, name, move |inner| work_on(inner, piece))?);
     }
@@ -50,15 +47,15 @@ fn is_closing(inner: &Inner) -> bool {
 fn work_on(inner: &Inner, piece: Piece) {
     while !is_closing(inner) {
         let news = inner.work.news();
-        let done = piece(inner);
+        let done = inner.do_piece(piece);
         match done {
-            Ok(true) => inner.work.ended(&done),
+            Ok(true) => inner.work.ended(piece, &done),
             Ok(false) => {
                 inner.work.wait(news, LONG);
             }
             Err(_) if is_closing(inner) => {}
             Err(_) => {
-                inner.work.ended(&done);
+                inner.work.ended(piece, &done);
                 let news = inner.work.news();
                 inner.work.wait(news, PAUSE);
             }
@@ -84,14 +81,22 @@ fn sync_at(inner: &Inner, interval: Duration) {
 }
 
 impl Inner {
+    /// Answers whether there was such a piece to do.
+    fn do_piece(&self, piece: Piece) -> Result<bool> {
+        match piece {
+            Piece::Spill => self.spill(),
+            Piece::Collect => self.collect(),
+        }
+    }
+
     /// All that is due, in this thread.
     pub(crate) fn maintain(&self) {
-        for piece in [Inner::spill as Piece, Inner::collect] {
+        for piece in [Piece::Spill, Piece::Collect] {
             loop {
-                let done = piece(self);
+                let done = self.do_piece(piece);
                 let goes_on = matches!(done, Ok(true));
                 if !matches!(done, Ok(false)) {
-                    self.work.ended(&done);
+                    self.work.ended(piece, &done);
                 }
                 if !goes_on {
                     break;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::fs::Mode;
 use crate::inner::{Inner, Rest, lock, state_of};
 use crate::level::file;
 use crate::level::merge::Dead;
@@ -19,13 +20,17 @@ impl Inner {
         if !self.fs.list(into).map_err(failed)?.is_empty() {
             return Err(Error::Foreign { path: into.to_owned() });
         }
+        // Until the copy is complete it is not taken for a store.
+        let unfinished = into.join("UNFINISHED");
+        self.fs.open(&unfinished, Mode::New).map_err(failed)?;
+        self.fs.sync_dir(into).map_err(failed)?;
         // Nothing is merged or removed meanwhile, and no batch of copies is half entered.
         let mut collector = lock(&self.collector);
         let durable = lock(&self.durable);
         let (version, main) = {
             let mut writer = lock(&self.writer);
             // What is linked must not grow any more.
-            let main = writer.end_segment(&mut || self.make_segment(Stream::Main))?;
+            let main = writer.end_segment(&mut || self.make_segment(Stream::Main, 0))?;
             (self.version.load_full(), main)
         };
         if let Some(copies) = collector.end_segment() {
@@ -76,6 +81,7 @@ impl Inner {
         let mut version = crate::version::Version::clone(&version);
         version.segments = segments;
         Manifest::create(&self.fs, into, &state_of(&version, &rest))?;
+        self.fs.remove(&unfinished).map_err(failed)?;
         drop((collector, durable));
         Ok(())
     }

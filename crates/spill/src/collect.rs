@@ -17,8 +17,8 @@ use crate::record::{Hashes, Header, Kind};
 use crate::sync::sync;
 use crate::version::Version;
 
-/// Copies that are written and entered together, in bytes.
-const BATCH: usize = 256 << 10;
+/// Copies that are written and entered together, in bytes; less in small segments.
+const LARGEST_BATCH: usize = 256 << 10;
 /// Copies that are entered under one lock.
 const AT_ONCE: usize = 16;
 /// Sequences that are set aside for a batch: more than it has records.
@@ -147,7 +147,7 @@ impl Inner {
                     ));
                     bytes += len;
                 }
-                Ok(bytes < BATCH)
+                Ok(bytes < self.batch_len())
             })?;
             let entered = self.write_batch(collector, &batch, bytes, rotations)?;
             match entered {
@@ -170,16 +170,19 @@ impl Inner {
         Ok(())
     }
 
+    fn batch_len(&self) -> usize {
+        LARGEST_BATCH.min(self.options.segment / 8)
+    }
+
     /// Sets sequences aside, and notes where the batch will lie.
     fn begin_batch(&self, collector: &mut Collector) -> Result<(u64, u64)> {
-        let is_full = |segment: &Segment| {
-            segment.written() as usize + BATCH + self.options.segment / 4 > segment.capacity()
-        };
+        let is_full =
+            |segment: &Segment| segment.written() as usize + self.batch_len() > segment.capacity();
         if collector.segment.as_deref().is_none_or(is_full) {
             if let Some(full) = collector.segment.take() {
                 full.complete(full.written());
             }
-            collector.segment = Some(self.make_segment(Stream::Copies)?);
+            collector.segment = Some(self.make_segment(Stream::Copies, 0)?);
         }
         let mut writer = lock(&self.writer);
         if let Some(segment) = &collector.segment {
@@ -222,9 +225,9 @@ impl Inner {
             return Ok(Entered::All);
         }
         if segment.written() as usize + bytes > segment.capacity() {
-            // A record so long that it does not fit behind the others.
+            // With a record so long that it does not fit behind the others.
             segment.complete(segment.written());
-            segment = self.make_segment(Stream::Copies)?;
+            segment = self.make_segment(Stream::Copies, bytes)?;
             collector.segment = Some(Arc::clone(&segment));
         }
         let begin = segment.written();
@@ -302,6 +305,7 @@ impl Inner {
             Ok(())
         })();
         if let Err(error) = &done {
+            self.staging.note_failure();
             self.halt(error);
         }
         if done.is_ok() {

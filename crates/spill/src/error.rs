@@ -11,6 +11,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error("{path}: not a directory of Spill, and not empty")]
     Foreign { path: PathBuf },
+    #[error("{path}: there is no store, and none is to be made")]
+    NoStore { path: PathBuf },
     #[error("{path}: written by a newer Spill (format {found}; this one reads up to {known})")]
     Newer { path: PathBuf, found: u32, known: u32 },
     #[error("{path}: another process has it open")]

@@ -12,8 +12,9 @@ use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::level::file::IndexFile;
 use crate::level::merge::Dead;
+use crate::log::segment::FILE_HEADER;
 use crate::log::{Segment, Staging, Stream, Writer};
-use crate::manifest::{LevelState, Manifest, SegmentState, State, TableState};
+use crate::manifest::{LevelState, Manifest, SegmentState, State, TableState, Unwritten};
 use crate::options::Options;
 use crate::position::Point;
 use crate::statistics::Counters;
@@ -52,6 +53,13 @@ pub(crate) struct Durable {
     pub(crate) next_table: u32,
 }
 
+/// What is done beside the writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Spill,
+    Collect,
+}
+
 /// What the background is told, and tells.
 #[derive(Default)]
 pub(crate) struct Work {
@@ -66,8 +74,8 @@ pub(crate) struct Work {
 struct WorkState {
     /// Rises with everything that may be work.
     news: u64,
-    /// Why the last merge or collection failed, until one succeeds.
-    failure: Option<Error>,
+    /// Why the last piece of each kind failed, until one succeeds.
+    failures: [Option<Error>; 2],
 }
 
 impl Work {
@@ -91,14 +99,15 @@ impl Work {
         lock(&self.state).news
     }
 
-    /// Keeps how the last piece of work ended.
-    pub(crate) fn ended(&self, how: &Result<bool>) {
-        lock(&self.state).failure = how.as_ref().err().map(Error::again);
+    /// Keeps how the last piece of a kind ended.
+    pub(crate) fn ended(&self, piece: Piece, how: &Result<bool>) {
+        lock(&self.state).failures[piece as usize] = how.as_ref().err().map(Error::again);
         self.tell();
     }
 
-    pub(crate) fn failure(&self) -> Option<Error> {
-        lock(&self.state).failure.as_ref().map(Error::again)
+    /// Why nothing is merged, if that is so.
+    pub(crate) fn merge_failure(&self) -> Option<Error> {
+        lock(&self.state).failures[Piece::Spill as usize].as_ref().map(Error::again)
     }
 }
 
@@ -174,11 +183,12 @@ impl Inner {
         drop(guard);
     }
 
-    /// A new segment, which readers know of when this returns.
-    pub(crate) fn make_segment(&self, stream: Stream) -> Result<Arc<Segment>> {
+    /// A new segment with room for `least` bytes, which readers know of when this returns.
+    pub(crate) fn make_segment(&self, stream: Stream, least: usize) -> Result<Arc<Segment>> {
         let mut next = lock(&self.next_segment);
-        let segment =
-            Segment::create(&self.fs, &self.log_dir(), *next, stream, self.options.segment)?;
+        let least = (least + FILE_HEADER as usize).next_multiple_of(4096);
+        let capacity = self.options.segment.max(least);
+        let segment = Segment::create(&self.fs, &self.log_dir(), *next, stream, capacity)?;
         let segment = Arc::new(segment);
         *next += 1;
         let mut version = Version::clone(&self.version.load());
@@ -253,7 +263,13 @@ impl Inner {
                 dead,
             },
         );
-        durable.manifest.append(&state)?;
+        durable.manifest.append(&state).map_err(|unwritten| match unwritten {
+            Unwritten::Unchanged(error) => error,
+            Unwritten::Unknown(error) => {
+                self.halt(&error);
+                error
+            }
+        })?;
         durable.covers = covers;
         for (&segment, &bytes) in &dead.0 {
             if let Some(segment) = version.segments.get(segment) {
@@ -266,13 +282,19 @@ impl Inner {
         Ok(())
     }
 
-    /// Files that the version of before has and the current one has not go with their last user.
-    fn retire_unused(&self, before: &Version) {
+    /// Files of an index that the current version does not have go with their last user.
+    pub(crate) fn retire_unless_used<'a>(&self, files: impl Iterator<Item = &'a Arc<IndexFile>>) {
         let now = self.version.load();
         let used: HashSet<u32> = index_files(&now).map(|file| file.id).collect();
-        for file in index_files(before).filter(|file| !used.contains(&file.id)) {
+        for file in files.filter(|file| !used.contains(&file.id)) {
             file.retire();
         }
+    }
+
+    /// Files that the version of before has and the current one has not go with their last user.
+    fn retire_unused(&self, before: &Version) {
+        self.retire_unless_used(index_files(before));
+        let now = self.version.load();
         for segment in before.segments.iter() {
             if now.segments.get(segment.id).is_none() {
                 segment.retire();

@@ -49,6 +49,9 @@ mod table;
 mod version;
 mod write;
 
+/// The version of this crate.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 pub use batch::Batch;
 pub use error::{Error, Result};
 pub use options::{ColdReads, Durability, LONGEST_KEY, Options};

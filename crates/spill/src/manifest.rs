@@ -198,6 +198,16 @@ pub(crate) struct Manifest {
     /// A frame could not be written: what is behind `len` is unknown, and the file is written
     /// anew before anything else.
     is_torn: bool,
+    /// The state that counts.
+    last: State,
+}
+
+/// Why a state could not be made the one that counts.
+pub(crate) enum Unwritten {
+    /// The one of before counts.
+    Unchanged(Error),
+    /// Either may count at the next opening.
+    Unknown(Error),
 }
 
 pub(crate) fn path(dir: &Path) -> PathBuf {
@@ -231,37 +241,61 @@ impl Manifest {
         fs.rename(&path, &self::path(dir)).map_err(failed)?;
         fs.sync_dir(dir).map_err(failed)?;
         let (fs, dir) = (Arc::clone(fs), dir.to_owned());
-        Ok(Manifest { fs, dir, file, len: bytes.len() as u64, is_torn: false })
+        Ok(Manifest { fs, dir, file, len: bytes.len() as u64, is_torn: false, last: state.clone() })
     }
 
     /// Reads the last good state. None if there is no manifest.
     pub(crate) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<State>> {
         let path = path(dir);
         let failed = |error| Error::io(&path, error);
-        let file = match fs.open(&path, Mode::Read) {
+        let file = match fs.open(&path, Mode::Write) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(failed)?,
         };
+        // A process that was killed may not have come to that.
+        file.sync().map_err(failed)?;
         let mut bytes = vec![0; file.len().map_err(failed)? as usize];
         read_whole(&*file, &mut bytes, 0).map_err(failed)?;
         decode(&bytes, &path).map(Some)
     }
 
     /// Makes a state the one that counts, durably.
-    pub(crate) fn append(&mut self, state: &State) -> Result<()> {
+    pub(crate) fn append(&mut self, state: &State) -> std::result::Result<(), Unwritten> {
         let frame = frame(state);
-        if self.is_torn || self.len > LONG.max(TIMES * frame.len() as u64) {
-            *self = Manifest::create(&self.fs, &self.dir, state)?;
+        let is_long = self.len > LONG.max(TIMES * frame.len() as u64);
+        let is_anew = self.is_torn || is_long;
+        self.is_torn = true;
+        if is_anew {
+            match Manifest::create(&self.fs, &self.dir, state) {
+                Ok(manifest) => *self = manifest,
+                // It may have got its name.
+                Err(error) => return Err(self.take_back(error)),
+            }
             return Ok(());
         }
-        self.is_torn = true;
         let path = path(&self.dir);
         let failed = |error| Error::io(&path, error);
-        write_whole(&*self.file, &frame, self.len).map_err(failed)?;
-        self.file.sync().map_err(failed)?;
+        // A frame that is not complete is none.
+        write_whole(&*self.file, &frame, self.len)
+            .map_err(|error| Unwritten::Unchanged(failed(error)))?;
+        if let Err(error) = self.file.sync() {
+            return Err(self.take_back(failed(error)));
+        }
         self.len += frame.len() as u64;
         self.is_torn = false;
+        self.last = state.clone();
         Ok(())
+    }
+
+    /// Makes the state of before count again, after one that may be there or not.
+    fn take_back(&mut self, error: Error) -> Unwritten {
+        match Manifest::create(&self.fs, &self.dir, &self.last) {
+            Ok(manifest) => {
+                *self = manifest;
+                Unwritten::Unchanged(error)
+            }
+            Err(_) => Unwritten::Unknown(error),
+        }
     }
 }
 

@@ -80,7 +80,8 @@ pub enum ColdReads {
 }
 
 impl Options {
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Whether the options make sense; opening a store asks this too.
+    pub fn check(&self) -> Result<()> {
         let wrong = |name, what: String| Err(Error::Option { name, what });
         if !(SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&self.segment)
             || !self.segment.is_multiple_of(4096)

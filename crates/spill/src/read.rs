@@ -89,6 +89,7 @@ impl Inner {
         key: &[u8],
         bound: Option<u64>,
     ) -> Option<Position> {
+        version.table(table)?;
         let generations = std::iter::once(&version.active).chain(&version.frozen);
         generations
             .filter_map(|generation| {

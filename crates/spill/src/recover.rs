@@ -1,17 +1,17 @@
 //! Opening a directory: what is in the manifest, then the log behind what the levels have.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::fs::Fs;
+use crate::fs::{Fs, write_whole};
 use crate::inner::{Durable, Inner, Parts, Rest, state_of};
 use crate::level::Level;
 use crate::level::file::{self, IndexFile};
 use crate::level::merge::Dead;
 use crate::log::replay::{Tail, replay};
 use crate::log::segment::{self, FILE_HEADER};
-use crate::log::staging::Left;
+use crate::log::staging::LeftBehind;
 use crate::log::{Cold, Segment, Staging, Stream, Writer};
 use crate::manifest::{self, LevelState, Manifest, SegmentState, State};
 use crate::options::Options;
@@ -22,63 +22,55 @@ use crate::version::{Generation, Segments, TableVersion, Version};
 const FIRST_SEGMENT: u32 = 1;
 
 /// Opens a directory, made if the options say so, and recovers what an earlier process left.
+///
+/// Nothing is removed before the manifest tells of what was recovered, durably: until then a
+/// second failure finds everything as it was.
 pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     options.check()?;
-    let failed = |error| Error::io(dir, error);
     if options.create {
-        fs.create_dir(dir).map_err(failed)?;
+        make_folder(&fs, dir)?;
     }
-    check_is_ours(&fs, dir)?;
+    let is_new = check_is_ours(&fs, dir, options.create)?;
     let lock = fs.lock(&dir.join("LOCK")).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
         _ => Error::io(&dir.join("LOCK"), error),
     })?;
     let state = match Manifest::read(&fs, dir)? {
         Some(state) => state,
-        None => create(&fs, dir)?,
+        None if is_new => create(&fs, dir)?,
+        None => return Err(Error::NoStore { path: dir.to_owned() }),
     };
     let (log_dir, index_dir) = (dir.join("log"), dir.join("index"));
-    remove_unused_indexes(&fs, &index_dir, &state)?;
-    let mut tables: Vec<Option<Arc<TableVersion>>> = vec![None; state.next_table as usize];
-    for table in &state.tables {
-        let levels = table.levels.iter().map(|level| {
-            let level = level.as_ref();
-            level.map(|level| open_level(&fs, &index_dir, level).map(Arc::new)).transpose()
-        });
-        let levels = levels.collect::<Result<_>>()?;
-        let slot = tables.get_mut(table.id as usize).ok_or_else(|| {
-            Error::damaged(&manifest::path(dir), 0, "a table has a number never given")
-        })?;
-        *slot = Some(Arc::new(TableVersion { name: table.name.clone(), levels }));
-    }
+    let tables = open_tables(&fs, dir, &state)?;
     let (staging, left) = Staging::open(&fs, dir)?;
     let staging = Arc::new(staging);
     let found = open_segments(&fs, &log_dir, &state)?;
     let generation = Generation::new(tables.len());
-    let log = replay_log(&found, &state, &left, &tables, &generation)?;
-    // What was recovered is made durable before anything new is written: it must not be lost by
-    // a second failure, and what was cut off must not come back.
+    let log = replay_log(&found.segments, &state, &left, &tables, &generation)?;
+    // Numbers that were ever given are not given again: a slot or a file of before might be
+    // taken for one of the new segment.
+    let slots = left.slots.iter().map(|slot| slot.segment + 1);
+    let mut next_segment = slots.chain([state.next_segment, found.next]).max().unwrap_or(0);
+    let mut unused = found.unused;
     let mut segments = Segments::default();
-    let mut next_segment = state.next_segment.max(FIRST_SEGMENT);
-    for segment in found {
-        next_segment = next_segment.max(segment.id + 1);
-        if segment.stream == Stream::Main && segment.id > log.tail.segment {
-            segment.retire();
-            continue;
+    for segment in found.segments {
+        if segment.stream == Stream::Main {
+            // What lies behind the end, and a last one without records, is nothing.
+            let is_empty = segment.id == log.tail.segment && log.tail.offset <= FILE_HEADER;
+            if segment.id > log.tail.segment || is_empty {
+                unused.push(segment.path().to_owned());
+                continue;
+            }
+            if segment.id == log.tail.segment {
+                segment.complete(segment.written());
+            }
         }
-        if segment.stream == Stream::Main && segment.id == log.tail.segment {
-            segment.complete(segment.written());
-        }
-        let was_synced = state.segments.iter().any(|known| {
-            known.id == segment.id && known.end.is_some_and(|end| known.synced >= end)
-        });
-        if !was_synced {
-            crate::sync::sync(&segment)?;
-        }
+        make_durable(&segment, &state, left.sync_failed)?;
         segments = segments.with(segment);
     }
     let first = Segment::create(&fs, &log_dir, next_segment, Stream::Main, options.segment)?;
     let first = Arc::new(first);
+    next_segment += 1;
     crate::sync::sync(&first)?;
     fs.sync_dir(&log_dir).map_err(|error| Error::io(&log_dir, error))?;
     segments = segments.with(Arc::clone(&first));
@@ -97,28 +89,36 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
         .map(|segment| Point { segment: segment.id, offset: segment.written() })
         .next_back()
         .unwrap_or_default();
+    let mut covers = state.covers;
+    if covers.main == log.tail {
+        // Nothing was behind it; its segment may be gone.
+        covers.main = main;
+    }
     let rest = Rest {
-        next_segment: next_segment + 1,
+        next_segment,
         next_index: state.next_index,
         next_table: state.next_table,
-        covers: state.covers,
+        covers,
         main,
         copies,
         dead: &Dead::default(),
     };
     let manifest = Manifest::create(&fs, dir, &state_of(&version, &rest))?;
+    staging.note_synced(main);
+    remove_unused(&fs, &index_dir, &state, unused)?;
     let memory = version.active.bytes();
     let mut writer = Writer::new(first, Arc::clone(&staging), log.sequence);
     writer.memory = memory;
+    writer.copies_begin = copies;
     let inner = Inner::new(Parts {
         fs,
         dir: dir.to_owned(),
         options,
         staging,
         version,
-        durable: Durable { manifest, covers: state.covers, next_table: state.next_table },
+        durable: Durable { manifest, covers, next_table: state.next_table },
         writer,
-        next_segment: next_segment + 1,
+        next_segment,
         next_index: state.next_index,
         lock,
     });
@@ -127,25 +127,58 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
     Ok(inner)
 }
 
-/// A directory without a manifest is ours only if there is nothing in it but what an earlier
-/// attempt to make one left.
-fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
-    let names = fs.list(dir).map_err(|error| Error::io(dir, error))?;
-    if names.iter().any(|name| name == "MANIFEST") {
+/// Makes a folder and those above it, durably.
+fn make_folder(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
+    let missing = |dir: &&Path| fs.list(dir).is_err();
+    let made: Vec<&Path> =
+        dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).take_while(missing).collect();
+    fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
+    for dir in made {
+        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        fs.sync_dir(parent).map_err(|error| Error::io(parent, error))?;
+    }
+    Ok(())
+}
+
+/// A segment as it was recovered is on the device when this returns.
+fn make_durable(segment: &Segment, state: &State, sync_failed: bool) -> Result<()> {
+    let known = state.segments.iter().find(|known| known.id == segment.id);
+    if known.is_some_and(|known| known.end.is_some()) {
         return Ok(());
+    }
+    if sync_failed {
+        // The page cache may hold as clean what never was written.
+        let bytes = segment.read(0, segment.written())?;
+        write_whole(&*segment.file, &bytes, 0).map_err(|error| Error::io(segment.path(), error))?;
+    }
+    segment.file.sync().map_err(|error| Error::io(segment.path(), error))
+}
+
+/// Whether a store is to be made here. A directory without a manifest is ours only if there is
+/// nothing in it but what an earlier attempt to make one left.
+fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<bool> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::NoStore { path: dir.to_owned() },
+        _ => Error::io(dir, error),
+    };
+    let names = fs.list(dir).map_err(failed)?;
+    let is_there = |name: &str| names.iter().any(|there| there == name);
+    if is_there("MANIFEST") {
+        return Ok(false);
     }
     let is_own = |name: &String| {
         manifest::is_own_name(name) || matches!(name.as_str(), "LOCK" | "staging" | "log" | "index")
     };
-    let logs = if names.iter().any(|name| name == "log") {
-        fs.list(&dir.join("log")).map_err(|error| Error::io(dir, error))?
-    } else {
-        Vec::new()
-    };
+    let logs =
+        if is_there("log") { fs.list(&dir.join("log")).map_err(failed)? } else { Vec::new() };
     if !names.iter().all(is_own) || !logs.is_empty() {
         return Err(Error::Foreign { path: dir.to_owned() });
     }
-    Ok(())
+    if !create {
+        return Err(Error::NoStore { path: dir.to_owned() });
+    }
+    Ok(true)
 }
 
 fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<State> {
@@ -160,16 +193,43 @@ fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<State> {
     Ok(state)
 }
 
-fn remove_unused_indexes(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<()> {
+fn remove_unused(
+    fs: &Arc<dyn Fs>,
+    index_dir: &Path,
+    state: &State,
+    mut unused: Vec<PathBuf>,
+) -> Result<()> {
     let levels = state.tables.iter().flat_map(|table| table.levels.iter().flatten());
     let used: Vec<u32> = levels.flat_map(|level| level.files.iter().map(|file| file.0)).collect();
-    for name in fs.list(dir).map_err(|error| Error::io(dir, error))? {
+    for name in fs.list(index_dir).map_err(|error| Error::io(index_dir, error))? {
         if file::number(&name).is_some_and(|number| !used.contains(&number)) {
-            let path = dir.join(&name);
-            fs.remove(&path).map_err(|error| Error::io(&path, error))?;
+            unused.push(index_dir.join(&name));
         }
     }
+    for path in unused {
+        fs.remove(&path).map_err(|error| Error::io(&path, error))?;
+    }
     Ok(())
+}
+
+fn open_tables(
+    fs: &Arc<dyn Fs>,
+    dir: &Path,
+    state: &State,
+) -> Result<Vec<Option<Arc<TableVersion>>>> {
+    let mut tables = vec![None; state.next_table as usize];
+    for table in &state.tables {
+        let levels = table.levels.iter().map(|level| {
+            let level = level.as_ref();
+            level.map(|level| open_level(fs, &dir.join("index"), level).map(Arc::new)).transpose()
+        });
+        let levels = levels.collect::<Result<_>>()?;
+        let slot = tables.get_mut(table.id as usize).ok_or_else(|| {
+            Error::damaged(&manifest::path(dir), 0, "a table has a number never given")
+        })?;
+        *slot = Some(Arc::new(TableVersion { name: table.name.clone(), levels }));
+    }
+    Ok(tables)
 }
 
 fn open_level(fs: &Arc<dyn Fs>, dir: &Path, state: &LevelState) -> Result<Level> {
@@ -185,12 +245,20 @@ fn open_level(fs: &Arc<dyn Fs>, dir: &Path, state: &LevelState) -> Result<Level>
     })
 }
 
-/// All segments that belong to the state, or came after it, in order; others are removed.
-fn open_segments(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<Vec<Arc<Segment>>> {
+/// What is in the folder of the log.
+struct FoundSegments {
+    /// Those that belong to the state, or came after it, in order.
+    segments: Vec<Arc<Segment>>,
+    /// A number above all that are there.
+    next: u32,
+    /// Files that are nothing.
+    unused: Vec<PathBuf>,
+}
+
+fn open_segments(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<FoundSegments> {
     let names = fs.list(dir).map_err(|error| Error::io(dir, error))?;
     let mut there: Vec<u32> = names.iter().filter_map(|name| segment::number(name)).collect();
     there.sort_unstable();
-    let mut found = Vec::new();
     for known in &state.segments {
         // One whose name was not yet on the device may be missing.
         if known.synced > 0 && there.binary_search(&known.id).is_err() {
@@ -198,24 +266,25 @@ fn open_segments(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<Vec<Arc<
             return Err(Error::damaged(&path, 0, "the file is missing"));
         }
     }
+    let next = there.last().map_or(0, |last| last + 1);
+    let mut found = FoundSegments { segments: Vec::new(), next, unused: Vec::new() };
     for id in there {
         let known = state.segments.iter().find(|known| known.id == id);
         let is_new = id >= state.next_segment;
-        let path = dir.join(segment::name(id));
-        let remove = || fs.remove(&path).map_err(|error| Error::io(&path, error));
-        let Some(known) =
-            known.copied().or(is_new.then_some(SegmentState { id, end: None, synced: 0, dead: 0 }))
-        else {
-            remove()?;
+        let fresh = SegmentState { id, end: None, synced: 0, dead: 0 };
+        let Some(known) = known.copied().or(is_new.then_some(fresh)) else {
+            found.unused.push(dir.join(segment::name(id)));
             continue;
         };
         match Segment::open(fs, dir, id, known.end) {
             Ok(segment) => {
                 segment.add_dead(known.dead);
-                found.push(Arc::new(segment));
+                found.segments.push(Arc::new(segment));
             }
-            // Its begin was never on the device.
-            Err(Error::Damaged { .. }) if known.synced == 0 => remove()?,
+            // Its begin was never on the device; if it should have been, replaying misses it.
+            Err(Error::Damaged { .. }) if known.synced == 0 => {
+                found.unused.push(dir.join(segment::name(id)));
+            }
             Err(error) => return Err(error),
         }
     }
@@ -232,7 +301,7 @@ struct Replayed {
 fn replay_log(
     segments: &[Arc<Segment>],
     state: &State,
-    left: &[Left],
+    left: &LeftBehind,
     tables: &[Option<Arc<TableVersion>>],
     generation: &Generation,
 ) -> Result<Replayed> {
@@ -287,7 +356,8 @@ fn replay_log(
     }
     let main: Vec<Arc<Segment>> =
         segments.iter().filter(|segment| segment.stream == Stream::Main).cloned().collect();
-    let Tail(tail) = replay(covers.main, state.synced, left, &main, |point, record| {
+    let synced = state.synced.max(left.synced);
+    let Tail(tail) = replay(covers.main, synced, &left.slots, &main, |point, record| {
         take(point, record);
         Ok(())
     })?;

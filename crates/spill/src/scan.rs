@@ -186,6 +186,7 @@ struct Current {
 impl Merged {
     fn new(version: &Version, table: TableId) -> Merged {
         let generations = std::iter::once(&version.active).chain(&version.frozen);
+        let generations = generations.filter(|_| version.table(table).is_some());
         let l0s = generations.filter_map(|generation| generation.l0(table));
         let l0s = l0s.filter(|l0| !l0.is_empty());
         let l0s = l0s.map(|l0| Cursor::L0(l0::Cursor::new(Arc::clone(l0))));

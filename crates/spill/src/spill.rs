@@ -1,12 +1,14 @@
 //! Spilling: what was frozen is merged into the levels, and the manifest told.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::l0::L0;
 use crate::level::Level;
-use crate::level::merge::{Dead, OfL0, OfLevel, Target, merge};
+use crate::level::file::IndexFile;
+use crate::level::merge::{Dead, OfL0, OfLevel, Target, Upper, merge};
 use crate::log::Stream;
 use crate::position::Point;
 use crate::version::{LogOf, TableVersion, Version};
@@ -21,21 +23,36 @@ impl Inner {
         let version = self.version.load_full();
         let Some(oldest) = version.frozen.last() else { return Ok(false) };
         let Some(covers) = oldest.covers else { return Ok(false) };
+        self.may_write()?;
         let before = durable.covers.main;
         // The index may only tell of records that are on the device.
         self.sync_to(covers.main)?;
         self.sync_copies()?;
         let mut dead = Dead::default();
+        // Dropped, by whatever way this ends, what is in no version goes.
+        let made = Made { inner: self, files: RefCell::default() };
         let mut tables: Vec<Option<Arc<TableVersion>>> = Vec::new();
         for (id, table) in version.tables.iter().enumerate() {
             let spilled = match (table, oldest.l0s.get(id)) {
                 (Some(table), Some(l0)) if !l0.is_empty() => {
-                    Some(Arc::new(self.spill_table(&version, table, l0, &mut dead)?))
+                    Some(Arc::new(self.spill_table(&version, table, l0, &made, &mut dead)?))
+                }
+                (None, Some(l0)) => {
+                    // Of a table that was dropped nothing lives.
+                    let mut entries = OfL0::new(l0);
+                    let records = LogOf { version: &version, staging: &self.staging };
+                    while let Some((_, newest)) = entries.newest() {
+                        dead.add(newest.position, newest.size);
+                        entries.advance(&records, &mut dead)?;
+                    }
+                    None
                 }
                 _ => None,
             };
             tables.push(spilled);
         }
+        let index_dir = self.index_dir();
+        self.fs.sync_dir(&index_dir).map_err(|error| Error::io(&index_dir, error))?;
         self.publish(&mut durable, covers, &dead, |version| {
             version.frozen.retain(|generation| !Arc::ptr_eq(generation, oldest));
             for (table, spilled) in version.tables.iter_mut().zip(&tables) {
@@ -62,6 +79,7 @@ impl Inner {
         version: &Version,
         table: &TableVersion,
         l0: &L0,
+        made: &Made<'_>,
         dead: &mut Dead,
     ) -> Result<TableVersion> {
         let mut levels = table.levels.clone();
@@ -86,7 +104,7 @@ impl Inner {
         let merged =
             merge(OfL0::new(l0), levels[0].as_deref(), &target(&levels, 0), &records, dead)?;
         self.counters.merged.add(merged.as_ref().map_or(0, |level| level.entries));
-        levels[0] = merged.map(Arc::new);
+        levels[0] = merged.map(|level| made.keep(level));
         let last = levels.len() - 1;
         for upper in 0..last {
             let room = all / self.options.growth.saturating_pow((last - upper) as u32);
@@ -99,8 +117,7 @@ impl Inner {
             let from = OfLevel::new(&level, &records)?;
             let merged = merge(from, lower.as_deref(), &into, &records, dead)?;
             self.counters.merged.add(merged.as_ref().map_or(0, |level| level.entries));
-            retire_between(&levels[upper], table);
-            levels[upper + 1] = merged.map(Arc::new);
+            levels[upper + 1] = merged.map(|level| made.keep(level));
             levels[upper] = None;
         }
         Ok(TableVersion { name: table.name.clone(), levels })
@@ -119,15 +136,24 @@ fn bytes_between(version: &Version, from: Point, to: Point) -> u64 {
         .sum()
 }
 
-/// A level that was made and merged on in the same spill was never in a version.
-fn retire_between(level: &Option<Arc<Level>>, table: &TableVersion) {
-    let known = |id| {
-        let levels = table.levels.iter().flatten();
-        levels.flat_map(|level| &level.files).any(|(file, _)| file.id == id)
-    };
-    for (file, _) in level.iter().flat_map(|level| &level.files) {
-        if !known(file.id) {
-            file.retire();
+/// The files of levels that were made in a spill.
+struct Made<'a> {
+    inner: &'a Inner,
+    files: RefCell<Vec<Arc<IndexFile>>>,
+}
+
+impl Made<'_> {
+    fn keep(&self, level: Level) -> Arc<Level> {
+        self.files.borrow_mut().extend(level.files.iter().map(|(file, _)| Arc::clone(file)));
+        Arc::new(level)
+    }
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        // If the store was halted the manifest may tell of them.
+        if self.inner.may_write().is_ok() {
+            self.inner.retire_unless_used(self.files.borrow().iter());
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::fs::{Fs, Os};
 use crate::inner::{Inner, lock};
 use crate::level::merge::{Dead, OfLevel, Upper};
-use crate::options::Options;
+use crate::options::{Durability, Options};
 use crate::recover;
 use crate::scrub::Scrubbed;
 use crate::snapshot::Snapshot;
@@ -21,7 +21,7 @@ use crate::table::Table;
 use crate::version::{Generation, LogOf, TableVersion};
 
 /// An open store. Clones are handles of the same one; it is closed with the last of them, of its
-/// tables and of its snapshots.
+/// tables, of its snapshots and of its ranges.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) open: Arc<Open>,
@@ -41,8 +41,14 @@ impl Drop for Open {
             // A thread that panicked has nothing left to do.
             let _ = thread.join();
         }
-        // What is staged survives in its file; this spares the next opening the work.
-        let _ = lock(&self.inner.writer).flush();
+        // What is staged survives in its file; this spares the next opening the work. A failure
+        // is what a loss of power just before would have been.
+        let point = lock(&self.inner.writer).flush();
+        if self.inner.options.durability != Durability::None
+            && let Ok(point) = point
+        {
+            let _ = self.inner.sync_to(point);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Making the log durable: one sync serves all who wait for it.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
@@ -22,11 +22,18 @@ struct State {
     is_busy: bool,
     /// The folder of the log was synced with segments below this number in it.
     named: u32,
+    last: Instant,
 }
 
 impl Synced {
     pub(crate) fn new(main: Point) -> Synced {
-        let state = State { main, copies: Point::default(), is_busy: false, named: 0 };
+        let state = State {
+            main,
+            copies: Point::default(),
+            is_busy: false,
+            named: 0,
+            last: Instant::now(),
+        };
         Synced { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -36,9 +43,24 @@ impl Synced {
         (state.main, state.copies)
     }
 
+    /// Whether the last sync began longer ago than that.
+    pub(crate) fn is_older_than(&self, interval: Duration) -> bool {
+        lock(&self.state).last.elapsed() >= interval
+    }
+
     pub(crate) fn copies_synced(&self, copies: Point) {
         let mut state = lock(&self.state);
         state.copies = state.copies.max(copies);
+    }
+}
+
+/// The one who syncs; when it ends, however it does, the next may.
+struct Busy<'a>(&'a Synced);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).is_busy = false;
+        self.0.changed.notify_all();
     }
 }
 
@@ -59,23 +81,21 @@ impl Inner {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.is_busy = true;
+        state.last = Instant::now();
         let named = state.named;
         drop(state);
-        let done = self.sync_now(named);
+        let busy = Busy(&self.synced);
+        let (main, named) = self.sync_now(named)?;
         let mut state = lock(&self.synced.state);
-        state.is_busy = false;
-        if let Ok((main, named)) = &done {
-            state.main = state.main.max(*main);
-            state.named = *named;
-        }
-        drop(state);
-        self.synced.changed.notify_all();
-        done.map(|_| ())
+        state.main = state.main.max(main);
+        state.named = named;
+        drop((state, busy));
+        Ok(())
     }
 
     fn sync_now(&self, named: u32) -> Result<(Point, u32)> {
         // An error up to here has changed nothing.
-        let (point, segments) = lock(&self.writer).to_sync()?;
+        let (point, segments) = lock(&self.writer).hand_over_unsynced()?;
         let synced = (|| {
             for segment in &segments {
                 sync(segment)?;
@@ -85,11 +105,14 @@ impl Inner {
         match synced {
             Ok(named) => {
                 lock(&self.writer).synced(point);
+                self.staging.note_synced(point);
                 Ok((point, named))
             }
             Err(error) => {
+                // What a sync could not write may be in the page cache as if it had: the next
+                // opening must not take it for granted.
+                self.staging.note_failure();
                 self.halt(&error);
-                self.synced.changed.notify_all();
                 Err(error)
             }
         }

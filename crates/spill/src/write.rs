@@ -43,14 +43,14 @@ impl Inner {
             self.may_write()?;
             let sequence = writer.sequence + 1;
             header.sequence = sequence;
-            let room = writer.room(len, &mut || self.make_segment(Stream::Main))?;
+            let room = writer.room(len, &mut || self.make_segment(Stream::Main, 0))?;
             let (segment, offset) = (room.segment, room.offset);
             let version = self.version.load();
             if version.table(table).is_none() {
                 return Err(Error::NoTable { name: name.to_owned() });
             }
             header.write((segment, offset), hashes, key, value, room.bytes);
-            writer.commit(len)?;
+            writer.commit(len, 0, self.is_sync())?;
             writer.sequence = sequence;
             let place = (segment, offset);
             self.enter(&mut writer, &version, &header, place, Tag::of(hashes.key), key);
@@ -86,7 +86,7 @@ impl Inner {
             let mut writer = lock(&self.writer);
             self.may_write()?;
             let first = writer.sequence + 1;
-            let room = writer.room(HEADER + bytes, &mut || self.make_segment(Stream::Main))?;
+            let room = writer.room(HEADER + bytes, &mut || self.make_segment(Stream::Main, 0))?;
             let (segment, begin) = (room.segment, room.offset);
             let version = self.version.load();
             for write in &batch.writes {
@@ -121,7 +121,7 @@ impl Inner {
                 entered.push((header, place, Tag::of(hashes.key)));
                 at += len;
             }
-            writer.commit(HEADER + bytes)?;
+            writer.commit(HEADER + bytes, HEADER, self.is_sync())?;
             writer.sequence = first + batch.len() as u64 - 1;
             for (write, (header, place, tag)) in batch.writes.iter().zip(&entered) {
                 self.enter(&mut writer, &version, header, *place, *tag, &write.key);
@@ -132,6 +132,13 @@ impl Inner {
             Point { segment, offset: begin + (HEADER + bytes) as u32 }
         };
         self.after_write(point)
+    }
+
+    /// Whether a write must be in its segment before it counts: then that cannot fail later,
+    /// when it is synced.
+    #[inline]
+    fn is_sync(&self) -> bool {
+        self.options.durability == Durability::Sync
     }
 
     /// Puts a key into the active L0 of its table.
@@ -199,8 +206,11 @@ impl Inner {
         if pressure == 0 {
             return Ok(());
         }
+        if !self.options.background {
+            self.maintain();
+        }
         if self.version.load().frozen.len() > self.options.frozen
-            && let Some(failure) = self.work.failure()
+            && let Some(failure) = self.work.merge_failure()
         {
             return Err(failure);
         }
@@ -212,8 +222,15 @@ impl Inner {
     }
 
     fn after_write(&self, point: Point) -> Result<()> {
-        if self.options.durability == Durability::Sync {
-            self.sync_to(point)?;
+        match self.options.durability {
+            Durability::None => {}
+            Durability::Sync => self.sync_to(point)?,
+            Durability::Interval(interval) if !self.options.background => {
+                if self.synced.is_older_than(interval) {
+                    self.sync_to(point)?;
+                }
+            }
+            Durability::Interval(_) => {}
         }
         if !self.options.background {
             self.maintain();

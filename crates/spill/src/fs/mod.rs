@@ -51,6 +51,7 @@ pub enum Mode {
     New,
 }
 
+#[allow(clippy::len_without_is_empty)]
 /// An open file. A call may transfer less than was asked for, as system calls do.
 pub trait File: Send + Sync {
     fn len(&self) -> io::Result<u64>;
@@ -141,6 +142,16 @@ impl Map {
 
     pub fn bring(&self, part: Range<usize>) -> io::Result<()> {
         self.pages.bring(part)
+    }
+}
+
+/// Calls again what a signal came between.
+pub(crate) fn again_if_interrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
     }
 }
 

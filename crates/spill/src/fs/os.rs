@@ -76,7 +76,8 @@ impl File for OsFile {
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {
-        match fallocate(&*self.file, FallocateFlags::empty(), 0, len) {
+        let all = || fallocate(&*self.file, FallocateFlags::empty(), 0, len);
+        match rustix::io::retry_on_intr(all) {
             Ok(()) => Ok(()),
             // A file system that cannot reserve gets zeros, which reserve too.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
@@ -210,11 +211,12 @@ mod linux {
 
     /// Reads all parts with as many requests under way as the ring takes. None: there is no ring.
     pub(super) fn read_many(file: &fs::File, parts: &mut [Part<'_>]) -> Option<io::Result<()>> {
-        RING.with_borrow_mut(|ring| {
-            let ring = ring.get_or_insert_with(|| IoUring::new(ENTRIES as u32).ok());
-            let ring = ring.as_mut()?;
+        RING.with_borrow_mut(|slot| {
+            let ring = slot.get_or_insert_with(|| IoUring::new(ENTRIES as u32).ok());
             for parts in parts.chunks_mut(ENTRIES) {
-                if let Err(error) = read_some(ring, file, parts) {
+                if let Err(error) = read_some(ring.as_mut()?, file, parts) {
+                    // It may hold requests that were never handed over.
+                    *slot = None;
                     return Some(Err(error));
                 }
             }
@@ -229,21 +231,29 @@ mod linux {
                 .offset(part.offset)
                 .build()
                 .user_data(number as u64);
-            // SAFETY: the file and the memory are borrowed until all requests are answered below.
+            // SAFETY: the file and the memory are borrowed until every request that was handed
+            // over is answered below.
             let pushed = unsafe { ring.submission().push(&read) };
             debug_assert!(pushed.is_ok(), "there are as many entries as parts");
         }
-        let mut waiting = parts.len();
+        let mut answered = 0;
         let mut failed = None;
-        while waiting > 0 {
-            match ring.submit_and_wait(waiting) {
+        loop {
+            let handed_over = parts.len() - ring.submission().len();
+            if answered == parts.len() || failed.is_some() && answered == handed_over {
+                return failed.map_or(Ok(()), Err);
+            }
+            match ring.submit_and_wait(1) {
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // What is under way still writes into the memory: wait for it in any case.
-                Err(error) => failed = Some(error),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    failed = Some(error);
+                    // What is under way still writes into the memory: wait for its answers.
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
             }
             for answer in ring.completion() {
-                waiting -= 1;
+                answered += 1;
                 let part = &mut parts[answer.user_data() as usize];
                 let read = match answer.result() {
                     code if code < 0 => {
@@ -266,6 +276,5 @@ mod linux {
                 }
             }
         }
-        failed.map_or(Ok(()), Err)
     }
 }

@@ -25,9 +25,9 @@ impl Arena {
         Arena { blocks: Vec::new(), next: 0, end: 0, taken: 0 }
     }
 
-    /// Bytes of all blocks.
-    pub(super) fn taken(&self) -> usize {
-        self.taken
+    /// Bytes that were given away, and lost between blocks.
+    pub(super) fn used(&self) -> usize {
+        self.taken - (self.end - self.next)
     }
 
     /// `len` zeroed bytes, aligned to 8 or to a cache line; they live as long as the arena.
@@ -103,6 +103,6 @@ mod tests {
         given.push((large.as_ptr() as usize, 5 << 20));
         given.sort_unstable();
         assert!(given.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0));
-        assert!(arena.taken() >= given.iter().map(|(_, len)| len).sum());
+        assert!(arena.used() >= given.iter().map(|(_, len)| len).sum());
     }
 }

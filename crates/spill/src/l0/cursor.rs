@@ -127,8 +127,8 @@ impl Cursor {
     /// Copies the leaf that `choose` leads to.
     fn look_by(&mut self, choose: impl Fn(&super::Node) -> Option<usize>) {
         loop {
-            let (leaf, version, path) = self.l0.descend(&choose);
             self.leaf.clear();
+            let Some((leaf, version, path)) = self.l0.descend(&choose) else { return };
             let entries = (0..leaf.count()).map(|place| leaf.entry(place));
             self.leaf.extend(entries.take_while(|entry| !entry.is_null()));
             if leaf.is_unchanged(version) {

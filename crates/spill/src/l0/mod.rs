@@ -24,7 +24,6 @@ use crate::position::Position;
 pub(crate) struct L0 {
     root: AtomicPtr<Node>,
     keys: AtomicUsize,
-    versions: AtomicUsize,
     bytes: AtomicUsize,
     /// Touched by the writer alone.
     arena: UnsafeCell<Arena>,
@@ -38,12 +37,10 @@ unsafe impl Sync for L0 {}
 
 impl L0 {
     pub(crate) fn new() -> L0 {
-        let mut arena = Arena::new();
-        let root = new_node(&mut arena, 0);
+        let arena = Arena::new();
         L0 {
-            root: AtomicPtr::new(root.as_ptr()),
+            root: AtomicPtr::new(ptr::null_mut()),
             keys: AtomicUsize::new(0),
-            versions: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             arena: UnsafeCell::new(arena),
         }
@@ -54,12 +51,7 @@ impl L0 {
         self.keys.load(Ordering::Relaxed)
     }
 
-    /// How many writes it has taken.
-    pub(crate) fn versions(&self) -> usize {
-        self.versions.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of memory.
+    /// Bytes of memory that are used; the last block has more.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -72,7 +64,7 @@ impl L0 {
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Version> {
         loop {
-            let (leaf, version) = self.leaf_of(key);
+            let (leaf, version) = self.leaf_of(key)?;
             let found = find(leaf, key);
             if leaf.is_unchanged(version) {
                 return found.ok().map(Entry::newest);
@@ -87,7 +79,6 @@ impl L0 {
     pub(crate) unsafe fn insert(&self, key: &[u8], sequence: u64, position: Position, size: u32) {
         // SAFETY: there is one writer, says the caller.
         let arena = unsafe { &mut *self.arena.get() };
-        self.versions.fetch_add(1, Ordering::Relaxed);
         let mut path = Path::default();
         let mut node = self.root(arena);
         if node.count() == WIDTH && node.height > 0 {
@@ -137,19 +128,25 @@ impl L0 {
                 self.keys.fetch_add(1, Ordering::Relaxed);
             }
         }
-        self.bytes.store(arena.taken(), Ordering::Relaxed);
+        self.bytes.store(arena.used(), Ordering::Relaxed);
     }
 
     /// All keys in order, each with its newest version, while nobody writes.
     pub(crate) fn entries(&self) -> Entries<'_> {
-        // SAFETY: the root is a node of this tree.
-        let root = unsafe { &*self.root.load(Ordering::Acquire) };
-        Entries { way: vec![(root, 0)] }
+        // SAFETY: the root is a node of this tree, or null.
+        let root = unsafe { self.root.load(Ordering::Acquire).as_ref() };
+        Entries { way: root.map(|root| (root, 0)).into_iter().collect() }
     }
 
-    fn root(&self, _writer: &Arena) -> &Node {
+    /// The root, made if there is none.
+    fn root(&self, arena: &mut Arena) -> &Node {
+        let mut root = self.root.load(Ordering::Acquire);
+        if root.is_null() {
+            root = new_node(arena, 0).as_ptr();
+            self.root.store(root, Ordering::Release);
+        }
         // SAFETY: the root is a node of this tree.
-        unsafe { &*self.root.load(Ordering::Acquire) }
+        unsafe { &*root }
     }
 
     /// A new root above a full one, which is then split; the new root.
@@ -213,19 +210,20 @@ impl L0 {
 
     /// The leaf that a key belongs to, and its version.
     #[inline]
-    fn leaf_of(&self, key: &[u8]) -> (&Node, u64) {
-        let (leaf, version, _) = self.descend(|node| Some(child_of(node, key).0));
-        (leaf, version)
+    fn leaf_of(&self, key: &[u8]) -> Option<(&Node, u64)> {
+        let (leaf, version, _) = self.descend(|node| Some(child_of(node, key).0))?;
+        Some((leaf, version))
     }
 
     /// Goes down by what `choose` says of each inner node (None: it saw a change under way);
-    /// the leaf, its version, and what the nodes on the way say are the leaf's bounds.
+    /// the leaf, its version, and what the nodes on the way say are the leaf's bounds. None: there
+    /// is nothing yet.
     #[inline]
-    fn descend(&self, choose: impl Fn(&Node) -> Option<usize>) -> (&Node, u64, Path) {
+    fn descend(&self, choose: impl Fn(&Node) -> Option<usize>) -> Option<(&Node, u64, Path)> {
         'again: loop {
             let root = self.root.load(Ordering::Acquire);
-            // SAFETY: the root is a node of this tree; all nodes live as long as it.
-            let mut node = unsafe { &*root };
+            // SAFETY: the root is a node of this tree, or null; all nodes live as long as it.
+            let mut node = unsafe { root.as_ref() }?;
             let mut version = node.stable_version();
             if self.root.load(Ordering::Acquire) != root {
                 continue;
@@ -246,7 +244,7 @@ impl L0 {
                 }
                 (node, version) = (child, child_version);
             }
-            return (node, version, path);
+            return Some((node, version, path));
         }
     }
 }

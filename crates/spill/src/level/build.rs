@@ -135,7 +135,8 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
         let known = before_known.min(next.len());
         let bytes = next.bytes();
         let shared = common_prefix(before, &bytes);
-        if shared < known && shared < bytes.len() {
+        // Where `before` ends it may go on with zeros, so a zero is not above it for certain.
+        if shared < known && bytes.get(shared).is_some_and(|&byte| byte != 0) {
             return Ok(bytes[..=shared].to_vec());
         }
         // What is known of them does not tell them apart.

@@ -74,10 +74,9 @@ impl IndexFile {
     #[inline]
     pub(crate) fn page(&self, number: u32) -> Result<Page<'_>> {
         let (word, bit) = (number as usize / 64, 1 << (number % 64));
-        if let Some(checked) = self.checked.get(word) {
-            if checked.load(Ordering::Relaxed) & bit != 0 {
-                return Ok(self.at(number));
-            }
+        let checked = self.checked.get(word).map_or(0, |word| word.load(Ordering::Relaxed));
+        if checked & bit != 0 {
+            return Ok(self.at(number));
         }
         self.first_read(number)
     }

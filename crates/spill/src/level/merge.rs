@@ -76,7 +76,7 @@ pub(crate) fn merge<'a>(
     let rewritten = lower.map(files_to_rewrite).unwrap_or_default();
     let mut kept: HashMap<u32, u32> = HashMap::new();
     let mut leaves = lower.map(Level::leaves);
-    let mut next_leaf = |leaves: &mut Option<Leaves<'a>>| match leaves {
+    let next_leaf = |leaves: &mut Option<Leaves<'a>>| match leaves {
         Some(leaves) => leaves.next().transpose(),
         None => Ok(None),
     };
@@ -250,6 +250,13 @@ impl<'a> OfL0<'a> {
         let mut entries = l0.entries();
         let current = entries.next();
         OfL0 { entries, current }
+    }
+}
+
+impl<'a> OfL0<'a> {
+    /// The key that comes next and its newest version.
+    pub(crate) fn newest(&self) -> Option<(&'a [u8], &'a l0::Version)> {
+        self.current
     }
 }
 

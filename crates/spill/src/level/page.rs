@@ -73,6 +73,13 @@ impl<'a> Page<'a> {
         {
             return Some("the page's head is none");
         }
+        let mut at = self.short(12);
+        for _ in 0..self.short(10) {
+            if at + 4 > PREFIX || at + 4 + self.short(at + 2) > PREFIX {
+                return Some("a bound of the page leads out of it");
+            }
+            at += 4 + self.short(at + 2);
+        }
         None
     }
 

@@ -6,7 +6,7 @@ use super::segment::{FILE_HEADER, Segment, aligned};
 use super::staging::Left;
 use super::writer::marked;
 use crate::error::{Error, Result};
-use crate::fs::{read_whole, write_whole};
+use crate::fs::write_whole;
 use crate::position::{ALIGN, Point};
 use crate::record::{HEADER, Kind, MARK, Record};
 
@@ -60,7 +60,11 @@ pub(crate) fn replay(
         check_marks(&bytes, segment, at, rest)?;
         return Ok(Tail(at));
     }
-    if at < synced {
+    let mut is_told = at < synced;
+    for later in segments.iter().filter(|later| later.id > at.segment) {
+        is_told = is_told || tells_of_more(later, at)?;
+    }
+    if is_told {
         let name = super::segment::name(at.segment);
         return Err(Error::damaged(name.as_ref(), 0, "the segment is missing"));
     }
@@ -73,9 +77,7 @@ pub(crate) fn replay(
 fn whole(segment: &Segment, from: u32, staged: &[Left]) -> Result<Bytes> {
     let failed = |error| Error::io(segment.path(), error);
     let end = segment.end().map_or(segment.capacity(), |end| end as usize);
-    let mut bytes = vec![0; end.saturating_sub(from as usize)];
-    read_whole(&*segment.file, &mut bytes, u64::from(from)).map_err(failed)?;
-    let mut bytes = Bytes { bytes, begin: from };
+    let mut bytes = Bytes { bytes: segment.read(from, end as u32)?, begin: from };
     let mut slots: Vec<&Left> = staged.iter().filter(|left| left.segment == segment.id).collect();
     slots.sort_by_key(|left| left.offset);
     for left in slots {
@@ -173,27 +175,33 @@ fn check_marks<'a>(
     end: Point,
     later: impl Iterator<Item = &'a Arc<Segment>>,
 ) -> Result<()> {
-    let told = |bytes: &Bytes, id: u32, from: u32| {
-        let mut at = aligned(from);
-        while !bytes.at(at).is_empty() {
-            if bytes.at(at).get(4) == Some(&MARK)
-                && let Some(record) = Record::read(bytes.at(at), (id, at))
-                && marked(&record).is_some_and(|point| point > end)
-            {
-                return true;
-            }
-            at += ALIGN as u32;
-        }
-        false
-    };
-    let mut is_damaged = told(bytes, segment.id, end.offset);
+    let mut is_damaged = has_mark(bytes, segment.id, end.offset, end);
     for later in later {
-        is_damaged |= told(&whole(later, FILE_HEADER, &[])?, later.id, FILE_HEADER);
+        is_damaged = is_damaged || tells_of_more(later, end)?;
     }
     if is_damaged {
         return Err(segment.damaged(end.offset, "a record is not what was written"));
     }
     Ok(())
+}
+
+/// Whether a segment has a mark of a point behind `end`.
+fn tells_of_more(segment: &Segment, end: Point) -> Result<bool> {
+    Ok(has_mark(&whole(segment, FILE_HEADER, &[])?, segment.id, FILE_HEADER, end))
+}
+
+fn has_mark(bytes: &Bytes, id: u32, from: u32, end: Point) -> bool {
+    let mut at = aligned(from);
+    while !bytes.at(at).is_empty() {
+        if bytes.at(at).get(4) == Some(&MARK)
+            && let Some(record) = Record::read(bytes.at(at), (id, at))
+            && marked(&record).is_some_and(|point| point > end)
+        {
+            return true;
+        }
+        at += ALIGN as u32;
+    }
+    false
 }
 
 const _: () = assert!(HEADER.is_multiple_of(ALIGN));

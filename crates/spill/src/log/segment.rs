@@ -191,6 +191,22 @@ impl Segment {
         self.obsolete.store(true, Ordering::Release);
     }
 
+    /// Reading the file from `offset` on failed.
+    fn unread(&self, offset: usize, error: std::io::Error) -> Error {
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            return self.damaged(offset as u32, "the file is cut short");
+        }
+        Error::io(&self.path, error)
+    }
+
+    /// The bytes of the file from `from` to `to`, past the mapping.
+    pub(crate) fn read(&self, from: u32, to: u32) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; to.saturating_sub(from) as usize];
+        read_whole(&*self.file, &mut bytes, u64::from(from))
+            .map_err(|error| self.unread(from as usize, error))?;
+        Ok(bytes)
+    }
+
     pub(crate) fn damaged(&self, offset: u32, what: &str) -> Error {
         Error::damaged(&self.path, u64::from(offset), what)
     }
@@ -258,7 +274,7 @@ impl Segment {
         cold: Cold,
         scratch: &'a mut Vec<u8>,
     ) -> Result<&'a [u8]> {
-        let failed = |error| Error::io(&self.path, error);
+        let failed = |error| self.unread(offset as usize, error);
         let (offset, written) = (offset as usize, self.written() as usize);
         let mut len = PAGE.min(written - offset);
         match cold {
@@ -337,7 +353,7 @@ impl Segment {
                 Part { offset: start as u64, into: &mut into[..len] }
             })
             .collect();
-        self.file.read_many(&mut parts).map_err(|error| Error::io(&self.path, error))?;
+        self.file.read_many(&mut parts).map_err(|error| self.unread(starts[0], error))?;
         for start in starts {
             for page in start / PAGE..(start + size).min(written).div_ceil(PAGE) {
                 self.mark_seen(page);
@@ -388,7 +404,7 @@ impl Segment {
             let more = PIECE.max(wanted - have).min(to - have_to);
             bytes.resize(have + more, 0);
             read_whole(&*self.file, &mut bytes[have..], have_to as u64)
-                .map_err(|error| Error::io(&self.path, error))?;
+                .map_err(|error| self.unread(have_to, error))?;
         }
     }
 }

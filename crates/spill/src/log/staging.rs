@@ -4,14 +4,16 @@
 
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::segment::Segment;
 use crate::error::{Error, Result};
-use crate::fs::{Access, File, Fs, Map, Mode, read_whole, write_whole};
+use crate::fs::{Access, File, Fs, Map, Mode, again_if_interrupted, read_whole, write_whole};
+use crate::inner::lock;
+use crate::position::Point;
 use crate::record::{HEADER, Header};
 
 const SLOTS: usize = 4;
@@ -19,7 +21,9 @@ const SLOTS: usize = 4;
 pub(crate) const CHUNK: usize = 64 << 10;
 const SLOT_HEADER: usize = 64;
 const STRIDE: usize = SLOT_HEADER + CHUNK;
-const LEN: usize = (SLOTS * STRIDE).next_multiple_of(4096);
+/// What is known of the device, before the slots.
+const HEAD: usize = 4096;
+const LEN: usize = HEAD + (SLOTS * STRIDE).next_multiple_of(4096);
 /// No slot holds it: segments are numbered with 28 bits.
 const NOTHING: u64 = u64::MAX;
 
@@ -27,6 +31,17 @@ const NOTHING: u64 = u64::MAX;
 pub(crate) struct Staging {
     map: Map,
     slots: [Slot; SLOTS],
+    noting: Mutex<()>,
+}
+
+/// What an earlier process left.
+pub(crate) struct LeftBehind {
+    /// Records that may not be in their segments.
+    pub(crate) slots: Vec<Left>,
+    /// How far the main stream was on the device, as far as it is known here.
+    pub(crate) synced: Point,
+    /// A sync failed: what is in the page cache may look as if it were on the device.
+    pub(crate) sync_failed: bool,
 }
 
 /// What readers know of a slot.
@@ -55,14 +70,14 @@ impl Staging {
         }
         .map_err(failed)?;
         file.set_len(LEN as u64).map_err(failed)?;
-        file.allocate(LEN as u64).map_err(failed)?;
+        again_if_interrupted(|| file.allocate(LEN as u64)).map_err(failed)?;
         // Really there, so that no store into the mapping finds the device full.
         write_whole(&*file, &vec![0; LEN], 0).map_err(failed)?;
         file.sync().map_err(failed)
     }
 
-    /// Opens the file and answers what an earlier process left in its slots.
-    pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<(Staging, Vec<Left>)> {
+    /// Opens the file and answers what an earlier process left in it.
+    pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<(Staging, LeftBehind)> {
         let path = path(dir);
         let failed = |error| Error::io(&path, error);
         let file = fs.open(&path, Mode::Write).map_err(|error| Error::missing(&path, error))?;
@@ -77,13 +92,35 @@ impl Staging {
             used: AtomicU32::new(0),
             readers: AtomicU32::new(0),
         });
-        Ok((Staging { map, slots }, left))
+        Ok((Staging { map, slots, noting: Mutex::default() }, left))
     }
 
     fn slot_start(&self, slot: usize) -> *mut u8 {
         debug_assert!(slot < SLOTS);
         // SAFETY: the mapping has room for all slots.
-        unsafe { self.map.start().as_ptr().add(slot * STRIDE) }
+        unsafe { self.map.start().as_ptr().add(HEAD + slot * STRIDE) }
+    }
+
+    /// Everything of the main stream before this is on the device. A process that comes after a
+    /// kill of this one knows it then.
+    pub(crate) fn note_synced(&self, point: Point) {
+        let bits = u64::from(point.segment) << 32 | u64::from(point.offset);
+        self.note(0, bits, b"sync");
+    }
+
+    /// A sync failed.
+    pub(crate) fn note_failure(&self) {
+        self.note(1, 1, b"fail");
+    }
+
+    fn note(&self, place: usize, bits: u64, what: &[u8; 4]) {
+        let words = [bits.to_le_bytes(), check_of(what, bits).to_le_bytes()];
+        let _one_at_a_time = lock(&self.noting);
+        // SAFETY: the head has room for both notes, and nobody reads it but at opening.
+        unsafe {
+            let to = self.map.start().as_ptr().add(place * 16);
+            ptr::copy_nonoverlapping(words.as_ptr().cast(), to, 16);
+        }
     }
 
     /// Copies the record at a place into `into`, if a slot has it.
@@ -127,28 +164,34 @@ pub(crate) struct Left {
     pub(crate) bytes: Vec<u8>,
 }
 
-fn left_behind(file: &dyn File) -> std::io::Result<Vec<Left>> {
-    let mut all = Vec::new();
+fn left_behind(file: &dyn File) -> std::io::Result<LeftBehind> {
+    let mut head = [0; HEAD];
+    read_whole(file, &mut head, 0)?;
+    let synced = checked(&head, b"sync").unwrap_or(0);
+    let sync_failed = checked(&head[16..], b"fail").is_some();
+    let mut slots = Vec::new();
     for slot in 0..SLOTS {
         let mut header = [0; SLOT_HEADER];
-        let start = (slot * STRIDE) as u64;
+        let start = (HEAD + slot * STRIDE) as u64;
         read_whole(file, &mut header, start)?;
-        let Some((begin, check)) = header.first_chunk().zip(header[8..].first_chunk()) else {
-            unreachable!("a header has sixteen bytes")
-        };
-        let begin = u64::from_le_bytes(*begin);
-        if u64::from_le_bytes(*check) != check_of(begin) {
-            continue;
-        }
+        let Some(begin) = checked(&header, b"slot") else { continue };
         let mut bytes = vec![0; CHUNK];
         read_whole(file, &mut bytes, start + SLOT_HEADER as u64)?;
-        all.push(Left { segment: (begin >> 32) as u32, offset: begin as u32, bytes });
+        slots.push(Left { segment: (begin >> 32) as u32, offset: begin as u32, bytes });
     }
-    Ok(all)
+    let synced = Point { segment: (synced >> 32) as u32, offset: synced as u32 };
+    Ok(LeftBehind { slots, synced, sync_failed })
 }
 
-fn check_of(begin: u64) -> u64 {
-    xxh3_64(&[&b"slot"[..], &begin.to_le_bytes()].concat())
+fn check_of(what: &[u8; 4], bits: u64) -> u64 {
+    xxh3_64(&[&what[..], &bits.to_le_bytes()].concat())
+}
+
+/// The number at the begin of `bytes`, if its check is behind it.
+fn checked(bytes: &[u8], what: &[u8; 4]) -> Option<u64> {
+    let bits = u64::from_le_bytes(*bytes.first_chunk()?);
+    let check = u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?);
+    (check == check_of(what, bits)).then_some(bits)
 }
 
 /// The writer's side: the slot that is being filled.
@@ -203,6 +246,14 @@ impl Filling {
         self.staging.slots[self.slot].used.store(self.used as u32, Ordering::Release);
     }
 
+    /// Takes back the `len` bytes that were committed last and are not flushed.
+    pub(crate) fn take_back(&mut self, len: usize) {
+        self.used -= len;
+        self.staging.slots[self.slot].used.store(self.used as u32, Ordering::Release);
+        // Or the next opening would find the record.
+        self.room(len).fill(0);
+    }
+
     /// Counts `len` bytes of the room as there and as written into the segment.
     pub(crate) fn commit_written(&mut self, len: usize, segment: &Segment) {
         debug_assert_eq!(self.flushed, self.used);
@@ -244,7 +295,7 @@ impl Filling {
         // SAFETY: the slot has a header, and nobody reads it but at opening.
         unsafe {
             let header = self.staging.slot_start(self.slot);
-            let words = [begin.to_le_bytes(), check_of(begin).to_le_bytes()];
+            let words = [begin.to_le_bytes(), check_of(b"slot", begin).to_le_bytes()];
             ptr::copy_nonoverlapping(words.as_ptr().cast(), header, 16);
         }
         slot.begin.store(begin, Ordering::SeqCst);

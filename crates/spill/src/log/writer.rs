@@ -107,13 +107,24 @@ impl Writer {
         Ok(Room { segment, offset, bytes: &mut self.long })
     }
 
-    /// What was put into the room is part of the log now.
+    /// What was put into the room is part of the log now, and in its segment if `at_once`;
+    /// `overhead` of its bytes nothing will ever refer to.
     ///
     /// # Errors
-    /// If a long record cannot be written; then nothing has changed.
-    pub(crate) fn commit(&mut self, len: usize) -> Result<()> {
+    /// If it cannot be written; then nothing has changed.
+    pub(crate) fn commit(&mut self, len: usize, overhead: usize, at_once: bool) -> Result<()> {
+        self.put(len, at_once)?;
+        self.segment.add_dead(overhead as u64);
+        Ok(())
+    }
+
+    fn put(&mut self, len: usize, at_once: bool) -> Result<()> {
         if self.filling.takes(len) {
             self.filling.commit(len);
+            if at_once && let Err(error) = self.filling.flush(&self.segment) {
+                self.filling.take_back(len);
+                return Err(error);
+            }
             return Ok(());
         }
         let offset = self.filling.offset();
@@ -179,13 +190,15 @@ impl Writer {
             sequence: self.sequence,
         };
         let place = (self.segment.id, self.filling.offset());
-        header.write(place, Hashes::of(b"", b""), b"", b"", self.filling.room(HEADER));
-        // Not committed before it is written: if that fails the writer goes on before it.
-        let bytes = self.filling.room(HEADER).to_vec();
+        let mut bytes = [0; HEADER];
+        header.write(place, Hashes::of(b"", b""), b"", b"", &mut bytes);
+        // Not staged before it is written: if that fails the writer goes on before it.
         self.filling.flush(&self.segment)?;
         write_whole(&*self.segment.file, &bytes, u64::from(place.1))
             .map_err(|error| Error::io(self.segment.path(), error))?;
+        self.filling.room(HEADER).copy_from_slice(&bytes);
         self.filling.commit_written(HEADER, &self.segment);
+        self.segment.add_dead(HEADER as u64);
         Ok(())
     }
 
@@ -206,6 +219,7 @@ impl Writer {
         let room = self.filling.room(MARK_LEN);
         header.write(place, Hashes::of(b"", &value), b"", &value, room);
         self.filling.commit(MARK_LEN);
+        self.segment.add_dead(MARK_LEN as u64);
         Ok(())
     }
 
@@ -223,7 +237,7 @@ impl Writer {
 
     /// Flushes, and hands over the segments that have to be synced for that to be durable.
     /// If that fails nothing more may be written.
-    pub(crate) fn to_sync(&mut self) -> Result<(Point, Vec<Arc<Segment>>)> {
+    pub(crate) fn hand_over_unsynced(&mut self) -> Result<(Point, Vec<Arc<Segment>>)> {
         let point = self.flush()?;
         // The current one will have more.
         let segments = mem::replace(&mut self.unsynced, vec![Arc::clone(&self.segment)]);
