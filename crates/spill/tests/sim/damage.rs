@@ -176,6 +176,7 @@ fn every_damage(leaving: Leaving) {
     let count = if settings::every() { 2000 } else { 24 };
     let (mut told, mut cut, mut harmless) = (0, 0, 0);
     let mut wrong = Vec::new();
+    let whole = whole(&left);
     for file in left.sim.files() {
         let content = left.sim.content(&file).unwrap();
         for damage in damages(content.len(), count, &mut random) {
@@ -193,6 +194,13 @@ fn every_damage(leaving: Leaving) {
                     if let Err(why) = check_error(&error, &sim, &file, content.len()) {
                         wrong.push(format!("{story}: {why}"));
                     }
+                    // What can be repaired has not been made worse by the attempt.
+                    sim.put(&file, content.clone());
+                    match read_everything(&sim).map(|found| found.digest()) {
+                        Ok(digest) if digest == whole.digest() => {}
+                        Ok(_) => wrong.push(format!("{story}: repaired, it has lost something")),
+                        Err(error) => wrong.push(format!("{story}: repaired: {error}")),
+                    }
                 }
                 Ok(Ok(found)) => match left.history.find(&found, 0..=left.writes.len()) {
                     Some(count) if count == left.writes.len() => harmless += 1,
@@ -200,7 +208,7 @@ fn every_damage(leaving: Leaving) {
                     other => wrong.push(format!(
                         "{story}: what is read is of {other:?} writes, not {}: {}",
                         left.synced,
-                        found.difference(&whole(&left))
+                        found.difference(&whole)
                     )),
                 },
             }

@@ -60,6 +60,7 @@ impl Session {
             let before = self.sim.fired();
             let opened = match Target::open(&self.sim, &self.options) {
                 Err(error) if is_of_the_device(&error) && self.sim.fired() != before => {
+                    self.story.push_str(", which was amid an opening");
                     self.note(&error);
                     Target::open(&self.sim, &self.options)
                 }
@@ -281,6 +282,7 @@ impl Session {
             (End::PowerCut(Loss::Everything), self.durable),
             (End::PowerCut(Loss::Some(4)), self.durable),
         ];
+        let fired = self.sim.fired().map(|call| call.to_string()).unwrap_or_default();
         for (end, least) in ends {
             let sim = self.sim.image(end, 1);
             let mut other = Session {
@@ -293,7 +295,7 @@ impl Session {
                 maybe: self.maybe.clone(),
                 halted: false,
                 forgot: false,
-                story: format!("{}, {end:?} at the end", self.story),
+                story: format!("{} ({fired}), {end:?} at the end", self.story),
                 errors: 0,
             };
             let found = other.read();

@@ -92,7 +92,12 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
 fn a_directory_that_is_missing_is_made_only_if_asked() {
     let sim = Sim::new(1);
     let refused = Target::open(&sim, &Options { create: false, ..tiny() });
-    assert!(matches!(refused, Err(Error::Io { .. })), "{:?}", refused.err());
+    assert!(matches!(refused, Err(Error::NoStore { .. })), "{:?}", refused.err());
+    assert!(sim.files().is_empty());
+    // A folder that is there is not one either.
+    sim.fs().create_dir(Path::new(PLACE)).unwrap();
+    let refused = Target::open(&sim, &Options { create: false, ..tiny() });
+    assert!(matches!(refused, Err(Error::NoStore { .. })), "{:?}", refused.err());
     assert!(sim.files().is_empty());
     // What is synced below a folder that is new is not lost with it.
     let mut target = Target::open_at(&sim, Path::new("/disk/a/b/store"), &tiny()).unwrap();

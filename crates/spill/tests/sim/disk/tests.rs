@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use spill::fs::{read_whole, write_whole};
+use spill::fs::{Access, File, Mode, read_whole, write_whole};
 
 use super::*;
 
