@@ -31,7 +31,7 @@ struct Remains {
 fn a_checkpoint_is_whole_or_none_after_each_cut() {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
-    let traffic = Traffic { seed, keys: 60, largest: 6000, tables: 3 };
+    let traffic = Traffic { seed, keys: 60, largest: 6000 };
     let writes: Vec<Write> = (0..420).map(|number| traffic.write(number)).collect();
     let history = History::of(&writes);
     let options = settings::tiny(Durability::None);
@@ -109,7 +109,7 @@ fn a_checkpoint_and_its_origin_go_separate_ways() {
         let sim = Sim::new(5);
         let options = settings::tiny(durability);
         let ways: Vec<Traffic> =
-            (0..3).map(|seed| Traffic { seed, keys: 60, largest: 6000, tables: 3 }).collect();
+            (0..3).map(|seed| Traffic { seed, keys: 60, largest: 6000 }).collect();
         let mut origin = Target::open(&sim, &options).unwrap();
         let mut model = Model::default();
         for number in 0..300 {
@@ -132,7 +132,7 @@ fn a_checkpoint_and_its_origin_go_separate_ways() {
                     target.store.flush().unwrap();
                 }
                 if random.chance(1, 100) {
-                    target.check_some(&models[side], 60, &mut random).unwrap();
+                    target.check_some(&models[side], ways[0], &mut random).unwrap();
                 }
             }
         }

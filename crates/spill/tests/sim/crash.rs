@@ -17,7 +17,7 @@ use crate::target::Target;
 const KEYS: usize = 120;
 
 fn traffic(seed: u64) -> Traffic {
-    Traffic { seed, keys: KEYS, largest: 12_000, tables: 3 }
+    Traffic { seed, keys: KEYS, largest: 12_000 }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,7 +249,9 @@ fn examine(remains: Remains, history: &History, course: &Course, deep: Option<u6
         panic!("{story}: what is found is not of {may_be:?} writes, but of {elsewhere:?}");
     });
     seen.lost += usize::from(count < promise.said);
-    target.check_some(&found, KEYS, &mut random).unwrap_or_else(|error| panic!("{story}: {error}"));
+    target
+        .check_some(&found, traffic(0), &mut random)
+        .unwrap_or_else(|error| panic!("{story}: {error}"));
     target.store.scrub().unwrap_or_else(|error| panic!("{story}: scrub: {error}"));
 
     if let Some(seed) = deep {
@@ -311,7 +313,7 @@ fn go_on(
             progress.all_is_durable();
         }
     }
-    target.check_some(&model, KEYS, &mut random).unwrap_or_else(|error| fails(error));
+    target.check_some(&model, traffic, &mut random).unwrap_or_else(|error| fails(error));
     let found = Model::read(&target.store, false).unwrap_or_else(|error| fails(error));
     assert_eq!(found.digest(), model.digest(), "{story}: {}", found.difference(&model));
     sim.pause();
@@ -352,7 +354,7 @@ fn run(sim: &Sim, options: &Options, steps: &[Step], writes: &[Write], progress:
                 drop(target);
                 target = Target::open(sim, options).unwrap();
             }
-            Step::Read => target.check_some(&model, KEYS, &mut random).unwrap(),
+            Step::Read => target.check_some(&model, traffic(0), &mut random).unwrap(),
             Step::TakeSnapshot => snapshot = Some((target.store.snapshot(), model.clone())),
             Step::CheckSnapshot => {
                 if let Some((snapshot, then)) = &snapshot {

@@ -15,7 +15,7 @@ use crate::target::{PLACE, Target};
 const KEYS: usize = 80;
 
 fn traffic() -> Traffic {
-    Traffic { seed: 77, keys: KEYS, largest: 9000, tables: 3 }
+    Traffic { seed: 77, keys: KEYS, largest: 9000 }
 }
 
 /// A store as its process left it.
@@ -135,7 +135,7 @@ fn read_everything(sim: &Sim) -> Result<Model> {
     let backwards = Model::read(&target.store, true)?;
     assert_eq!(found.digest(), backwards.digest(), "backwards: {}", backwards.difference(&found));
     for table in 0..3 {
-        for number in 0..KEYS {
+        for number in 0..traffic().keys_of(table) {
             let key = key(table, number);
             assert_eq!(target.get(table, &key)?.as_ref(), found.get(table, &key), "{key:?}");
         }

@@ -1,7 +1,7 @@
 //! Every call of the file system goes wrong once: the operation answers an error and has had no
 //! effect, or succeeds; what was acknowledged is there, now and after opening again.
 
-use spill::{Durability, Error};
+use spill::{Durability, Error, Options};
 
 use crate::disk::{Call, Fault, Kind, Sim};
 use crate::history::{Traffic, Write};
@@ -13,7 +13,7 @@ use crate::target::Target;
 const KEYS: usize = 60;
 
 fn traffic(seed: u64) -> Traffic {
-    Traffic { seed, keys: KEYS, largest: 9000, tables: 3 }
+    Traffic { seed, keys: KEYS, largest: 9000 }
 }
 
 /// Fills, merges, collects, closes and opens; goes on after each error.
@@ -36,7 +36,7 @@ fn use_it(session: &mut Session, seed: u64, writes: usize) {
                 }
             }
             3 => session.reopen(),
-            4..8 => session.check_some(KEYS, &mut random),
+            4..8 => session.check_some(traffic, &mut random),
             8 => session.check(),
             _ => {}
         }
@@ -53,21 +53,21 @@ fn go_on_after(session: &mut Session, error: &Error) {
     }
 }
 
-fn clean_run(seed: u64, durability: Durability, writes: usize) -> Vec<Call> {
+fn clean_run(seed: u64, options: &Options, writes: usize) -> Vec<Call> {
     let sim = Sim::new(seed);
     sim.start_trace();
-    let mut session = Session::new(sim.clone(), settings::tiny(durability), "no fault".to_owned());
+    let mut session = Session::new(sim.clone(), options.clone(), "no fault".to_owned());
     use_it(&mut session, seed, writes);
     let trace = sim.take_trace();
     assert_eq!(session.check_ends(), 0, "errors without a fault");
     trace
 }
 
-fn each_call_fails(durability: Durability, faults: &[Fault], cases: usize) {
+fn each_call_fails(options: &Options, faults: &[Fault], cases: usize) {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
-    let writes = 350;
-    let trace = clean_run(seed, durability, writes);
+    let (writes, durability) = (350, options.durability);
+    let trace = clean_run(seed, options, writes);
     for kind in [Kind::Write, Kind::Sync, Kind::Remove, Kind::OpenNew, Kind::Read, Kind::Rename] {
         println!("{kind:?}: {}", trace.iter().filter(|call| call.kind == kind).count());
     }
@@ -83,7 +83,7 @@ fn each_call_fails(durability: Durability, faults: &[Fault], cases: usize) {
         let sim = Sim::new(seed);
         sim.fail(number, fault);
         let story = format!("SPILL_TEST_SEED={seed}, {durability:?}, {fault:?} at call {number}");
-        let mut session = Session::new(sim.clone(), settings::tiny(durability), story.clone());
+        let mut session = Session::new(sim.clone(), options.clone(), story.clone());
         session.expect_forgetting(fault);
         use_it(&mut session, seed, writes);
         fired += usize::from(sim.fired().is_some());
@@ -98,30 +98,41 @@ fn each_call_fails(durability: Durability, faults: &[Fault], cases: usize) {
 
 #[test]
 fn short_and_interrupted_calls_are_not_seen() {
-    each_call_fails(Durability::None, &[Fault::Short, Fault::Interrupted], 120);
+    each_call_fails(&settings::tiny(Durability::None), &[Fault::Short, Fault::Interrupted], 120);
 }
 
 #[test]
 fn a_call_that_fails_loses_nothing() {
-    each_call_fails(Durability::None, &[Fault::Broken], 200);
+    each_call_fails(&settings::tiny(Durability::None), &[Fault::Broken], 200);
 }
 
 #[test]
 fn a_call_that_fails_between_syncs_loses_nothing() {
-    each_call_fails(Durability::Sync, &[Fault::Broken], 120);
+    each_call_fails(&settings::tiny(Durability::Sync), &[Fault::Broken], 120);
 }
 
 #[test]
 fn a_call_without_space_loses_nothing() {
-    each_call_fails(Durability::None, &[Fault::Full], 120);
-    each_call_fails(Durability::Sync, &[Fault::Full], 60);
+    each_call_fails(&settings::tiny(Durability::None), &[Fault::Full], 120);
+    each_call_fails(&settings::tiny(Durability::Sync), &[Fault::Full], 60);
 }
 
 #[test]
 fn a_failed_sync_is_not_taken_for_one() {
     let faults = [Fault::LostSync { forget: false }, Fault::LostSync { forget: true }];
-    each_call_fails(Durability::None, &faults, 120);
-    each_call_fails(Durability::Sync, &faults, 120);
+    each_call_fails(&settings::tiny(Durability::None), &faults, 120);
+    each_call_fails(&settings::tiny(Durability::Sync), &faults, 120);
+}
+
+/// The same with merges and collections in threads: which call fails differs from run to run,
+/// what must be there does not.
+#[test]
+fn a_call_that_fails_in_a_thread_loses_nothing() {
+    let faults = [Fault::Broken, Fault::Full, Fault::LostSync { forget: false }];
+    for durability in [Durability::None, Durability::Sync] {
+        let options = Options { background: true, ..settings::tiny(durability) };
+        each_call_fails(&options, &faults, 60);
+    }
 }
 
 /// The documented way: the write whose sync fails answers an error, the next ones are refused,

@@ -17,7 +17,7 @@ fn session(sim: &Sim, durability: Durability, story: &str) -> Session {
 }
 
 fn traffic(seed: u64) -> Traffic {
-    Traffic { seed, keys: KEYS, largest: 6000, tables: 3 }
+    Traffic { seed, keys: KEYS, largest: 6000 }
 }
 
 /// Fills the disk at many points of a run: each write without space answers so and has no effect,
@@ -68,7 +68,7 @@ fn fill(seed: u64, durability: Durability, capacity: usize, story: String) -> bo
                 full = true;
                 refused += 1;
                 if refused % 8 == 1 {
-                    session.check_some(KEYS, &mut random);
+                    session.check_some(traffic(seed), &mut random);
                 }
                 if refused == 20 {
                     session.check();

@@ -9,6 +9,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::random::Random;
 
+/// The first table has this many times the keys of the others: enough for levels below levels.
+pub const MORE: usize = 6;
+
 pub const TABLES: [&str; 3] = ["accounts", "events", "words"];
 
 #[derive(Debug, Clone)]
@@ -56,11 +59,10 @@ impl Write {
 #[derive(Debug, Clone, Copy)]
 pub struct Traffic {
     pub seed: u64,
-    /// In each table.
+    /// In each table but the first, which has [`MORE`] times as many.
     pub keys: usize,
     /// The most of a value, in bytes.
     pub largest: usize,
-    pub tables: usize,
 }
 
 impl Traffic {
@@ -68,16 +70,23 @@ impl Traffic {
         let mut random = Random::of(self.seed, number as u64);
         match random.below(100) {
             0..12 => {
-                let changes = (0..1 + random.below(8)).map(|_| self.change(&mut random)).collect();
-                Write::Batch(changes)
+                let count = 1 + random.below(8);
+                Write::Batch((0..count).map(|_| self.change(number, &mut random)).collect())
             }
-            _ => Write::One(self.change(&mut random)),
+            _ => Write::One(self.change(number, &mut random)),
         }
     }
 
-    fn change(&self, random: &mut Random) -> Change {
-        let table = random.below(self.tables);
-        let key = key(table, random.below(self.keys));
+    fn change(&self, number: usize, random: &mut Random) -> Change {
+        let table = if random.chance(1, 2) { 0 } else { random.below(TABLES.len()) };
+        let keys = self.keys_of(table);
+        // Half of them near each other, in another place after a while.
+        let which = if random.chance(1, 2) {
+            random.below(keys)
+        } else {
+            (number / 100 * 61 + random.below(12)) % keys
+        };
+        let key = key(table, which);
         let value = (!random.chance(1, 6)).then(|| {
             let len = match random.below(100) {
                 0..2 => 0,
@@ -90,6 +99,15 @@ impl Traffic {
             value
         });
         Change { table, key, value }
+    }
+
+    pub fn keys_of(&self, table: usize) -> usize {
+        if table == 0 { MORE * self.keys } else { self.keys }
+    }
+
+    /// A key that there may be.
+    pub fn any_key(&self, table: usize, random: &mut Random) -> Vec<u8> {
+        key(table, random.below(self.keys_of(table)))
     }
 }
 
@@ -181,6 +199,18 @@ impl Model {
             }
         }
         Ok(model)
+    }
+
+    /// Some of its tables.
+    pub fn only(&self, tables: &[usize]) -> Model {
+        let mut model = Model::default();
+        for &table in tables {
+            for (key, value) in &self.tables[table] {
+                model.digest = model.digest.wrapping_add(digest(table, key, value));
+            }
+            model.tables[table] = self.tables[table].clone();
+        }
+        model
     }
 
     /// Where two differ, in a few words.

@@ -3,7 +3,7 @@
 use spill::{Durability, Error, Options, Result};
 
 use crate::disk::{End, Fault, Kind, Loss, Sim};
-use crate::history::{History, Model, Write};
+use crate::history::{History, Model, Traffic, Write};
 use crate::random::Random;
 use crate::target::{Target, is_of_the_device};
 
@@ -234,12 +234,12 @@ impl Session {
         }
     }
 
-    pub fn check_some(&mut self, keys: usize, random: &mut Random) {
+    pub fn check_some(&mut self, traffic: Traffic, random: &mut Random) {
         if self.maybe.is_some() || self.has_forgotten() {
             return;
         }
         let model = self.model.clone();
-        self.try_twice(|target| target.check_some(&model, keys, random));
+        self.try_twice(|target| target.check_some(&model, traffic, random));
     }
 
     /// Closes, and finds what must be there.

@@ -223,7 +223,7 @@ fn options_out_of_their_range_are_refused_by_name() {
 #[test]
 fn options_may_be_others_at_each_opening() {
     let sim = Sim::new(1);
-    let traffic = Traffic { seed: 3, keys: 400, largest: 30_000, tables: 3 };
+    let traffic = Traffic { seed: 3, keys: 400, largest: 30_000 };
     let mut model = Model::default();
     let segments = [2 << 20, 64 << 10, 256 << 10, 64 << 10, 1 << 20, 64 << 10];
     for (round, segment) in segments.into_iter().enumerate() {
@@ -247,7 +247,7 @@ fn options_may_be_others_at_each_opening() {
 #[test]
 fn a_read_only_disk_is_told() {
     let sim = Sim::new(1);
-    let traffic = Traffic { seed: 3, keys: 50, largest: 3000, tables: 3 };
+    let traffic = Traffic { seed: 3, keys: 50, largest: 3000 };
     let mut target = Target::open(&sim, &tiny()).unwrap();
     let mut model = Model::default();
     for number in 0..300 {
@@ -273,7 +273,7 @@ fn a_read_only_disk_is_told() {
 #[test]
 fn opening_and_closing_changes_nothing_that_is_read() {
     let sim = Sim::new(1);
-    let traffic = Traffic { seed: 3, keys: 50, largest: 3000, tables: 3 };
+    let traffic = Traffic { seed: 3, keys: 50, largest: 3000 };
     let mut target = Target::open(&sim, &tiny()).unwrap();
     let mut model = Model::default();
     for number in 0..200 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use spill::{Batch, Error, Options, Result, Snapshot, Store, Table};
 
 use crate::disk::Sim;
-use crate::history::{Change, Model, TABLES, Write, key};
+use crate::history::{Change, Model, TABLES, Traffic, Write};
 use crate::random::Random;
 
 pub const PLACE: &str = "/disk/store";
@@ -70,9 +70,14 @@ impl Target {
     }
 
     /// Some keys, there or not, one by one and together.
-    pub fn check_some(&mut self, model: &Model, keys: usize, random: &mut Random) -> Result<()> {
+    pub fn check_some(
+        &mut self,
+        model: &Model,
+        traffic: Traffic,
+        random: &mut Random,
+    ) -> Result<()> {
         for (table, name) in TABLES.iter().enumerate() {
-            let asked: Vec<Vec<u8>> = (0..8).map(|_| key(table, random.below(keys))).collect();
+            let asked: Vec<Vec<u8>> = (0..8).map(|_| traffic.any_key(table, random)).collect();
             let expected: Vec<Option<&Vec<u8>>> =
                 asked.iter().map(|key| model.get(table, key)).collect();
             let opened = self.table(table)?;
