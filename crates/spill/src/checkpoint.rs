@@ -11,12 +11,13 @@ use crate::log::segment;
 use crate::log::{Staging, Stream};
 use crate::manifest::Manifest;
 use crate::position::Point;
+use crate::recover::make_folder;
 use std::sync::atomic::Ordering;
 
 impl Inner {
     pub(crate) fn checkpoint(&self, into: &Path) -> Result<()> {
         let failed = |error| Error::io(into, error);
-        self.fs.create_dir(into).map_err(failed)?;
+        make_folder(&self.fs, into)?;
         if !self.fs.list(into).map_err(failed)?.is_empty() {
             return Err(Error::Foreign { path: into.to_owned() });
         }
@@ -82,6 +83,7 @@ impl Inner {
         version.segments = segments;
         Manifest::create(&self.fs, into, &state_of(&version, &rest))?;
         self.fs.remove(&unfinished).map_err(failed)?;
+        self.fs.sync_dir(into).map_err(failed)?;
         drop((collector, durable));
         Ok(())
     }

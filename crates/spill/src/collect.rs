@@ -127,6 +127,8 @@ impl Inner {
             // Sequences first: what the index says after that is not older than they are.
             let (first, rotations) = self.begin_batch(collector)?;
             let from = at;
+            // A small share of L0 at most, which they may fill beyond its limit.
+            let most = (self.options.memory / 1024).max(AT_ONCE);
             let stop = victim.walk(from, end, |offset, record| {
                 let tombstone = match record.header.kind {
                     Kind::Put => false,
@@ -147,7 +149,7 @@ impl Inner {
                     ));
                     bytes += len;
                 }
-                Ok(bytes < self.batch_len())
+                Ok(bytes < self.batch_len() && batch.len() < most)
             })?;
             let entered = self.write_batch(collector, &batch, bytes, rotations)?;
             match entered {
@@ -277,10 +279,12 @@ impl Inner {
                 writer.memory += l0.bytes() - before;
             }
             done += part.len();
-            if writer.memory >= self.options.memory {
-                // Fails only if the log cannot be written: then the next write says so.
-                let _ = self.rotate(&mut writer);
-            }
+        }
+        // Not within a batch: what is not entered before a freeze has to be copied again.
+        let mut writer = lock(&self.writer);
+        if writer.memory >= self.options.memory {
+            // Fails only if the log cannot be written: then the next write says so.
+            let _ = self.rotate(&mut writer);
         }
         Ok(Entered::All)
     }

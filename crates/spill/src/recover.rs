@@ -1,5 +1,6 @@
 //! Opening a directory: what is in the manifest, then the log behind what the levels have.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
     let staging = Arc::new(staging);
     let found = open_segments(&fs, &log_dir, &state)?;
     let generation = Generation::new(tables.len());
-    let log = replay_log(&found.segments, &state, &left, &tables, &generation)?;
+    let log = replay_log(&found, &log_dir, &state, &left, &tables, &generation)?;
     // Numbers that were ever given are not given again: a slot or a file of before might be
     // taken for one of the new segment.
     let slots = left.slots.iter().map(|slot| slot.segment + 1);
@@ -65,7 +66,7 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
                 segment.complete(segment.written());
             }
         }
-        make_durable(&segment, &state, left.sync_failed)?;
+        make_durable(&segment, &state, left.sync_failed).inspect_err(|_| staging.note_failure())?;
         segments = segments.with(segment);
     }
     let first = Segment::create(&fs, &log_dir, next_segment, Stream::Main, options.segment)?;
@@ -128,7 +129,7 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
 }
 
 /// Makes a folder and those above it, durably.
-fn make_folder(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
+pub(crate) fn make_folder(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
     let missing = |dir: &&Path| fs.list(dir).is_err();
     let made: Vec<&Path> =
         dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).take_while(missing).collect();
@@ -253,6 +254,8 @@ struct FoundSegments {
     next: u32,
     /// Files that are nothing.
     unused: Vec<PathBuf>,
+    /// Why those are not opened that have the name of a segment.
+    broken: HashMap<u32, Error>,
 }
 
 fn open_segments(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<FoundSegments> {
@@ -267,7 +270,8 @@ fn open_segments(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<FoundSeg
         }
     }
     let next = there.last().map_or(0, |last| last + 1);
-    let mut found = FoundSegments { segments: Vec::new(), next, unused: Vec::new() };
+    let mut found =
+        FoundSegments { segments: Vec::new(), next, unused: Vec::new(), broken: HashMap::new() };
     for id in there {
         let known = state.segments.iter().find(|known| known.id == id);
         let is_new = id >= state.next_segment;
@@ -282,7 +286,8 @@ fn open_segments(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<FoundSeg
                 found.segments.push(Arc::new(segment));
             }
             // Its begin was never on the device; if it should have been, replaying misses it.
-            Err(Error::Damaged { .. }) if known.synced == 0 => {
+            Err(error @ Error::Damaged { .. }) if known.synced == 0 => {
+                found.broken.insert(id, error);
                 found.unused.push(dir.join(segment::name(id)));
             }
             Err(error) => return Err(error),
@@ -299,12 +304,14 @@ struct Replayed {
 
 /// Fills the L0s with what the levels do not have.
 fn replay_log(
-    segments: &[Arc<Segment>],
+    found: &FoundSegments,
+    log_dir: &Path,
     state: &State,
     left: &LeftBehind,
     tables: &[Option<Arc<TableVersion>>],
     generation: &Generation,
 ) -> Result<Replayed> {
+    let segments = &found.segments;
     let covers = state.covers;
     let mut sequence = covers.sequence;
     let mut take = |point: Point, record: &Record<'_>| {
@@ -357,7 +364,13 @@ fn replay_log(
     let main: Vec<Arc<Segment>> =
         segments.iter().filter(|segment| segment.stream == Stream::Main).cloned().collect();
     let synced = state.synced.max(left.synced);
-    let Tail(tail) = replay(covers.main, synced, &left.slots, &main, |point, record| {
+    let missing = |id| {
+        let why = found.broken.get(&id).map(Error::again);
+        why.unwrap_or_else(|| {
+            Error::damaged(&log_dir.join(segment::name(id)), 0, "the file is missing")
+        })
+    };
+    let Tail(tail) = replay(covers.main, synced, &left.slots, &main, missing, |point, record| {
         take(point, record);
         Ok(())
     })?;

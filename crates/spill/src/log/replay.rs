@@ -17,7 +17,7 @@ pub(crate) struct Tail(pub(crate) Point);
 /// Calls `seen` with each put and delete from `from` on, whole batches only. `segments` are those
 /// of the main stream in order; those that are known to be complete have their end. What was left
 /// in the staging slots behind the end of the file is written to it. Segments that were read to
-/// their end are told so.
+/// their end are told so. `missing` says why a segment is not there that should be.
 ///
 /// # Errors
 /// [`Error::Damaged`] if the stream ends before what is known to have been on the device: before
@@ -27,6 +27,7 @@ pub(crate) fn replay(
     synced: Point,
     staged: &[Left],
     segments: &[Arc<Segment>],
+    missing: impl FnOnce(u32) -> Error,
     mut seen: impl FnMut(Point, &Record<'_>) -> Result<()>,
 ) -> Result<Tail> {
     let mut at = from;
@@ -65,8 +66,7 @@ pub(crate) fn replay(
         is_told = is_told || tells_of_more(later, at)?;
     }
     if is_told {
-        let name = super::segment::name(at.segment);
-        return Err(Error::damaged(name.as_ref(), 0, "the segment is missing"));
+        return Err(missing(at.segment));
     }
     // The name of the next segment was lost with the power: the stream ends before it.
     Ok(Tail(at))
