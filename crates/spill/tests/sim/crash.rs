@@ -454,17 +454,17 @@ fn must_do_everything(trace: &[Call]) {
 
 #[test]
 fn without_syncs_what_is_left_is_a_prefix() {
-    crashes(Durability::None, 2500, 150);
+    crashes(Durability::None, 2500, 100);
 }
 
 #[test]
 fn with_an_interval_what_is_left_is_a_prefix() {
-    crashes(settings::MODES[1], 1500, 80);
+    crashes(settings::MODES[1], 1500, 60);
 }
 
 #[test]
 fn with_syncs_nothing_acknowledged_is_lost() {
-    crashes(Durability::Sync, 1500, 150);
+    crashes(Durability::Sync, 1500, 100);
 }
 
 /// Merges and collections in threads of their own, with power cuts at any of their calls. What is

@@ -103,7 +103,7 @@ fn short_and_interrupted_calls_are_not_seen() {
 
 #[test]
 fn a_call_that_fails_loses_nothing() {
-    each_call_fails(&settings::tiny(Durability::None), &[Fault::Broken], 200);
+    each_call_fails(&settings::tiny(Durability::None), &[Fault::Broken], 150);
 }
 
 #[test]
