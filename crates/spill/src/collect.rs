@@ -10,10 +10,10 @@ use crate::fs::write_whole;
 use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
 use crate::log::segment::FILE_HEADER;
-use crate::log::{Segment, Stream};
+use crate::log::segment::Walk;
+use crate::log::{Segment, Stream, Writer};
 use crate::position::{Point, Position, Tag};
-use crate::read::Found;
-use crate::record::{Hashes, Header, Kind};
+use crate::record::{HEADER, Hashes, Kind, Record};
 use crate::sync::sync;
 use crate::version::Version;
 
@@ -40,14 +40,52 @@ impl Collector {
     }
 }
 
-/// A live record on its way.
+/// Live records on their way, in the form in which they will lie in the log.
+struct Batch {
+    segment: Arc<Segment>,
+    /// Where it will begin there.
+    begin: u32,
+    bytes: Vec<u8>,
+    copies: Vec<Copy>,
+    /// The first of the sequences that were set aside for it.
+    sequence: u64,
+    /// How often L0 had been frozen then.
+    rotations: u64,
+}
+
 struct Copy {
-    header: Header,
-    key: Vec<u8>,
-    /// Where it is in the batch, and its length.
+    /// Where it is in the bytes, and its length.
     place: usize,
     len: usize,
+    key_len: usize,
+    table: u32,
+    key_hash: u64,
+    /// Where it was.
     old: Position,
+}
+
+impl Batch {
+    fn key(&self, copy: &Copy) -> &[u8] {
+        &self.bytes[copy.place + HEADER..][..copy.key_len]
+    }
+
+    fn add(&mut self, record: &Record<'_>, hashes: Hashes, old: Position) {
+        let mut header = record.header;
+        header.in_batch = false;
+        header.sequence = self.sequence + self.copies.len() as u64;
+        let (place, len) = (self.bytes.len(), header.record_len());
+        self.bytes.resize(place + len, 0);
+        let at = (self.segment.id, self.begin + place as u32);
+        header.write(at, hashes, record.key, record.value, &mut self.bytes[place..]);
+        self.copies.push(Copy {
+            place,
+            len,
+            key_len: record.key.len(),
+            table: header.table,
+            key_hash: hashes.key,
+            old,
+        });
+    }
 }
 
 /// How the entering of a batch ended.
@@ -120,49 +158,44 @@ impl Inner {
 
     fn copy_live(&self, collector: &mut Collector, victim: &Segment) -> Result<()> {
         let Some(end) = victim.end() else { return Ok(()) };
+        // A small share of L0 at most, which they may fill beyond its limit.
+        let most = (self.options.memory / 1024).max(AT_ONCE);
         let mut at = FILE_HEADER;
+        let mut least = 0;
         while at < end {
-            let mut batch = Vec::new();
-            let mut bytes = 0;
-            // Sequences first: what the index says after that is not older than they are.
-            let (first, rotations) = self.begin_batch(collector)?;
+            let mut batch = self.begin_batch(collector, least)?;
+            least = 0;
             let from = at;
-            // A small share of L0 at most, which they may fill beyond its limit.
-            let most = (self.options.memory / 1024).max(AT_ONCE);
-            let stop = victim.walk(from, end, |offset, record| {
+            at = victim.walk(from, end, |offset, record, hashes| {
                 let tombstone = match record.header.kind {
                     Kind::Put => false,
                     Kind::Delete => true,
-                    Kind::Batch | Kind::Seal | Kind::Mark => return Ok(true),
+                    Kind::Batch | Kind::Seal | Kind::Mark => return Ok(Walk::On),
                 };
-                let tag = Tag::of(Hashes::of(record.key, b"").key);
-                let old = Position::new(victim.id, offset, tombstone, tag);
-                if self.is_current(record.header.table, record.key, old)? {
-                    let mut header = record.header;
-                    header.in_batch = false;
-                    header.sequence = first + batch.len() as u64;
-                    let len = header.record_len();
-                    let key = record.key.to_vec();
-                    batch.push((
-                        Copy { header, key, place: bytes, len, old },
-                        record.value.to_vec(),
-                    ));
-                    bytes += len;
+                let old = Position::new(victim.id, offset, tombstone, Tag::of(hashes.key));
+                if !self.is_current(record.header.table, record.key, old)? {
+                    return Ok(Walk::On);
                 }
-                Ok(bytes < self.batch_len() && batch.len() < most)
+                let len = record.header.record_len();
+                let end = batch.begin as usize + batch.bytes.len() + len;
+                if end > batch.segment.capacity() {
+                    least = len;
+                    return Ok(Walk::Before);
+                }
+                batch.add(record, hashes, old);
+                let is_full = batch.bytes.len() >= self.batch_len() || batch.copies.len() >= most;
+                Ok(if is_full { Walk::Behind } else { Walk::On })
             })?;
-            let entered = self.write_batch(collector, &batch, bytes, rotations)?;
-            match entered {
-                Entered::All => {
-                    if stop == from {
-                        return Err(victim.damaged(from, "a record is not what was written"));
-                    }
-                    at = stop;
-                }
+            if at == from && least == 0 {
+                return Err(victim.damaged(from, "a record is not what was written"));
+            }
+            match self.write_batch(&batch)? {
+                Entered::All => {}
                 // The rest has to be looked up again.
-                Entered::Before(0) => {}
+                Entered::Before(0) => at = from,
                 Entered::Before(count) => {
-                    at = batch[count - 1].0.old.offset() + batch[count - 1].0.len as u32;
+                    let last = &batch.copies[count - 1];
+                    at = last.old.offset() + last.len as u32;
                 }
             }
             if self.work.is_closing.load(Ordering::Relaxed) && at < end {
@@ -176,24 +209,32 @@ impl Inner {
         LARGEST_BATCH.min(self.options.segment / 8)
     }
 
-    /// Sets sequences aside, and notes where the batch will lie.
-    fn begin_batch(&self, collector: &mut Collector) -> Result<(u64, u64)> {
-        let is_full =
-            |segment: &Segment| segment.written() as usize + self.batch_len() > segment.capacity();
-        if collector.segment.as_deref().is_none_or(is_full) {
-            if let Some(full) = collector.segment.take() {
-                full.complete(full.written());
+    /// A batch with sequences set aside: what the index says after that is not older than they
+    /// are. `least` is the length of a record that the segment must take.
+    fn begin_batch(&self, collector: &mut Collector, least: usize) -> Result<Batch> {
+        let least = least.max(self.batch_len());
+        let has_room =
+            |segment: &Arc<Segment>| segment.written() as usize + least <= segment.capacity();
+        let segment = match collector.segment.take() {
+            Some(segment) if has_room(&segment) => segment,
+            full => {
+                if let Some(full) = full {
+                    full.complete(full.written());
+                }
+                self.make_segment(Stream::Copies, least)?
             }
-            collector.segment = Some(self.make_segment(Stream::Copies, 0)?);
-        }
+        };
+        collector.segment = Some(Arc::clone(&segment));
+        let begin = segment.written();
         let mut writer = lock(&self.writer);
-        if let Some(segment) = &collector.segment {
-            writer.copies_begin = Point { segment: segment.id, offset: segment.written() };
-        }
-        let first = writer.sequence + 1;
+        writer.copies_begin = Point { segment: segment.id, offset: begin };
+        let sequence = writer.sequence + 1;
         writer.sequence += SEQUENCES;
         self.visible.store(writer.sequence, Ordering::Release);
-        Ok((first, self.rotations.load(Ordering::Acquire)))
+        let rotations = self.rotations.load(Ordering::Acquire);
+        drop(writer);
+        let bytes = Vec::with_capacity(least + least / 4);
+        Ok(Batch { segment, begin, bytes, copies: Vec::new(), sequence, rotations })
     }
 
     /// Whether a record is what its key says now.
@@ -203,82 +244,41 @@ impl Inner {
             if version.table(table).is_none() {
                 return Ok(false);
             }
-            match self.find(&version, table, key, None)? {
-                Found::At(position) => return Ok(position == old),
-                Found::Nothing => return Ok(false),
-                Found::Gone => {}
+            // None: it found a segment that this version does not have yet.
+            if let Some(answer) = self.is_newest(&version, table, key, old)? {
+                return Ok(answer);
             }
         }
     }
 
     /// Writes the copies to their segment and enters those that are still what their keys say.
-    fn write_batch(
-        &self,
-        collector: &mut Collector,
-        batch: &[(Copy, Vec<u8>)],
-        bytes: usize,
-        rotations: u64,
-    ) -> Result<Entered> {
-        let mut segment = match &collector.segment {
-            Some(segment) => Arc::clone(segment),
-            None => return Ok(Entered::All),
-        };
-        if batch.is_empty() {
+    fn write_batch(&self, batch: &Batch) -> Result<Entered> {
+        let segment = &batch.segment;
+        if batch.copies.is_empty() {
             return Ok(Entered::All);
         }
-        if segment.written() as usize + bytes > segment.capacity() {
-            // With a record so long that it does not fit behind the others.
-            segment.complete(segment.written());
-            segment = self.make_segment(Stream::Copies, bytes)?;
-            collector.segment = Some(Arc::clone(&segment));
-        }
-        let begin = segment.written();
-        let mut out = vec![0; bytes];
-        for (copy, value) in batch {
-            let hashes = Hashes::of(&copy.key, value);
-            let place = (segment.id, begin + copy.place as u32);
-            let room = &mut out[copy.place..copy.place + copy.len];
-            copy.header.write(place, hashes, &copy.key, value, room);
-        }
-        write_whole(&*segment.file, &out, u64::from(begin))
+        write_whole(&*segment.file, &batch.bytes, u64::from(batch.begin))
             .map_err(|error| Error::io(segment.path(), error))?;
-        segment.set_written(begin + bytes as u32);
-        self.counters.copied.add(bytes as u64);
-        let mut done = 0;
-        for part in batch.chunks(AT_ONCE) {
+        segment.set_written(batch.begin + batch.bytes.len() as u32);
+        self.counters.copied.add(batch.bytes.len() as u64);
+        let mut sequence = batch.sequence;
+        for (part, copies) in batch.copies.chunks(AT_ONCE).enumerate() {
             let mut writer = lock(&self.writer);
-            if self.rotations.load(Ordering::Acquire) != rotations {
+            if self.rotations.load(Ordering::Acquire) != batch.rotations {
                 // These sequences are below what the frozen generation covers: recovery would
                 // not look at them. The rest of the batch is dead.
-                let rest = &batch[done..];
-                let dead: usize = rest.iter().map(|(copy, _)| copy.len).sum();
+                let done = part * AT_ONCE;
+                let dead: usize = batch.copies[done..].iter().map(|copy| copy.len).sum();
                 segment.add_dead(dead as u64);
                 return Ok(Entered::Before(done));
             }
             let version = self.version.load();
-            for (copy, _) in part {
-                let table = copy.header.table;
-                let Some(l0) = version.active.l0(table).filter(|_| version.table(table).is_some())
-                else {
+            for copy in copies {
+                if !self.enter_copy(&mut writer, &version, batch, copy, sequence) {
                     segment.add_dead(copy.len as u64);
-                    continue;
-                };
-                // Written since the sequences were set aside: then it is in this L0.
-                let is_newer =
-                    l0.get(&copy.key).is_some_and(|newest| newest.sequence > copy.header.sequence);
-                if is_newer {
-                    segment.add_dead(copy.len as u64);
-                    continue;
                 }
-                let offset = begin + copy.place as u32;
-                let tag = Tag::of(Hashes::of(&copy.key, b"").key);
-                let position = Position::new(segment.id, offset, copy.old.is_tombstone(), tag);
-                let before = l0.bytes();
-                // SAFETY: the writer is locked.
-                unsafe { l0.insert(&copy.key, copy.header.sequence, position, copy.len as u32) };
-                writer.memory += l0.bytes() - before;
+                sequence += 1;
             }
-            done += part.len();
         }
         // Not within a batch: what is not entered before a freeze has to be copied again.
         let mut writer = lock(&self.writer);
@@ -287,6 +287,35 @@ impl Inner {
             let _ = self.rotate(&mut writer);
         }
         Ok(Entered::All)
+    }
+
+    /// Enters one copy, unless its key was written since the sequences were set aside.
+    fn enter_copy(
+        &self,
+        writer: &mut Writer,
+        version: &Version,
+        batch: &Batch,
+        copy: &Copy,
+        sequence: u64,
+    ) -> bool {
+        let l0 = version.active.l0(copy.table).filter(|_| version.table(copy.table).is_some());
+        let Some(l0) = l0 else { return false };
+        let key = batch.key(copy);
+        // What came since is in this L0, for there was no freeze.
+        if l0.get(key).is_some_and(|newest| newest.sequence > sequence) {
+            return false;
+        }
+        let position = Position::new(
+            batch.segment.id,
+            batch.begin + copy.place as u32,
+            copy.old.is_tombstone(),
+            Tag::of(copy.key_hash),
+        );
+        let before = l0.bytes();
+        // SAFETY: the writer is locked.
+        unsafe { l0.insert(key, sequence, position, copy.len as u32) };
+        writer.memory += l0.bytes() - before;
+        true
     }
 
     /// Everything that was copied is on the device.
@@ -309,7 +338,7 @@ impl Inner {
             Ok(())
         })();
         if let Err(error) = &done {
-            self.staging.note_failure();
+            self.staging.note_failure(true);
             self.halt(error);
         }
         if done.is_ok() {

@@ -9,15 +9,6 @@ use crate::position::{Position, Tag};
 use crate::record::{Hashes, Record};
 use crate::version::{Look, TableId, Version};
 
-/// Where a key's record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
-    At(Position),
-    Nothing,
-    /// In a segment that this version does not have yet: look into the current one.
-    Gone,
-}
-
 /// What reading a key came to.
 pub(crate) enum Read<R> {
     Value(R),
@@ -63,22 +54,39 @@ impl Inner {
         })
     }
 
-    /// Where the record of a key is, a tombstone's too.
-    pub(crate) fn find(
+    /// Whether the record at a position is the newest of its key; None: a version of the key is in
+    /// a segment that this version does not have yet.
+    pub(crate) fn is_newest(
         &self,
         version: &Version,
         table: TableId,
         key: &[u8],
-        bound: Option<u64>,
-    ) -> Result<Found> {
-        if let Some(position) = self.find_in_memory(version, table, key, bound) {
-            let is_there = version.segments.get(position.segment()).is_some();
-            return Ok(if is_there { Found::At(position) } else { Found::Gone });
+        position: Position,
+    ) -> Result<Option<bool>> {
+        if let Some(found) = self.find_in_memory(version, table, key, None) {
+            let is_there = version.segments.get(found.segment()).is_some();
+            return Ok(is_there.then_some(found == position));
         }
+        let Some(table) = version.table(table) else { return Ok(Some(false)) };
+        let tag = Tag::of(Hashes::of(key, b"").key);
         let mut scratch = Vec::new();
-        let found =
-            self.find_in_levels(version, table, key, &mut scratch, |position, _| position)?;
-        Ok(found.map_or(Found::Nothing, Found::At))
+        let mut levels = table.levels.iter().flatten().peekable();
+        while let Some(level) = levels.next() {
+            let leaf = level.leaf_of(key)?;
+            let ties = || leaf.ties(key).map(|place| Position::from_bits(leaf.value(place)));
+            if ties().any(|found| found == position) {
+                return Ok(Some(true));
+            }
+            // Another record of the same key, above where this one may be.
+            for found in ties().filter(|found| levels.peek().is_some() && found.may_be(tag)) {
+                let looked = version
+                    .look(&self.staging, found, false, &mut scratch, |record| record.key == key)?;
+                if matches!(looked, Look::Found(true)) {
+                    return Ok(Some(false));
+                }
+            }
+        }
+        Ok(Some(false))
     }
 
     #[inline]
@@ -90,6 +98,8 @@ impl Inner {
         bound: Option<u64>,
     ) -> Option<Position> {
         version.table(table)?;
+        // Before the key is looked up: a batch that is complete by then is seen as a whole.
+        let now = self.visible.load(Ordering::Acquire);
         let generations = std::iter::once(&version.active).chain(&version.frozen);
         generations
             .filter_map(|generation| {
@@ -97,8 +107,7 @@ impl Inner {
                 let newest = l0.get(key)?;
                 match bound {
                     Some(bound) => visible(newest, version, bound),
-                    // A part of a batch that is not complete yet does not count.
-                    None => newest.at(self.visible.load(Ordering::Acquire)),
+                    None => newest.at(now),
                 }
             })
             .map(|found| found.position)

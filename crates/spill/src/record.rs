@@ -193,15 +193,26 @@ impl<'a> Record<'a> {
 
     /// The record that begins `bytes`, if its check says that it was written at this place.
     #[inline]
-    pub(crate) fn read(bytes: &'a [u8], (segment, offset): (u32, u32)) -> Option<Record<'a>> {
+    pub(crate) fn read(bytes: &'a [u8], place: (u32, u32)) -> Option<Record<'a>> {
+        Some(Record::read_hashed(bytes, place)?.0)
+    }
+
+    /// The same, with the hashes that it took.
+    #[inline]
+    pub(crate) fn read_hashed(bytes: &'a [u8], place: (u32, u32)) -> Option<(Record<'a>, Hashes)> {
         let record = Record::peek(bytes)?;
-        record.is_right(bytes, (segment, offset)).then_some(record)
+        let hashes = Hashes::of(record.key, record.value);
+        record.has_check(bytes, place, hashes).then_some((record, hashes))
     }
 
     /// Whether the check, which is at the begin of `bytes`, is that of this record here.
     #[inline]
-    pub(crate) fn is_right(&self, bytes: &[u8], (segment, offset): (u32, u32)) -> bool {
-        let hashes = Hashes::of(self.key, self.value);
+    pub(crate) fn is_right(&self, bytes: &[u8], place: (u32, u32)) -> bool {
+        self.has_check(bytes, place, Hashes::of(self.key, self.value))
+    }
+
+    #[inline]
+    fn has_check(&self, bytes: &[u8], (segment, offset): (u32, u32), hashes: Hashes) -> bool {
         let check = self.header.check(segment, offset, hashes);
         bytes.first_chunk() == Some(&check.to_le_bytes())
     }

@@ -11,7 +11,7 @@ use crate::level::Level;
 use crate::level::file::{self, IndexFile};
 use crate::level::merge::Dead;
 use crate::log::replay::{Tail, replay};
-use crate::log::segment::{self, FILE_HEADER};
+use crate::log::segment::{self, FILE_HEADER, Walk};
 use crate::log::staging::LeftBehind;
 use crate::log::{Cold, Segment, Staging, Stream, Writer};
 use crate::manifest::{self, LevelState, Manifest, SegmentState, State};
@@ -66,7 +66,8 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
                 segment.complete(segment.written());
             }
         }
-        make_durable(&segment, &state, left.sync_failed).inspect_err(|_| staging.note_failure())?;
+        make_durable(&segment, &state, left.sync_failed)
+            .inspect_err(|_| staging.note_failure(true))?;
         segments = segments.with(segment);
     }
     let first = Segment::create(&fs, &log_dir, next_segment, Stream::Main, options.segment)?;
@@ -106,6 +107,7 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
     };
     let manifest = Manifest::create(&fs, dir, &state_of(&version, &rest))?;
     staging.note_synced(main);
+    staging.note_failure(false);
     remove_unused(&fs, &index_dir, &state, unused)?;
     let memory = version.active.bytes();
     let mut writer = Writer::new(first, Arc::clone(&staging), log.sequence);
@@ -346,11 +348,11 @@ fn replay_log(
         };
         let known_end = segment.end();
         let to = known_end.unwrap_or(segment.capacity() as u32);
-        let end = segment.walk(from, to, |offset, record| {
+        let end = segment.walk(from, to, |offset, record, _| {
             if matches!(record.header.kind, Kind::Put | Kind::Delete) {
                 take(Point { segment: segment.id, offset }, record);
             }
-            Ok(true)
+            Ok(Walk::On)
         })?;
         let synced = state.segments.iter().find(|known| known.id == segment.id);
         if known_end.is_some_and(|known| end < known)

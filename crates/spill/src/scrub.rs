@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::level::Level;
 use crate::level::page::Page;
-use crate::log::segment::FILE_HEADER;
+use crate::log::segment::{FILE_HEADER, Walk};
 use crate::position::Position;
 use crate::record::Hashes;
 use crate::version::{Look, Version};
@@ -26,9 +26,9 @@ impl Inner {
         let mut scrubbed = Scrubbed::default();
         for segment in version.segments.iter() {
             let end = segment.end().unwrap_or_else(|| segment.written());
-            let reached = segment.walk(FILE_HEADER, end, |_, _| {
+            let reached = segment.walk(FILE_HEADER, end, |_, _, _| {
                 scrubbed.records += 1;
-                Ok(true)
+                Ok(Walk::On)
             })?;
             if reached < end {
                 return Err(segment.damaged(reached, "a record is not what was written"));

@@ -111,7 +111,7 @@ impl Inner {
             Err(error) => {
                 // What a sync could not write may be in the page cache as if it had: the next
                 // opening must not take it for granted.
-                self.staging.note_failure();
+                self.staging.note_failure(true);
                 self.halt(&error);
                 Err(error)
             }

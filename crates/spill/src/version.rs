@@ -176,7 +176,8 @@ pub(crate) struct LogOf<'a> {
 impl Records for LogOf<'_> {
     fn look<R>(&self, position: Position, seen: impl FnOnce(&[u8]) -> R) -> Result<(R, u32)> {
         let mut scratch = Vec::new();
-        let looked = self.version.look(self.staging, position, true, &mut scratch, |record| {
+        // The key alone is needed; one that is damaged is told when it is read.
+        let looked = self.version.look(self.staging, position, false, &mut scratch, |record| {
             (seen(record.key), record.header.record_len() as u32)
         })?;
         match looked {

@@ -1,6 +1,7 @@
 //! Writing: a record into the log, then its key into L0.
 
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ impl Inner {
             sequence: 0,
         };
         let point = {
-            let mut writer = lock(&self.writer);
+            let mut writer = self.lock_writer(table, key);
             self.may_write()?;
             let sequence = writer.sequence + 1;
             header.sequence = sequence;
@@ -50,7 +51,7 @@ impl Inner {
                 return Err(Error::NoTable { name: name.to_owned() });
             }
             header.write((segment, offset), hashes, key, value, room.bytes);
-            writer.commit(len, 0, self.is_sync())?;
+            self.commit(&mut writer, len, 0)?;
             writer.sequence = sequence;
             let place = (segment, offset);
             self.enter(&mut writer, &version, &header, place, Tag::of(hashes.key), key);
@@ -121,7 +122,7 @@ impl Inner {
                 entered.push((header, place, Tag::of(hashes.key)));
                 at += len;
             }
-            writer.commit(HEADER + bytes, HEADER, self.is_sync())?;
+            self.commit(&mut writer, HEADER + bytes, HEADER)?;
             writer.sequence = first + batch.len() as u64 - 1;
             for (write, (header, place, tag)) in batch.writes.iter().zip(&entered) {
                 self.enter(&mut writer, &version, header, *place, *tag, &write.key);
@@ -134,11 +135,35 @@ impl Inner {
         self.after_write(point)
     }
 
-    /// Whether a write must be in its segment before it counts: then that cannot fail later,
-    /// when it is synced.
+    /// The writer, once it is free. The time until then is used to have the way to the key in the
+    /// processor's cache: what is done under the lock is then shorter.
     #[inline]
-    fn is_sync(&self) -> bool {
-        self.options.durability == Durability::Sync
+    fn lock_writer(&self, table: TableId, key: &[u8]) -> MutexGuard<'_, Writer> {
+        match self.writer.try_lock() {
+            Ok(writer) => return writer,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if let Some(l0) = self.version.load().active.l0(table) {
+            std::hint::black_box(l0.get(key));
+        }
+        lock(&self.writer)
+    }
+
+    /// Makes what was put into the room a part of the log.
+    #[inline]
+    fn commit(&self, writer: &mut Writer, len: usize, overhead: usize) -> Result<()> {
+        // With `Sync` a write must be in its segment before it counts: then that cannot fail
+        // later, when it is synced.
+        let at_once = self.options.durability == Durability::Sync;
+        let committed = writer.commit(len, overhead, at_once);
+        // A part of it may be there, and all of it turn up at the next opening.
+        if let Err(error) = &committed
+            && !matches!(error, Error::Full { .. })
+        {
+            self.halt(error);
+        }
+        committed
     }
 
     /// Puts a key into the active L0 of its table.

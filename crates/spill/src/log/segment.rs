@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
 use crate::position::ALIGN;
-use crate::record::{HEADER, Record};
+use crate::record::{HEADER, Hashes, Record};
 
 /// Records begin behind this.
 pub(crate) const FILE_HEADER: u32 = 64;
@@ -27,6 +27,16 @@ pub(crate) enum Stream {
     Main,
     /// The collector, which copies what still lives.
     Copies,
+}
+
+/// Whether a walk goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Walk {
+    On,
+    /// It ends behind this record.
+    Behind,
+    /// It ends before this record.
+    Before,
 }
 
 /// How a record that is not known to be in memory is read.
@@ -90,7 +100,8 @@ impl Segment {
                 return Err(failed(error));
             }
         };
-        Ok(Segment::with(fs, path, id, stream, file, map, FILE_HEADER, u32::MAX))
+        // What this process writes is in the page cache: it is not cold.
+        Ok(Segment::with(fs, path, id, stream, file, map, FILE_HEADER, u32::MAX, u64::MAX))
     }
 
     /// An existing segment; `end` is where its records end, if that is known.
@@ -114,7 +125,7 @@ impl Segment {
         };
         let map = file.map(len as usize, Access::Read).map_err(failed)?;
         let end = end.unwrap_or(u32::MAX);
-        Ok(Segment::with(fs, path, id, stream, file, map, end.min(len as u32), end))
+        Ok(Segment::with(fs, path, id, stream, file, map, end.min(len as u32), end, 0))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -127,6 +138,7 @@ impl Segment {
         map: Map,
         written: u32,
         end: u32,
+        seen: u64,
     ) -> Segment {
         let words = map.len().div_ceil(PAGE).div_ceil(64);
         Segment {
@@ -134,7 +146,7 @@ impl Segment {
             stream,
             file,
             path,
-            seen: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            seen: (0..words).map(|_| AtomicU64::new(seen)).collect(),
             map,
             fs: Arc::clone(fs),
             written: AtomicU32::new(written),
@@ -363,8 +375,7 @@ impl Segment {
     }
 
     /// Reads through the file with large reads, past the mapping, and calls `seen` with each
-    /// record from `from` on, until it answers false; answers where the records end that were
-    /// seen.
+    /// record from `from` on, until that ends the walk; answers where it ended.
     ///
     /// # Errors
     /// Those of reading and of `seen`. A record that is not right ends the walk.
@@ -372,7 +383,7 @@ impl Segment {
         &self,
         from: u32,
         to: u32,
-        mut seen: impl FnMut(u32, &Record<'_>) -> Result<bool>,
+        mut seen: impl FnMut(u32, &Record<'_>, Hashes) -> Result<Walk>,
     ) -> Result<u32> {
         const PIECE: usize = 1 << 20;
         let mut bytes = Vec::new();
@@ -380,13 +391,13 @@ impl Segment {
         let (mut start, mut at) = (from as usize, from as usize);
         let to = to as usize;
         loop {
-            let record = Record::read(&bytes[at - start..], (self.id, at as u32));
-            if let Some(record) = record {
+            let record = Record::read_hashed(&bytes[at - start..], (self.id, at as u32));
+            if let Some((record, hashes)) = record {
                 let len = record.header.record_len();
-                let goes_on = seen(at as u32, &record)?;
-                at += len;
-                if !goes_on {
-                    return Ok(at as u32);
+                match seen(at as u32, &record, hashes)? {
+                    Walk::On => at += len,
+                    Walk::Behind => return Ok((at + len) as u32),
+                    Walk::Before => return Ok(at as u32),
                 }
                 continue;
             }

@@ -108,9 +108,9 @@ impl Staging {
         self.note(0, bits, b"sync");
     }
 
-    /// A sync failed.
-    pub(crate) fn note_failure(&self) {
-        self.note(1, 1, b"fail");
+    /// A sync failed; false: everything was written and synced since.
+    pub(crate) fn note_failure(&self, failed: bool) {
+        self.note(1, u64::from(failed), b"fail");
     }
 
     fn note(&self, place: usize, bits: u64, what: &[u8; 4]) {
@@ -142,10 +142,13 @@ impl Staging {
                 // `readers` is not zero.
                 unsafe {
                     let start = self.slot_start(number).add(SLOT_HEADER).cast_const();
-                    let bytes = std::slice::from_raw_parts(start, used as usize);
-                    let len = Header::read(&bytes[from..]).map_or(0, |header| header.record_len());
+                    // No more than the record: what is behind it may be taken back.
+                    let left = used as usize - from;
+                    let header = std::slice::from_raw_parts(start.add(from), HEADER.min(left));
+                    let len = Header::read(header).map_or(0, |header| header.record_len());
+                    let record = std::slice::from_raw_parts(start.add(from), len.min(left));
                     into.clear();
-                    into.extend_from_slice(&bytes[from..(from + len).min(bytes.len())]);
+                    into.extend_from_slice(record);
                 }
             }
             slot.readers.fetch_sub(1, Ordering::Release);
@@ -168,7 +171,7 @@ fn left_behind(file: &dyn File) -> std::io::Result<LeftBehind> {
     let mut head = [0; HEAD];
     read_whole(file, &mut head, 0)?;
     let synced = checked(&head, b"sync").unwrap_or(0);
-    let sync_failed = checked(&head[16..], b"fail").is_some();
+    let sync_failed = checked(&head[16..], b"fail") == Some(1);
     let mut slots = Vec::new();
     for slot in 0..SLOTS {
         let mut header = [0; SLOT_HEADER];
