@@ -46,6 +46,7 @@ fn use_it(session: &mut Session, seed: u64, writes: usize) {
 /// Reads go on; a store that has halted does so until it is opened again.
 fn go_on_after(session: &mut Session, error: &Error) {
     session.check();
+    session.check_each_end();
     if matches!(error, Error::Halted { .. }) {
         let again = session.write(&Write::One(traffic(0).write(0).changes()[0].clone()));
         assert!(matches!(again, Err(Error::Halted { .. })), "a halted store writes: {again:?}");

@@ -68,6 +68,7 @@ fn fill(seed: u64, durability: Durability, capacity: usize, story: String) -> bo
                 full = true;
                 refused += 1;
                 if refused % 8 == 1 {
+                    session.check_each_end();
                     session.check_some(traffic(seed), &mut random);
                 }
                 if refused == 20 {

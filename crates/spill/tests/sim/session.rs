@@ -273,18 +273,25 @@ impl Session {
         self.forgot &= !self.sync_failed();
     }
 
-    /// What the store is like after each kind of end, and now.
+    /// The last look: now, after each kind of end, and opened again. How many errors there were.
     pub fn check_ends(mut self) -> usize {
         self.check();
-        let least = if self.has_forgotten() { self.durable } else { self.history.len() };
-        let ends = [
-            (End::Kill, least),
-            (End::PowerCut(Loss::Everything), self.durable),
-            (End::PowerCut(Loss::Some(4)), self.durable),
-        ];
+        self.check_each_end();
+        self.reopen();
+        self.check();
+        self.scrub();
+        self.errors
+    }
+
+    /// What the next process would find if everything ended now, each way.
+    pub fn check_each_end(&self) {
+        let kept = if self.has_forgotten() { self.durable } else { self.history.len() };
         let fired = self.sim.fired().map(|call| call.to_string()).unwrap_or_default();
-        for (end, least) in ends {
-            let sim = self.sim.image(end, 1);
+        let cuts = [Loss::Everything, Loss::Some(4), Loss::Some(7), Loss::Earlier];
+        let cuts = cuts.map(|loss| (End::PowerCut(loss), self.durable));
+        for (end, least) in std::iter::once((End::Kill, kept)).chain(cuts) {
+            let sim = self.sim.image(end, self.sim.calls());
+            sim.set_capacity(None);
             let mut other = Session {
                 sim,
                 options: self.options.clone(),
@@ -295,17 +302,13 @@ impl Session {
                 maybe: self.maybe.clone(),
                 halted: false,
                 forgot: false,
-                story: format!("{} ({fired}), {end:?} at the end", self.story),
+                story: format!("{} ({fired}), {end:?} after {}", self.story, self.sim.calls()),
                 errors: 0,
             };
             let found = other.read();
             other.settle_on(found, least);
             other.scrub();
         }
-        self.reopen();
-        self.check();
-        self.scrub();
-        self.errors
     }
 
     fn scrub(&mut self) {
