@@ -13,7 +13,7 @@ help:
 	@echo "make test         install what the tests need, run every check"
 	@echo "make build        build $(BIN)"
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
-	@echo "make fuzz         the parsers of protocols for FUZZ_SECONDS each"
+	@echo "make fuzz         the parsers of protocols and files for FUZZ_SECONDS each"
 	@echo "make bench        the harness's own benchmarks"
 
 quickstart: build
@@ -39,15 +39,18 @@ test: setup-test
 	RUSTDOCFLAGS="--deny warnings" cargo doc --release --locked --workspace --no-deps --quiet
 	$(MAKE) fuzz FUZZ_SECONDS=5
 
-# Each protocol's parser for so many seconds; the same invariants run as ordinary tests too.
+# Each parser of a protocol or a file for so many seconds; the same invariants run as ordinary
+# tests too. The dictionary is of the protocols.
 FUZZ_SECONDS ?= 60
-PARSERS := memcached_text memcached_meta memcached_binary resp2 resp3
+PARSERS := memcached_text memcached_meta memcached_binary resp2 resp3 \
+    spill_records spill_pages spill_manifest
 CARGO_FUZZ := $(CARGO_TARGET_DIR)/tools/bin/cargo-fuzz
 fuzz: $(CARGO_FUZZ)
 	@for parser in $(PARSERS); do \
-	    log=$(CARGO_TARGET_DIR)/fuzz/$$parser.log; \
+	    log=$(CARGO_TARGET_DIR)/fuzz/$$parser.log; mkdir -p $(CARGO_TARGET_DIR)/fuzz/$$parser; \
+	    case $$parser in spill_*) dict= ;; *) dict=-dict=fuzz/answers.dict ;; esac; \
 	    $(CARGO_FUZZ) run --sanitizer none --fuzz-dir fuzz $$parser $(CARGO_TARGET_DIR)/fuzz/$$parser -- \
-	        -max_total_time=$(FUZZ_SECONDS) -dict=fuzz/answers.dict -print_final_stats=1 >$$log 2>&1 \
+	        -max_total_time=$(FUZZ_SECONDS) $$dict -print_final_stats=1 >$$log 2>&1 \
 	        || { cat $$log; exit 1; }; \
 	    echo "fuzzed $$parser: $$(grep number_of_executed $$log)"; \
 	done

@@ -132,7 +132,7 @@ pub struct Run {
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
     kvmeter doctor")]
 pub struct Bench {
-    /// null, rocksdb:PATH?option=value&..., lmdb:PATH, fjall:PATH, memcached://HOST:PORT, redis://HOST:PORT
+    /// spill:PATH?option=value&..., rocksdb:PATH, lmdb:PATH, fjall:PATH, null, memcached://HOST:PORT, redis://HOST:PORT
     pub store: String,
     #[command(flatten)]
     pub workload: WorkloadFlags,
@@ -211,7 +211,7 @@ pub struct Agent {
     instant at which a request was due, keeps the objective, and the client had room. Every trial\n\
     is kept. Exit code 1 if no rate held, or if the client was the limit and not the server.")]
 pub struct Search {
-    /// null, rocksdb:PATH?option=value&..., lmdb:PATH, fjall:PATH, memcached://HOST:PORT, redis://HOST:PORT
+    /// spill:PATH?option=value&..., rocksdb:PATH, lmdb:PATH, fjall:PATH, null, memcached://HOST:PORT, redis://HOST:PORT
     pub store: String,
     /// What latency has to keep: 'p99<1ms', 'read.p99.9<500us & mean<200us' [default: the workload's]
     #[arg(long, value_name = "OBJECTIVE")]

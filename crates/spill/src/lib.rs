@@ -25,6 +25,8 @@ mod cold;
 mod collect;
 mod error;
 pub mod fs;
+#[doc(hidden)]
+pub mod fuzz;
 mod inner;
 mod l0;
 mod level;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::tool::Place;
 
-const STORES: [&str; 3] = ["rocksdb", "lmdb", "fjall"];
+const STORES: [&str; 4] = ["spill", "rocksdb", "lmdb", "fjall"];
 
 fn bench<'a>(store: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["bench", store, "--records", "2k", "--json", "--quiet"];

@@ -82,7 +82,7 @@ fn the_doctor_says_what_is_there_and_why_not() {
     let facts = found["machine"]["facts"].as_array().unwrap();
     assert!(facts.iter().any(|fact| fact["name"] == "cpu.model"));
     let checks = found["checks"].as_array().unwrap();
-    for scheme in ["null", "rocksdb", "lmdb", "fjall"] {
+    for scheme in ["null", "spill", "rocksdb", "lmdb", "fjall"] {
         let check = checks.iter().find(|c| c["group"] == "stores" && c["name"] == scheme);
         assert_eq!(check.unwrap()["state"], "ok", "{scheme}");
     }

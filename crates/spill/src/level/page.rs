@@ -307,8 +307,13 @@ fn write(
     into[6..8].copy_from_slice(&(count as u16).to_le_bytes());
     into[8..10].copy_from_slice(&(prefix.len() as u16).to_le_bytes());
     into[10..12].copy_from_slice(&(tails.len() as u16).to_le_bytes());
-    let check = check(into, id);
-    into[..4].copy_from_slice(&check.to_le_bytes());
+    seal(into, id);
+}
+
+/// Puts the right check into a page.
+pub(crate) fn seal(page: &mut [u8; PAGE], id: PageId) {
+    let check = check(page, id);
+    page[..4].copy_from_slice(&check.to_le_bytes());
 }
 
 #[cfg(test)]

@@ -48,7 +48,9 @@ fn what_was_acknowledged_survives_a_kill() {
     let mut tested = 0;
     for place in places() {
         // A sync of every write would make the test wait for the device alone.
-        if place.url.options.contains(&("sync".to_owned(), "on".to_owned())) {
+        let syncs = [("sync", "on"), ("durability", "sync")];
+        let syncs = syncs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        if place.url.options.iter().any(|option| syncs.contains(option)) {
             continue;
         }
         let mut child = Command::new(env::current_exe().unwrap())

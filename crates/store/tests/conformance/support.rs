@@ -22,6 +22,9 @@ pub fn places() -> Vec<Place> {
         "lmdb?writemap=on&map_size=1GiB",
         "fjall?kv_separation=on&compression=none",
         "fjall?sync=on&memtable=1MiB",
+        "spill?memory=32KiB&segment=64KiB&tables=3",
+        "spill?durability=sync&verify=off",
+        "spill?durability=50ms&cold_reads=page&memory=64KiB",
     ];
     let built_in = |scheme: &str| {
         ADAPTERS.iter().any(|it| it.scheme == scheme && it.on_disk() && it.is_built_in())
@@ -39,7 +42,7 @@ pub fn places() -> Vec<Place> {
         .collect();
     // Otherwise a suite over an empty list would pass.
     let features = [cfg!(feature = "rocksdb"), cfg!(feature = "lmdb"), cfg!(feature = "fjall")];
-    let least = features.iter().filter(|it| **it).count();
+    let least = 4 + features.iter().filter(|it| **it).count();
     assert!(places.len() >= least, "{} of {least} stores", places.len());
     places
 }

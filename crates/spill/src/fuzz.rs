@@ -1,0 +1,107 @@
+//! Ways into what decodes files, for fuzzing. Not part of the interface.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::{Fs, Os, write_whole};
+use crate::level::page::{self, PAGE, Page, PageId};
+use crate::log::replay::replay;
+use crate::log::segment::{self, FILE_HEADER};
+use crate::log::{Segment, Stream};
+use crate::position::{Point, Position};
+use crate::record::{Hashes, Record};
+
+const ID: u32 = 1;
+
+/// Walks and replays a segment in `dir` that has these bytes for records; `repaired` puts the
+/// right check into whatever looks like a record, so that what is behind the checks is reached.
+///
+/// # Errors
+/// Those of the file system, and [`Error::Damaged`], which is a good answer.
+pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
+    let fs: Arc<dyn Fs> = Arc::new(Os);
+    let mut bytes = bytes.to_vec();
+    if repaired {
+        repair(&mut bytes);
+    }
+    match fs.remove(&dir.join(segment::name(ID))) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io(dir, error));
+        }
+        _ => {}
+    }
+    let capacity = (FILE_HEADER as usize + bytes.len()).next_multiple_of(4096);
+    let made = Segment::create(&fs, dir, ID, Stream::Main, capacity)?;
+    write_whole(&*made.file, &bytes, FILE_HEADER.into()).map_err(|error| Error::io(dir, error))?;
+    drop(made);
+    let segment = Arc::new(Segment::open(&fs, dir, ID, None)?);
+    let mut walked = Vec::new();
+    let walked_to = segment.walk(FILE_HEADER, capacity as u32, |offset, record| {
+        let end = offset as usize + record.header.record_len();
+        assert!(offset % 8 == 0 && end <= capacity);
+        assert_eq!(record.key.len(), usize::from(record.header.key_len));
+        walked.push((offset, record.header));
+        Ok(true)
+    })?;
+    let mut replayed = Vec::new();
+    let from = Point { segment: ID, offset: FILE_HEADER };
+    let gone = |id| Error::damaged(segment::name(id).as_ref(), 0, "the file is missing");
+    let tail = replay(from, from, &[], &[Arc::clone(&segment)], gone, |point, record| {
+        replayed.push((point.offset, record.header));
+        Ok(())
+    });
+    // What is replayed is what a walk sees, in the same order, and nothing twice.
+    let mut walk = walked.iter();
+    assert!(replayed.iter().all(|record| walk.any(|walked| walked == record)));
+    let tail = tail?.0;
+    assert!(tail.segment != ID || (FILE_HEADER..=walked_to).contains(&tail.offset));
+    Ok(())
+}
+
+/// Gives every record the check that it should have, from the begin to the first that is none.
+fn repair(bytes: &mut [u8]) {
+    let mut at = 0;
+    while let Some(record) = Record::peek(&bytes[at..]) {
+        let hashes = Hashes::of(record.key, record.value);
+        let (header, key, value) = (record.header, record.key.to_vec(), record.value.to_vec());
+        let len = header.record_len();
+        let place = (ID, FILE_HEADER + at as u32);
+        if header.kind == crate::record::Kind::Batch {
+            header.write(place, hashes, b"", b"", &mut bytes[at..at + len]);
+        } else {
+            header.write(place, hashes, &key, &value, &mut bytes[at..at + len]);
+        }
+        let record = Record::read(&bytes[at..], place);
+        assert!(record.is_some_and(|record| record.header == header && record.key == key));
+        at += len;
+    }
+}
+
+/// Takes the bytes, cut or with zeros behind, as a page and searches it for keys; `repaired`
+/// puts the right check into it.
+pub fn page(bytes: &[u8], repaired: bool) {
+    let id = PageId { file: 7, number: 3 };
+    let mut whole = [0; PAGE];
+    let len = bytes.len().min(PAGE);
+    whole[..len].copy_from_slice(&bytes[..len]);
+    if repaired {
+        page::seal(&mut whole, id);
+    }
+    let page = Page::new(&whole);
+    if page.fault(id).is_some() {
+        return;
+    }
+    let count = page.count();
+    let mut keys = vec![Vec::new(), vec![0xff; 200], page.prefix().to_vec()];
+    for index in 0..count {
+        let bound = page.bound(index);
+        let _ = Position::from_bits(page.value(index)).offset();
+        keys.extend([[&bound[..], &[0]].concat(), bound]);
+    }
+    for key in keys {
+        let ties = page.ties(&key);
+        assert!(ties.start <= ties.end && ties.end <= count);
+        assert!(page.child_of(&key) < count);
+    }
+}

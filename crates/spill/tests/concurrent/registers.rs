@@ -1,0 +1,185 @@
+//! Each key is a register: what threads read of it can be put in order.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use spill::{Batch, Options, Store, Table};
+
+use super::checker::{Did, Event, Held, contradiction};
+use super::load::{Random, ballast, home, kinds, number, value};
+use super::watch::{Hand, Watch};
+
+const THREADS: u64 = 4;
+const KEYS: usize = 500;
+/// Half of what is done is done with so many of them. The others live long enough to be collected
+/// while they are written.
+const HOT: usize = 10;
+const STEPS: u64 = 6000;
+
+/// The key of a register, and which of the two tables it is in.
+fn key(register: usize) -> Vec<u8> {
+    // Some differ only behind zeros or behind what an index page knows.
+    match register / 2 % 3 {
+        0 => [&b"k"[..], &vec![0; register]].concat(),
+        1 => [&[b'x'; 200][..], &(register as u16).to_be_bytes()].concat(),
+        _ => (register as u16).to_be_bytes().to_vec(),
+    }
+}
+
+struct Registers {
+    tables: [Table; 2],
+    keys: Vec<Vec<u8>>,
+}
+
+impl Registers {
+    fn of(store: &Store) -> Registers {
+        let tables = ["one", "two"].map(|name| store.table(name).unwrap());
+        Registers { tables, keys: (0..KEYS).map(key).collect() }
+    }
+
+    fn at(&self, register: usize) -> (&Table, &[u8]) {
+        (&self.tables[register % 2], &self.keys[register])
+    }
+}
+
+type Histories = Vec<Vec<Event>>;
+
+/// One thread's share: what it did with each register.
+fn work(store: &Store, hand: &Hand, thread: u64) -> Histories {
+    let registers = Registers::of(store);
+    let mut all: Histories = vec![Vec::new(); KEYS];
+    let mut random = Random(thread);
+    for step in 0..STEPS {
+        let register = random.below(if step % 2 == 0 { HOT } else { KEYS });
+        let (table, key) = registers.at(register);
+        let (new, random_step) = (thread << 32 | step, random.below(5));
+        let mut note = |register: usize, did: Did, begin: u64, end: u64| {
+            all[register].push(Event { begin, end, did });
+        };
+        match random.below(60) {
+            0..21 => {
+                let value = value(new);
+                let (done, begin, end) = hand.time("put", || table.put(key, &value));
+                done.unwrap();
+                note(register, Did::Wrote(Some(new)), begin, end);
+            }
+            21..27 => {
+                let (done, begin, end) = hand.time("delete", || table.delete(key));
+                done.unwrap();
+                note(register, Did::Wrote(None), begin, end);
+            }
+            27..33 => {
+                let other = (register + 1 + random.below(KEYS - 1)) % KEYS;
+                let mut batch = Batch::new();
+                batch.put(table, key, b"not the last");
+                batch.put(registers.at(other).0, registers.at(other).1, &value(new));
+                batch.put(table, key, &value(new));
+                let (done, begin, end) = hand.time("write", || store.write(&batch));
+                done.unwrap();
+                note(register, Did::Wrote(Some(new)), begin, end);
+                note(other, Did::Wrote(Some(new)), begin, end);
+            }
+            33..53 => {
+                let (found, begin, end) = hand.time("read", || table.read(key, number));
+                note(register, Did::Saw(found.unwrap()), begin, end);
+            }
+            53..56 => {
+                let of_table = || (register % 2..KEYS).step_by(2 + 6 * random_step);
+                let keys: Vec<&[u8]> =
+                    of_table().map(|register| registers.keys[register].as_slice()).collect();
+                let (found, begin, end) = hand.time("multi_get", || table.multi_get(&keys));
+                for (register, found) in of_table().zip(found.unwrap()) {
+                    note(register, Did::Saw(found.as_deref().map(number)), begin, end);
+                }
+            }
+            56..58 => {
+                // All that it says was so when it was taken, whenever it is asked.
+                let (snapshot, begin, end) = hand.time("snapshot", || store.snapshot());
+                for register in (register % 7..KEYS).step_by(7) {
+                    let (table, key) = registers.at(register);
+                    let found = hand.does("get of a snapshot", || snapshot.get(table, key));
+                    note(register, Did::Saw(found.unwrap().as_deref().map(number)), begin, end);
+                }
+            }
+            _ => {
+                let (range, begin, end) = hand.time("range", || table.range(..));
+                let mut seen: Vec<Held> = vec![None; KEYS];
+                let pairs = range.pairs().map(Result::unwrap);
+                let pairs: Vec<_> = hand.does("walk over a range", || match step % 2 {
+                    0 => pairs.collect(),
+                    _ => pairs.rev().collect(),
+                });
+                for (key, value) in pairs {
+                    let of = registers.keys.iter().position(|known| *known == key).unwrap();
+                    assert_eq!(seen[of], None, "a key twice");
+                    seen[of] = Some(number(&value));
+                }
+                for of in (register % 2..KEYS).step_by(2) {
+                    note(of, Did::Saw(seen[of]), begin, end);
+                }
+            }
+        }
+    }
+    all
+}
+
+fn are_registers(options: &Options) {
+    let home = home();
+    let store = Store::open(home.path(), options.clone()).unwrap();
+    let watch = Watch::new();
+    let is_over = AtomicBool::new(false);
+    let mut all: Histories = vec![Vec::new(); KEYS];
+    thread::scope(|scope| {
+        let hand = watch.hand();
+        scope.spawn(|| {
+            let hand = hand;
+            ballast(&store, &hand, &is_over);
+        });
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let (store, hand) = (&store, watch.hand());
+                scope.spawn(move || work(store, &hand, thread))
+            })
+            .collect();
+        let mut failed = None;
+        for thread in threads {
+            match thread.join() {
+                Ok(of_thread) => {
+                    for (all, of_thread) in all.iter_mut().zip(of_thread) {
+                        all.extend(of_thread);
+                    }
+                }
+                Err(panic) => failed = Some(panic),
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        if let Some(panic) = failed {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    drop(store);
+    // What is there after closing and opening comes last.
+    let store = Store::open(home.path(), options.clone()).unwrap();
+    let registers = Registers::of(&store);
+    for (register, all) in all.iter_mut().enumerate() {
+        let (table, key) = registers.at(register);
+        let held = table.read(key, number).unwrap();
+        let end = all.iter().map(|event| event.end).max().unwrap() + 1;
+        all.push(Event { begin: end, end, did: Did::Saw(held) });
+        if let Some((place, event)) = contradiction(all) {
+            let mut near: Vec<_> = all
+                .iter()
+                .filter(|other| other.end + 200_000 > event.begin && other.begin < event.end)
+                .collect();
+            near.sort_by_key(|event| event.begin);
+            panic!("register {register}, event {place}: {event:?} cannot be, after {near:#?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_seen_of_a_key_was_so_at_some_moment() {
+    for options in kinds() {
+        are_registers(&options);
+    }
+}

@@ -1,0 +1,89 @@
+//! What was wrong once.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use spill::{Batch, Options, Store};
+
+fn tiny() -> Options {
+    Options { memory: 32 << 10, segment: 64 << 10, background: false, ..Options::default() }
+}
+
+/// The last key of a leaf ends with zeros, and the first of the next has more behind them: the
+/// bound between the leaves must be above the former.
+#[test]
+fn a_key_that_ends_with_zeros_at_the_end_of_a_leaf_is_found() {
+    const LEAF: usize = 240;
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), Options { memory: 1 << 20, ..tiny() }).unwrap();
+    let table = store.table("t").unwrap();
+    let mut keys: Vec<Vec<u8>> =
+        (0..LEAF - 1).map(|number| format!("A{number:04}").into_bytes()).collect();
+    keys.push(b"a\0".to_vec());
+    keys.extend((0..LEAF).map(|number| format!("a\0b{number:04}").into_bytes()));
+    assert!(keys.is_sorted());
+    for key in &keys {
+        table.put(key, key).unwrap();
+    }
+    store.flush().unwrap();
+    for key in &keys {
+        assert_eq!(table.get(key).unwrap().as_ref(), Some(key), "{key:?}");
+    }
+}
+
+/// Options may differ from one opening to the next: what lives in large segments is collected
+/// into small ones.
+#[test]
+fn large_segments_are_collected_into_small_ones() {
+    let home = tempfile::tempdir().unwrap();
+    let value = |number: u32, round: u32| vec![(number + round) as u8; 20_000];
+    {
+        let options = Options { segment: 4 << 20, memory: 64 << 10, ..tiny() };
+        let store = Store::open(home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        table.put(b"long", &vec![7; 1 << 20]).unwrap();
+        for number in 0..600_u32 {
+            table.put(&number.to_be_bytes(), &value(number, 0)).unwrap();
+        }
+        store.flush().unwrap();
+    }
+    let store = Store::open(home.path(), tiny()).unwrap();
+    let table = store.table("t").unwrap();
+    for number in (0..600_u32).filter(|number| number % 3 != 0) {
+        table.put(&number.to_be_bytes(), &value(number, 1)).unwrap();
+    }
+    assert!(store.settle(std::time::Duration::from_secs(20)).unwrap());
+    assert!(store.statistics().collected_segments > 0, "{:?}", store.statistics());
+    for number in 0..600_u32 {
+        let round = u32::from(number % 3 != 0);
+        assert_eq!(table.get(&number.to_be_bytes()).unwrap(), Some(value(number, round)));
+    }
+    assert_eq!(table.get(b"long").unwrap(), Some(vec![7; 1 << 20]));
+    store.scrub().unwrap();
+}
+
+/// Of several writes of a key in one batch the last counts, and nobody ever sees another.
+#[test]
+fn only_the_last_write_of_a_key_in_a_batch_is_seen() {
+    let home = tempfile::tempdir().unwrap();
+    let options = Options { memory: 1 << 20, segment: 1 << 20, ..Options::default() };
+    let store = Store::open(home.path(), options).unwrap();
+    let table = store.table("t").unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let is_last = table.read(b"k", |value| value == b"last").unwrap();
+                    assert_ne!(is_last, Some(false));
+                }
+            });
+        }
+        let mut batch = Batch::new();
+        batch.put(&table, b"k", b"first");
+        batch.put(&table, b"k", b"last");
+        let written = (0..200_000).try_for_each(|_| store.write(&batch));
+        is_over.store(true, Ordering::Relaxed);
+        written.unwrap();
+    });
+}
