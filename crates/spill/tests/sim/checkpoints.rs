@@ -1,0 +1,148 @@
+//! Checkpoints: what is in them, whatever happens to either side afterwards.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use spill::Durability;
+
+use crate::disk::{End, Loss, Sim};
+use crate::history::{History, Model, Traffic, Write};
+use crate::random::Random;
+use crate::settings;
+use crate::target::Target;
+
+fn place(number: usize) -> PathBuf {
+    PathBuf::from(format!("/disk/copy-{number}"))
+}
+
+/// A disk as the next process finds it.
+struct Remains {
+    sim: Sim,
+    /// How many checkpoints were done, and how many had begun.
+    done: usize,
+    begun: usize,
+    story: String,
+}
+
+/// Checkpoints at some numbers of writes; the machine is cut at each call. Those that were done
+/// hold just those writes, those that were not are refused or hold them too.
+#[test]
+fn a_checkpoint_is_whole_or_none_after_each_cut() {
+    let seed = settings::seed();
+    println!("SPILL_TEST_SEED={seed}");
+    let traffic = Traffic { seed, keys: 60, largest: 6000 };
+    let writes: Vec<Write> = (0..420).map(|number| traffic.write(number)).collect();
+    let history = History::of(&writes);
+    let options = settings::tiny(Durability::None);
+    let points = [100, 180, 260, 340];
+
+    let sim = Sim::new(seed);
+    let done = Arc::new(AtomicUsize::new(0));
+    let begun = Arc::new(AtomicUsize::new(0));
+    let remains: Arc<Mutex<Vec<Remains>>> = Arc::default();
+    let stride = if settings::every() { 1 } else { 9 };
+    let ends = [End::Kill, End::PowerCut(Loss::Everything), End::PowerCut(Loss::Some(4))];
+    let watched = (Arc::clone(&done), Arc::clone(&begun), Arc::clone(&remains));
+    sim.watch(move |call, state| {
+        let (done, begun) = (watched.0.load(Ordering::SeqCst), watched.1.load(Ordering::SeqCst));
+        let is_amid = begun > done;
+        if (call.number + seed % stride).is_multiple_of(if is_amid {
+            stride / 3 + 1
+        } else {
+            stride * 5
+        }) {
+            let end = ends[(call.number / stride) as usize % ends.len()];
+            let story = format!("SPILL_TEST_SEED={seed}, {end:?} at {call}");
+            let sim = state.image(end, seed);
+            watched.2.lock().unwrap().push(Remains { sim, done, begun, story });
+        }
+    });
+    let mut target = Target::open(&sim, &options).unwrap();
+    for (number, write) in writes.iter().enumerate() {
+        if points.contains(&number) {
+            begun.fetch_add(1, Ordering::SeqCst);
+            target.store.checkpoint(place(number)).unwrap();
+            done.fetch_add(1, Ordering::SeqCst);
+        }
+        sim.pause();
+        target.write(write).unwrap();
+    }
+    sim.unwatch();
+    let (mut whole, mut none) = (0, 0);
+    let remains = std::mem::take(&mut *remains.lock().unwrap());
+    assert!(remains.len() > 20, "{}", remains.len());
+    for Remains { sim, done, begun, story } in remains {
+        for (index, point) in points.iter().enumerate().take(begun) {
+            let options = spill::Options { create: false, ..options.clone() };
+            match Target::open_at(&sim, &place(*point), &options) {
+                Ok(target) => {
+                    whole += 1;
+                    let found = Model::read(&target.store, false).unwrap();
+                    let of = history.find(&found, 0..=history.len());
+                    assert_eq!(
+                        history.find(&found, *point..=*point),
+                        Some(*point),
+                        "{story}: the checkpoint of {point} writes holds {of:?}"
+                    );
+                    target.store.scrub().unwrap();
+                }
+                Err(error) => {
+                    none += 1;
+                    assert!(index >= done, "{story}: checkpoint of {point}: {error}");
+                }
+            }
+        }
+        let target =
+            Target::open(&sim, &options).unwrap_or_else(|error| panic!("{story}: {error}"));
+        let found = Model::read(&target.store, false).unwrap();
+        assert!(history.find(&found, 0..=history.len()).is_some(), "{story}: the store itself");
+    }
+    println!("{whole} whole, {none} none");
+    assert!(whole > 20);
+}
+
+/// Both sides share files, and neither sees what the other does.
+#[test]
+fn a_checkpoint_and_its_origin_go_separate_ways() {
+    for durability in settings::MODES {
+        let sim = Sim::new(5);
+        let options = settings::tiny(durability);
+        let ways: Vec<Traffic> =
+            (0..3).map(|seed| Traffic { seed, keys: 60, largest: 6000 }).collect();
+        let mut origin = Target::open(&sim, &options).unwrap();
+        let mut model = Model::default();
+        for number in 0..300 {
+            let write = ways[0].write(number);
+            origin.write(&write).unwrap();
+            model.apply(&write);
+        }
+        origin.store.checkpoint(place(0)).unwrap();
+        let again = origin.store.checkpoint(place(0));
+        assert!(again.is_err(), "a checkpoint is not put over another");
+        let mut copy = Target::open_at(&sim, &place(0), &options).unwrap();
+        let mut models = [model.clone(), model.clone()];
+        let mut random = Random::new(1);
+        for number in 0..600 {
+            for (side, target) in [&mut origin, &mut copy].into_iter().enumerate() {
+                let write = ways[1 + side].write(number);
+                target.write(&write).unwrap();
+                models[side].apply(&write);
+                if random.chance(1, 100) {
+                    target.store.flush().unwrap();
+                }
+                if random.chance(1, 100) {
+                    target.check_some(&models[side], ways[0], &mut random).unwrap();
+                }
+            }
+        }
+        drop((origin, copy));
+        let places = [PathBuf::from(crate::target::PLACE), place(0)];
+        for (place, model) in places.iter().zip(&models) {
+            let target = Target::open_at(&sim, place, &options).unwrap();
+            let found = Model::read(&target.store, false).unwrap();
+            assert_eq!(found.digest(), model.digest(), "{place:?}: {}", found.difference(model));
+            target.store.scrub().unwrap();
+        }
+    }
+}

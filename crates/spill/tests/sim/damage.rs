@@ -1,0 +1,248 @@
+//! Files that were changed by another hand: what is read is right, or an error says where it is
+//! not.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use spill::{Durability, Error, Result};
+
+use crate::disk::{End, Sim};
+use crate::history::{History, Model, Traffic, Write, key};
+use crate::random::Random;
+use crate::settings;
+use crate::target::{PLACE, Target};
+
+const KEYS: usize = 80;
+
+fn traffic() -> Traffic {
+    Traffic { seed: 77, keys: KEYS, largest: 9000 }
+}
+
+/// A store as its process left it.
+struct Left {
+    sim: Sim,
+    history: History,
+    /// How many writes a sync has covered; what is later may be cut.
+    synced: usize,
+    writes: Vec<Write>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Leaving {
+    /// Merged, synced and closed.
+    Flushed,
+    /// Synced and closed, with a part of it in the log only.
+    Synced,
+    /// Killed with writes that nobody synced.
+    Killed,
+}
+
+fn leave(leaving: Leaving) -> Left {
+    let sim = Sim::new(4);
+    let options = settings::tiny(Durability::None);
+    let mut target = Target::open(&sim, &options).unwrap();
+    let writes: Vec<Write> = (0..700).map(|number| traffic().write(number)).collect();
+    for (number, write) in writes.iter().enumerate() {
+        if number == 500 {
+            target.store.flush().unwrap();
+        }
+        if number == 660 && matches!(leaving, Leaving::Killed) {
+            target.store.sync().unwrap();
+        }
+        target.write(write).unwrap();
+    }
+    let synced = match leaving {
+        Leaving::Flushed => {
+            target.store.flush().unwrap();
+            writes.len()
+        }
+        Leaving::Synced => {
+            target.store.sync().unwrap();
+            writes.len()
+        }
+        Leaving::Killed => 660,
+    };
+    let sim = match leaving {
+        Leaving::Killed => sim.image(End::Kill, 0),
+        Leaving::Flushed | Leaving::Synced => {
+            drop(target);
+            sim
+        }
+    };
+    Left { sim, history: History::of(&writes), synced, writes }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Damage {
+    Bit(usize),
+    /// A sector that reads as zeros.
+    Zeros(usize),
+    /// A sector with the content of another one.
+    Moved(usize, usize),
+    Cut(usize),
+    Longer(usize),
+    Gone,
+}
+
+fn damaged(mut content: Vec<u8>, damage: Damage, random: &mut Random) -> Option<Vec<u8>> {
+    let sector = |at: usize, len: usize| at / 512 * 512..len.min(at / 512 * 512 + 512);
+    let len = content.len();
+    match damage {
+        Damage::Bit(at) => content[at] ^= 1 << random.below(8),
+        Damage::Zeros(at) => content[sector(at, len)].fill(0),
+        Damage::Moved(from, to) => {
+            let (from, to) = (sector(from, len), sector(to, len));
+            let count = from.len().min(to.len());
+            content.copy_within(from.start..from.start + count, to.start);
+        }
+        Damage::Cut(len) => content.truncate(len),
+        Damage::Longer(more) => {
+            let mut garbage = vec![0; more];
+            random.fill(&mut garbage);
+            content.extend(garbage);
+        }
+        Damage::Gone => return None,
+    }
+    Some(content)
+}
+
+/// Positions where something begins or ends, and any others.
+fn positions(len: usize, count: usize, random: &mut Random) -> Vec<usize> {
+    let mut positions: Vec<usize> = (0..64).chain(len.saturating_sub(64)..len).collect();
+    positions.retain(|at| *at < len && (settings::every() || random.chance(1, 4)));
+    positions.extend((0..count).filter(|_| len > 0).map(|_| random.below(len)));
+    positions
+}
+
+fn damages(len: usize, count: usize, random: &mut Random) -> Vec<Damage> {
+    let mut damages = vec![Damage::Gone, Damage::Cut(0), Damage::Longer(1), Damage::Longer(5000)];
+    for at in positions(len, count, random) {
+        damages.push(Damage::Bit(at));
+        match random.below(6) {
+            0 => damages.push(Damage::Zeros(at)),
+            1 => damages.push(Damage::Moved(random.below(len), at)),
+            2 => damages.push(Damage::Cut(at)),
+            _ => {}
+        }
+    }
+    damages
+}
+
+/// Everything that can be asked; the answer of the ranges.
+fn read_everything(sim: &Sim) -> Result<Model> {
+    let mut target = Target::open(sim, &settings::tiny(Durability::None))?;
+    let found = Model::read(&target.store, false)?;
+    let backwards = Model::read(&target.store, true)?;
+    assert_eq!(found.digest(), backwards.digest(), "backwards: {}", backwards.difference(&found));
+    for table in 0..3 {
+        for number in 0..traffic().keys_of(table) {
+            let key = key(table, number);
+            assert_eq!(target.get(table, &key)?.as_ref(), found.get(table, &key), "{key:?}");
+        }
+    }
+    target.store.scrub()?;
+    Ok(found)
+}
+
+/// Names the file, and a place in it.
+fn check_error(
+    error: &Error,
+    sim: &Sim,
+    file: &Path,
+    original: usize,
+) -> std::result::Result<(), String> {
+    match error {
+        Error::Damaged { path, offset, what } => {
+            // A file may be missing in the eyes of another one that is damaged.
+            let len = sim.content(path).map_or(original, |content| content.len().max(original));
+            if !path.starts_with(PLACE) || *offset > len as u64 || what.is_empty() {
+                return Err(format!("it points nowhere: {error}"));
+            }
+            Ok(())
+        }
+        Error::Newer { path, .. } | Error::Foreign { path } if path.starts_with(PLACE) => Ok(()),
+        Error::Io { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
+            if path == file { Ok(()) } else { Err(format!("another file is named: {error}")) }
+        }
+        _ => Err(format!("not an error of damage: {error}")),
+    }
+}
+
+fn every_damage(leaving: Leaving) {
+    let seed = settings::seed();
+    println!("SPILL_TEST_SEED={seed}");
+    let left = leave(leaving);
+    let mut random = Random::of(seed, 8);
+    let count = if settings::every() { 2000 } else { 24 };
+    let (mut told, mut cut, mut harmless) = (0, 0, 0);
+    let mut wrong = Vec::new();
+    let whole = whole(&left);
+    for file in left.sim.files() {
+        let content = left.sim.content(&file).unwrap();
+        for damage in damages(content.len(), count, &mut random) {
+            let sim = left.sim.image(End::Kill, 0);
+            match damaged(content.clone(), damage, &mut random) {
+                Some(damaged) if damaged == content => continue,
+                Some(damaged) => sim.put(&file, damaged),
+                None => sim.take(&file),
+            }
+            let story = format!("{leaving:?}, {} {damage:?}", file.display());
+            match catch_unwind(AssertUnwindSafe(|| read_everything(&sim))) {
+                Err(_) => wrong.push(format!("{story}: it panics")),
+                Ok(Err(error)) => {
+                    told += 1;
+                    if let Err(why) = check_error(&error, &sim, &file, content.len()) {
+                        wrong.push(format!("{story}: {why}"));
+                    }
+                    // What can be repaired has not been made worse by the attempt.
+                    sim.put(&file, content.clone());
+                    match read_everything(&sim).map(|found| found.digest()) {
+                        Ok(digest) if digest == whole.digest() => {}
+                        Ok(_) => wrong.push(format!("{story}: repaired, it has lost something")),
+                        Err(error) => wrong.push(format!("{story}: repaired: {error}")),
+                    }
+                }
+                Ok(Ok(found)) => match left.history.find(&found, 0..=left.writes.len()) {
+                    Some(count) if count == left.writes.len() => harmless += 1,
+                    Some(count) if count >= left.synced => cut += 1,
+                    other => wrong.push(format!(
+                        "{story}: what is read is of {other:?} writes, not {}: {}",
+                        left.synced,
+                        found.difference(&whole)
+                    )),
+                },
+            }
+        }
+    }
+    println!("{told} told, {cut} cut, {harmless} harmless, {} wrong", wrong.len());
+    assert!(
+        wrong.is_empty(),
+        "{} of {told} wrong:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(12)].join("\n")
+    );
+    assert!(told > 50, "{told}");
+}
+
+fn whole(left: &Left) -> Model {
+    let mut model = Model::default();
+    for write in &left.writes {
+        model.apply(write);
+    }
+    model
+}
+
+#[test]
+fn damage_of_a_merged_store_is_told() {
+    every_damage(Leaving::Flushed);
+}
+
+#[test]
+fn damage_of_a_synced_store_is_told() {
+    every_damage(Leaving::Synced);
+}
+
+#[test]
+fn damage_of_a_killed_store_is_told_or_cuts_what_was_not_synced() {
+    every_damage(Leaving::Killed);
+}

@@ -1,0 +1,57 @@
+//! Calls that go wrong once.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use super::Kind;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// EIO; of a write a part may have arrived.
+    Broken,
+    /// ENOSPC.
+    Full,
+    /// EINTR.
+    Interrupted,
+    /// A part is transferred.
+    Short,
+    /// A sync answers EIO, and what was not synced never will be. `forget`: it does not even
+    /// read as it was written.
+    LostSync { forget: bool },
+}
+
+impl Fault {
+    /// Whether a real call of the kind can go wrong so.
+    pub fn can_hit(self, kind: Kind) -> bool {
+        match self {
+            Fault::Broken => !matches!(kind, Kind::Pause | Kind::Sync),
+            Fault::Full => matches!(
+                kind,
+                Kind::CreateDir
+                    | Kind::OpenNew
+                    | Kind::Rename
+                    | Kind::HardLink
+                    | Kind::Allocate
+                    | Kind::SetLen
+                    | Kind::Write
+            ),
+            Fault::Interrupted => matches!(kind, Kind::Read | Kind::Write | Kind::Allocate),
+            Fault::Short => matches!(kind, Kind::Read | Kind::Write),
+            Fault::LostSync { .. } => kind == Kind::Sync,
+        }
+    }
+
+    /// The engine has to go on as if nothing had been.
+    pub fn is_invisible(self) -> bool {
+        matches!(self, Fault::Interrupted | Fault::Short)
+    }
+
+    pub fn error(self) -> io::Error {
+        match self {
+            Fault::Broken | Fault::LostSync { .. } => Errno::IO.into(),
+            Fault::Full => Errno::NOSPC.into(),
+            Fault::Interrupted | Fault::Short => Errno::INTR.into(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A disk that fills up, and gets space again.
+
+use spill::{Durability, Error};
+
+use crate::disk::{End, Loss, Sim};
+use crate::history::{Model, Traffic};
+use crate::random::Random;
+use crate::session::Session;
+use crate::settings;
+use crate::target::Target;
+
+const KEYS: usize = 100;
+const WRITES: usize = 700;
+
+fn session(sim: &Sim, durability: Durability, story: &str) -> Session {
+    Session::new(sim.clone(), settings::tiny(durability), story.to_owned())
+}
+
+fn traffic(seed: u64) -> Traffic {
+    Traffic { seed, keys: KEYS, largest: 6000 }
+}
+
+/// Fills the disk at many points of a run: each write without space answers so and has no effect,
+/// reads go on, and once there is space writes do, without opening again.
+#[test]
+fn a_full_disk_refuses_writes_and_goes_on_with_space() {
+    let seed = settings::seed();
+    println!("SPILL_TEST_SEED={seed}");
+    for durability in [Durability::None, Durability::Sync] {
+        let sim = Sim::new(seed);
+        let mut clean = session(&sim, durability, "no end of space");
+        clean.try_to_open().unwrap();
+        let least = sim.used();
+        for number in 0..WRITES {
+            clean.write(&traffic(seed).write(number)).unwrap();
+        }
+        let most = sim.used();
+        clean.check_ends();
+
+        let points = if settings::every() { 400 } else { 24 };
+        let mut filled = 0;
+        for point in 1..=points {
+            let capacity = least + (most - least) * point / points;
+            let story = format!("SPILL_TEST_SEED={seed}, {durability:?}, {capacity} bytes");
+            filled += usize::from(fill(seed, durability, capacity, story));
+        }
+        println!("{filled} of {points} disks were full, from {least} to {most} bytes");
+        assert!(filled * 2 > points, "{filled} of {points} disks were full");
+    }
+}
+
+fn fill(seed: u64, durability: Durability, capacity: usize, story: String) -> bool {
+    let mut random = Random::of(seed, capacity as u64);
+    let sim = Sim::new(seed);
+    sim.set_capacity(Some(capacity));
+    let mut session = session(&sim, durability, &story);
+    match session.try_to_open() {
+        Ok(()) => {}
+        // Too small for an empty store: it can be opened once there is space.
+        Err(Error::Full { .. }) => sim.set_capacity(None),
+        Err(error) => panic!("{story}: {error}"),
+    }
+    let (mut refused, mut full) = (0, false);
+    for number in 0..WRITES {
+        match session.write(&traffic(seed).write(number)) {
+            Ok(()) => {}
+            Err(Error::Full { .. }) => {
+                full = true;
+                refused += 1;
+                if refused % 8 == 1 {
+                    session.check_each_end();
+                    session.check_some(traffic(seed), &mut random);
+                }
+                if refused == 20 {
+                    session.check();
+                    check_what_is_left(&session, &story);
+                    sim.set_capacity(None);
+                    if random.chance(1, 2) {
+                        session.sync().unwrap_or_else(|error| panic!("{story}: {error}"));
+                    }
+                    let next = session.write(&traffic(seed).write(number));
+                    next.unwrap_or_else(|error| panic!("{story}: with space again: {error}"));
+                }
+            }
+            Err(error) => panic!("{story}: {error}"),
+        }
+    }
+    sim.set_capacity(None);
+    session.check_ends();
+    full
+}
+
+/// Whoever opens it while the disk is full gets what is there, or is told that it is full.
+fn check_what_is_left(session: &Session, story: &str) {
+    for end in [End::Kill, End::PowerCut(Loss::Some(4))] {
+        let sim = session.sim.image(end, 3);
+        let opened = Target::open(&sim, &settings::tiny(Durability::None));
+        match opened {
+            Ok(target) => {
+                let found = Model::read(&target.store, false)
+                    .unwrap_or_else(|error| panic!("{story}: {end:?}: {error}"));
+                if end == End::Kill {
+                    let difference = found.difference(&session.model);
+                    assert_eq!(found.digest(), session.model.digest(), "{story}: {difference}");
+                }
+            }
+            Err(Error::Full { .. }) => {
+                sim.set_capacity(None);
+                let options = settings::tiny(Durability::None);
+                let target = Target::open(&sim, &options)
+                    .unwrap_or_else(|error| panic!("{story}: {end:?}, with space: {error}"));
+                if end == End::Kill {
+                    let found = Model::read(&target.store, false)
+                        .unwrap_or_else(|error| panic!("{story}: {end:?}: {error}"));
+                    let difference = found.difference(&session.model);
+                    assert_eq!(found.digest(), session.model.digest(), "{story}: {difference}");
+                }
+            }
+            Err(error) => panic!("{story}: {end:?}: {error}"),
+        }
+    }
+}

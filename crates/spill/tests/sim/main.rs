@@ -1,0 +1,21 @@
+//! What the engine does when the machine, the disk or another hand fails it.
+//!
+//! More of everything: `SPILL_TEST_EVERY=1`. The same once more: `SPILL_TEST_SEED=n`, which each
+//! failure names.
+
+// As in any test, a surprise ends it.
+#![allow(clippy::expect_used, clippy::unwrap_used)]
+
+mod checkpoints;
+mod crash;
+mod damage;
+mod disk;
+mod faults;
+mod full;
+mod history;
+mod killed;
+mod random;
+mod session;
+mod settings;
+mod strangers;
+mod target;

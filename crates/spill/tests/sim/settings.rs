@@ -1,0 +1,38 @@
+//! What the environment says about how much is tried.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use spill::{Durability, Options};
+
+/// All points instead of some: `SPILL_TEST_EVERY=1`.
+pub fn every() -> bool {
+    std::env::var_os("SPILL_TEST_EVERY").is_some_and(|value| value != "0")
+}
+
+/// Another one each time, unless `SPILL_TEST_SEED` says which.
+pub fn seed() -> u64 {
+    match std::env::var("SPILL_TEST_SEED") {
+        Ok(text) => text.parse().expect("SPILL_TEST_SEED is a number"),
+        Err(_) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+            u64::from(now.subsec_nanos()) ^ now.as_secs() << 20
+        }
+    }
+}
+
+/// Everything small, so that little traffic fills, merges and collects; no threads, so that the
+/// same calls come again.
+pub fn tiny(durability: Durability) -> Options {
+    Options {
+        memory: 64 << 10,
+        segment: 64 << 10,
+        growth: 2,
+        durability,
+        background: false,
+        throttle: Duration::ZERO,
+        ..Options::default()
+    }
+}
+
+pub const MODES: [Durability; 3] =
+    [Durability::None, Durability::Interval(Duration::from_millis(20)), Durability::Sync];
