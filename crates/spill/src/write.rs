@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
-use crate::log::{Stream, Writer};
+use crate::log::{Room, Stream, Writer};
 use crate::options::{Durability, LONGEST_KEY};
 use crate::position::{Point, Position, Tag};
 use crate::record::{self, HEADER, Hashes, Header, Kind};
@@ -44,7 +44,7 @@ impl Inner {
             self.may_write()?;
             let sequence = writer.sequence + 1;
             header.sequence = sequence;
-            let room = writer.room(len, &mut || self.make_segment(Stream::Main, 0))?;
+            let room = self.room(&mut writer, len)?;
             let (segment, offset) = (room.segment, room.offset);
             let version = self.version.load();
             if version.table(table).is_none() {
@@ -87,7 +87,7 @@ impl Inner {
             let mut writer = lock(&self.writer);
             self.may_write()?;
             let first = writer.sequence + 1;
-            let room = writer.room(HEADER + bytes, &mut || self.make_segment(Stream::Main, 0))?;
+            let room = self.room(&mut writer, HEADER + bytes)?;
             let (segment, begin) = (room.segment, room.offset);
             let version = self.version.load();
             for write in &batch.writes {
@@ -148,6 +148,19 @@ impl Inner {
             std::hint::black_box(l0.get(key));
         }
         lock(&self.writer)
+    }
+
+    /// Room in the log.
+    #[inline]
+    fn room<'w>(&self, writer: &'w mut Writer, len: usize) -> Result<Room<'w>> {
+        let reserved = writer.reserve(len, &mut || self.make_segment(Stream::Main, 0));
+        if writer.is_torn {
+            let why = "a record that failed may turn up at the next opening".to_owned();
+            self.halt(reserved.as_ref().err().unwrap_or(&Error::Halted { why }));
+            self.may_write()?;
+        }
+        reserved?;
+        Ok(writer.room(len))
     }
 
     /// Makes what was put into the room a part of the log.

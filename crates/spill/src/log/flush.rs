@@ -75,7 +75,9 @@ impl Flusher {
             let full = lock(&self.full);
             let waited = self
                 .pushed
-                .wait_timeout_while(full, PAUSE, |full| full.is_empty())
+                .wait_timeout_while(full, PAUSE, |full| {
+                    full.is_empty() && !self.is_closing.load(Ordering::Acquire)
+                })
                 .unwrap_or_else(PoisonError::into_inner);
             drop(waited);
             if self.flush().is_err() {
@@ -85,6 +87,8 @@ impl Flusher {
     }
 
     pub(crate) fn close(&self) {
+        // Under the lock, so that one who is about to wait sees it or is woken.
+        let _full = lock(&self.full);
         self.is_closing.store(true, Ordering::Release);
         self.pushed.notify_all();
     }

@@ -8,4 +8,4 @@ mod writer;
 
 pub(crate) use segment::{Cold, Segment, Stream};
 pub(crate) use staging::Staging;
-pub(crate) use writer::Writer;
+pub(crate) use writer::{Room, Writer};

@@ -109,20 +109,25 @@ impl Writer {
         Point { segment: self.segment.id, offset: self.filling.offset() }
     }
 
-    /// Room for `len` bytes, at most [`Writer::longest`]; they count when they are committed.
+    /// Makes sure that there is [`Writer::room`] for `len` bytes, at most [`Writer::longest`]; they
+    /// count when they are committed.
     ///
     /// # Errors
     /// If a chunk or a new segment cannot be written; then nothing has changed, and it can be
     /// tried again.
-    pub(crate) fn room(&mut self, len: usize, make: MakeSegment<'_>) -> Result<Room<'_>> {
+    pub(crate) fn reserve(&mut self, len: usize, make: MakeSegment<'_>) -> Result<()> {
         if let Some(point) = self.mark {
-            self.reserve(MARK_LEN + len, make)?;
+            self.make_room(MARK_LEN + len, make)?;
             self.append_mark(point)?;
             self.mark = None;
         }
-        self.reserve(len, make)?;
+        self.make_room(len, make)
+    }
+
+    /// The room that was reserved.
+    pub(crate) fn room(&mut self, len: usize) -> Room<'_> {
         let (segment, offset) = (self.segment.id, self.filling.offset());
-        Ok(Room { segment, offset, bytes: self.place(len) })
+        Room { segment, offset, bytes: self.place(len) }
     }
 
     /// Where `len` bytes that were reserved are put together.
@@ -148,12 +153,7 @@ impl Writer {
             return Ok(());
         }
         let offset = self.filling.offset();
-        if let Err(error) = write_whole(&*self.segment.file, &self.long, u64::from(offset)) {
-            // What is missing may be nothing but the zeros at its end.
-            let wiped = write_whole(&*self.segment.file, &[0; HEADER], u64::from(offset));
-            self.is_torn = wiped.is_err();
-            return Err(Error::io(self.segment.path(), error));
-        }
+        write_or_wipe(&self.segment, &self.long, offset, &mut self.is_torn)?;
         self.segment.set_written(offset + len as u32);
         self.filling.restart(self.segment.id, offset + len as u32);
         if self.long.capacity() > 1 << 20 {
@@ -163,7 +163,7 @@ impl Writer {
     }
 
     /// Makes sure that `len` bytes fit where the writer stands.
-    fn reserve(&mut self, len: usize, make: MakeSegment<'_>) -> Result<()> {
+    fn make_room(&mut self, len: usize, make: MakeSegment<'_>) -> Result<()> {
         if self.filling.offset() as usize + len + HEADER > self.segment.capacity() {
             self.next_segment(make)?;
         }
@@ -224,8 +224,7 @@ impl Writer {
         let offset = self.filling.offset();
         let mut bytes = [0; HEADER];
         header.write((self.segment.id, offset), Hashes::of(b"", b""), b"", b"", &mut bytes);
-        write_whole(&*self.segment.file, &bytes, u64::from(offset))
-            .map_err(|error| Error::io(self.segment.path(), error))?;
+        write_or_wipe(&self.segment, &bytes, offset, &mut self.is_torn)?;
         self.segment.add_dead(HEADER as u64);
         let end = offset + HEADER as u32;
         self.segment.set_written(end);
@@ -277,6 +276,20 @@ impl Writer {
     pub(crate) fn synced(&mut self, point: Point) {
         self.mark = Some(point);
     }
+}
+
+/// Writes a record to its segment. If that fails nothing of it is there, or `is_torn` is set.
+fn write_or_wipe(segment: &Segment, record: &[u8], offset: u32, is_torn: &mut bool) -> Result<()> {
+    let write = |bytes: &[u8]| {
+        write_whole(&*segment.file, bytes, u64::from(offset))
+            .map_err(|error| Error::io(segment.path(), error))
+    };
+    write(record).inspect_err(|_| {
+        // What is missing may be nothing but zeros at its end. Where there is no space for these
+        // zeros there is nothing to wipe out.
+        let wiped = write(&[0; HEADER]);
+        *is_torn |= matches!(wiped, Err(error) if !matches!(error, Error::Full { .. }));
+    })
 }
 
 fn mark_value(point: Point) -> [u8; 8] {
