@@ -20,8 +20,15 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
     let pieces = [("spill-merge", Piece::Spill), ("spill-collect", Piece::Collect)];
     for (name, piece) in pieces {
-        threads.push(spawn(inner, name, NICE, move |inner| work_on(inner, piece))?);
+        threads.push(spawn(
+            inner,
+            name,
+            if piece == Piece::Spill { NICE } else { 0 },
+            move |inner| work_on(inner, piece),
+        )?);
     }
+    // Deleting a large file waits for its pages on their way to the device: nobody else should.
+    threads.push(spawn(inner, "spill-free", NICE, free)?);
     let flusher = Arc::clone(lock(&inner.writer).flusher());
     threads.push(spawn(inner, "spill-write", 0, move |_| flusher.run())?);
     if let Durability::Interval(interval) = inner.options.durability {
@@ -74,6 +81,15 @@ fn work_on(inner: &Inner, piece: Piece) {
     }
 }
 
+/// Frees what is not used any more, as it comes.
+fn free(inner: &Inner) {
+    while !is_closing(inner) {
+        let news = inner.work.news();
+        inner.free_unused();
+        inner.work.wait(news, LONG);
+    }
+}
+
 fn sync_at(inner: &Inner, interval: Duration) {
     loop {
         let mut left = interval;
@@ -94,7 +110,6 @@ fn sync_at(inner: &Inner, interval: Duration) {
 impl Inner {
     /// Answers whether there was such a piece to do.
     fn do_piece(&self, piece: Piece) -> Result<bool> {
-        self.free_unused();
         match piece {
             Piece::Spill => self.spill(),
             Piece::Collect => self.collect(),
@@ -103,6 +118,7 @@ impl Inner {
 
     /// All that is due, in this thread.
     pub(crate) fn maintain(&self) {
+        self.free_unused();
         for piece in [Piece::Spill, Piece::Collect] {
             loop {
                 let done = self.do_piece(piece);

@@ -29,6 +29,9 @@ const SEQUENCES: u64 = 1 << 20;
 /// what merges have not found yet.
 const BEGIN: f64 = 0.8;
 
+/// The log is larger than it may be by so much, and writers are slowed down.
+const LATE: f64 = 1.1;
+
 /// Where the copies go.
 #[derive(Default)]
 pub(crate) struct Collector {
@@ -122,11 +125,13 @@ impl Inner {
         Ok(true)
     }
 
-    /// Whether writers are faster than collecting.
-    pub(crate) fn has_too_much_garbage(&self, version: &Version) -> bool {
+    /// By how much the log is larger than it may be before writers are slowed down, as a share of
+    /// that; 0: it is not.
+    pub(crate) fn garbage_beyond(&self, version: &Version) -> f64 {
         let (all, dead) = (version.log_bytes(), version.dead_bytes());
-        let allowed = self.options.space_amplification * 1.1;
-        all as f64 > allowed * all.saturating_sub(dead) as f64 + self.slack()
+        let live = all.saturating_sub(dead) as f64;
+        let may = self.options.space_amplification * LATE * live + self.slack();
+        (all as f64 / may - 1.0).max(0.0)
     }
 
     /// Segments that are being filled are not garbage, however little lives.

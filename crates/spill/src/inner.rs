@@ -234,15 +234,15 @@ impl Inner {
     /// Slows writers down while more is waiting than should.
     pub(crate) fn update_pressure(&self) {
         let version = self.version.load();
-        let waiting = version.frozen.len();
         let limit = self.options.throttle.as_micros() as u32;
-        let pressure = if waiting > self.options.frozen {
-            limit
-        } else if self.has_too_much_garbage(&version) {
-            limit / 4
-        } else {
-            0
+        let late = version.frozen.len().saturating_sub(self.options.frozen) as u32;
+        let garbage = self.garbage_beyond(&version);
+        // Little at first: what is behind catches up within a few thousand writes.
+        let for_garbage = match garbage {
+            0.0 => 0,
+            beyond => limit / 64 + (f64::from(limit) * beyond) as u32,
         };
+        let pressure = (limit / 8 * late).max(for_garbage).min(limit);
         self.work.pressure.store(pressure, Ordering::Relaxed);
     }
 
