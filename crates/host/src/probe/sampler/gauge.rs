@@ -146,7 +146,7 @@ impl Track {
         self.closed = Some(now);
     }
 
-    /// Of the window between `open` and `close`.
+    /// Of the window between `open` and `close`; of a level interpolated at both edges.
     pub fn summary(&self) -> Result<Summary, Unavailable> {
         if let Some(why) = self.failed.clone().or_else(|| self.hole.clone()) {
             return Err(why);
@@ -155,7 +155,14 @@ impl Track {
         let (opened, closed) = self.opened.zip(self.closed).ok_or_else(none)?;
         let samples = self.since(opened);
         let end = (closed - opened).as_secs_f64();
-        summary(&samples, 0.0, end).ok_or_else(|| {
+        // A counter is looked at on both edges, and what it gained is of exactly those looks.
+        let (from, to) = match (self.kind, samples.first(), samples.last()) {
+            (Kind::Counter, Some((first, _)), Some((last, _))) if *first <= 0.0 && *last >= end => {
+                (*first, *last)
+            }
+            _ => (0.0, end),
+        };
+        summary(&samples, from, to).ok_or_else(|| {
             Unavailable::new(
                 format!("{} did not answer at the window's edges", self.source),
                 "repeat the run",

@@ -27,10 +27,14 @@ pub(super) fn summary(samples: &[(f64, f64)], from: f64, to: f64) -> Option<Summ
     let area = |pair: &[(f64, f64)]| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0;
     let integral: f64 = line.windows(2).map(area).sum();
     let values = || line.iter().map(|(_, value)| *value);
+    let minimum = values().fold(f64::INFINITY, f64::min);
+    let maximum = values().fold(f64::NEG_INFINITY, f64::max);
+    // Rounding must not put the mean outside of what was seen.
+    let mean = |seconds: f64| (integral / seconds).max(minimum).min(maximum);
     Some(Summary {
-        mean: if to > from { integral / (to - from) } else { line[0].1 },
-        minimum: values().fold(f64::INFINITY, f64::min),
-        maximum: values().fold(f64::NEG_INFINITY, f64::max),
+        mean: if to > from { mean(to - from) } else { line[0].1 },
+        minimum,
+        maximum,
         integral,
         gain: line[line.len() - 1].1 - line[0].1,
         falls: line.windows(2).any(|pair| pair[1].1 < pair[0].1),
