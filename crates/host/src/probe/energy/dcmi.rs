@@ -1,5 +1,5 @@
 //! The whole machine as its management controller sees it: IPMI's Data Center Manageability
-//! Interface 1.5, section 6.6.1 (Get Power Reading), asked through `ipmitool`.
+//! Interface 1.5, "Get Power Reading", asked through `ipmitool`.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Frames and registers of the MCP39F511A and 511N, after their data sheets (Microchip
-//! DS20005473 and DS20005473's dual-channel sibling, "Communication protocol").
+//! Frames and registers of the MCP39F511A and 511N, after Microchip's data sheets.
 
 use thiserror::Error;
 

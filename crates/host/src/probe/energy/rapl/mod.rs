@@ -1,5 +1,5 @@
 //! The CPU's own energy counters (RAPL: running average power limit). Intel SDM
-//! volume 3B, 16.10; kernel: `Documentation/power/powercap`, `arch/x86/events/rapl.c`.
+//! volume 3B, "RAPL interfaces"; kernel: `Documentation/power/powercap`, `arch/x86/events/rapl.c`.
 
 mod perf;
 mod powercap;
