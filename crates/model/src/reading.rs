@@ -61,6 +61,22 @@ pub enum Scope {
     Server,
     /// What asks a networked store: all load threads, on all machines that take part.
     Client,
+    /// Inside the CPU packages, without the memory.
+    Package,
+    /// The memory modules.
+    Memory,
+    /// The CPU packages and the memory modules, without the rest of the machine.
+    PackageAndMemory,
+    /// One part of the machine, which the source names.
+    Component,
+    /// The accelerator boards (GPUs).
+    Accelerator,
+    /// The whole machine, behind its power supplies or as its own sensors see it.
+    Node,
+    /// What is drawn from the socket: the losses of the power supplies too.
+    Wall,
+    /// What a program of the user's speaks of; the source names the program.
+    External,
 }
 
 impl fmt::Display for Scope {
@@ -73,6 +89,14 @@ impl fmt::Display for Scope {
             Scope::Harness => "harness",
             Scope::Server => "server",
             Scope::Client => "client",
+            Scope::Package => "package",
+            Scope::Memory => "memory",
+            Scope::PackageAndMemory => "package and memory",
+            Scope::Component => "component",
+            Scope::Accelerator => "accelerator",
+            Scope::Node => "node",
+            Scope::Wall => "wall",
+            Scope::External => "external",
         })
     }
 }

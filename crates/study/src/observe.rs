@@ -45,7 +45,7 @@ impl<T: Target> drive::Observer for Watching<'_, T> {
     }
 
     fn window_closes(&mut self) {
-        self.readings = self.watch.take().map(Watch::end).unwrap_or_default();
+        self.readings = self.watch.take().map(|watch| watch.end().readings).unwrap_or_default();
         self.seen = self.servers.end();
         self.after = self.store.statistics();
     }

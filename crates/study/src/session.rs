@@ -311,7 +311,7 @@ impl Session<'_> {
         self.listener.hear(Event::Settling { step });
         let watch = Watch::begin(&Root::live(), &context(self.segment));
         let settled = self.let_settle(store)?;
-        Ok((settled, Some(watch.end())))
+        Ok((settled, Some(watch.end().readings)))
     }
 
     /// Waits in slices, so that a stop is seen. A store that is not settled in time goes on;
@@ -358,5 +358,8 @@ fn whole(step: &Step, outcome: &Outcome) -> bool {
 
 fn context(segment: &Segment) -> Context {
     let path = &segment.store.path;
-    Context { store_path: (!path.as_os_str().is_empty()).then(|| path.clone()) }
+    Context {
+        store_path: (!path.as_os_str().is_empty()).then(|| path.clone()),
+        ..Context::default()
+    }
 }

@@ -76,8 +76,8 @@ fn may_see_all(root: &Root) -> bool {
 }
 
 fn energy(root: &Root, group: &mut Group) {
-    let why = "joules an operation come from the CPU's energy counters (RAPL); kvmeter reads \
-               none of them so far";
+    let why = "joules an operation come from the CPU's energy counters (RAPL), unless a meter \
+               is at hand";
     let zones: Vec<String> = root
         .list(POWERCAP)
         .unwrap_or_default()

@@ -23,9 +23,14 @@ impl Recorded {
 
     /// The machine of `fixtures/NAME.tree`.
     pub fn named(name: &str) -> Recorded {
+        Recorded::empty().and(name)
+    }
+
+    /// With what `fixtures/NAME.tree` adds.
+    pub fn and(self, name: &str) -> Recorded {
+        let machine = self;
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
         let text = fs::read_to_string(folder.join(format!("{name}.tree"))).unwrap();
-        let machine = Recorded::empty();
         let mut lines = text.lines().peekable();
         while let Some(line) = lines.next() {
             if line.is_empty() || line.starts_with('#') {

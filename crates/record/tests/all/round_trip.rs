@@ -174,6 +174,14 @@ fn any_reading() -> impl Strategy<Value = Reading> {
         Scope::Harness,
         Scope::Server,
         Scope::Client,
+        Scope::Package,
+        Scope::Memory,
+        Scope::PackageAndMemory,
+        Scope::Component,
+        Scope::Accelerator,
+        Scope::Node,
+        Scope::Wall,
+        Scope::External,
     ]);
     let origin = prop::sample::select(vec![
         Origin::Measured,

@@ -188,11 +188,11 @@ impl Observer for Reporting<'_> {
     }
 
     fn window_opens(&mut self) {
-        self.watch = Some(Watch::begin(&Root::live(), &Context { store_path: None }));
+        self.watch = Some(Watch::begin(&Root::live(), &Context::default()));
     }
 
     fn window_closes(&mut self) {
-        self.readings = self.watch.take().map(Watch::end).unwrap_or_default();
+        self.readings = self.watch.take().map(|watch| watch.end().readings).unwrap_or_default();
     }
 
     fn progress(&mut self, progress: &drive::Progress) {
