@@ -5,13 +5,14 @@
 //! Everything is read through one swappable [`Root`], so a recorded `/proc`
 //! and `/sys` stands in for hardware that is not at hand.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod affinity;
 mod doctor;
 mod facts;
 mod human;
 mod parse;
+pub mod perf;
 pub mod probe;
 mod root;
 mod stat;
@@ -23,7 +24,7 @@ pub use affinity::{AffinityError, CpuOrder, cpus, cpus_of, pin_current};
 pub use doctor::{Check, State, doctor};
 pub use facts::facts;
 pub use facts::memory::total_bytes as memory_total_bytes;
-pub use probe::{Context, PROBES, Probe, ProbeSpec, Signal, Watch};
+pub use probe::{Choice, Context, CounterChoice, CounterScope, PROBES, Probe, ProbeSpec, Signal, Watch};
 pub use root::{Root, RootError};
 pub use storage::{free_bytes, storage};
 pub use timer::wake_promptly;

@@ -10,7 +10,7 @@ use common::Recorded;
 use host::{Check, Context, PROBES, Root, State, doctor};
 
 fn look(root: &Root) -> Vec<Check> {
-    doctor(root, &Context { store_path: Some(PathBuf::from("/store")) })
+    doctor(root, &Context { store_path: Some(PathBuf::from("/store")), ..Context::default() })
 }
 
 #[track_caller]
@@ -120,7 +120,7 @@ fn every_check_can_be_acted_on() {
     let recorded =
         [Recorded::empty(), Recorded::named("vm"), Recorded::named("xeon"), Recorded::named("arm")];
     for root in recorded.iter().map(|machine| machine.root.clone()).chain([Root::live()]) {
-        for context in [Context::default(), Context { store_path: Some(PathBuf::from("/store")) }] {
+        for context in [Context::default(), Context { store_path: Some(PathBuf::from("/store")), ..Context::default() }] {
             let checks = doctor(&root, &context);
             let mut names = BTreeSet::new();
             for check in &checks {

@@ -17,7 +17,7 @@ use host::{Context, PROBES, Root, Watch};
 use model::{Answer, Origin, Reading, Scope, Unit};
 
 fn context() -> Context {
-    Context { store_path: Some(PathBuf::from("/store")) }
+    Context { store_path: Some(PathBuf::from("/store")), ..Context::default() }
 }
 
 fn roots() -> (Vec<Recorded>, Vec<Root>) {
@@ -223,7 +223,7 @@ fn what_was_freed_before_the_window_is_not_in_its_peak() {
 #[test]
 fn several_disks_are_summed_and_old_kernels_count_no_flushes() {
     let xeon = Recorded::named("xeon");
-    let context = Context { store_path: Some(PathBuf::from("/array/store")) };
+    let context = Context { store_path: Some(PathBuf::from("/array/store")), ..Context::default() };
     let watch = Watch::begin(&xeon.root, &context);
     xeon.change("/proc/diskstats", "20 0 1600", "22 0 1610");
     xeon.change("/proc/diskstats", "60 0 4800", "63 0 4820");
@@ -238,7 +238,7 @@ fn several_disks_are_summed_and_old_kernels_count_no_flushes() {
 fn this_process_is_seen_at_work() {
     let dir = tempfile::tempdir().unwrap();
     let root = Root::live();
-    let watch = Watch::begin(&root, &Context { store_path: Some(dir.path().to_owned()) });
+    let watch = Watch::begin(&root, &Context { store_path: Some(dir.path().to_owned()), ..Context::default() });
     let mut file = File::create(dir.path().join("written")).unwrap();
     file.write_all(&vec![7; 1 << 20]).unwrap();
     file.sync_all().unwrap();

@@ -1,9 +1,11 @@
 //! What happens on the machine around a run. A probe is one file here and one
 //! line in [`PROBES`].
 
+mod choice;
 mod counters;
 mod cpu;
 mod device;
+mod events;
 mod io;
 mod machine;
 mod memory;
@@ -20,19 +22,27 @@ use model::Reading;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
+pub use choice::{Choice, CounterChoice, CounterScope};
+pub use events::over as counting;
 pub use signal::{Covers, Signal};
 pub use watch::Watch;
 
 /// Every probe. They start in this order and stop in the other, so the last is
 /// the innermost: what the others cost lies outside its window.
 pub const PROBES: &[ProbeSpec] =
-    &[pressure::SPEC, device::SPEC, machine::SPEC, memory::SPEC, io::SPEC, cpu::SPEC];
+    &[events::SPEC, pressure::SPEC, device::SPEC, machine::SPEC, memory::SPEC, io::SPEC, cpu::SPEC];
 
 /// What a probe needs to know of the run.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     /// The folder of the store that is measured, if it has one on this machine.
     pub store_path: Option<PathBuf>,
+    /// The CPUs on which the load runs; empty where it runs anywhere.
+    pub cpus: Vec<u32>,
+    /// The processes of the servers on this machine, empty for an embedded store.
+    pub server_pids: Vec<u32>,
+    /// What was asked of single probes.
+    pub choice: Choice,
 }
 
 /// Makes a probe, or says why it cannot work here.

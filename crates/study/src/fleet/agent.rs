@@ -188,7 +188,7 @@ impl Observer for Reporting<'_> {
     }
 
     fn window_opens(&mut self) {
-        self.watch = Some(Watch::begin(&Root::live(), &Context { store_path: None }));
+        self.watch = Some(Watch::begin(&Root::live(), &Context::default()));
     }
 
     fn window_closes(&mut self) {
