@@ -120,7 +120,10 @@ fn every_check_can_be_acted_on() {
     let recorded =
         [Recorded::empty(), Recorded::named("vm"), Recorded::named("xeon"), Recorded::named("arm")];
     for root in recorded.iter().map(|machine| machine.root.clone()).chain([Root::live()]) {
-        for context in [Context::default(), Context { store_path: Some(PathBuf::from("/store")), ..Context::default() }] {
+        for context in [
+            Context::default(),
+            Context { store_path: Some(PathBuf::from("/store")), ..Context::default() },
+        ] {
             let checks = doctor(&root, &context);
             let mut names = BTreeSet::new();
             for check in &checks {

@@ -238,7 +238,10 @@ fn several_disks_are_summed_and_old_kernels_count_no_flushes() {
 fn this_process_is_seen_at_work() {
     let dir = tempfile::tempdir().unwrap();
     let root = Root::live();
-    let watch = Watch::begin(&root, &Context { store_path: Some(dir.path().to_owned()), ..Context::default() });
+    let watch = Watch::begin(
+        &root,
+        &Context { store_path: Some(dir.path().to_owned()), ..Context::default() },
+    );
     let mut file = File::create(dir.path().join("written")).unwrap();
     file.write_all(&vec![7; 1 << 20]).unwrap();
     file.sync_all().unwrap();

@@ -85,13 +85,14 @@ pub fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Encoded, Unavailabl
 /// # Errors
 /// As [`encode`]; and where the PMU lists no such event.
 pub fn named(root: &Root, pmu: &str, name: &str) -> Result<Encoded, Unavailable> {
-    let terms = root.value(&format!("{PMUS}/{pmu}/events/{name}")).map_err(|error| match error {
-        RootError::Missing { .. } => Unavailable::new(
-            format!("the PMU {pmu} has no event {name}"),
-            "this CPU or its kernel driver does not count it",
-        ),
-        other => other.into(),
-    })?;
+    let terms =
+        root.value(&format!("{PMUS}/{pmu}/events/{name}")).map_err(|error| match error {
+            RootError::Missing { .. } => Unavailable::new(
+                format!("the PMU {pmu} has no event {name}"),
+                "this CPU or its kernel driver does not count it",
+            ),
+            other => other.into(),
+        })?;
     encode(root, pmu, &terms)
 }
 
@@ -113,7 +114,11 @@ pub fn cpumask(root: &Root, pmu: &str) -> Result<Vec<u32>, RootError> {
 ///
 /// # Errors
 /// The text is not one of these forms, or the machine has no such PMU or term.
-pub fn user_event(root: &Root, core: &str, text: &str) -> Result<(String, Encoded), Unavailable> {
+pub fn user_event(
+    root: &Root,
+    core: Result<&str, Unavailable>,
+    text: &str,
+) -> Result<(String, Encoded), Unavailable> {
     let form = |what: &str| {
         Unavailable::new(
             format!("`{text}` is not an event: {what}"),
@@ -125,7 +130,7 @@ pub fn user_event(root: &Root, core: &str, text: &str) -> Result<(String, Encode
         let (digits, modifiers) = text.split_once(':').unwrap_or((text, ""));
         let config = digits.strip_prefix('r').and_then(|hex| u64::from_str_radix(hex, 16).ok());
         let config = config.ok_or_else(|| form("neither `PMU/terms/` nor `r` and hex digits"))?;
-        let event = encode(root, core, &format!("config={config:#x}"))?;
+        let event = encode(root, core?, &format!("config={config:#x}"))?;
         let event = modify(event, modifiers).ok_or_else(|| form("only `u` and `k` may follow"))?;
         return Ok((text.to_owned(), event));
     };

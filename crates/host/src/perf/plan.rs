@@ -44,7 +44,8 @@ pub struct Extra {
 /// What will be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    pub core: Core,
+    /// The core's PMU and table; without it only the user's own events are counted.
+    pub core: Result<Core, Unavailable>,
     pub scope: Scope,
     pub groups: Vec<Planned>,
     /// What is not counted, and why.
@@ -84,10 +85,13 @@ const GROUPS: &[&[Slot]] = &[
 /// Decides what is counted.
 ///
 /// # Errors
-/// There is no PMU or no table for it, nothing may be counted, or there is
-/// nothing to count on.
+/// There is no PMU or no table for it and the user named no event, nothing may
+/// be counted, or there is nothing to count on.
 pub fn plan(root: &Root, context: &Context) -> Result<Plan, Unavailable> {
-    let core = core(root)?;
+    let core = core(root);
+    if let (Err(why), true) = (&core, context.choice.counters.events.is_empty()) {
+        return Err(why.clone());
+    }
     let privilege = Privilege::of(root)?;
     let (scope, targets) = targets(root, context)?;
     privilege.user_mode()?;
@@ -124,9 +128,7 @@ pub fn plan(root: &Root, context: &Context) -> Result<Plan, Unavailable> {
             plan.groups.push(planned);
         }
     }
-    if let LastLevel::Apart(prefix) = plan.core.table.last_level {
-        plan.last_level(root, prefix, privilege);
-    }
+    plan.last_level(root, privilege);
     for (at, text) in context.choice.counters.events.iter().enumerate() {
         plan.extra(root, at, text, &targets, inherit, privilege);
     }
@@ -137,7 +139,8 @@ impl Plan {
     /// The core's events of a slot; `None` where it is counted elsewhere.
     fn core_events(&self, root: &Root, slot: Slot) -> Result<Vec<Encoded>, Option<Unavailable>> {
         use Quantity::{Instructions, LlcMisses, LlcReferences};
-        let apart = self.core.table.last_level != LastLevel::Core;
+        let core = self.core.as_ref().map_err(|why| Some(why.clone()))?;
+        let apart = core.table.last_level != LastLevel::Core;
         let quantity = match slot {
             Slot::UserInstructions | Slot::KernelInstructions => Instructions,
             Slot::Of(LlcMisses | LlcReferences) if apart => return Err(None),
@@ -147,11 +150,11 @@ impl Plan {
         if let (Slot::KernelInstructions, Some(why)) = (slot, &self.only_user) {
             return Err(Some(why.clone()));
         }
-        let raws = self.core.events(root, quantity).map_err(Some)?;
+        let raws = core.events(root, quantity).map_err(Some)?;
         let events: Result<Vec<Encoded>, Unavailable> = raws
             .iter()
             .map(|raw| {
-                let event = shown(encode(root, &self.core.pmu, raw.terms)?, raw);
+                let event = shown(encode(root, &core.pmu, raw.terms)?, raw);
                 Ok(match slot {
                     Slot::KernelInstructions => event.kernel(),
                     Slot::UserInstructions => event.user(),
@@ -164,16 +167,19 @@ impl Plan {
     }
 
     /// The last level where it counts for itself: one group for each of its PMUs.
-    fn last_level(&mut self, root: &Root, prefix: &str, privilege: Privilege) {
+    fn last_level(&mut self, root: &Root, privilege: Privilege) {
+        let Ok(table) = self.core.as_ref().map(|core| core.table) else { return };
+        let LastLevel::Apart(prefix) = table.last_level else { return };
         let quantities = [Quantity::LlcReferences, Quantity::LlcMisses];
         let groups = privilege.whole_cpus().and_then(|()| {
             let names = pmus(root)?.into_iter().filter(|name| {
-                name.strip_prefix(prefix).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+                name.strip_prefix(prefix)
+                    .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
             });
             let group = |pmu: String| {
                 let (mut slots, mut events) = (Vec::new(), Vec::new());
                 for quantity in quantities {
-                    let rows = self.core.table.of(quantity).unwrap_or_default();
+                    let rows = table.of(quantity).unwrap_or_default();
                     for raw in rows {
                         slots.push(Slot::Of(quantity));
                         events.push(shown(encode(root, &pmu, raw.terms)?, raw));
@@ -209,12 +215,14 @@ impl Plan {
         inherit: bool,
         privilege: Privilege,
     ) {
-        let (name, event) = match user_event(root, &self.core.pmu, text) {
+        let core = self.core.as_ref().map(|core| core.pmu.as_str()).map_err(Clone::clone);
+        let (name, event) = match user_event(root, core.clone(), text) {
             Ok((name, event)) => (name, Ok(event)),
             Err(why) => (text.to_owned(), Err(why)),
         };
         let pmu = event.as_ref().ok().and_then(|event| event.text.split('/').next());
-        let units = pmu.filter(|pmu| *pmu != self.core.pmu).and_then(|pmu| cpumask(root, pmu).ok());
+        let outside = pmu.filter(|pmu| core.as_ref().ok() != Some(pmu));
+        let units = outside.and_then(|pmu| cpumask(root, pmu).ok());
         let apart = units.is_some();
         let event = event.and_then(|event| {
             if apart {
@@ -246,7 +254,7 @@ fn shown(mut event: Encoded, raw: &Raw) -> Encoded {
 }
 
 /// The threads or CPUs to count on, and the boundary that they make.
-fn targets(root: &Root, context: &Context) -> Result<(Scope, Vec<Target>), Unavailable> {
+pub(crate) fn targets(root: &Root, context: &Context) -> Result<(Scope, Vec<Target>), Unavailable> {
     let scope = match context.choice.counters.scope {
         CounterScope::Auto if context.server_pids.is_empty() => CounterScope::Process,
         CounterScope::Auto => CounterScope::Servers,

@@ -23,6 +23,8 @@ pub struct Counted {
     /// The share of the time in which it really counted; below 1 the counters
     /// were shared with others, and `value` is scaled up by it.
     pub running: f64,
+    /// The time that it covers, summed over the targets.
+    pub seconds: f64,
 }
 
 /// What a group gained.
@@ -132,11 +134,7 @@ fn open_group(kernel: &mut dyn Kernel, group: &Group) -> Result<Open, Unavailabl
     Ok(Open { events: group.events.clone(), refused, rows })
 }
 
-fn read(
-    kernel: &mut dyn Kernel,
-    events: &[Encoded],
-    row: &Row,
-) -> Vec<Result<Count, Unavailable>> {
+fn read(kernel: &mut dyn Kernel, events: &[Encoded], row: &Row) -> Vec<Result<Count, Unavailable>> {
     let look = |(handle, event): (&Option<Handle>, &Encoded)| match handle {
         Some(handle) => kernel.read(*handle).map_err(|errno| gone(errno, &event.text)),
         None => Err(Unavailable::new(format!("{} was not opened", event.text), "see its group")),
@@ -202,7 +200,7 @@ fn scaled(event: &str, gains: &[Count]) -> Result<Counted, Unavailable> {
     let (enabled, running) = (sum(|gain| gain.enabled_ns), sum(|gain| gain.running_ns));
     if enabled == 0.0 {
         // No thread ran: nothing happened, and all of nothing was counted.
-        return Ok(Counted { value: sum(|gain| gain.value), running: 1.0 });
+        return Ok(Counted { value: sum(|gain| gain.value), running: 1.0, seconds: 0.0 });
     }
     if running == 0.0 {
         return Err(Unavailable::new(
@@ -214,7 +212,11 @@ fn scaled(event: &str, gains: &[Count]) -> Result<Counted, Unavailable> {
     let value: f64 =
         on().map(|g| g.value as f64 * (g.enabled_ns as f64 / g.running_ns as f64)).sum();
     let seen: f64 = on().map(|gain| gain.enabled_ns as f64).sum();
-    Ok(Counted { value: value * (enabled / seen), running: running / enabled })
+    Ok(Counted {
+        value: value * (enabled / seen),
+        running: running / enabled,
+        seconds: enabled * 1e-9,
+    })
 }
 
 fn is(errno: Errno, known: nix::errno::Errno) -> bool {
@@ -248,17 +250,14 @@ fn explain(errno: Errno, event: &str, group: usize) -> Unavailable {
             "its PMU is not there, or cannot do what the event asks".to_owned(),
             "measure on bare metal, or on an instance type that passes the counters on",
         ),
-        E::EBUSY => {
-            ("another user holds the PMU for itself".to_owned(), "stop the other profiler")
-        }
+        E::EBUSY => ("another user holds the PMU for itself".to_owned(), "stop the other profiler"),
         E::EMFILE => (
             "there are no file descriptors left: each event of each thread takes one".to_owned(),
             "raise the limit (ulimit -n), or count CPUs in place of threads",
         ),
-        E::ENOSYS => (
-            "the kernel has no perf_event_open".to_owned(),
-            "use a kernel with CONFIG_PERF_EVENTS",
-        ),
+        E::ENOSYS => {
+            ("the kernel has no perf_event_open".to_owned(), "use a kernel with CONFIG_PERF_EVENTS")
+        }
         _ => ("the kernel gives no further reason".to_owned(), "look into the kernel's log"),
     };
     Unavailable::new(format!("{event} was refused with {errno}: {what}"), remedy)

@@ -12,7 +12,6 @@ use crate::unavailable::Unavailable;
 
 use super::encoding::PMUS;
 
-
 /// What is counted, whatever a CPU calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quantity {
@@ -227,10 +226,7 @@ const X_GENE: &[Row] = &[
     (BranchMisses, &[raw("event=0x10", "BR_MIS_PRED")]),
     (DtlbMisses, &[raw("event=0x05", "L1D_TLB_REFILL")]),
     (ItlbMisses, &[raw("event=0x02", "L1I_TLB_REFILL")]),
-    (
-        LlcReferences,
-        &[raw("l3c_eventid=0x02", "read-hit"), raw("l3c_eventid=0x03", "read-miss")],
-    ),
+    (LlcReferences, &[raw("l3c_eventid=0x02", "read-hit"), raw("l3c_eventid=0x03", "read-miss")]),
     (LlcMisses, &[raw("l3c_eventid=0x03", "read-miss")]),
 ];
 
@@ -242,20 +238,17 @@ const fn zen(name: &'static str, rows: &'static [&'static [Row]]) -> Table {
     Table { name, rows, last_level: LastLevel::Apart("amd_l3") }
 }
 
+/// A vendor, a family, ranges of models and their table.
+type X86 = (&'static str, u32, &'static [(u32, u32)], Table);
+
 /// Families, models and their tables, the first that holds counts. Model
 /// numbers are those of the kernel's `intel-family.h` and of AMD's revision guides.
-const X86: &[(&str, u32, &[(u32, u32)], Table)] = &[
+const X86_CORES: &[X86] = &[
     (
         "GenuineIntel",
         6,
         // Haswell and Broadwell, their servers and Xeon D.
-        &[
-            (0x3c, 0x3d),
-            (0x3f, 0x3f),
-            (0x45, 0x47),
-            (0x4f, 0x4f),
-            (0x56, 0x56),
-        ],
+        &[(0x3c, 0x3d), (0x3f, 0x3f), (0x45, 0x47), (0x4f, 0x4f), (0x56, 0x56)],
         table("Intel Haswell and Broadwell", &[HASWELL, INTEL_ANY]),
     ),
     (
@@ -286,12 +279,7 @@ const X86: &[(&str, u32, &[(u32, u32)], Table)] = &[
     ),
     ("AuthenticAMD", 0x17, &[(0, u32::MAX)], zen("AMD Zen 1 and 2", &[ZEN_1_2, ZEN])),
     ("HygonGenuine", 0x18, &[(0, u32::MAX)], zen("Hygon (Zen 1)", &[ZEN_1_2, ZEN])),
-    (
-        "AuthenticAMD",
-        0x19,
-        &[(0x00, 0x0f), (0x20, 0x5f)],
-        zen("AMD Zen 3", &[ZEN_3, ZEN]),
-    ),
+    ("AuthenticAMD", 0x19, &[(0x00, 0x0f), (0x20, 0x5f)], zen("AMD Zen 3", &[ZEN_3, ZEN])),
     ("AuthenticAMD", 0x19, &[(0, u32::MAX)], zen("AMD Zen 4", &[ZEN_3, ZEN])),
     ("AuthenticAMD", 0x1a, &[(0, u32::MAX)], zen("AMD Zen 5", &[ZEN_3, ZEN])),
 ];
@@ -312,13 +300,12 @@ const APPLIED_MICRO: u32 = 0x50;
 /// of two kinds whose counters cannot be added up.
 pub fn core(root: &Root) -> Result<Core, Unavailable> {
     let devices = root.list(PMUS).map_err(|error| {
-        Unavailable::new(
-            error.to_string(),
-            "use a kernel with CONFIG_PERF_EVENTS, and mount /sys",
-        )
+        Unavailable::new(error.to_string(), "use a kernel with CONFIG_PERF_EVENTS, and mount /sys")
     })?;
-    let arm: Vec<&String> =
-        devices.iter().filter(|name| name.starts_with("armv8_") || name.starts_with("armv9_")).collect();
+    let arm: Vec<&String> = devices
+        .iter()
+        .filter(|name| name.starts_with("armv8_") || name.starts_with("armv9_"))
+        .collect();
     if devices.iter().any(|name| name == "cpu_atom") || arm.len() > 1 {
         return Err(Unavailable::new(
             "the CPU has cores of two kinds, each with counters of its own",
@@ -346,7 +333,7 @@ fn identify(cpuinfo: &str) -> Result<Table, Unavailable> {
     let number = |key: &str| field(cpuinfo, key).and_then(|text| text.parse::<u32>().ok());
     let vendor = field(cpuinfo, "vendor_id").unwrap_or("an unnamed vendor");
     let (family, model) = (number("cpu family"), number("model"));
-    let found = X86.iter().find(|(of, known, models, _)| {
+    let found = X86_CORES.iter().find(|(of, known, models, _)| {
         *of == vendor
             && family == Some(*known)
             && model.is_some_and(|model| models.iter().any(|(a, b)| (*a..=*b).contains(&model)))
@@ -369,8 +356,7 @@ mod tests {
     use super::*;
 
     fn name(vendor: &str, family: u32, model: u32) -> Option<&'static str> {
-        let text =
-            format!("vendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\n");
+        let text = format!("vendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\n");
         identify(&text).ok().map(|table| table.name)
     }
 

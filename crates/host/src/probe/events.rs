@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use model::{Reading, Scope, Unit};
 
-use super::{Context, Probe, ProbeSpec, Signal};
-use crate::perf::{Counted, Kernel, Live, Plan, Quantity, Session, Slot, Tally, Target, plan};
+use super::{Context, Probe, ProbeSpec, Signal, units};
+use crate::perf::{Counted, Extra, Plan, Planned, Quantity, Session, Slot, Tally, Target, plan};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -54,20 +54,18 @@ const fn mpki(name: &'static str) -> Signal {
 }
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    let plan = plan(root, context)?;
-    if !root.is_live() {
-        return Err(Unavailable::recorded(CALL));
-    }
-    over(plan, Box::<Live>::default())
+    units::live(root, context, over)
 }
 
-/// The probe over a plan and a kernel, the running one or a stand-in.
-///
-/// # Errors
-/// There are no file descriptors left, or nothing is left to count on.
-pub fn over(plan: Plan, kernel: Box<dyn Kernel>) -> Result<Box<dyn Probe>, Unavailable> {
+/// The probe over a kernel, the running one or a stand-in.
+pub(super) fn over(
+    root: &Root,
+    context: &Context,
+    kernel: units::NewKernel,
+) -> Result<Box<dyn Probe>, Unavailable> {
+    let plan = plan(root, context)?;
     let groups: Vec<_> = plan.groups.iter().map(|planned| planned.group.clone()).collect();
-    let session = Session::open(kernel, &groups)?;
+    let session = Session::open(kernel()?, &groups)?;
     Ok(Box::new(Events { plan, session }))
 }
 
@@ -117,9 +115,7 @@ impl Found<'_> {
             "ipc" => self.ipc(),
             "branches" => self.sum(Slot::Of(Branches)),
             "branch_misses" => self.sum(Slot::Of(BranchMisses)),
-            "branch_miss_ratio" => {
-                self.quotient(Slot::Of(BranchMisses), Slot::Of(Branches), 1.0)
-            }
+            "branch_miss_ratio" => self.quotient(Slot::Of(BranchMisses), Slot::Of(Branches), 1.0),
             "l1d.misses" => self.sum(Slot::Of(L1dMisses)),
             "l1i.misses" => self.sum(Slot::Of(L1iMisses)),
             "l2.misses" => self.sum(Slot::Of(L2Misses)),
@@ -146,7 +142,7 @@ impl Found<'_> {
     }
 
     /// The groups in which a slot is, with what they counted.
-    fn groups(&self, slot: Slot) -> impl Iterator<Item = (&crate::perf::Planned, &Tally)> {
+    fn groups(&self, slot: Slot) -> impl Iterator<Item = (&Planned, &Tally)> {
         let pairs = self.plan.groups.iter().zip(&self.tallies);
         pairs.filter(move |(planned, _)| planned.slots.contains(&slot))
     }
@@ -267,7 +263,7 @@ impl Found<'_> {
 
     /// The user's own events, under their own names.
     fn extras(&self, window: Duration) -> Vec<Reading> {
-        let extra = |(at, extra): (usize, &crate::perf::Extra)| {
+        let extra = |(at, extra): (usize, &Extra)| {
             let figure = match &extra.event {
                 Ok(_) => self.sum(Slot::Extra(at)),
                 Err(why) => {
@@ -287,14 +283,14 @@ impl Found<'_> {
 }
 
 /// The events of a slot in a group, as they are shown.
-fn source(planned: &crate::perf::Planned, slot: Slot) -> String {
+fn source(planned: &Planned, slot: Slot) -> String {
     let pairs = planned.slots.iter().zip(&planned.group.events);
     let mine = pairs.filter(|(of, _)| **of == slot).map(|(_, event)| event.shown());
     mine.collect::<Vec<String>>().join(" + ")
 }
 
 /// What a group counted of a slot, all its events together.
-fn within(planned: &crate::perf::Planned, tally: &Tally, slot: Slot) -> Result<f64, Unavailable> {
+fn within(planned: &Planned, tally: &Tally, slot: Slot) -> Result<f64, Unavailable> {
     let pairs = planned.slots.iter().zip(&tally.events);
     let mine = pairs.filter(|(of, _)| **of == slot);
     mine.map(|(_, counted)| counted.clone().map(|counted| counted.value)).sum()

@@ -5,12 +5,22 @@ mod choice;
 mod counters;
 mod cpu;
 mod device;
+mod dram;
 mod events;
+mod frequency;
 mod io;
+mod llc;
 mod machine;
 mod memory;
+mod network;
 mod pressure;
+mod residency;
 mod signal;
+mod software;
+mod states;
+mod switches;
+mod thermal;
+mod units;
 mod usage;
 mod watch;
 
@@ -23,14 +33,40 @@ use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub use choice::{Choice, CounterChoice, CounterScope};
-pub use events::over as counting;
 pub use signal::{Covers, Signal};
+pub use units::{NewKernel, Over};
 pub use watch::Watch;
 
 /// Every probe. They start in this order and stop in the other, so the last is
 /// the innermost: what the others cost lies outside its window.
-pub const PROBES: &[ProbeSpec] =
-    &[events::SPEC, pressure::SPEC, device::SPEC, machine::SPEC, memory::SPEC, io::SPEC, cpu::SPEC];
+pub const PROBES: &[ProbeSpec] = &[
+    dram::SPEC,
+    llc::SPEC,
+    thermal::SPEC,
+    frequency::SPEC,
+    states::SPEC,
+    residency::SPEC,
+    network::SPEC,
+    switches::SPEC,
+    events::SPEC,
+    software::SPEC,
+    pressure::SPEC,
+    device::SPEC,
+    machine::SPEC,
+    memory::SPEC,
+    io::SPEC,
+    cpu::SPEC,
+];
+
+/// The probes that count through [`Kernel`](crate::perf::Kernel), with how to
+/// make each over another one: a recorded machine can then be counted on.
+pub const COUNTING: &[(&str, Over)] = &[
+    (events::SPEC.name, events::over),
+    (software::SPEC.name, software::over),
+    (frequency::SPEC.name, frequency::over),
+    (states::SPEC.name, states::over),
+    (dram::SPEC.name, dram::over),
+];
 
 /// What a probe needs to know of the run.
 #[derive(Debug, Clone, Default)]
