@@ -142,7 +142,8 @@ pub fn user_event(
     let name = terms.split(',').find(is_name).and_then(|term| term.strip_prefix("name="));
     let plain: Vec<&str> = terms.split(',').filter(|term| !is_name(term)).collect();
     let plain = plain.join(",");
-    let listed = !plain.contains('=') && root.exists(&format!("{PMUS}/{pmu}/events/{plain}"));
+    let is_word = plain.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let listed = is_word && root.exists(&format!("{PMUS}/{pmu}/events/{plain}"));
     let event = if listed { named(root, pmu, &plain)? } else { encode(root, pmu, &plain)? };
     let event = modify(event, modifiers).ok_or_else(|| form("only `u` and `k` may follow"))?;
     Ok((name.map_or_else(|| text.to_owned(), str::to_owned), event))
