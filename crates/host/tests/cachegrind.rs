@@ -16,7 +16,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 fn geometry() -> Geometry {
     let cache = |bytes: u64, ways: u64| Cache { bytes, ways, line: 64 };
-    Geometry::new(cache(32 << 10, 8), cache(32 << 10, 8), cache(1 << 20, 16)).unwrap()
+    let made = Geometry::new(cache(32 << 10, 8), cache(32 << 10, 8), cache(1 << 20, 16));
+    made.unwrap_or_else(|no| panic!("{no}"))
 }
 
 /// Valgrind; without it, the way to get it must be said, and the test ends.

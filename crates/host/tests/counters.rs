@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use common::Recorded;
 use common::kernel::{Fake, World};
+use common::readings::{find, near, value, why};
 use host::perf::{Count, Group, Kernel, Live, Plan, Quantity, Session, Slot, Target, encode, plan};
 use host::probe::COUNTING;
 use host::{Choice, Context, CounterChoice, CounterScope, Root, Unavailable, Watch};
-use model::{Answer, Reading, Scope};
+use model::{Reading, Scope};
 
 const WINDOW: Duration = Duration::from_secs(1);
 
 fn counting(scope: CounterScope, events: &[&str]) -> Context {
     let events = events.iter().map(|event| (*event).to_owned()).collect();
-    let choice = Choice { counters: CounterChoice { scope, events }, ..Choice::default() };
+    let choice = Choice { counters: CounterChoice { scope, events } };
     Context { choice, ..Context::default() }
 }
 
@@ -30,35 +31,11 @@ fn window(
     context: &Context,
     fake: &Fake,
 ) -> Result<Vec<Reading>, Unavailable> {
-    let (_, over) = COUNTING.iter().find(|(of, _)| *of == name).unwrap();
+    let over = COUNTING.iter().find(|(of, _)| *of == name);
+    let (_, over) = over.unwrap_or_else(|| panic!("no counting probe is called {name}"));
     let mut probe = over(root, context, &|| fake.boxed())?;
     probe.start();
     Ok(probe.stop(WINDOW))
-}
-
-#[track_caller]
-fn find<'a>(readings: &'a [Reading], signal: &str) -> &'a Reading {
-    let reading = readings.iter().find(|reading| reading.signal == signal);
-    reading.unwrap_or_else(|| panic!("no reading of {signal}"))
-}
-
-#[track_caller]
-fn value(readings: &[Reading], signal: &str) -> f64 {
-    let reading = find(readings, signal);
-    reading.value().unwrap_or_else(|| panic!("{reading:?}"))
-}
-
-#[track_caller]
-fn why<'a>(readings: &'a [Reading], signal: &str) -> (&'a str, &'a str) {
-    match &find(readings, signal).answer {
-        Answer::Unavailable { reason, remedy } => (reason, remedy.as_deref().unwrap()),
-        Answer::Value(value) => panic!("{signal} has the value {value}"),
-    }
-}
-
-#[track_caller]
-fn near(found: f64, expected: f64) {
-    assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{found}, not {expected}");
 }
 
 /// What a Skylake core gains in a window, by the texts of its events.

@@ -9,8 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use common::Recorded;
+use common::readings::{find, near, value, why};
 use host::{Context, PROBES, Root, Unavailable};
-use model::{Answer, Reading, Scope, Unit};
+use model::{Reading, Scope, Unit};
 
 /// One window of a second of one probe, with something that happens in it.
 #[track_caller]
@@ -20,36 +21,12 @@ fn window(
     context: &Context,
     happens: impl FnOnce(),
 ) -> Result<Vec<Reading>, Unavailable> {
-    let spec = PROBES.iter().find(|spec| spec.name == name).unwrap();
+    let spec = PROBES.iter().find(|spec| spec.name == name);
+    let spec = spec.unwrap_or_else(|| panic!("no probe is called {name}"));
     let mut probe = (spec.init)(root, context)?;
     probe.start();
     happens();
     Ok(probe.stop(Duration::from_secs(1)))
-}
-
-#[track_caller]
-fn find<'a>(readings: &'a [Reading], signal: &str) -> &'a Reading {
-    let reading = readings.iter().find(|reading| reading.signal == signal);
-    reading.unwrap_or_else(|| panic!("no reading of {signal} in {readings:#?}"))
-}
-
-#[track_caller]
-fn value(readings: &[Reading], signal: &str) -> f64 {
-    let reading = find(readings, signal);
-    reading.value().unwrap_or_else(|| panic!("{reading:?}"))
-}
-
-#[track_caller]
-fn why<'a>(readings: &'a [Reading], signal: &str) -> (&'a str, &'a str) {
-    match &find(readings, signal).answer {
-        Answer::Unavailable { reason, remedy } => (reason, remedy.as_deref().unwrap()),
-        Answer::Value(value) => panic!("{signal} has the value {value}"),
-    }
-}
-
-#[track_caller]
-fn near(found: f64, expected: f64) {
-    assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
 }
 
 const STATES: &str = "/sys/devices/system/cpu";

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod kernel;
+pub mod readings;
 
 use std::fs;
 use std::path::{Path, PathBuf};
