@@ -50,6 +50,7 @@ fn start_up_cancels_out_of_the_figures_for_an_operation() {
     let short = measure(1000, 2000);
     let long = measure(1000, 6000);
     assert!(short.instructions_per_op > 50.0, "{short:?}");
+    assert!(short.unsteadiness <= host::cachegrind::STEADY, "{short:?}");
     assert!(short.branches_per_op > 1.0 && short.branches_per_op < short.instructions_per_op);
     assert!(short.mispredicts_per_op < short.branches_per_op);
     // Numbers of four digits everywhere: an operation costs the same.
@@ -62,6 +63,25 @@ fn start_up_cancels_out_of_the_figures_for_an_operation() {
         assert!(reading.signal.starts_with("simulated."));
         assert!(reading.source.contains("LL 1 MiB, 16 ways, 64 B lines"), "{reading:?}");
     }
+}
+
+/// The command is called for each run: this one is another each time.
+#[test]
+fn a_start_that_is_never_the_same_gives_no_figures() {
+    let Some(cachegrind) = found() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let calls = std::cell::Cell::new(0);
+    let unsteady = |operations: u64| {
+        calls.set(calls.get() + 1);
+        counting(operations + 500 * (calls.get() % 2))
+    };
+    let no = cachegrind.per_operation(unsteady, (1000, 2000), dir.path(), LIMIT).unwrap_err();
+    assert!(matches!(no, CachegrindError::Unsteady { .. }), "{no}");
+    assert!(no.to_string().contains("more operations"), "{no}");
+    let idle = |_| counting(1000);
+    let no = cachegrind.per_operation(idle, (1000, 2000), dir.path(), LIMIT).unwrap_err();
+    let why = no.to_string();
+    assert!(why.contains("more operations"), "{why}");
 }
 
 #[test]

@@ -49,6 +49,11 @@ pub enum CachegrindError {
          same command with more operations, and with a fixed seed"
     )]
     NotMore { few: u64, many: u64, what: &'static str },
+    #[error(
+        "two runs of {few} operations differ by {share:.0} % of what {many} operations take \
+         more: start-up is not the same each time; run with more operations, and with a fixed seed"
+    )]
+    Unsteady { few: u64, many: u64, share: f64 },
 }
 
 /// Events an operation, from two runs of different length.
@@ -61,6 +66,9 @@ pub struct Simulated {
     pub d1_misses_per_op: f64,
     /// Reads, writes and instruction fetches that missed the last level.
     pub ll_misses_per_op: f64,
+    /// How far two runs of the same length differ in instructions, as a share
+    /// of the difference that the figures are made of; 0 where it was not tried.
+    pub unsteadiness: f64,
     pub geometry: Geometry,
 }
 
@@ -87,6 +95,7 @@ impl Simulated {
             mispredicts_per_op: more("mispredicted branches", |totals| totals.mispredicts)?,
             d1_misses_per_op: more("D1 misses", |totals| totals.d1_misses)?,
             ll_misses_per_op: more("LL misses", |totals| totals.ll_misses)?,
+            unsteadiness: 0.0,
             geometry,
         })
     }
@@ -122,6 +131,9 @@ pub struct Cachegrind {
 
 /// Where a recorded machine would have it; the running one is asked for its `PATH`.
 const USUAL: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
+
+/// How much of the difference between a short and a long run two short ones may differ.
+pub const STEADY: f64 = 0.05;
 
 /// How often a run is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(10);
@@ -218,11 +230,14 @@ impl Cachegrind {
         Cachegrind::totals(folder, pid)
     }
 
-    /// Runs a command with `few` and with `many` operations, and takes the
-    /// difference. `limit` is that of each run.
+    /// Runs a command with `few` operations twice and with `many` once, and
+    /// takes the difference. `limit` is that of each run. A program that
+    /// measures its clock at the start takes another number of instructions
+    /// each time: that must be small beside the difference.
     ///
     /// # Errors
-    /// As [`Cachegrind::run`] and [`Simulated::between`].
+    /// As [`Cachegrind::run`] and [`Simulated::between`]; and where the two
+    /// short runs differ by more than [`STEADY`] of the difference.
     pub fn per_operation(
         &self,
         command: impl Fn(u64) -> Vec<OsString>,
@@ -231,8 +246,17 @@ impl Cachegrind {
         limit: Duration,
     ) -> Result<Simulated, CachegrindError> {
         let first = self.run(&command(few), folder, limit)?;
-        let second = self.run(&command(many), folder, limit)?;
-        Simulated::between((&first, few), (&second, many), self.geometry.clone())
+        let again = self.run(&command(few), folder, limit)?;
+        let more = self.run(&command(many), folder, limit)?;
+        let made = Simulated::between((&first, few), (&more, many), self.geometry.clone())?;
+        let off = first.instructions.abs_diff(again.instructions) as f64;
+        let difference = (more.instructions - first.instructions) as f64;
+        // A command that does nothing more for more operations has no figures.
+        let unsteadiness = if difference > 0.0 { off / difference } else { f64::INFINITY };
+        if unsteadiness > STEADY {
+            return Err(CachegrindError::Unsteady { few, many, share: unsteadiness * 100.0 });
+        }
+        Ok(Simulated { unsteadiness, ..made })
     }
 }
 
