@@ -25,9 +25,7 @@ pub use affinity::{AffinityError, CpuOrder, cpus, cpus_of, pin_current};
 pub use doctor::{Check, State, doctor};
 pub use facts::facts;
 pub use facts::memory::total_bytes as memory_total_bytes;
-pub use probe::{
-    Choice, Context, CounterChoice, CounterScope, PROBES, Probe, ProbeSpec, Signal, Watch,
-};
+pub use probe::{Context, CounterChoice, CounterScope, PROBES, Probe, ProbeSpec, Signal, Watch};
 pub use root::{Root, RootError};
 pub use storage::{free_bytes, storage};
 pub use timer::wake_promptly;

@@ -12,15 +12,14 @@ use common::kernel::{Fake, World};
 use common::readings::{find, near, value, why};
 use host::perf::{Count, Group, Kernel, Live, Plan, Quantity, Session, Slot, Target, encode, plan};
 use host::probe::COUNTING;
-use host::{Choice, Context, CounterChoice, CounterScope, Root, Unavailable, Watch};
+use host::{Context, CounterChoice, CounterScope, Root, Unavailable, Watch};
 use model::{Reading, Scope};
 
 const WINDOW: Duration = Duration::from_secs(1);
 
 fn counting(scope: CounterScope, events: &[&str]) -> Context {
     let events = events.iter().map(|event| (*event).to_owned()).collect();
-    let choice = Choice { counters: CounterChoice { scope, events } };
-    Context { choice, ..Context::default() }
+    Context { counters: CounterChoice { scope, events }, ..Context::default() }
 }
 
 /// One window of a probe on a recorded machine whose kernel is a stand-in.

@@ -89,7 +89,7 @@ const GROUPS: &[&[Slot]] = &[
 /// be counted, or there is nothing to count on.
 pub fn plan(root: &Root, context: &Context) -> Result<Plan, Unavailable> {
     let core = core(root);
-    if let (Err(why), true) = (&core, context.choice.counters.events.is_empty()) {
+    if let (Err(why), true) = (&core, context.counters.events.is_empty()) {
         return Err(why.clone());
     }
     let privilege = Privilege::of(root)?;
@@ -129,7 +129,7 @@ pub fn plan(root: &Root, context: &Context) -> Result<Plan, Unavailable> {
         }
     }
     plan.last_level(root, privilege);
-    for (at, text) in context.choice.counters.events.iter().enumerate() {
+    for (at, text) in context.counters.events.iter().enumerate() {
         plan.extra(root, at, text, &targets, inherit, privilege);
     }
     Ok(plan)
@@ -255,7 +255,7 @@ fn shown(mut event: Encoded, raw: &Raw) -> Encoded {
 
 /// The threads or CPUs to count on, and the boundary that they make.
 pub(crate) fn targets(root: &Root, context: &Context) -> Result<(Scope, Vec<Target>), Unavailable> {
-    let scope = match context.choice.counters.scope {
+    let scope = match context.counters.scope {
         CounterScope::Auto if context.server_pids.is_empty() => CounterScope::Process,
         CounterScope::Auto => CounterScope::Servers,
         chosen => chosen,

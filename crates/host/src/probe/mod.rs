@@ -1,7 +1,7 @@
 //! What happens on the machine around a run. A probe is one file here and one
 //! line in [`PROBES`].
 
-mod choice;
+mod counter_choice;
 mod counters;
 mod cpu;
 mod device;
@@ -32,7 +32,7 @@ use model::Reading;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
-pub use choice::{Choice, CounterChoice, CounterScope};
+pub use counter_choice::{CounterChoice, CounterScope};
 pub use signal::{Covers, Signal};
 pub use units::{NewKernel, Over};
 pub use watch::Watch;
@@ -77,8 +77,8 @@ pub struct Context {
     pub cpus: Vec<u32>,
     /// The processes of the servers on this machine, empty for an embedded store.
     pub server_pids: Vec<u32>,
-    /// What was asked of single probes.
-    pub choice: Choice,
+    /// What the hardware counters shall count.
+    pub counters: CounterChoice,
 }
 
 /// Makes a probe, or says why it cannot work here.
@@ -103,6 +103,7 @@ pub trait Probe: Send {
     fn start(&mut self);
 
     /// The second look: one reading for each signal of the probe's
-    /// [`ProbeSpec`], in its order. `window` is the time since `start`.
+    /// [`ProbeSpec`], in its order, and behind them those that only this machine
+    /// can name (an idle state, a raw event). `window` is the time since `start`.
     fn stop(&mut self, window: Duration) -> Vec<Reading>;
 }

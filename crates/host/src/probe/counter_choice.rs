@@ -1,10 +1,4 @@
-//! What a study or a flag asks of single probes; by default nothing.
-
-/// Settings of the probes that have some.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Choice {
-    pub counters: CounterChoice,
-}
+//! What a study or a flag asks of the hardware counters; by default nothing.
 
 /// What the hardware counters count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
