@@ -8,10 +8,12 @@
 #![deny(unsafe_code)]
 
 mod affinity;
+pub mod cachegrind;
 mod doctor;
 mod facts;
 mod human;
 mod parse;
+pub mod perf;
 pub mod probe;
 mod root;
 mod stat;
@@ -25,7 +27,8 @@ pub use facts::facts;
 pub use facts::memory::total_bytes as memory_total_bytes;
 pub use probe::energy::{EnergySettings, IdlePower, idle_power};
 pub use probe::{
-    Context, Gauge, Observed, PROBES, Prepared, Probe, ProbeSpec, Signal, Task, Watch,
+    Context, CounterChoice, CounterScope, Gauge, Observed, PROBES, Prepared, Probe, ProbeSpec,
+    Signal, Task, Watch,
 };
 pub use root::{Root, RootError};
 pub use storage::{free_bytes, storage};

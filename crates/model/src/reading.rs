@@ -16,6 +16,8 @@ pub enum Unit {
     CpuSecondsPerMillionOps,
     /// Events for a million operations.
     PerMillionOps,
+    /// Events for a thousand instructions (MPKI and its like).
+    PerThousandInstructions,
     /// A share or a quotient of like quantities.
     Ratio,
     Joules,
@@ -35,6 +37,7 @@ impl Unit {
             Unit::OpsPerSecond => "ops/s",
             Unit::CpuSecondsPerMillionOps => "CPU-s/Mop",
             Unit::PerMillionOps => "/Mop",
+            Unit::PerThousandInstructions => "/kinstr",
             Unit::Joules => "J",
             Unit::Watts => "W",
             Unit::Hertz => "Hz",
@@ -51,6 +54,8 @@ pub enum Scope {
     Process,
     /// Every CPU of the machine, whoever ran on it.
     Machine,
+    /// The CPUs that the source names, whoever ran on them.
+    Cpus,
     /// The block device under the store, whoever used it.
     Device,
     /// What the store says of itself.
@@ -84,6 +89,7 @@ impl fmt::Display for Scope {
         f.write_str(match self {
             Scope::Process => "process",
             Scope::Machine => "machine",
+            Scope::Cpus => "CPUs",
             Scope::Device => "device",
             Scope::Store => "store",
             Scope::Harness => "harness",

@@ -135,6 +135,7 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Hertz => scaled(value, 3, 1e3, &["Hz", "kHz", "MHz", "GHz"]),
         Unit::CpuSecondsPerMillionOps
         | Unit::PerMillionOps
+        | Unit::PerThousandInstructions
         | Unit::Joules
         | Unit::Watts
         | Unit::Celsius => {

@@ -358,8 +358,6 @@ fn whole(step: &Step, outcome: &Outcome) -> bool {
 
 fn context(segment: &Segment) -> Context {
     let path = &segment.store.path;
-    Context {
-        store_path: (!path.as_os_str().is_empty()).then(|| path.clone()),
-        ..Context::default()
-    }
+    let store_path = (!path.as_os_str().is_empty()).then(|| path.clone());
+    Context { store_path, ..Context::default() }
 }

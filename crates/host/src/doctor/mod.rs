@@ -1,6 +1,7 @@
 //! What makes a measurement on this machine doubtful, and what cannot be
 //! measured on it at all. Data only: rendering is done elsewhere.
 
+mod counters;
 mod cpu;
 mod instruments;
 mod isolation;
@@ -49,6 +50,7 @@ pub fn doctor(root: &Root, context: &Context) -> Vec<Check> {
     isolation::add(root, &mut Group::new("isolation", &mut checks));
     memory::add(root, &mut Group::new("memory", &mut checks));
     storage::add(root, context, &mut Group::new("storage", &mut checks));
+    counters::add(root, context, &mut Group::new("instruments", &mut checks));
     instruments::add(root, &mut Group::new("instruments", &mut checks));
     instruments::add_probes(root, context, &mut Group::new("signals", &mut checks));
     checks

@@ -1,16 +1,28 @@
 //! What happens on the machine around a run. A probe is one file here and one
 //! line in [`PROBES`].
 
+mod counter_choice;
 mod counters;
 mod cpu;
 mod device;
+mod dram;
 pub mod energy;
+mod events;
+mod frequency;
 mod io;
+mod llc;
 mod machine;
 mod memory;
+mod network;
 mod pressure;
+mod residency;
 mod sampler;
 mod signal;
+mod software;
+mod states;
+mod switches;
+mod thermal;
+mod units;
 mod usage;
 mod watch;
 
@@ -22,8 +34,10 @@ use model::{Reading, Series};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
+pub use counter_choice::{CounterChoice, CounterScope};
 pub use sampler::{Gauge, Task};
 pub use signal::{Covers, Signal};
+pub use units::{NewKernel, Over};
 pub use watch::{Observed, Prepared, Watch};
 
 /// Every probe. They start in this order and stop in the other, so the last is
@@ -37,6 +51,16 @@ pub const PROBES: &[ProbeSpec] = &[
     energy::HWMON,
     energy::BATTERY,
     energy::MODEL,
+    dram::SPEC,
+    llc::SPEC,
+    thermal::SPEC,
+    frequency::SPEC,
+    states::SPEC,
+    residency::SPEC,
+    network::SPEC,
+    switches::SPEC,
+    events::SPEC,
+    software::SPEC,
     energy::RAPL,
     pressure::SPEC,
     device::SPEC,
@@ -46,17 +70,29 @@ pub const PROBES: &[ProbeSpec] = &[
     cpu::SPEC,
 ];
 
+/// The probes that count through [`Kernel`](crate::perf::Kernel), with how to
+/// make each over another one: a recorded machine can then be counted on.
+pub const COUNTING: &[(&str, Over)] = &[
+    (events::SPEC.name, events::over),
+    (software::SPEC.name, software::over),
+    (frequency::SPEC.name, frequency::over),
+    (states::SPEC.name, states::over),
+    (dram::SPEC.name, dram::over),
+];
+
 /// What a probe needs to know of the run.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     /// The folder of the store that is measured, if it has one on this machine.
     pub store_path: Option<PathBuf>,
-    /// The CPUs on which the load runs, if it is pinned: the sampler keeps off them.
+    /// The CPUs on which the load runs; empty where it runs anywhere. The sampler keeps off them.
     pub cpus: Vec<u32>,
-    /// The processes of a networked store's server on this machine.
+    /// The processes of the servers on this machine, empty for an embedded store.
     pub server_pids: Vec<u32>,
     /// Where energy is read from.
     pub energy: energy::EnergySettings,
+    /// What the hardware counters shall count.
+    pub counters: CounterChoice,
 }
 
 /// Makes a probe, or says why it cannot work here.
@@ -81,8 +117,9 @@ pub trait Probe: Send {
     fn start(&mut self);
 
     /// The second look: one reading for each signal of the probe's
-    /// [`ProbeSpec`], in its order, and behind them readings of parts, called
-    /// `SIGNAL.PART`. `window` is the time since `start`.
+    /// [`ProbeSpec`], in its order, and behind them those that only this machine
+    /// can name (a part such as one package, an idle state, a raw event).
+    /// `window` is the time since `start`.
     fn stop(&mut self, window: Duration) -> Vec<Reading>;
 
     /// What the sampler thread shall do for this probe. Asked for once, before `start`.

@@ -1,6 +1,9 @@
 //! Machines of `fixtures/`, unpacked into a folder of their own.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod kernel;
+pub mod readings;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +19,8 @@ pub struct Recorded {
 impl Recorded {
     /// A machine of which nothing can be read.
     pub fn empty() -> Recorded {
-        let dir = tempfile::tempdir().unwrap();
+        // Hundreds of small files: in memory where that is possible.
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let root = Root::at(dir.path());
         Recorded { dir, root }
     }

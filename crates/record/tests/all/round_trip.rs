@@ -160,6 +160,7 @@ fn any_reading() -> impl Strategy<Value = Reading> {
         Unit::OpsPerSecond,
         Unit::CpuSecondsPerMillionOps,
         Unit::PerMillionOps,
+        Unit::PerThousandInstructions,
         Unit::Ratio,
         Unit::Joules,
         Unit::Watts,
@@ -169,6 +170,7 @@ fn any_reading() -> impl Strategy<Value = Reading> {
     let scope = prop::sample::select(vec![
         Scope::Process,
         Scope::Machine,
+        Scope::Cpus,
         Scope::Device,
         Scope::Store,
         Scope::Harness,
