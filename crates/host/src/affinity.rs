@@ -58,7 +58,7 @@ pub fn cpus_of(process: u32) -> Result<Vec<u32>, AffinityError> {
     allowed_to(Pid::from_raw(process as i32))
 }
 
-fn allowed() -> Result<Vec<u32>, AffinityError> {
+pub(crate) fn allowed() -> Result<Vec<u32>, AffinityError> {
     allowed_to(Pid::from_raw(0))
 }
 
