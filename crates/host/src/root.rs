@@ -213,7 +213,8 @@ impl Root {
     /// Removes a control group; the kernel moves what was in it to the group above.
     pub fn remove_group(&self, path: &str) -> Result<(), RootError> {
         let group = self.path(path);
-        let removed = if self.is_live() { fs::remove_dir(group) } else { fs::remove_dir_all(group) };
+        let removed =
+            if self.is_live() { fs::remove_dir(group) } else { fs::remove_dir_all(group) };
         removed.map_err(|error| RootError::io(path, &error))
     }
 }

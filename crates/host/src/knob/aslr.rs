@@ -7,7 +7,7 @@ use super::place::Place;
 use super::plan::Turn;
 use super::proof::{Outcome, Prove};
 use super::write::Write;
-use super::{About, Knob, choice};
+use super::{About, Knob};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 

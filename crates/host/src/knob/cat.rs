@@ -5,12 +5,13 @@ use super::level::scoped;
 use super::plan::Turn;
 use super::proof::{Outcome, Prove};
 use super::{About, Knob, resctrl};
-use crate::facts::cache;
 use crate::human;
+use crate::parse::cache_size;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
 const RESOURCE: &str = "L3";
+const SIZE: &str = "/sys/devices/system/cpu/cpu0/cache/index3/size";
 
 pub struct Cat;
 
@@ -72,7 +73,7 @@ fn prove(share: f64) -> Prove {
     Box::new(move |root| {
         let group = format!("{}/mon_data", resctrl::group());
         let domains = root.list(&group).unwrap_or_default();
-        let caches = cache::last_level_bytes(root);
+        let caches = root.value(SIZE).ok().and_then(|text| cache_size(&text));
         let (Some(size), false) = (caches, domains.is_empty()) else {
             return Outcome::Unverified(
                 "the group's occupancy of the cache is not counted here".to_owned(),

@@ -53,11 +53,8 @@ impl Knob for DropCaches {
 
     fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
         choice::check(level, &self.levels(root)?)?;
-        let (_, number) = LEVELS.iter().find(|(name, _)| *name == level).copied().unwrap_or(LEVELS[2]);
-        if root.is_live() {
-            // Only clean pages are dropped; writing the dirty ones loses nothing.
-            nix::unistd::sync();
-        }
+        let (_, number) =
+            LEVELS.iter().find(|(name, _)| *name == level).copied().unwrap_or(LEVELS[2]);
         let (place, new) = (Place::file(FILE), number.to_owned());
         let write = Write { place, old: None, new, after: After::Lasting };
         Ok(Turn { writes: vec![write], prove: prove(cached(root)?, level.to_owned()) })

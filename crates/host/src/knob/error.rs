@@ -44,6 +44,8 @@ pub enum KnobError {
          {journal} if those places are gone for good"
     )]
     NotRestored { places: String, journal: String },
+    #[error("{places} could not be put back for this process; it ends with it")]
+    OwnNotRestored { places: String },
     #[error(
         "no process can watch over the knobs ({why}), so a kill would leave them turned; nothing \
          was turned"

@@ -30,6 +30,7 @@ impl Knob for Frequency {
     }
 
     fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        self.read(root)?;
         let policies = policy::all(root)?;
         let (least, most) = hardware(root, &policies[0])?;
         let mut levels = vec!["all".to_owned(), "min".to_owned(), "max".to_owned()];

@@ -1,6 +1,7 @@
 //! Idle states: which of them a CPU may enter.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use super::error::No;
 use super::hotplug::CPUS;
@@ -93,9 +94,10 @@ impl Wanted<'_> {
     /// Whether each state of a CPU is to be disabled.
     fn disables(&self, cpu: u32, states: &[State]) -> Result<Vec<bool>, No> {
         let place = |name: &str| {
-            states.iter().position(|state| state.is_called(name)).ok_or_else(|| {
-                No::Level(format!("CPU {cpu} has no idle state of that name"))
-            })
+            states
+                .iter()
+                .position(|state| state.is_called(name))
+                .ok_or_else(|| No::Level(format!("CPU {cpu} has no idle state of that name")))
         };
         let all = 0..states.len();
         Ok(match self {
@@ -246,12 +248,15 @@ impl Watched {
 /// is counted when it ends.
 const NAPS: u32 = 100;
 const SETTLE: u32 = 10;
+/// How long to wait for an idle period where neighbours keep the CPUs busy.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// More CPUs are not woken for it.
 const MOST: usize = 64;
 
 fn prove(shut: Vec<Watched>, open: Vec<Watched>) -> Prove {
     Box::new(move |root| {
-        let online: BTreeSet<u32> = topology::online(root).unwrap_or_default().into_iter().collect();
+        let online: BTreeSet<u32> =
+            topology::online(root).unwrap_or_default().into_iter().collect();
         let cpus: BTreeSet<u32> = shut.iter().chain(&open).map(|watched| watched.cpu).collect();
         let cpus: Vec<u32> = cpus.intersection(&online).copied().take(MOST).collect();
         let here = |watched: &&Watched| cpus.contains(&watched.cpu);
@@ -261,18 +266,26 @@ fn prove(shut: Vec<Watched>, open: Vec<Watched>) -> Prove {
             of.iter().map(|watched| root.number(&watched.usage)).collect()
         };
         let idle = |naps| if root.is_live() { load::nap(&cpus, naps) } else { pause() };
-        idle(SETTLE);
-        let before = (count(&shut), count(&open));
-        idle(NAPS);
-        let gained = |of: &[&Watched], before: Result<Vec<u64>, RootError>| {
-            let (before, after) = (before?, count(of)?);
-            Ok(after.iter().zip(&before).map(|(a, b)| a.saturating_sub(*b)).collect::<Vec<u64>>())
-        };
-        let (shut_gained, open_gained) = match (gained(&shut, before.0), gained(&open, before.1)) {
-            (Ok(shut), Ok(open)) => (shut, open),
-            (Err::<_, RootError>(error), _) | (_, Err(error)) => {
-                return Outcome::Unverified(error.to_string());
+        let watch = || -> Result<(Vec<u64>, Vec<u64>), RootError> {
+            idle(SETTLE);
+            let before = (count(&shut)?, count(&open)?);
+            let limit = Instant::now() + PATIENCE;
+            loop {
+                idle(NAPS);
+                let gained = (since(&before.0, count(&shut)?), since(&before.1, count(&open)?));
+                let entered = gained.0.iter().any(|gained| *gained > 0);
+                if entered
+                    || idled(&open, &gained.1).len() == cpus.len()
+                    || !root.is_live()
+                    || Instant::now() > limit
+                {
+                    return Ok(gained);
+                }
             }
+        };
+        let (shut_gained, open_gained) = match watch() {
+            Ok(gained) => gained,
+            Err(error) => return Outcome::Unverified(error.to_string()),
         };
         let entered: Vec<String> = shut
             .iter()
@@ -288,21 +301,34 @@ fn prove(shut: Vec<Watched>, open: Vec<Watched>) -> Prove {
         let entries: u64 = open_gained.iter().sum();
         let names: BTreeSet<&str> = shut.iter().map(|watched| watched.name.as_str()).collect();
         let names: Vec<&str> = names.into_iter().collect();
-        let where_ = format!("CPUs {}", cpu_text(&cpus));
-        match (entries, names.is_empty()) {
-            (0, _) => Outcome::Unverified(format!("no idle period was counted on {where_}")),
-            (_, true) => {
-                Outcome::Proven(format!("{entries} idle periods on {where_}, every state enabled"))
-            }
-            (_, false) => Outcome::Proven(format!(
-                "{entries} idle periods on {where_}, none of them in {}",
-                names.join(", ")
-            )),
+        let seen = idled(&open, &open_gained);
+        let missing: Vec<u32> = cpus.iter().copied().filter(|cpu| !seen.contains(cpu)).collect();
+        if cpus.is_empty() || !missing.is_empty() {
+            return Outcome::Unverified(format!(
+                "CPUs {} had no idle period to look at",
+                cpu_text(&missing)
+            ));
         }
+        let which = match names.is_empty() {
+            true => "every state enabled".to_owned(),
+            false => format!("none of them in {}", names.join(", ")),
+        };
+        let on = cpu_text(&cpus);
+        Outcome::Proven(format!("{entries} idle periods on CPUs {on}, {which}"))
     })
+}
+
+/// The CPUs that entered one of these states.
+fn idled(open: &[&Watched], gained: &[u64]) -> BTreeSet<u32> {
+    let entered = open.iter().zip(gained).filter(|(_, gained)| **gained > 0);
+    entered.map(|(watched, _)| watched.cpu).collect()
+}
+
+fn since(before: &[u64], now: Vec<u64>) -> Vec<u64> {
+    now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect()
 }
 
 /// A recorded tree changes only if a test changes it.
 fn pause() {
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    std::thread::sleep(Duration::from_millis(20));
 }

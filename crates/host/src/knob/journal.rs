@@ -163,7 +163,7 @@ impl Journal {
             return Ok(());
         }
         let path = self.folder.join(RUNNING);
-        let note = || {
+        let mut note = || {
             if self.file.is_none() {
                 self.file = Some(OpenOptions::new().append(true).create_new(true).open(&path)?);
             }

@@ -103,9 +103,11 @@ mod tests {
         assert_eq!(frequency("2.1GHz"), Some(2_100_000));
         assert_eq!(frequency("800 mhz"), Some(800_000));
         assert_eq!(frequency("1200000"), Some(1_200_000));
-        assert!([frequency(""), frequency("fast"), frequency("-1GHz"), frequency("nan")]
-            .iter()
-            .all(Option::is_none));
+        assert!(
+            [frequency(""), frequency("fast"), frequency("-1GHz"), frequency("nan")]
+                .iter()
+                .all(Option::is_none)
+        );
         let span = |text: &str| span(text, 1_000_000, 3_000_000).ok();
         assert_eq!(span("all"), Some((1_000_000, 3_000_000)));
         assert_eq!(span("min"), Some((1_000_000, 1_000_000)));

@@ -35,7 +35,8 @@ pub(super) fn take(folder: &Path) -> Result<File, KnobError> {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
             Err(TryLockError::WouldBlock) => {}
         }
-        let holder = fs::read_to_string(&path).unwrap_or_default().trim().to_owned();
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let holder: String = text.chars().take_while(char::is_ascii_digit).collect();
         let lives = holder.is_empty() || Path::new("/proc").join(&holder).exists();
         if (lives && !holder.is_empty()) || Instant::now() > limit {
             let who = match (lives, holder.is_empty()) {

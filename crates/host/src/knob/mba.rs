@@ -51,12 +51,12 @@ impl Knob for Mba {
     fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
         let (least, step, most) = steps(root)?;
         let (text, cpus) = scoped(level)?;
-        let share = text.parse::<u32>().ok().filter(|share| {
-            (least..=most).contains(share) && (share - least).is_multiple_of(step)
-        });
-        let share = share.ok_or_else(|| {
-            No::Level(format!("a share is {least} to {most} in steps of {step}"))
-        })?;
+        let share = text
+            .parse::<u32>()
+            .ok()
+            .filter(|share| (least..=most).contains(share) && (share - least).is_multiple_of(step));
+        let share = share
+            .ok_or_else(|| No::Level(format!("a share is {least} to {most} in steps of {step}")))?;
         let writes = resctrl::writes(root, RESOURCE, &share.to_string(), cpus.as_deref())?;
         let prove = choice::unverified(
             "the delay is approximate (kernel resctrl documentation); watch dram.read",

@@ -44,8 +44,7 @@ pub(super) fn read(path: &str) -> Result<String, RootError> {
         )
     };
     Errno::result(result).map_err(|error| failed(path, error))?;
-    let nodes: Vec<u32> =
-        (0..(WORDS * WORD) as u32).filter(|node| is_set(&mask, *node)).collect();
+    let nodes: Vec<u32> = (0..(WORDS * WORD) as u32).filter(|node| is_set(&mask, *node)).collect();
     let name = MODES.get((mode & MODE) as usize).copied().unwrap_or("unknown");
     Ok(if nodes.is_empty() { name.to_owned() } else { format!("{name}:{}", cpu_text(&nodes)) })
 }
@@ -63,10 +62,10 @@ pub(super) fn write(path: &str, value: &str) -> Result<(), RootError> {
         let word = mask.get_mut(node as usize / WORD).ok_or_else(bad)?;
         *word |= 1 << (node as usize % WORD);
     }
-    // The default policy takes no nodes.
-    let bits = if list.is_empty() { 0 } else { WORDS * WORD };
-    // SAFETY: the kernel only reads the mask, which has as many bits as is said.
-    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), bits) };
+    // A policy without nodes wants no mask at all, not an empty one.
+    let mask = if list.is_empty() { std::ptr::null() } else { mask.as_ptr() };
+    // SAFETY: the kernel only reads the mask, which is null or has as many bits as is said.
+    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, WORDS * WORD) };
     Errno::result(result).map(drop).map_err(|error| failed(path, error))
 }
 
@@ -94,4 +93,30 @@ pub(super) fn nodes_of_new_memory() -> Result<Vec<u32>, RootError> {
     nodes.sort_unstable();
     nodes.dedup();
     Ok(nodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_set_and_put_back() {
+        // A thread of its own: the policy is the thread's.
+        let seen = std::thread::spawn(|| {
+            let before = read(CALL)?;
+            write(CALL, "bind:0")?;
+            let during = (read(CALL)?, nodes_of_new_memory()?);
+            write(CALL, &before)?;
+            Ok::<_, RootError>((before, during, read(CALL)?))
+        });
+        match seen.join().unwrap() {
+            Ok((before, (policy, nodes), after)) => {
+                assert_eq!((policy.as_str(), nodes.as_slice()), ("bind:0", &[0][..]));
+                assert_eq!(before, after);
+            }
+            // A kernel without NUMA has no such call.
+            Err(error) => assert!(error.to_string().contains("not implemented"), "{error}"),
+        }
+        assert!(write(CALL, "bind:9999").is_err() && write(CALL, "nowhere:0").is_err());
+    }
 }

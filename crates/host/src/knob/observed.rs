@@ -32,10 +32,8 @@ pub(super) fn ratio(root: &Root, cpu: u32) -> Result<f64, String> {
         thread::sleep(TIME);
         (before, look())
     };
-    let ((a0, m0), (a1, m1)) = (
-        pair.0.map_err(|error| error.to_string())?,
-        pair.1.map_err(|error| error.to_string())?,
-    );
+    let ((a0, m0), (a1, m1)) =
+        (pair.0.map_err(|error| error.to_string())?, pair.1.map_err(|error| error.to_string())?);
     match (a1.wrapping_sub(a0), m1.wrapping_sub(m0)) {
         (_, 0) => Err(format!("MPERF of CPU {cpu} stood still under load")),
         (cycles, base) => Ok(cycles as f64 / base as f64),

@@ -90,9 +90,7 @@ impl Place {
                 let value = u64::from_le_bytes(root.bytes_at(&self.path, *offset)?);
                 Ok(format!("{value:#x}"))
             }
-            Within::Group => {
-                Ok(if root.exists(&self.path) { THERE } else { ABSENT }.to_owned())
-            }
+            Within::Group => Ok(if root.exists(&self.path) { THERE } else { ABSENT }.to_owned()),
             Within::Held => {
                 let value = i32::from_le_bytes(root.bytes_at(&self.path, 0)?);
                 Ok(value.to_string())

@@ -42,9 +42,7 @@ impl Supervisor {
         drop(command);
         let mut supervisor = Supervisor { child, line: line.try_clone().map_err(failed)? };
         let mut ready = [0];
-        let answer = line
-            .set_read_timeout(Some(LIMIT))
-            .and_then(|()| line.read_exact(&mut ready));
+        let answer = line.set_read_timeout(Some(LIMIT)).and_then(|()| line.read_exact(&mut ready));
         match answer {
             Ok(()) if ready == *READY => Ok(supervisor),
             Ok(()) => Err(supervisor.no("it answers something else")),

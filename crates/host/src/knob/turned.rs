@@ -55,6 +55,10 @@ impl Turned {
             self.held.push(file.map_err(|why| failed(write, why))?);
             return Ok(());
         }
+        if *after == After::Lasting && self.root.is_live() {
+            // Dropping caches spares dirty pages; after this there are few.
+            nix::unistd::sync();
+        }
         if let (true, Some(old)) = (place.is_own(), old) {
             self.own.push((place.clone(), old.clone()));
         }
@@ -113,22 +117,27 @@ impl Turned {
 
     fn put_back(&mut self) -> Result<Restored, KnobError> {
         self.ended = true;
-        let mut lost = Vec::new();
+        let (mut lost, mut own) = (Vec::new(), self.held.len());
+        self.held.clear();
         for (place, old) in self.own.drain(..).rev() {
-            if let Err(error) = place.write(&self.root, &old) {
-                lost.push(format!("{place}: {error}"));
+            match place.write(&self.root, &old) {
+                Ok(()) => own += 1,
+                Err(error) => lost.push(format!("{place}: {error}")),
             }
         }
-        self.held.clear();
         let restored = self.journal.put_back_running();
-        // What it could not put back, the supervisor could not either.
+        // What this process could not put back, the supervisor could not either.
         self.dismiss();
         let restored = restored?.unwrap_or(Restored::Done { written: 0, foreign: Vec::new() });
-        if lost.is_empty() {
-            return Ok(restored);
+        if !lost.is_empty() {
+            return Err(KnobError::OwnNotRestored { places: lost.join("; ") });
         }
-        let journal = "nothing: it ends with this process".to_owned();
-        Err(KnobError::NotRestored { places: lost.join("; "), journal })
+        Ok(match restored {
+            Restored::Done { written, foreign } => {
+                Restored::Done { written: written + own, foreign }
+            }
+            stale => stale,
+        })
     }
 
     fn dismiss(&mut self) {

@@ -140,7 +140,7 @@ impl Knob for Uncore {
             Limits::Register(cpus) => {
                 for cpu in cpus {
                     let (value, _, _) = ratios(root, cpu)?;
-                    let new = value & !0x7f7f | low / STEP << 8 | high / STEP;
+                    let new = (value & !0x7f7f) | ((low / STEP) << 8) | (high / STEP);
                     writes.extend(Write::turn(root, register(cpu), format!("{new:#x}"))?);
                 }
                 let prove = choice::unverified(
