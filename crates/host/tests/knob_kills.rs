@@ -1,6 +1,8 @@
 //! A process that is killed at every step of turning, with and without its supervisor: on a
 //! recorded machine, and on this one where it can be turned.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::BTreeMap;

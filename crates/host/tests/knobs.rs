@@ -1,6 +1,8 @@
 //! Every knob on recorded machines: planned, turned, proven where a test plays the kernel, and
 //! put back.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,10 +145,15 @@ fn every_knob_keeps_its_word_everywhere() {
                 }
             };
             refused(root, &[(name, "no such level")], &[name]);
-            for level in levels.iter().filter(|level| !level.contains(' ')) {
+            let levels: Vec<&String> = levels.iter().filter(|level| !level.contains(' ')).collect();
+            for (at, level) in levels.iter().enumerate() {
+                // Of a long row of numbers the ends are enough.
+                if levels.len() > 9 && (2..levels.len() - 1).contains(&at) {
+                    continue;
+                }
                 // A recorded tree has no processes that could be in a group.
                 let grouped = format!("{level}@0");
-                let level = if ["cat", "mba"].contains(&name) { &grouped } else { level };
+                let level = if ["cat", "mba"].contains(&name) { &grouped } else { *level };
                 let before = snapshot(machine);
                 let plan = plan(root, &[(name, level)]);
                 assert_as_before(machine, &before);
@@ -285,8 +292,8 @@ fn an_idle_state_is_proven_by_its_counters_and_not_by_its_file() {
         Outcome::Proven(seen) => assert!(seen.contains("none of them in C1E, C6"), "{seen}"),
         other => panic!("{other:?}"),
     }
-    match outcome(&[usage(1), usage(3)].concat()) {
-        Outcome::Refuted(seen) => assert!(seen.contains("CPU 7 entered C6"), "{seen}"),
+    match outcome(&[usage(3), usage(1)].concat()) {
+        Outcome::Refuted(seen) => assert!(seen.contains(" entered C6 "), "{seen}"),
         other => panic!("{other:?}"),
     }
     // Nobody idled: nothing was seen. One CPU of eight did not: neither.
@@ -392,26 +399,33 @@ fn turbo_is_proven_by_cycles_over_those_of_the_base_frequency() {
     // Registers are 8 bytes each at addresses 1 apart, so in a plain file APERF is MPERF without
     // its lowest byte and with one more above it.
     let ran = |mperf: u8, above: u8, level: &str| {
+        // Nothing is left of the counts before.
+        fs::write(machine.path("/dev/cpu/0/msr"), vec![0u8; 0x1000]).unwrap();
         let mut turned = turn(&machine, folder.path(), &[("turbo", level)]);
-        let path = machine.path("/dev/cpu/0/msr");
-        let look = |mperf: u8, above: u8| {
-            let mut registers = vec![0u8; 0x1000];
-            (registers[0xe7], registers[0xef]) = (mperf, above);
-            fs::write(&path, registers).unwrap();
-        };
-        look(0, 0);
+        let done = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
-                thread::sleep(Duration::from_millis(30));
-                look(mperf, above);
+                for tick in 0..=u8::MAX {
+                    let mut registers = vec![0u8; 0x1000];
+                    (registers[0xe7], registers[0xef]) = (tick * mperf, tick * above);
+                    let new = machine.path("/dev/cpu/0/new");
+                    fs::write(&new, registers).unwrap();
+                    fs::rename(new, machine.path("/dev/cpu/0/msr")).unwrap();
+                    if done.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    thread::sleep(Duration::from_millis(20));
+                }
             });
-            turned.proofs()[0].outcome.clone()
+            let outcome = turned.proofs()[0].outcome.clone();
+            done.store(true, Ordering::Relaxed);
+            outcome
         })
     };
-    assert!(matches!(ran(100, 0, "off"), Outcome::Proven(_)));
-    assert!(matches!(ran(100, 1, "off"), Outcome::Refuted(_)));
-    assert!(matches!(ran(100, 1, "on"), Outcome::Proven(_)));
-    assert!(matches!(ran(100, 0, "on"), Outcome::Unverified(_)));
+    assert!(matches!(ran(1, 0, "off"), Outcome::Proven(_)));
+    assert!(matches!(ran(1, 1, "off"), Outcome::Refuted(_)));
+    assert!(matches!(ran(1, 1, "on"), Outcome::Proven(_)));
+    assert!(matches!(ran(1, 0, "on"), Outcome::Unverified(_)));
     assert!(matches!(ran(0, 0, "off"), Outcome::Unverified(why) if why.contains("stood still")));
     let (epyc, folder) = recorded("epyc");
     let turned = turn(&epyc, folder.path(), &[("turbo", "off")]);

@@ -147,8 +147,8 @@ impl Knob for Idle {
     }
 
     fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
-        let cpu = topology::online(root)?[0];
-        let states = states(root, cpu)?;
+        self.read(root)?;
+        let states = states(root, topology::online(root)?[0])?;
         let mut levels = vec!["all".to_owned()];
         if states[0].is_poll() {
             levels.push("none".to_owned());
@@ -272,13 +272,12 @@ fn prove(shut: Vec<Watched>, open: Vec<Watched>) -> Prove {
             let limit = Instant::now() + PATIENCE;
             loop {
                 idle(NAPS);
-                let gained = (since(&before.0, count(&shut)?), since(&before.1, count(&open)?));
+                // The disabled ones are looked at last: no entry of theirs goes unseen.
+                let open_gained = since(&before.1, count(&open)?);
+                let gained = (since(&before.0, count(&shut)?), open_gained);
                 let entered = gained.0.iter().any(|gained| *gained > 0);
-                if entered
-                    || idled(&open, &gained.1).len() == cpus.len()
-                    || !root.is_live()
-                    || Instant::now() > limit
-                {
+                let all_idled = idled(&open, &gained.1).len() == cpus.len();
+                if entered || all_idled || Instant::now() > limit {
                     return Ok(gained);
                 }
             }
