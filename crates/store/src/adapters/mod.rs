@@ -13,12 +13,15 @@ mod null;
 mod redis;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+mod spill;
+mod spread;
 
 use crate::{OptionInfo, Remote, Store, StoreError, StoreUrl, Visit};
 
 adapters! {
     embedded {
     "null": null::Null, "answers at once; measures the harness alone";
+    "spill": spill::Spill, "Spill: value log and merged indexes after Kreon's design, in Rust";
     "rocksdb" if "rocksdb": rocksdb::RocksDb, "RocksDB: log-structured merge tree in C++";
     "lmdb" if "lmdb": lmdb::Lmdb, "LMDB: memory-mapped copy-on-write B+-tree in C";
     "fjall" if "fjall": fjall::Fjall, "fjall: log-structured merge tree in Rust";

@@ -1,0 +1,44 @@
+use crate::table::Table;
+
+/// Writes that are done together: all of them or none, also after a failure of power.
+#[derive(Default, Clone)]
+pub struct Batch {
+    pub(crate) writes: Vec<Write>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Write {
+    pub(crate) table: Table,
+    pub(crate) key: Vec<u8>,
+    /// None: the key is removed.
+    pub(crate) value: Option<Vec<u8>>,
+}
+
+impl Batch {
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+
+    /// Sets the value of a key. Of several writes of one key the last counts.
+    pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) {
+        let (key, value) = (key.to_vec(), Some(value.to_vec()));
+        self.writes.push(Write { table: table.clone(), key, value });
+    }
+
+    /// Removes a key.
+    pub fn delete(&mut self, table: &Table, key: &[u8]) {
+        self.writes.push(Write { table: table.clone(), key: key.to_vec(), value: None });
+    }
+
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.writes.clear();
+    }
+}

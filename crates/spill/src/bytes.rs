@@ -1,0 +1,34 @@
+//! Keys as numbers: eight bytes at a time.
+
+/// Eight bytes of a key from `skip` on as a big-endian number, zeros beyond its end: in the order
+/// of the keys as far as these bytes tell.
+#[inline]
+pub(crate) fn head_at(key: &[u8], skip: usize) -> u64 {
+    if let Some(eight) = key.get(skip..).and_then(|rest| rest.first_chunk::<8>()) {
+        return u64::from_be_bytes(*eight);
+    }
+    let rest = key.get(skip..).unwrap_or_default();
+    let mut eight = [0; 8];
+    eight[..rest.len()].copy_from_slice(rest);
+    u64::from_be_bytes(eight)
+}
+
+/// How many bytes two keys share at their begin.
+#[inline]
+pub(crate) fn common_prefix(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_ordered_as_keys_are() {
+        assert_eq!(head_at(b"abcdefghij", 2), u64::from_be_bytes(*b"cdefghij"));
+        assert_eq!(head_at(b"abc", 1), u64::from_be_bytes(*b"bc\0\0\0\0\0\0"));
+        assert_eq!(head_at(b"abc", 9), 0);
+        assert_eq!(common_prefix(b"abcd", b"abx"), 2);
+        assert_eq!(common_prefix(b"ab", b"abx"), 2);
+    }
+}

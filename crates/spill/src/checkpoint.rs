@@ -1,0 +1,82 @@
+//! A copy of a store as it is at one moment: hard links of what is complete, and a manifest.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::inner::{Inner, Rest, lock, state_of};
+use crate::level::file;
+use crate::level::merge::Dead;
+use crate::log::segment;
+use crate::log::{Staging, Stream};
+use crate::manifest::Manifest;
+use crate::position::Point;
+use std::sync::atomic::Ordering;
+
+impl Inner {
+    pub(crate) fn checkpoint(&self, into: &Path) -> Result<()> {
+        let failed = |error| Error::io(into, error);
+        self.fs.create_dir(into).map_err(failed)?;
+        if !self.fs.list(into).map_err(failed)?.is_empty() {
+            return Err(Error::Foreign { path: into.to_owned() });
+        }
+        // Nothing is merged or removed meanwhile, and no batch of copies is half entered.
+        let mut collector = lock(&self.collector);
+        let durable = lock(&self.durable);
+        let (version, main) = {
+            let mut writer = lock(&self.writer);
+            // What is linked must not grow any more.
+            let main = writer.end_segment(&mut || self.make_segment(Stream::Main))?;
+            (self.version.load_full(), main)
+        };
+        if let Some(copies) = collector.end_segment() {
+            copies.complete(copies.written());
+        }
+        self.sync_to(main)?;
+        self.sync_copies()?;
+        let (log_dir, index_dir) = (into.join("log"), into.join("index"));
+        for dir in [&log_dir, &index_dir] {
+            self.fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
+        }
+        let link = |from: &Path, to: &Path| {
+            self.fs.hard_link(from, to).map_err(|error| Error::io(to, error))
+        };
+        let mut segments = version.segments.clone();
+        let mut copies = Point::default();
+        for found in version.segments.iter() {
+            if found.stream == Stream::Main && found.id >= main.segment {
+                segments = segments.without(&std::collections::HashSet::from([found.id]));
+                continue;
+            }
+            if found.stream == Stream::Copies {
+                copies = copies.max(Point { segment: found.id, offset: found.written() });
+            }
+            link(found.path(), &log_dir.join(segment::name(found.id)))?;
+        }
+        let tables = version.tables.iter().flatten();
+        let levels = tables.flat_map(|table| table.levels.iter().flatten());
+        let mut linked = std::collections::HashSet::new();
+        for (found, _) in levels.flat_map(|level| &level.files) {
+            if linked.insert(found.id) {
+                link(found.path(), &index_dir.join(file::name(found.id)))?;
+            }
+        }
+        Staging::create(&self.fs, into)?;
+        for dir in [&log_dir, &index_dir, &into.to_path_buf()] {
+            self.fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
+        }
+        let rest = Rest {
+            next_segment: *lock(&self.next_segment),
+            next_index: self.next_index.load(Ordering::Relaxed),
+            next_table: durable.next_table,
+            covers: durable.covers,
+            main,
+            copies,
+            dead: &Dead::default(),
+        };
+        let mut version = crate::version::Version::clone(&version);
+        version.segments = segments;
+        Manifest::create(&self.fs, into, &state_of(&version, &rest))?;
+        drop((collector, durable));
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! What the engine asks of a file system: everything that touches a disk goes through [`Fs`], so
+//! that tests can lose, tear and refuse any of it.
+
+mod os;
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+pub use os::Os;
+
+/// A file system. All paths are those that the engine was given or made below them.
+///
+/// What a power cut may lose: everything of a file that was not synced by [`File::sync`], in
+/// any part and order; a new, renamed or removed name until [`Fs::sync_dir`] of its folder.
+pub trait Fs: Send + Sync + 'static {
+    /// Makes the folder and those above it; fine if it is there.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a folder, in no order.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+
+    fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>>;
+
+    /// Replaces what is at `to`.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// A second name for the same file.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes the names in a folder durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Takes the file for this process alone until the answer is dropped; makes it if it is
+    /// missing. [`io::ErrorKind::WouldBlock`] if another holder has it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
+}
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It must be there; it is never written.
+    Read,
+    /// It must be there.
+    Write,
+    /// It must not be there.
+    New,
+}
+
+#[allow(clippy::len_without_is_empty)]
+/// An open file. A call may transfer less than was asked for, as system calls do.
+pub trait File: Send + Sync {
+    fn len(&self) -> io::Result<u64>;
+
+    /// Cuts the file, or extends it by a hole of zeros. Never called on a file that is mapped.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Makes sure that every byte up to `len` has its place on the device, so that storing into
+    /// a mapping of it cannot fail.
+    fn allocate(&self, len: u64) -> io::Result<()>;
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Content and length are on the device when it returns; what was stored into a mapping too.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Starts to write back a part without waiting; only a hint.
+    fn start_writeback(&self, part: Range<u64>);
+
+    /// The first `len` bytes in memory, coherent with `read_at` and `write_at`. The file is at
+    /// least that long and is never cut while it is mapped.
+    fn map(&self, len: usize, access: Access) -> io::Result<Map>;
+
+    /// Reads many parts, each whole, in any order; `io::ErrorKind::UnexpectedEof` if one lies
+    /// beyond the end.
+    fn read_many(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
+        for part in parts {
+            read_whole(self, part.into, part.offset)?;
+        }
+        Ok(())
+    }
+}
+
+/// A part of a file to read.
+pub struct Part<'a> {
+    pub offset: u64,
+    pub into: &'a mut [u8],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    /// Stores reach the file, and survive the process, not the machine.
+    ReadWrite,
+}
+
+/// A part of a file in memory, until it is dropped.
+pub struct Map {
+    start: NonNull<u8>,
+    len: usize,
+    pages: Box<dyn Pages>,
+}
+
+/// What keeps a mapping in place; dropping it ends the mapping.
+pub trait Pages: Send + Sync {
+    /// Brings a part into memory now, with reads as large as the part. What cannot be read is
+    /// an error here instead of a signal at the access.
+    fn bring(&self, part: Range<usize>) -> io::Result<()>;
+}
+
+// SAFETY: the memory belongs to the mapping, not to a thread; who reads and who writes which
+// part is arranged by the engine.
+unsafe impl Send for Map {}
+// SAFETY: as above.
+unsafe impl Sync for Map {}
+
+impl Map {
+    /// # Safety
+    /// `start..start + len` stays valid, for reading or for both as was asked, until `pages` is
+    /// dropped.
+    pub unsafe fn new(start: NonNull<u8>, len: usize, pages: Box<dyn Pages>) -> Map {
+        Map { start, len, pages }
+    }
+
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn bring(&self, part: Range<usize>) -> io::Result<()> {
+        self.pages.bring(part)
+    }
+}
+
+/// Fills `into`; [`io::ErrorKind::UnexpectedEof`] if the file ends before.
+pub fn read_whole<F: File + ?Sized>(file: &F, into: &mut [u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < into.len() {
+        match file.read_at(&mut into[done..], offset + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `from`. What was written before an error stays in the file.
+pub fn write_whole<F: File + ?Sized>(file: &F, from: &[u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < from.len() {
+        match file.write_at(&from[done..], offset + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => done += written,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! The file system of the operating system.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rustix::fs::{Advice as FileAdvice, FallocateFlags, FlockOperation, fadvise, fallocate, flock};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+
+use super::{Access, File, Fs, Map, Mode, Pages, Part};
+
+/// The file system of the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Os;
+
+impl Fs for Os {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    }
+
+    fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(mode != Mode::Read).create_new(mode == Mode::New);
+        Ok(Arc::new(OsFile { file: Arc::new(options.open(path)?) }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        fs::File::open(path)?.sync_all()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Box::new(file))
+    }
+}
+
+struct OsFile {
+    file: Arc<fs::File>,
+}
+
+impl File for OsFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        match fallocate(&*self.file, FallocateFlags::empty(), 0, len) {
+            Ok(()) => Ok(()),
+            // A file system that cannot reserve gets zeros, which reserve too.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                let zeros = vec![0; 1 << 16];
+                let mut at = self.len()?;
+                while at < len {
+                    let part = zeros.len().min((len - at) as usize);
+                    super::write_whole(self, &zeros[..part], at)?;
+                    at += part as u64;
+                }
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(into, offset)
+    }
+
+    fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(from, offset)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read_many(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
+        if let Some(done) = linux::read_many(&self.file, parts) {
+            return done;
+        }
+        for part in parts {
+            super::read_whole(self, part.into, part.offset)?;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn start_writeback(&self, part: Range<u64>) {
+        // There is no hint for it alone that is portable; on Linux this is the call.
+        #[cfg(target_os = "linux")]
+        linux::start_writeback(&self.file, part);
+        #[cfg(not(target_os = "linux"))]
+        let _ = part;
+    }
+
+    fn map(&self, len: usize, access: Access) -> io::Result<Map> {
+        let rights = match access {
+            Access::Read => ProtFlags::READ,
+            Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
+        };
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+        let start =
+            unsafe { mmap(std::ptr::null_mut(), len, rights, MapFlags::SHARED, &*self.file, 0)? };
+        let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let pages = OsPages { start, len, file: Arc::clone(&self.file) };
+        // SAFETY: the mapping lives until `pages` is dropped.
+        Ok(unsafe { Map::new(start, len, Box::new(pages)) })
+    }
+}
+
+struct OsPages {
+    start: NonNull<u8>,
+    len: usize,
+    file: Arc<fs::File>,
+}
+
+// SAFETY: the pointer is used for whole-mapping calls only, which any thread may make.
+unsafe impl Send for OsPages {}
+// SAFETY: as above.
+unsafe impl Sync for OsPages {}
+
+impl Pages for OsPages {
+    fn bring(&self, part: Range<usize>) -> io::Result<()> {
+        let len = std::num::NonZeroU64::new((part.end - part.start) as u64);
+        fadvise(&*self.file, part.start as u64, len, FileAdvice::WillNeed)?;
+        // SAFETY: the part lies in the mapping, and populating changes no content.
+        let brought = unsafe {
+            let at = self.start.as_ptr().add(part.start).cast();
+            madvise(at, part.end - part.start, Advice::LinuxPopulateRead)
+        };
+        match brought {
+            // Kernels before 5.14: the pages come when they are touched.
+            Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(()),
+            Err(rustix::io::Errno::FAULT) => Err(rustix::io::Errno::IO.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for OsPages {
+    fn drop(&mut self) {
+        // SAFETY: nothing refers to the mapping any more, for its owner is being dropped. An
+        // error would mean that it is not ours; there is nothing to do about it.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::cell::RefCell;
+    use std::fs;
+    use std::io;
+    use std::ops::Range;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::FileExt;
+
+    use io_uring::{IoUring, opcode, types};
+
+    use super::super::Part;
+
+    pub(super) fn start_writeback(file: &fs::File, part: Range<u64>) {
+        // SAFETY: a call with numbers alone. It is a hint: what it answers does not matter.
+        unsafe {
+            libc::sync_file_range(
+                file.as_raw_fd(),
+                part.start as i64,
+                (part.end - part.start) as i64,
+                libc::SYNC_FILE_RANGE_WRITE,
+            );
+        }
+    }
+
+    const ENTRIES: usize = 64;
+
+    thread_local! {
+        /// Made at the first use; None: the kernel offers none.
+        static RING: RefCell<Option<Option<IoUring>>> = const { RefCell::new(None) };
+    }
+
+    /// Reads all parts with as many requests under way as the ring takes. None: there is no ring.
+    pub(super) fn read_many(file: &fs::File, parts: &mut [Part<'_>]) -> Option<io::Result<()>> {
+        RING.with_borrow_mut(|ring| {
+            let ring = ring.get_or_insert_with(|| IoUring::new(ENTRIES as u32).ok());
+            let ring = ring.as_mut()?;
+            for parts in parts.chunks_mut(ENTRIES) {
+                if let Err(error) = read_some(ring, file, parts) {
+                    return Some(Err(error));
+                }
+            }
+            Some(Ok(()))
+        })
+    }
+
+    fn read_some(ring: &mut IoUring, file: &fs::File, parts: &mut [Part<'_>]) -> io::Result<()> {
+        for (number, part) in parts.iter_mut().enumerate() {
+            let fd = types::Fd(file.as_raw_fd());
+            let read = opcode::Read::new(fd, part.into.as_mut_ptr(), part.into.len() as u32)
+                .offset(part.offset)
+                .build()
+                .user_data(number as u64);
+            // SAFETY: the file and the memory are borrowed until all requests are answered below.
+            let pushed = unsafe { ring.submission().push(&read) };
+            debug_assert!(pushed.is_ok(), "there are as many entries as parts");
+        }
+        let mut waiting = parts.len();
+        let mut failed = None;
+        while waiting > 0 {
+            match ring.submit_and_wait(waiting) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // What is under way still writes into the memory: wait for it in any case.
+                Err(error) => failed = Some(error),
+            }
+            for answer in ring.completion() {
+                waiting -= 1;
+                let part = &mut parts[answer.user_data() as usize];
+                let read = match answer.result() {
+                    code if code < 0 => {
+                        let code = -code;
+                        if code == libc::EINTR || code == libc::EAGAIN {
+                            0
+                        } else {
+                            failed = Some(io::Error::from_raw_os_error(code));
+                            continue;
+                        }
+                    }
+                    read => read as usize,
+                };
+                // The rest of a short one by itself; that tells the end of the file, too.
+                if read < part.into.len()
+                    && let Err(error) =
+                        file.read_exact_at(&mut part.into[read..], part.offset + read as u64)
+                {
+                    failed = Some(error);
+                }
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}

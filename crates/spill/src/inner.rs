@@ -1,0 +1,341 @@
+//! The parts of an open store, and how they change together.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use crate::collect::Collector;
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::level::file::IndexFile;
+use crate::level::merge::Dead;
+use crate::log::{Segment, Staging, Stream, Writer};
+use crate::manifest::{LevelState, Manifest, SegmentState, State, TableState};
+use crate::options::Options;
+use crate::position::Point;
+use crate::statistics::Counters;
+use crate::sync::Synced;
+use crate::version::{Covers, Generation, Version};
+
+/// What all handles of a store share. Locks are taken in the order of the fields: `collector`,
+/// `durable`, `writer`, `next_segment`.
+pub(crate) struct Inner {
+    pub(crate) fs: Arc<dyn Fs>,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) staging: Arc<Staging>,
+    pub(crate) version: ArcSwap<Version>,
+    pub(crate) collector: Mutex<Collector>,
+    pub(crate) durable: Mutex<Durable>,
+    pub(crate) writer: Mutex<Writer>,
+    /// Held while the version changes.
+    pub(crate) next_segment: Mutex<u32>,
+    pub(crate) next_index: AtomicU32,
+    /// Writes up to this sequence are seen by readers.
+    pub(crate) visible: AtomicU64,
+    /// How often the active generation was frozen.
+    pub(crate) rotations: AtomicU64,
+    pub(crate) synced: Synced,
+    pub(crate) counters: Counters,
+    pub(crate) work: Work,
+    halted: OnceLock<String>,
+    pub(crate) _lock: Box<dyn Send + Sync>,
+}
+
+/// What is in the manifest beside the version.
+pub(crate) struct Durable {
+    pub(crate) manifest: Manifest,
+    pub(crate) covers: Covers,
+    pub(crate) next_table: u32,
+}
+
+/// What the background is told, and tells.
+#[derive(Default)]
+pub(crate) struct Work {
+    state: Mutex<WorkState>,
+    changed: Condvar,
+    /// Writers are to slow down: microseconds for each write.
+    pub(crate) pressure: AtomicU32,
+    pub(crate) is_closing: AtomicBool,
+}
+
+#[derive(Default)]
+struct WorkState {
+    /// Rises with everything that may be work.
+    news: u64,
+    /// Why the last merge or collection failed, until one succeeds.
+    failure: Option<Error>,
+}
+
+impl Work {
+    /// There may be something to do, or something was done.
+    pub(crate) fn tell(&self) {
+        lock(&self.state).news += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits for news after those that were seen, or so long; the news that were seen.
+    pub(crate) fn wait(&self, seen: u64, limit: std::time::Duration) -> u64 {
+        let state = lock(&self.state);
+        let waited = self
+            .changed
+            .wait_timeout_while(state, limit, |state| state.news == seen)
+            .unwrap_or_else(PoisonError::into_inner);
+        waited.0.news
+    }
+
+    pub(crate) fn news(&self) -> u64 {
+        lock(&self.state).news
+    }
+
+    /// Keeps how the last piece of work ended.
+    pub(crate) fn ended(&self, how: &Result<bool>) {
+        lock(&self.state).failure = how.as_ref().err().map(Error::again);
+        self.tell();
+    }
+
+    pub(crate) fn failure(&self) -> Option<Error> {
+        lock(&self.state).failure.as_ref().map(Error::again)
+    }
+}
+
+/// A lock that a panic of another holder does not poison: what is under these locks is only
+/// changed in steps that leave it whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) struct Parts {
+    pub(crate) fs: Arc<dyn Fs>,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) staging: Arc<Staging>,
+    pub(crate) version: Version,
+    pub(crate) durable: Durable,
+    pub(crate) writer: Writer,
+    pub(crate) next_segment: u32,
+    pub(crate) next_index: u32,
+    pub(crate) lock: Box<dyn Send + Sync>,
+}
+
+impl Inner {
+    pub(crate) fn new(parts: Parts) -> Inner {
+        let sequence = parts.writer.sequence;
+        Inner {
+            fs: parts.fs,
+            dir: parts.dir,
+            options: parts.options,
+            staging: parts.staging,
+            version: ArcSwap::from_pointee(parts.version),
+            collector: Mutex::default(),
+            durable: Mutex::new(parts.durable),
+            synced: Synced::new(parts.writer.point()),
+            writer: Mutex::new(parts.writer),
+            next_segment: Mutex::new(parts.next_segment),
+            next_index: AtomicU32::new(parts.next_index),
+            visible: AtomicU64::new(sequence),
+            rotations: AtomicU64::new(0),
+            counters: Counters::default(),
+            work: Work::default(),
+            halted: OnceLock::new(),
+            _lock: parts.lock,
+        }
+    }
+
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    pub(crate) fn index_dir(&self) -> PathBuf {
+        self.dir.join("index")
+    }
+
+    /// Nothing is written any more: it is unknown what is on the device.
+    pub(crate) fn halt(&self, why: &Error) {
+        let _ = self.halted.set(why.to_string());
+    }
+
+    pub(crate) fn may_write(&self) -> Result<()> {
+        match self.halted.get() {
+            Some(why) => Err(Error::Halted { why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Swaps in a changed version.
+    pub(crate) fn change(&self, edit: impl FnOnce(&mut Version)) {
+        let guard = lock(&self.next_segment);
+        let mut version = Version::clone(&self.version.load());
+        edit(&mut version);
+        self.version.store(Arc::new(version));
+        drop(guard);
+    }
+
+    /// A new segment, which readers know of when this returns.
+    pub(crate) fn make_segment(&self, stream: Stream) -> Result<Arc<Segment>> {
+        let mut next = lock(&self.next_segment);
+        let segment =
+            Segment::create(&self.fs, &self.log_dir(), *next, stream, self.options.segment)?;
+        let segment = Arc::new(segment);
+        *next += 1;
+        let mut version = Version::clone(&self.version.load());
+        version.segments = version.segments.with(Arc::clone(&segment));
+        self.version.store(Arc::new(version));
+        Ok(segment)
+    }
+
+    pub(crate) fn next_index(&self) -> u32 {
+        self.next_index.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Freezes what is being written. The caller holds the writer.
+    pub(crate) fn rotate(&self, writer: &mut Writer) -> Result<()> {
+        let main = writer.flush()?;
+        let covers = Covers { main, sequence: writer.sequence, copies: writer.copies_begin };
+        writer.rotated();
+        self.change(|version| {
+            let l0s = version.active.l0s.clone();
+            version.frozen.insert(0, Arc::new(Generation { l0s, covers: Some(covers) }));
+            version.active = Arc::new(Generation::new(version.tables.len()));
+        });
+        self.rotations.fetch_add(1, Ordering::Release);
+        self.update_pressure();
+        self.work.tell();
+        Ok(())
+    }
+
+    /// Slows writers down while more is waiting than should.
+    pub(crate) fn update_pressure(&self) {
+        let version = self.version.load();
+        let waiting = version.frozen.len();
+        let limit = self.options.throttle.as_micros() as u32;
+        let pressure = if waiting > self.options.frozen {
+            limit
+        } else if self.has_too_much_garbage(&version) {
+            limit / 4
+        } else {
+            0
+        };
+        self.work.pressure.store(pressure, Ordering::Relaxed);
+    }
+
+    /// Makes a change durable and visible: `edit` is applied to the version as it is when the
+    /// manifest is written, and again to the one that is current then. `dead` is what the change
+    /// found to be dead, `gone` the segments that it removes.
+    pub(crate) fn publish(
+        &self,
+        durable: &mut Durable,
+        covers: Covers,
+        dead: &Dead,
+        edit: impl Fn(&mut Version),
+    ) -> Result<()> {
+        self.may_write()?;
+        let (version, next_segment) = {
+            let next = lock(&self.next_segment);
+            let mut version = Version::clone(&self.version.load());
+            edit(&mut version);
+            (version, *next)
+        };
+        let next_index = self.next_index.load(Ordering::Relaxed);
+        let (main, copies) = self.synced.points();
+        let state = state_of(
+            &version,
+            &Rest {
+                next_segment,
+                next_index,
+                next_table: durable.next_table,
+                covers,
+                main,
+                copies,
+                dead,
+            },
+        );
+        durable.manifest.append(&state)?;
+        durable.covers = covers;
+        for (&segment, &bytes) in &dead.0 {
+            if let Some(segment) = version.segments.get(segment) {
+                segment.add_dead(bytes);
+            }
+        }
+        let before = self.version.load_full();
+        self.change(edit);
+        self.retire_unused(&before);
+        Ok(())
+    }
+
+    /// Files that the version of before has and the current one has not go with their last user.
+    fn retire_unused(&self, before: &Version) {
+        let now = self.version.load();
+        let used: HashSet<u32> = index_files(&now).map(|file| file.id).collect();
+        for file in index_files(before).filter(|file| !used.contains(&file.id)) {
+            file.retire();
+        }
+        for segment in before.segments.iter() {
+            if now.segments.get(segment.id).is_none() {
+                segment.retire();
+            }
+        }
+    }
+}
+
+fn index_files(version: &Version) -> impl Iterator<Item = &Arc<IndexFile>> {
+    let tables = version.tables.iter().flatten();
+    let levels = tables.flat_map(|table| table.levels.iter().flatten());
+    levels.flat_map(|level| level.files.iter().map(|(file, _)| file))
+}
+
+/// What a state has beside the version.
+pub(crate) struct Rest<'a> {
+    pub(crate) next_segment: u32,
+    pub(crate) next_index: u32,
+    pub(crate) next_table: u32,
+    pub(crate) covers: Covers,
+    pub(crate) main: Point,
+    pub(crate) copies: Point,
+    pub(crate) dead: &'a Dead,
+}
+
+/// The durable state of a version.
+pub(crate) fn state_of(version: &Version, rest: &Rest<'_>) -> State {
+    let tables = (0..).zip(&version.tables).filter_map(|(id, table)| {
+        let table = table.as_ref()?;
+        let levels = table.levels.iter().map(|level| {
+            let level = level.as_ref()?;
+            let files = level.files.iter().map(|(file, used)| (file.id, file.pages(), *used));
+            Some(LevelState {
+                root: level.root,
+                height: level.height,
+                entries: level.entries,
+                files: files.collect(),
+            })
+        });
+        Some(TableState { id, name: table.name.clone(), levels: levels.collect() })
+    });
+    let segments = version.segments.iter().map(|segment| {
+        let point = match segment.stream {
+            Stream::Main => rest.main,
+            Stream::Copies => rest.copies,
+        };
+        let synced = match segment.id.cmp(&point.segment) {
+            std::cmp::Ordering::Less => segment.end().unwrap_or(0),
+            std::cmp::Ordering::Equal => point.offset,
+            std::cmp::Ordering::Greater => 0,
+        };
+        let dead = segment.dead() + rest.dead.0.get(&segment.id).copied().unwrap_or(0);
+        // An end counts when everything before it does.
+        let end = segment.end().filter(|&end| end <= synced);
+        SegmentState { id: segment.id, end, synced, dead }
+    });
+    State {
+        next_segment: rest.next_segment,
+        next_index: rest.next_index,
+        next_table: rest.next_table,
+        covers: rest.covers,
+        synced: rest.main,
+        tables: tables.collect(),
+        segments: segments.collect(),
+    }
+}

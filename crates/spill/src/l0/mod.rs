@@ -1,0 +1,400 @@
+//! L0: the ordered index of what was written lately, in memory. One writer at a time adds to it;
+//! readers need no lock.
+
+mod arena;
+mod cursor;
+mod entry;
+mod node;
+
+use std::cell::UnsafeCell;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use arena::Arena;
+pub(crate) use cursor::Cursor;
+use entry::Entry;
+pub(crate) use entry::Version;
+use node::{Inner, Node, WIDTH};
+
+use crate::bytes::{common_prefix, head_at};
+use crate::position::Position;
+
+/// A B+-tree in an arena. Its nodes hold eight bytes of each key, those after what all keys of
+/// the node share; equal ones are told apart by the whole key.
+pub(crate) struct L0 {
+    root: AtomicPtr<Node>,
+    keys: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Touched by the writer alone.
+    arena: UnsafeCell<Arena>,
+}
+
+// SAFETY: the arena is touched in `insert` alone, which has one caller at a time; all else is
+// atomic, and nothing is freed before the whole.
+unsafe impl Send for L0 {}
+// SAFETY: as above.
+unsafe impl Sync for L0 {}
+
+impl L0 {
+    pub(crate) fn new() -> L0 {
+        let mut arena = Arena::new();
+        let root = new_node(&mut arena, 0);
+        L0 {
+            root: AtomicPtr::new(root.as_ptr()),
+            keys: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            arena: UnsafeCell::new(arena),
+        }
+    }
+
+    /// How many keys it has.
+    pub(crate) fn keys(&self) -> usize {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys() == 0
+    }
+
+    /// The versions of a key, from the newest on.
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Version> {
+        loop {
+            let (leaf, version) = self.leaf_of(key);
+            let found = find(leaf, key);
+            if leaf.is_unchanged(version) {
+                return found.ok().map(Entry::newest);
+            }
+        }
+    }
+
+    /// Adds a version of a key; later ones have larger sequences.
+    ///
+    /// # Safety
+    /// No other call of it is under way: callers hold the lock of the log's writer.
+    pub(crate) unsafe fn insert(&self, key: &[u8], sequence: u64, position: Position, size: u32) {
+        // SAFETY: there is one writer, says the caller.
+        let arena = unsafe { &mut *self.arena.get() };
+        let mut path = Path::default();
+        let mut node = self.root(arena);
+        if node.count() == WIDTH && node.height > 0 {
+            node = self.grow(arena, node);
+        }
+        while node.height > 0 {
+            let (index, _) = child_of(node, key);
+            // SAFETY: the writer sees whole nodes; children live as long as the tree.
+            let child = unsafe { &*node.child(index) };
+            if child.height > 0 && child.count() == WIDTH {
+                self.split(arena, node, index, &path);
+                continue;
+            }
+            path.narrow(node, index);
+            (path.parent, path.index) = (ptr::from_ref(node), index);
+            node = child;
+        }
+        match find(node, key) {
+            Ok(entry) => entry.add(arena, sequence, position, size),
+            Err(mut place) => {
+                if node.count() == WIDTH {
+                    // SAFETY: the parent, if there is one, is a node of this tree.
+                    let parent = match unsafe { path.parent.as_ref() } {
+                        Some(parent) => parent,
+                        None => {
+                            let parent = self.grow_root(arena, node);
+                            (path.parent, path.index) = (ptr::from_ref(parent), 0);
+                            parent
+                        }
+                    };
+                    path.widen();
+                    self.split(arena, parent, path.index, &path);
+                    let (index, _) = child_of(parent, key);
+                    // SAFETY: as above.
+                    node = unsafe { &*parent.child(index) };
+                    place = match find(node, key) {
+                        Ok(_) => unreachable!("the key was not there before the split"),
+                        Err(place) => place,
+                    };
+                }
+                let entry = Entry::new(arena, key, (sequence, position, size));
+                node.begin_change();
+                node.open_gap(place);
+                node.heads[place].store(head_at(key, node.skip()), Ordering::Relaxed);
+                node.slots[place].store(entry.cast_mut().cast(), Ordering::Release);
+                node.end_change();
+                self.keys.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        self.bytes.store(arena.taken(), Ordering::Relaxed);
+    }
+
+    /// All keys in order, each with its newest version, while nobody writes.
+    pub(crate) fn entries(&self) -> Entries<'_> {
+        // SAFETY: the root is a node of this tree.
+        let root = unsafe { &*self.root.load(Ordering::Acquire) };
+        Entries { way: vec![(root, 0)] }
+    }
+
+    fn root(&self, _writer: &Arena) -> &Node {
+        // SAFETY: the root is a node of this tree.
+        unsafe { &*self.root.load(Ordering::Acquire) }
+    }
+
+    /// A new root above a full one, which is then split; the new root.
+    fn grow<'a>(&'a self, arena: &mut Arena, root: &Node) -> &'a Node {
+        let above = self.grow_root(arena, root);
+        self.split(arena, above, 0, &Path::default());
+        above
+    }
+
+    /// A new root with the old one as its only child.
+    fn grow_root<'a>(&'a self, arena: &mut Arena, root: &Node) -> &'a Node {
+        let above = new_node(arena, root.height + 1);
+        // SAFETY: it was just made, and lives as long as the tree.
+        let node = unsafe { above.as_ref() };
+        node.slots[0].store(ptr::from_ref(root).cast_mut().cast(), Ordering::Relaxed);
+        node.set_count(1);
+        self.root.store(above.as_ptr(), Ordering::Release);
+        node
+    }
+
+    /// Halves child `index` of `parent`, which has room for one more. `path` has the bounds of
+    /// `parent`.
+    fn split(&self, arena: &mut Arena, parent: &Node, index: usize, path: &Path) {
+        // SAFETY: children are nodes of this tree.
+        let left = unsafe { &*parent.child(index) };
+        let mut bounds = *path;
+        bounds.narrow(parent, index);
+        let right = new_node(arena, left.height);
+        // SAFETY: it was just made, and lives as long as the tree.
+        let right = unsafe { right.as_ref() };
+        let count = left.count();
+        // Keys that come in order fill the left one.
+        let middle = if bounds.high.is_null() { count - count / 8 } else { count / 2 };
+        let fence: *const Entry = if left.height == 0 {
+            left.entry(middle)
+        } else {
+            // SAFETY: it has a height.
+            unsafe { left.as_inner() }.fences[middle].load(Ordering::Relaxed)
+        };
+        parent.begin_change();
+        left.begin_change();
+        for place in middle..count {
+            left.copy(place, right, place - middle);
+        }
+        right.set_count(count - middle);
+        left.set_count(middle);
+        right.set_skip(left.skip());
+        tighten(right, fence, bounds.high);
+        tighten(left, bounds.low, fence);
+        parent.open_gap(index + 1);
+        parent.slots[index + 1].store(ptr::from_ref(right).cast_mut().cast(), Ordering::Release);
+        // SAFETY: the parent has a height, and fences are entries of this tree.
+        unsafe {
+            let head = head_at((*fence).key(), parent.skip());
+            parent.heads[index + 1].store(head, Ordering::Relaxed);
+            parent.as_inner().fences[index + 1].store(fence.cast_mut(), Ordering::Release);
+        }
+        left.end_change();
+        parent.end_change();
+    }
+
+    /// The leaf that a key belongs to, and its version.
+    #[inline]
+    fn leaf_of(&self, key: &[u8]) -> (&Node, u64) {
+        let (leaf, version, _) = self.descend(|node| Some(child_of(node, key).0));
+        (leaf, version)
+    }
+
+    /// Goes down by what `choose` says of each inner node (None: it saw a change under way);
+    /// the leaf, its version, and what the nodes on the way say are the leaf's bounds.
+    #[inline]
+    fn descend(&self, choose: impl Fn(&Node) -> Option<usize>) -> (&Node, u64, Path) {
+        'again: loop {
+            let root = self.root.load(Ordering::Acquire);
+            // SAFETY: the root is a node of this tree; all nodes live as long as it.
+            let mut node = unsafe { &*root };
+            let mut version = node.stable_version();
+            if self.root.load(Ordering::Acquire) != root {
+                continue;
+            }
+            let mut path = Path::default();
+            while node.height > 0 {
+                let Some(index) = choose(node) else { continue 'again };
+                let child = node.child(index);
+                path.narrow(node, index);
+                if !node.is_unchanged(version) {
+                    continue 'again;
+                }
+                // SAFETY: an unchanged node has good children.
+                let child = unsafe { &*child };
+                let child_version = child.stable_version();
+                if !node.is_unchanged(version) {
+                    continue 'again;
+                }
+                (node, version) = (child, child_version);
+            }
+            return (node, version, path);
+        }
+    }
+}
+
+/// The keys of an L0 that nobody writes any more.
+pub(crate) struct Entries<'a> {
+    /// The nodes from the root on, and the entry of each that comes next.
+    way: Vec<(&'a Node, usize)>,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = (&'a [u8], &'a Version);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (node, place) = self.way.last_mut()?;
+            if *place == node.count() {
+                self.way.pop();
+                continue;
+            }
+            let index = *place;
+            *place += 1;
+            if node.height > 0 {
+                // SAFETY: children live as long as the tree.
+                let child = unsafe { &*node.child(index) };
+                self.way.push((child, 0));
+                continue;
+            }
+            if let Some(ahead) = node.slots.get(index + 4) {
+                crate::prefetch::lines(ahead.load(Ordering::Relaxed).cast_const().cast(), 1);
+            }
+            // SAFETY: entries live as long as the tree.
+            let entry = unsafe { &*node.entry(index) };
+            return Some((entry.key(), entry.newest()));
+        }
+    }
+}
+
+/// The way to a node: the bounds of its keys, and its parent.
+#[derive(Clone, Copy)]
+struct Path {
+    low: *const Entry,
+    high: *const Entry,
+    /// The bounds one step above.
+    above: (*const Entry, *const Entry),
+    parent: *const Node,
+    index: usize,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        let none = ptr::null();
+        Path { low: none, high: none, above: (none, none), parent: ptr::null(), index: 0 }
+    }
+}
+
+impl Path {
+    /// From `node`'s bounds to those of its child.
+    #[inline]
+    fn narrow(&mut self, node: &Node, index: usize) {
+        self.above = (self.low, self.high);
+        // SAFETY: only nodes with a height have children.
+        let inner = unsafe { node.as_inner() };
+        if index > 0 {
+            self.low = inner.fences[index].load(Ordering::Acquire);
+        }
+        if index + 1 < node.count() {
+            self.high = inner.fences[index + 1].load(Ordering::Acquire);
+        }
+    }
+
+    /// Back to the bounds of the parent.
+    fn widen(&mut self) {
+        (self.low, self.high) = self.above;
+    }
+}
+
+fn new_node(arena: &mut Arena, height: u32) -> NonNull<Node> {
+    let size = if height == 0 { size_of::<Node>() } else { size_of::<Inner>() };
+    let node = arena.take(size, true).cast::<Node>();
+    // SAFETY: zeros are a node without entries; the place is ours, aligned and large enough.
+    unsafe { (*node.as_ptr()).height = height };
+    node
+}
+
+/// The child that a key belongs to; whether its lower bound is the key itself is not told.
+#[inline]
+fn child_of(node: &Node, key: &[u8]) -> (usize, u64) {
+    let head = head_at(key, node.skip());
+    // SAFETY: only nodes with a height are asked.
+    let inner = unsafe { node.as_inner() };
+    let count = node.count();
+    // Child 0 has no lower bound.
+    let mut low = 1;
+    let mut len = count.saturating_sub(1);
+    while len > 0 {
+        let half = len / 2;
+        let place = low + half;
+        let there = node.head(place);
+        let right = there < head
+            || there == head && {
+                let fence = inner.fences[place].load(Ordering::Acquire);
+                // SAFETY: fences are entries of the tree, or null before they were set.
+                unsafe { fence.as_ref() }.is_some_and(|fence| fence.key() <= key)
+            };
+        low = if right { place + 1 } else { low };
+        len = if right { len - half - 1 } else { half };
+    }
+    (low - 1, head)
+}
+
+/// The entry of a key in a leaf, or where it would be.
+#[inline]
+fn find<'a>(leaf: &Node, key: &[u8]) -> Result<&'a Entry, usize> {
+    let head = head_at(key, leaf.skip());
+    let count = leaf.count();
+    let mut place = leaf.below(head);
+    while place < count && leaf.head(place) == head {
+        // SAFETY: slots of a leaf are entries of the tree, or null before they were set.
+        match unsafe { leaf.entry(place).as_ref() } {
+            None => break,
+            Some(entry) => match entry.key().cmp(key) {
+                std::cmp::Ordering::Less => {}
+                std::cmp::Ordering::Equal => return Ok(entry),
+                std::cmp::Ordering::Greater => break,
+            },
+        }
+        place += 1;
+    }
+    Err(place)
+}
+
+/// Takes into the skip what two bounds of a node share, and makes its heads anew if that is more.
+fn tighten(node: &Node, low: *const Entry, high: *const Entry) {
+    // SAFETY: bounds are entries of the tree.
+    let (Some(low), Some(high)) = (unsafe { low.as_ref() }, unsafe { high.as_ref() }) else {
+        return;
+    };
+    let skip = common_prefix(low.key(), high.key());
+    if skip == node.skip() {
+        return;
+    }
+    node.set_skip(skip);
+    for place in 0..node.count() {
+        let entry: *const Entry = if node.height == 0 {
+            node.entry(place)
+        } else {
+            // SAFETY: it has a height.
+            unsafe { node.as_inner() }.fences[place].load(Ordering::Relaxed)
+        };
+        // SAFETY: entries live as long as the tree; child 0 has no bound.
+        if let Some(entry) = unsafe { entry.as_ref() } {
+            node.heads[place].store(head_at(entry.key(), skip), Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

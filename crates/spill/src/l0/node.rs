@@ -1,0 +1,145 @@
+//! A node of the tree: changed by one writer, read by anyone at any time.
+
+use std::hint;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+
+use super::entry::Entry;
+
+/// Entries of a node.
+pub(super) const WIDTH: usize = 64;
+
+/// A leaf (`slots` are entries) or an inner node (`slots` are nodes; `fences[i]` is the lower
+/// bound of child `i`, none for child 0).
+///
+/// Readers take what they find and ask afterwards whether the node changed meanwhile
+/// ([`Node::is_unchanged`]). Pointers found in a node are good even then: what they point to
+/// lives as long as the tree.
+#[repr(C, align(64))]
+pub(super) struct Node {
+    /// Odd while the node is being changed.
+    version: AtomicU64,
+    count: AtomicU32,
+    /// 0: a leaf.
+    pub(super) height: u32,
+    /// All keys between the node's bounds share so many bytes; heads come after them.
+    skip: AtomicU32,
+    pub(super) heads: [AtomicU64; WIDTH],
+    pub(super) slots: [AtomicPtr<()>; WIDTH],
+}
+
+/// An inner node has the bounds of its children behind it.
+#[repr(C, align(64))]
+pub(super) struct Inner {
+    pub(super) node: Node,
+    pub(super) fences: [AtomicPtr<Entry>; WIDTH],
+}
+
+impl Node {
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        (self.count.load(Ordering::Relaxed) as usize).min(WIDTH)
+    }
+
+    pub(super) fn set_count(&self, count: usize) {
+        self.count.store(count as u32, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn skip(&self) -> usize {
+        self.skip.load(Ordering::Relaxed) as usize
+    }
+
+    pub(super) fn set_skip(&self, skip: usize) {
+        self.skip.store(skip as u32, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn head(&self, index: usize) -> u64 {
+        self.heads[index].load(Ordering::Relaxed)
+    }
+
+    /// The version, once nobody changes the node.
+    #[inline]
+    pub(super) fn stable_version(&self) -> u64 {
+        loop {
+            let version = self.version.load(Ordering::Acquire);
+            if version & 1 == 0 {
+                return version;
+            }
+            hint::spin_loop();
+        }
+    }
+
+    /// Whether all that was read since `version` was taken belongs to it.
+    #[inline]
+    pub(super) fn is_unchanged(&self, version: u64) -> bool {
+        fence(Ordering::Acquire);
+        self.version.load(Ordering::Relaxed) == version
+    }
+
+    /// Readers of before will see that the node changed. Only the writer calls this.
+    pub(super) fn begin_change(&self) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+    }
+
+    pub(super) fn end_change(&self) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version + 1, Ordering::Release);
+    }
+
+    /// How many heads are below `head`.
+    #[inline]
+    pub(super) fn below(&self, head: u64) -> usize {
+        let mut low = 0;
+        let mut len = self.count();
+        while len > 0 {
+            let half = len / 2;
+            let right = self.head(low + half) < head;
+            low = if right { low + half + 1 } else { low };
+            len = if right { len - half - 1 } else { half };
+        }
+        low
+    }
+
+    /// The entry at `index` of a leaf; null if a reader looks while the leaf changes.
+    #[inline]
+    pub(super) fn entry(&self, index: usize) -> *const Entry {
+        self.slots[index].load(Ordering::Acquire).cast_const().cast()
+    }
+
+    #[inline]
+    pub(super) fn child(&self, index: usize) -> *const Node {
+        self.slots[index].load(Ordering::Acquire).cast_const().cast()
+    }
+
+    /// # Safety
+    /// The node is an inner one (`height > 0`).
+    #[inline]
+    pub(super) unsafe fn as_inner(&self) -> &Inner {
+        // SAFETY: every node with a height was made as an `Inner`, whose first field this is.
+        unsafe { &*std::ptr::from_ref(self).cast::<Inner>() }
+    }
+
+    /// Makes room at `index`; the writer fills it then.
+    pub(super) fn open_gap(&self, index: usize) {
+        let count = self.count();
+        for place in (index..count).rev() {
+            self.copy(place, self, place + 1);
+        }
+        self.set_count(count + 1);
+    }
+
+    /// Copies an entry to another place; its head as it is.
+    pub(super) fn copy(&self, from: usize, to: &Node, place: usize) {
+        to.heads[place].store(self.head(from), Ordering::Relaxed);
+        to.slots[place].store(self.slots[from].load(Ordering::Relaxed), Ordering::Release);
+        if self.height > 0 {
+            // SAFETY: both have the same height, which is not 0.
+            let (from_inner, to_inner) = unsafe { (self.as_inner(), to.as_inner()) };
+            let fence = from_inner.fences[from].load(Ordering::Relaxed);
+            to_inner.fences[place].store(fence, Ordering::Release);
+        }
+    }
+}

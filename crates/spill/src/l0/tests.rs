@@ -1,0 +1,134 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::position::Tag;
+
+fn position(number: u64) -> Position {
+    Position::new((number >> 20) as u32, (number as u32 & 0xf_ffff) * 8, false, Tag::of(number))
+}
+
+fn insert(l0: &L0, key: &[u8], sequence: u64) {
+    // SAFETY: the tests write from one thread.
+    unsafe { l0.insert(key, sequence, position(sequence), 64) };
+}
+
+fn keys_of(l0: &Arc<L0>) -> Vec<Vec<u8>> {
+    let mut cursor = Cursor::new(Arc::clone(l0));
+    cursor.seek(b"");
+    let mut keys = Vec::new();
+    while let Some((key, _)) = cursor.current() {
+        keys.push(key.to_vec());
+        cursor.next();
+    }
+    keys
+}
+
+fn keys_back(l0: &Arc<L0>, from: Option<&[u8]>) -> Vec<Vec<u8>> {
+    let mut cursor = Cursor::new(Arc::clone(l0));
+    cursor.seek_below(from);
+    let mut keys = Vec::new();
+    while let Some((key, _)) = cursor.current() {
+        keys.push(key.to_vec());
+        cursor.previous();
+    }
+    keys
+}
+
+proptest! {
+    #[test]
+    fn is_an_ordered_map(
+        keys in prop::collection::vec(
+            prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..4),
+                "(user|userlongprefix)[0-9]{1,6}".prop_map(String::into_bytes),
+                prop::collection::vec(prop_oneof![Just(0_u8), Just(1)], 0..20),
+            ],
+            0..1500,
+        ),
+        probe in prop::collection::vec(any::<u8>(), 0..4),
+    ) {
+        let l0 = Arc::new(L0::new());
+        let mut model = BTreeMap::new();
+        for (sequence, key) in (1..).zip(&keys) {
+            insert(&l0, key, sequence);
+            model.insert(key.clone(), sequence);
+        }
+        prop_assert_eq!(l0.keys(), model.len());
+        for (key, sequence) in &model {
+            prop_assert_eq!(l0.get(key).unwrap().sequence, *sequence);
+        }
+        prop_assert_eq!(l0.get(&probe).is_some(), model.contains_key(&probe));
+        let all: Vec<Vec<u8>> = model.keys().cloned().collect();
+        prop_assert_eq!(keys_of(&l0), all.clone());
+        let back: Vec<Vec<u8>> = all.iter().rev().cloned().collect();
+        prop_assert_eq!(keys_back(&l0, None), back);
+        let below: Vec<Vec<u8>> = model.range(..probe.clone()).rev().map(|(key, _)| key.clone()).collect();
+        prop_assert_eq!(keys_back(&l0, Some(&probe)), below);
+        let mut cursor = Cursor::new(Arc::clone(&l0));
+        cursor.seek(&probe);
+        let first = model.range(probe..).next().map(|(key, _)| key.as_slice());
+        prop_assert_eq!(cursor.current().map(|(key, _)| key), first);
+    }
+}
+
+#[test]
+fn keeps_all_versions_newest_first() {
+    let l0 = L0::new();
+    for sequence in 1..=5 {
+        insert(&l0, b"key", sequence);
+    }
+    let mut version = l0.get(b"key");
+    let mut seen = Vec::new();
+    while let Some(one) = version {
+        assert_eq!(one.position, position(one.sequence));
+        seen.push(one.sequence);
+        version = one.older();
+    }
+    assert_eq!(seen, [5, 4, 3, 2, 1]);
+}
+
+#[test]
+fn readers_see_all_that_was_there_while_it_grows() {
+    let l0 = Arc::new(L0::new());
+    let written = AtomicU64::new(0);
+    let done = AtomicBool::new(false);
+    // Hashed, so that every leaf changes; with a long common prefix, so that skips change.
+    let key = |number: u64| {
+        let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        format!("a long common prefix {hash:020}").into_bytes()
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..60_000 {
+                insert(&l0, &key(number), number + 1);
+                written.store(number + 1, Ordering::Release);
+            }
+            done.store(true, Ordering::Release);
+        });
+        scope.spawn(|| {
+            let mut random = 1_u64;
+            while !done.load(Ordering::Acquire) {
+                let there = written.load(Ordering::Acquire);
+                for _ in 0..200 {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    if let Some(number) = (random >> 33).checked_rem(there) {
+                        assert_eq!(l0.get(&key(number)).unwrap().sequence, number + 1);
+                    }
+                }
+            }
+        });
+        while !done.load(Ordering::Acquire) {
+            let there = written.load(Ordering::Acquire);
+            let keys = keys_of(&l0);
+            assert!(keys.len() as u64 >= there);
+            assert!(keys.windows(2).all(|two| two[0] < two[1]));
+            let back = keys_back(&l0, None);
+            assert!(back.len() >= keys.len());
+            assert!(back.windows(2).all(|two| two[0] > two[1]));
+        }
+    });
+}

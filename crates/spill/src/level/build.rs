@@ -1,0 +1,201 @@
+//! Building the tree of a level from left to right: new leaves from entries, old leaves by
+//! reference.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::file::{IndexFile, IndexWriter};
+use super::known::Known;
+use super::page::{LONGEST_SKIP, PAGE, PageId, WIDTH, write_inner, write_leaf};
+use crate::bytes::common_prefix;
+use crate::error::Result;
+use crate::fs::Fs;
+use crate::position::Position;
+
+/// Reads the whole key of a record.
+pub(crate) trait Keys {
+    fn key(&self, position: Position) -> Result<Vec<u8>>;
+}
+
+/// An old leaf is kept only behind a page that is filled at least so far.
+const HALF: usize = WIDTH / 2;
+
+pub(crate) struct TreeBuilder<'a, K> {
+    fs: &'a Arc<dyn Fs>,
+    dir: &'a Path,
+    file: u32,
+    keys: &'a K,
+    /// Made with the first page.
+    writer: Option<IndexWriter>,
+    pending: Vec<(Known<'a>, Position)>,
+    /// The last entry of the leaf before the pending ones, if that was built here.
+    last: Option<(Vec<u8>, usize, Position)>,
+    /// The lower bound that the next new leaf gets.
+    bound: Option<Vec<u8>>,
+    /// Lower bounds and pages of each height above the leaves that wait for their page.
+    above: Vec<Vec<(Vec<u8>, u64)>>,
+    entries: u64,
+}
+
+/// A tree that was built.
+pub(crate) struct Built {
+    pub(crate) root: PageId,
+    pub(crate) height: u32,
+    pub(crate) entries: u64,
+    /// None: all is in one old leaf.
+    pub(crate) file: Option<IndexFile>,
+}
+
+impl<'a, K: Keys> TreeBuilder<'a, K> {
+    pub(crate) fn new(fs: &'a Arc<dyn Fs>, dir: &'a Path, file: u32, keys: &'a K) -> Self {
+        TreeBuilder {
+            fs,
+            dir,
+            file,
+            keys,
+            writer: None,
+            pending: Vec::with_capacity(WIDTH),
+            last: None,
+            bound: None,
+            above: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    /// Whether an old leaf can be kept here without leaving a thin one before it.
+    pub(crate) fn may_keep(&self) -> bool {
+        self.pending.is_empty() || self.pending.len() >= HALF
+    }
+
+    /// Takes an old leaf as it is.
+    pub(crate) fn keep(&mut self, leaf: PageId, bound: &[u8], entries: usize) -> Result<()> {
+        self.emit()?;
+        self.last = None;
+        self.entries += entries as u64;
+        self.add(0, bound.to_vec(), leaf)
+    }
+
+    /// What comes now is not below `bound`, and what came before is.
+    pub(crate) fn at_bound(&mut self, bound: &[u8]) {
+        if self.pending.is_empty() && self.last.is_none() {
+            self.bound = Some(bound.to_vec());
+        }
+    }
+
+    /// The next entry in the order of the keys.
+    #[inline]
+    pub(crate) fn push(&mut self, key: Known<'a>, position: Position) -> Result<()> {
+        self.pending.push((key, position));
+        if self.pending.len() == WIDTH {
+            self.emit()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the pending entries as a leaf.
+    fn emit(&mut self) -> Result<()> {
+        let (Some(&(first, first_at)), Some(&(last, last_at))) =
+            (self.pending.first(), self.pending.last())
+        else {
+            return Ok(());
+        };
+        let bound = match (self.bound.take(), self.last.take()) {
+            (Some(bound), _) => bound,
+            (None, None) => first.bytes(),
+            (None, Some((bytes, known, position))) => {
+                self.between(&bytes, known, position, first, first_at)?
+            }
+        };
+        let shared = common_prefix(&first.bytes(), &last.bytes());
+        let known = self.pending.iter().map(|(key, _)| key.len() - 8).min().unwrap_or(0);
+        let skip = shared.min(known).min(LONGEST_SKIP);
+        let prefix = &first.bytes()[..skip];
+        let mut page = [0; PAGE];
+        let entries =
+            self.pending.iter().map(|(key, position)| (key.head_at(skip), position.bits()));
+        let writer = writer(&mut self.writer, self.fs, self.dir, self.file)?;
+        let id = writer.next();
+        write_leaf(id, prefix, entries, &mut page);
+        writer.append(&page)?;
+        self.last = Some((last.bytes(), last.len(), last_at));
+        self.entries += self.pending.len() as u64;
+        self.pending.clear();
+        self.add(0, bound, id)
+    }
+
+    /// A short key above one entry and not above the next.
+    fn between(
+        &self,
+        before: &[u8],
+        before_known: usize,
+        before_at: Position,
+        next: Known<'_>,
+        next_at: Position,
+    ) -> Result<Vec<u8>> {
+        let known = before_known.min(next.len());
+        let bytes = next.bytes();
+        let shared = common_prefix(before, &bytes);
+        if shared < known && shared < bytes.len() {
+            return Ok(bytes[..=shared].to_vec());
+        }
+        // What is known of them does not tell them apart.
+        let before = self.keys.key(before_at)?;
+        let next = self.keys.key(next_at)?;
+        let shared = common_prefix(&before, &next);
+        Ok(next[..(shared + 1).min(next.len())].to_vec())
+    }
+
+    /// Enters a page into the inner page above it.
+    fn add(&mut self, height: usize, bound: Vec<u8>, page: PageId) -> Result<()> {
+        if self.above.len() == height {
+            self.above.push(Vec::new());
+        }
+        self.above[height].push((bound, page.bits()));
+        if self.above[height].len() == WIDTH {
+            self.emit_inner(height)?;
+        }
+        Ok(())
+    }
+
+    fn emit_inner(&mut self, height: usize) -> Result<()> {
+        let mut page = [0; PAGE];
+        let writer = writer(&mut self.writer, self.fs, self.dir, self.file)?;
+        let id = writer.next();
+        let count = write_inner(id, &self.above[height], &mut page);
+        writer.append(&page)?;
+        let bound = self.above[height][0].0.clone();
+        self.above[height].drain(..count);
+        self.add(height + 1, bound, id)
+    }
+
+    /// Writes what waits; None: there was no entry at all.
+    pub(crate) fn finish(mut self) -> Result<Option<Built>> {
+        self.emit()?;
+        let mut height = 0;
+        while height < self.above.len() {
+            let is_top = height + 1 == self.above.len();
+            if is_top && let [(_, root)] = self.above[height][..] {
+                let file = self.writer.map(IndexWriter::finish).transpose()?;
+                let (root, height) = (PageId::from_bits(root), height as u32);
+                return Ok(Some(Built { root, height, entries: self.entries, file }));
+            }
+            while !self.above[height].is_empty() {
+                self.emit_inner(height)?;
+            }
+            height += 1;
+        }
+        Ok(None)
+    }
+}
+
+fn writer<'w>(
+    writer: &'w mut Option<IndexWriter>,
+    fs: &Arc<dyn Fs>,
+    dir: &Path,
+    id: u32,
+) -> Result<&'w mut IndexWriter> {
+    match writer {
+        Some(writer) => Ok(writer),
+        None => Ok(writer.insert(IndexWriter::create(fs, dir, id)?)),
+    }
+}

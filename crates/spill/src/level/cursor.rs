@@ -1,0 +1,155 @@
+//! Walking through the leaves of a level in either direction.
+
+use std::sync::Arc;
+
+use super::Level;
+use super::page::{Page, PageId};
+use crate::error::Result;
+use crate::position::Position;
+
+/// A place between the entries of a level. It knows positions only: what the keys are the log
+/// says.
+pub(crate) struct Cursor {
+    level: Arc<Level>,
+    /// The inner pages from the root on, and which child was taken of each.
+    way: Vec<(PageId, usize)>,
+    leaf: PageId,
+    /// The entry where it stands; `count` of the leaf: behind the last.
+    place: usize,
+    count: usize,
+}
+
+impl Cursor {
+    pub(crate) fn new(level: Arc<Level>) -> Cursor {
+        let leaf = level.root;
+        Cursor { level, way: Vec::new(), leaf, place: 0, count: 0 }
+    }
+
+    fn page(&self) -> Result<Page<'_>> {
+        self.level.leaf(self.leaf)
+    }
+
+    /// To the first entry whose key may be `key` or above: those before are below it. The second
+    /// answer is how many from there on may still be below it.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<usize> {
+        let level = Arc::clone(&self.level);
+        self.descend(|page| page.child_of(key))?;
+        let page = level.leaf(self.leaf)?;
+        let ties = page.ties(key);
+        self.count = page.count();
+        self.place = ties.start;
+        let unsure = ties.len();
+        if self.place == self.count {
+            self.next_leaf()?;
+        }
+        Ok(unsure)
+    }
+
+    /// Behind the last entry of all.
+    pub(crate) fn seek_end(&mut self) -> Result<()> {
+        self.descend(|page| page.count() - 1)?;
+        self.count = self.page()?.count();
+        self.place = self.count;
+        Ok(())
+    }
+
+    fn descend(&mut self, choose: impl Fn(&Page<'_>) -> usize) -> Result<()> {
+        self.way.clear();
+        let mut id = self.level.root;
+        for _ in 0..self.level.height {
+            let page = self.level.inner(id)?;
+            let index = choose(&page);
+            self.way.push((id, index));
+            id = PageId::from_bits(page.value(index));
+        }
+        self.leaf = id;
+        Ok(())
+    }
+
+    /// The entry where it stands; None behind the last.
+    pub(crate) fn current(&self) -> Result<Option<Position>> {
+        if self.place >= self.count {
+            return Ok(None);
+        }
+        Ok(Some(Position::from_bits(self.page()?.value(self.place))))
+    }
+
+    /// The positions of up to `limit` entries from where it stands, within its leaf.
+    pub(crate) fn ahead(&self, limit: usize) -> Result<impl Iterator<Item = Position> + '_> {
+        let end = (self.place + limit).min(self.count);
+        let page = self.page()?;
+        Ok((self.place..end).map(move |place| Position::from_bits(page.value(place))))
+    }
+
+    /// The positions of up to `limit` entries before where it stands, the nearest first.
+    pub(crate) fn behind(&self, limit: usize) -> Result<impl Iterator<Item = Position> + '_> {
+        let start = self.place.saturating_sub(limit);
+        let page = self.page()?;
+        Ok((start..self.place).rev().map(move |place| Position::from_bits(page.value(place))))
+    }
+
+    pub(crate) fn next(&mut self) -> Result<()> {
+        self.place += 1;
+        if self.place >= self.count {
+            self.next_leaf()?;
+        }
+        Ok(())
+    }
+
+    /// To the entry before; false at the first of all, where it stays.
+    pub(crate) fn previous(&mut self) -> Result<bool> {
+        if self.place == 0 && !self.previous_leaf()? {
+            return Ok(false);
+        }
+        self.place -= 1;
+        Ok(true)
+    }
+
+    /// To the begin of the next leaf; behind the last entry if there is none.
+    fn next_leaf(&mut self) -> Result<()> {
+        if self.step(|index, count| (index + 1 < count).then_some(index + 1), |_| 0)? {
+            self.count = self.page()?.count();
+            self.place = 0;
+        }
+        Ok(())
+    }
+
+    /// Behind the last entry of the leaf before; false if there is none.
+    fn previous_leaf(&mut self) -> Result<bool> {
+        let moved = self.step(|index, _| index.checked_sub(1), |page| page.count() - 1)?;
+        if moved {
+            self.count = self.page()?.count();
+            self.place = self.count;
+        }
+        Ok(moved)
+    }
+
+    /// To another leaf: up as far as `turn` finds no other child, then down by `choose`.
+    fn step(
+        &mut self,
+        turn: impl Fn(usize, usize) -> Option<usize>,
+        choose: impl Fn(&Page<'_>) -> usize,
+    ) -> Result<bool> {
+        let level = Arc::clone(&self.level);
+        let mut depth = self.way.len();
+        while depth > 0 {
+            let (id, index) = self.way[depth - 1];
+            let page = level.inner(id)?;
+            if let Some(index) = turn(index, page.count()) {
+                self.way.truncate(depth);
+                self.way[depth - 1].1 = index;
+                let mut id = PageId::from_bits(page.value(index));
+                while self.way.len() < level.height as usize {
+                    let page = level.inner(id)?;
+                    let index = choose(&page);
+                    self.way.push((id, index));
+                    id = PageId::from_bits(page.value(index));
+                }
+                self.leaf = id;
+                return Ok(true);
+            }
+            depth -= 1;
+        }
+        Ok(false)
+    }
+}

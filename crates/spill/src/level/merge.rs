@@ -1,0 +1,321 @@
+//! Merging what is newer into a level: only indexes are read and written, values stay where they
+//! are.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::build::{Keys, TreeBuilder};
+use super::file::IndexFile;
+use super::known::Known;
+use super::page::{Page, PageId};
+use super::{Leaves, Level};
+use crate::bytes::head_at;
+use crate::error::Result;
+use crate::fs::Fs;
+use crate::l0;
+use crate::position::Position;
+
+/// What a merge asks of the log.
+pub(crate) trait Records {
+    /// Calls `seen` with the key of a record; answers what `seen` does, and the length of the
+    /// record in bytes.
+    fn look<R>(&self, position: Position, seen: impl FnOnce(&[u8]) -> R) -> Result<(R, u32)>;
+
+    /// Whether its segment is gone: then something newer tells of its key.
+    fn is_gone(&self, position: Position) -> bool;
+}
+
+impl<T: Records> Keys for T {
+    fn key(&self, position: Position) -> Result<Vec<u8>> {
+        Ok(self.look(position, <[u8]>::to_vec)?.0)
+    }
+}
+
+/// Entries in the order of their keys, of which none comes twice.
+pub(crate) trait Upper<'a> {
+    fn current(&self) -> Option<(Known<'a>, Position)>;
+    fn advance(&mut self, records: &impl Records, dead: &mut Dead) -> Result<()>;
+}
+
+/// Bytes of records that nothing refers to any more, for each segment.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Dead(pub(crate) HashMap<u32, u64>);
+
+impl Dead {
+    pub(crate) fn add(&mut self, position: Position, bytes: u32) {
+        *self.0.entry(position.segment()).or_default() += u64::from(bytes);
+    }
+}
+
+/// A file that has fewer of its pages in use than this is written anew, leaf by leaf.
+const LEAST_USE: f64 = 0.5;
+/// More files than this, and the one least used is written anew.
+const MOST_FILES: usize = 6;
+
+/// Where a merge writes to.
+pub(crate) struct Target<'a> {
+    pub(crate) fs: &'a Arc<dyn Fs>,
+    pub(crate) dir: &'a Path,
+    /// The number of the new file.
+    pub(crate) file: u32,
+    /// Nothing lies below: tombstones have done their work.
+    pub(crate) is_last: bool,
+}
+
+/// The level that is `lower` with all of `upper` in it; None if nothing is left.
+pub(crate) fn merge<'a>(
+    mut upper: impl Upper<'a>,
+    lower: Option<&'a Level>,
+    target: &Target<'a>,
+    records: &'a impl Records,
+    dead: &mut Dead,
+) -> Result<Option<Level>> {
+    let mut builder = TreeBuilder::new(target.fs, target.dir, target.file, records);
+    let rewritten = lower.map(files_to_rewrite).unwrap_or_default();
+    let mut kept: HashMap<u32, u32> = HashMap::new();
+    let mut leaves = lower.map(Level::leaves);
+    let next_leaf = |leaves: &mut Option<Leaves<'a>>| match leaves {
+        Some(leaves) => leaves.next().transpose(),
+        None => Ok(None),
+    };
+    let mut leaf = next_leaf(&mut leaves)?;
+    let mut is_first = true;
+    while let (Some((id, bound)), Some(lower)) = (leaf, lower) {
+        let next = next_leaf(&mut leaves)?;
+        let end = next.as_ref().map(|(_, bound)| bound.as_slice());
+        let page = lower.leaf(id)?;
+        let is_touched = match upper.current() {
+            Some((key, position)) => is_below(key, position, end, records)?,
+            None => false,
+        };
+        if !is_touched && !rewritten.contains(&id.file) && builder.may_keep() {
+            builder.keep(id, &bound, page.count())?;
+            *kept.entry(id.file).or_default() += 1;
+        } else {
+            // What is newer may lie below all that was there.
+            if !is_first {
+                builder.at_bound(&bound);
+            }
+            let mut place = 0;
+            while let Some((key, position)) = upper.current() {
+                if !is_below(key, position, end, records)? {
+                    break;
+                }
+                take_below(page, &mut place, key, position, &mut builder, records, dead)?;
+                if position.is_tombstone() && target.is_last {
+                    let ((), size) = records.look(position, |_| ())?;
+                    dead.add(position, size);
+                } else {
+                    builder.push(key, position)?;
+                }
+                upper.advance(records, dead)?;
+            }
+            for place in place..page.count() {
+                push_old(page, place, &mut builder, records)?;
+            }
+        }
+        is_first = false;
+        leaf = next;
+    }
+    while let Some((key, position)) = upper.current() {
+        if position.is_tombstone() && target.is_last {
+            let ((), size) = records.look(position, |_| ())?;
+            dead.add(position, size);
+        } else {
+            builder.push(key, position)?;
+        }
+        upper.advance(records, dead)?;
+    }
+    let Some(built) = builder.finish()? else { return Ok(None) };
+    let mut files: Vec<(Arc<IndexFile>, u32)> = Vec::new();
+    if let Some(file) = built.file {
+        let pages = file.pages();
+        files.push((Arc::new(file), pages));
+    }
+    for (file, _) in lower.iter().flat_map(|lower| &lower.files) {
+        if let Some(&pages) = kept.get(&file.id) {
+            files.push((Arc::clone(file), pages));
+        }
+    }
+    Ok(Some(Level { root: built.root, height: built.height, entries: built.entries, files }))
+}
+
+fn files_to_rewrite(level: &Level) -> Vec<u32> {
+    let mut files: Vec<(f64, u32)> = level
+        .files
+        .iter()
+        .map(|(file, used)| (f64::from(*used) / f64::from(file.pages()), file.id))
+        .collect();
+    files.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let too_many = files.len().saturating_sub(MOST_FILES);
+    let thin = files.iter().take_while(|(used, _)| *used < LEAST_USE).count();
+    files.iter().take(too_many.max(thin)).map(|(_, id)| *id).collect()
+}
+
+/// Whether a key lies below a bound; below none lies every key.
+fn is_below(
+    key: Known<'_>,
+    position: Position,
+    bound: Option<&[u8]>,
+    records: &impl Records,
+) -> Result<bool> {
+    let Some(bound) = bound else { return Ok(true) };
+    match key.compare(&Known::Whole(bound)) {
+        Ordering::Less => Ok(true),
+        Ordering::Greater => Ok(false),
+        Ordering::Equal => match key {
+            Known::Whole(_) => Ok(false),
+            Known::Begin { .. } => Ok(records.look(position, |key| key < bound)?.0),
+        },
+    }
+}
+
+/// Moves the old entries of a leaf that are below a key into the tree, and drops the one that
+/// has the key itself.
+fn take_below<'a, K: Keys>(
+    page: Page<'a>,
+    place: &mut usize,
+    key: Known<'a>,
+    position: Position,
+    builder: &mut TreeBuilder<'a, K>,
+    records: &impl Records,
+    dead: &mut Dead,
+) -> Result<()> {
+    let count = page.count();
+    // Where the whole key is known and lies within the page's prefix, heads are enough.
+    let head = match key {
+        Known::Whole(whole) if page.side(whole) == Ordering::Equal => {
+            Some(head_at(whole, page.skip()))
+        }
+        _ => None,
+    };
+    while *place < count {
+        let old = Position::from_bits(page.value(*place));
+        let order = match head {
+            Some(head) => page.head(*place).cmp(&head),
+            None => known(page, *place).compare(&key),
+        };
+        match order {
+            Ordering::Less => push_old(page, *place, builder, records)?,
+            Ordering::Greater => return Ok(()),
+            Ordering::Equal if records.is_gone(old) => {}
+            Ordering::Equal => {
+                let (order, size) = match key {
+                    Known::Whole(key) => records.look(old, |old| old.cmp(key))?,
+                    Known::Begin { .. } => {
+                        let key = records.key(position)?;
+                        records.look(old, |old| old.cmp(&key))?
+                    }
+                };
+                match order {
+                    Ordering::Less => push_old(page, *place, builder, records)?,
+                    Ordering::Greater => return Ok(()),
+                    Ordering::Equal => dead.add(old, size),
+                }
+            }
+        }
+        *place += 1;
+    }
+    Ok(())
+}
+
+fn known(page: Page<'_>, place: usize) -> Known<'_> {
+    Known::Begin { prefix: page.prefix(), head: page.head(place) }
+}
+
+#[inline]
+fn push_old<'a, K: Keys>(
+    page: Page<'a>,
+    place: usize,
+    builder: &mut TreeBuilder<'a, K>,
+    records: &impl Records,
+) -> Result<()> {
+    let position = Position::from_bits(page.value(place));
+    if records.is_gone(position) {
+        return Ok(());
+    }
+    builder.push(known(page, place), position)
+}
+
+/// The newest version of each key of an L0 that nobody writes any more.
+pub(crate) struct OfL0<'a> {
+    entries: l0::Entries<'a>,
+    current: Option<(&'a [u8], &'a l0::Version)>,
+}
+
+impl<'a> OfL0<'a> {
+    pub(crate) fn new(l0: &'a l0::L0) -> Self {
+        let mut entries = l0.entries();
+        let current = entries.next();
+        OfL0 { entries, current }
+    }
+}
+
+impl<'a> Upper<'a> for OfL0<'a> {
+    #[inline]
+    fn current(&self) -> Option<(Known<'a>, Position)> {
+        let (key, newest) = self.current?;
+        Some((Known::Whole(key), newest.position))
+    }
+
+    fn advance(&mut self, _: &impl Records, dead: &mut Dead) -> Result<()> {
+        let mut older = self.current.and_then(|(_, newest)| newest.older());
+        while let Some(version) = older {
+            dead.add(version.position, version.size);
+            older = version.older();
+        }
+        self.current = self.entries.next();
+        Ok(())
+    }
+}
+
+/// The entries of a level.
+pub(crate) struct OfLevel<'a> {
+    level: &'a Level,
+    leaves: Leaves<'a>,
+    page: Option<Page<'a>>,
+    place: usize,
+}
+
+impl<'a> OfLevel<'a> {
+    pub(crate) fn new(level: &'a Level, records: &impl Records) -> Result<Self> {
+        let mut all = OfLevel { level, leaves: level.leaves(), page: None, place: 0 };
+        all.next_page()?;
+        all.skip_gone(records)?;
+        Ok(all)
+    }
+
+    fn next_page(&mut self) -> Result<()> {
+        let next: Option<(PageId, _)> = self.leaves.next().transpose()?;
+        self.page = next.map(|(id, _)| self.level.leaf(id)).transpose()?;
+        self.place = 0;
+        Ok(())
+    }
+
+    fn skip_gone(&mut self, records: &impl Records) -> Result<()> {
+        while let Some(page) = self.page {
+            if self.place == page.count() {
+                self.next_page()?;
+            } else if records.is_gone(Position::from_bits(page.value(self.place))) {
+                self.place += 1;
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Upper<'a> for OfLevel<'a> {
+    fn current(&self) -> Option<(Known<'a>, Position)> {
+        let page = self.page?;
+        Some((known(page, self.place), Position::from_bits(page.value(self.place))))
+    }
+
+    fn advance(&mut self, records: &impl Records, _: &mut Dead) -> Result<()> {
+        self.place += 1;
+        self.skip_gone(records)
+    }
+}

@@ -1,0 +1,109 @@
+//! A level: an immutable B+-tree over all keys that were merged into it.
+
+mod build;
+mod cursor;
+pub(crate) mod file;
+mod known;
+pub(crate) mod merge;
+pub(crate) mod page;
+
+use std::sync::Arc;
+
+pub(crate) use cursor::Cursor;
+use file::IndexFile;
+use page::{Kind, Page, PageId};
+
+use crate::error::{Error, Result};
+
+/// A tree whose pages may lie in several files: leaves that a merge left alone stay where they
+/// were.
+#[derive(Clone)]
+pub(crate) struct Level {
+    pub(crate) root: PageId,
+    /// 0: the root is a leaf.
+    pub(crate) height: u32,
+    pub(crate) entries: u64,
+    /// The newest first, and how many of its pages belong to the tree.
+    pub(crate) files: Vec<(Arc<IndexFile>, u32)>,
+}
+
+impl Level {
+    #[inline]
+    pub(crate) fn page(&self, id: PageId) -> Result<Page<'_>> {
+        for (file, _) in &self.files {
+            if file.id == id.file {
+                return file.page(id.number);
+            }
+        }
+        Err(self.lost(id))
+    }
+
+    #[cold]
+    fn lost(&self, id: PageId) -> Error {
+        let path = self.files.first().map(|(file, _)| file.path().to_owned()).unwrap_or_default();
+        let what = format!("page {} of file {} is referred to and not there", id.number, id.file);
+        Error::Damaged { path, offset: 0, what }
+    }
+
+    /// The leaf that a key belongs to.
+    #[inline]
+    pub(crate) fn leaf_of(&self, key: &[u8]) -> Result<Page<'_>> {
+        let mut id = self.root;
+        for _ in 0..self.height {
+            let page = self.inner(id)?;
+            id = PageId::from_bits(page.value(page.child_of(key)));
+        }
+        self.leaf(id)
+    }
+
+    pub(crate) fn leaf(&self, id: PageId) -> Result<Page<'_>> {
+        self.of_kind(id, Kind::Leaf)
+    }
+
+    pub(crate) fn inner(&self, id: PageId) -> Result<Page<'_>> {
+        self.of_kind(id, Kind::Inner)
+    }
+
+    #[inline]
+    fn of_kind(&self, id: PageId, kind: Kind) -> Result<Page<'_>> {
+        let page = self.page(id)?;
+        if page.kind() != kind {
+            return Err(self.lost(id));
+        }
+        Ok(page)
+    }
+
+    /// All leaves in order, each with its lower bound.
+    pub(crate) fn leaves(&self) -> Leaves<'_> {
+        Leaves { level: self, way: vec![(self.root, self.height, Vec::new())] }
+    }
+}
+
+/// The leaves of a level in order.
+pub(crate) struct Leaves<'a> {
+    level: &'a Level,
+    /// What is still to be visited, the next one last: a page, its height, its lower bound.
+    way: Vec<(PageId, u32, Vec<u8>)>,
+}
+
+impl Iterator for Leaves<'_> {
+    type Item = Result<(PageId, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (id, height, bound) = self.way.pop()?;
+            if height == 0 {
+                return Some(Ok((id, bound)));
+            }
+            match self.level.inner(id) {
+                Err(error) => {
+                    self.way.clear();
+                    return Some(Err(error));
+                }
+                Ok(page) => self.way.extend((0..page.count()).rev().map(|index| {
+                    (PageId::from_bits(page.value(index)), height - 1, page.bound(index))
+                })),
+            }
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! A page of an index: 4 KiB, checked, either a leaf (keys and where their records lie) or an
+//! inner page (lower bounds and the pages below).
+//!
+//! ```text
+//! 0     check u32, kind u8 (1 leaf, 2 inner), 0 u8, count u16, skip u16, tails u16, heap u16, 0 u16
+//! 16    samples: the first head of block 1, 2, ... 14
+//! 128   blocks of 16 heads (u64 each) and their 16 values (u64 each)
+//! 3968  the first `skip` bytes, which all keys of the page share
+//! ```
+//! A head is the eight bytes of a key behind those, as a big-endian number. A bound that its head
+//! does not tell exactly has the rest of it in a heap that grows down from 3968: index u16,
+//! length u16, bytes. Numbers are little-endian.
+
+use std::cmp::Ordering;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::bytes::head_at;
+
+pub(crate) const PAGE: usize = 4096;
+/// The most entries of a page.
+pub(crate) const WIDTH: usize = 240;
+const BLOCK: usize = 16;
+const SAMPLES: usize = 16;
+const BLOCKS: usize = 128;
+const PREFIX: usize = 3968;
+/// The longest common prefix that a page takes out.
+pub(crate) const LONGEST_SKIP: usize = PAGE - PREFIX;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Leaf,
+    Inner,
+}
+
+/// A page as it is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Page<'a>(&'a [u8; PAGE]);
+
+/// Which page it is, of which file: part of its check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PageId {
+    pub(crate) file: u32,
+    pub(crate) number: u32,
+}
+
+impl PageId {
+    pub(crate) fn bits(self) -> u64 {
+        u64::from(self.file) << 32 | u64::from(self.number)
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> PageId {
+        PageId { file: (bits >> 32) as u32, number: bits as u32 }
+    }
+}
+
+impl<'a> Page<'a> {
+    /// Takes the page as it is; [`Page::fault`] says whether it is one.
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8; PAGE]) -> Page<'a> {
+        Page(bytes)
+    }
+
+    /// What is wrong with it, if something is.
+    pub(crate) fn fault(&self, id: PageId) -> Option<&'static str> {
+        if self.0[..4] != check(self.0, id).to_le_bytes() {
+            return Some("the checksum of the page is wrong");
+        }
+        if !matches!(self.0[4], 1 | 2)
+            || self.count() == 0
+            || self.count() > WIDTH
+            || self.skip() > LONGEST_SKIP
+        {
+            return Some("the page's head is none");
+        }
+        None
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        if self.0[4] == 1 { Kind::Leaf } else { Kind::Inner }
+    }
+
+    #[inline]
+    fn short(&self, at: usize) -> usize {
+        usize::from(u16::from_le_bytes([self.0[at], self.0[at + 1]]))
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        match self.0[at..].first_chunk() {
+            Some(word) => u64::from_le_bytes(*word),
+            None => 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.short(6)
+    }
+
+    #[inline]
+    pub(crate) fn skip(&self) -> usize {
+        self.short(8)
+    }
+
+    #[inline]
+    pub(crate) fn prefix(&self) -> &'a [u8] {
+        &self.0[PREFIX..(PREFIX + self.skip()).min(PAGE)]
+    }
+
+    #[inline]
+    pub(crate) fn head(&self, index: usize) -> u64 {
+        self.word(BLOCKS + index / BLOCK * 256 + index % BLOCK * 8)
+    }
+
+    /// The position, or the page below.
+    #[inline]
+    pub(crate) fn value(&self, index: usize) -> u64 {
+        self.word(BLOCKS + index / BLOCK * 256 + 128 + index % BLOCK * 8)
+    }
+
+    /// How many heads are below `head`.
+    #[inline]
+    pub(crate) fn below(&self, head: u64) -> usize {
+        let blocks = self.count().div_ceil(BLOCK);
+        let block =
+            (1..blocks).filter(|&block| self.word(SAMPLES + (block - 1) * 8) < head).count();
+        let at = BLOCKS + block * 256;
+        // Entries that are not there have the highest head.
+        let within = (0..BLOCK).filter(|place| self.word(at + place * 8) < head).count();
+        (block * BLOCK + within).min(self.count())
+    }
+
+    /// Where a key stands to the prefix of the page.
+    #[inline]
+    pub(crate) fn side(&self, key: &[u8]) -> Ordering {
+        let skip = self.skip();
+        if key.len() >= skip {
+            key[..skip].cmp(self.prefix())
+        } else if self.prefix().starts_with(key) {
+            // The rest of the key is as if zeros: no key of the page is below it.
+            Ordering::Less
+        } else {
+            key.cmp(self.prefix())
+        }
+    }
+
+    /// The entries of a leaf whose heads are that of the key; if there is none, an empty range
+    /// where they would be.
+    #[inline]
+    pub(crate) fn ties(&self, key: &[u8]) -> std::ops::Range<usize> {
+        let count = self.count();
+        match self.side(key) {
+            Ordering::Less => 0..0,
+            Ordering::Greater => count..count,
+            Ordering::Equal => {
+                let head = head_at(key, self.skip());
+                let from = self.below(head);
+                let mut to = from;
+                while to < count && self.head(to) == head {
+                    to += 1;
+                }
+                from..to
+            }
+        }
+    }
+
+    /// The page below an inner one that a key belongs to.
+    #[inline]
+    pub(crate) fn child_of(&self, key: &[u8]) -> usize {
+        let ties = self.ties(key);
+        let mut place = ties.start;
+        let rest = key.get(self.skip()..).unwrap_or_default();
+        while place < ties.end && self.tail(place).is_none_or(|tail| tail <= rest) {
+            place += 1;
+        }
+        place.saturating_sub(1)
+    }
+
+    /// What a bound has behind the prefix, if its head does not tell.
+    fn tail(&self, index: usize) -> Option<&'a [u8]> {
+        let mut at = self.short(12);
+        for _ in 0..self.short(10) {
+            let len = self.short(at + 2);
+            let bytes = self.0.get(at + 4..at + 4 + len)?;
+            if self.short(at) == index {
+                return Some(bytes);
+            }
+            at += 4 + len;
+        }
+        None
+    }
+
+    /// The lower bound of page `index` below an inner one.
+    pub(crate) fn bound(&self, index: usize) -> Vec<u8> {
+        let mut bound = self.prefix().to_vec();
+        match self.tail(index) {
+            Some(tail) => bound.extend_from_slice(tail),
+            None => {
+                bound.extend_from_slice(&self.head(index).to_be_bytes());
+                trim(&mut bound);
+            }
+        }
+        bound
+    }
+
+    /// Asks the processor for what a search touches first.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        crate::prefetch::lines(self.0.as_ptr(), 2);
+        crate::prefetch::lines(self.0[PREFIX..].as_ptr(), 1);
+    }
+}
+
+fn trim(bytes: &mut Vec<u8>) {
+    let zeros = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
+    bytes.truncate(bytes.len() - zeros);
+}
+
+fn check(page: &[u8; PAGE], id: PageId) -> u32 {
+    let salt = id.bits().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (xxh3_64(&page[4..]) ^ salt ^ salt >> 32) as u32
+}
+
+/// Writes a leaf: its prefix, then heads and values in order, at least one and at most
+/// [`WIDTH`].
+pub(crate) fn write_leaf(
+    id: PageId,
+    prefix: &[u8],
+    entries: impl Iterator<Item = (u64, u64)>,
+    into: &mut [u8; PAGE],
+) {
+    write(Kind::Leaf, id, prefix, entries, &[], into);
+}
+
+/// Writes an inner page of as many of the bounds and pages as it takes; answers how many.
+pub(crate) fn write_inner(id: PageId, entries: &[(Vec<u8>, u64)], into: &mut [u8; PAGE]) -> usize {
+    let mut count = entries.len().min(WIDTH);
+    loop {
+        let entries = &entries[..count];
+        let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else {
+            return 0;
+        };
+        let skip = crate::bytes::common_prefix(first, last).min(LONGEST_SKIP);
+        let tails: Vec<(usize, &[u8])> = entries
+            .iter()
+            .enumerate()
+            .filter(|(_, (bound, _))| bound.len() > skip + 8 || bound.last() == Some(&0))
+            .map(|(index, (bound, _))| (index, &bound[skip.min(bound.len())..]))
+            .collect();
+        let heap: usize = tails.iter().map(|(_, tail)| 4 + tail.len()).sum();
+        if BLOCKS + count.div_ceil(BLOCK) * 256 + heap > PREFIX && count > 2 {
+            count = (count / 2).max(2);
+            continue;
+        }
+        let pairs = entries.iter().map(|(bound, page)| (head_at(bound, skip), *page));
+        write(Kind::Inner, id, &first[..skip], pairs, &tails, into);
+        return count;
+    }
+}
+
+fn write(
+    kind: Kind,
+    id: PageId,
+    prefix: &[u8],
+    entries: impl Iterator<Item = (u64, u64)>,
+    tails: &[(usize, &[u8])],
+    into: &mut [u8; PAGE],
+) {
+    into.fill(0);
+    into[SAMPLES..BLOCKS].fill(0xff);
+    let mut count = 0;
+    for (index, (head, value)) in entries.enumerate() {
+        let at = BLOCKS + index / BLOCK * 256 + index % BLOCK * 8;
+        into[at..at + 8].copy_from_slice(&head.to_le_bytes());
+        into[at + 128..at + 136].copy_from_slice(&value.to_le_bytes());
+        if index % BLOCK == 0 && index > 0 {
+            let at = SAMPLES + (index / BLOCK - 1) * 8;
+            into[at..at + 8].copy_from_slice(&head.to_le_bytes());
+        }
+        count = index + 1;
+    }
+    for index in count..count.next_multiple_of(BLOCK) {
+        let at = BLOCKS + index / BLOCK * 256 + index % BLOCK * 8;
+        into[at..at + 8].fill(0xff);
+    }
+    into[PREFIX..PREFIX + prefix.len()].copy_from_slice(prefix);
+    let mut heap = PREFIX - tails.iter().map(|(_, tail)| 4 + tail.len()).sum::<usize>();
+    into[12..14].copy_from_slice(&(heap as u16).to_le_bytes());
+    for (index, tail) in tails {
+        into[heap..heap + 2].copy_from_slice(&(*index as u16).to_le_bytes());
+        into[heap + 2..heap + 4].copy_from_slice(&(tail.len() as u16).to_le_bytes());
+        into[heap + 4..heap + 4 + tail.len()].copy_from_slice(tail);
+        heap += 4 + tail.len();
+    }
+    into[4] = match kind {
+        Kind::Leaf => 1,
+        Kind::Inner => 2,
+    };
+    into[6..8].copy_from_slice(&(count as u16).to_le_bytes());
+    into[8..10].copy_from_slice(&(prefix.len() as u16).to_le_bytes());
+    into[10..12].copy_from_slice(&(tails.len() as u16).to_le_bytes());
+    let check = check(into, id);
+    into[..4].copy_from_slice(&check.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ID: PageId = PageId { file: 3, number: 9 };
+
+    fn bounds() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let key = prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..12),
+            prop::collection::vec(prop_oneof![Just(0_u8), Just(1)], 0..30),
+            "same start [a-c]{1,30}".prop_map(String::into_bytes),
+        ];
+        prop::collection::btree_set(key, 2..200).prop_map(|keys| keys.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn inner_pages_lead_where_the_bounds_say(bounds in bounds(), keys in bounds()) {
+            let entries: Vec<(Vec<u8>, u64)> = bounds.iter().cloned().zip(100..).collect();
+            let mut bytes = [0; PAGE];
+            let count = write_inner(ID, &entries, &mut bytes);
+            prop_assert!(count >= 2);
+            let page = Page::new(&bytes);
+            prop_assert_eq!(page.fault(ID), None);
+            for (index, bound) in bounds[..count].iter().enumerate() {
+                prop_assert_eq!(&page.bound(index), bound);
+                prop_assert_eq!(page.value(index), 100 + index as u64);
+            }
+            for key in keys.iter().chain(&bounds) {
+                let right = bounds[..count].partition_point(|bound| bound <= key);
+                prop_assert_eq!(page.child_of(key), right.saturating_sub(1));
+            }
+        }
+
+        #[test]
+        fn leaves_find_all_that_a_head_can_tell(keys in bounds()) {
+            let shared = crate::bytes::common_prefix(&keys[0], &keys[keys.len() - 1]);
+            let prefix = &keys[0][..shared];
+            let heads = keys.iter().map(|key| head_at(key, shared));
+            let mut bytes = [0; PAGE];
+            write_leaf(ID, prefix, heads.clone().zip(0..), &mut bytes);
+            let page = Page::new(&bytes);
+            prop_assert_eq!(page.fault(ID), None);
+            for (index, (key, head)) in keys.iter().zip(heads).enumerate() {
+                let ties = page.ties(key);
+                prop_assert!(ties.contains(&index));
+                prop_assert!(ties.clone().all(|tie| page.head(tie) == head));
+                prop_assert!(ties.start == 0 || page.head(ties.start - 1) < head);
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_or_moved_page_is_told() {
+        let mut bytes = [0; PAGE];
+        write_leaf(ID, b"user", (0..240).map(|entry| (entry * 7, entry)), &mut bytes);
+        assert_eq!(Page::new(&bytes).fault(ID), None);
+        assert!(Page::new(&bytes).fault(PageId { file: 3, number: 8 }).is_some());
+        for bit in (0..PAGE * 8).step_by(61) {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(Page::new(&bytes).fault(ID).is_some(), "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn counts_what_is_below() {
+        for count in [1, 15, 16, 17, 100, 239, 240] {
+            let mut bytes = [0; PAGE];
+            let entries = (0..count as u64).map(|entry| (entry / 3 * 10, entry));
+            write_leaf(ID, b"", entries.clone(), &mut bytes);
+            let page = Page::new(&bytes);
+            for head in (0..900).chain([u64::MAX]) {
+                let right = entries.clone().filter(|&(entry, _)| entry < head).count();
+                assert_eq!(page.below(head), right, "{count} entries, {head}");
+            }
+        }
+    }
+}

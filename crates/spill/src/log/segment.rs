@@ -1,0 +1,422 @@
+//! A segment: one file of the log, in memory for reading.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, Result};
+use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
+use crate::position::ALIGN;
+use crate::record::{HEADER, Record};
+
+/// Records begin behind this.
+pub(crate) const FILE_HEADER: u32 = 64;
+const MAGIC: &[u8; 8] = b"spill\0lg";
+const FORMAT: u32 = 1;
+
+/// What is brought into memory at once where a record is first read.
+const AROUND: usize = 64 << 10;
+const PAGE: usize = 4 << 10;
+
+/// What a segment is written by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Writers, in the order of their sequences.
+    Main,
+    /// The collector, which copies what still lives.
+    Copies,
+}
+
+/// How a record that is not known to be in memory is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cold {
+    Around,
+    Page,
+}
+
+/// A file of the log. What is behind `written` is not in the file yet.
+pub(crate) struct Segment {
+    pub(crate) id: u32,
+    pub(crate) stream: Stream,
+    pub(crate) file: Arc<dyn File>,
+    path: PathBuf,
+    map: Map,
+    fs: Arc<dyn Fs>,
+    written: AtomicU32,
+    /// Where its records end; `u32::MAX` while it is being written.
+    end: AtomicU32,
+    /// Bytes of records that nothing refers to, as far as merges have found out.
+    dead: AtomicU64,
+    /// Which parts have been read before: a bit for each [`PAGE`].
+    seen: Vec<AtomicU64>,
+    /// The file goes with the last user.
+    obsolete: AtomicBool,
+}
+
+pub(crate) fn name(id: u32) -> String {
+    format!("{id:08}.log")
+}
+
+/// The number in a segment's name.
+pub(crate) fn number(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(".log")?;
+    (digits.len() == 8).then(|| digits.parse().ok()).flatten()
+}
+
+impl Segment {
+    /// A new, empty segment of `capacity` bytes. Its name is not durable yet.
+    pub(crate) fn create(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        id: u32,
+        stream: Stream,
+        capacity: usize,
+    ) -> Result<Segment> {
+        let path = dir.join(name(id));
+        let failed = |error| Error::io(&path, error);
+        let file = fs.open(&path, Mode::New).map_err(failed)?;
+        let made = (|| {
+            file.set_len(capacity as u64)?;
+            write_whole(&*file, &file_header(id, stream), 0)?;
+            file.map(capacity, Access::Read)
+        })();
+        let map = match made {
+            Ok(map) => map,
+            Err(error) => {
+                // Best effort: a file that stays behind is removed at the next opening.
+                let _ = fs.remove(&path);
+                return Err(failed(error));
+            }
+        };
+        Ok(Segment::with(fs, path, id, stream, file, map, FILE_HEADER, u32::MAX))
+    }
+
+    /// An existing segment; `end` is where its records end, if that is known.
+    pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path, id: u32, end: Option<u32>) -> Result<Segment> {
+        let path = dir.join(name(id));
+        let failed = |error| Error::io(&path, error);
+        let file = fs.open(&path, Mode::Write).map_err(|error| Error::missing(&path, error))?;
+        let len = file.len().map_err(failed)?;
+        let least = end.unwrap_or(FILE_HEADER);
+        if len < u64::from(least) || len > u64::from(u32::MAX) {
+            let what = format!("the file has {len} bytes and should have {least} at least");
+            return Err(Error::damaged(&path, len, what));
+        }
+        let mut header = [0; FILE_HEADER as usize];
+        read_whole(&*file, &mut header, 0).map_err(failed)?;
+        let stream = [Stream::Main, Stream::Copies]
+            .into_iter()
+            .find(|&stream| file_header(id, stream) == header);
+        let Some(stream) = stream else {
+            return Err(Error::damaged(&path, 0, "its header is not that of this segment"));
+        };
+        let map = file.map(len as usize, Access::Read).map_err(failed)?;
+        let end = end.unwrap_or(u32::MAX);
+        Ok(Segment::with(fs, path, id, stream, file, map, end.min(len as u32), end))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn with(
+        fs: &Arc<dyn Fs>,
+        path: PathBuf,
+        id: u32,
+        stream: Stream,
+        file: Arc<dyn File>,
+        map: Map,
+        written: u32,
+        end: u32,
+    ) -> Segment {
+        let words = map.len().div_ceil(PAGE).div_ceil(64);
+        Segment {
+            id,
+            stream,
+            file,
+            path,
+            seen: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            map,
+            fs: Arc::clone(fs),
+            written: AtomicU32::new(written),
+            end: AtomicU32::new(end),
+            dead: AtomicU64::new(0),
+            obsolete: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes that it may have.
+    pub(crate) fn capacity(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Up to where the file has its records.
+    #[inline]
+    pub(crate) fn written(&self) -> u32 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_written(&self, written: u32) {
+        self.written.store(written, Ordering::Release);
+    }
+
+    /// Where its records end, if it is complete.
+    pub(crate) fn end(&self) -> Option<u32> {
+        let end = self.end.load(Ordering::Acquire);
+        (end != u32::MAX).then_some(end)
+    }
+
+    pub(crate) fn complete(&self, end: u32) {
+        self.end.store(end, Ordering::Release);
+    }
+
+    pub(crate) fn dead(&self) -> u64 {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_dead(&self, bytes: u64) {
+        self.dead.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of its records.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.end().unwrap_or_else(|| self.written()).max(FILE_HEADER) - FILE_HEADER)
+    }
+
+    /// The file is removed when the last user of this segment goes.
+    pub(crate) fn retire(&self) {
+        self.obsolete.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn damaged(&self, offset: u32, what: &str) -> Error {
+        Error::damaged(&self.path, u64::from(offset), what)
+    }
+
+    /// The part of the file that has records, in memory. Touching it may fault.
+    #[inline]
+    fn mapped(&self) -> &[u8] {
+        // SAFETY: bytes below `written` are in the file and never change again; the mapping
+        // lives as long as this.
+        unsafe { std::slice::from_raw_parts(self.map.start().as_ptr(), self.written() as usize) }
+    }
+
+    /// Asks the processor to have the begin of a record ready, if it is in the file.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: u32, lines: usize) {
+        if offset < self.written() && self.is_seen(offset as usize / PAGE) {
+            // SAFETY: the offset is in the mapping.
+            let start = unsafe { self.map.start().as_ptr().add(offset as usize) };
+            crate::prefetch::lines(start, lines);
+        }
+    }
+
+    #[inline]
+    fn is_seen(&self, page: usize) -> bool {
+        self.seen[page / 64].load(Ordering::Relaxed) & 1 << (page % 64) != 0
+    }
+
+    #[inline]
+    fn mark_seen(&self, page: usize) {
+        self.seen[page / 64].fetch_or(1 << (page % 64), Ordering::Relaxed);
+    }
+
+    /// Whether reading the record there may have to wait for the device.
+    pub(crate) fn is_cold(&self, offset: u32) -> bool {
+        offset < self.written() && !self.is_seen(offset as usize / PAGE)
+    }
+
+    /// The bytes from `offset` on, at least those of the record there, which is below `written`:
+    /// out of memory, or read into `scratch`.
+    #[inline]
+    pub(crate) fn at<'a>(
+        &'a self,
+        offset: u32,
+        cold: Cold,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8]> {
+        if self.is_seen(offset as usize / PAGE) {
+            let bytes = &self.mapped()[offset as usize..];
+            // A record that goes on in another page may find that one cold.
+            let in_page = PAGE - offset as usize % PAGE;
+            if in_page >= HEADER {
+                let len = Record::peek(bytes).map_or(0, |record| record.header.record_len());
+                if len <= in_page || self.is_seen((offset as usize + len - 1) / PAGE) {
+                    return Ok(bytes);
+                }
+            }
+        }
+        self.first_read(offset, cold, scratch)
+    }
+
+    #[cold]
+    fn first_read<'a>(
+        &'a self,
+        offset: u32,
+        cold: Cold,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8]> {
+        let failed = |error| Error::io(&self.path, error);
+        let (offset, written) = (offset as usize, self.written() as usize);
+        let mut len = PAGE.min(written - offset);
+        match cold {
+            Cold::Around => {
+                // Twice at most: for the header, then for all of the record.
+                for _ in 0..2 {
+                    self.bring(offset, offset + len).map_err(failed)?;
+                    let bytes = &self.mapped()[offset..];
+                    len = Record::peek(bytes).map_or(0, |record| record.header.record_len());
+                    if len <= PAGE {
+                        break;
+                    }
+                }
+                Ok(&self.mapped()[offset..])
+            }
+            Cold::Page => {
+                let mut end = (offset + HEADER).next_multiple_of(PAGE).min(written);
+                scratch.clear();
+                loop {
+                    let have = scratch.len();
+                    scratch.resize(end - offset, 0);
+                    let missing = &mut scratch[have..];
+                    read_whole(&*self.file, missing, (offset + have) as u64).map_err(failed)?;
+                    let header = crate::record::Header::read(scratch);
+                    let whole = header.map_or(0, |header| offset + header.record_len());
+                    if whole <= end || whole > written {
+                        break;
+                    }
+                    end = whole.next_multiple_of(PAGE).min(written);
+                }
+                for page in offset / PAGE..end.div_ceil(PAGE) {
+                    self.mark_seen(page);
+                }
+                Ok(scratch)
+            }
+        }
+    }
+
+    /// Brings the surroundings of a part into memory.
+    fn bring(&self, from: usize, to: usize) -> std::io::Result<()> {
+        let start = from / AROUND * AROUND;
+        let end = to.next_multiple_of(AROUND).min(self.map.len());
+        for block in (start..end).step_by(AROUND) {
+            let part = block..(block + AROUND).min(end);
+            let pages = part.start / PAGE..part.end.div_ceil(PAGE);
+            if pages.clone().all(|page| self.is_seen(page)) {
+                continue;
+            }
+            self.map.bring(part)?;
+            // What is not written yet is no more known than before.
+            let written = self.written() as usize / PAGE;
+            for page in pages.take_while(|&page| page < written.max(from / PAGE + 1)) {
+                self.mark_seen(page);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the surroundings of many records, in the order of their offsets, into the page
+    /// cache, all at once.
+    pub(crate) fn bring_many(&self, offsets: &[u32], cold: Cold) -> Result<()> {
+        let size = match cold {
+            Cold::Around => AROUND,
+            Cold::Page => PAGE,
+        };
+        let written = self.written() as usize;
+        let mut starts: Vec<usize> =
+            offsets.iter().map(|&offset| offset as usize / size * size).collect();
+        starts.dedup();
+        let mut bytes = vec![0; starts.len() * size];
+        let mut parts: Vec<Part<'_>> = starts
+            .iter()
+            .zip(bytes.chunks_mut(size))
+            .map(|(&start, into)| {
+                let len = size.min(written - start);
+                Part { offset: start as u64, into: &mut into[..len] }
+            })
+            .collect();
+        self.file.read_many(&mut parts).map_err(|error| Error::io(&self.path, error))?;
+        for start in starts {
+            for page in start / PAGE..(start + size).min(written).div_ceil(PAGE) {
+                self.mark_seen(page);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads through the file with large reads, past the mapping, and calls `seen` with each
+    /// record from `from` on, until it answers false; answers where the records end that were
+    /// seen.
+    ///
+    /// # Errors
+    /// Those of reading and of `seen`. A record that is not right ends the walk.
+    pub(crate) fn walk(
+        &self,
+        from: u32,
+        to: u32,
+        mut seen: impl FnMut(u32, &Record<'_>) -> Result<bool>,
+    ) -> Result<u32> {
+        const PIECE: usize = 1 << 20;
+        let mut bytes = Vec::new();
+        // Where `bytes` begins in the file.
+        let (mut start, mut at) = (from as usize, from as usize);
+        let to = to as usize;
+        loop {
+            let record = Record::read(&bytes[at - start..], (self.id, at as u32));
+            if let Some(record) = record {
+                let len = record.header.record_len();
+                let goes_on = seen(at as u32, &record)?;
+                at += len;
+                if !goes_on {
+                    return Ok(at as u32);
+                }
+                continue;
+            }
+            // Cut short by the end of what was read?
+            let left = bytes.len() - (at - start);
+            let wanted = crate::record::Header::read(&bytes[at - start..])
+                .map_or(HEADER, |header| header.record_len());
+            let have_to = start + bytes.len();
+            if left >= wanted || have_to >= to {
+                return Ok(at as u32);
+            }
+            bytes.drain(..at - start);
+            start = at;
+            let have = bytes.len();
+            let more = PIECE.max(wanted - have).min(to - have_to);
+            bytes.resize(have + more, 0);
+            read_whole(&*self.file, &mut bytes[have..], have_to as u64)
+                .map_err(|error| Error::io(&self.path, error))?;
+        }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if *self.obsolete.get_mut() {
+            // What stays behind is removed at the next opening.
+            let _ = self.fs.remove(&self.path);
+        }
+    }
+}
+
+fn file_header(id: u32, stream: Stream) -> [u8; FILE_HEADER as usize] {
+    let mut header = [0; FILE_HEADER as usize];
+    header[..8].copy_from_slice(MAGIC);
+    header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+    header[12..16].copy_from_slice(&id.to_le_bytes());
+    header[16] = match stream {
+        Stream::Main => 1,
+        Stream::Copies => 2,
+    };
+    let check = xxh3_64(&header[..56]);
+    header[56..].copy_from_slice(&check.to_le_bytes());
+    header
+}
+
+/// Rounds down to where a record may begin.
+pub(crate) fn aligned(offset: u32) -> u32 {
+    offset / ALIGN as u32 * ALIGN as u32
+}

@@ -1,0 +1,428 @@
+//! The manifest: what a store consists of, durably. Each frame of the file is the whole state;
+//! the last good one counts.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, Result};
+use crate::fs::{File, Fs, Mode, read_whole, write_whole};
+use crate::level::page::PageId;
+use crate::position::Point;
+use crate::version::Covers;
+
+const MAGIC: &[u8; 8] = b"spill\0mf";
+/// The format of the whole directory.
+pub(crate) const FORMAT: u32 = 1;
+const FILE_HEADER: usize = 16;
+/// The length of a frame (u32), its complement (u32), the check of its content (u64).
+const FRAME_HEADER: usize = 16;
+/// The manifest is written anew when it has so many bytes, or so many times its last frame.
+const LONG: u64 = 1 << 20;
+const TIMES: u64 = 16;
+
+/// The durable state of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct State {
+    /// Numbers not yet given.
+    pub(crate) next_segment: u32,
+    pub(crate) next_index: u32,
+    pub(crate) next_table: u32,
+    /// What of the log is in the levels; the rest is replayed.
+    pub(crate) covers: Covers,
+    /// Everything of the main stream before this was on the device.
+    pub(crate) synced: Point,
+    pub(crate) tables: Vec<TableState>,
+    pub(crate) segments: Vec<SegmentState>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableState {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    /// None: an empty level.
+    pub(crate) levels: Vec<Option<LevelState>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LevelState {
+    pub(crate) root: PageId,
+    pub(crate) height: u32,
+    pub(crate) entries: u64,
+    /// The number of a file, its pages, and how many of them are in use.
+    pub(crate) files: Vec<(u32, u32, u32)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentState {
+    pub(crate) id: u32,
+    /// Where its records end, if it is complete and on the device.
+    pub(crate) end: Option<u32>,
+    /// Everything before this is on the device.
+    pub(crate) synced: u32,
+    pub(crate) dead: u64,
+}
+
+impl State {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let point = |out: &mut Vec<u8>, point: Point| {
+            put32(out, point.segment);
+            put32(out, point.offset);
+        };
+        put32(&mut out, self.next_segment);
+        put32(&mut out, self.next_index);
+        put32(&mut out, self.next_table);
+        point(&mut out, self.covers.main);
+        put64(&mut out, self.covers.sequence);
+        point(&mut out, self.covers.copies);
+        point(&mut out, self.synced);
+        put32(&mut out, self.tables.len() as u32);
+        for table in &self.tables {
+            put32(&mut out, table.id);
+            put32(&mut out, table.name.len() as u32);
+            out.extend_from_slice(table.name.as_bytes());
+            put32(&mut out, table.levels.len() as u32);
+            for level in &table.levels {
+                let Some(level) = level else {
+                    put32(&mut out, 0);
+                    continue;
+                };
+                put32(&mut out, level.files.len() as u32);
+                put64(&mut out, level.root.bits());
+                put32(&mut out, level.height);
+                put64(&mut out, level.entries);
+                for &(id, pages, used) in &level.files {
+                    put32(&mut out, id);
+                    put32(&mut out, pages);
+                    put32(&mut out, used);
+                }
+            }
+        }
+        put32(&mut out, self.segments.len() as u32);
+        for segment in &self.segments {
+            put32(&mut out, segment.id);
+            put32(&mut out, segment.end.unwrap_or(u32::MAX));
+            put32(&mut out, segment.synced);
+            put64(&mut out, segment.dead);
+        }
+        out
+    }
+
+    /// None if the bytes are no state.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<State> {
+        let mut bytes = Bytes(bytes);
+        let mut state = State {
+            next_segment: bytes.get32()?,
+            next_index: bytes.get32()?,
+            next_table: bytes.get32()?,
+            covers: Covers {
+                main: bytes.point()?,
+                sequence: bytes.get64()?,
+                copies: bytes.point()?,
+            },
+            synced: bytes.point()?,
+            ..State::default()
+        };
+        for _ in 0..bytes.get32()? {
+            let id = bytes.get32()?;
+            let len = bytes.get32()? as usize;
+            let name = std::str::from_utf8(bytes.take(len)?).ok()?.to_owned();
+            let mut levels = Vec::new();
+            for _ in 0..bytes.get32()? {
+                let files = bytes.get32()?;
+                if files == 0 {
+                    levels.push(None);
+                    continue;
+                }
+                let mut level = LevelState {
+                    root: PageId::from_bits(bytes.get64()?),
+                    height: bytes.get32()?,
+                    entries: bytes.get64()?,
+                    files: Vec::new(),
+                };
+                for _ in 0..files {
+                    level.files.push((bytes.get32()?, bytes.get32()?, bytes.get32()?));
+                }
+                levels.push(Some(level));
+            }
+            state.tables.push(TableState { id, name, levels });
+        }
+        for _ in 0..bytes.get32()? {
+            let id = bytes.get32()?;
+            let end = Some(bytes.get32()?).filter(|&end| end != u32::MAX);
+            let (synced, dead) = (bytes.get32()?, bytes.get64()?);
+            state.segments.push(SegmentState { id, end, synced, dead });
+        }
+        bytes.0.is_empty().then_some(state)
+    }
+}
+
+fn put32(out: &mut Vec<u8>, number: u32) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+fn put64(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn get32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.take(4)?.first_chunk()?))
+    }
+
+    fn get64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.take(8)?.first_chunk()?))
+    }
+
+    fn point(&mut self) -> Option<Point> {
+        Some(Point { segment: self.get32()?, offset: self.get32()? })
+    }
+}
+
+/// The file, open for appending frames.
+pub(crate) struct Manifest {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    file: Arc<dyn File>,
+    len: u64,
+    /// A frame could not be written: what is behind `len` is unknown, and the file is written
+    /// anew before anything else.
+    is_torn: bool,
+}
+
+pub(crate) fn path(dir: &Path) -> PathBuf {
+    dir.join("MANIFEST")
+}
+
+fn new_path(dir: &Path) -> PathBuf {
+    dir.join("MANIFEST.new")
+}
+
+impl Manifest {
+    /// Makes the file with one state, durably; it takes the place of one that is there.
+    pub(crate) fn create(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<Manifest> {
+        let path = new_path(dir);
+        let failed = |error| Error::io(&path, error);
+        match fs.remove(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+        let file = fs.open(&path, Mode::New).map_err(failed)?;
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(MAGIC);
+        put32(&mut bytes, FORMAT);
+        let check = xxh3_64(&bytes) as u32;
+        put32(&mut bytes, check);
+        bytes.extend_from_slice(&frame(state));
+        write_whole(&*file, &bytes, 0).map_err(failed)?;
+        file.sync().map_err(failed)?;
+        fs.rename(&path, &self::path(dir)).map_err(failed)?;
+        fs.sync_dir(dir).map_err(failed)?;
+        let (fs, dir) = (Arc::clone(fs), dir.to_owned());
+        Ok(Manifest { fs, dir, file, len: bytes.len() as u64, is_torn: false })
+    }
+
+    /// Reads the last good state. None if there is no manifest.
+    pub(crate) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<State>> {
+        let path = path(dir);
+        let failed = |error| Error::io(&path, error);
+        let file = match fs.open(&path, Mode::Read) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(failed)?,
+        };
+        let mut bytes = vec![0; file.len().map_err(failed)? as usize];
+        read_whole(&*file, &mut bytes, 0).map_err(failed)?;
+        decode(&bytes, &path).map(Some)
+    }
+
+    /// Makes a state the one that counts, durably.
+    pub(crate) fn append(&mut self, state: &State) -> Result<()> {
+        let frame = frame(state);
+        if self.is_torn || self.len > LONG.max(TIMES * frame.len() as u64) {
+            *self = Manifest::create(&self.fs, &self.dir, state)?;
+            return Ok(());
+        }
+        self.is_torn = true;
+        let path = path(&self.dir);
+        let failed = |error| Error::io(&path, error);
+        write_whole(&*self.file, &frame, self.len).map_err(failed)?;
+        self.file.sync().map_err(failed)?;
+        self.len += frame.len() as u64;
+        self.is_torn = false;
+        Ok(())
+    }
+}
+
+fn frame(state: &State) -> Vec<u8> {
+    let content = state.encode();
+    let mut frame = Vec::with_capacity(FRAME_HEADER + content.len());
+    put32(&mut frame, content.len() as u32);
+    put32(&mut frame, !(content.len() as u32));
+    put64(&mut frame, xxh3_64(&content));
+    frame.extend_from_slice(&content);
+    frame
+}
+
+/// The last good state of a manifest's bytes.
+fn decode(bytes: &[u8], path: &Path) -> Result<State> {
+    let damaged = |at: usize, what: &str| Error::damaged(path, at as u64, what);
+    let mut header = Bytes(bytes);
+    let magic = header.take(8);
+    let (format, check) = (header.get32(), header.get32());
+    let (Some(magic), Some(format), Some(check)) = (magic, format, check) else {
+        return Err(damaged(bytes.len(), "the manifest is cut short"));
+    };
+    if magic != MAGIC || check != xxh3_64(&bytes[..12]) as u32 {
+        return Err(damaged(0, "this is not the begin of a manifest"));
+    }
+    if format > FORMAT {
+        let path = path.to_owned();
+        return Err(Error::Newer { path, found: format, known: FORMAT });
+    }
+    let mut last = None;
+    let mut at = FILE_HEADER;
+    while at < bytes.len() {
+        let mut frame = Bytes(&bytes[at..]);
+        let (len, inverse, check) = (frame.get32(), frame.get32(), frame.get64());
+        let is_head = matches!((len, inverse), (Some(len), Some(inverse)) if len == !inverse);
+        let content = len.filter(|_| is_head).and_then(|len| frame.take(len as usize));
+        let good = content.filter(|content| Some(xxh3_64(content)) == check);
+        let Some(state) = good.and_then(State::decode) else {
+            // A frame is only begun when the one before it is on the device: the last may be
+            // torn, and no other.
+            if later_frame(&bytes[at + 1..]) {
+                return Err(damaged(at, "a frame of the manifest is not what was written"));
+            }
+            break;
+        };
+        last = Some(state);
+        at += FRAME_HEADER + content.map_or(0, <[u8]>::len);
+    }
+    last.ok_or_else(|| damaged(at, "the manifest has no good frame"))
+}
+
+/// Whether a good frame begins anywhere in the bytes.
+fn later_frame(bytes: &[u8]) -> bool {
+    (0..bytes.len()).any(|at| {
+        let mut frame = Bytes(&bytes[at..]);
+        let (Some(len), Some(inverse), Some(check)) = (frame.get32(), frame.get32(), frame.get64())
+        else {
+            return false;
+        };
+        len == !inverse
+            && len > 0
+            && frame.take(len as usize).is_some_and(|content| xxh3_64(content) == check)
+    })
+}
+
+/// Whether a name is one of a manifest's own.
+pub(crate) fn is_own_name(name: &str) -> bool {
+    matches!(name, "MANIFEST" | "MANIFEST.new")
+}
+
+#[doc(hidden)]
+pub fn fuzz_decode(bytes: &[u8]) {
+    if let Ok(state) = decode(bytes, Path::new("MANIFEST")) {
+        assert_eq!(State::decode(&state.encode()).as_ref(), Some(&state));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(number: u32) -> State {
+        State {
+            next_segment: number,
+            next_index: 4,
+            next_table: 2,
+            covers: Covers {
+                main: Point { segment: 1, offset: 64 },
+                sequence: 77,
+                copies: Point { segment: 2, offset: 128 },
+            },
+            synced: Point { segment: 1, offset: 4096 },
+            tables: vec![TableState {
+                id: 1,
+                name: "täble".to_owned(),
+                levels: vec![
+                    None,
+                    Some(LevelState {
+                        root: PageId { file: 3, number: 9 },
+                        height: 1,
+                        entries: 500,
+                        files: vec![(3, 10, 10), (1, 10, 4)],
+                    }),
+                ],
+            }],
+            segments: vec![
+                SegmentState { id: 1, end: Some(9000), synced: 9000, dead: 12 },
+                SegmentState { id: 2, end: None, synced: 128, dead: 0 },
+            ],
+        }
+    }
+
+    fn file_of(states: &[State]) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        put32(&mut bytes, FORMAT);
+        let check = xxh3_64(&bytes) as u32;
+        put32(&mut bytes, check);
+        for state in states {
+            bytes.extend(frame(state));
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_last_good_frame_counts_and_a_torn_one_is_none() {
+        let states = [state(3), state(4)];
+        let bytes = file_of(&states);
+        let path = Path::new("MANIFEST");
+        assert_eq!(decode(&bytes, path).unwrap(), states[1]);
+        let second = bytes.len() - frame(&states[1]).len();
+        for end in second..bytes.len() {
+            assert_eq!(decode(&bytes[..end], path).unwrap(), states[0]);
+        }
+        for end in 0..second {
+            assert!(matches!(decode(&bytes[..end], path), Err(Error::Damaged { .. })), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_damage_unless_it_looks_like_a_torn_end() {
+        let states = [state(3), state(4)];
+        let bytes = file_of(&states);
+        let second = bytes.len() - frame(&states[1]).len();
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            match decode(&bytes, Path::new("MANIFEST")) {
+                Ok(state) => assert!(bit / 8 >= second && state == states[0], "bit {bit}"),
+                Err(Error::Damaged { .. }) => assert!(bit / 8 < second, "bit {bit}"),
+                Err(other) => panic!("bit {bit}: {other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_told() {
+        let mut bytes = file_of(&[state(3)]);
+        bytes[8..12].copy_from_slice(&9_u32.to_le_bytes());
+        let check = xxh3_64(&bytes[..12]) as u32;
+        bytes[12..16].copy_from_slice(&check.to_le_bytes());
+        let error = decode(&bytes, Path::new("MANIFEST")).unwrap_err();
+        assert!(matches!(error, Error::Newer { found: 9, known: FORMAT, .. }));
+    }
+}

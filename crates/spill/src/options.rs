@@ -1,0 +1,112 @@
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::position::LARGEST_SEGMENT;
+
+/// The longest key, in bytes.
+pub const LONGEST_KEY: usize = 1024;
+
+/// The smallest segment: a few records of the longest key.
+const SMALLEST_SEGMENT: usize = 64 << 10;
+
+/// How a store behaves. What is on the disk does not depend on them: they may be others at each
+/// opening.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Make the directory if it is missing.
+    pub create: bool,
+    /// Bytes of the in-memory index (L0) at which it is frozen and merged into the levels. Up to
+    /// [`Options::frozen`] frozen ones wait beside the one that is filled.
+    pub memory: usize,
+    /// How many frozen L0s may wait for their merge before writers are slowed down.
+    pub frozen: usize,
+    /// Bytes of a segment of the log; also the limit of a value and of a batch.
+    pub segment: usize,
+    pub durability: Durability,
+    pub cold_reads: ColdReads,
+    /// Check each record that is read against its checksum.
+    pub verify: bool,
+    /// Segments are collected so that the log stays below this many times its live bytes.
+    pub space_amplification: f64,
+    /// How many times larger each level may be than the one above it.
+    pub growth: u64,
+    /// Merge and collect in threads of its own. False: in the write that makes it due.
+    pub background: bool,
+    /// The most that a write is slowed down when merging or collecting falls behind.
+    pub throttle: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            create: true,
+            memory: 64 << 20,
+            frozen: 2,
+            segment: 64 << 20,
+            durability: Durability::None,
+            cold_reads: ColdReads::Auto,
+            verify: true,
+            space_amplification: 1.5,
+            growth: 8,
+            background: true,
+            throttle: Duration::from_millis(1),
+        }
+    }
+}
+
+/// What an acknowledged write survives. Every mode survives a kill of the process, and recovers
+/// to a state that the store once had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// A loss of power may take what was not yet synced by `sync`, `flush` or a merge.
+    None,
+    /// A loss of power takes at most so much time of writes, and the duration of one sync.
+    Interval(Duration),
+    /// Nothing acknowledged is lost: a write returns when it is on the device. Writers that wait
+    /// share a sync.
+    Sync,
+}
+
+/// How records are read that are not in the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColdReads {
+    /// `Around` if the log fits into half of the memory that is available, else `Page`.
+    Auto,
+    /// 64 KiB around the record are brought into memory at its first read: a working set that
+    /// fits is warm soon, with few and large reads.
+    Around,
+    /// Only the pages of the record are read: for data much larger than memory.
+    Page,
+}
+
+impl Options {
+    /// Whether the options make sense; opening a store asks this too.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |name, what: String| Err(Error::Option { name, what });
+        if !(SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&self.segment)
+            || !self.segment.is_multiple_of(4096)
+        {
+            let what = format!(
+                "{} is not a multiple of 4096 from {SMALLEST_SEGMENT} to {LARGEST_SEGMENT}",
+                self.segment
+            );
+            return wrong("segment", what);
+        }
+        if self.memory < 16 << 10 {
+            return wrong("memory", format!("{} is less than 16 KiB", self.memory));
+        }
+        if self.frozen == 0 {
+            return wrong("frozen", "0 leaves no room for one that is merged".to_owned());
+        }
+        if self.growth < 2 {
+            return wrong("growth", format!("{} is less than 2", self.growth));
+        }
+        if self.space_amplification.is_nan() || self.space_amplification < 1.1 {
+            return wrong("space_amplification", format!("{} < 1.1", self.space_amplification));
+        }
+        if self.durability == Durability::Interval(Duration::ZERO) {
+            return wrong("durability", "an interval of 0; take Sync".to_owned());
+        }
+        Ok(())
+    }
+}

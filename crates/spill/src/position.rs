@@ -1,0 +1,93 @@
+//! Where a record lies in the log, in 64 bits, with what an index wants to know without looking.
+
+const TAG_BITS: u32 = 9;
+const OFFSET_BITS: u32 = 26;
+const TOMBSTONE: u64 = 1 << TAG_BITS;
+const TAGS: u64 = TOMBSTONE - 1;
+/// Records begin at multiples of this many bytes.
+pub(crate) const ALIGN: usize = 8;
+
+/// The largest offset in a segment that a position can name, plus one.
+pub(crate) const LARGEST_SEGMENT: usize = ALIGN << OFFSET_BITS;
+
+/// The segment (28 bits), the offset in it in units of [`ALIGN`] (26 bits), whether it is a
+/// tombstone (1 bit), and a tag of the key (9 bits): different tags mean different keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position(u64);
+
+impl Position {
+    pub(crate) fn new(segment: u32, offset: u32, tombstone: bool, tag: Tag) -> Position {
+        let offset = u64::from(offset) / ALIGN as u64;
+        debug_assert!(segment < 1 << 28 && offset < 1 << OFFSET_BITS);
+        let place = (u64::from(segment) << OFFSET_BITS | offset) << (TAG_BITS + 1);
+        Position(place | u64::from(tombstone) << TAG_BITS | u64::from(tag.0))
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Position {
+        Position(bits)
+    }
+
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn segment(self) -> u32 {
+        (self.0 >> (OFFSET_BITS + TAG_BITS + 1)) as u32
+    }
+
+    #[inline]
+    pub(crate) fn offset(self) -> u32 {
+        ((self.0 >> (TAG_BITS + 1)) as u32 & ((1 << OFFSET_BITS) - 1)) * ALIGN as u32
+    }
+
+    #[inline]
+    pub(crate) fn is_tombstone(self) -> bool {
+        self.0 & TOMBSTONE != 0
+    }
+
+    /// False: its key is another one. True: it may be the one.
+    #[inline]
+    pub(crate) fn may_be(self, tag: Tag) -> bool {
+        self.0 & TAGS == u64::from(tag.0)
+    }
+}
+
+/// Nine bits of a key's hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tag(u16);
+
+impl Tag {
+    #[inline]
+    pub(crate) fn of(key_hash: u64) -> Tag {
+        Tag((key_hash >> 40) as u16 & TAGS as u16)
+    }
+}
+
+/// A place in a stream of the log: everything before it, in the order of the segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Point {
+    pub(crate) segment: u32,
+    pub(crate) offset: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_its_parts_apart() {
+        for (segment, offset, tombstone, hash) in [
+            (0, 0, false, 0),
+            ((1 << 28) - 1, LARGEST_SEGMENT as u32 - 8, true, u64::MAX),
+            (7, 64, true, 0x5a5a << 40),
+        ] {
+            let position = Position::new(segment, offset, tombstone, Tag::of(hash));
+            assert_eq!(position.segment(), segment);
+            assert_eq!(position.offset(), offset);
+            assert_eq!(position.is_tombstone(), tombstone);
+            assert!(position.may_be(Tag::of(hash)));
+            assert!(!position.may_be(Tag::of(hash ^ 1 << 40)));
+        }
+    }
+}

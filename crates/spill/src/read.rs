@@ -1,0 +1,152 @@
+//! Finding a key in a version.
+
+use std::sync::atomic::Ordering;
+
+use crate::error::Result;
+use crate::inner::Inner;
+use crate::l0;
+use crate::position::{Position, Tag};
+use crate::record::{Hashes, Record};
+use crate::version::{Look, TableId, Version};
+
+/// Where a key's record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    At(Position),
+    Nothing,
+    /// In a segment that this version does not have yet: look into the current one.
+    Gone,
+}
+
+/// What reading a key came to.
+pub(crate) enum Read<R> {
+    Value(R),
+    Nothing,
+    Gone,
+}
+
+impl Inner {
+    /// Calls `seen` with the value of a key as it was at `bound`, the last sequence that counts;
+    /// None: as it is now.
+    #[inline]
+    pub(crate) fn read_with<R>(
+        &self,
+        version: &Version,
+        table: TableId,
+        key: &[u8],
+        bound: Option<u64>,
+        scratch: &mut Vec<u8>,
+        seen: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Read<R>> {
+        let verify = self.options.verify;
+        if let Some(found) = self.find_in_memory(version, table, key, bound) {
+            if found.is_tombstone() {
+                return Ok(Read::Nothing);
+            }
+            let looked =
+                version.look(&self.staging, found, verify, scratch, |record| seen(record.value))?;
+            return Ok(match looked {
+                Look::Found(answer) => Read::Value(answer),
+                Look::Gone => Read::Gone,
+            });
+        }
+        let mut seen = Some(seen);
+        let answer = self.find_in_levels(version, table, key, scratch, |position, record| {
+            match seen.take() {
+                Some(seen) if !position.is_tombstone() => Some(seen(record.value)),
+                _ => None,
+            }
+        })?;
+        Ok(match answer.flatten() {
+            Some(answer) => Read::Value(answer),
+            None => Read::Nothing,
+        })
+    }
+
+    /// Where the record of a key is, a tombstone's too.
+    pub(crate) fn find(
+        &self,
+        version: &Version,
+        table: TableId,
+        key: &[u8],
+        bound: Option<u64>,
+    ) -> Result<Found> {
+        if let Some(position) = self.find_in_memory(version, table, key, bound) {
+            let is_there = version.segments.get(position.segment()).is_some();
+            return Ok(if is_there { Found::At(position) } else { Found::Gone });
+        }
+        let mut scratch = Vec::new();
+        let found =
+            self.find_in_levels(version, table, key, &mut scratch, |position, _| position)?;
+        Ok(found.map_or(Found::Nothing, Found::At))
+    }
+
+    #[inline]
+    pub(crate) fn find_in_memory(
+        &self,
+        version: &Version,
+        table: TableId,
+        key: &[u8],
+        bound: Option<u64>,
+    ) -> Option<Position> {
+        let generations = std::iter::once(&version.active).chain(&version.frozen);
+        generations
+            .filter_map(|generation| {
+                let l0 = generation.l0(table).filter(|l0| !l0.is_empty())?;
+                let newest = l0.get(key)?;
+                match bound {
+                    Some(bound) => visible(newest, version, bound),
+                    // A part of a batch that is not complete yet does not count.
+                    None => newest.at(self.visible.load(Ordering::Acquire)),
+                }
+            })
+            .map(|found| found.position)
+            .next()
+    }
+
+    #[inline]
+    fn find_in_levels<R>(
+        &self,
+        version: &Version,
+        table: TableId,
+        key: &[u8],
+        scratch: &mut Vec<u8>,
+        mut seen: impl FnMut(Position, &Record<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let Some(table) = version.table(table) else { return Ok(None) };
+        let tag = Tag::of(Hashes::of(key, b"").key);
+        for level in table.levels.iter().flatten() {
+            let leaf = level.leaf_of(key)?;
+            leaf.prefetch();
+            for place in leaf.ties(key) {
+                let position = Position::from_bits(leaf.value(place));
+                if !position.may_be(tag) {
+                    continue;
+                }
+                let verify = self.options.verify;
+                let looked = version.look(&self.staging, position, verify, scratch, |record| {
+                    (record.key == key).then(|| seen(position, record))
+                })?;
+                if let Look::Found(Some(answer)) = looked {
+                    return Ok(Some(answer));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The newest of a key's versions that counts at `bound` in a version of the store. One whose
+/// segment is not in that is a copy of what an older one says.
+#[inline]
+pub(crate) fn visible<'a>(
+    newest: &'a l0::Version,
+    version: &Version,
+    bound: u64,
+) -> Option<&'a l0::Version> {
+    let mut found = newest.at(bound)?;
+    while version.segments.get(found.position.segment()).is_none() {
+        found = found.older()?;
+    }
+    Some(found)
+}

@@ -1,0 +1,466 @@
+//! Walking over a range of keys, in either direction, as the store was at one moment.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::inner::Inner;
+use crate::l0;
+use crate::level;
+use crate::position::Position;
+use crate::read::visible;
+use crate::version::{Look, TableId, Version};
+
+/// How far ahead of the walk records are asked for.
+const AHEAD: usize = 8;
+/// Cache lines of a record that are asked for ahead.
+const LINES: usize = 18;
+
+/// A range of keys of a table as they were at one moment; both ends may be walked from.
+///
+/// It holds what it reads from: segments and levels that are replaced meanwhile stay on the disk
+/// until it is dropped.
+pub struct Range {
+    inner: Arc<Inner>,
+    version: Arc<Version>,
+    sequence: u64,
+    table: TableId,
+    front: Option<Merged>,
+    back: Option<Merged>,
+    low: Bound<Vec<u8>>,
+    high: Bound<Vec<u8>>,
+    /// The key and value that were answered last.
+    pair: Pair,
+    is_over: bool,
+}
+
+#[derive(Default)]
+struct Pair {
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+impl Range {
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        version: Arc<Version>,
+        sequence: u64,
+        table: TableId,
+        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Range {
+        Range {
+            inner,
+            version,
+            sequence,
+            table,
+            front: None,
+            back: None,
+            low: low.map(<[u8]>::to_vec),
+            high: high.map(<[u8]>::to_vec),
+            pair: Pair::default(),
+            is_over: false,
+        }
+    }
+
+    /// The next pair from the front; None when the ends have met.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.step(Direction::Forward)
+    }
+
+    /// The next pair from the back; None when the ends have met.
+    pub fn next_back(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.step(Direction::Backward)
+    }
+
+    /// The pairs with memory of their own.
+    pub fn pairs(self) -> Pairs {
+        Pairs(self)
+    }
+
+    fn step(&mut self, direction: Direction) -> Result<Option<(&[u8], &[u8])>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let side = match direction {
+            Direction::Forward => &mut self.front,
+            Direction::Backward => &mut self.back,
+        };
+        let merged = match side {
+            Some(merged) => merged,
+            None => {
+                let mut merged = Merged::new(&self.version, self.table);
+                let walk = Walk {
+                    inner: &self.inner,
+                    version: &self.version,
+                    sequence: self.sequence,
+                    direction,
+                };
+                let from = match direction {
+                    Direction::Forward => &self.low,
+                    Direction::Backward => &self.high,
+                };
+                merged.start(&walk, from)?;
+                side.insert(merged)
+            }
+        };
+        let walk =
+            Walk { inner: &self.inner, version: &self.version, sequence: self.sequence, direction };
+        if !merged.next(&walk, &mut self.pair)? {
+            self.is_over = true;
+            return Ok(None);
+        }
+        // The other end has come closer by what was answered there.
+        let key = &self.pair.key;
+        let is_within = match direction {
+            Direction::Forward => match &self.high {
+                Bound::Included(high) => key <= high,
+                Bound::Excluded(high) => key < high,
+                Bound::Unbounded => true,
+            },
+            Direction::Backward => match &self.low {
+                Bound::Included(low) => key >= low,
+                Bound::Excluded(low) => key > low,
+                Bound::Unbounded => true,
+            },
+        };
+        if !is_within {
+            self.is_over = true;
+            return Ok(None);
+        }
+        let passed = match direction {
+            Direction::Forward => &mut self.low,
+            Direction::Backward => &mut self.high,
+        };
+        match passed {
+            Bound::Excluded(passed) => passed.clone_from(key),
+            other => *other = Bound::Excluded(key.clone()),
+        }
+        Ok(Some((&self.pair.key, &self.pair.value)))
+    }
+}
+
+/// What a walk reads from.
+struct Walk<'a> {
+    inner: &'a Inner,
+    version: &'a Version,
+    sequence: u64,
+    direction: Direction,
+}
+
+/// The sources of a table, the newest first, walked together.
+struct Merged {
+    sources: Vec<Source>,
+}
+
+/// One L0 or level, and where it stands.
+struct Source {
+    cursor: Cursor,
+    /// The key where it stands and, of a level, the value too; None at its end.
+    current: Option<Current>,
+    scratch: Vec<u8>,
+    asked: VecDeque<Position>,
+}
+
+enum Cursor {
+    L0(l0::Cursor),
+    Level(level::Cursor),
+}
+
+/// Buffers are kept from one entry to the next.
+struct Current {
+    pair: Pair,
+    position: Position,
+    /// The value was read together with the key.
+    has_value: bool,
+}
+
+impl Merged {
+    fn new(version: &Version, table: TableId) -> Merged {
+        let generations = std::iter::once(&version.active).chain(&version.frozen);
+        let l0s = generations.filter_map(|generation| generation.l0(table));
+        let l0s = l0s.filter(|l0| !l0.is_empty());
+        let l0s = l0s.map(|l0| Cursor::L0(l0::Cursor::new(Arc::clone(l0))));
+        let levels = version.table(table).into_iter().flat_map(|table| &table.levels).flatten();
+        let levels = levels.map(|level| Cursor::Level(level::Cursor::new(Arc::clone(level))));
+        let source =
+            |cursor| Source { cursor, current: None, scratch: Vec::new(), asked: VecDeque::new() };
+        Merged { sources: l0s.chain(levels).map(source).collect() }
+    }
+
+    fn start(&mut self, walk: &Walk<'_>, from: &Bound<Vec<u8>>) -> Result<()> {
+        for source in &mut self.sources {
+            source.current = Some(Current {
+                pair: Pair::default(),
+                position: Position::from_bits(0),
+                has_value: false,
+            });
+            source.start(walk, from)?;
+        }
+        Ok(())
+    }
+
+    /// The next pair that is no tombstone; false at the end.
+    fn next(&mut self, walk: &Walk<'_>, pair: &mut Pair) -> Result<bool> {
+        loop {
+            let mut best: Option<usize> = None;
+            for (place, source) in self.sources.iter().enumerate() {
+                let Some(current) = &source.current else { continue };
+                let is_better =
+                    best.and_then(|best| self.sources[best].current.as_ref()).is_none_or(|best| {
+                        let order = current.pair.key.cmp(&best.pair.key);
+                        match walk.direction {
+                            Direction::Forward => order == Ordering::Less,
+                            Direction::Backward => order == Ordering::Greater,
+                        }
+                    });
+                if is_better {
+                    best = Some(place);
+                }
+            }
+            let Some(best) = best else { return Ok(false) };
+            let is_tombstone = self.sources[best].take(walk, pair)?;
+            self.sources[best].advance(walk)?;
+            // Older versions of the same key.
+            for source in &mut self.sources[best + 1..] {
+                if source.current.as_ref().is_some_and(|current| current.pair.key == pair.key) {
+                    source.advance(walk)?;
+                }
+            }
+            if !is_tombstone {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl Source {
+    fn start(&mut self, walk: &Walk<'_>, from: &Bound<Vec<u8>>) -> Result<()> {
+        match (walk.direction, from) {
+            (Direction::Forward, Bound::Unbounded) => self.seek(walk, b"")?,
+            (Direction::Forward, Bound::Included(key)) => self.seek(walk, key)?,
+            (Direction::Forward, Bound::Excluded(key)) => {
+                self.seek(walk, key)?;
+                if self.current.as_ref().is_some_and(|current| current.pair.key == *key) {
+                    self.advance(walk)?;
+                }
+            }
+            (Direction::Backward, Bound::Unbounded) => {
+                match &mut self.cursor {
+                    Cursor::L0(cursor) => cursor.seek_below(None),
+                    Cursor::Level(cursor) => cursor.seek_end()?,
+                }
+                self.arrive(walk)?;
+            }
+            (Direction::Backward, Bound::Excluded(key)) => self.seek_below(walk, key)?,
+            (Direction::Backward, Bound::Included(key)) => {
+                // The next possible key is above it and nothing lies between.
+                let mut above = key.clone();
+                above.push(0);
+                self.seek_below(walk, &above)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// To the first key at or above this one.
+    fn seek(&mut self, walk: &Walk<'_>, key: &[u8]) -> Result<()> {
+        match &mut self.cursor {
+            Cursor::L0(cursor) => {
+                cursor.seek(key);
+                self.arrive(walk)
+            }
+            Cursor::Level(cursor) => {
+                let mut unsure = cursor.seek(key)?;
+                self.arrive(walk)?;
+                while unsure > 0
+                    && self
+                        .current
+                        .as_ref()
+                        .is_some_and(|current| current.pair.key.as_slice() < key)
+                {
+                    self.advance(walk)?;
+                    unsure -= 1;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// To the last key below this one.
+    fn seek_below(&mut self, walk: &Walk<'_>, key: &[u8]) -> Result<()> {
+        match &mut self.cursor {
+            Cursor::L0(cursor) => {
+                cursor.seek_below(Some(key));
+                self.arrive(walk)
+            }
+            Cursor::Level(cursor) => {
+                let mut unsure = cursor.seek(key)?;
+                // Behind the entries that may be below it.
+                for _ in 0..unsure {
+                    cursor.next()?;
+                }
+                self.arrive(walk)?;
+                while unsure > 0
+                    && self
+                        .current
+                        .as_ref()
+                        .is_some_and(|current| current.pair.key.as_slice() >= key)
+                {
+                    self.advance(walk)?;
+                    unsure -= 1;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the entry where the cursor stands (forward) or before which it stands (backward, of
+    /// a level), and goes on to one that counts.
+    fn arrive(&mut self, walk: &Walk<'_>) -> Result<()> {
+        let Some(mut current) = self.current.take() else { return Ok(()) };
+        loop {
+            match &mut self.cursor {
+                Cursor::L0(cursor) => {
+                    let Some((key, newest)) = cursor.current() else { return Ok(()) };
+                    if let Some(found) = visible(newest, walk.version, walk.sequence) {
+                        current.pair.key.clear();
+                        current.pair.key.extend_from_slice(key);
+                        current.position = found.position;
+                        current.has_value = false;
+                        self.current = Some(current);
+                        return Ok(());
+                    }
+                    match walk.direction {
+                        Direction::Forward => cursor.next(),
+                        Direction::Backward => cursor.previous(),
+                    }
+                }
+                Cursor::Level(cursor) => {
+                    if walk.direction == Direction::Backward && !cursor.previous()? {
+                        return Ok(());
+                    }
+                    let Some(position) = cursor.current()? else { return Ok(()) };
+                    ask_ahead(cursor, walk, &mut self.asked, position)?;
+                    let Pair { key, value } = &mut current.pair;
+                    let looked = walk.version.look(
+                        &walk.inner.staging,
+                        position,
+                        walk.inner.options.verify,
+                        &mut self.scratch,
+                        |record| {
+                            key.clear();
+                            key.extend_from_slice(record.key);
+                            value.clear();
+                            value.extend_from_slice(record.value);
+                        },
+                    )?;
+                    if let Look::Found(()) = looked {
+                        current.position = position;
+                        current.has_value = true;
+                        self.current = Some(current);
+                        return Ok(());
+                    }
+                    if walk.direction == Direction::Forward {
+                        cursor.next()?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// From where it stands to the next entry that counts.
+    fn advance(&mut self, walk: &Walk<'_>) -> Result<()> {
+        match &mut self.cursor {
+            Cursor::L0(cursor) => match walk.direction {
+                Direction::Forward => cursor.next(),
+                Direction::Backward => cursor.previous(),
+            },
+            Cursor::Level(cursor) => {
+                if walk.direction == Direction::Forward {
+                    cursor.next()?;
+                }
+            }
+        }
+        self.arrive(walk)
+    }
+
+    /// Puts what it stands at into `pair`; answers whether that is a tombstone.
+    fn take(&mut self, walk: &Walk<'_>, pair: &mut Pair) -> Result<bool> {
+        let Some(current) = &mut self.current else { return Ok(true) };
+        std::mem::swap(pair, &mut current.pair);
+        if current.position.is_tombstone() {
+            return Ok(true);
+        }
+        if !current.has_value {
+            let value = &mut pair.value;
+            let verify = walk.inner.options.verify;
+            let staging = &walk.inner.staging;
+            let version = walk.version;
+            let looked =
+                version.look(staging, current.position, verify, &mut self.scratch, |record| {
+                    value.clear();
+                    value.extend_from_slice(record.value);
+                })?;
+            debug_assert!(matches!(looked, Look::Found(())));
+        }
+        Ok(false)
+    }
+}
+
+/// Asks the processor for the records that come next, each once.
+fn ask_ahead(
+    cursor: &level::Cursor,
+    walk: &Walk<'_>,
+    asked: &mut VecDeque<Position>,
+    now: Position,
+) -> Result<()> {
+    if asked.front() == Some(&now) {
+        asked.pop_front();
+    } else {
+        asked.clear();
+    }
+    if asked.len() > AHEAD / 2 {
+        return Ok(());
+    }
+    let have = asked.len();
+    match walk.direction {
+        Direction::Forward => asked.extend(cursor.ahead(have + 1 + AHEAD)?.skip(have + 1)),
+        Direction::Backward => asked.extend(cursor.behind(have + AHEAD)?.skip(have)),
+    }
+    for &position in asked.iter().skip(have) {
+        walk.version.prefetch(position, LINES);
+    }
+    walk.version.bring_together(asked.iter().skip(have).copied())
+}
+
+/// The pairs of a [`Range`], from either end.
+pub struct Pairs(Range);
+
+type OwnPair = (Vec<u8>, Vec<u8>);
+
+fn own(pair: Result<Option<(&[u8], &[u8])>>) -> Option<Result<OwnPair>> {
+    pair.map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec()))).transpose()
+}
+
+impl Iterator for Pairs {
+    type Item = Result<OwnPair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        own(self.0.next())
+    }
+}
+
+impl DoubleEndedIterator for Pairs {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        own(self.0.next_back())
+    }
+}

@@ -1,0 +1,53 @@
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::inner::Inner;
+use crate::read::Read;
+use crate::scan::Range;
+use crate::store::Store;
+use crate::table::{Table, bounds_of};
+use crate::version::Version;
+use std::sync::atomic::Ordering;
+
+/// All tables of a store as they were at one moment. What it reads from stays in memory and on
+/// the disk until it is dropped.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(crate) store: Store,
+    pub(crate) version: Arc<Version>,
+    pub(crate) sequence: u64,
+}
+
+impl Snapshot {
+    pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let inner = self.store.inner();
+        let mut scratch = Vec::new();
+        let bound = Some(self.sequence);
+        let read = inner
+            .read_with(&self.version, table.id, key, bound, &mut scratch, |value| value.to_vec())?;
+        Ok(match read {
+            Read::Value(value) => Some(value),
+            Read::Nothing | Read::Gone => None,
+        })
+    }
+
+    pub fn range<'a>(&self, table: &Table, range: impl RangeBounds<&'a [u8]>) -> Range {
+        let inner = Arc::clone(self.store.inner());
+        Range::new(inner, Arc::clone(&self.version), self.sequence, table.id, bounds_of(&range))
+    }
+}
+
+impl Inner {
+    /// A version and the sequence up to which it is to be read.
+    pub(crate) fn view(&self) -> (Arc<Version>, u64) {
+        loop {
+            let version = self.version.load_full();
+            let sequence = self.visible.load(Ordering::Acquire);
+            // Nothing behind the sequence is in its levels if it is still the current one.
+            if Arc::ptr_eq(&version, &self.version.load()) {
+                return (version, sequence);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Spilling: what was frozen is merged into the levels, and the manifest told.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::inner::{Inner, lock};
+use crate::l0::L0;
+use crate::level::Level;
+use crate::level::merge::{Dead, OfL0, OfLevel, Target, merge};
+use crate::log::Stream;
+use crate::position::Point;
+use crate::version::{LogOf, TableVersion, Version};
+
+/// Bytes of L0 that a key takes, about.
+const BYTES_PER_KEY: usize = 96;
+
+impl Inner {
+    /// Merges the oldest frozen generation, if there is one; answers whether there was.
+    pub(crate) fn spill(&self) -> Result<bool> {
+        let mut durable = lock(&self.durable);
+        let version = self.version.load_full();
+        let Some(oldest) = version.frozen.last() else { return Ok(false) };
+        let Some(covers) = oldest.covers else { return Ok(false) };
+        let before = durable.covers.main;
+        // The index may only tell of records that are on the device.
+        self.sync_to(covers.main)?;
+        self.sync_copies()?;
+        let mut dead = Dead::default();
+        let mut tables: Vec<Option<Arc<TableVersion>>> = Vec::new();
+        for (id, table) in version.tables.iter().enumerate() {
+            let spilled = match (table, oldest.l0s.get(id)) {
+                (Some(table), Some(l0)) if !l0.is_empty() => {
+                    Some(Arc::new(self.spill_table(&version, table, l0, &mut dead)?))
+                }
+                _ => None,
+            };
+            tables.push(spilled);
+        }
+        self.publish(&mut durable, covers, &dead, |version| {
+            version.frozen.retain(|generation| !Arc::ptr_eq(generation, oldest));
+            for (table, spilled) in version.tables.iter_mut().zip(&tables) {
+                // A table that was dropped meanwhile stays so.
+                if let (Some(table), Some(spilled)) = (table, spilled) {
+                    *table = Arc::clone(spilled);
+                }
+            }
+            version.cold = self.cold(version);
+        })?;
+        let now = self.version.load();
+        let taken = bytes_between(&now, before, covers.main);
+        let live = now.log_bytes().saturating_sub(now.dead_bytes());
+        self.counters.merge_found(taken, dead.0.values().sum(), live);
+        drop(durable);
+        self.counters.spills.add(1);
+        self.update_pressure();
+        Ok(true)
+    }
+
+    /// A table with an L0 merged into its levels.
+    fn spill_table(
+        &self,
+        version: &Version,
+        table: &TableVersion,
+        l0: &L0,
+        dead: &mut Dead,
+    ) -> Result<TableVersion> {
+        let mut levels = table.levels.clone();
+        let records = LogOf { version, staging: &self.staging };
+        let index_dir = self.index_dir();
+        let target = |levels: &[Option<Arc<Level>>], into: usize| Target {
+            fs: &self.fs,
+            dir: &index_dir,
+            file: self.next_index(),
+            is_last: levels[into + 1..].iter().all(Option::is_none),
+        };
+        let entries = |level: &Option<Arc<Level>>| level.as_ref().map_or(0, |level| level.entries);
+        let keys = l0.keys() as u64;
+        let all = keys + levels.iter().map(entries).sum::<u64>();
+        let tables = version.tables.iter().flatten().count().max(1);
+        let base = keys.max((self.options.memory / BYTES_PER_KEY / tables) as u64).max(1);
+        let depth = depth(all, base, self.options.growth);
+        while levels.len() < depth {
+            // The largest level stays the last.
+            levels.insert(0, None);
+        }
+        let merged =
+            merge(OfL0::new(l0), levels[0].as_deref(), &target(&levels, 0), &records, dead)?;
+        self.counters.merged.add(merged.as_ref().map_or(0, |level| level.entries));
+        levels[0] = merged.map(Arc::new);
+        let last = levels.len() - 1;
+        for upper in 0..last {
+            let room = all / self.options.growth.saturating_pow((last - upper) as u32);
+            let Some(level) = levels[upper].clone() else { continue };
+            if level.entries <= room.max(base) {
+                continue;
+            }
+            let into = target(&levels, upper + 1);
+            let lower = levels[upper + 1].clone();
+            let from = OfLevel::new(&level, &records)?;
+            let merged = merge(from, lower.as_deref(), &into, &records, dead)?;
+            self.counters.merged.add(merged.as_ref().map_or(0, |level| level.entries));
+            retire_between(&levels[upper], table);
+            levels[upper + 1] = merged.map(Arc::new);
+            levels[upper] = None;
+        }
+        Ok(TableVersion { name: table.name.clone(), levels })
+    }
+}
+
+/// Bytes of the main stream between two points.
+fn bytes_between(version: &Version, from: Point, to: Point) -> u64 {
+    let main = version.segments.iter().filter(|segment| segment.stream == Stream::Main);
+    main.filter(|segment| (from.segment..=to.segment).contains(&segment.id))
+        .map(|segment| {
+            let begin = if segment.id == from.segment { from.offset } else { 0 };
+            let end = if segment.id == to.segment { to.offset } else { segment.written() };
+            u64::from(end.saturating_sub(begin))
+        })
+        .sum()
+}
+
+/// A level that was made and merged on in the same spill was never in a version.
+fn retire_between(level: &Option<Arc<Level>>, table: &TableVersion) {
+    let known = |id| {
+        let levels = table.levels.iter().flatten();
+        levels.flat_map(|level| &level.files).any(|(file, _)| file.id == id)
+    };
+    for (file, _) in level.iter().flat_map(|level| &level.files) {
+        if !known(file.id) {
+            file.retire();
+        }
+    }
+}
+
+/// How many levels so many entries take if the first has room for `base`, and each for `growth`
+/// times the one above it.
+fn depth(entries: u64, base: u64, growth: u64) -> usize {
+    let mut depth = 1;
+    let mut room = base.saturating_mul(growth);
+    while room < entries {
+        room = room.saturating_mul(growth);
+        depth += 1;
+    }
+    depth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::depth;
+
+    #[test]
+    fn levels_are_added_when_they_pay() {
+        assert_eq!(depth(0, 100, 8), 1);
+        assert_eq!(depth(800, 100, 8), 1);
+        assert_eq!(depth(801, 100, 8), 2);
+        assert_eq!(depth(6401, 100, 8), 3);
+    }
+}

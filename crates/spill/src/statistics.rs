@@ -1,0 +1,100 @@
+//! What a store says of itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::inner::Inner;
+
+/// A number that only rises.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) spills: Counter,
+    pub(crate) merged: Counter,
+    pub(crate) collected: Counter,
+    pub(crate) copied: Counter,
+    pub(crate) throttled: Counter,
+    /// Bytes of records that live, as of the last merge.
+    pub(crate) live_bytes: AtomicU64,
+    /// Of the bytes that the last merge took in, how many replaced others, in 1/1024.
+    replaced: AtomicU64,
+}
+
+impl Counters {
+    /// Of what is written, which share replaces something, as of the last merge.
+    pub(crate) fn replaced_share(&self) -> f64 {
+        self.replaced.load(Ordering::Relaxed) as f64 / 1024.0
+    }
+
+    /// What a merge found: bytes that it took in, bytes that it found dead, and bytes that live.
+    pub(crate) fn merge_found(&self, taken: u64, dead: u64, live: u64) {
+        let share = dead.min(taken) * 1024 / taken.max(1);
+        self.replaced.store(share, Ordering::Relaxed);
+        self.live_bytes.store(live, Ordering::Relaxed);
+    }
+}
+
+/// The state of a store and what it has done since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statistics {
+    /// Bytes of all records in the log, those that are dead too.
+    pub log_bytes: u64,
+    /// Bytes of records that are known to be dead; merges find out.
+    pub dead_bytes: u64,
+    /// Bytes of index pages that are in use.
+    pub index_bytes: u64,
+    /// Entries of all levels: a key that is in several counts as often.
+    pub index_entries: u64,
+    /// The most levels of a table.
+    pub levels: u64,
+    /// Bytes of the in-memory indexes, those included that wait for their merge.
+    pub memory_bytes: u64,
+    /// Merges of an L0 into the levels.
+    pub spills: u64,
+    /// Entries written by merges.
+    pub merged_entries: u64,
+    /// Segments that were collected.
+    pub collected_segments: u64,
+    /// Bytes of live records that collecting copied.
+    pub copied_bytes: u64,
+    /// Writes that were slowed down.
+    pub throttled_writes: u64,
+}
+
+impl Inner {
+    pub(crate) fn statistics(&self) -> Statistics {
+        let version = self.version.load();
+        let tables = || version.tables.iter().flatten();
+        let levels = || tables().flat_map(|table| table.levels.iter().flatten());
+        let pages: u64 =
+            levels().flat_map(|level| &level.files).map(|(_, used)| u64::from(*used)).sum();
+        let memory = std::iter::once(&version.active).chain(&version.frozen);
+        Statistics {
+            log_bytes: version.log_bytes(),
+            dead_bytes: version.dead_bytes(),
+            index_bytes: pages * crate::level::page::PAGE as u64,
+            index_entries: levels().map(|level| level.entries).sum(),
+            levels: tables()
+                .map(|table| table.levels.iter().flatten().count() as u64)
+                .max()
+                .unwrap_or(0),
+            memory_bytes: memory.map(|generation| generation.bytes() as u64).sum(),
+            spills: self.counters.spills.get(),
+            merged_entries: self.counters.merged.get(),
+            collected_segments: self.counters.collected.get(),
+            copied_bytes: self.counters.copied.get(),
+            throttled_writes: self.counters.throttled.get(),
+        }
+    }
+}

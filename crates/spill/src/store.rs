@@ -1,0 +1,207 @@
+//! A store: its tables, and what is done with all of them at once.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::background;
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::fs::{Fs, Os};
+use crate::inner::{Inner, lock};
+use crate::level::merge::{Dead, OfLevel, Upper};
+use crate::options::Options;
+use crate::recover;
+use crate::scrub::Scrubbed;
+use crate::snapshot::Snapshot;
+use crate::statistics::Statistics;
+use crate::table::Table;
+use crate::version::{Generation, LogOf, TableVersion};
+
+/// An open store. Clones are handles of the same one; it is closed with the last of them, of its
+/// tables and of its snapshots.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) open: Arc<Open>,
+}
+
+/// The store and its threads.
+pub(crate) struct Open {
+    pub(crate) inner: Arc<Inner>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.inner.work.is_closing.store(true, Ordering::Release);
+        self.inner.work.tell();
+        for thread in lock(&self.threads).drain(..) {
+            // A thread that panicked has nothing left to do.
+            let _ = thread.join();
+        }
+        // What is staged survives in its file; this spares the next opening the work.
+        let _ = lock(&self.inner.writer).flush();
+    }
+}
+
+impl Store {
+    /// Opens a directory, and recovers what an earlier process left.
+    ///
+    /// # Errors
+    /// If it cannot be made, read or written, is in use, holds something else, or is damaged.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store> {
+        Store::open_on(Arc::new(Os), path, options)
+    }
+
+    /// The same on another file system.
+    pub fn open_on(fs: Arc<dyn Fs>, path: impl AsRef<Path>, options: Options) -> Result<Store> {
+        let inner = Arc::new(recover::open(fs, path.as_ref(), options)?);
+        let threads =
+            if inner.options.background { background::start(&inner)? } else { Vec::new() };
+        Ok(Store { open: Arc::new(Open { inner, threads: Mutex::new(threads) }) })
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.open.inner
+    }
+
+    /// A table by its name, made if there is none.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        let inner = self.inner();
+        let mut durable = lock(&inner.durable);
+        let version = inner.version.load_full();
+        let found = (0..)
+            .zip(&version.tables)
+            .find_map(|(id, table)| table.as_ref().filter(|table| table.name == name).map(|_| id));
+        if let Some(id) = found {
+            return Ok(Table::new(self.clone(), id, name));
+        }
+        inner.may_write()?;
+        let id = durable.next_table;
+        durable.next_table += 1;
+        let table = Arc::new(TableVersion { name: name.to_owned(), levels: vec![None] });
+        // The L0 of the table is made with the writer held, for it belongs to the generation
+        // that is written then.
+        let writer = lock(&inner.writer);
+        let l0s = |version: &crate::version::Version| {
+            let mut l0s = version.active.l0s.clone();
+            l0s.resize_with(id as usize + 1, || Arc::new(crate::l0::L0::new()));
+            l0s
+        };
+        let active = Arc::new(Generation { l0s: l0s(&inner.version.load()), covers: None });
+        let covers = durable.covers;
+        let published = inner.publish(&mut durable, covers, &Dead::default(), |version| {
+            version.tables.resize(id as usize + 1, None);
+            version.tables[id as usize] = Some(Arc::clone(&table));
+            version.active = Arc::clone(&active);
+        });
+        drop(writer);
+        published?;
+        Ok(Table::new(self.clone(), id, name))
+    }
+
+    /// The names of all tables, in the order of their making.
+    pub fn tables(&self) -> Vec<String> {
+        let version = self.inner().version.load();
+        version.tables.iter().flatten().map(|table| table.name.clone()).collect()
+    }
+
+    /// Drops a table and all that is in it. It walks over the table's index to find what becomes
+    /// garbage.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        let inner = self.inner();
+        // What of it is in memory is in the levels then.
+        self.flush()?;
+        let mut durable = lock(&inner.durable);
+        let version = inner.version.load_full();
+        let found = version
+            .tables
+            .iter()
+            .position(|table| table.as_ref().is_some_and(|table| table.name == name));
+        let Some((id, table)) = found.and_then(|id| Some((id, version.tables[id].as_ref()?)))
+        else {
+            return Err(Error::NoTable { name: name.to_owned() });
+        };
+        let mut dead = Dead::default();
+        let records = LogOf { version: &version, staging: &inner.staging };
+        for level in table.levels.iter().flatten() {
+            let mut entries = OfLevel::new(level, &records)?;
+            while let Some((_, position)) = entries.current() {
+                let ((), size) = crate::level::merge::Records::look(&records, position, |_| ())?;
+                dead.add(position, size);
+                entries.advance(&records, &mut Dead::default())?;
+            }
+        }
+        let covers = durable.covers;
+        inner.publish(&mut durable, covers, &dead, |version| version.tables[id] = None)?;
+        drop(durable);
+        inner.work.tell();
+        Ok(())
+    }
+
+    /// Writes all of a batch, or nothing of it.
+    pub fn write(&self, batch: &Batch) -> Result<()> {
+        self.inner().write_batch_of(batch)
+    }
+
+    /// The store as it is now, for reading.
+    pub fn snapshot(&self) -> Snapshot {
+        let (version, sequence) = self.inner().view();
+        Snapshot { store: self.clone(), version, sequence }
+    }
+
+    /// Returns when everything that was acknowledged is on the device.
+    pub fn sync(&self) -> Result<()> {
+        let point = lock(&self.inner().writer).point();
+        self.inner().sync_to(point)
+    }
+
+    /// Returns when all that is in memory has been merged into the levels, durably.
+    pub fn flush(&self) -> Result<()> {
+        let inner = self.inner();
+        {
+            let mut writer = lock(&inner.writer);
+            inner.may_write()?;
+            if !inner.version.load().active.is_empty() {
+                inner.rotate(&mut writer)?;
+            }
+        }
+        // Merged here or by the background, whoever comes first.
+        while inner.spill()? {}
+        Ok(())
+    }
+
+    /// Flushes, and collects what garbage is due; false if the limit passed before that was done.
+    pub fn settle(&self, limit: Duration) -> Result<bool> {
+        let end = Instant::now() + limit;
+        self.flush()?;
+        while self.inner().collect()? {
+            if Instant::now() > end {
+                return Ok(false);
+            }
+            self.flush()?;
+        }
+        self.sync()?;
+        Ok(true)
+    }
+
+    /// Makes a copy of the store as it is now in a new directory on the same file system. What is
+    /// complete is shared by hard links.
+    pub fn checkpoint(&self, into: impl AsRef<Path>) -> Result<()> {
+        self.inner().checkpoint(into.as_ref())
+    }
+
+    /// Reads everything that is on the disk and checks it.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] with file and offset of the first thing that is not as it was written.
+    pub fn scrub(&self) -> Result<Scrubbed> {
+        self.inner().scrub()
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        self.inner().statistics()
+    }
+}

@@ -1,0 +1,111 @@
+//! Making the log durable: one sync serves all who wait for it.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::inner::{Inner, lock};
+use crate::log::Segment;
+use crate::position::Point;
+
+/// How far the log is on the device.
+pub(crate) struct Synced {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    main: Point,
+    copies: Point,
+    /// Someone is syncing; who comes meanwhile waits.
+    is_busy: bool,
+    /// The folder of the log was synced with segments below this number in it.
+    named: u32,
+}
+
+impl Synced {
+    pub(crate) fn new(main: Point) -> Synced {
+        let state = State { main, copies: Point::default(), is_busy: false, named: 0 };
+        Synced { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// How far the main stream and the copies are on the device.
+    pub(crate) fn points(&self) -> (Point, Point) {
+        let state = lock(&self.state);
+        (state.main, state.copies)
+    }
+
+    pub(crate) fn copies_synced(&self, copies: Point) {
+        let mut state = lock(&self.state);
+        state.copies = state.copies.max(copies);
+    }
+}
+
+impl Inner {
+    /// Returns when everything of the main stream before `point` is on the device.
+    pub(crate) fn sync_to(&self, point: Point) -> Result<()> {
+        let mut state = lock(&self.synced.state);
+        loop {
+            if state.main >= point {
+                return Ok(());
+            }
+            self.may_write()?;
+            if !state.is_busy {
+                break;
+            }
+            // A sync ends, or fails and halts; the limit is for a wake-up that gets lost.
+            let waited = self.synced.changed.wait_timeout(state, Duration::from_millis(100));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.is_busy = true;
+        let named = state.named;
+        drop(state);
+        let done = self.sync_now(named);
+        let mut state = lock(&self.synced.state);
+        state.is_busy = false;
+        if let Ok((main, named)) = &done {
+            state.main = state.main.max(*main);
+            state.named = *named;
+        }
+        drop(state);
+        self.synced.changed.notify_all();
+        done.map(|_| ())
+    }
+
+    fn sync_now(&self, named: u32) -> Result<(Point, u32)> {
+        // An error up to here has changed nothing.
+        let (point, segments) = lock(&self.writer).hand_over_unsynced()?;
+        let synced = (|| {
+            for segment in &segments {
+                sync(segment)?;
+            }
+            self.sync_names(named)
+        })();
+        match synced {
+            Ok(named) => {
+                lock(&self.writer).synced(point);
+                Ok((point, named))
+            }
+            Err(error) => {
+                self.halt(&error);
+                self.synced.changed.notify_all();
+                Err(error)
+            }
+        }
+    }
+
+    /// Syncs the folder of the log if it has segments that it had not the last time.
+    fn sync_names(&self, named: u32) -> Result<u32> {
+        let next = *lock(&self.next_segment);
+        if next > named {
+            let dir = self.log_dir();
+            self.fs.sync_dir(&dir).map_err(|error| Error::io(&dir, error))?;
+        }
+        Ok(next)
+    }
+}
+
+pub(crate) fn sync(segment: &Arc<Segment>) -> Result<()> {
+    segment.file.sync().map_err(|error| Error::io(segment.path(), error))
+}

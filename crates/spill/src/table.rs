@@ -1,0 +1,111 @@
+use std::cell::RefCell;
+use std::ops::{Bound, RangeBounds};
+
+use crate::error::Result;
+use crate::inner::Inner;
+use crate::read::Read;
+use crate::record::Kind;
+use crate::scan::Range;
+use crate::store::Store;
+use crate::version::TableId;
+
+/// A table of a store: an ordered map from keys to values.
+#[derive(Clone)]
+pub struct Table {
+    store: Store,
+    pub(crate) id: TableId,
+    name: std::sync::Arc<str>,
+}
+
+thread_local! {
+    /// Where a record is put that cannot be lent out of the mapping.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A buffer larger than this is not kept.
+const SCRATCH_KEPT: usize = 1 << 20;
+
+impl Table {
+    pub(crate) fn new(store: Store, id: TableId, name: &str) -> Table {
+        Table { store, id, name: name.into() }
+    }
+
+    fn inner(&self) -> &Inner {
+        self.store.inner()
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn is_of(&self, store: &Inner) -> bool {
+        std::ptr::eq(self.inner(), store)
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// # Errors
+    /// If the key or the value is too long, or the log cannot be written; then nothing changed.
+    /// With [`Durability::Sync`](crate::Durability::Sync), after a sync that failed, it is unknown
+    /// whether the write will be there when the store is opened again.
+    #[inline]
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.inner().write_one(self.id, &self.name, Kind::Put, key, value)
+    }
+
+    /// Removes a key; fine if it is not there.
+    ///
+    /// # Errors
+    /// As [`Table::put`].
+    #[inline]
+    pub fn delete(&self, key: &[u8]) -> Result<()> {
+        self.inner().write_one(self.id, &self.name, Kind::Delete, key, &[])
+    }
+
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.read(key, <[u8]>::to_vec)
+    }
+
+    /// Calls `seen` with the value of a key without copying it, if the key is there.
+    #[inline]
+    pub fn read<R>(&self, key: &[u8], seen: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        // Taken, so that `seen` may read too.
+        let mut scratch = SCRATCH.take();
+        let mut seen = Some(seen);
+        let answer = loop {
+            let version = self.inner().version.load();
+            let read =
+                self.inner().read_with(&version, self.id, key, None, &mut scratch, |value| {
+                    seen.take().map(|seen| seen(value))
+                });
+            match read {
+                Ok(Read::Gone) => {}
+                Ok(Read::Nothing) => break Ok(None),
+                Ok(Read::Value(answer)) => break Ok(answer),
+                Err(error) => break Err(error),
+            }
+        };
+        if scratch.capacity() <= SCRATCH_KEPT {
+            SCRATCH.set(scratch);
+        }
+        answer
+    }
+
+    /// The values of many keys, each as at some moment during the call.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.inner().multi_get(self.id, keys)
+    }
+
+    /// A range of keys as they are now; later writes do not change it.
+    pub fn range<'a>(&self, range: impl RangeBounds<&'a [u8]>) -> Range {
+        let (version, sequence) = self.inner().view();
+        let bounds = bounds_of(&range);
+        Range::new(std::sync::Arc::clone(self.store.inner()), version, sequence, self.id, bounds)
+    }
+}
+
+pub(crate) fn bounds_of<'a>(
+    range: &impl RangeBounds<&'a [u8]>,
+) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
+    (range.start_bound().cloned(), range.end_bound().cloned())
+}

@@ -1,0 +1,195 @@
+//! What a store consists of at one moment. A version never changes but for the L0 that is being
+//! written; who holds one can read from it for as long as it likes.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::l0::L0;
+use crate::level::Level;
+use crate::level::merge::Records;
+use crate::log::{Cold, Segment, Staging};
+use crate::position::{Point, Position};
+use crate::record::{Kind, Record};
+
+/// The number of a table; never given twice.
+pub(crate) type TableId = u32;
+
+#[derive(Clone)]
+pub(crate) struct Version {
+    pub(crate) active: Arc<Generation>,
+    /// The newest first.
+    pub(crate) frozen: Vec<Arc<Generation>>,
+    /// By the table's number; None: dropped, or never made.
+    pub(crate) tables: Vec<Option<Arc<TableVersion>>>,
+    pub(crate) segments: Segments,
+    pub(crate) cold: Cold,
+}
+
+/// The L0s of all tables that were filled in the same time.
+pub(crate) struct Generation {
+    /// By the table's number; a table that came later has none.
+    pub(crate) l0s: Vec<Arc<L0>>,
+    /// Known once it is frozen.
+    pub(crate) covers: Option<Covers>,
+}
+
+/// What of the log a generation and all before it have taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Covers {
+    /// All of the main stream before this.
+    pub(crate) main: Point,
+    /// All sequences up to this, in both streams.
+    pub(crate) sequence: u64,
+    /// Copies behind `sequence` are in the copies' stream from here on.
+    pub(crate) copies: Point,
+}
+
+pub(crate) struct TableVersion {
+    pub(crate) name: String,
+    /// The newest first; None: empty.
+    pub(crate) levels: Vec<Option<Arc<Level>>>,
+}
+
+impl Generation {
+    pub(crate) fn new(tables: usize) -> Generation {
+        let l0s = (0..tables).map(|_| Arc::new(L0::new())).collect();
+        Generation { l0s, covers: None }
+    }
+
+    #[inline]
+    pub(crate) fn l0(&self, table: TableId) -> Option<&Arc<L0>> {
+        self.l0s.get(table as usize)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.l0s.iter().map(|l0| l0.bytes()).sum()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.l0s.iter().all(|l0| l0.is_empty())
+    }
+}
+
+/// The segments of a version, by their numbers.
+#[derive(Clone, Default)]
+pub(crate) struct Segments {
+    first: u32,
+    all: Vec<Option<Arc<Segment>>>,
+}
+
+impl Segments {
+    #[inline]
+    pub(crate) fn get(&self, id: u32) -> Option<&Arc<Segment>> {
+        self.all.get(id.checked_sub(self.first)? as usize)?.as_ref()
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Segment>> {
+        self.all.iter().flatten()
+    }
+
+    /// The set with another segment, whose number is above all that were.
+    pub(crate) fn with(&self, segment: Arc<Segment>) -> Segments {
+        let mut segments = self.clone();
+        if segments.all.is_empty() {
+            segments.first = segment.id;
+        }
+        let place = (segment.id - segments.first) as usize;
+        segments.all.resize(place, None);
+        segments.all.push(Some(segment));
+        segments
+    }
+
+    pub(crate) fn without(&self, gone: &HashSet<u32>) -> Segments {
+        let mut segments = Segments::default();
+        for segment in self.iter().filter(|segment| !gone.contains(&segment.id)) {
+            segments = segments.with(Arc::clone(segment));
+        }
+        segments
+    }
+}
+
+/// What a look at a position found.
+pub(crate) enum Look<R> {
+    Found(R),
+    /// The version does not have the segment.
+    Gone,
+}
+
+impl Version {
+    pub(crate) fn table(&self, table: TableId) -> Option<&Arc<TableVersion>> {
+        self.tables.get(table as usize)?.as_ref()
+    }
+
+    /// Calls `seen` with the record at a position, checked if `verify` says so.
+    #[inline]
+    pub(crate) fn look<R>(
+        &self,
+        staging: &Staging,
+        position: Position,
+        verify: bool,
+        scratch: &mut Vec<u8>,
+        seen: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Look<R>> {
+        let Some(segment) = self.segments.get(position.segment()) else { return Ok(Look::Gone) };
+        let offset = position.offset();
+        let bytes = if offset >= segment.written() && staging.copy(segment.id, offset, scratch) {
+            scratch.as_slice()
+        } else if offset < segment.written() {
+            // In the file from the begin, or since it left its slot a moment ago.
+            segment.at(offset, self.cold, scratch)?
+        } else {
+            return Err(segment.damaged(offset, "the position is behind the end of the log"));
+        };
+        let record = Record::peek(bytes)
+            .filter(|record| matches!(record.header.kind, Kind::Put | Kind::Delete))
+            .filter(|record| !verify || record.is_right(bytes, (segment.id, offset)));
+        match record {
+            Some(record) => Ok(Look::Found(seen(&record))),
+            None => Err(segment.damaged(offset, "the record is not what was written")),
+        }
+    }
+
+    /// Asks the processor for the record at a position.
+    #[inline]
+    pub(crate) fn prefetch(&self, position: Position, lines: usize) {
+        if let Some(segment) = self.segments.get(position.segment()) {
+            segment.prefetch(position.offset(), lines);
+        }
+    }
+
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes()).sum()
+    }
+
+    pub(crate) fn dead_bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.dead()).sum()
+    }
+}
+
+/// A version and the staging of its log: all that is needed to read records.
+pub(crate) struct LogOf<'a> {
+    pub(crate) version: &'a Version,
+    pub(crate) staging: &'a Staging,
+}
+
+impl Records for LogOf<'_> {
+    fn look<R>(&self, position: Position, seen: impl FnOnce(&[u8]) -> R) -> Result<(R, u32)> {
+        let mut scratch = Vec::new();
+        let looked = self.version.look(self.staging, position, true, &mut scratch, |record| {
+            (seen(record.key), record.header.record_len() as u32)
+        })?;
+        match looked {
+            Look::Found(found) => Ok(found),
+            Look::Gone => Err(Error::Damaged {
+                path: crate::log::segment::name(position.segment()).into(),
+                offset: u64::from(position.offset()),
+                what: "the segment is referred to and not there".to_owned(),
+            }),
+        }
+    }
+
+    fn is_gone(&self, position: Position) -> bool {
+        self.version.segments.get(position.segment()).is_none()
+    }
+}

@@ -1,0 +1,223 @@
+//! Writing: a record into the log, then its key into L0.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::inner::{Inner, lock};
+use crate::log::{Stream, Writer};
+use crate::options::{Durability, LONGEST_KEY};
+use crate::position::{Point, Position, Tag};
+use crate::record::{self, HEADER, Hashes, Header, Kind};
+use crate::version::{TableId, Version};
+
+/// L0 is frozen early when it seems to hide more garbage than this share of the log.
+const HIDDEN: u64 = 10;
+
+impl Inner {
+    #[inline]
+    pub(crate) fn write_one(
+        &self,
+        table: TableId,
+        name: &str,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        self.check_lengths(key, value)?;
+        self.slow_down()?;
+        let hashes = Hashes::of(key, value);
+        let len = record::len(key.len(), value.len());
+        let mut header = Header {
+            kind,
+            in_batch: false,
+            key_len: key.len() as u16,
+            value_len: value.len() as u32,
+            table,
+            sequence: 0,
+        };
+        let point = {
+            let mut writer = lock(&self.writer);
+            self.may_write()?;
+            let sequence = writer.sequence + 1;
+            header.sequence = sequence;
+            let room = writer.room(len, &mut || self.make_segment(Stream::Main))?;
+            let (segment, offset) = (room.segment, room.offset);
+            let version = self.version.load();
+            if version.table(table).is_none() {
+                return Err(Error::NoTable { name: name.to_owned() });
+            }
+            header.write((segment, offset), hashes, key, value, room.bytes);
+            writer.commit(len)?;
+            writer.sequence = sequence;
+            let place = (segment, offset);
+            self.enter(&mut writer, &version, &header, place, Tag::of(hashes.key), key);
+            self.visible.store(sequence, Ordering::Release);
+            self.rotate_if_due(&mut writer);
+            Point { segment, offset: offset + len as u32 }
+        };
+        self.after_write(point)
+    }
+
+    pub(crate) fn write_batch_of(&self, batch: &Batch) -> Result<()> {
+        let mut hashes = Vec::with_capacity(batch.len());
+        let mut bytes = 0;
+        for write in &batch.writes {
+            if !write.table.is_of(self) {
+                let name = write.table.name().to_owned();
+                return Err(Error::NoTable { name });
+            }
+            let value = write.value.as_deref().unwrap_or_default();
+            self.check_lengths(&write.key, value)?;
+            hashes.push(Hashes::of(&write.key, value));
+            bytes += record::len(write.key.len(), value.len());
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let limit = Writer::longest(self.options.segment) - HEADER;
+        if bytes > limit {
+            return Err(Error::BatchTooLong { len: bytes, limit });
+        }
+        self.slow_down()?;
+        let point = {
+            let mut writer = lock(&self.writer);
+            self.may_write()?;
+            let first = writer.sequence + 1;
+            let room = writer.room(HEADER + bytes, &mut || self.make_segment(Stream::Main))?;
+            let (segment, begin) = (room.segment, room.offset);
+            let version = self.version.load();
+            for write in &batch.writes {
+                if version.table(write.table.id).is_none() {
+                    return Err(Error::NoTable { name: write.table.name().to_owned() });
+                }
+            }
+            let head = Header {
+                kind: Kind::Batch,
+                in_batch: false,
+                key_len: 0,
+                value_len: bytes as u32,
+                table: 0,
+                sequence: first,
+            };
+            head.write((segment, begin), Hashes::of(b"", b""), b"", b"", &mut room.bytes[..HEADER]);
+            let mut at = HEADER;
+            let mut entered = Vec::with_capacity(batch.len());
+            for (sequence, (write, &hashes)) in (first..).zip(batch.writes.iter().zip(&hashes)) {
+                let value = write.value.as_deref().unwrap_or_default();
+                let header = Header {
+                    kind: if write.value.is_some() { Kind::Put } else { Kind::Delete },
+                    in_batch: true,
+                    key_len: write.key.len() as u16,
+                    value_len: value.len() as u32,
+                    table: write.table.id,
+                    sequence,
+                };
+                let place = (segment, begin + at as u32);
+                let len = header.record_len();
+                header.write(place, hashes, &write.key, value, &mut room.bytes[at..at + len]);
+                entered.push((header, place, Tag::of(hashes.key)));
+                at += len;
+            }
+            writer.commit(HEADER + bytes)?;
+            writer.sequence = first + batch.len() as u64 - 1;
+            for (write, (header, place, tag)) in batch.writes.iter().zip(&entered) {
+                self.enter(&mut writer, &version, header, *place, *tag, &write.key);
+            }
+            // All of it at once.
+            self.visible.store(writer.sequence, Ordering::Release);
+            self.rotate_if_due(&mut writer);
+            Point { segment, offset: begin + (HEADER + bytes) as u32 }
+        };
+        self.after_write(point)
+    }
+
+    /// Puts a key into the active L0 of its table.
+    #[inline]
+    fn enter(
+        &self,
+        writer: &mut Writer,
+        version: &Version,
+        header: &Header,
+        (segment, offset): (u32, u32),
+        tag: Tag,
+        key: &[u8],
+    ) {
+        // Every table of a version has its L0 there.
+        let Some(l0) = version.active.l0(header.table) else { return };
+        let position = Position::new(segment, offset, header.kind == Kind::Delete, tag);
+        let (bytes, keys) = (l0.bytes(), l0.keys());
+        let size = header.record_len() as u32;
+        // SAFETY: the writer is locked.
+        unsafe { l0.insert(key, header.sequence, position, size) };
+        writer.memory += l0.bytes() - bytes;
+        writer.since_freeze.bytes += u64::from(size);
+        if l0.keys() == keys {
+            writer.since_freeze.replaced += u64::from(size);
+        }
+    }
+
+    fn rotate_if_due(&self, writer: &mut Writer) {
+        let is_full = writer.memory >= self.options.memory;
+        if is_full || self.hides_garbage(writer) {
+            // Fails only if the log cannot be written; then the next write says so, and this one
+            // is done.
+            let _ = self.rotate(writer);
+        }
+    }
+
+    /// Whether L0 has taken in so many updates that much of the log may be dead without anyone
+    /// knowing: what it replaces in the levels is found out by the merge.
+    #[inline]
+    fn hides_garbage(&self, writer: &Writer) -> bool {
+        let since = writer.since_freeze;
+        let share = self.counters.replaced_share();
+        let hidden = since.replaced.max((since.bytes as f64 * share) as u64);
+        hidden > 4 * self.options.segment as u64
+            && hidden * HIDDEN > self.counters.live_bytes.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn check_lengths(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        if key.len() > LONGEST_KEY {
+            return Err(Error::KeyTooLong { len: key.len(), limit: LONGEST_KEY });
+        }
+        let limit = Writer::longest(self.options.segment) - 2 * HEADER - LONGEST_KEY - 8;
+        if value.len() > limit {
+            return Err(Error::ValueTooLong { len: value.len(), limit });
+        }
+        Ok(())
+    }
+
+    /// Waits a little, at most [`Options::throttle`](crate::Options::throttle), while more waits
+    /// to be merged than should; says what is wrong if it cannot be merged at all.
+    #[inline]
+    fn slow_down(&self) -> Result<()> {
+        let pressure = self.work.pressure.load(Ordering::Relaxed);
+        if pressure == 0 {
+            return Ok(());
+        }
+        if self.version.load().frozen.len() > self.options.frozen
+            && let Some(failure) = self.work.failure()
+        {
+            return Err(failure);
+        }
+        if self.options.background {
+            self.counters.throttled.add(1);
+            thread::sleep(Duration::from_micros(u64::from(pressure)));
+        }
+        Ok(())
+    }
+
+    fn after_write(&self, point: Point) -> Result<()> {
+        if self.options.durability == Durability::Sync {
+            self.sync_to(point)?;
+        }
+        if !self.options.background {
+            self.maintain();
+        }
+        Ok(())
+    }
+}

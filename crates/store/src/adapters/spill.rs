@@ -1,0 +1,225 @@
+//! Spill, kvmeter's own engine: one store with one or more tables.
+
+use std::ops::Bound;
+use std::time::Duration;
+
+use ::spill::{ColdReads, Durability, Options, Table};
+use model::{Bytes, Unit};
+
+use super::spread::spread;
+use crate::{
+    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, on_off,
+};
+
+const OPTIONS: &[OptionInfo] = &[
+    OptionInfo::new("memory", "64MiB", "in-memory index (L0) at which it is merged"),
+    OptionInfo::new("segment", "64MiB", "file of the log, a multiple of 4KiB"),
+    OptionInfo::new("durability", "none", "what a loss of power may take: none, sync, or a time"),
+    OptionInfo::new("cold_reads", "auto", "what a first read fetches: around, page, auto"),
+    OptionInfo::new("verify", "on", "the checksum of each record that is read"),
+    OptionInfo::new("space_amplification", "1.5", "log over live bytes that collection keeps to"),
+    OptionInfo::new("growth", "8", "how many times larger each level may be than the one above"),
+    OptionInfo::new("tables", "1", "tables that the keys are spread over by hash").shaping(),
+];
+
+#[derive(Debug)]
+struct Config {
+    options: Options,
+    tables: usize,
+}
+
+impl Config {
+    fn read(url: &StoreUrl) -> Result<Self, StoreError> {
+        let given = Given::new(url, OPTIONS)?;
+        let default = Options::default();
+        let size = |name, otherwise| {
+            let bytes = given.bytes(name)?;
+            Ok::<_, StoreError>(bytes.map_or(otherwise, |bytes| bytes as usize))
+        };
+        let durability = match given.text("durability") {
+            None | Some("none") => Durability::None,
+            Some("sync") => Durability::Sync,
+            Some(_) => {
+                Durability::Interval(given.span("durability")?.unwrap_or(Duration::from_secs(1)))
+            }
+        };
+        let cold_reads = given.choice(
+            "cold_reads",
+            &[("auto", ColdReads::Auto), ("around", ColdReads::Around), ("page", ColdReads::Page)],
+        )?;
+        let options = Options {
+            memory: size("memory", default.memory)?,
+            segment: size("segment", default.segment)?,
+            durability,
+            cold_reads: cold_reads.unwrap_or(default.cold_reads),
+            verify: given.flag("verify")?.unwrap_or(default.verify),
+            space_amplification: given
+                .number("space_amplification", 1.1, 100.0)?
+                .unwrap_or(default.space_amplification),
+            growth: given.integer("growth", 2, 1000)?.unwrap_or(default.growth),
+            ..default
+        };
+        options.check().map_err(|error| StoreError::Request(format!("`{url}`: {error}")))?;
+        Ok(Self { options, tables: given.integer("tables", 1, 1024)?.unwrap_or(1) })
+    }
+}
+
+/// One store; the keys lie in its tables.
+pub struct Spill {
+    store: ::spill::Store,
+    tables: Vec<Table>,
+    config: Config,
+}
+
+impl Spill {
+    #[inline]
+    fn table(&self, key: &[u8]) -> &Table {
+        &self.tables[spread(key, self.tables.len())]
+    }
+}
+
+impl Adapt for Spill {
+    const OPTIONS: &'static [OptionInfo] = OPTIONS;
+    const LONGEST_KEY: usize = ::spill::LONGEST_KEY;
+
+    fn check(url: &StoreUrl) -> Result<(), StoreError> {
+        Config::read(url).map(|_| ())
+    }
+
+    fn linked() -> Result<String, StoreError> {
+        Ok(version())
+    }
+}
+
+fn version() -> String {
+    format!("Spill {}", ::spill::VERSION)
+}
+
+impl Store for Spill {
+    type Session<'a> = SpillSession<'a>;
+
+    fn open(url: &StoreUrl) -> Result<Self, StoreError> {
+        let config = Config::read(url)?;
+        let store =
+            ::spill::Store::open(url.data_path(), config.options.clone()).map_err(failed)?;
+        let tables = (0..config.tables).map(|number| store.table(&number.to_string()));
+        let tables = tables.collect::<Result<_, _>>().map_err(failed)?;
+        Ok(Self { store, tables, config })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { scan: true, durable: true, keeps: true, forgets: false }
+    }
+
+    fn version(&self) -> String {
+        version()
+    }
+
+    fn options(&self) -> Vec<(String, String)> {
+        let Options { memory, segment, durability, cold_reads, verify, growth, .. } =
+            self.config.options;
+        let durability = match durability {
+            Durability::None => "none".to_owned(),
+            Durability::Sync => "sync".to_owned(),
+            Durability::Interval(interval) => model::Span(interval).to_string(),
+        };
+        let cold_reads = match cold_reads {
+            ColdReads::Auto => "auto",
+            ColdReads::Around => "around",
+            ColdReads::Page => "page",
+        };
+        [
+            ("memory", Bytes(memory as u64).to_string()),
+            ("segment", Bytes(segment as u64).to_string()),
+            ("durability", durability),
+            ("cold_reads", cold_reads.to_owned()),
+            ("verify", on_off(verify)),
+            ("space_amplification", self.config.options.space_amplification.to_string()),
+            ("growth", growth.to_string()),
+            ("tables", self.config.tables.to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec()
+    }
+
+    fn session(&self) -> Result<SpillSession<'_>, StoreError> {
+        Ok(SpillSession { store: self })
+    }
+
+    fn settle(&self, limit: Duration) -> Result<(), StoreError> {
+        match self.store.settle(limit).map_err(failed)? {
+            true => Ok(()),
+            false => Err(StoreError::Unsettled(format!(
+                "Spill was still collecting garbage after {} s",
+                limit.as_secs_f64()
+            ))),
+        }
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let all = self.store.statistics();
+        [
+            ("log.bytes", all.log_bytes, Unit::Bytes),
+            ("log.dead", all.dead_bytes, Unit::Bytes),
+            ("index.bytes", all.index_bytes, Unit::Bytes),
+            ("index.entries", all.index_entries, Unit::Count),
+            ("runs", all.levels, Unit::Count),
+            ("memory", all.memory_bytes, Unit::Bytes),
+            ("spills.total", all.spills, Unit::Count),
+            ("spills.entries.total", all.merged_entries, Unit::Count),
+            ("collected.segments.total", all.collected_segments, Unit::Count),
+            ("collected.copied.total", all.copied_bytes, Unit::Bytes),
+            ("writes.throttled.total", all.throttled_writes, Unit::Count),
+        ]
+        .map(|(name, value, unit)| Statistic { name: name.to_owned(), value: value as f64, unit })
+        .to_vec()
+    }
+}
+
+/// One thread's way into Spill.
+pub struct SpillSession<'a> {
+    store: &'a Spill,
+}
+
+impl Session for SpillSession<'_> {
+    #[inline]
+    fn read(&mut self, key: &[u8], seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
+        let found = self.store.table(key).read(key, seen).map_err(failed)?;
+        Ok(found.is_some())
+    }
+
+    #[inline]
+    fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.store.table(key).put(key, value).map_err(failed)
+    }
+
+    #[inline]
+    fn delete(&mut self, key: &[u8]) -> Result<(), StoreError> {
+        self.store.table(key).delete(key).map_err(failed)
+    }
+
+    fn scan(
+        &mut self,
+        from: &[u8],
+        limit: usize,
+        mut seen: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize, StoreError> {
+        let range = (Bound::Included(from), Bound::Unbounded);
+        let mut range = self.store.table(from).range(range);
+        let mut count = 0;
+        while count < limit {
+            let Some((key, value)) = range.next().map_err(failed)? else { break };
+            seen(key, value);
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+#[cold]
+fn failed(error: ::spill::Error) -> StoreError {
+    match error {
+        ::spill::Error::Full { .. } => StoreError::Full(format!("Spill: {error}")),
+        other => StoreError::Failed(format!("Spill: {other}")),
+    }
+}
