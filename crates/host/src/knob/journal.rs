@@ -116,7 +116,7 @@ impl Journal {
             return Ok(Vec::new());
         }
         match Journal::open(root, folder) {
-            Ok(journal) => Ok(journal.recovered),
+            Ok(mut journal) => Ok(std::mem::take(&mut journal.recovered)),
             Err(KnobError::Busy { .. }) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
@@ -221,6 +221,14 @@ impl Journal {
         let aside = path.with_file_name(format!("stale-{boot}-{name}"));
         fs::rename(&path, &aside).map_err(|error| failed(&path, &error))?;
         Ok(Some(Restored::Stale { entries: entries.len(), aside }))
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread has just forked has the file, too,
+        // until it runs its program.
+        let _ = self.lock.unlock();
     }
 }
 
