@@ -68,7 +68,7 @@ pub(crate) fn pin_current_to(cpus: &[u32]) -> Result<(), AffinityError> {
     sched_setaffinity(Pid::from_raw(0), &set).map_err(unusable)
 }
 
-fn allowed() -> Result<Vec<u32>, AffinityError> {
+pub(crate) fn allowed() -> Result<Vec<u32>, AffinityError> {
     allowed_to(Pid::from_raw(0))
 }
 

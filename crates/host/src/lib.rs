@@ -1,6 +1,7 @@
 //! The machine that is measured: what it is ([`facts`], [`storage`]), what
-//! happens on it around a run ([`Watch`]), where load threads may run
-//! ([`cpus`]), and what makes a measurement on it doubtful ([`doctor`]).
+//! happens on it around a run ([`Watch`]), what of it can be turned ([`knob`]),
+//! where load threads may run ([`cpus`]), and what makes a measurement on it
+//! doubtful ([`doctor`]).
 //!
 //! Everything is read through one swappable [`Root`], so a recorded `/proc`
 //! and `/sys` stands in for hardware that is not at hand.
@@ -12,6 +13,7 @@ pub mod cachegrind;
 mod doctor;
 mod facts;
 mod human;
+pub mod knob;
 mod parse;
 pub mod perf;
 pub mod probe;

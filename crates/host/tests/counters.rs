@@ -484,7 +484,7 @@ fn the_running_kernel_counts_this_process() {
     work();
     // A thread that is born in the window belongs to the process.
     thread::spawn(work).join().unwrap();
-    let readings = watch.end();
+    let readings = watch.end().readings;
     let clock = find(&readings, "software.task_clock");
     match clock.value() {
         Some(clock) => {

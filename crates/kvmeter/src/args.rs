@@ -65,6 +65,8 @@ pub enum Verb {
     Compare(Compare),
     /// Writes results as CSV, JSON, Parquet or Markdown
     Export(Export),
+    /// Lists, shows, turns and restores the machine's knobs
+    Knob(Knob),
     /// Prints the completions for a shell
     Completions(Completions),
     /// Writes the manual pages into a directory
@@ -304,6 +306,61 @@ pub struct Export {
     /// Where to write instead of standard output
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter knob list                                      what can be turned here, and how far\n  \
+    kvmeter knob show idle                                 one knob: scope, mechanism, proof\n  \
+    kvmeter knob set idle=none --dry-run                   every write, and none is done\n  \
+    kvmeter knob set idle=none turbo=off -- ./load --all   a command under knobs, then back\n  \
+    kvmeter knob set governor=performance                  until `knob restore` or the next boot\n  \
+    kvmeter knob restore\n\n\
+    Every write is noted on disk before it is done. However kvmeter ends, the old values return.")]
+pub struct Knob {
+    #[command(subcommand)]
+    pub verb: KnobVerb,
+    /// The machine recorded in this folder instead of this one
+    #[arg(long, global = true, hide = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub root: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KnobVerb {
+    /// Every knob with its present level and the levels that it has here
+    List {
+        /// One JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// All that is known of one knob
+    Show {
+        /// Its name, as `kvmeter knob list` has it
+        knob: String,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Turns knobs: for a command, or until `knob restore`
+    Set {
+        /// Such as idle=none or governor=performance@0-3
+        #[arg(required = true, value_name = "KNOB=LEVEL")]
+        levels: Vec<String>,
+        /// Print every write with its old and new value, and do none
+        #[arg(long)]
+        dry_run: bool,
+        /// Run this under the knobs, restore them, and end with its exit code
+        #[arg(last = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Puts everything back that kvmeter left turned
+    Restore,
+    /// Watches over the knobs of another kvmeter
+    #[command(hide = true)]
+    Supervise {
+        /// The folder of its journal
+        folder: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

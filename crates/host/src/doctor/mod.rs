@@ -5,6 +5,7 @@ mod counters;
 mod cpu;
 mod instruments;
 mod isolation;
+mod knobs;
 mod memory;
 mod storage;
 
@@ -32,7 +33,7 @@ pub enum State {
 pub struct Check {
     /// Unique within its group: `governor`.
     pub name: String,
-    /// `cpu`, `isolation`, `memory`, `storage`, `instruments` or `signals`.
+    /// `cpu`, `isolation`, `memory`, `storage`, `instruments`, `signals` or `knobs`.
     pub group: String,
     pub state: State,
     /// What is so on this machine, or why that is not known.
@@ -53,6 +54,7 @@ pub fn doctor(root: &Root, context: &Context) -> Vec<Check> {
     counters::add(root, context, &mut Group::new("instruments", &mut checks));
     instruments::add(root, &mut Group::new("instruments", &mut checks));
     instruments::add_probes(root, context, &mut Group::new("signals", &mut checks));
+    knobs::add(root, &mut Group::new("knobs", &mut checks));
     checks
 }
 

@@ -32,7 +32,12 @@ impl Recorded {
 
     /// With what `fixtures/NAME.tree` adds.
     pub fn and(self, name: &str) -> Recorded {
-        let machine = self;
+        self.add(name);
+        self
+    }
+
+    /// What another tree has of the same machine.
+    pub fn add(&self, name: &str) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
         let text = fs::read_to_string(folder.join(format!("{name}.tree"))).unwrap();
         let mut lines = text.lines().peekable();
@@ -41,7 +46,7 @@ impl Recorded {
                 continue;
             }
             if let Some((path, text)) = line.split_once(" =") {
-                machine.each(path, &format!("{}\n", text.trim()));
+                self.each(path, &format!("{}\n", text.trim()));
             } else if let Some(path) = line.strip_suffix(':') {
                 let mut text = String::new();
                 while let Some(part) = lines.next_if(|line| line.starts_with('|')) {
@@ -49,14 +54,13 @@ impl Recorded {
                     text.push('\n');
                 }
                 assert!(!text.is_empty(), "{name}: {path} has no lines");
-                machine.each(path, &text);
+                self.each(path, &text);
             } else if let Some(path) = line.strip_suffix('/') {
-                fs::create_dir_all(machine.path(path)).unwrap();
+                fs::create_dir_all(self.path(path)).unwrap();
             } else {
                 panic!("{name}: `{line}` is no line of a tree");
             }
         }
-        machine
     }
 
     pub fn path(&self, path: &str) -> PathBuf {

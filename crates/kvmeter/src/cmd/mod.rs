@@ -6,6 +6,7 @@ pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod export;
+pub mod knob;
 pub mod man;
 pub mod report;
 pub mod run;

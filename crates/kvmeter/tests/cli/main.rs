@@ -5,6 +5,7 @@ mod agents;
 mod bad_input;
 mod bench;
 mod full_disk;
+mod knob;
 mod network;
 mod results;
 mod search;
