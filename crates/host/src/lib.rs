@@ -29,8 +29,8 @@ pub use facts::facts;
 pub use facts::memory::total_bytes as memory_total_bytes;
 pub use probe::energy::{EnergySettings, IdlePower, idle_power};
 pub use probe::{
-    Context, CounterChoice, CounterScope, Gauge, Observed, PROBES, Prepared, Probe, ProbeSpec,
-    Signal, Task, Watch,
+    Choice, Context, CounterChoice, CounterScope, Gauge, Observed, PROBES, Prepared, Probe,
+    ProbeSpec, Signal, Task, Watch,
 };
 pub use root::{Root, RootError};
 pub use storage::{free_bytes, storage};

@@ -516,3 +516,39 @@ fn the_running_kernel_refuses_what_it_does_not_know() {
     let no = tally.events[0].as_ref().unwrap_err();
     assert!(no.reason.contains("was refused"), "{no}");
 }
+
+/// RAPL counts through the same kernel as every other event.
+#[test]
+fn energy_is_counted_by_perf_where_it_may_be() {
+    let xeon = Recorded::named("xeon-4114").and("xeon-4114.energy");
+    let fake = Fake::new(World::default());
+    let over = COUNTING.iter().find(|(of, _)| *of == "rapl").map(|(_, over)| *over).unwrap();
+    let mut probe = over(&xeon.root, &Context::default(), &|| fake.boxed()).unwrap();
+    probe.start();
+    // A joule is 2^32 steps; CPU 0 is of the first package and CPU 1 of the other.
+    let opened = fake.0.lock().unwrap().opened.clone();
+    assert!(opened.iter().all(|(event, ..)| event.encoded.kind == 21 && !event.inherit));
+    for (at, (event, target, _)) in opened.iter().enumerate() {
+        let joules = match (event.encoded.config[0], target) {
+            (2, Target::Cpu(0)) => 3,
+            (2, Target::Cpu(1)) => 2,
+            (3, Target::Cpu(_)) => 1,
+            other => panic!("{other:?}"),
+        };
+        let count = Count { value: joules << 32, ..Count::default() };
+        fake.0.lock().unwrap().counts.insert(at, count);
+    }
+    thread::sleep(Duration::from_millis(1));
+    let readings = probe.stop(Duration::from_secs(1));
+    near(value(&readings, "energy.package"), 5.0);
+    near(value(&readings, "energy.total"), 7.0);
+    let total = find(&readings, "energy.total");
+    assert!(total.source.contains("perf power/energy-ram/ on CPU 1"), "{total:?}");
+    // Without the right, powercap is asked.
+    xeon.write("/proc/sys/kernel/perf_event_paranoid", "2\n");
+    xeon.change("/proc/self/status", "CapEff:\t000001ffffffffff", "CapEff:\t0000000000000000");
+    let mut probe = over(&xeon.root, &Context::default(), &|| fake.boxed()).unwrap();
+    probe.start();
+    let readings = probe.stop(Duration::from_secs(1));
+    assert!(find(&readings, "energy.total").source.contains("intel-rapl:0/energy_uj"));
+}

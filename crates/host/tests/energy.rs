@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::Recorded;
 use host::probe::energy::{CommandSettings, DcmiSettings, ModelSettings, Quantity};
-use host::{Context, EnergySettings, Observed, Root, Watch, idle_power};
+use host::{Choice, Context, EnergySettings, Observed, Root, Watch, idle_power};
 use model::{Answer, Origin, Reading, Scope, Series, Unit};
 use plug::Plug;
 
@@ -273,7 +273,7 @@ fn shell(script: &str) -> Vec<String> {
 
 fn command(script: &str, answers: Quantity) -> EnergySettings {
     let command = CommandSettings { run: shell(script), answers, limit_s: 1.0 };
-    EnergySettings { command: Some(command), only: Some(Vec::new()), ..Default::default() }
+    EnergySettings { command: Some(command), ..Default::default() }
 }
 
 #[test]
@@ -364,8 +364,8 @@ fn a_plug_that_answers_badly_is_told() {
 #[test]
 fn samples_come_with_their_time_and_cost() {
     let xeon = xeon();
-    let settings = EnergySettings { every_s: Some(0.02), ..Default::default() };
-    let watch = Watch::prepare(&xeon.root, &context(settings)).begin();
+    let often = Context { every: Some(Duration::from_millis(20)), ..Context::default() };
+    let watch = Watch::prepare(&xeon.root, &often).begin();
     thread::sleep(Duration::from_millis(300));
     xeon.write("/sys/class/hwmon/hwmon3/power1_average", "282000000");
     thread::sleep(Duration::from_millis(300));
@@ -414,12 +414,15 @@ fn idle_power_is_taken_from_what_a_run_drew() {
 #[test]
 fn only_what_was_asked_for_is_read() {
     let xeon = xeon();
-    let mut settings = EnergySettings::default();
-    assert_eq!(settings.set("hwmon"), Ok(true));
-    let seen = around(&xeon.root, settings, || ());
+    let mut choice = Choice::Auto;
+    choice.take("hwmon").unwrap();
+    let watch = Watch::begin(&xeon.root, &Context { choice, ..Context::default() });
+    thread::sleep(WINDOW);
+    let seen = watch.end();
     assert!(value(&seen, "power.hwmon") > 0.0);
     assert!(why(&seen, "energy.package").1.contains("--probes rapl"));
-    let broken = EnergySettings { every_s: Some(-1.0), ..Default::default() };
+    let model = ModelSettings { idle_w: 140.0, full_w: 40.0 };
+    let broken = EnergySettings { model: Some(model), ..Default::default() };
     let seen = around(&xeon.root, broken, || ());
-    assert!(why(&seen, "energy.package").0.contains("every_s"));
+    assert!(why(&seen, "energy.package").0.contains("model.full_w"));
 }

@@ -101,6 +101,7 @@ fn the_hottest_sensor_of_the_cpu_and_throttling_once_a_core() {
     near(value(&readings, "temperature.max"), 71.5);
     let source = &find(&readings, "temperature.max").source;
     assert!(source.contains("hwmon0/temp1_input (coretemp Package id 0)"), "{source}");
+    assert!(source.contains("the hottest"), "{source}");
     near(value(&readings, "throttled"), 5.0);
     near(value(&readings, "throttled.time"), 0.03);
     let epyc = Recorded::named("epyc");

@@ -19,7 +19,7 @@ fn settings() -> MeterSettings {
 }
 
 fn context(meter: MeterSettings) -> Context {
-    let energy = EnergySettings { meter: Some(meter), only: Some(vec![]), ..Default::default() };
+    let energy = EnergySettings { meter: Some(meter), ..Default::default() };
     Context { energy, ..Context::default() }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::Recorded;
 use host::probe::Covers;
-use host::{Context, PROBES, Root, Signal, Watch};
+use host::{Context, PROBES, Root, Watch};
 use model::{Answer, Origin, Reading, Scope, Unit};
 
 fn context() -> Context {

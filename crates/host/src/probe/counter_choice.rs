@@ -1,7 +1,10 @@
 //! What a study or a flag asks of the hardware counters; by default nothing.
 
+use serde::{Deserialize, Serialize};
+
 /// What the hardware counters count.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct CounterChoice {
     pub scope: CounterScope,
     /// Raw events besides the table's, as perf writes them:
@@ -10,7 +13,8 @@ pub struct CounterChoice {
 }
 
 /// Whose events are counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CounterScope {
     /// The servers where there are some on this machine, else this process.
     #[default]

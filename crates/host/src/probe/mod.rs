@@ -1,6 +1,7 @@
 //! What happens on the machine around a run. A probe is one file here and one
 //! line in [`PROBES`].
 
+mod choice;
 mod counter_choice;
 mod counters;
 mod cpu;
@@ -34,6 +35,7 @@ use model::{Reading, Series};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
+pub use choice::{Choice, UnknownProbe};
 pub use counter_choice::{CounterChoice, CounterScope};
 pub use sampler::{Gauge, Task};
 pub use signal::{Covers, Signal};
@@ -78,6 +80,7 @@ pub const COUNTING: &[(&str, Over)] = &[
     (frequency::SPEC.name, frequency::over),
     (states::SPEC.name, states::over),
     (dram::SPEC.name, dram::over),
+    (energy::RAPL.name, energy::rapl_over),
 ];
 
 /// What a probe needs to know of the run.
@@ -89,10 +92,33 @@ pub struct Context {
     pub cpus: Vec<u32>,
     /// The processes of the servers on this machine, empty for an embedded store.
     pub server_pids: Vec<u32>,
+    /// The probes that run.
+    pub choice: Choice,
+    /// How often the sampler looks, where a probe is not to say it.
+    pub every: Option<Duration>,
     /// Where energy is read from.
     pub energy: energy::EnergySettings,
     /// What the hardware counters shall count.
     pub counters: CounterChoice,
+}
+
+impl Context {
+    /// How often to sample.
+    fn every(&self, otherwise: Duration) -> Duration {
+        self.every.unwrap_or(otherwise)
+    }
+
+    /// Whether a probe is to run with settings that it can work with, or why not.
+    fn wants(&self, spec: &ProbeSpec) -> Result<(), Unavailable> {
+        self.choice.takes(spec, self.energy.configured(spec.name))?;
+        if energy::NAMES.contains(&spec.name) {
+            let broken = |error: energy::SettingError| {
+                Unavailable::new(error.to_string(), "change that setting")
+            };
+            self.energy.check().map_err(broken)?;
+        }
+        Ok(())
+    }
 }
 
 /// Makes a probe, or says why it cannot work here.
@@ -109,6 +135,17 @@ pub struct ProbeSpec {
     pub looks_at: &'static str,
     /// Makes the probe, or says why it cannot work on this machine.
     pub init: Init,
+}
+
+impl ProbeSpec {
+    /// The probe for a run, or why there is none: it was not asked for, or cannot work here.
+    ///
+    /// # Errors
+    /// The reason and what to do about it.
+    pub fn make(&self, root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
+        context.wants(self)?;
+        (self.init)(root, context)
+    }
 }
 
 /// Something that can be read around a run.

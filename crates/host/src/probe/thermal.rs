@@ -1,12 +1,12 @@
-//! Temperature and throttling of the CPUs. The temperature is looked at when
-//! the window begins and when it ends, and the higher one counts.
+//! Temperature and throttling of the CPUs.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Series, Unit};
 
 use super::counters::gained;
+use super::sampler::{Kind, Sampled, Sensor, Take, Task};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::facts::topology::threads;
 use crate::root::{Root, RootError};
@@ -43,7 +43,9 @@ const THROTTLED_TIME: Signal = Signal::new(
 /// The drivers of sensors in or on the CPU (`Documentation/hwmon`).
 const DRIVERS: [&str; 5] = ["coretemp", "k10temp", "zenpower", "apm_xgene", "cpu_thermal"];
 
-fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
+const EVERY: Duration = Duration::from_secs(1);
+
+fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let sensors = sensors(root);
     let throttle = throttled(root, "count");
     if let (true, Err(_)) = (sensors.is_empty(), &throttle) {
@@ -57,56 +59,83 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let none = || Unavailable::new("the probe was not started", "start it first");
     Ok(Box::new(Thermal {
         root: root.clone(),
-        sensors,
-        begin: Err(none()),
+        temperature: temperature(root, sensors, context.every(EVERY)),
         count: Err(none()),
         time_ms: Err(none()),
     }))
 }
 
+/// The hottest of the sensors, sampled.
+fn temperature(root: &Root, sensors: Vec<Thermometer>, every: Duration) -> Sampled {
+    let mut sampled = Sampled::default();
+    if sensors.is_empty() {
+        let why = Unavailable::new(
+            format!("neither {HWMON} nor {ZONES} has a sensor of the CPU"),
+            "load the sensor's driver (coretemp, k10temp); a hypervisor shows none",
+        );
+        sampled.absent(TEMPERATURE, why);
+        return sampled;
+    }
+    let names: Vec<String> = sensors.iter().map(Thermometer::shown).collect();
+    let which = format!("{}, the hottest at each sample", names.join(", "));
+    let (kind, root) = (Kind::Level, root.clone());
+    let gauge = sampled
+        .gauge(Sensor { signal: TEMPERATURE, part: "", which: &which, kind, every }, move || {
+            hottest(&root, &sensors)
+        });
+    sampled.reading(TEMPERATURE, &[gauge], Take::Maximum);
+    sampled
+}
+
 struct Thermal {
     root: Root,
-    sensors: Vec<Sensor>,
-    begin: Result<(f64, String), Unavailable>,
+    temperature: Sampled,
     count: Result<u64, Unavailable>,
     time_ms: Result<u64, Unavailable>,
 }
 
 impl Probe for Thermal {
     fn start(&mut self) {
-        self.begin = hottest(&self.root, &self.sensors);
+        self.temperature.start();
         self.count = throttled(&self.root, "count");
         self.time_ms = throttled(&self.root, "total_time_ms");
     }
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
-        let end = hottest(&self.root, &self.sensors);
-        let both = self.begin.clone().and_then(|begin| Ok((begin, end?)));
-        let hotter = both.map(|(begin, end)| if begin.0 > end.0 { begin } else { end });
-        let source =
-            hotter.as_ref().map(|(_, sensor)| format!("{sensor}, at the window's begin and end"));
-        let mut temperature =
-            TEMPERATURE.reading(hotter.as_ref().map(|(t, _)| *t).map_err(Clone::clone), window);
-        if let Ok(source) = source {
-            temperature.source = source;
-        }
         let gain = |signal: &Signal, before: &Result<u64, Unavailable>, what: &str| {
             gained(signal, before.clone()?, throttled(&self.root, what)?)
         };
         let count = gain(&THROTTLED, &self.count, "count").map(|count| count as f64);
         let time = gain(&THROTTLED_TIME, &self.time_ms, "total_time_ms").map(|ms| ms as f64 * 1e-3);
-        vec![temperature, THROTTLED.reading(count, window), THROTTLED_TIME.reading(time, window)]
+        let mut readings = self.temperature.stop(window);
+        readings.push(THROTTLED.reading(count, window));
+        readings.push(THROTTLED_TIME.reading(time, window));
+        readings
+    }
+
+    fn tasks(&mut self) -> Vec<Task> {
+        self.temperature.tasks()
+    }
+
+    fn series(&self, opened: Instant) -> Vec<Series> {
+        self.temperature.series(opened)
     }
 }
 
 /// A file with thousandths of a degree, and what it measures.
-struct Sensor {
+struct Thermometer {
     path: String,
     label: String,
 }
 
+impl Thermometer {
+    fn shown(&self) -> String {
+        format!("{} ({})", self.path.trim_start_matches("/sys/class"), self.label)
+    }
+}
+
 /// The CPU's sensors: hwmon's; where it has none the thermal zones'.
-fn sensors(root: &Root) -> Vec<Sensor> {
+fn sensors(root: &Root) -> Vec<Thermometer> {
     let mut sensors = Vec::new();
     for number in root.numbered(HWMON, "hwmon").unwrap_or_default() {
         let folder = format!("{HWMON}/hwmon{number}");
@@ -120,7 +149,7 @@ fn sensors(root: &Root) -> Vec<Sensor> {
             };
             let label = root.value(&format!("{folder}/{stem}_label")).unwrap_or(stem.to_owned());
             let path = format!("{folder}/{name}");
-            sensors.push(Sensor { path, label: format!("{driver} {label}") });
+            sensors.push(Thermometer { path, label: format!("{driver} {label}") });
         }
     }
     if !sensors.is_empty() {
@@ -131,27 +160,19 @@ fn sensors(root: &Root) -> Vec<Sensor> {
         let Ok(kind) = root.value(&format!("{folder}/type")) else { continue };
         let lower = kind.to_lowercase();
         if lower == "x86_pkg_temp" || lower.contains("cpu") || lower.contains("soc") {
-            sensors.push(Sensor { path: format!("{folder}/temp"), label: kind });
+            sensors.push(Thermometer { path: format!("{folder}/temp"), label: kind });
         }
     }
     sensors
 }
 
-/// Degrees of the hottest sensor, and which it is.
-fn hottest(root: &Root, sensors: &[Sensor]) -> Result<(f64, String), Unavailable> {
-    let mut hottest: Option<(f64, String)> = None;
+/// Degrees of the hottest sensor; all must answer, or the hottest is not known.
+fn hottest(root: &Root, sensors: &[Thermometer]) -> Result<f64, Unavailable> {
+    let mut hottest = f64::NEG_INFINITY;
     for sensor in sensors {
-        let degrees = root.number::<i64>(&sensor.path)? as f64 / 1000.0;
-        if hottest.as_ref().is_none_or(|(known, _)| degrees > *known) {
-            hottest = Some((degrees, format!("{} ({})", sensor.path, sensor.label)));
-        }
+        hottest = hottest.max(root.number::<i64>(&sensor.path)? as f64 / 1000.0);
     }
-    hottest.ok_or_else(|| {
-        Unavailable::new(
-            format!("neither {HWMON} nor {ZONES} has a sensor of the CPU"),
-            "load the sensor's driver (coretemp, k10temp); a hypervisor shows none",
-        )
-    })
+    Ok(hottest)
 }
 
 /// Throttle events (or time) of all cores and packages. The threads of a core

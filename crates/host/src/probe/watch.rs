@@ -78,7 +78,7 @@ impl Watch {
         context: &Context,
     ) -> Prepared {
         let make = |spec: &'static ProbeSpec| {
-            let probe = (spec.init)(root, context);
+            let probe = spec.make(root, context);
             Slot { spec, probe, started: Instant::now(), cost: Duration::ZERO }
         };
         let mut slots: Vec<Slot> = specs.map(make).collect();

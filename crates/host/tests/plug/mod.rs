@@ -46,7 +46,7 @@ impl Plug {
     pub fn settings(&self) -> EnergySettings {
         let url = format!("http://{}/status", self.address);
         let plug = PlugSettings { url, watts: "/apower".into(), factor: 1.0 };
-        EnergySettings { plug: Some(plug), only: Some(Vec::new()), ..Default::default() }
+        EnergySettings { plug: Some(plug), ..Default::default() }
     }
 }
 

@@ -21,7 +21,6 @@ const ENERGY: Signal = Signal::new("energy.battery", Unit::Joules, Scope::Node, 
 const EVERY: Duration = Duration::from_secs(1);
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    context.energy.wants(SPEC.name)?;
     let none = || {
         Unavailable::new("this machine has no battery", "take another source of energy readings")
     };
@@ -38,7 +37,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     }
     look(root, &batteries)?;
     let which = batteries.join(", ");
-    let every = context.energy.every(EVERY);
+    let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let sensor = Sensor { signal: POWER, part: "", which: &which, kind: Kind::Level, every };
     let root = root.clone();

@@ -21,7 +21,6 @@ const ENERGY: Signal = Signal::new("energy.command", Unit::Joules, Scope::Extern
 const EVERY: Duration = Duration::from_secs(1);
 
 fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    context.energy.wants(SPEC.name)?;
     let settings = context.energy.command.clone().ok_or_else(|| {
         Unavailable::new(
             "no program that prints watts was named",
@@ -34,7 +33,7 @@ fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
         Quantity::Joules => Kind::Counter,
     };
     let which = format!("`{}`", settings.run.join(" "));
-    let every = context.energy.every(EVERY);
+    let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let sensor = Sensor { signal: POWER, part: "", which: &which, kind, every };
     let gauge = [sampled.gauge(sensor, move || look(&settings))];

@@ -28,14 +28,13 @@ const EVERY: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(2);
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    context.energy.wants(SPEC.name)?;
     let run = match &context.energy.dcmi {
         Some(settings) => settings.run.clone(),
         None => local(root)?,
     };
     look(&run)?;
     let which = format!("by `{}`", run.join(" "));
-    let every = context.energy.every(EVERY);
+    let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let sensor = Sensor { signal: POWER, part: "", which: &which, kind: Kind::Level, every };
     let gauge = [sampled.gauge(sensor, move || look(&run))];

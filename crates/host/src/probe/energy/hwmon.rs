@@ -36,7 +36,6 @@ struct Input {
 }
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    context.energy.wants(SPEC.name)?;
     let inputs = inputs(root).unwrap_or_default();
     if inputs.is_empty() {
         return Err(Unavailable::new(
@@ -45,7 +44,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
         ));
     }
     let chosen = chosen(&inputs, context.energy.hwmon.as_deref());
-    let every = context.energy.every(EVERY);
+    let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let handles: Vec<Handle> =
         inputs.iter().map(|input| add(&mut sampled, root, input, every)).collect();

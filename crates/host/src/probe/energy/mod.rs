@@ -31,9 +31,10 @@ pub(super) const HWMON: ProbeSpec = hwmon::SPEC;
 pub(super) const BATTERY: ProbeSpec = battery::SPEC;
 pub(super) const MODEL: ProbeSpec = model::SPEC;
 pub(super) const RAPL: ProbeSpec = rapl::SPEC;
+pub(super) use rapl::over as rapl_over;
 
 /// All of them, by name.
-const NAMES: [&str; 9] = [
+pub(super) const NAMES: [&str; 9] = [
     COMMAND.name,
     PLUG.name,
     DCMI.name,

@@ -24,7 +24,6 @@ const ENERGY: Signal = Signal::new("energy.model", Unit::Joules, Scope::Node, SO
 const EVERY: Duration = Duration::from_secs(1);
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    context.energy.wants(SPEC.name)?;
     let given = context.energy.model.ok_or_else(|| {
         Unavailable::new(
             "no watts were given for a model of this machine",
@@ -36,7 +35,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     // The series' points are the means between two samples: the counter is joules of the model.
     let mut so_far =
         Modelled { given, root: root.clone(), last: (Instant::now(), before), joules: 0.0 };
-    let every = context.energy.every(EVERY);
+    let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let sensor = Sensor { signal: POWER, part: "", which: &which, kind: Kind::Counter, every };
     sampled.gauge(sensor, move || so_far.joules());

@@ -29,7 +29,6 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 static LOADED: OnceLock<Result<Nvml, String>> = OnceLock::new();
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    context.energy.wants(SPEC.name)?;
     if !root.is_live() {
         return Err(Unavailable::recorded("NVML"));
     }
@@ -46,7 +45,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     if count == 0 {
         return Err(Unavailable::new("NVML sees no GPU", "pass the GPU on to this machine"));
     }
-    let every = context.energy.every(EVERY);
+    let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let gpus: Vec<Handle> = (0..count)
         .map(|gpu| add(&mut sampled, nvml, gpu, every))

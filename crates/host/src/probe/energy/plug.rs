@@ -29,7 +29,6 @@ const LIMIT: Duration = Duration::from_secs(2);
 const MOST: u64 = 64 << 10;
 
 fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    context.energy.wants(SPEC.name)?;
     let settings = context.energy.plug.clone().ok_or_else(|| {
         Unavailable::new(
             "no smart plug was named",
@@ -48,7 +47,7 @@ fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
         "" => settings.url.clone(),
         pointer => format!("{} at {pointer}", settings.url),
     };
-    let every = context.energy.every(EVERY);
+    let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let sensor = Sensor { signal: POWER, part: "", which: &which, kind: Kind::Level, every };
     let gauge = [sampled.gauge(sensor, move || look(&agent, &settings))];

@@ -1,22 +1,12 @@
 //! Where energy is read from: what a study's `[probes]` and `--probes` say of it.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::NAMES;
-use crate::unavailable::Unavailable;
-
-/// Which energy probes run, and what those need that cannot be found by looking around.
-/// The default takes everything that is there without being configured.
+/// What energy probes need that cannot be found by looking around.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EnergySettings {
-    /// Only these, and what is configured below; all where it is not given.
-    pub only: Option<Vec<String>>,
-    /// Seconds between two samples; 1 where it is not given, 0.2 for the serial meter.
-    pub every_s: Option<f64>,
     pub meter: Option<MeterSettings>,
     pub plug: Option<PlugSettings>,
     pub command: Option<CommandSettings>,
@@ -151,8 +141,6 @@ fn one() -> f64 {
 pub enum SettingError {
     #[error("`{key}` of the energy probes is `{value}`, which is not {expected}")]
     Bad { key: &'static str, value: String, expected: &'static str },
-    #[error("there is no energy probe `{name}`; those of kvmeter are {known}")]
-    Unknown { name: String, known: String },
 }
 
 fn bad(key: &'static str, value: impl ToString, expected: &'static str) -> SettingError {
@@ -161,25 +149,13 @@ fn bad(key: &'static str, value: impl ToString, expected: &'static str) -> Setti
 
 impl EnergySettings {
     /// Takes one word of `--probes`, and answers whether it is one for the energy probes:
-    /// - `auto`: everything that is there; `none`: nothing that is not configured;
-    /// - `rapl`, `hwmon`, `dcmi`, `nvml`, `battery`: only these;
     /// - `meter=PORT` or `meter=PORT@511n`;
     /// - `plug=URL#POINTER`;
     /// - `command=PROGRAM ARGUMENTS`, which prints watts;
     /// - `hwmon=SENSOR`;
     /// - `model=IDLE:FULL`, in watts.
     pub fn set(&mut self, word: &str) -> Result<bool, SettingError> {
-        let Some((key, value)) = word.split_once('=') else {
-            match word {
-                "auto" => self.only = None,
-                "none" => self.only = Some(Vec::new()),
-                name if NAMES.contains(&name) => {
-                    self.only.get_or_insert_default().push(name.to_owned());
-                }
-                _ => return Ok(false),
-            }
-            return Ok(true);
-        };
+        let Some((key, value)) = word.split_once('=') else { return Ok(false) };
         match key {
             "meter" => {
                 let (port, variant) = match value.rsplit_once('@') {
@@ -216,14 +192,6 @@ impl EnergySettings {
 
     /// Whether every value is one that a probe can work with. Call it when a study is read.
     pub fn check(&self) -> Result<(), SettingError> {
-        for name in self.only.iter().flatten() {
-            if !NAMES.contains(&name.as_str()) {
-                return Err(SettingError::Unknown { name: name.clone(), known: NAMES.join(", ") });
-            }
-        }
-        if let Some(every) = self.every_s.filter(|every| !(0.02..=60.0).contains(every)) {
-            return Err(bad("every_s", every, "between 0.02 and 60 seconds"));
-        }
         if let Some(meter) = &self.meter {
             if meter.port.is_empty() {
                 return Err(bad("meter.port", "", "a serial port such as /dev/ttyUSB0"));
@@ -266,12 +234,9 @@ impl EnergySettings {
         Ok(())
     }
 
-    /// Whether a probe may run, or why not.
-    pub(super) fn wants(&self, name: &str) -> Result<(), Unavailable> {
-        if let Err(error) = self.check() {
-            return Err(Unavailable::new(error.to_string(), "change that setting"));
-        }
-        let configured = match name {
+    /// Whether settings were given for a probe.
+    pub(in crate::probe) fn configured(&self, name: &str) -> bool {
+        match name {
             "meter" => self.meter.is_some(),
             "plug" => self.plug.is_some(),
             "command" => self.command.is_some(),
@@ -279,21 +244,7 @@ impl EnergySettings {
             "hwmon" => self.hwmon.is_some(),
             "model" => self.model.is_some(),
             _ => false,
-        };
-        let listed = |only: &Vec<String>| only.iter().any(|listed| listed == name);
-        if configured || self.only.as_ref().is_none_or(listed) {
-            return Ok(());
         }
-        Err(Unavailable::new(
-            format!("the probe {name} was not asked for"),
-            format!("name it too: `--probes {name}`, or `--probes auto` for all"),
-        ))
-    }
-
-    /// How often to sample, unless the settings say it.
-    pub(super) fn every(&self, otherwise: Duration) -> Duration {
-        let given = self.every_s.and_then(|every| Duration::try_from_secs_f64(every).ok());
-        given.unwrap_or(otherwise)
     }
 }
 
@@ -322,18 +273,15 @@ mod tests {
 
     #[test]
     fn words_of_the_command_line() {
-        let all = set(&["auto"]);
-        assert!(NAMES.iter().all(|name| all.wants(name).is_ok()));
-        let some = set(&["rapl", "model=40:120", "meter=/dev/ttyUSB1@511n"]);
-        assert!(["rapl", "model", "meter"].iter().all(|name| some.wants(name).is_ok()));
-        assert!(some.wants("nvml").unwrap_err().remedy.contains("--probes nvml"));
+        let some = set(&["model=40:120", "meter=/dev/ttyUSB1@511n"]);
+        assert!(["model", "meter"].iter().all(|name| some.configured(name)));
+        assert!(!some.configured("plug") && !some.configured("rapl"));
         assert_eq!(some.meter.as_ref().unwrap().port, "/dev/ttyUSB1");
         assert_eq!(some.meter.unwrap().variant, MeterVariant::Mcp39f511n);
         let plug = set(&["plug=http://p/cm?cmnd=Status%208#/StatusSNS/ENERGY/Power"]).plug.unwrap();
         assert_eq!(plug.url, "http://p/cm?cmnd=Status%208");
         assert_eq!(plug.watts, "/StatusSNS/ENERGY/Power");
-        assert!(set(&["none"]).wants("rapl").is_err());
-        assert_eq!(EnergySettings::default().set("counters"), Ok(false));
+        assert_eq!(EnergySettings::default().set("rapl"), Ok(false));
         assert_eq!(EnergySettings::default().set("events=0x1"), Ok(false));
     }
 
@@ -353,10 +301,6 @@ mod tests {
             let error = EnergySettings::default().set(word).unwrap_err();
             assert!(error.to_string().starts_with(&format!("`{named}`")), "{word}: {error}");
         }
-        let unknown = EnergySettings { only: Some(vec!["rabl".into()]), ..Default::default() };
-        assert!(unknown.check().unwrap_err().to_string().contains("rapl"));
-        let often = EnergySettings { every_s: Some(0.0), ..Default::default() };
-        assert!(often.check().is_err());
     }
 
     #[test]

@@ -11,13 +11,9 @@ use crate::probe::signal::Signal;
 use crate::unavailable::Unavailable;
 
 /// What a reading takes of a gauge over the window.
-#[allow(dead_code, reason = "the probes of energy take watts and joules alone")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::probe) enum Take {
-    /// Over time, not over samples.
-    Mean,
     Maximum,
-    Minimum,
     /// The mean of a level in watts, or what a counter of joules gained a second.
     Watts,
     /// The integral of a level in watts, or what a counter of joules gained.
@@ -111,9 +107,8 @@ fn taken(seen: &Summary, kind: Kind, take: Take, which: &str) -> Result<f64, Una
         )),
     };
     match (take, kind) {
-        (Take::Mean, _) | (Take::Watts, Kind::Level) => Ok(seen.mean),
+        (Take::Watts, Kind::Level) => Ok(seen.mean),
         (Take::Maximum, _) => Ok(seen.maximum),
-        (Take::Minimum, _) => Ok(seen.minimum),
         (Take::Joules, Kind::Level) => Ok(seen.integral),
         (Take::Joules, Kind::Counter) => gain(),
         (Take::Watts, Kind::Counter) if seen.seconds > 0.0 => Ok(gain()? / seen.seconds),

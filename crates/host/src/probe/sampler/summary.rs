@@ -4,6 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Summary {
     pub mean: f64,
+    /// Of the samples in the window and the two next to its edges.
     pub minimum: f64,
     pub maximum: f64,
     /// The gauge's unit times seconds: joules of watts.
@@ -26,7 +27,9 @@ pub(super) fn summary(samples: &[(f64, f64)], from: f64, to: f64) -> Option<Summ
         .collect();
     let area = |pair: &[(f64, f64)]| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0;
     let integral: f64 = line.windows(2).map(area).sum();
-    let values = || line.iter().map(|(_, value)| *value);
+    let first = samples.iter().rposition(|(at, _)| *at <= from)?;
+    let last = samples.iter().position(|(at, _)| *at >= to)?;
+    let values = || samples[first.min(last)..=first.max(last)].iter().map(|(_, value)| *value);
     let minimum = values().fold(f64::INFINITY, f64::min);
     let maximum = values().fold(f64::NEG_INFINITY, f64::max);
     // Rounding must not put the mean outside of what was seen.
@@ -64,7 +67,7 @@ mod tests {
         let seen = summary(&samples, 0.0, 2.0).unwrap();
         assert!((seen.integral - (100.0 + 150.0)).abs() < 1e-12, "{seen:?}");
         assert!((seen.mean - 125.0).abs() < 1e-12, "{seen:?}");
-        assert_eq!((seen.minimum, seen.maximum), (100.0, 200.0));
+        assert_eq!((seen.minimum, seen.maximum), (100.0, 300.0));
         assert_eq!((seen.gain, seen.falls, seen.seconds), (100.0, false, 2.0));
         assert!(summary(&[(0.0, 5.0), (1.0, 4.0), (2.0, 9.0)], 0.0, 2.0).unwrap().falls);
     }

@@ -26,7 +26,6 @@ const ENERGY: Signal = Signal::new("energy.meter", Unit::Joules, Scope::Wall, "M
 const EVERY: Duration = Duration::from_millis(200);
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    context.energy.wants(SPEC.name)?;
     let settings = context.energy.meter.clone().ok_or_else(|| {
         Unavailable::new(
             "no power meter was named",
@@ -36,7 +35,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let mut meter = Meter { line: Line::open(root, &settings)?, settings };
     meter.watts()?;
     let which = format!("on {}", meter.settings.port);
-    let every = context.energy.every(EVERY);
+    let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let sensor = Sensor { signal: POWER, part: "", which: &which, kind: Kind::Level, every };
     let gauge = [sampled.gauge(sensor, move || meter.watts())];

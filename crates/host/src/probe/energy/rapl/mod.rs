@@ -12,7 +12,7 @@ use model::{Reading, Scope, Series, Unit};
 use self::unwrap::Unwrapped;
 use crate::parse::field;
 use crate::probe::sampler::{Handle, Kind, Sampled, Sensor, Take, Task};
-use crate::probe::{Context, Probe, ProbeSpec, Signal};
+use crate::probe::{Context, Probe, ProbeSpec, Signal, units};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -76,16 +76,24 @@ struct Counter {
 }
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    context.energy.wants(SPEC.name)?;
+    units::live(root, context, over)
+}
+
+/// The probe over a kernel, the running one or a stand-in.
+pub(in crate::probe) fn over(
+    root: &Root,
+    context: &Context,
+    kernel: units::NewKernel,
+) -> Result<Box<dyn Probe>, Unavailable> {
     // perf first: there the kernel takes care of the wraps.
-    let counters = perf::counters(root).or_else(|perf| {
+    let counters = perf::counters(root, kernel).or_else(|perf| {
         powercap::counters(root).map_err(|powercap| Unavailable {
             reason: format!("{}; {}", powercap.reason, perf.reason),
             remedy: powercap.remedy,
         })
     })?;
     let amd = is_amd(root);
-    let every = context.energy.every(EVERY);
+    let every = context.every(EVERY);
     Ok(Box::new(Rapl(sampled(counters, amd, every))))
 }
 
