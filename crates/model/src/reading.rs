@@ -24,6 +24,8 @@ pub enum Unit {
     Watts,
     Hertz,
     Celsius,
+    OpsPerJoule,
+    JoulesPerOp,
 }
 
 impl Unit {
@@ -42,6 +44,8 @@ impl Unit {
             Unit::Watts => "W",
             Unit::Hertz => "Hz",
             Unit::Celsius => "°C",
+            Unit::OpsPerJoule => "ops/J",
+            Unit::JoulesPerOp => "J/op",
         }
     }
 }

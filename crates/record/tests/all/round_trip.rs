@@ -166,6 +166,8 @@ fn any_reading() -> impl Strategy<Value = Reading> {
         Unit::Watts,
         Unit::Hertz,
         Unit::Celsius,
+        Unit::OpsPerJoule,
+        Unit::JoulesPerOp,
     ]);
     let scope = prop::sample::select(vec![
         Scope::Process,

@@ -50,5 +50,6 @@ pub fn of_runs(runs: &[(&Execution, &Run)]) -> Vec<Table> {
 pub const INVALID_MARK: &str = "✗ ";
 
 pub(crate) use rates::by_workload;
-pub(crate) use readings::{origin, origin_name};
+pub(crate) use readings::origin;
+pub use readings::origin_name;
 pub(crate) use runs::op_name;
