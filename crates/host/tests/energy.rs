@@ -399,16 +399,30 @@ fn idle_power_is_taken_from_what_a_run_drew() {
     let busy = idle.readings.iter().find(|r| r.signal == "idle.machine.busy").unwrap();
     assert!(busy.value().unwrap() > 0.9, "{busy:?}");
     assert!(idle.readings.iter().any(|r| r.signal == "power.idle.psys" && r.value().is_none()));
-    let seen = around(&xeon.root, EnergySettings::default(), || {
-        zone(&xeon, "intel-rapl:0", 151_000_000);
-    });
-    let gross = find(&seen, "energy.package");
-    let net = idle.net_joules(gross).unwrap();
-    near(net, 50.0 - watts.value().unwrap() * gross.window_s);
-    // Never across boundaries, and never where a part is missing.
-    let wall = Reading { scope: Scope::Wall, ..gross.clone() };
-    assert!(idle.net_joules(&wall).unwrap_err().reason.contains("was not measured"));
-    assert!(idle.net_joules(find(&seen, "energy.psys")).is_err());
+}
+
+#[test]
+fn a_machine_without_a_sensor_is_not_waited_for() {
+    let vm = Recorded::named("vm");
+    let hour = Duration::from_secs(3600);
+    let idle = idle_power(&vm.root, &Context::default(), hour, || panic!("it waits"));
+    assert!(idle.readings.iter().all(|reading| reading.value().is_none()), "{idle:?}");
+    let model = ModelSettings { idle_w: 40.0, full_w: 140.0 };
+    let modelled = context(EnergySettings { model: Some(model), ..Default::default() });
+    let idle = idle_power(&vm.root, &modelled, hour, || panic!("it waits"));
+    let watts = idle.readings.iter().find(|r| r.signal == "power.idle.model").unwrap();
+    assert_eq!((watts.value(), watts.origin), (Some(40.0), Origin::Modelled));
+}
+
+/// A level is integrated over the window of the run, which is shorter than the probe's own.
+#[test]
+fn energy_is_of_exactly_the_window() {
+    let xeon = xeon();
+    let seen = around(&xeon.root, EnergySettings::default(), || ());
+    let (energy, power) = (find(&seen, "energy.hwmon"), find(&seen, "power.hwmon"));
+    near(energy.value().unwrap(), power.value().unwrap() * energy.window_s);
+    let innermost = find(&seen, "cpu.user").window_s;
+    assert!(energy.window_s <= innermost, "{} {innermost}", energy.window_s);
 }
 
 #[test]

@@ -63,12 +63,12 @@ pub const PROBES: &[ProbeSpec] = &[
     switches::SPEC,
     events::SPEC,
     software::SPEC,
-    energy::RAPL,
     pressure::SPEC,
     device::SPEC,
     machine::SPEC,
     memory::SPEC,
     io::SPEC,
+    energy::RAPL,
     cpu::SPEC,
 ];
 
@@ -158,6 +158,13 @@ pub trait Probe: Send {
     /// can name (a part such as one package, an idle state, a raw event).
     /// `window` is the time since `start`.
     fn stop(&mut self, window: Duration) -> Vec<Reading>;
+
+    /// The window of the run itself, which begins when every probe has started and ends before
+    /// the first one stops; told right before `stop`. Of use to a probe that knows what was in
+    /// between its looks.
+    fn narrow(&mut self, opened: Instant, closed: Instant) {
+        let _ = (opened, closed);
+    }
 
     /// What the sampler thread shall do for this probe. Asked for once, before `start`.
     fn tasks(&mut self) -> Vec<Task> {

@@ -113,6 +113,10 @@ impl Probe for Thermal {
         readings
     }
 
+    fn narrow(&mut self, opened: Instant, closed: Instant) {
+        self.temperature.narrow(opened, closed);
+    }
+
     fn tasks(&mut self) -> Vec<Task> {
         self.temperature.tasks()
     }

@@ -43,6 +43,11 @@ struct Slot {
 }
 
 impl Prepared {
+    /// Whether one of these probes works here.
+    pub(super) fn has(&self, names: &[&str]) -> bool {
+        self.slots.iter().any(|slot| slot.probe.is_ok() && names.contains(&slot.spec.name))
+    }
+
     /// Starts every probe. Call it right before the run: the last thing it does
     /// is the first look at the process's CPU time.
     pub fn begin(mut self) -> Watch {
@@ -89,11 +94,14 @@ impl Watch {
 
     /// Stops every probe, the last started first.
     pub fn end(mut self) -> Observed {
-        let window = self.opened.elapsed();
+        let closed = Instant::now();
+        let window = closed - self.opened;
         if let Ok(sampler) = &mut self.sampler {
             sampler.close();
         }
-        let mut parts: Vec<Vec<Reading>> = self.slots.iter_mut().rev().map(Slot::stop).collect();
+        let opened = self.opened;
+        let stop = |slot: &mut Slot| slot.stop(opened, closed);
+        let mut parts: Vec<Vec<Reading>> = self.slots.iter_mut().rev().map(stop).collect();
         parts.reverse();
         let mut readings: Vec<Reading> = parts.into_iter().flatten().collect();
         readings.extend(self.slots.iter().map(Slot::cost));
@@ -108,11 +116,12 @@ impl Watch {
 }
 
 impl Slot {
-    fn stop(&mut self) -> Vec<Reading> {
+    fn stop(&mut self, opened: Instant, closed: Instant) -> Vec<Reading> {
         let before = Instant::now();
         let window = before - self.started;
         match &mut self.probe {
             Ok(probe) => {
+                probe.narrow(opened, closed);
                 let readings = probe.stop(window);
                 self.cost += before.elapsed();
                 readings

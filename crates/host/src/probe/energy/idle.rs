@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use model::{Answer, Reading, Unit};
 
-use crate::probe::energy::NAMES;
+use crate::probe::energy::{MODEL, NAMES};
 use crate::probe::watch::Watch;
 use crate::probe::{Context, PROBES};
 use crate::root::Root;
@@ -23,7 +23,8 @@ pub struct IdlePower {
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Watches the idle machine for `time` with the energy probes of a run; ends early, with
-/// what it has, when `stop` answers true.
+/// what it has, when `stop` answers true, and at once where nothing measures energy. The idle
+/// power of the model is the one that it was given.
 pub fn idle_power(
     root: &Root,
     context: &Context,
@@ -32,7 +33,10 @@ pub fn idle_power(
 ) -> IdlePower {
     let used = |name: &str| name == "machine" || NAMES.contains(&name);
     let specs = PROBES.iter().filter(|spec| used(spec.name));
-    let watch = Watch::over(specs, root, context).begin();
+    let prepared = Watch::over(specs, root, context);
+    let measures: Vec<&str> = NAMES.into_iter().filter(|name| *name != MODEL.name).collect();
+    let time = if prepared.has(&measures) { time } else { Duration::ZERO };
+    let watch = prepared.begin();
     let until = Instant::now() + time;
     while let left = until.saturating_duration_since(Instant::now())
         && !left.is_zero()
@@ -41,7 +45,15 @@ pub fn idle_power(
         thread::sleep(left.min(LOOK));
     }
     let observed = watch.end().readings;
-    IdlePower { readings: observed.into_iter().filter_map(idle).collect() }
+    let mut readings: Vec<Reading> = observed.into_iter().filter_map(idle).collect();
+    if let Some(model) = context.energy.model
+        && let Some(given) = readings.iter_mut().find(|r| r.signal == "power.idle.model")
+    {
+        given.answer = Answer::Value(model.idle_w);
+        given.source = "the model's idle watts, as given".to_owned();
+        given.window_s = 0.0;
+    }
+    IdlePower { readings }
 }
 
 fn idle(mut reading: Reading) -> Option<Reading> {
@@ -59,35 +71,4 @@ fn idle(mut reading: Reading) -> Option<Reading> {
         };
     }
     Some(reading)
-}
-
-impl IdlePower {
-    /// Joules of a run beyond those that the idle machine would have drawn in its window.
-    /// `energy` is a reading called `energy.NAME`; it and the idle power must have the same
-    /// boundary and origin. May be below zero, where a run drew less than the idle machine.
-    pub fn net_joules(&self, energy: &Reading) -> Result<f64, Unavailable> {
-        let gross = value(energy)?;
-        let wanted = energy.signal.strip_prefix("energy.").unwrap_or(&energy.signal);
-        let idle = self.readings.iter().find(|idle| {
-            idle.signal.strip_prefix("power.idle.") == Some(wanted)
-                && (idle.scope, idle.origin) == (energy.scope, energy.origin)
-        });
-        let idle = idle.ok_or_else(|| {
-            Unavailable::new(
-                format!("the idle power of {} was not measured", energy.signal),
-                "measure it with the same probes, before the study",
-            )
-        })?;
-        Ok(gross - value(idle)? * energy.window_s)
-    }
-}
-
-fn value(reading: &Reading) -> Result<f64, Unavailable> {
-    match &reading.answer {
-        Answer::Value(value) => Ok(*value),
-        Answer::Unavailable { reason, remedy } => Err(Unavailable::new(
-            reason.clone(),
-            remedy.clone().unwrap_or_else(|| "see the reason".to_owned()),
-        )),
-    }
 }

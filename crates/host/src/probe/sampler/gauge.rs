@@ -50,6 +50,8 @@ pub(super) struct Track {
     hole: Option<Unavailable>,
     opened: Option<Instant>,
     closed: Option<Instant>,
+    /// The window that a level is told of, where it lies within those two.
+    narrow: Option<(Instant, Instant)>,
 }
 
 impl Track {
@@ -73,7 +75,19 @@ impl Track {
             hole: None,
             opened: None,
             closed: None,
+            narrow: None,
         }
+    }
+
+    /// Of a level, the window of the run: the samples around it are joined by lines, so any part
+    /// of their time can be told apart.
+    pub fn narrow(&mut self, opened: Instant, closed: Instant) {
+        self.narrow = Some((opened, closed)).filter(|_| self.kind == Kind::Level);
+    }
+
+    /// How long the window is that the summary is of, where it was narrowed.
+    pub fn narrowed(&self) -> Option<Duration> {
+        self.narrow.map(|(opened, closed)| closed - opened)
     }
 
     /// One more sample, unless the sensor was given up.
@@ -116,7 +130,7 @@ impl Track {
 
     /// The window begins: a sample before it is there when this returns, or the reason why not.
     pub fn open(&mut self) {
-        (self.failures, self.hole, self.closed) = (0, None, None);
+        (self.failures, self.hole, self.closed, self.narrow) = (0, None, None, None);
         let last = self.samples.last().copied();
         self.samples.clear();
         match last {
@@ -152,7 +166,8 @@ impl Track {
             return Err(why);
         }
         let none = || Unavailable::new("the gauge was not sampled", "start the probe first");
-        let (opened, closed) = self.opened.zip(self.closed).ok_or_else(none)?;
+        let whole = self.opened.zip(self.closed).ok_or_else(none)?;
+        let (opened, closed) = self.narrow.unwrap_or(whole);
         let samples = self.since(opened);
         let end = (closed - opened).as_secs_f64();
         // A counter is looked at on both edges, and what it gained is of exactly those looks.

@@ -84,6 +84,20 @@ impl Sampled {
     }
 }
 
+/// What a gauge showed over a window.
+struct Seen {
+    kind: Kind,
+    summary: Result<Summary, Unavailable>,
+    /// Where it is not the probe's own window.
+    window: Option<Duration>,
+}
+
+impl Seen {
+    fn of(track: &Track) -> Seen {
+        Seen { kind: track.kind, summary: track.summary(), window: track.narrowed() }
+    }
+}
+
 fn named(signal: &Signal, part: &str) -> String {
     if part.is_empty() { signal.name.to_owned() } else { format!("{}.{part}", signal.name) }
 }
@@ -130,29 +144,31 @@ impl Probe for Sampled {
         for track in self.tracks.iter().rev() {
             locked(track).close();
         }
-        let seen: Vec<(Kind, Result<Summary, Unavailable>)> = self
-            .tracks
-            .iter()
-            .map(|track| {
-                let track = locked(track);
-                (track.kind, track.summary())
-            })
-            .collect();
+        let seen: Vec<Seen> = self.tracks.iter().map(|track| Seen::of(&locked(track))).collect();
         let value = |wanted: &Wanted| {
             let (of, take) = wanted.value.clone()?;
             let each = of.iter().map(|Handle(at)| {
-                let (kind, summary) = &seen[*at];
+                let Seen { kind, summary, .. } = &seen[*at];
                 taken(summary.as_ref().map_err(Clone::clone)?, *kind, take, &self.which[*at])
             });
             each.sum::<Result<f64, Unavailable>>()
         };
         let reading = |wanted: &Wanted| {
+            let of = wanted.value.as_ref().map(|(of, _)| of.as_slice()).unwrap_or_default();
+            let narrowed = of.first().and_then(|Handle(at)| seen[*at].window);
+            let window = narrowed.unwrap_or(window);
             let mut reading = wanted.signal.reading(value(wanted), window);
             reading.signal.clone_from(&wanted.name);
             reading.source.clone_from(&wanted.source);
             reading
         };
         self.wanted.iter().map(reading).collect()
+    }
+
+    fn narrow(&mut self, opened: Instant, closed: Instant) {
+        for track in &self.tracks {
+            locked(track).narrow(opened, closed);
+        }
     }
 
     fn tasks(&mut self) -> Vec<Task> {

@@ -203,6 +203,10 @@ impl Probe for Rapl {
         readings
     }
 
+    fn narrow(&mut self, opened: Instant, closed: Instant) {
+        self.0.narrow(opened, closed);
+    }
+
     fn tasks(&mut self) -> Vec<Task> {
         self.0.tasks()
     }
