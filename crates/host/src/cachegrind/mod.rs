@@ -100,6 +100,26 @@ impl Simulated {
         })
     }
 
+    /// [`Simulated::between`] of the first of two short runs and a long one.
+    ///
+    /// # Errors
+    /// As there; and where the two short runs differ by more than [`STEADY`] of the difference.
+    pub fn steady(
+        (first, again, few): (&Totals, &Totals, u64),
+        (more, many): (&Totals, u64),
+        geometry: Geometry,
+    ) -> Result<Simulated, CachegrindError> {
+        let made = Simulated::between((first, few), (more, many), geometry)?;
+        let off = first.instructions.abs_diff(again.instructions) as f64;
+        let difference = (more.instructions - first.instructions) as f64;
+        // A command that does nothing more for more operations has no figures.
+        let unsteadiness = if difference > 0.0 { off / difference } else { f64::INFINITY };
+        if unsteadiness > STEADY {
+            return Err(CachegrindError::Unsteady { few, many, share: unsteadiness * 100.0 });
+        }
+        Ok(Simulated { unsteadiness, ..made })
+    }
+
     /// The figures as readings of a million operations, marked simulated.
     pub fn readings(&self, scope: Scope) -> Vec<Reading> {
         let figures = [
@@ -248,15 +268,7 @@ impl Cachegrind {
         let first = self.run(&command(few), folder, limit)?;
         let again = self.run(&command(few), folder, limit)?;
         let more = self.run(&command(many), folder, limit)?;
-        let made = Simulated::between((&first, few), (&more, many), self.geometry.clone())?;
-        let off = first.instructions.abs_diff(again.instructions) as f64;
-        let difference = (more.instructions - first.instructions) as f64;
-        // A command that does nothing more for more operations has no figures.
-        let unsteadiness = if difference > 0.0 { off / difference } else { f64::INFINITY };
-        if unsteadiness > STEADY {
-            return Err(CachegrindError::Unsteady { few, many, share: unsteadiness * 100.0 });
-        }
-        Ok(Simulated { unsteadiness, ..made })
+        Simulated::steady((&first, &again, few), (&more, many), self.geometry.clone())
     }
 }
 
