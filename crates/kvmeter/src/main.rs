@@ -10,6 +10,7 @@ mod flags;
 mod found;
 mod interrupt;
 mod kept;
+mod machine_flags;
 mod network_checks;
 mod show;
 mod sweep;
@@ -35,6 +36,7 @@ fn main() -> std::process::ExitCode {
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
+        Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
         Verb::Completions(args) => cmd::completions::run(&args),
         Verb::Man(args) => cmd::man::run(&args),
     };

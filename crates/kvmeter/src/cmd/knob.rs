@@ -1,7 +1,5 @@
 //! `knob list | show | set | restore`: what the machine's knobs are at, and turning them.
 
-use std::path::Path;
-use std::process::Command;
 
 use anyhow::Context;
 use host::Root;
@@ -12,6 +10,7 @@ use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use crate::args::{Knob, KnobVerb, Verb};
 use crate::exit::Outcome;
 use crate::interrupt;
+use crate::machine_flags::supervisor_command;
 use crate::show::{Show, complain};
 
 pub fn run(args: &Knob, show: &Show) -> anyhow::Result<Outcome> {
@@ -115,7 +114,8 @@ fn one(root: &Root, name: &str, json: bool, show: &Show) -> anyhow::Result<Outco
     Ok(Outcome::Done)
 }
 
-fn describe(plan: &Plan, show: &Show) -> anyhow::Result<Outcome> {
+/// Every write of a plan, and what is refused.
+pub fn describe(plan: &Plan, show: &Show) -> anyhow::Result<Outcome> {
     let refused = plan.refused();
     for (knob, level, write) in plan.writes() {
         let why = refused.iter().find(|(other, _)| *other == write);
@@ -137,7 +137,8 @@ fn set(args: &Knob, plan: Plan, command: &[String], show: &Show) -> anyhow::Resu
     let folder = state_folder();
     let journal = Journal::open(&root(args), &folder)?;
     tell(journal.recovered(), show);
-    let mut turned = plan.apply(journal.supervised_by(supervisor_command(args, &folder)?))?;
+    let supervisor = supervisor_command(&folder, args.root.as_deref())?;
+    let mut turned = plan.apply(journal.supervised_by(supervisor))?;
     for proof in turned.proofs() {
         show.note(&proof.to_string());
     }
@@ -152,17 +153,6 @@ fn set(args: &Knob, plan: Plan, command: &[String], show: &Show) -> anyhow::Resu
     let code = code?;
     show.note(&restored?.to_string());
     Ok(Outcome::Code(code))
-}
-
-/// This program again, as the process that watches.
-fn supervisor_command(args: &Knob, folder: &Path) -> anyhow::Result<Command> {
-    let program = std::env::current_exe().context("this program's own file is not known")?;
-    let mut command = Command::new(program);
-    command.args(["knob", "supervise"]).arg(folder);
-    if let Some(root) = &args.root {
-        command.arg("--root").arg(root);
-    }
-    Ok(command)
 }
 
 fn restore(root: &Root, show: &Show) -> anyhow::Result<Outcome> {

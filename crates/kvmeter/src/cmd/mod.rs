@@ -11,4 +11,5 @@ pub mod man;
 pub mod report;
 pub mod run;
 pub mod search;
+pub mod simulated_pass;
 pub mod trace;
