@@ -152,7 +152,11 @@ fn readings(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) -> 
     for signal in signals {
         let found: Vec<Option<&Reading>> = all.iter().map(|run| run.reading(signal)).collect();
         let none = found.iter().flatten().all(|reading| reading.value().is_none());
-        if none || repeats_the_headline(signal, &all) {
+        // A boundary or an idle state that one side does not have is no figure of both.
+        let named = signal.contains('.');
+        let lacks = |side: &[&Run]| side.iter().all(|run| run.value(signal).is_none());
+        let one_sided = named && (lacks(a) || lacks(b));
+        if none || one_sided || repeats_the_headline(signal, &all) {
             continue;
         }
         match comparable(&found) {
@@ -185,10 +189,11 @@ fn comparable<'a>(found: &[Option<&'a Reading>]) -> Result<&'a Reading, String> 
             return Err(format!("unavailable in a run: {reason}"));
         }
         let first = *first.get_or_insert(reading);
-        let conflict = if reading.scope != first.scope {
-            Some(("scope", format!("{} and {}", first.scope, reading.scope)))
-        } else if reading.origin != first.origin {
+        // How a number came to be weighs most: a modelled one is never ranked beside a measured one.
+        let conflict = if reading.origin != first.origin {
             Some(("origin", format!("{:?} and {:?}", first.origin, reading.origin).to_lowercase()))
+        } else if reading.scope != first.scope {
+            Some(("scope", format!("{} and {}", first.scope, reading.scope)))
         } else if reading.unit != first.unit {
             Some(("unit", format!("{} and {}", first.unit.symbol(), reading.unit.symbol())))
         } else {

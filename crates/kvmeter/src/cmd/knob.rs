@@ -1,6 +1,5 @@
 //! `knob list | show | set | restore`: what the machine's knobs are at, and turning them.
 
-
 use anyhow::Context;
 use host::Root;
 use host::knob::{Journal, Knobs, Plan, Restored, Status, parse_level, state_folder, supervisor};

@@ -6,6 +6,7 @@ mod bad_input;
 mod bench;
 mod full_disk;
 mod knob;
+mod machine;
 mod network;
 mod results;
 mod search;
