@@ -103,7 +103,7 @@ fn energy_is_integrated_over_the_window_gross_and_net() {
     let place = Place::new();
     let machine = Machine::drawing(&place);
     let args = ["--time", "2200ms", "--idle-power", "500ms", "--require", "energy.total", "--json"];
-    let output = ran(&mut machine.bench(&place, &args).args(["--out", "r.sqlite"]));
+    let output = ran(machine.bench(&place, &args).args(["--out", "r.sqlite"]));
     assert_eq!(output.code, 0, "{}", output.err);
     let run: Value = output.json();
     let (seconds, operations) =
@@ -136,7 +136,7 @@ fn a_modelled_machine_is_not_ranked_beside_a_measured_one() {
     let place = Place::new();
     let machine = Machine::drawing(&place);
     let short = ["--time", "200ms", "--idle-power", "0s", "--json"];
-    let measured = ran(&mut machine.bench(&place, &short).args(["--out", "a.sqlite"]));
+    let measured = ran(machine.bench(&place, &short).args(["--out", "a.sqlite"]));
     assert_eq!(measured.code, 0, "{}", measured.err);
     write(&machine.root, "proc/stat", "cpu  10 0 10 80 0 0 0 0 0 0");
     let modelled = ran(place
