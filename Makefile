@@ -6,11 +6,12 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test fuzz build bench install setup setup-test
+.PHONY: help quickstart test test-arm fuzz build bench install setup setup-test
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
 	@echo "make test         install what the tests need, run every check"
+	@echo "make test-arm     unit tests of model, workload and host for Arm, under qemu-user"
 	@echo "make build        build $(BIN)"
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
 	@echo "make fuzz         the parsers of protocols and files for FUZZ_SECONDS each"
@@ -29,6 +30,10 @@ setup:
 
 setup-test:
 	@scripts/setup build test
+
+# Skips what is not installed, and says so.
+test-arm:
+	@scripts/test-arm
 
 # One profile for everything, so that RocksDB is compiled once.
 test: setup-test

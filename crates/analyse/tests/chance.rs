@@ -48,7 +48,7 @@ fn shares(mut trial: impl FnMut(&mut Random) -> (Vec<Run>, Vec<Run>), seed: u64)
         let (a, b) = trial(&mut random);
         match throughput_verdict(&a, &b) {
             Verdict::Better | Verdict::Worse => told += 1,
-            Verdict::NoDifference => {}
+            Verdict::NoDifference | Verdict::Different => {}
             Verdict::NotEnoughData => untold += 1,
         }
     }

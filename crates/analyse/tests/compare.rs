@@ -6,7 +6,7 @@ use analyse::{
     Cell, CompareError, Comparison, Contrast, Method, NoInterval, Selection, Verdict, compare,
     compare_with_machines,
 };
-use model::{Op, Scope};
+use model::{Answer, Op, Origin, Scope};
 use record::{Clock, Latency, Loop, Phase, Run};
 use synthetic::{Random, reading, run};
 
@@ -287,4 +287,43 @@ fn repeats_in_another_order_or_twice_change_nothing() {
     let (plain, other) = (compare(&of(&a), &of(&b)).unwrap(), compare(&shuffled, &of(&b)).unwrap());
     assert_eq!(verdicts(&plain), verdicts(&other));
     assert_eq!(plain.cells[0].runs_a.len(), other.cells[0].runs_a.len());
+}
+
+#[test]
+fn what_was_modelled_is_not_ranked_beside_what_was_measured() {
+    let (mut a, mut b) = (study("rocksdb", &["w"], 1e5), study("lmdb", &["w"], 1e5));
+    for run in a.iter_mut().chain(&mut b) {
+        run.readings.push(reading("ops_per_joule", 400.0));
+        run.readings.push(reading("ops_per_joule.model", 400.0));
+        run.readings.push(reading("ipc", 1.5));
+        run.readings.push(reading("residency.C6", 0.5));
+    }
+    for run in &mut b {
+        let [energy, model, ipc, _] = run.readings.last_chunk_mut().unwrap();
+        energy.origin = Origin::Modelled;
+        model.origin = Origin::Modelled;
+        ipc.answer = Answer::Value(1.8);
+    }
+    let found = compare(&of(&a), &of(&b)).unwrap();
+    let cell = &found.cells[0];
+    assert_eq!(
+        withheld(cell, "ops_per_joule"),
+        "its origin differs between the runs: measured and modelled"
+    );
+    // A higher IPC is neither better nor worse: a loop that waits has a high one, too.
+    assert_eq!(contrast(cell, "ipc").verdict, Verdict::Different);
+    assert_eq!(contrast(cell, "residency.C6").verdict, Verdict::NoDifference);
+    for run in &mut b {
+        run.readings.retain(|reading| !reading.signal.starts_with("ops_per_joule"));
+        let mut modelled = reading("ops_per_joule", 500.0);
+        modelled.origin = Origin::Modelled;
+        run.readings.push(modelled);
+    }
+    for run in a.iter_mut().flat_map(|run| &mut run.readings) {
+        run.origin = Origin::Modelled;
+    }
+    let found = compare(&of(&a), &of(&b)).unwrap();
+    let energy = contrast(&found.cells[0], "ops_per_joule");
+    assert_eq!(energy.verdict, Verdict::Better);
+    assert_eq!(energy.metric.provenance().unwrap().1, Origin::Modelled);
 }

@@ -58,7 +58,17 @@ pub fn cpus_of(process: u32) -> Result<Vec<u32>, AffinityError> {
     allowed_to(Pid::from_raw(process as i32))
 }
 
-fn allowed() -> Result<Vec<u32>, AffinityError> {
+/// Lets the calling thread run on any of some CPUs, and on no other.
+pub(crate) fn pin_current_to(cpus: &[u32]) -> Result<(), AffinityError> {
+    let unusable = |error: nix::Error| AffinityError::Unreadable(error.desc().to_owned());
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        set.set(*cpu as usize).map_err(unusable)?;
+    }
+    sched_setaffinity(Pid::from_raw(0), &set).map_err(unusable)
+}
+
+pub(crate) fn allowed() -> Result<Vec<u32>, AffinityError> {
     allowed_to(Pid::from_raw(0))
 }
 

@@ -1,17 +1,21 @@
 //! The machine that is measured: what it is ([`facts`], [`storage`]), what
-//! happens on it around a run ([`Watch`]), where load threads may run
-//! ([`cpus`]), and what makes a measurement on it doubtful ([`doctor`]).
+//! happens on it around a run ([`Watch`]), what of it can be turned ([`knob`]),
+//! where load threads may run ([`cpus`]), and what makes a measurement on it
+//! doubtful ([`doctor`]).
 //!
 //! Everything is read through one swappable [`Root`], so a recorded `/proc`
 //! and `/sys` stands in for hardware that is not at hand.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod affinity;
+pub mod cachegrind;
 mod doctor;
 mod facts;
 mod human;
+pub mod knob;
 mod parse;
+pub mod perf;
 pub mod probe;
 mod root;
 mod stat;
@@ -23,7 +27,11 @@ pub use affinity::{AffinityError, CpuOrder, cpus, cpus_of, pin_current};
 pub use doctor::{Check, State, doctor};
 pub use facts::facts;
 pub use facts::memory::total_bytes as memory_total_bytes;
-pub use probe::{Context, PROBES, Probe, ProbeSpec, Signal, Watch};
+pub use probe::energy::{EnergySettings, IdlePower, idle_power};
+pub use probe::{
+    Choice, Context, CounterChoice, CounterScope, Gauge, Observed, PROBES, Prepared, Probe,
+    ProbeSpec, Signal, Task, Watch,
+};
 pub use root::{Root, RootError};
 pub use storage::{free_bytes, storage};
 pub use timer::wake_promptly;

@@ -1,7 +1,8 @@
 //! The one door to `/proc`, `/sys` and `/etc`: the machine's own, or a recorded tree.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -146,13 +147,75 @@ impl Root {
         Ok(numbers.collect())
     }
 
-    /// Writes to a file that exists; never makes one.
+    /// Writes to a file that exists; never makes one. What it held is gone, as it is
+    /// with `echo TEXT > FILE`.
     pub fn write(&self, path: &str, text: &str) -> Result<(), RootError> {
         OpenOptions::new()
             .write(true)
+            .truncate(true)
             .open(self.path(path))
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| RootError::io(path, &error))
+    }
+
+    /// Bytes of a register file: of `/dev/cpu/N/msr` or of a PCI device's `config`.
+    pub fn bytes_at<const N: usize>(&self, path: &str, offset: u64) -> Result<[u8; N], RootError> {
+        let mut bytes = [0; N];
+        File::open(self.path(path))
+            .and_then(|file| file.read_exact_at(&mut bytes, offset))
+            .map_err(|error| RootError::io(path, &error))?;
+        Ok(bytes)
+    }
+
+    /// Writes bytes of a register file with one call, and leaves the others alone.
+    pub fn write_bytes_at(&self, path: &str, offset: u64, bytes: &[u8]) -> Result<(), RootError> {
+        OpenOptions::new()
+            .write(true)
+            .open(self.path(path))
+            .and_then(|file| file.write_all_at(bytes, offset))
+            .map_err(|error| RootError::io(path, &error))
+    }
+
+    /// Opens a device for as long as what is written to it is to hold.
+    pub fn hold(&self, path: &str, bytes: &[u8]) -> Result<File, RootError> {
+        let hold = || {
+            let mut file = OpenOptions::new().write(true).open(self.path(path))?;
+            file.write_all(bytes)?;
+            Ok(file)
+        };
+        hold().map_err(|error| RootError::io(path, &error))
+    }
+
+    /// Whether this user may write to the file, without writing (`access(2)`).
+    pub fn may_write(&self, path: &str) -> Result<(), RootError> {
+        nix::unistd::access(&self.path(path), nix::unistd::AccessFlags::W_OK)
+            .map_err(|error| RootError::io(path, &error.into()))
+    }
+
+    /// Makes a control group. The kernel fills its folder; in a recorded tree, which has no
+    /// kernel, it gets the files of the group above it.
+    pub fn make_group(&self, path: &str) -> Result<(), RootError> {
+        let make = || {
+            let group = self.path(path);
+            fs::create_dir(&group)?;
+            if let (false, Some(above)) = (self.is_live(), group.parent()) {
+                for file in fs::read_dir(above)?.filter_map(Result::ok) {
+                    if file.file_type()?.is_file() {
+                        fs::copy(file.path(), group.join(file.file_name()))?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        make().map_err(|error| RootError::io(path, &error))
+    }
+
+    /// Removes a control group; the kernel moves what was in it to the group above.
+    pub fn remove_group(&self, path: &str) -> Result<(), RootError> {
+        let group = self.path(path);
+        let removed =
+            if self.is_live() { fs::remove_dir(group) } else { fs::remove_dir_all(group) };
+        removed.map_err(|error| RootError::io(path, &error))
     }
 }
 

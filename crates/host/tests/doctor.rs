@@ -10,7 +10,7 @@ use common::Recorded;
 use host::{Check, Context, PROBES, Root, State, doctor};
 
 fn look(root: &Root) -> Vec<Check> {
-    doctor(root, &Context { store_path: Some(PathBuf::from("/store")) })
+    doctor(root, &Context { store_path: Some(PathBuf::from("/store")), ..Context::default() })
 }
 
 #[track_caller]
@@ -94,7 +94,10 @@ fn a_server_that_is_not_set_up_for_measuring() {
     assert!(check(&checks, "pressure").remedy.as_deref().unwrap().contains("psi=1"));
     // With the capability, the same machine lets its counters be read.
     xeon.change("/proc/self/status", "0000000000000000", "0000004000000000");
-    states(&look(&xeon.root), &[("counters", State::Ok)]);
+    let checks = look(&xeon.root);
+    states(&checks, &[("counters", State::Ok)]);
+    let found = &check(&checks, "counters").found;
+    assert_eq!(found, "cpu, events of Intel Skylake and Cascade Lake: 17 events in 5 groups");
 }
 
 #[test]
@@ -116,11 +119,40 @@ fn an_arm_server_in_a_container() {
 }
 
 #[test]
+fn servers_with_all_their_counters() {
+    for (machine, table) in
+        [("xeon-4114", "Intel Skylake"), ("epyc", "AMD Zen 4"), ("neoverse", "Neoverse")]
+    {
+        let recorded = Recorded::named(machine);
+        let checks = look(&recorded.root);
+        states(
+            &checks,
+            &[("counters", State::Ok), ("residency", State::Ok), ("network", State::Ok)],
+        );
+        assert!(check(&checks, "counters").found.contains(table));
+        assert!(check(&checks, "cachegrind").found.contains("valgrind is not in PATH"));
+        recorded.write("/usr/bin/valgrind", "");
+        let checks = look(&recorded.root);
+        assert!(check(&checks, "cachegrind").found.contains("LL "), "{machine}");
+        // Level 2 leaves user space alone.
+        recorded.change("/proc/self/status", "000001ffffffffff", "0000000000000000");
+        recorded.write("/proc/sys/kernel/perf_event_paranoid", "2");
+        let checks = look(&recorded.root);
+        states(&checks, &[("counters", State::Note), ("software", State::Unavailable)]);
+        assert!(check(&checks, "counters").found.contains("only user space"), "{machine}");
+    }
+}
+
+#[test]
 fn every_check_can_be_acted_on() {
-    let recorded =
-        [Recorded::empty(), Recorded::named("vm"), Recorded::named("xeon"), Recorded::named("arm")];
+    let recorded = ["vm", "xeon", "arm", "xeon-4114", "epyc", "neoverse"].map(Recorded::named);
+    let recorded = recorded.into_iter().chain([Recorded::empty()]);
+    let recorded: Vec<Recorded> = recorded.collect();
     for root in recorded.iter().map(|machine| machine.root.clone()).chain([Root::live()]) {
-        for context in [Context::default(), Context { store_path: Some(PathBuf::from("/store")) }] {
+        for context in [
+            Context::default(),
+            Context { store_path: Some(PathBuf::from("/store")), ..Context::default() },
+        ] {
             let checks = doctor(&root, &context);
             let mut names = BTreeSet::new();
             for check in &checks {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::agent_flags::{AGENTS, Secrets};
 use crate::flags::{LoadFlags, WorkloadFlags, share};
+use crate::machine_flags::{MachineFlags, Recorded};
 use crate::sweep::Sweep;
 use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
@@ -65,6 +66,11 @@ pub enum Verb {
     Compare(Compare),
     /// Writes results as CSV, JSON, Parquet or Markdown
     Export(Export),
+    /// Lists, shows, turns and restores the machine's knobs
+    Knob(Knob),
+    /// Does one pass of a simulation
+    #[command(hide = true)]
+    SimulatedPass(SimulatedPass),
     /// Prints the completions for a shell
     Completions(Completions),
     /// Writes the manual pages into a directory
@@ -114,6 +120,8 @@ pub struct Run {
     /// One JSON object for each run, a line each, as it ends; with --dry-run one array
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub recorded: Recorded,
 }
 
 #[derive(Debug, Args)]
@@ -128,7 +136,9 @@ pub struct Run {
     kvmeter bench memcached --server memory=1GiB,threads=2 --workload etc --rate 50k\n  \
     kvmeter bench memcached://server -j 8 --agents host1,host2 --agent-token-file agent.token\n  \
     kvmeter bench memcached://127.0.0.1:11211 --trace cluster26.sort.zst --speed 2\n  \
-    kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n\n\
+    kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n  \
+    kvmeter bench rocksdb:/tmp/db --probes auto --require energy.total --json\n  \
+    kvmeter bench rocksdb:/tmp/db --knob idle=none --knob turbo=off\n\n\
     Data is loaded first unless the directory holds it already. Stores and their options:\n  \
     kvmeter doctor")]
 pub struct Bench {
@@ -146,11 +156,14 @@ pub struct Bench {
     /// order [default: 1]
     #[arg(long, value_name = "TIMES", requires = "trace", allow_hyphen_values = true)]
     pub speed: Option<Speed>,
-    /// Say what is in the trace, and do nothing
-    #[arg(long, requires = "trace")]
+    /// Say what is in the trace, what would be written to turn knobs, or what would be run, and do
+    /// nothing
+    #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub load: LoadFlags,
+    #[command(flatten)]
+    pub machine: MachineFlags,
     /// Measured operations; in an open loop the time in which so many are due; of a trace its first
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub ops: Option<Count>,
@@ -238,6 +251,8 @@ pub struct Search {
     pub workload: WorkloadFlags,
     #[command(flatten)]
     pub load: LoadFlags,
+    #[command(flatten)]
+    pub machine: MachineFlags,
     /// Keep the trials in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
@@ -304,6 +319,68 @@ pub struct Export {
     /// Where to write instead of standard output
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter knob list                                      what can be turned here, and how far\n  \
+    kvmeter knob show idle                                 one knob: scope, mechanism, proof\n  \
+    kvmeter knob set idle=none --dry-run                   every write, and none is done\n  \
+    kvmeter knob set idle=none turbo=off -- ./load --all   a command under knobs, then back\n  \
+    kvmeter knob set governor=performance                  until `knob restore` or the next boot\n  \
+    kvmeter knob restore\n\n\
+    Every write is noted on disk before it is done. However kvmeter ends, the old values return.")]
+pub struct Knob {
+    #[command(subcommand)]
+    pub verb: KnobVerb,
+    /// The machine recorded in this folder instead of this one
+    #[arg(long, global = true, hide = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub root: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KnobVerb {
+    /// Every knob with its present level and the levels that it has here
+    List {
+        /// One JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// All that is known of one knob
+    Show {
+        /// Its name, as `kvmeter knob list` has it
+        knob: String,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Turns knobs: for a command, or until `knob restore`
+    Set {
+        /// Such as idle=none or governor=performance@0-3
+        #[arg(required = true, value_name = "KNOB=LEVEL")]
+        levels: Vec<String>,
+        /// Print every write with its old and new value, and do none
+        #[arg(long)]
+        dry_run: bool,
+        /// Run this under the knobs, restore them, and end with its exit code
+        #[arg(last = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Puts everything back that kvmeter left turned
+    Restore,
+    /// Watches over the knobs of another kvmeter
+    #[command(hide = true)]
+    Supervise {
+        /// The folder of its journal
+        folder: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct SimulatedPass {
+    /// What to do, written by kvmeter
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,8 @@ pub enum Outcome {
     Done,
     /// It ran, and the result is marked invalid or was cut short.
     Invalid,
+    /// A command ran for the user and ended with this code.
+    Code(u8),
 }
 
 /// A mistake in what was asked.
@@ -52,6 +54,7 @@ fn code(error: &anyhow::Error) -> u8 {
                 cause.downcast_ref::<ExportError>(),
                 Some(ExportError::UnknownFormat { .. } | ExportError::UnknownTable(_))
             )
+            || cause.downcast_ref::<host::knob::KnobError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<study::StudyError>().is_some_and(|e| e.is_request())
             || matches!(
                 cause.downcast_ref::<store::StoreError>(),

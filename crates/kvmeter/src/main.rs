@@ -10,6 +10,7 @@ mod flags;
 mod found;
 mod interrupt;
 mod kept;
+mod machine_flags;
 mod network_checks;
 mod show;
 mod sweep;
@@ -22,6 +23,9 @@ use exit::Outcome;
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
     let show = show::Show::new(&cli.common);
+    if let Err(error) = cmd::knob::recover(&cli.verb, &show) {
+        return exit::report(&error);
+    }
     let outcome = match cli.verb {
         Verb::Doctor(args) => cmd::doctor::run(&args, &show),
         Verb::Run(args) => cmd::run::run(&args, &show),
@@ -31,12 +35,15 @@ fn main() -> std::process::ExitCode {
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
+        Verb::Knob(args) => cmd::knob::run(&args, &show),
+        Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
         Verb::Completions(args) => cmd::completions::run(&args),
         Verb::Man(args) => cmd::man::run(&args),
     };
     match outcome {
         Ok(Outcome::Done) => std::process::ExitCode::SUCCESS,
         Ok(Outcome::Invalid) => std::process::ExitCode::from(1),
+        Ok(Outcome::Code(code)) => std::process::ExitCode::from(code),
         Err(error) => exit::report(&error),
     }
 }

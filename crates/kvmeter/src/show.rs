@@ -208,6 +208,13 @@ impl Listener for Bar {
             Event::Reusing { step } => {
                 self.say(&format!("{}: using the data that is there", step.label));
             }
+            Event::Idling { seconds } => {
+                let time = format::seconds(seconds);
+                self.say(&format!("measuring the power of the idle machine for {time}"));
+            }
+            Event::Simulating { step } => {
+                self.say(&format!("{}: a pass under cachegrind, which takes a while", step.label));
+            }
             Event::Begins { step } => {
                 self.step += 1;
                 self.looked = (0, Duration::ZERO);

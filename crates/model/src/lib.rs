@@ -10,6 +10,7 @@ mod op;
 mod quantity;
 pub mod random;
 mod reading;
+mod series;
 pub mod suggest;
 
 pub use address::{Address, AddressError};
@@ -17,3 +18,4 @@ pub use machine::{Fact, Machine};
 pub use op::{Op, PerOp};
 pub use quantity::{Bytes, Count, QuantityError, Rate, Span};
 pub use reading::{Answer, Origin, Reading, Scope, Unit};
+pub use series::Series;

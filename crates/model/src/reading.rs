@@ -16,12 +16,16 @@ pub enum Unit {
     CpuSecondsPerMillionOps,
     /// Events for a million operations.
     PerMillionOps,
+    /// Events for a thousand instructions (MPKI and its like).
+    PerThousandInstructions,
     /// A share or a quotient of like quantities.
     Ratio,
     Joules,
     Watts,
     Hertz,
     Celsius,
+    OpsPerJoule,
+    JoulesPerOp,
 }
 
 impl Unit {
@@ -35,10 +39,13 @@ impl Unit {
             Unit::OpsPerSecond => "ops/s",
             Unit::CpuSecondsPerMillionOps => "CPU-s/Mop",
             Unit::PerMillionOps => "/Mop",
+            Unit::PerThousandInstructions => "/kinstr",
             Unit::Joules => "J",
             Unit::Watts => "W",
             Unit::Hertz => "Hz",
             Unit::Celsius => "°C",
+            Unit::OpsPerJoule => "ops/J",
+            Unit::JoulesPerOp => "J/op",
         }
     }
 }
@@ -51,6 +58,8 @@ pub enum Scope {
     Process,
     /// Every CPU of the machine, whoever ran on it.
     Machine,
+    /// The CPUs that the source names, whoever ran on them.
+    Cpus,
     /// The block device under the store, whoever used it.
     Device,
     /// What the store says of itself.
@@ -61,6 +70,22 @@ pub enum Scope {
     Server,
     /// What asks a networked store: all load threads, on all machines that take part.
     Client,
+    /// Inside the CPU packages, without the memory.
+    Package,
+    /// The memory modules.
+    Memory,
+    /// The CPU packages and the memory modules, without the rest of the machine.
+    PackageAndMemory,
+    /// One part of the machine, which the source names.
+    Component,
+    /// The accelerator boards (GPUs).
+    Accelerator,
+    /// The whole machine, behind its power supplies or as its own sensors see it.
+    Node,
+    /// What is drawn from the socket: the losses of the power supplies too.
+    Wall,
+    /// What a program of the user's speaks of; the source names the program.
+    External,
 }
 
 impl fmt::Display for Scope {
@@ -68,11 +93,20 @@ impl fmt::Display for Scope {
         f.write_str(match self {
             Scope::Process => "process",
             Scope::Machine => "machine",
+            Scope::Cpus => "CPUs",
             Scope::Device => "device",
             Scope::Store => "store",
             Scope::Harness => "harness",
             Scope::Server => "server",
             Scope::Client => "client",
+            Scope::Package => "package",
+            Scope::Memory => "memory",
+            Scope::PackageAndMemory => "package and memory",
+            Scope::Component => "component",
+            Scope::Accelerator => "accelerator",
+            Scope::Node => "node",
+            Scope::Wall => "wall",
+            Scope::External => "external",
         })
     }
 }

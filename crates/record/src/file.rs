@@ -364,6 +364,7 @@ mod tests {
                 origin: model::Origin::Measured,
             }],
             tax: None,
+            samples: Vec::new(),
             stream: std::collections::BTreeMap::new(),
         }
     }

@@ -181,6 +181,29 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
             name(&read.origin),
         ])?;
     }
+    insert_samples(sql, key, run)
+}
+
+fn insert_samples(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
+    if run.samples.is_empty() {
+        return Ok(());
+    }
+    let mut sampled = sql.prepare("INSERT INTO sampled VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    let mut sample = sql.prepare("INSERT INTO sample VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    for (position, series) in run.samples.iter().enumerate() {
+        sampled.execute(params![
+            key,
+            position,
+            series.signal,
+            name(&series.unit),
+            name(&series.scope),
+            series.source,
+            name(&series.origin),
+        ])?;
+        for (at, (at_s, value)) in series.at_s.iter().zip(&series.values).enumerate() {
+            sample.execute(params![key, position, at, at_s, value])?;
+        }
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use model::{Answer, Fact, Machine, Op, Reading};
+use model::{Answer, Fact, Machine, Op, Reading, Series};
 use rusqlite::{Connection, Row};
 
 use crate::asked::Asked;
@@ -169,6 +169,7 @@ pub(crate) fn run(sql: &Connection, path: &Path, head: &Head) -> Result<Run, Err
             latencies: Vec::new(),
             series: Vec::new(),
             readings: Vec::new(),
+            samples: Vec::new(),
             tax: None,
             stream: BTreeMap::new(),
         };
@@ -186,6 +187,7 @@ pub(crate) fn run(sql: &Connection, path: &Path, head: &Head) -> Result<Run, Err
     run.latencies = latencies(sql, path, key)?;
     run.series = series(sql, path, key)?;
     run.readings = readings(sql, path, key)?;
+    run.samples = samples(sql, path, key)?;
     run.tax = tax(sql, path, key)?;
     run.stream = stream(sql, path, key)?;
     Ok(run)
@@ -271,6 +273,34 @@ fn series(sql: &Connection, path: &Path, run: i64) -> Result<Vec<Point>, Error> 
         Ok((row.get("operation")?, point))
     })?;
     found.into_iter().map(|(op, point)| Ok(Point { op: operation(path, op)?, ..point })).collect()
+}
+
+fn samples(sql: &Connection, path: &Path, run: i64) -> Result<Vec<Series>, Error> {
+    let query = "SELECT sampled, at_s, value FROM sample WHERE run_key = ?1
+                 ORDER BY sampled, position";
+    let mut points: BTreeMap<i64, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
+    for (sampled, at_s, value) in rows(sql, path, query, Some(run), |row| {
+        Ok((row.get::<_, i64>("sampled")?, real(row, "at_s")?, real(row, "value")?))
+    })? {
+        let (times, values) = points.entry(sampled).or_default();
+        times.push(at_s);
+        values.push(value);
+    }
+    let query = "SELECT * FROM sampled WHERE run_key = ?1 ORDER BY position";
+    let found = rows(sql, path, query, Some(run), |row| {
+        let position: i64 = row.get("position")?;
+        let names = ["signal", "source", "unit", "scope", "origin"].map(|column| row.get(column));
+        let [signal, source, unit, scope, origin] = names;
+        Ok((position, [signal?, source?, unit?, scope?, origin?]))
+    })?;
+    let complete = |(position, [signal, source, unit, scope, origin]): (i64, [String; 5])| {
+        let (at_s, values) = points.remove(&position).unwrap_or_default();
+        let unit = named(path, "unit", unit)?;
+        let scope = named(path, "scope", scope)?;
+        let origin = named(path, "origin", origin)?;
+        Ok(Series { signal, unit, scope, source, origin, at_s, values })
+    };
+    found.into_iter().map(complete).collect()
 }
 
 fn readings(sql: &Connection, path: &Path, run: i64) -> Result<Vec<Reading>, Error> {

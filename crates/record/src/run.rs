@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use model::{Machine, Op, Reading};
+use model::{Machine, Op, Reading, Series};
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Asked;
@@ -172,6 +172,8 @@ pub struct Run {
     pub latencies: Vec<Latency>,
     pub series: Vec<Point>,
     pub readings: Vec<Reading>,
+    /// What probes sampled over the window, on the same clock as `series`.
+    pub samples: Vec<Series>,
     /// None where it was not measured, e.g. a load phase.
     pub tax: Option<Tax>,
     /// Named facts about the stream that was really asked: fingerprint, skew, redirected reads.
@@ -224,6 +226,11 @@ impl Run {
     /// Share of reads that found their record, where the workload lets reads miss.
     pub fn hit_ratio(&self) -> Option<f64> {
         self.value("cache.hit_ratio")
+    }
+
+    /// Joules of an operation with their boundary and origin, where energy was read.
+    pub fn joules_per_op(&self) -> Option<&Reading> {
+        self.reading("joules_per_op").filter(|reading| reading.value().is_some())
     }
 
     /// Operations per second that really went out, where the loop is open.

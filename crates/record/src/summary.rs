@@ -47,6 +47,12 @@ impl Run {
             "hit_ratio": self.hit_ratio(),
             "latency_us": self.percentiles(self.clock()),
             "cpu_s_per_mop": self.value("cpu_s_per_mop"),
+            "ops_per_joule": self.value("ops_per_joule"),
+            "joules_per_op": self.value("joules_per_op"),
+            "joules_per_op_net": self.value("joules_per_op_net"),
+            "energy_boundary": self.joules_per_op().map(|energy| energy.scope),
+            "energy_origin": self.joules_per_op().map(|energy| energy.origin),
+            "ipc": self.value("ipc"),
             "verified": self.verified,
             "misses": self.misses,
             "errors": self.errors(),
@@ -57,6 +63,7 @@ impl Run {
             "harness": self.tax,
             "stream": self.stream_facts(),
             "readings": readings,
+            "samples": self.samples,
         });
         // In a closed loop the service time is the latency, and stands there.
         if self.clock() == Clock::Response {

@@ -132,12 +132,18 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Seconds => seconds(value),
         Unit::Nanoseconds => latency(value),
         Unit::OpsPerSecond => rate(value),
+        Unit::JoulesPerOp => {
+            let (value, unit) = up_from(value, &["nJ/op", "µJ/op", "mJ/op", "J/op"]);
+            format!("{} {unit}", significant(value, 3))
+        }
         Unit::Hertz => scaled(value, 3, 1e3, &["Hz", "kHz", "MHz", "GHz"]),
         Unit::CpuSecondsPerMillionOps
         | Unit::PerMillionOps
+        | Unit::PerThousandInstructions
         | Unit::Joules
         | Unit::Watts
-        | Unit::Celsius => {
+        | Unit::Celsius
+        | Unit::OpsPerJoule => {
             format!("{} {}", significant(value, 3), unit.symbol())
         }
     }
@@ -187,6 +193,11 @@ fn scale<'u>(value: f64, step: f64, units: &[&'u str]) -> (f64, &'u str) {
         at += 1;
     }
     (value, units[at])
+}
+
+/// A value in the last of the units, each a thousand of the one before, in the one that suits it.
+fn up_from<'u>(value: f64, units: &[&'u str]) -> (f64, &'u str) {
+    scale(value * 1e3_f64.powi(units.len() as i32 - 1), 1e3, units)
 }
 
 fn scaled(value: f64, digits: i32, step: f64, units: &[&str]) -> String {

@@ -232,18 +232,35 @@ impl Manner {
 /// refused; the scheduler then decides, and lateness is measured anyway. CPUs to which a server
 /// was confined are taken last: a thread that spins there would take them from it.
 pub(crate) fn first_of_all(pin: bool, servers: &[u32]) -> OnStart {
-    let mut cpus = match pin {
-        true => host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default(),
-        false => Vec::new(),
-    };
-    // Stable: otherwise the order stays.
-    cpus.sort_by_key(|cpu| servers.contains(cpu));
+    let cpus = order(pin, servers);
     Arc::new(move |thread| {
         if let Some(cpu) = cpus.get(thread) {
             let _ = host::pin_current(*cpu);
         }
         let _ = host::wake_promptly();
     })
+}
+
+/// The CPUs on which the load threads of a run stay; none where they may run anywhere, or are
+/// more than the CPUs.
+pub(crate) fn cpus_of_load(manner: &Manner, servers: &[u32]) -> Vec<u32> {
+    let mut cpus = order(manner.pin, servers);
+    match cpus.len() >= manner.threads as usize {
+        true => cpus.truncate(manner.threads as usize),
+        false => cpus.clear(),
+    }
+    cpus
+}
+
+/// The CPUs that threads are given, in their order; none where they are not pinned.
+fn order(pin: bool, servers: &[u32]) -> Vec<u32> {
+    let mut cpus = match pin {
+        true => host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    // Stable: otherwise the order stays.
+    cpus.sort_by_key(|cpu| servers.contains(cpu));
+    cpus
 }
 
 /// No client sends more in a second, so a higher rate is a slip.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use analyse::{Surroundings, efficiency};
 use drive::{Outcome, Pacing};
-use model::{Answer, Op, Origin, Reading, Scope, Unit};
+use model::{Answer, Op, Origin, Reading, Scope, Series, Unit};
 use record::{Asked, Clock, Execution, Failures, Latency, Loop, Phase, Point, Run, Settings, Tax};
 use store::Statistic;
 use workload::Skew;
@@ -31,6 +32,12 @@ pub(crate) struct Measured<'a> {
     pub(crate) outcome: &'a Outcome,
     /// Of the window.
     pub(crate) readings: Vec<Reading>,
+    /// What was sampled over the window.
+    pub(crate) samples: Vec<Series>,
+    /// The power of the idle machine.
+    pub(crate) idle: &'a [Reading],
+    /// The store runs on this machine.
+    pub(crate) here: bool,
     /// Of the time in which the store settled afterwards.
     pub(crate) settling: Option<Vec<Reading>>,
     /// The store's own: before the window, after it, and when the store has settled.
@@ -121,6 +128,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         latencies,
         series: outcome.series.iter().map(point).collect(),
         readings,
+        samples: measured.samples.clone(),
         tax: measured.tax.map(|tax| Tax {
             ns_per_op: tax.ns_per_op,
             clock_ns: tax.clock_ns,
@@ -218,6 +226,9 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
             put(reading);
         }
     }
+    measured.idle.iter().cloned().for_each(&mut put);
+    let around = Surroundings { idle: measured.idle, here: measured.here };
+    efficiency(&measured.readings, outcome.operations, around).into_iter().for_each(&mut put);
     if outcome.hits + outcome.misses > 0 {
         let what = "keys of reads that were there / keys that were asked for";
         let ratio = outcome.hits as f64 / (outcome.hits + outcome.misses) as f64;

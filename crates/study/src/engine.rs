@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use drive::{Network, Progress, Ticks};
-use host::Root;
-use model::Machine;
+use model::{Machine, Reading};
 use record::{Execution, Phase, Run, Settings};
 use store::{Directory, State, StoreUrl};
 
 use crate::error::StudyError;
 use crate::fleet::Crew;
 use crate::keeper::Keeper;
+use crate::knobs::Seen;
 use crate::plan::{Plan, Segment, Step};
+use crate::probes::{Probes, measure_idle};
 use crate::server_side::ServerSide;
 use crate::session::{Agenda, Closed, Embedded, Session};
 
@@ -31,6 +32,14 @@ pub enum Event<'a> {
     },
     /// The data of an earlier invocation is used as it is.
     Reusing {
+        step: &'a Step,
+    },
+    /// The idle machine is measured for so long.
+    Idling {
+        seconds: f64,
+    },
+    /// The workload runs under a simulator, which takes its time.
+    Simulating {
         step: &'a Step,
     },
     Begins {
@@ -60,14 +69,16 @@ pub fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The description of this invocation, to begin a results file with.
-pub fn execution(plan: &Plan, command: Vec<String>) -> Execution {
-    let root = Root::live();
-    let mut machine: Machine = host::facts(&root);
+/// The description of this invocation, to begin a results file with; the machine as it is now,
+/// and what was seen of its knobs.
+pub fn execution(plan: &Plan, command: Vec<String>, knobs: &Seen) -> Execution {
+    let root = &plan.probes.root;
+    let mut machine: Machine = host::facts(root);
+    machine.facts.extend(knobs.facts());
     let mut seen = BTreeSet::new();
     for segment in plan.segments.iter().filter(|s| !s.store.path.as_os_str().is_empty()) {
         if seen.insert(segment.store.path.clone()) {
-            machine.facts.extend(host::storage(&root, existing(&segment.store.path)));
+            machine.facts.extend(host::storage(root, existing(&segment.store.path)));
         }
     }
     Execution {
@@ -90,7 +101,8 @@ fn existing(path: &Path) -> &Path {
     path.ancestors().find(|part| part.exists()).unwrap_or(Path::new("."))
 }
 
-/// Runs every step that is not done, in its order, and keeps each run when it ends. When
+/// Measures the idle machine, then runs every step that is not done, in its order, and keeps each
+/// run when it ends; `knobs` tells under which they run. When
 /// `stop` is raised the step under way ends early, is not kept, and the rest does not begin;
 /// the answer says whether all was done.
 pub fn execute(
@@ -100,15 +112,29 @@ pub fn execute(
     keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
     listener: &mut dyn Listener,
     stop: &Arc<AtomicBool>,
+    knobs: &Seen,
 ) -> Result<bool, StudyError> {
     let clock = Ticks::new();
     let mut crew = plan.agents.clone().map(Crew::new);
+    plan.probes.check_required()?;
+    let idle = match plan.steps().all(|(_, step)| done.contains(&step.ordinal)) {
+        true => Vec::new(),
+        false => measure_idle(&plan.probes, listener, stop),
+    };
     for segment in &plan.segments {
         let mut left = segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).cloned();
         let Some(first) = left.next() else { continue };
         let preloads =
             segment.steps.iter().any(|step| step.manner.insight.preloads(step.manner.is_open()));
-        let mut scene = Scene { clock: &clock, execution, stop, crew: crew.as_mut() };
+        let mut scene = Scene {
+            clock: &clock,
+            execution,
+            stop,
+            crew: crew.as_mut(),
+            probes: &plan.probes,
+            idle: &idle,
+            seen: knobs,
+        };
         if !scene.play(segment, first, &mut InOrder { left, preloads }, keep, listener)? {
             return Ok(false);
         }
@@ -142,6 +168,11 @@ pub(crate) struct Scene<'a> {
     pub(crate) stop: &'a Arc<AtomicBool>,
     /// The machines that ask instead of this one.
     pub(crate) crew: Option<&'a mut Crew>,
+    pub(crate) probes: &'a Probes,
+    /// The power of the idle machine.
+    pub(crate) idle: &'a [Reading],
+    /// What was seen of the knobs under which it all runs.
+    pub(crate) seen: &'a Seen,
 }
 
 impl Scene<'_> {
@@ -180,7 +211,11 @@ impl Scene<'_> {
                 warnings: Vec::new(),
                 servers: ServerSide::default(),
                 facts: Settings::new(),
+                probes: self.probes,
+                idle: self.idle,
+                simulated: None,
             };
+            self.seen.settings(&mut session.facts);
             let Closed { mut keeper, name, next: after } = match segment.store.remote()? {
                 Some(mut remote) => {
                     let started = match &segment.server {

@@ -25,6 +25,15 @@ impl StudyError {
     }
 }
 
+impl From<host::knob::KnobError> for StudyError {
+    fn from(error: host::knob::KnobError) -> Self {
+        match error.is_request() {
+            true => StudyError::Request(error.to_string()),
+            false => StudyError::Failed(error.to_string()),
+        }
+    }
+}
+
 impl From<store::StoreError> for StudyError {
     fn from(error: store::StoreError) -> Self {
         use store::StoreError::{Directory, Failed, Full, Request, Unsettled};

@@ -2,8 +2,7 @@
 
 use drive::Progress;
 use drive::Target;
-use host::{Context, Root, Watch};
-use model::Reading;
+use host::{Observed, Prepared, Watch};
 use store::Statistic;
 
 use crate::engine::{Event, Listener};
@@ -26,26 +25,27 @@ impl drive::Observer for Showing<'_> {
 pub(crate) struct Watching<'a, T> {
     pub(crate) step: &'a Step,
     pub(crate) listener: &'a mut dyn Listener,
-    pub(crate) context: Context,
     pub(crate) store: &'a T,
+    /// Probes that are made before the load begins: some take a while for that.
+    pub(crate) prepared: Option<Prepared>,
     pub(crate) watch: Option<Watch>,
     pub(crate) servers: &'a mut ServerSide,
     /// What was seen of the servers.
     pub(crate) seen: Seen,
     pub(crate) before: Vec<Statistic>,
     pub(crate) after: Vec<Statistic>,
-    pub(crate) readings: Vec<Reading>,
+    pub(crate) observed: Observed,
 }
 
 impl<T: Target> drive::Observer for Watching<'_, T> {
     fn window_opens(&mut self) {
         self.before = self.store.statistics();
         self.servers.begin();
-        self.watch = Some(Watch::begin(&Root::live(), &self.context));
+        self.watch = self.prepared.take().map(Prepared::begin);
     }
 
     fn window_closes(&mut self) {
-        self.readings = self.watch.take().map(Watch::end).unwrap_or_default();
+        self.observed = self.watch.take().map(Watch::end).unwrap_or_default();
         self.seen = self.servers.end();
         self.after = self.store.statistics();
     }

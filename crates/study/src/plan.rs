@@ -7,6 +7,7 @@ mod study;
 
 use std::path::Path;
 
+use host::Root;
 use model::Bytes;
 use record::{Phase, Planned, Settings};
 use store::StoreUrl;
@@ -15,6 +16,8 @@ use workload::Spec as WorkloadSpec;
 use crate::asking::Manner;
 use crate::error::StudyError;
 use crate::fleet::Agents;
+use crate::knobs::Levels;
+use crate::probes::Probes;
 use crate::settings::settings;
 use crate::source::Source;
 use crate::started::ServerOrder;
@@ -38,6 +41,9 @@ pub struct Plan {
     pub segments: Vec<Segment>,
     /// The machines that ask instead of this one.
     pub agents: Option<Agents>,
+    pub probes: Probes,
+    /// The machine's knobs, at these levels around all of it.
+    pub knobs: Levels,
 }
 
 /// Runs that share one open store and its data: from one `clear` to the next.
@@ -115,6 +121,29 @@ impl Step {
 }
 
 impl Plan {
+    /// Of these runs, with nothing more said.
+    pub(crate) fn new(name: &str, segments: Vec<Segment>) -> Plan {
+        Plan {
+            name: name.to_owned(),
+            question: None,
+            seed: 0,
+            text: String::new(),
+            segments,
+            agents: None,
+            probes: Probes::default(),
+            knobs: Levels::default(),
+        }
+    }
+
+    /// The same on a machine whose knobs are at these levels.
+    pub fn with_knobs(mut self, levels: Levels) -> Plan {
+        for step in self.segments.iter_mut().flat_map(|segment| &mut segment.steps) {
+            levels.settings(&mut step.settings);
+        }
+        self.knobs = levels;
+        self
+    }
+
     pub fn steps(&self) -> impl Iterator<Item = (&Segment, &Step)> {
         self.segments.iter().flat_map(|segment| segment.steps.iter().map(move |s| (segment, s)))
     }
@@ -152,8 +181,7 @@ impl Plan {
             }));
         }
         let seed = workload.seed;
-        let (name, text) = ("bench".to_owned(), String::new());
-        Ok(Plan { name, question: None, seed, text, segments, agents: None })
+        Ok(Plan { seed, ..Plan::new("bench", segments) })
     }
 
     /// The same, with one more setting of every run.
@@ -164,9 +192,10 @@ impl Plan {
         self
     }
 
-    /// Every run of a study. Stores without a path get a folder of their own under `data`.
-    pub fn of(source: &Source, data: &Path) -> Result<Plan, StudyError> {
-        study::of(source, data)
+    /// Every run of a study on the machine of `root`. Stores without a path get a folder of
+    /// their own under `data`.
+    pub fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, StudyError> {
+        study::of(source, data, root)
     }
 }
 

@@ -18,7 +18,9 @@ use crate::asking::{MOST_RATE, Manner};
 use crate::engine::{Listener, Scene};
 use crate::error::StudyError;
 use crate::fleet::{Agents, Crew};
+use crate::knobs::{Levels, Seen};
 use crate::plan::{Plan, Segment, Step, check_store, step};
+use crate::probes::{Probes, measure_idle};
 use crate::session::Agenda;
 use crate::started::ServerOrder;
 
@@ -46,6 +48,8 @@ pub struct Search {
     pub time: Duration,
     /// The machines that ask instead of this one.
     pub agents: Option<Agents>,
+    pub probes: Probes,
+    pub knobs: Levels,
     /// No trial begins that would not end within this time; loading does not count.
     pub most_time: Option<Duration>,
 }
@@ -82,8 +86,12 @@ impl Search {
             steps: vec![self.calibration()?],
             preparing: self.manner.preparing(),
         }];
-        let (name, seed) = ("search".to_owned(), self.workload.seed);
-        let plan = Plan { name, question: None, seed, text: String::new(), segments, agents: None };
+        let plan = Plan {
+            seed: self.workload.seed,
+            probes: self.probes.clone(),
+            ..Plan::new("search", segments)
+        };
+        let plan = plan.with_knobs(self.knobs.clone());
         match self.agents.clone() {
             Some(agents) => plan.with_agents(agents).map_err(|(key, why)| {
                 StudyError::Request(format!("--{} {why}", key.replace('_', "-")))
@@ -105,11 +113,22 @@ impl Search {
         keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
         listener: &mut dyn Listener,
         stop: &Arc<AtomicBool>,
+        seen: &Seen,
     ) -> Result<Found, StudyError> {
         let plan = self.plan()?;
         let clock = Ticks::new();
         let mut crew = self.agents.clone().map(Crew::new);
-        let mut scene = Scene { clock: &clock, execution, stop, crew: crew.as_mut() };
+        self.probes.check_required()?;
+        let idle = measure_idle(&self.probes, listener, stop);
+        let mut scene = Scene {
+            clock: &clock,
+            execution,
+            stop,
+            crew: crew.as_mut(),
+            probes: &self.probes,
+            idle: &idle,
+            seen,
+        };
         let mut trials = Trials::new(self)?;
         let ended = scene.play(&plan.segments[0], self.calibration()?, &mut trials, keep, listener);
         let cut = match &ended {
@@ -144,6 +163,7 @@ impl Search {
         let mut step = step(whom, &self.name, &self.workload, Phase::Measure, manner, at)?;
         step.settings.insert(ROLE_KEY.to_owned(), role.to_owned());
         step.settings.insert(OBJECTIVE_KEY.to_owned(), self.objective.to_string());
+        self.knobs.settings(&mut step.settings);
         if let Some(agents) = &self.agents {
             agents.settings(&mut step.settings);
         }

@@ -71,6 +71,16 @@ impl ServerSide {
         self.servers.iter().flat_map(of).collect()
     }
 
+    /// The processes of the servers here.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.servers.iter().map(|watched| watched.process.pid()).collect()
+    }
+
+    /// Whether every server runs on this machine: none is asked, or each was found here.
+    pub(crate) fn are_here(&self) -> bool {
+        self.blind.iter().all(|(about, _)| about == LATENCY)
+    }
+
     /// Gets ready for one run, before anything is asked.
     pub(crate) fn prepare(&mut self, insight: Insight, open: bool) {
         self.blind.retain(|(about, _)| about != LATENCY);

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use drive::{Changes, Outcome, Target, Tax, Ticks, What};
-use host::{Context, Root, Watch};
+use host::{Choice, Context, Observed, Watch};
 use model::{Op, Reading};
 use record::{Execution, Phase, Run, Settings};
 use store::{Store, StoreError, Visit};
-use workload::Workload;
+use workload::{Spec, Workload};
 
-use crate::asking::{Manner, first_of_all};
+use crate::asking::{Manner, cpus_of_load, first_of_all};
 use crate::assemble::{Measured, assemble};
 use crate::engine::{Event, Listener, now};
 use crate::error::StudyError;
@@ -19,7 +19,9 @@ use crate::fleet::{Borne, Crew, Task};
 use crate::keeper::{Keeper, Name};
 use crate::observe::{Showing, Watching};
 use crate::plan::{Segment, Step};
+use crate::probes::{Before, Probes, check, missing};
 use crate::server_side::{Seen, ServerSide};
+use crate::simulated::simulate;
 
 /// How long a store may take to write out what it holds after a phase that wrote.
 const SETTLE_LIMIT: Duration = Duration::from_secs(300);
@@ -61,6 +63,11 @@ pub(crate) struct Session<'a> {
     pub(crate) servers: ServerSide,
     /// What the runs depend on besides what was asked for: the server that was started.
     pub(crate) facts: Settings,
+    pub(crate) probes: &'a Probes,
+    /// The power of the idle machine, measured before.
+    pub(crate) idle: &'a [Reading],
+    /// The figures of the simulator, and of which workload they are.
+    pub(crate) simulated: Option<(Spec, Vec<Reading>)>,
 }
 
 /// How a phase was asked, and what was seen.
@@ -195,19 +202,22 @@ impl Session<'_> {
         }
         self.listener.hear(Event::Begins { step });
         self.servers.prepare(step.manner.insight, step.manner.is_open());
-        let started_at = now();
         let servers = self.servers.cpus();
+        let context = self.context(step, &servers);
+        check(self.probes, &context, Before::Run)?;
+        let simulated = self.simulated(step);
+        let started_at = now();
         let mut watching = Watching {
             step,
             listener: &mut *self.listener,
-            context: context(self.segment),
             store: &**store,
+            prepared: Some(Watch::prepare(&self.probes.root, &context)),
             watch: None,
             servers: &mut self.servers,
             seen: Seen::default(),
             before: Vec::new(),
             after: Vec::new(),
-            readings: Vec::new(),
+            observed: Observed::default(),
         };
         let Asked { outcome, manner, tax, borne } = match &mut self.crew {
             None => {
@@ -240,11 +250,13 @@ impl Session<'_> {
                 Asked { outcome, manner, tax: borne.tax, borne: Some(borne) }
             }
         };
-        let Watching { readings, before, after, seen, .. } = watching;
-        let readings = match &borne {
+        let Watching { observed: Observed { readings, series }, before, after, seen, .. } =
+            watching;
+        let mut readings = match &borne {
             Some(borne) => borne.readings(readings),
             None => readings,
         };
+        readings.extend(simulated);
         // What was measured until then is kept as an invalid run; nothing is not.
         if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
             return Err(StudyError::Failed(format!("{}: ended early, {why}", step.label)));
@@ -264,7 +276,7 @@ impl Session<'_> {
             Phase::Measure if step.trace.is_none() => workload.skew(outcome.drawn),
             _ => None,
         };
-        let run = assemble(Measured {
+        let mut run = assemble(Measured {
             execution: self.execution,
             step,
             manner: &manner,
@@ -273,6 +285,9 @@ impl Session<'_> {
             options: store.options(),
             outcome: &outcome,
             readings,
+            samples: series,
+            idle: self.idle,
+            here: self.servers.are_here(),
             settling,
             statistics: (before, after, store.statistics()),
             tax,
@@ -284,10 +299,15 @@ impl Session<'_> {
             facts: &self.facts,
             records: self.records,
         });
+        let missing = missing(&self.probes.require, &run.readings);
+        run.invalid_because.extend(missing.clone());
         // The data has its name again only when the run that changed it is kept: a kill in
         // between repeats nothing, it only loads the data anew for what follows.
         (self.keep)(&run)?;
         self.listener.hear(Event::Kept { step, run: &run });
+        if let Some(words) = missing {
+            return Err(StudyError::Failed(format!("{}: {words}", step.label)));
+        }
         if let Some(error) = outcome.replayed.as_ref().and_then(|replayed| replayed.error.clone()) {
             return Err(StudyError::Request(error));
         }
@@ -309,9 +329,38 @@ impl Session<'_> {
             return Ok((true, None));
         }
         self.listener.hear(Event::Settling { step });
-        let watch = Watch::begin(&Root::live(), &context(self.segment));
+        // CPU time and I/O: the rest says nothing of a store that puts its things in order.
+        let context = Context { choice: Choice::Off, ..self.context(step, &[]) };
+        let watch = Watch::begin(&self.probes.root, &context);
         let settled = self.let_settle(store)?;
-        Ok((settled, Some(watch.end())))
+        Ok((settled, Some(watch.end().readings)))
+    }
+
+    /// What the probes of a run are told.
+    fn context(&self, step: &Step, servers: &[u32]) -> Context {
+        let path = &self.segment.store.path;
+        let store_path = (!path.as_os_str().is_empty()).then(|| path.clone());
+        // Where agents ask, the load does not run here.
+        let cpus = match self.crew {
+            None => cpus_of_load(&step.manner, servers),
+            Some(_) => Vec::new(),
+        };
+        self.probes.context(store_path, cpus, self.servers.pids())
+    }
+
+    /// The counters in software of a step's workload; made once for all its runs in a row.
+    fn simulated(&mut self, step: &Step) -> Vec<Reading> {
+        let Some(simulation) = &self.probes.simulation else { return Vec::new() };
+        if let Some((workload, readings)) = &self.simulated
+            && *workload == step.workload
+        {
+            return readings.clone();
+        }
+        self.listener.hear(Event::Simulating { step });
+        let (root, program) = (&self.probes.root, &self.probes.pass);
+        let readings = simulate(simulation, root, program, self.segment, step);
+        self.simulated = Some((step.workload.clone(), readings.clone()));
+        readings
     }
 
     /// Waits in slices, so that a stop is seen. A store that is not settled in time goes on;
@@ -354,9 +403,4 @@ fn whole(step: &Step, outcome: &Outcome) -> bool {
     let Changes { inserted, deleted, refused } = outcome.changes;
     let complete = step.phase == Phase::Measure || inserted == step.workload.records.0;
     complete && deleted == 0 && refused == 0
-}
-
-fn context(segment: &Segment) -> Context {
-    let path = &segment.store.path;
-    Context { store_path: (!path.as_os_str().is_empty()).then(|| path.clone()) }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, ValueSpec};
 
+use crate::probes::ProbesTable;
 use crate::trace::Speed;
 
 /// The whole file. Everything but `store` and `sequence` has a default.
@@ -44,6 +45,12 @@ pub struct Spec {
     pub workloads: BTreeMap<Spanned<String>, Variant>,
     #[serde(default)]
     pub agents: Option<Spanned<Machines>>,
+    /// What the runs are watched with.
+    #[serde(default)]
+    pub probes: Option<ProbesTable>,
+    /// The levels of the machine's knobs, under which everything runs.
+    #[serde(default)]
+    pub knobs: Option<BTreeMap<Spanned<String>, Spanned<toml::Value>>>,
 }
 
 fn one() -> u64 {

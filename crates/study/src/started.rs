@@ -1,5 +1,6 @@
 //! Servers that kvmeter starts for a study, and ends.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use server::tap::Tap;
 
 use crate::error::StudyError;
 
+/// How long a server may take to come up behind a program that slows it down.
+const SLOW_START: Duration = Duration::from_secs(120);
 /// How long a server may take to end by itself.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
@@ -43,6 +46,21 @@ impl ServerOrder {
         for (key, value) in &self.wanted.0 {
             settings.insert(format!("server.{key}"), value.to_string());
         }
+    }
+
+    /// Starts it behind a program that slows it down; it may take `limit` to come up.
+    pub(crate) fn start_behind(
+        &self,
+        prefix: Vec<OsString>,
+        limit: Duration,
+    ) -> Result<Started, StudyError> {
+        let order = Order {
+            prefix,
+            patience: limit.min(SLOW_START),
+            ..Order::new(self.program, self.wanted.clone())
+        };
+        let launched = Local.start(&order).map_err(of_launch)?;
+        Ok(Started { launched, tap: None, port_given: false })
     }
 
     pub(crate) fn start(&self, preload: bool) -> Result<Started, StudyError> {
@@ -96,8 +114,13 @@ impl Started {
     /// # Errors
     /// It has ended by itself, with its last words; or cannot be ended.
     pub(crate) fn end(self) -> Result<(), StudyError> {
+        self.end_within(END_LIMIT)
+    }
+
+    /// The same of one that needs more time to end.
+    pub(crate) fn end_within(self, limit: Duration) -> Result<(), StudyError> {
         self.launched.still_running().map_err(of_launch)?;
-        self.launched.end(END_LIMIT).map(drop).map_err(of_launch)
+        self.launched.end(limit).map(drop).map_err(of_launch)
     }
 }
 

@@ -214,8 +214,7 @@ impl Plan {
                 });
             }
         }
-        let (name, text) = ("bench".to_owned(), String::new());
-        let plan = Plan { name, question: None, seed, text, segments, agents: None };
+        let plan = Plan { seed, ..Plan::new("bench", segments) };
         check_stdin(&plan)?;
         Ok(plan)
     }

@@ -6,8 +6,7 @@ use record::{Loop, Run};
 
 use super::Withheld;
 use super::figure::{enough_samples, resolution, value, within_run};
-use super::metric::{Metric, Statistic};
-use crate::cost::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
+use super::metric::{Metric, Statistic, Wish, wish_of};
 use crate::describe::{median, moments};
 use crate::interval::{Interval, Method, NoInterval};
 use crate::welch::{Side, ratio_interval};
@@ -45,6 +44,8 @@ impl Contrast {
 pub enum Verdict {
     Better,
     Worse,
+    /// There is a difference, and which way is better is not for the figure to say.
+    Different,
     /// The interval of the difference covers zero. It may still hide a difference: its width
     /// says how large a one.
     NoDifference,
@@ -57,6 +58,7 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Verdict::Better => "better",
             Verdict::Worse => "worse",
+            Verdict::Different => "different",
             Verdict::NoDifference => "no difference",
             Verdict::NotEnoughData => "not enough data",
         })
@@ -136,21 +138,31 @@ fn latencies(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) ->
     metrics
 }
 
-/// Costs and amplifications that every run has, of one unit, boundary and origin.
+/// Readings that every run has, of one unit, boundary and origin. What no run could read is
+/// not worth a word here.
 fn readings(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) -> Vec<Metric> {
     let all: Vec<&Run> = a.iter().chain(b).copied().collect();
     let signals: BTreeSet<&str> = all
         .iter()
         .flat_map(|run| &run.readings)
         .map(|reading| reading.signal.as_str())
-        .filter(|signal| is_cost(signal))
+        .filter(|signal| wish_of(signal).is_some())
         .collect();
     let mut metrics = Vec::new();
     for signal in signals {
         let found: Vec<Option<&Reading>> = all.iter().map(|run| run.reading(signal)).collect();
+        let none = found.iter().flatten().all(|reading| reading.value().is_none());
+        // A boundary or an idle state that one side does not have is no figure of both.
+        let named = signal.contains('.');
+        let lacks = |side: &[&Run]| side.iter().all(|run| run.value(signal).is_none());
+        let one_sided = named && (lacks(a) || lacks(b));
+        if none || one_sided || repeats_the_headline(signal, &all) {
+            continue;
+        }
         match comparable(&found) {
             Ok(first) => {
-                metrics.push(Metric::Reading { signal: signal.to_owned(), unit: first.unit });
+                let Reading { unit, scope, origin, .. } = *first;
+                metrics.push(Metric::Reading { signal: signal.to_owned(), unit, scope, origin });
             }
             Err(reason) => withhold(signal, reason),
         }
@@ -158,10 +170,14 @@ fn readings(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) -> 
     metrics
 }
 
-/// `write_amplification.device` is a cost like `write_amplification`.
-fn is_cost(signal: &str) -> bool {
-    let family = signal.split('.').next().unwrap_or(signal);
-    [CPU_S_PER_MOP, WRITE_AMPLIFICATION, READ_AMPLIFICATION].contains(&family)
+/// `ops_per_joule.total` says `ops_per_joule` again where RAPL is the widest boundary of all runs.
+fn repeats_the_headline(signal: &str, all: &[&Run]) -> bool {
+    let Some((headline, _)) = signal.split_once('.') else { return false };
+    let same = |run: &&Run| match (run.reading(headline), run.reading(signal)) {
+        (Some(headline), Some(named)) => headline.answer == named.answer,
+        _ => false,
+    };
+    all.iter().all(same)
 }
 
 /// The first of the readings, if all are values of one unit, scope and origin.
@@ -173,10 +189,11 @@ fn comparable<'a>(found: &[Option<&'a Reading>]) -> Result<&'a Reading, String> 
             return Err(format!("unavailable in a run: {reason}"));
         }
         let first = *first.get_or_insert(reading);
-        let conflict = if reading.scope != first.scope {
-            Some(("scope", format!("{} and {}", first.scope, reading.scope)))
-        } else if reading.origin != first.origin {
+        // How a number came to be weighs most: a modelled one is never ranked beside a measured one.
+        let conflict = if reading.origin != first.origin {
             Some(("origin", format!("{:?} and {:?}", first.origin, reading.origin).to_lowercase()))
+        } else if reading.scope != first.scope {
+            Some(("scope", format!("{} and {}", first.scope, reading.scope)))
         } else if reading.unit != first.unit {
             Some(("unit", format!("{} and {}", first.unit.symbol(), reading.unit.symbol())))
         } else {
@@ -199,8 +216,11 @@ fn contrast(metric: Metric, a: &[&Run], b: &[&Run]) -> Option<Contrast> {
     let verdict = match &interval {
         Err(_) => Verdict::NotEnoughData,
         Ok(interval) if interval.covers(1.0) => Verdict::NoDifference,
-        Ok(interval) if (interval.low > 1.0) == metric.more_is_better() => Verdict::Better,
-        Ok(_) => Verdict::Worse,
+        Ok(interval) => match (metric.wish(), interval.low > 1.0) {
+            (Wish::More, true) | (Wish::Less, false) => Verdict::Better,
+            (Wish::More, false) | (Wish::Less, true) => Verdict::Worse,
+            (Wish::Neither, _) => Verdict::Different,
+        },
     };
     let ratio = ratio(&of_a, &of_b);
     Some(Contrast { a: median(&of_a), b: median(&of_b), ratio, interval, verdict, metric })

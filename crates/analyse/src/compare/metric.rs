@@ -1,7 +1,10 @@
 use std::fmt;
 
-use model::{Op, Unit};
+use model::{Op, Origin, Scope, Unit};
 use record::Clock;
+
+use crate::cost::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
+use crate::efficiency::{JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET};
 
 /// A figure that two selections are compared in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,8 +13,17 @@ pub enum Metric {
     Throughput,
     /// In nanoseconds.
     Latency { op: Op, clock: Clock, statistic: Statistic },
-    /// A reading of this signal, in this unit; less is better.
-    Reading { signal: String, unit: Unit },
+    /// A reading of this signal, all of one unit, boundary and origin.
+    Reading { signal: String, unit: Unit, scope: Scope, origin: Origin },
+}
+
+/// Which way a figure is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    More,
+    Less,
+    /// Neither is better by itself: what a CPU did, not what it was for.
+    Neither,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +68,32 @@ impl Metric {
         }
     }
 
-    pub const fn more_is_better(&self) -> bool {
-        matches!(self, Metric::Throughput)
+    pub fn wish(&self) -> Wish {
+        match self {
+            Metric::Throughput => Wish::More,
+            Metric::Latency { .. } => Wish::Less,
+            Metric::Reading { signal, .. } => wish_of(signal).unwrap_or(Wish::Less),
+        }
+    }
+
+    /// The boundary and how the figure came to be, where it is a reading.
+    pub const fn provenance(&self) -> Option<(Scope, Origin)> {
+        match self {
+            Metric::Reading { scope, origin, .. } => Some((*scope, *origin)),
+            Metric::Throughput | Metric::Latency { .. } => None,
+        }
+    }
+}
+
+/// Which way a reading is to go, by the first part of its name; None of one that is not compared.
+pub(super) fn wish_of(signal: &str) -> Option<Wish> {
+    let family = signal.split('.').next().unwrap_or(signal);
+    match family {
+        OPS_PER_JOULE | OPS_PER_JOULE_NET => Some(Wish::More),
+        CPU_S_PER_MOP | WRITE_AMPLIFICATION | READ_AMPLIFICATION | JOULES_PER_OP
+        | JOULES_PER_OP_NET => Some(Wish::Less),
+        "ipc" | "mpki" | "residency" | "frequency" | "simulated" => Some(Wish::Neither),
+        _ => None,
     }
 }
 

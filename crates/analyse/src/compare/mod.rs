@@ -12,7 +12,7 @@ use record::{Run, Settings};
 
 pub use contrast::{Contrast, Verdict};
 pub use error::{CompareError, Selection};
-pub use metric::{Metric, Statistic};
+pub use metric::{Metric, Statistic, Wish};
 pub use pairing::{Difference, Lonely};
 
 /// Two selections, compared.

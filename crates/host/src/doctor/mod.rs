@@ -1,9 +1,11 @@
 //! What makes a measurement on this machine doubtful, and what cannot be
 //! measured on it at all. Data only: rendering is done elsewhere.
 
+mod counters;
 mod cpu;
 mod instruments;
 mod isolation;
+mod knobs;
 mod memory;
 mod storage;
 
@@ -31,7 +33,7 @@ pub enum State {
 pub struct Check {
     /// Unique within its group: `governor`.
     pub name: String,
-    /// `cpu`, `isolation`, `memory`, `storage`, `instruments` or `signals`.
+    /// `cpu`, `isolation`, `memory`, `storage`, `instruments`, `signals` or `knobs`.
     pub group: String,
     pub state: State,
     /// What is so on this machine, or why that is not known.
@@ -49,8 +51,10 @@ pub fn doctor(root: &Root, context: &Context) -> Vec<Check> {
     isolation::add(root, &mut Group::new("isolation", &mut checks));
     memory::add(root, &mut Group::new("memory", &mut checks));
     storage::add(root, context, &mut Group::new("storage", &mut checks));
+    counters::add(root, context, &mut Group::new("instruments", &mut checks));
     instruments::add(root, &mut Group::new("instruments", &mut checks));
     instruments::add_probes(root, context, &mut Group::new("signals", &mut checks));
+    knobs::add(root, &mut Group::new("knobs", &mut checks));
     checks
 }
 

@@ -23,17 +23,25 @@ pub struct Signal {
     /// The file and field, or the call, e.g. `/proc/self/io: write_bytes`.
     pub source: &'static str,
     pub covers: Covers,
+    /// How the number comes to be.
+    pub origin: Origin,
 }
 
 impl Signal {
     /// A signal over the whole window.
     pub const fn new(name: &'static str, unit: Unit, scope: Scope, source: &'static str) -> Self {
-        Signal { name, unit, scope, source, covers: Covers::Window }
+        Signal { name, unit, scope, source, covers: Covers::Window, origin: Origin::Measured }
     }
 
     /// The same signal, of the instant at the window's end.
     pub const fn at_end(mut self) -> Self {
         self.covers = Covers::End;
+        self
+    }
+
+    /// The same signal, computed from what was given and not measured.
+    pub const fn modelled(mut self) -> Self {
+        self.origin = Origin::Modelled;
         self
     }
 
@@ -52,7 +60,7 @@ impl Signal {
                 Covers::Window => window.as_secs_f64(),
                 Covers::End => 0.0,
             },
-            origin: Origin::Measured,
+            origin: self.origin,
         }
     }
 }

@@ -2,16 +2,36 @@
 
 use std::time::{Duration, Instant};
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Series, Unit};
 
-use super::signal::{Covers, Signal};
+use super::sampler::{COST, Sampler};
+use super::signal::Signal;
 use super::{Context, PROBES, Probe, ProbeSpec};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
+/// Probes that are made and sampled, and whose window has not begun. Some take
+/// a while to make (a GPU's driver, a serial port): do that before the load.
+pub struct Prepared {
+    slots: Vec<Slot>,
+    sampler: Result<Sampler, Unavailable>,
+}
+
 /// The probes of a run that goes on. `end` it to get the readings.
 pub struct Watch {
     slots: Vec<Slot>,
+    sampler: Result<Sampler, Unavailable>,
+    opened: Instant,
+}
+
+/// What was read around a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observed {
+    /// One for each signal of every probe in the order of [`PROBES`], readings
+    /// of parts behind those of their probe, then what each probe and the sampler cost.
+    pub readings: Vec<Reading>,
+    /// What was sampled; time zero is the instant at which [`Watch::begin`] returned.
+    pub series: Vec<Series>,
 }
 
 struct Slot {
@@ -22,20 +42,19 @@ struct Slot {
     cost: Duration,
 }
 
-impl Watch {
-    /// Makes every probe, then starts them. Call it right before the run: the
-    /// last thing it does is the first look at the process's CPU time.
-    pub fn begin(root: &Root, context: &Context) -> Watch {
-        Watch::over(PROBES, root, context)
+impl Prepared {
+    /// Whether one of these probes works here.
+    pub(super) fn has(&self, names: &[&str]) -> bool {
+        self.slots.iter().any(|slot| slot.probe.is_ok() && names.contains(&slot.spec.name))
     }
 
-    fn over(specs: &'static [ProbeSpec], root: &Root, context: &Context) -> Watch {
-        let make = |spec: &'static ProbeSpec| {
-            let probe = (spec.init)(root, context);
-            Slot { spec, probe, started: Instant::now(), cost: Duration::ZERO }
-        };
-        let mut slots: Vec<Slot> = specs.iter().map(make).collect();
-        for slot in &mut slots {
+    /// Starts every probe. Call it right before the run: the last thing it does
+    /// is the first look at the process's CPU time.
+    pub fn begin(mut self) -> Watch {
+        if let Ok(sampler) = &mut self.sampler {
+            sampler.open();
+        }
+        for slot in &mut self.slots {
             if let Ok(probe) = &mut slot.probe {
                 let before = Instant::now();
                 probe.start();
@@ -43,25 +62,66 @@ impl Watch {
                 slot.cost = slot.started - before;
             }
         }
-        Watch { slots }
+        Watch { slots: self.slots, sampler: self.sampler, opened: Instant::now() }
+    }
+}
+
+impl Watch {
+    /// Makes every probe and starts the sampler.
+    pub fn prepare(root: &Root, context: &Context) -> Prepared {
+        Watch::over(PROBES.iter(), root, context)
     }
 
-    /// Stops every probe, the last started first. One reading for each signal
-    /// of every probe, in the order of [`PROBES`], then what each probe cost.
-    pub fn end(mut self) -> Vec<Reading> {
-        let mut parts: Vec<Vec<Reading>> = self.slots.iter_mut().rev().map(Slot::stop).collect();
+    /// Makes every probe, then starts them at once.
+    pub fn begin(root: &Root, context: &Context) -> Watch {
+        Watch::prepare(root, context).begin()
+    }
+
+    pub(super) fn over(
+        specs: impl Iterator<Item = &'static ProbeSpec>,
+        root: &Root,
+        context: &Context,
+    ) -> Prepared {
+        let make = |spec: &'static ProbeSpec| {
+            let probe = spec.make(root, context);
+            Slot { spec, probe, started: Instant::now(), cost: Duration::ZERO }
+        };
+        let mut slots: Vec<Slot> = specs.map(make).collect();
+        let probes = slots.iter_mut().filter_map(|slot| slot.probe.as_mut().ok());
+        let tasks = probes.flat_map(|probe| probe.tasks()).collect();
+        Prepared { slots, sampler: Sampler::start(tasks, &context.cpus) }
+    }
+
+    /// Stops every probe, the last started first.
+    pub fn end(mut self) -> Observed {
+        let closed = Instant::now();
+        let window = closed - self.opened;
+        if let Ok(sampler) = &mut self.sampler {
+            sampler.close();
+        }
+        let opened = self.opened;
+        let stop = |slot: &mut Slot| slot.stop(opened, closed);
+        let mut parts: Vec<Vec<Reading>> = self.slots.iter_mut().rev().map(stop).collect();
         parts.reverse();
-        let costs: Vec<Reading> = self.slots.iter().map(Slot::cost).collect();
-        parts.into_iter().flatten().chain(costs).collect()
+        let mut readings: Vec<Reading> = parts.into_iter().flatten().collect();
+        readings.extend(self.slots.iter().map(Slot::cost));
+        readings.push(match &mut self.sampler {
+            Ok(sampler) => sampler.cost(window),
+            Err(why) => COST.reading(Err(why.clone()), window),
+        });
+        let probes = self.slots.iter().filter_map(|slot| slot.probe.as_ref().ok());
+        let series = probes.flat_map(|probe| probe.series(self.opened)).collect();
+        Observed { readings, series }
     }
 }
 
 impl Slot {
-    fn stop(&mut self) -> Vec<Reading> {
+    fn stop(&mut self, opened: Instant, closed: Instant) -> Vec<Reading> {
         let before = Instant::now();
         let window = before - self.started;
         match &mut self.probe {
             Ok(probe) => {
+                probe.narrow(opened, closed);
                 let readings = probe.stop(window);
                 self.cost += before.elapsed();
                 readings
@@ -75,18 +135,17 @@ impl Slot {
 
     /// What both looks of the probe took, outside its own window.
     fn cost(&self) -> Reading {
-        let signal = Signal {
-            name: "probe.cost",
-            unit: Unit::Nanoseconds,
-            scope: Scope::Harness,
-            source: "the clock around the probe's two looks",
-            covers: Covers::End,
-        };
+        let signal = Signal::new(
+            "probe.cost",
+            Unit::Nanoseconds,
+            Scope::Harness,
+            "the clock around the probe's two looks",
+        );
         let cost = match &self.probe {
             Ok(_) => Ok(self.cost.as_nanos() as f64),
             Err(why) => Err(why.clone()),
         };
-        let mut reading = signal.reading(cost, Duration::ZERO);
+        let mut reading = signal.at_end().reading(cost, Duration::ZERO);
         reading.signal = format!("probe.{}.cost", self.spec.name);
         reading
     }

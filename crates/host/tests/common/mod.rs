@@ -1,6 +1,9 @@
 //! Machines of `fixtures/`, unpacked into a folder of their own.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod kernel;
+pub mod readings;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,23 +19,34 @@ pub struct Recorded {
 impl Recorded {
     /// A machine of which nothing can be read.
     pub fn empty() -> Recorded {
-        let dir = tempfile::tempdir().unwrap();
+        // Hundreds of small files: in memory where that is possible.
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let root = Root::at(dir.path());
         Recorded { dir, root }
     }
 
     /// The machine of `fixtures/NAME.tree`.
     pub fn named(name: &str) -> Recorded {
+        Recorded::empty().and(name)
+    }
+
+    /// With what `fixtures/NAME.tree` adds.
+    pub fn and(self, name: &str) -> Recorded {
+        self.add(name);
+        self
+    }
+
+    /// What another tree has of the same machine.
+    pub fn add(&self, name: &str) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
         let text = fs::read_to_string(folder.join(format!("{name}.tree"))).unwrap();
-        let machine = Recorded::empty();
         let mut lines = text.lines().peekable();
         while let Some(line) = lines.next() {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             if let Some((path, text)) = line.split_once(" =") {
-                machine.each(path, &format!("{}\n", text.trim()));
+                self.each(path, &format!("{}\n", text.trim()));
             } else if let Some(path) = line.strip_suffix(':') {
                 let mut text = String::new();
                 while let Some(part) = lines.next_if(|line| line.starts_with('|')) {
@@ -40,14 +54,13 @@ impl Recorded {
                     text.push('\n');
                 }
                 assert!(!text.is_empty(), "{name}: {path} has no lines");
-                machine.each(path, &text);
+                self.each(path, &text);
             } else if let Some(path) = line.strip_suffix('/') {
-                fs::create_dir_all(machine.path(path)).unwrap();
+                fs::create_dir_all(self.path(path)).unwrap();
             } else {
                 panic!("{name}: `{line}` is no line of a tree");
             }
         }
-        machine
     }
 
     pub fn path(&self, path: &str) -> PathBuf {

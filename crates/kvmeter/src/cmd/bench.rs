@@ -4,6 +4,7 @@ use std::path::Path;
 use model::Rate;
 use record::{Execution, Phase, Run};
 use store::StoreUrl;
+use study::knobs::Seen;
 use study::{Manner, Plan, Recording, ServerOrder, Steady, Wish};
 
 use crate::args::Bench;
@@ -40,19 +41,49 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
             request(format!("--{flag} {why}"))
         })?;
     }
+    plan.probes = args.machine.probes()?;
+    let plan = plan.with_knobs(args.machine.levels()?);
+    let knobs = plan.knobs.plan(&plan.probes.root)?;
+    if args.dry_run {
+        return described(args, &plan, &knobs, show);
+    }
     study::check_directories(&plan)?;
-    let execution = study::execution(&plan, std::env::args().collect());
-    let mut kept = Kept::open(args.out.clone(), &plan)?;
+    args.machine
+        .recorded
+        .under(&plan.knobs, show, |seen| measure(args, &plan, manners.len(), seen, show))
+}
+
+/// What would be written and run.
+fn described(
+    args: &Bench,
+    plan: &Plan,
+    knobs: &host::knob::Plan,
+    show: &Show,
+) -> anyhow::Result<Outcome> {
+    let steps: Vec<_> = plan.steps().map(|(_, step)| step).collect();
+    super::run::describe(&steps, knobs, args.json, show)
+}
+
+fn measure(
+    args: &Bench,
+    plan: &Plan,
+    manners: usize,
+    seen: &Seen,
+    show: &Show,
+) -> anyhow::Result<Outcome> {
+    let execution = study::execution(plan, std::env::args().collect(), seen);
+    let mut kept = Kept::open(args.out.clone(), plan)?;
 
     let stop = stop_flag()?;
-    let mut bar = Swept::new(show.bar(plan.steps().map(|(_, step)| step)), manners.len());
+    let mut bar = Swept::new(show.bar(plan.steps().map(|(_, step)| step)), manners);
     let mut runs = Vec::new();
     let mut keep = |run: &Run| {
         kept.keep(&execution, run, show)?;
         runs.push(run.clone());
         Ok(())
     };
-    let ended = study::execute(&plan, &execution, &BTreeSet::new(), &mut keep, &mut bar, &stop);
+    let ended =
+        study::execute(plan, &execution, &BTreeSet::new(), &mut keep, &mut bar, &stop, seen);
     bar.finish();
     if ended.is_ok() {
         kept.finish(&execution)?;

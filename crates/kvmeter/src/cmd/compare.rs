@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
-use analyse::{Comparison, Contrast, compare_with_machines};
+use analyse::{Comparison, Contrast, Metric, compare_with_machines};
+use model::{Origin, Unit};
 use record::{Run, Selection};
 use report::{DifferenceRow, Verdict};
 use serde_json::{Value, json};
@@ -50,7 +51,7 @@ fn rows(comparison: &Comparison) -> Vec<DifferenceRow> {
                 Err(why) => (None, None, why.to_string()),
             };
             rows.push(DifferenceRow {
-                what: format!("{} {}", cell.title, contrast.metric),
+                what: format!("{} {}{}", cell.title, contrast.metric, kind(&contrast.metric)),
                 unit: contrast.metric.unit(),
                 a: Some(contrast.a),
                 b: Some(contrast.b),
@@ -67,10 +68,27 @@ fn rows(comparison: &Comparison) -> Vec<DifferenceRow> {
     rows
 }
 
+/// What a reader must know of a figure that was not measured, or whose boundary is not the
+/// process.
+fn kind(metric: &Metric) -> String {
+    match metric.provenance() {
+        Some((_, origin)) if origin != Origin::Measured => {
+            format!(" ({})", report::tables::origin_name(origin))
+        }
+        Some((scope, _))
+            if metric.unit() == Unit::OpsPerJoule || metric.unit() == Unit::JoulesPerOp =>
+        {
+            format!(" ({scope})")
+        }
+        _ => String::new(),
+    }
+}
+
 fn verdict(contrast: &Contrast) -> Verdict {
     match contrast.verdict {
         analyse::Verdict::Better => Verdict::Better,
         analyse::Verdict::Worse => Verdict::Worse,
+        analyse::Verdict::Different => Verdict::Different,
         analyse::Verdict::NoDifference => Verdict::NoDifference,
         analyse::Verdict::NotEnoughData => Verdict::NotEnoughData,
     }
@@ -163,6 +181,8 @@ fn cell(cell: &analyse::Cell) -> Value {
         json!({
             "metric": contrast.metric.to_string(),
             "unit": contrast.metric.unit(),
+            "boundary": contrast.metric.provenance().map(|(scope, _)| scope),
+            "origin": contrast.metric.provenance().map(|(_, origin)| origin),
             "a": contrast.a,
             "b": contrast.b,
             "ratio": contrast.ratio,

@@ -14,7 +14,8 @@ use crate::show::Show;
 
 pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
     let root = Root::live();
-    let context = Context { store_path: args.store.as_deref().map(place).transpose()? };
+    let context =
+        Context { store_path: args.store.as_deref().map(place).transpose()?, ..Context::default() };
     let mut machine = host::facts(&root);
     if let Some(path) = &context.store_path {
         machine.facts.extend(host::storage(&root, path));

@@ -3,12 +3,14 @@ use std::path::Path;
 
 use record::{Execution, File, Filter, Run};
 use report::PlanRow;
+use study::knobs::Seen;
 use study::{Plan, Source};
 
 use crate::args;
 use crate::exit::{Outcome, request};
 use crate::files;
 use crate::interrupt::stop_flag;
+use crate::machine_flags::pass;
 use crate::show::Show;
 
 pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
@@ -22,24 +24,58 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         })?,
         None => files::for_study(&name),
     };
-    let plan = Plan::of(&source, &files::beside(&out, "data"))?;
+    let mut plan = Plan::of(&source, &files::beside(&out, "data"), &args.recorded.root())?;
+    plan.probes.pass = pass()?;
     let html = args.html.clone().unwrap_or_else(|| files::beside(&out, "html"));
     files::check_output("--html", &html, &[Path::new(&args.study), &out])?;
     if args.dry_run {
         study::check_directories(&plan)?;
         let done = done_before(args, &out)?;
-        let left = plan.steps().map(|(_, step)| step).filter(|s| !done.contains(&s.ordinal));
-        if args.json {
-            let steps: Vec<_> = left.map(object).collect();
-            show.print(&serde_json::to_string_pretty(&steps)?)?;
-            return Ok(Outcome::Done);
-        }
-        let rows: Vec<PlanRow> = left.map(row).collect();
-        show.print(&report::terminal::plan(&rows, show.style()))?;
+        let left: Vec<_> =
+            plan.steps().map(|(_, step)| step).filter(|s| !done.contains(&s.ordinal)).collect();
+        return describe(&left, &plan.knobs.plan(&plan.probes.root)?, args.json, show);
+    }
+    args.recorded.under(&plan.knobs, show, |seen| measure(args, &plan, &out, &html, seen, show))
+}
+
+/// What would be run, and what would be written before it.
+pub fn describe(
+    steps: &[&study::Step],
+    knobs: &host::knob::Plan,
+    json: bool,
+    show: &Show,
+) -> anyhow::Result<Outcome> {
+    let turns = knobs.levels().next().is_some();
+    if json {
+        let writes: Vec<String> = knobs.writes().map(|(.., write)| write.to_string()).collect();
+        let with_writes = |step: &&study::Step| {
+            let mut object = object(step);
+            if turns {
+                object["knob_writes"] = writes.clone().into();
+            }
+            object
+        };
+        let steps: Vec<_> = steps.iter().map(with_writes).collect();
+        show.print(&serde_json::to_string_pretty(&steps)?)?;
         return Ok(Outcome::Done);
     }
+    let rows: Vec<PlanRow> = steps.iter().map(|step| row(step)).collect();
+    show.print(&report::terminal::plan(&rows, show.style()))?;
+    match turns {
+        true => super::knob::describe(knobs, show),
+        false => Ok(Outcome::Done),
+    }
+}
 
-    let (mut file, mut execution, done) = open(args, &plan, &out)?;
+fn measure(
+    args: &args::Run,
+    plan: &Plan,
+    out: &Path,
+    html: &Path,
+    seen: &Seen,
+    show: &Show,
+) -> anyhow::Result<Outcome> {
+    let (mut file, mut execution, done) = open(args, plan, out, seen)?;
     let left: Vec<_> =
         plan.steps().map(|(_, step)| step).filter(|s| !done.contains(&s.ordinal)).collect();
     if !done.is_empty() {
@@ -60,9 +96,9 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         }
         Ok(())
     };
-    let ended = study::execute(&plan, &execution, &done, &mut keep, &mut bar, &stop);
+    let ended = study::execute(plan, &execution, &done, &mut keep, &mut bar, &stop, seen);
     bar.finish();
-    let how = resume_hint(args, &out);
+    let how = resume_hint(args, out);
     match ended {
         Ok(true) => {
             let at = study::now();
@@ -90,8 +126,8 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         show.print(&format!("\nresults  {}\nreport   {}", out.display(), html.display()))?;
     }
     let page = report::html::page(&[(execution, runs)]);
-    files::make_room_for(&html)
-        .and_then(|()| std::fs::write(&html, page))
+    files::make_room_for(html)
+        .and_then(|()| std::fs::write(html, page))
         .map_err(|error| request(format!("{}: {error}", html.display())))?;
     Ok(if valid { Outcome::Done } else { Outcome::Invalid })
 }
@@ -101,6 +137,7 @@ fn open(
     args: &args::Run,
     plan: &Plan,
     out: &Path,
+    seen: &Seen,
 ) -> anyhow::Result<(File, Execution, BTreeSet<u32>)> {
     let place = out.display();
     if out.exists() {
@@ -118,13 +155,13 @@ fn open(
             let execution = unfinished.ok_or_else(|| {
                 request(format!("{place}: nothing to resume, the study has ended"))
             })?;
-            check_the_same(&execution, plan, out)?;
+            check_the_same(&execution, plan, out, seen)?;
             study::check_directories(plan)?;
             let done = file.done(&execution.id)?;
             return Ok((file, execution, done));
         }
         study::check_directories(plan)?;
-        let execution = begin(&mut file, plan)?;
+        let execution = begin(&mut file, plan, seen)?;
         return Ok((file, execution, BTreeSet::new()));
     }
     if args.resume {
@@ -133,7 +170,7 @@ fn open(
     study::check_directories(plan)?;
     files::make_room_for(out).map_err(|error| request(format!("{place}: {error}")))?;
     let mut file = File::create(out)?;
-    let execution = begin(&mut file, plan)?;
+    let execution = begin(&mut file, plan, seen)?;
     Ok((file, execution, BTreeSet::new()))
 }
 
@@ -147,18 +184,23 @@ fn done_before(args: &args::Run, out: &Path) -> anyhow::Result<BTreeSet<u32>> {
     Ok(unfinished.map(|execution| file.done(&execution.id)).transpose()?.unwrap_or_default())
 }
 
-fn begin(file: &mut File, plan: &Plan) -> anyhow::Result<Execution> {
-    let execution = study::execution(plan, std::env::args().collect());
+fn begin(file: &mut File, plan: &Plan, seen: &Seen) -> anyhow::Result<Execution> {
+    let execution = study::execution(plan, std::env::args().collect(), seen);
     file.begin(&execution)?;
     Ok(execution)
 }
 
 /// What was begun is what is asked now, on the same machine.
-fn check_the_same(execution: &Execution, plan: &Plan, out: &Path) -> anyhow::Result<()> {
+fn check_the_same(
+    execution: &Execution,
+    plan: &Plan,
+    out: &Path,
+    seen: &Seen,
+) -> anyhow::Result<()> {
     let planned: Vec<_> = plan.steps().map(|(_, step)| step.planned()).collect();
     let changed = if execution.plan != planned {
         "with another plan (the study or a --set has changed)"
-    } else if execution.machine.id != study::execution(plan, Vec::new()).machine.id {
+    } else if execution.machine.id != study::execution(plan, Vec::new(), seen).machine.id {
         "on another machine"
     } else if execution.version != env!("CARGO_PKG_VERSION") {
         "by another version of kvmeter"

@@ -4,7 +4,8 @@ use analyse::search::{Conclusion, Ended, Request, Trial};
 use analyse::slo::Objective;
 use model::{Rate, Span};
 use record::Execution;
-use study::{Found, Insight, Search, Wish};
+use study::knobs::Seen;
+use study::{Found, Insight, Plan, Search, Wish};
 
 use crate::args;
 use crate::exit::{Outcome, request};
@@ -20,21 +21,32 @@ const WARM_UP: Span = Span(Duration::from_millis(500));
 pub fn run(args: &args::Search, show: &Show) -> anyhow::Result<Outcome> {
     let search = asked(args)?;
     let plan = search.plan()?;
+    plan.knobs.plan(&plan.probes.root)?;
     study::check_directories(&plan)?;
-    let execution = study::execution(&plan, std::env::args().collect());
-    let mut kept = Kept::open(args.out.clone(), &plan)?;
+    args.machine.recorded.under(&plan.knobs, show, |seen| measure(args, &search, &plan, seen, show))
+}
+
+fn measure(
+    args: &args::Search,
+    search: &Search,
+    plan: &Plan,
+    seen: &Seen,
+    show: &Show,
+) -> anyhow::Result<Outcome> {
+    let execution = study::execution(plan, std::env::args().collect(), seen);
+    let mut kept = Kept::open(args.out.clone(), plan)?;
 
     let stop = stop_flag()?;
-    let mut watch = Searching::new(show.bar(std::iter::empty()), &search);
+    let mut watch = Searching::new(show.bar(std::iter::empty()), search);
     let mut keep = |run: &record::Run| kept.keep(&execution, run, show);
-    let found = search.run(&execution, &mut keep, &mut watch, &stop);
+    let found = search.run(&execution, &mut keep, &mut watch, &stop, seen);
     watch.finish();
     let mut found = found?;
     let fault = found.fault.take();
     if fault.is_none() && found.conclusion.ended != Ended::Stopped {
         kept.finish(&execution)?;
     }
-    print(args, show, &search, &execution, &found)?;
+    print(args, show, search, &execution, &found)?;
     if let (Some(path), false) = (kept.place(), found.tried.is_empty()) {
         show.note(&format!("kept in {}", path.display()));
     }
@@ -136,6 +148,8 @@ fn asked(args: &args::Search) -> anyhow::Result<Search> {
         },
         time: args.time.0,
         agents: args.load.agents.wanted(None)?,
+        probes: args.machine.probes()?,
+        knobs: args.machine.levels()?,
         most_time: args.max_time.map(|Span(most)| most),
     })
 }

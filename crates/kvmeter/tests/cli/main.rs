@@ -5,6 +5,8 @@ mod agents;
 mod bad_input;
 mod bench;
 mod full_disk;
+mod knob;
+mod machine;
 mod network;
 mod results;
 mod search;

@@ -5,6 +5,7 @@ mod identity;
 mod latency;
 mod readings;
 mod runs;
+mod samples;
 mod series;
 
 use std::fmt;
@@ -59,10 +60,13 @@ pub enum Which {
     Series,
     /// One row a run and reading.
     Readings,
+    /// One row a run, sampled signal and sample.
+    Samples,
 }
 
 impl Which {
-    pub const ALL: [Which; 4] = [Which::Runs, Which::Latency, Which::Series, Which::Readings];
+    pub const ALL: [Which; 5] =
+        [Which::Runs, Which::Latency, Which::Series, Which::Readings, Which::Samples];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,6 +74,7 @@ impl Which {
             Which::Latency => "latency",
             Which::Series => "series",
             Which::Readings => "readings",
+            Which::Samples => "samples",
         }
     }
 
@@ -80,6 +85,7 @@ impl Which {
             Which::Latency => latency::table(runs),
             Which::Series => series::table(runs),
             Which::Readings => readings::table(runs),
+            Which::Samples => samples::table(runs),
         }
     }
 }

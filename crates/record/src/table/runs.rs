@@ -1,9 +1,10 @@
 use std::collections::BTreeSet;
 
 use super::{Cell, Kind, Table, identity};
+use crate::names::name;
 use crate::run::{Execution, Loop, Run};
 
-const COLUMNS: [(&str, Kind); 22] = [
+const COLUMNS: [(&str, Kind); 28] = [
     ("threads", Kind::Integer),
     ("loop", Kind::Text),
     ("target_rate_ops_s", Kind::Real),
@@ -16,6 +17,12 @@ const COLUMNS: [(&str, Kind); 22] = [
     ("achieved_rate_ops_s", Kind::Real),
     ("hit_ratio", Kind::Real),
     ("cpu_s_per_mop", Kind::Real),
+    ("ops_per_joule", Kind::Real),
+    ("joules_per_op", Kind::Real),
+    ("joules_per_op_net", Kind::Real),
+    ("energy_boundary", Kind::Text),
+    ("energy_origin", Kind::Text),
+    ("ipc", Kind::Real),
     ("verified", Kind::Integer),
     ("misses", Kind::Integer),
     ("errors", Kind::Integer),
@@ -65,6 +72,12 @@ impl<'a> Whole<'a> {
             run.achieved_rate().into(),
             run.hit_ratio().into(),
             run.value("cpu_s_per_mop").into(),
+            run.value("ops_per_joule").into(),
+            run.value("joules_per_op").into(),
+            run.value("joules_per_op_net").into(),
+            run.joules_per_op().map(|energy| name(&energy.scope)).into(),
+            run.joules_per_op().map(|energy| name(&energy.origin)).into(),
+            run.value("ipc").into(),
             run.verified.into(),
             run.misses.into(),
             run.errors().into(),

@@ -1,7 +1,7 @@
 //! An execution and runs with something in every field.
 
 use hdrhistogram::Histogram;
-use model::{Answer, Fact, Machine, Op, Origin, Reading, Scope, Unit};
+use model::{Answer, Fact, Machine, Op, Origin, Reading, Scope, Series, Unit};
 use record::{
     Asked, Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
 };
@@ -84,6 +84,13 @@ pub fn reading(signal: &str, answer: Answer) -> Reading {
     }
 }
 
+fn samples(signal: &str, unit: Unit, points: &[(f64, f64)]) -> Series {
+    let (at_s, values) = points.iter().copied().unzip();
+    let source = "a counter".to_owned();
+    let (scope, origin) = (Scope::Package, Origin::Measured);
+    Series { signal: signal.to_owned(), unit, scope, source, origin, at_s, values }
+}
+
 /// An open loop with all clocks, failures, remarks and tax.
 pub fn run(execution: &str, ordinal: u32) -> Run {
     let latency =
@@ -131,8 +138,19 @@ pub fn run(execution: &str, ordinal: u32) -> Run {
             reading("cpu_s_per_mop", Answer::Value(3.25)),
             reading("energy.package", unavailable(Some("run as root"))),
             reading("energy.meter", unavailable(None)),
+            Reading {
+                unit: Unit::JoulesPerOp,
+                scope: Scope::PackageAndMemory,
+                ..reading("joules_per_op", Answer::Value(0.000_25))
+            },
+            reading("ipc", Answer::Value(1.25)),
             reading("client.achieved_rate", Answer::Value(39_990.25)),
             reading("cache.hit_ratio", Answer::Value(0.875)),
+        ],
+        samples: vec![
+            samples("power.package.0", Unit::Watts, &[(-0.25, 40.5), (0.75, 61.25), (1.75, 60.0)]),
+            samples("temperature.max", Unit::Celsius, &[(0.5, 54.0)]),
+            samples("power.none", Unit::Watts, &[]),
         ],
         tax: Some(Tax { ns_per_op: 81.5, clock_ns: 22.25, verify_ns: Some(30.5), busy: 0.97 }),
         stream: settings(&[("fingerprint", "00ff"), ("skew.top_1_percent", "0.41")]),
@@ -152,6 +170,7 @@ pub fn bare_run(execution: &str, ordinal: u32) -> Run {
         latencies: Vec::new(),
         series: Vec::new(),
         readings: Vec::new(),
+        samples: Vec::new(),
         tax: None,
         stream: Settings::new(),
         ..run(execution, ordinal)

@@ -82,7 +82,8 @@ fn csv_columns_are_those_that_are_documented() {
     let fixed = "run,execution,study,machine,label,phase,store,store_version,workload,operation,\
         clock,count,mean_us,min_us,p50_us,p90_us,p95_us,p99_us,p99_9_us,p99_99_us,max_us,threads,\
         loop,target_rate_ops_s,arrivals,think_s,started_at,seconds,operations,throughput_ops_s,\
-        achieved_rate_ops_s,hit_ratio,cpu_s_per_mop,verified,misses,errors,valid,\
+        achieved_rate_ops_s,hit_ratio,cpu_s_per_mop,ops_per_joule,joules_per_op,\
+        joules_per_op_net,energy_boundary,energy_origin,ipc,verified,misses,errors,valid,\
         invalid_because,warnings,harness_ns_per_op,harness_clock_ns,harness_verify_ns,\
         harness_busy";
     let settings = ",setting.repeat,setting.store,setting.store.path,setting.threads,\

@@ -38,6 +38,7 @@ fn views_and_exported_tables_agree() {
         ("latency_summary", Which::Latency),
         ("series_summary", Which::Series),
         ("reading_summary", Which::Readings),
+        ("sample_summary", Which::Samples),
     ] {
         let mut table = which.of(&pairs);
         if which == Which::Latency {

@@ -216,7 +216,7 @@ fn per_million(run: &Run, signal: &str) -> Option<f64> {
 }
 
 /// The least certain origin among the readings that a number is made of.
-fn origin(cell: &Cell, signals: &[&str]) -> Origin {
+pub(super) fn origin(cell: &Cell, signals: &[&str]) -> Origin {
     let readings = cell
         .runs
         .iter()
@@ -226,7 +226,7 @@ fn origin(cell: &Cell, signals: &[&str]) -> Origin {
 }
 
 /// What must be said beside a number.
-fn said(origin: Origin, valid: bool) -> String {
+pub(super) fn said(origin: Origin, valid: bool) -> String {
     let mut text = String::new();
     if origin != Origin::Measured {
         text += &format!(", {}", origin_name(origin));

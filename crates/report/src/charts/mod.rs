@@ -1,13 +1,16 @@
 //! Which figures a set of runs has, and what is drawn in each.
 
 mod cost;
+mod energy;
 mod latency;
 mod percentiles;
 mod rates;
+mod samples;
 mod series;
 mod throughput;
 
 pub use cost::{amplification, cpu};
+pub use energy::energy;
 pub use latency::latency;
 pub use percentiles::percentiles;
 pub use rates::rates;

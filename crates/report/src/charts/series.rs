@@ -1,8 +1,9 @@
-//! One run over its time: throughput above, p99 of each operation below.
+//! One run over its time: throughput above, p99 of each operation below, then what probes sampled.
 
 use model::Op;
 use record::{Loop, Run};
 
+use super::samples::{self, Sampled};
 use super::{Caution, Shown, slug};
 use crate::figure::{Axis, Chart, Entry, Line, LineChart, Panel, Point, Scale, Shape};
 use crate::format;
@@ -79,6 +80,27 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
             .zip(&tails)
             .map(|(op, line)| entry(&format!("{} p99", op_name(*op)), line.color, line.shape)),
     );
+    let mut panels = vec![
+        Panel {
+            axis: Axis::new(rates, 4, "throughput", format::target_rate),
+            height: HEIGHT,
+            lines: vec![total],
+            levels: Vec::new(),
+        },
+        Panel {
+            axis: Axis::new(latencies, 5, clock, format::latency_tick),
+            height: HEIGHT,
+            lines: tails,
+            levels: Vec::new(),
+        },
+    ];
+    let sampled = samples::panels(run);
+    for Sampled { panel, names } in sampled {
+        legend.extend(
+            panel.lines.iter().zip(names).map(|(line, name)| entry(&name, line.color, line.shape)),
+        );
+        panels.push(panel);
+    }
     let last = buckets.last().map_or(1.0, |bucket| bucket.at_s);
     let invalid = run.invalid_because.iter().map(|text| (true, text));
     let warnings = run.warnings.iter().map(|text| (false, text));
@@ -106,20 +128,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
                 "seconds from the start of the window",
                 format::plain,
             ),
-            panels: vec![
-                Panel {
-                    axis: Axis::new(rates, 4, "throughput", format::target_rate),
-                    height: HEIGHT,
-                    lines: vec![total],
-                    levels: Vec::new(),
-                },
-                Panel {
-                    axis: Axis::new(latencies, 5, clock, format::latency_tick),
-                    height: HEIGHT,
-                    lines: tails,
-                    levels: Vec::new(),
-                },
-            ],
+            panels,
             legend,
         }),
         small: true,

@@ -150,6 +150,13 @@ fn body(
                 figure(out, charts::cpu(&cells, &series), "CPU time is unavailable in every run.");
                 let amplification = charts::amplification(&cells, &series);
                 figure(out, amplification, "I/O amplification is unavailable in every run.");
+                if let Some(energy) = charts::energy(&cells, &series) {
+                    figures::figure(out, &energy);
+                }
+                for own in [tables::machine_side(runs), tables::simulated(runs)].iter().flatten() {
+                    out.raw("<h3>").text(&own.title).raw("</h3>");
+                    table::table(out, own);
+                }
                 out.raw(
                     "<p class=\"note\">The readings of each run say why a number is missing.</p>",
                 );

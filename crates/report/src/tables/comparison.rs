@@ -12,6 +12,8 @@ pub enum Verdict {
     Better,
     /// B is worse than A.
     Worse,
+    /// It differs, and neither side is better for it.
+    Different,
     /// The interval covers "no change".
     NoDifference,
     /// There is no interval, so nothing is said.
@@ -23,6 +25,7 @@ impl Verdict {
         match self {
             Verdict::Better => "better",
             Verdict::Worse => "worse",
+            Verdict::Different => "different",
             Verdict::NoDifference => "no difference",
             Verdict::NotEnoughData => "not enough data",
         }
@@ -32,6 +35,7 @@ impl Verdict {
         match self {
             Verdict::Better => Tone::Good,
             Verdict::Worse => Tone::Bad,
+            Verdict::Different => Tone::Strong,
             Verdict::NoDifference => Tone::Muted,
             Verdict::NotEnoughData => Tone::Warning,
         }

@@ -10,6 +10,7 @@ mod comparison;
 mod doctor;
 mod gathered;
 mod machine;
+mod machine_side;
 mod method;
 mod notes;
 mod plan;
@@ -23,6 +24,7 @@ pub use answer::answer;
 pub use comparison::{DifferenceRow, Verdict, comparison};
 pub use doctor::{CheckRow, CheckState, doctor};
 pub use machine::machine;
+pub use machine_side::{machine_side, simulated};
 pub use method::{how_issued, method};
 pub use notes::{Note, Weight, notes};
 pub use plan::{PlanRow, plan};
@@ -43,6 +45,8 @@ pub fn of_runs(runs: &[(&Execution, &Run)]) -> Vec<Table> {
     }
     all.extend(sides(runs, &swept));
     all.extend(side_checks(runs));
+    all.extend(machine_side(runs));
+    all.extend(simulated(runs));
     all
 }
 
@@ -50,5 +54,6 @@ pub fn of_runs(runs: &[(&Execution, &Run)]) -> Vec<Table> {
 pub const INVALID_MARK: &str = "✗ ";
 
 pub(crate) use rates::by_workload;
-pub(crate) use readings::{origin, origin_name};
+pub(crate) use readings::origin;
+pub use readings::origin_name;
 pub(crate) use runs::op_name;

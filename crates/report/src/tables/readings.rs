@@ -67,7 +67,8 @@ pub(crate) fn origin(origin: Origin) -> Cell {
     }
 }
 
-pub(crate) fn origin_name(origin: Origin) -> &'static str {
+/// How a number came to be, in a word.
+pub fn origin_name(origin: Origin) -> &'static str {
     match origin {
         Origin::Measured => "measured",
         Origin::Modelled => "modelled",

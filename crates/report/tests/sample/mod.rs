@@ -283,6 +283,7 @@ fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
             verify_ns: Some(112.0),
             busy: 0.043,
         }),
+        samples: Vec::new(),
         stream: BTreeMap::from([
             ("top 1 % of keys".to_owned(), "54.2 % of requests".to_owned()),
             ("top 10,000 keys".to_owned(), "40.0 % of requests".to_owned()),

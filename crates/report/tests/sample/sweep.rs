@@ -140,6 +140,7 @@ fn run(server: &Server, rate: f64, ordinal: u32) -> Run {
         series: Vec::new(),
         readings: readings(server, rate, achieved),
         tax: None,
+        samples: Vec::new(),
         stream: std::collections::BTreeMap::new(),
     }
 }

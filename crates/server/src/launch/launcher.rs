@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -16,6 +17,9 @@ pub struct Order {
     pub settings: Settings,
     /// Added to kvmeter's own environment, such as `LD_PRELOAD` for the tap.
     pub environment: Vec<(String, String)>,
+    /// A program and its arguments that stand before the server's own command and run it, such as
+    /// a simulator. It must go on in the same process.
+    pub prefix: Vec<OsString>,
     /// How long it may take until it answers.
     pub patience: Duration,
 }
@@ -24,7 +28,8 @@ impl Order {
     /// A server with nothing added to its environment and 10 s to come up.
     pub fn new(program: &'static dyn Program, settings: Settings) -> Self {
         let patience = Duration::from_secs(10);
-        Order { program, settings, environment: Vec::new(), patience }
+        let (environment, prefix) = (Vec::new(), Vec::new());
+        Order { program, settings, environment, prefix, patience }
     }
 }
 

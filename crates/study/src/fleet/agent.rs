@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use agents::{Prepared, Progress, Work};
 use drive::{Network, Observer, Outcome, Stage, Ticks};
-use host::{Context, Root, Watch};
+use host::{Choice, Context, Root, Watch};
 use model::Reading;
 use workload::Workload;
 
@@ -188,11 +188,11 @@ impl Observer for Reporting<'_> {
     }
 
     fn window_opens(&mut self) {
-        self.watch = Some(Watch::begin(&Root::live(), &Context { store_path: None }));
+        self.watch = Some(Watch::begin(&Root::live(), &own_use()));
     }
 
     fn window_closes(&mut self) {
-        self.readings = self.watch.take().map(Watch::end).unwrap_or_default();
+        self.readings = self.watch.take().map(|watch| watch.end().readings).unwrap_or_default();
     }
 
     fn progress(&mut self, progress: &drive::Progress) {
@@ -212,6 +212,11 @@ impl Observer for Reporting<'_> {
         // Nobody listens where the work was given up.
         let _ = self.tell.send(Told::Progress(now));
     }
+}
+
+/// An agent's machine is told of in CPU time and the like; its energy is not the store's.
+fn own_use() -> Context {
+    Context { choice: Choice::Off, ..Context::default() }
 }
 
 /// False if it was told to stop before.

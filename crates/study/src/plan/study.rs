@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use host::Root;
 use model::random::{Draws, below};
 use record::Phase;
 use toml::Spanned;
@@ -12,12 +13,14 @@ use super::stores::{Stored, stores};
 use super::{Plan, Segment, Step, label};
 use crate::asking::{load_manner, manner};
 use crate::error::StudyError;
+use crate::knobs::{self, Levels};
+use crate::probes::{self, Probes};
 use crate::settings::settings;
 use crate::source::Source;
 use crate::trace;
 
 /// Every run of a study. Stores without a path get a folder of their own under `data`.
-pub(super) fn of(source: &Source, data: &Path) -> Result<Plan, StudyError> {
+pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, StudyError> {
     let spec = source.spec()?;
     check_name(source, &spec)?;
     check_variants(source, &spec)?;
@@ -106,7 +109,10 @@ pub(super) fn of(source: &Source, data: &Path) -> Result<Plan, StudyError> {
         text: source.text.clone(),
         segments,
         agents: None,
+        probes: Probes { root: root.clone(), ..probes::of_study(source, &spec)? },
+        knobs: Levels::default(),
     };
+    let plan = plan.with_knobs(knobs::of_study(source, &spec, root)?);
     trace::check_stdin(&plan)?;
     match agents {
         Some(machines) => crate::fleet::borne_by(plan, source, &spec, &machines),

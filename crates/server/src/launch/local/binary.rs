@@ -1,6 +1,7 @@
 //! The executable that runs, and what it says of itself.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -58,8 +59,12 @@ impl Binary {
         }
     }
 
-    pub fn command(&self) -> Command {
-        Command::new(&self.path)
+    /// The command that runs it, behind a prefix if there is one.
+    pub fn command(&self, prefix: &[OsString]) -> Command {
+        let Some((program, rest)) = prefix.split_first() else { return Command::new(&self.path) };
+        let mut command = Command::new(program);
+        command.args(rest).arg(&self.path);
+        command
     }
 }
 

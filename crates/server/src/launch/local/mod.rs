@@ -127,7 +127,7 @@ impl Attempt<'_> {
 
     fn spawn(&self, arguments: &[String], folder: &Path) -> Result<Running, LaunchError> {
         let program = self.order.program;
-        let mut command = self.binary.command();
+        let mut command = self.binary.command(&self.order.prefix);
         command.args(arguments).envs(self.order.environment.iter().cloned());
         let alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let (guard, mark) = Guard::start(folder, self.listen.socket())

@@ -1,0 +1,266 @@
+//! What an operation costs in joules, by each boundary at which energy was read.
+
+use model::{Answer, Reading, Unit};
+
+/// Operations for each joule; `.NAME` behind it is by the boundary of `energy.NAME`.
+pub const OPS_PER_JOULE: &str = "ops_per_joule";
+/// Joules for each operation, named alike.
+pub const JOULES_PER_OP: &str = "joules_per_op";
+/// The same of the joules beyond those that the idle machine would have drawn meanwhile.
+pub const OPS_PER_JOULE_NET: &str = "ops_per_joule_net";
+pub const JOULES_PER_OP_NET: &str = "joules_per_op_net";
+
+/// The sources that stand for a machine, the one with the widest boundary first. Parts of a
+/// package, GPUs and the like do not: an operation costs more than they see.
+pub const BOUNDARIES: [&str; 9] =
+    ["meter", "wall", "dcmi", "psys", "battery", "total", "command", "hwmon", "model"];
+
+/// Those that may hang on another machine than the one that reads them.
+const EXTERNAL: [&str; 4] = ["meter", "wall", "dcmi", "command"];
+
+/// What is known of the idle machine and of where the store is.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// `power.idle.NAME` in watts, measured before.
+    pub idle: &'a [Reading],
+    /// The store runs on this machine. Where it does not, what this machine draws is not the
+    /// store's, and only sources that may hang on another machine are taken.
+    pub here: bool,
+}
+
+/// The figures of a run whose `readings` hold `energy.NAME` over its window.
+///
+/// First the four without a boundary in their name, taken from the first of [`BOUNDARIES`] that
+/// was read, with its scope, source and origin: a modelled one only where none was measured.
+/// Then the same by each boundary that was read. Unavailable, with the reason: no energy was
+/// read, no operations; net figures also where the idle power of the same boundary and origin
+/// is not known.
+pub fn efficiency(readings: &[Reading], operations: u64, around: Surroundings<'_>) -> Vec<Reading> {
+    let energy = |name: &&str| {
+        let signal = format!("energy.{name}");
+        readings.iter().find(|reading| reading.signal == signal)
+    };
+    let allowed = |name: &&str| around.here || EXTERNAL.contains(name);
+    let read: Vec<(&str, &Reading)> = BOUNDARIES
+        .iter()
+        .filter(|name| allowed(name))
+        .filter_map(|name| Some((*name, energy(name).filter(|r| r.value().is_some())?)))
+        .collect();
+    let Some((_, widest)) = read.first() else {
+        return none(readings, around.here);
+    };
+    let mut all = figures("", widest, operations, around.idle);
+    for (name, energy) in &read {
+        all.extend(figures(&format!(".{name}"), energy, operations, around.idle));
+    }
+    all
+}
+
+/// Gross and net of one reading of energy.
+fn figures(suffix: &str, gross: &Reading, operations: u64, idle: &[Reading]) -> Vec<Reading> {
+    let net = net(gross, idle);
+    let of = |name: &str, energy: &Reading, per_joule: bool| {
+        let (unit, source) = match per_joule {
+            true => (Unit::OpsPerJoule, format!("operations / {}", energy.signal)),
+            false => (Unit::JoulesPerOp, format!("{} / operations", energy.signal)),
+        };
+        let answer = match (&energy.answer, operations) {
+            (missing @ Answer::Unavailable { .. }, _) => missing.clone(),
+            (_, 0) => unavailable("there were no operations"),
+            (Answer::Value(joules), _) if per_joule && *joules <= 0.0 => unavailable(&format!(
+                "{} is {joules} J: the run drew no more than that",
+                energy.signal
+            )),
+            (Answer::Value(joules), count) if per_joule => Answer::Value(count as f64 / joules),
+            (Answer::Value(joules), count) => Answer::Value(joules / count as f64),
+        };
+        let signal = format!("{name}{suffix}");
+        Reading { signal, answer, unit, source: sourced(&source, energy), ..energy.clone() }
+    };
+    vec![
+        of(OPS_PER_JOULE, gross, true),
+        of(JOULES_PER_OP, gross, false),
+        of(OPS_PER_JOULE_NET, &net, true),
+        of(JOULES_PER_OP_NET, &net, false),
+    ]
+}
+
+fn sourced(what: &str, energy: &Reading) -> String {
+    format!("{what}; {}", energy.source)
+}
+
+/// `energy.NAME.net`: the joules beyond those that the idle machine would have drawn in the
+/// same window. May be below zero, where a run drew less than the idle machine.
+///
+/// Unavailable where the idle power of the same boundary and origin is not known.
+pub fn net(energy: &Reading, idle: &[Reading]) -> Reading {
+    let signal = format!("{}.net", energy.signal);
+    let wanted = energy.signal.replacen("energy.", "power.idle.", 1);
+    let found = idle.iter().find(|idle| idle.signal == wanted);
+    let answer = match (&energy.answer, found.map(|idle| (idle, &idle.answer))) {
+        (missing @ Answer::Unavailable { .. }, _) => missing.clone(),
+        (_, None) => Answer::Unavailable {
+            reason: "the idle power was not measured before the run".to_owned(),
+            remedy: Some("give it a length: `--idle-power 10s`, or `idle` in [probes]".to_owned()),
+        },
+        (_, Some((idle, _))) if (idle.scope, idle.origin) != (energy.scope, energy.origin) => {
+            unavailable(&format!("{wanted} is of another boundary or kind than {}", energy.signal))
+        }
+        (_, Some((_, missing @ Answer::Unavailable { .. }))) => missing.clone(),
+        (Answer::Value(gross), Some((_, Answer::Value(watts)))) => {
+            Answer::Value(gross - watts * energy.window_s)
+        }
+    };
+    let source = format!("{} - {wanted} x window; {}", energy.signal, energy.source);
+    Reading { signal, answer, source, ..energy.clone() }
+}
+
+/// The four figures of a run without energy: the reason of the sensor that most machines have.
+fn none(readings: &[Reading], here: bool) -> Vec<Reading> {
+    let why = match here {
+        false => Answer::Unavailable {
+            reason: "the store runs on another machine, and no source of energy of that one is \
+                     read"
+                .to_owned(),
+            remedy: Some(
+                "hang that machine on a meter, plug or management controller that can \
+                          be read from here (`--probes meter=PORT`, `plug=URL`, `command=...`)"
+                    .to_owned(),
+            ),
+        },
+        true => {
+            let total = readings.iter().find(|reading| reading.signal == "energy.total");
+            let missing = total.map(|reading| &reading.answer);
+            let (reason, remedy) = match missing {
+                Some(Answer::Unavailable { reason, remedy }) => (reason.as_str(), remedy.clone()),
+                _ => ("no energy was read", None),
+            };
+            let own = "without a sensor, give the power of the machine: `--probes model=IDLE:FULL`";
+            let remedy = remedy.map_or(own.to_owned(), |remedy| format!("{remedy}; {own}"));
+            Answer::Unavailable { reason: reason.to_owned(), remedy: Some(remedy) }
+        }
+    };
+    let like = |signal: &str, unit| Reading {
+        signal: signal.to_owned(),
+        answer: why.clone(),
+        unit,
+        scope: model::Scope::Node,
+        source: "operations and energy".to_owned(),
+        window_s: 0.0,
+        origin: model::Origin::Measured,
+    };
+    vec![
+        like(OPS_PER_JOULE, Unit::OpsPerJoule),
+        like(JOULES_PER_OP, Unit::JoulesPerOp),
+        like(OPS_PER_JOULE_NET, Unit::OpsPerJoule),
+        like(JOULES_PER_OP_NET, Unit::JoulesPerOp),
+    ]
+}
+
+fn unavailable(reason: &str) -> Answer {
+    Answer::Unavailable { reason: reason.to_owned(), remedy: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Origin, Scope};
+
+    fn reading(signal: &str, value: f64, unit: Unit, scope: Scope, origin: Origin) -> Reading {
+        Reading {
+            signal: signal.to_owned(),
+            answer: Answer::Value(value),
+            unit,
+            scope,
+            source: "a sensor".to_owned(),
+            window_s: 10.0,
+            origin,
+        }
+    }
+
+    fn joules(name: &str, value: f64, scope: Scope) -> Reading {
+        let signal = format!("energy.{name}");
+        reading(&signal, value, Unit::Joules, scope, Origin::Measured)
+    }
+
+    fn find<'a>(all: &'a [Reading], signal: &str) -> &'a Reading {
+        all.iter().find(|reading| reading.signal == signal).unwrap()
+    }
+
+    #[test]
+    fn the_widest_boundary_stands_for_the_machine_and_each_has_its_own() {
+        let readings = [
+            joules("total", 200.0, Scope::PackageAndMemory),
+            joules("meter", 1000.0, Scope::Wall),
+            joules("gpu", 5.0, Scope::Accelerator),
+            reading("energy.model", 900.0, Unit::Joules, Scope::Node, Origin::Modelled),
+        ];
+        let idle = [
+            reading("power.idle.meter", 60.0, Unit::Watts, Scope::Wall, Origin::Measured),
+            reading("power.idle.model", 50.0, Unit::Watts, Scope::Node, Origin::Measured),
+        ];
+        let around = Surroundings { idle: &idle, here: true };
+        let all = efficiency(&readings, 50_000, around);
+        let headline = find(&all, "ops_per_joule");
+        assert_eq!((headline.value(), headline.scope), (Some(50.0), Scope::Wall));
+        assert_eq!(headline.unit, Unit::OpsPerJoule);
+        assert!(headline.source.starts_with("operations / energy.meter"), "{headline:?}");
+        assert_eq!(find(&all, "joules_per_op").value(), Some(0.02));
+        // 1000 J - 60 W x 10 s.
+        assert_eq!(find(&all, "joules_per_op_net").value(), Some(0.008));
+        assert_eq!(find(&all, "ops_per_joule_net").value(), Some(125.0));
+        assert_eq!(find(&all, "ops_per_joule.total").value(), Some(250.0));
+        assert_eq!(find(&all, "ops_per_joule_net.total").value(), None);
+        assert_eq!(find(&all, "ops_per_joule.model").origin, Origin::Modelled);
+        // A measured idle power is not taken from a modelled energy.
+        assert_eq!(find(&all, "joules_per_op_net.model").value(), None);
+        assert!(!all.iter().any(|reading| reading.signal.ends_with(".gpu")));
+    }
+
+    #[test]
+    fn a_model_stands_for_the_machine_only_where_nothing_was_measured() {
+        let modelled = reading("energy.model", 100.0, Unit::Joules, Scope::Node, Origin::Modelled);
+        let around = Surroundings { idle: &[], here: true };
+        let all = efficiency(&[modelled], 1000, around);
+        let headline = find(&all, "ops_per_joule");
+        assert_eq!((headline.value(), headline.origin), (Some(10.0), Origin::Modelled));
+    }
+
+    #[test]
+    fn the_machine_that_asks_is_not_the_store_s() {
+        let readings =
+            [joules("total", 200.0, Scope::PackageAndMemory), joules("dcmi", 900.0, Scope::Node)];
+        let around = Surroundings { idle: &[], here: false };
+        let all = efficiency(&readings, 900, around);
+        assert_eq!(find(&all, "ops_per_joule").scope, Scope::Node);
+        assert!(!all.iter().any(|reading| reading.signal.ends_with(".total")));
+        let all = efficiency(&readings[..1], 900, around);
+        let Answer::Unavailable { reason, .. } = &find(&all, "ops_per_joule").answer else {
+            panic!("energy of the client");
+        };
+        assert!(reason.contains("another machine"), "{reason}");
+    }
+
+    #[test]
+    fn nothing_read_or_nothing_done_is_no_figure() {
+        let mut none = joules("total", 1.0, Scope::Package);
+        none.answer = Answer::Unavailable { reason: "no RAPL".into(), remedy: Some("x".into()) };
+        let around = Surroundings { idle: &[], here: true };
+        let all = efficiency(&[none], 5, around);
+        assert_eq!(all.len(), 4);
+        assert!(all.iter().all(|reading| reading.value().is_none()));
+        let Answer::Unavailable { reason, remedy } = &all[0].answer else { panic!("{all:?}") };
+        assert!(reason == "no RAPL" && remedy.as_ref().unwrap().contains("model=IDLE:FULL"));
+        let total = joules("total", 0.0, Scope::Package);
+        let all = efficiency(&[total], 0, around);
+        assert_eq!(find(&all, "joules_per_op").value(), None);
+        assert_eq!(find(&all, "ops_per_joule").value(), None);
+        // Less than the idle machine: negative joules, and no operations for them.
+        let total = joules("total", 100.0, Scope::Package);
+        let idle =
+            [reading("power.idle.total", 11.0, Unit::Watts, Scope::Package, Origin::Measured)];
+        let all = efficiency(&[total], 10, Surroundings { idle: &idle, here: true });
+        assert_eq!(find(&all, "joules_per_op_net").value(), Some(-1.0));
+        assert_eq!(find(&all, "ops_per_joule_net").value(), None);
+    }
+}

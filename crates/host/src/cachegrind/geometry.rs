@@ -1,0 +1,143 @@
+use std::fmt;
+
+use crate::facts::topology::online;
+use crate::human;
+use crate::parse::cache_size;
+use crate::root::{Root, RootError};
+use crate::unavailable::Unavailable;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// One simulated cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cache {
+    pub bytes: u64,
+    pub ways: u64,
+    /// Bytes of a line.
+    pub line: u64,
+}
+
+impl Cache {
+    /// The same size and line with a number of sets that is a power of two, as
+    /// cachegrind demands: where the real one's is not (an LLC of eleven
+    /// slices), the ways become more. `None` where no such cache exists.
+    pub fn simulable(self) -> Option<Cache> {
+        let lines = self.bytes.checked_div(self.line)?;
+        if !self.line.is_power_of_two() || self.line < 16 || self.ways == 0 || lines < self.ways {
+            return None;
+        }
+        if lines * self.line != self.bytes {
+            return None;
+        }
+        let mut sets = 1 << lines.trailing_zeros();
+        while sets > lines / self.ways {
+            sets /= 2;
+        }
+        Some(Cache { ways: lines / sets, ..self })
+    }
+}
+
+impl fmt::Display for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} ways, {} B lines", human::bytes(self.bytes), self.ways, self.line)
+    }
+}
+
+/// The caches that cachegrind simulates: two first ones and the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Geometry {
+    pub i1: Cache,
+    pub d1: Cache,
+    pub ll: Cache,
+}
+
+impl Geometry {
+    /// Given caches, made simulable.
+    ///
+    /// # Errors
+    /// One of them cannot be simulated.
+    pub fn new(i1: Cache, d1: Cache, ll: Cache) -> Result<Geometry, Unavailable> {
+        let checked = |name: &str, cache: Cache| {
+            cache.simulable().ok_or_else(|| {
+                Unavailable::new(
+                    format!("{name} of {cache} cannot be simulated"),
+                    "give bytes, ways and bytes of a line, the line a power of two of 16 or more \
+                     and the bytes a multiple of line times ways",
+                )
+            })
+        };
+        Ok(Geometry { i1: checked("I1", i1)?, d1: checked("D1", d1)?, ll: checked("LL", ll)? })
+    }
+
+    /// Those of the first CPU. A hypervisor may state what it likes: then give
+    /// the real ones to [`Geometry::new`].
+    ///
+    /// # Errors
+    /// The machine does not state one of them.
+    pub fn of(root: &Root) -> Result<Geometry, Unavailable> {
+        let cpu = online(root)?.first().copied().unwrap_or(0);
+        let folder = format!("{CPUS}/cpu{cpu}/cache");
+        let mut found: Vec<(u32, String, Result<Cache, RootError>)> = Vec::new();
+        for index in root.numbered(&folder, "index")? {
+            let file = |name: &str| format!("{folder}/index{index}/{name}");
+            let cache = || {
+                let path = file("size");
+                let text = root.value(&path)?;
+                let bytes = cache_size(&text)
+                    .ok_or_else(|| RootError::malformed(&path, &text, "a size such as 32K"))?;
+                let ways = root.number(&file("ways_of_associativity"))?;
+                Ok(Cache { bytes, ways, line: root.number(&file("coherency_line_size"))? })
+            };
+            found.push((root.number(&file("level"))?, root.value(&file("type"))?, cache()));
+        }
+        let pick = |what: &str, cache: Option<&(u32, String, Result<Cache, RootError>)>| {
+            let remedy = "give the cache's bytes, ways and line yourself";
+            match cache {
+                Some((.., Ok(cache))) => Ok(*cache),
+                Some((.., Err(error))) => Err(Unavailable::new(error.to_string(), remedy)),
+                None => Err(Unavailable::new(format!("{folder} states no {what}"), remedy)),
+            }
+        };
+        let first = |kind: &str| found.iter().find(|(level, of, _)| *level == 1 && of == kind);
+        let i1 = pick("first-level instruction cache", first("Instruction"))?;
+        let d1 = pick("first-level data cache", first("Data"))?;
+        let last = found.iter().filter(|(level, ..)| *level > 1).max_by_key(|(level, ..)| *level);
+        Geometry::new(i1, d1, pick("last-level cache", last)?)
+    }
+
+    /// The options that tell cachegrind.
+    pub(super) fn options(&self) -> [String; 3] {
+        [("I1", self.i1), ("D1", self.d1), ("LL", self.ll)]
+            .map(|(name, cache)| format!("--{name}={},{},{}", cache.bytes, cache.ways, cache.line))
+    }
+}
+
+impl fmt::Display for Geometry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "I1 {}; D1 {}; LL {}", self.i1, self.d1, self.ll)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_become_a_power_of_two_and_the_size_stays() {
+        let cache = |bytes: u64, ways: u64| Cache { bytes, ways, line: 64 };
+        for (real, ways) in [
+            (cache(32 << 10, 8), 8),
+            (cache(48 << 10, 12), 12),
+            // 13.75 MiB of eleven ways have 20480 sets.
+            (cache(14_080 << 10, 11), 55),
+            (cache(384 << 20, 1), 3),
+        ] {
+            let made = real.simulable().unwrap();
+            assert_eq!((made.bytes, made.ways), (real.bytes, ways));
+            assert!((made.bytes / made.line / made.ways).is_power_of_two());
+        }
+        assert_eq!(cache(32 << 10, 0).simulable(), None);
+        assert_eq!(Cache { bytes: 1000, ways: 1, line: 64 }.simulable(), None);
+        assert_eq!(Cache { bytes: 4096, ways: 1, line: 0 }.simulable(), None);
+    }
+}

@@ -1,0 +1,305 @@
+//! A PMU in software: the same workload under valgrind's cachegrind, which
+//! counts instructions and branches exactly and simulates two levels of cache
+//! and a branch predictor (Cachegrind manual). Its figures are simulated: a
+//! simple cache with a textbook predictor, one thread at a time, no
+//! prefetching, no TLB, nothing of the kernel.
+
+mod geometry;
+mod totals;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::{Answer, Origin, Reading, Scope, Unit};
+use thiserror::Error;
+
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+pub use geometry::{Cache, Geometry};
+pub use totals::Totals;
+
+/// Why a simulation gave no figures.
+#[derive(Debug, Error)]
+pub enum CachegrindError {
+    #[error("{program} could not be started: {why}; give the whole path of the program")]
+    Start { program: String, why: io::Error },
+    #[error(
+        "`{command}` did not end within {limit:?} under cachegrind, which slows it 20 to 100 \
+         times; ask for fewer operations or allow more time"
+    )]
+    TooLong { command: String, limit: Duration },
+    #[error(
+        "`{command}` failed under cachegrind ({status}): {said}; run it without cachegrind first"
+    )]
+    Failed { command: String, status: String, said: String },
+    #[error(
+        "cachegrind's file {path} could not be read: {why}; end the program by itself or with SIGTERM"
+    )]
+    Read { path: String, why: io::Error },
+    #[error("cachegrind's file {path} {what}; use valgrind 3.15 or later")]
+    Malformed { path: String, what: &'static str },
+    #[error(
+        "{many} operations took fewer {what} than {few}: start-up does not cancel out; run the \
+         same command with more operations, and with a fixed seed"
+    )]
+    NotMore { few: u64, many: u64, what: &'static str },
+    #[error(
+        "two runs of {few} operations differ by {share:.0} % of what {many} operations take \
+         more: start-up is not the same each time; run with more operations, and with a fixed seed"
+    )]
+    Unsteady { few: u64, many: u64, share: f64 },
+}
+
+/// Events an operation, from two runs of different length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Simulated {
+    pub instructions_per_op: f64,
+    pub branches_per_op: f64,
+    pub mispredicts_per_op: f64,
+    /// Reads and writes that missed the first level's data cache.
+    pub d1_misses_per_op: f64,
+    /// Reads, writes and instruction fetches that missed the last level.
+    pub ll_misses_per_op: f64,
+    /// How far two runs of the same length differ in instructions, as a share
+    /// of the difference that the figures are made of; 0 where it was not tried.
+    pub unsteadiness: f64,
+    pub geometry: Geometry,
+}
+
+impl Simulated {
+    /// What `many` operations took beyond `few`, for each operation more. What
+    /// does not depend on their number (start-up, loading records) cancels.
+    ///
+    /// # Errors
+    /// `many` is not more than `few`, or took less of something.
+    pub fn between(
+        few: (&Totals, u64),
+        many: (&Totals, u64),
+        geometry: Geometry,
+    ) -> Result<Simulated, CachegrindError> {
+        let more = |what: &'static str, of: fn(&Totals) -> u64| {
+            let not_more = || CachegrindError::NotMore { few: few.1, many: many.1, what };
+            let operations = many.1.checked_sub(few.1).filter(|n| *n > 0).ok_or_else(not_more)?;
+            let events = of(many.0).checked_sub(of(few.0)).ok_or_else(not_more)?;
+            Ok::<f64, CachegrindError>(events as f64 / operations as f64)
+        };
+        Ok(Simulated {
+            instructions_per_op: more("instructions", |totals| totals.instructions)?,
+            branches_per_op: more("branches", |totals| totals.branches)?,
+            mispredicts_per_op: more("mispredicted branches", |totals| totals.mispredicts)?,
+            d1_misses_per_op: more("D1 misses", |totals| totals.d1_misses)?,
+            ll_misses_per_op: more("LL misses", |totals| totals.ll_misses)?,
+            unsteadiness: 0.0,
+            geometry,
+        })
+    }
+
+    /// [`Simulated::between`] of the first of two short runs and a long one.
+    ///
+    /// # Errors
+    /// As there; and where the two short runs differ by more than [`STEADY`] of the difference.
+    pub fn steady(
+        (first, again, few): (&Totals, &Totals, u64),
+        (more, many): (&Totals, u64),
+        geometry: Geometry,
+    ) -> Result<Simulated, CachegrindError> {
+        let made = Simulated::between((first, few), (more, many), geometry)?;
+        let off = first.instructions.abs_diff(again.instructions) as f64;
+        let difference = (more.instructions - first.instructions) as f64;
+        // A command that does nothing more for more operations has no figures.
+        let unsteadiness = if difference > 0.0 { off / difference } else { f64::INFINITY };
+        if unsteadiness > STEADY {
+            return Err(CachegrindError::Unsteady { few, many, share: unsteadiness * 100.0 });
+        }
+        Ok(Simulated { unsteadiness, ..made })
+    }
+
+    /// The figures as readings of a million operations, marked simulated.
+    pub fn readings(&self, scope: Scope) -> Vec<Reading> {
+        let figures = [
+            ("simulated.instructions_per_mop", self.instructions_per_op, "Ir"),
+            ("simulated.branches_per_mop", self.branches_per_op, "Bc + Bi"),
+            ("simulated.mispredicts_per_mop", self.mispredicts_per_op, "Bcm + Bim"),
+            ("simulated.d1_misses_per_mop", self.d1_misses_per_op, "D1mr + D1mw"),
+            ("simulated.ll_misses_per_mop", self.ll_misses_per_op, "ILmr + DLmr + DLmw"),
+        ];
+        let reading = |(signal, value, events): (&str, f64, &str)| Reading {
+            signal: signal.to_owned(),
+            answer: Answer::Value(value * 1e6),
+            unit: Unit::PerMillionOps,
+            scope,
+            source: format!("cachegrind: {events}; {}", self.geometry),
+            window_s: 0.0,
+            origin: Origin::Simulated,
+        };
+        figures.map(reading).to_vec()
+    }
+}
+
+/// A valgrind that was found, and the caches that it shall simulate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cachegrind {
+    program: PathBuf,
+    geometry: Geometry,
+}
+
+/// Where a recorded machine would have it; the running one is asked for its `PATH`.
+const USUAL: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
+
+/// How much of the difference between a short and a long run two short ones may differ.
+pub const STEADY: f64 = 0.05;
+
+/// How often a run is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(10);
+
+impl Cachegrind {
+    /// Finds valgrind on this machine.
+    ///
+    /// # Errors
+    /// It is not installed.
+    pub fn find(root: &Root, geometry: Geometry) -> Result<Cachegrind, Unavailable> {
+        Ok(Cachegrind { program: program(root)?, geometry })
+    }
+
+    /// The caches that are simulated.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// What stands before a server's own command so that it runs under
+    /// cachegrind; `folder` exists and takes its file. Read it with
+    /// [`Cachegrind::totals`] after the server has ended, by itself or by SIGTERM.
+    pub fn prefix(&self, folder: &Path) -> Vec<OsString> {
+        let file = |option: &str, name: &str| {
+            let mut text = OsString::from(option);
+            text.push(folder.join(name));
+            text
+        };
+        let mut words = vec![
+            self.program.clone().into_os_string(),
+            "--tool=cachegrind".into(),
+            "--cache-sim=yes".into(),
+            "--branch-sim=yes".into(),
+            // A process that the program forks gets files of its own.
+            file("--cachegrind-out-file=", "cachegrind.%p"),
+            file("--log-file=", "valgrind.%p"),
+        ];
+        words.extend(self.geometry.options().map(OsString::from));
+        words
+    }
+
+    /// What the process `pid` did, from the file that it left in `folder`.
+    ///
+    /// # Errors
+    /// There is no file, or not one of cachegrind.
+    pub fn totals(folder: &Path, pid: u32) -> Result<Totals, CachegrindError> {
+        let path = folder.join(format!("cachegrind.{pid}"));
+        let shown = path.display().to_string();
+        let text = fs::read_to_string(&path)
+            .map_err(|why| CachegrindError::Read { path: shown.clone(), why })?;
+        Totals::parse(&text).map_err(|what| CachegrindError::Malformed { path: shown, what })
+    }
+
+    /// Runs a command to its end under cachegrind; `folder` exists and takes
+    /// its files. It is killed after `limit`.
+    ///
+    /// # Errors
+    /// It cannot be started, fails, takes too long or leaves no figures.
+    pub fn run(
+        &self,
+        command: &[OsString],
+        folder: &Path,
+        limit: Duration,
+    ) -> Result<Totals, CachegrindError> {
+        let shown = command.join(OsStr::new(" ")).to_string_lossy().into_owned();
+        let start =
+            |why| CachegrindError::Start { program: self.program.display().to_string(), why };
+        let words = self.prefix(folder);
+        // Into a file, not a pipe: a command that says much must not wait for us.
+        let said = folder.join("stderr");
+        let child = Command::new(&words[0])
+            .args(&words[1..])
+            .args(command)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&said).map_err(start)?)
+            .spawn()
+            .map_err(start)?;
+        let pid = child.id();
+        let Some(status) = wait(child, limit).map_err(start)? else {
+            return Err(CachegrindError::TooLong { command: shown, limit });
+        };
+        if !status.success() {
+            let words = fs::read_to_string(&said).unwrap_or_default();
+            let log = fs::read_to_string(folder.join(format!("valgrind.{pid}")));
+            let text = if words.trim().is_empty() { log.unwrap_or_default() } else { words };
+            let last =
+                text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            return Err(CachegrindError::Failed {
+                command: shown,
+                status: status.to_string(),
+                said: last.trim().to_owned(),
+            });
+        }
+        Cachegrind::totals(folder, pid)
+    }
+
+    /// Runs a command with `few` operations twice and with `many` once, and
+    /// takes the difference. `limit` is that of each run. A program that
+    /// measures its clock at the start takes another number of instructions
+    /// each time: that must be small beside the difference.
+    ///
+    /// # Errors
+    /// As [`Cachegrind::run`] and [`Simulated::between`]; and where the two
+    /// short runs differ by more than [`STEADY`] of the difference.
+    pub fn per_operation(
+        &self,
+        command: impl Fn(u64) -> Vec<OsString>,
+        (few, many): (u64, u64),
+        folder: &Path,
+        limit: Duration,
+    ) -> Result<Simulated, CachegrindError> {
+        let first = self.run(&command(few), folder, limit)?;
+        let again = self.run(&command(few), folder, limit)?;
+        let more = self.run(&command(many), folder, limit)?;
+        Simulated::steady((&first, &again, few), (&more, many), self.geometry.clone())
+    }
+}
+
+/// Where valgrind lies.
+fn program(root: &Root) -> Result<PathBuf, Unavailable> {
+    let folders: Vec<PathBuf> = match root.is_live() {
+        true => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect(),
+        false => USUAL.iter().map(|folder| root.path(folder)).collect(),
+    };
+    let found =
+        folders.into_iter().map(|folder| folder.join("valgrind")).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        Unavailable::new(
+            "valgrind is not in PATH",
+            "install it (apt-get install valgrind): its cachegrind simulates the counters",
+        )
+    })
+}
+
+/// The child's status; `None` if it had to be killed at the limit.
+fn wait(mut child: Child, limit: Duration) -> io::Result<Option<std::process::ExitStatus>> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if began.elapsed() >= limit {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(POLL);
+    }
+}

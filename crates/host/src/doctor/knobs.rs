@@ -1,0 +1,20 @@
+//! What of the machine can be turned.
+
+use super::Group;
+use crate::knob::KNOBS;
+use crate::root::Root;
+
+pub(super) fn add(root: &Root, group: &mut Group) {
+    for knob in KNOBS {
+        let about = knob.about();
+        let why = format!("turns {}", about.what);
+        match (knob.read(root), knob.levels(root)) {
+            (Ok(now), Ok(levels)) => {
+                group.ok(about.name, format!("{now}; levels: {}", levels.join(", ")), &why);
+            }
+            (Err(no), _) | (_, Err(no)) => {
+                group.unavailable(about.name, no.reason, &why, &no.remedy);
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The CPUs on which kvmeter and what it starts may run.
+
+use std::time::Duration;
+
+use super::affinity;
+use super::error::No;
+use super::level::cpu_text;
+use super::load;
+use super::place::{Place, Within};
+use super::plan::Turn;
+use super::proof::{Outcome, Prove};
+use super::write::{After, Write};
+use super::{About, Knob};
+use crate::facts::{numa, topology};
+use crate::parse::cpu_list;
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+pub struct Cpus;
+
+fn place(root: &Root) -> Result<Place, Unavailable> {
+    match root.is_live() {
+        true => Ok(Place::of(affinity::CALL, Within::Affinity)),
+        false => Err(Unavailable::recorded("sched_setaffinity")),
+    }
+}
+
+impl Knob for Cpus {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "cpus",
+            what: "the CPUs of this process and of what it starts: load, server, command",
+            mechanism: "sched_setaffinity(2)",
+            scope: "this process and its children",
+            proof: "a busy thread is seen on these CPUs only (getcpu(2))",
+        }
+    }
+
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        place(root)?;
+        let mut levels = vec!["all".to_owned()];
+        let nodes = numa::nodes(root).unwrap_or_default();
+        let with_cpus = nodes.iter().filter(|node| node.cpus > 0);
+        levels.extend(with_cpus.map(|node| format!("node{}", node.number)));
+        levels.push(format!("CPUS within {}", cpu_text(&topology::online(root)?)));
+        Ok(levels)
+    }
+
+    fn read(&self, root: &Root) -> Result<String, Unavailable> {
+        Ok(place(root)?.read(root)?)
+    }
+
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+        let place = place(root)?;
+        let online = topology::online(root)?;
+        let cpus = match level {
+            "all" => online.clone(),
+            level if level.starts_with("node") => {
+                let nodes = numa::nodes(root)?;
+                let node = nodes.iter().find(|node| level == format!("node{}", node.number));
+                let cpus = node.and_then(|node| cpu_list(&node.cpu_list));
+                cpus.ok_or_else(|| No::Level("there is no such node".to_owned()))?
+            }
+            list => cpu_list(list).ok_or_else(|| No::Level("it is no list of CPUs".to_owned()))?,
+        };
+        if cpus.is_empty() {
+            return Err(No::Level("no CPU is left".to_owned()));
+        }
+        if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
+            return Err(No::Level(format!("CPU {cpu} is not online")));
+        }
+        let (old, new) = (place.read(root)?, cpu_text(&cpus));
+        let write = Write { place, old: Some(old.clone()), new, after: After::Released };
+        let writes = if old == write.new { Vec::new() } else { vec![write] };
+        Ok(Turn { writes, prove: prove(cpus) })
+    }
+}
+
+fn prove(cpus: Vec<u32>) -> Prove {
+    Box::new(move |_| {
+        let mut seen = Vec::new();
+        for _ in 0..20 {
+            load::spin(Duration::from_millis(1));
+            match nix::sched::sched_getcpu() {
+                Ok(cpu) => seen.push(cpu as u32),
+                Err(error) => return Outcome::Unverified(error.desc().to_owned()),
+            }
+            std::thread::yield_now();
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        let text = format!("a busy thread ran on {}", cpu_text(&seen));
+        match seen.iter().all(|cpu| cpus.contains(cpu)) {
+            true => Outcome::Proven(text),
+            false => Outcome::Refuted(text),
+        }
+    })
+}

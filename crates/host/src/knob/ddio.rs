@@ -1,0 +1,112 @@
+//! Direct cache access: whether what devices write goes into the last-level cache.
+
+use super::error::No;
+use super::models::PERFCTRLSTS_0;
+use super::place::Place;
+use super::plan::Turn;
+use super::write::Write;
+use super::{About, Knob, choice};
+use crate::root::{Root, RootError};
+use crate::unavailable::Unavailable;
+
+const DEVICES: &str = "/sys/bus/pci/devices";
+const OFFSET: u64 = 0x180;
+/// Bit 7, Use_Allocating_Flow_Wr: set, writes go into the cache.
+const ALLOCATE: u32 = 1 << 7;
+/// Bit 3, NoSnoopOpWrEn: set, writes that ask not to be snooped bypass the cache.
+const NO_SNOOP: u32 = 1 << 3;
+/// Root ports A to D of the processor, 8086:2030 to 2033. Those of the chipset have no such
+/// register.
+const PORTS: &[&str] = &["0x2030", "0x2031", "0x2032", "0x2033"];
+
+pub struct Ddio;
+
+/// The addresses of the processor's root ports.
+fn ports(root: &Root) -> Result<Vec<String>, Unavailable> {
+    PERFCTRLSTS_0.check(root)?;
+    let is_port = |address: &String| {
+        let holds = |file: &str, values: &[&str]| {
+            let path = format!("{DEVICES}/{address}/{file}");
+            root.value(&path).is_ok_and(|value| values.contains(&value.as_str()))
+        };
+        holds("vendor", &["0x8086"]) && holds("class", &["0x060400"]) && holds("device", PORTS)
+    };
+    let ports: Vec<String> = root.list(DEVICES)?.into_iter().filter(is_port).collect();
+    if ports.is_empty() {
+        let reason = format!("{DEVICES} has no root port 8086:2030 to 8086:2033");
+        return Err(Unavailable::new(reason, "put the device into a slot of the processor"));
+    }
+    Ok(ports)
+}
+
+fn place(port: &str) -> Place {
+    Place::register(format!("{DEVICES}/{port}/config"), OFFSET, 4)
+}
+
+fn value(root: &Root, port: &str) -> Result<u32, Unavailable> {
+    let path = format!("{DEVICES}/{port}/config");
+    match root.bytes_at(&path, OFFSET) {
+        Ok(bytes) => Ok(u32::from_le_bytes(bytes)),
+        Err(RootError::Io { .. }) => Err(Unavailable::new(
+            format!("{path} ends before {OFFSET:#x}"),
+            "run as root, on a kernel that shows the extended configuration space",
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Knob for Ddio {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "ddio",
+            what: "whether what devices write goes into the last-level cache",
+            mechanism: "perfctrlsts_0 of the root ports: config +0x180, bits 7 and 3",
+            scope: "every root port of the processor, or that of LEVEL@ADDRESS",
+            proof: "none here: it shows in the memory bandwidth of a device that writes",
+        }
+    }
+
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        let mut levels = vec!["on".to_owned(), "off".to_owned()];
+        for port in ports(root)? {
+            levels.extend([format!("on@{port}"), format!("off@{port}")]);
+        }
+        Ok(levels)
+    }
+
+    fn read(&self, root: &Root) -> Result<String, Unavailable> {
+        let mut texts = Vec::new();
+        for port in ports(root)? {
+            let on = value(root, &port)? & ALLOCATE != 0;
+            texts.push((if on { "on" } else { "off" }, port));
+        }
+        if texts.iter().all(|(text, _)| *text == texts[0].0) {
+            return Ok(texts[0].0.to_owned());
+        }
+        let texts: Vec<String> = texts.iter().map(|(on, port)| format!("{on}@{port}")).collect();
+        Ok(texts.join(" "))
+    }
+
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+        let ports = ports(root)?;
+        choice::check(level, &self.levels(root)?)?;
+        let (word, wanted) = match level.split_once('@') {
+            Some((word, port)) => (word, Some(port)),
+            None => (level, None),
+        };
+        let mut writes = Vec::new();
+        for port in ports.iter().filter(|port| wanted.is_none_or(|wanted| wanted == *port)) {
+            let value = value(root, port)?;
+            let new = match word {
+                "on" => value & !NO_SNOOP | ALLOCATE,
+                _ => value & !ALLOCATE | NO_SNOOP,
+            };
+            writes.extend(Write::turn(root, place(port), format!("{new:#x}"))?);
+        }
+        let prove = choice::unverified(
+            "the register read back as written, which proves nothing; watch dram.written while \
+             a device writes",
+        );
+        Ok(Turn { writes, prove })
+    }
+}

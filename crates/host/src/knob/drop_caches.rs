@@ -1,0 +1,83 @@
+//! Dropping the page cache and the slabs: an action, not a level that stays.
+
+use super::error::No;
+use super::place::Place;
+use super::plan::Turn;
+use super::proof::{Outcome, Prove};
+use super::write::{After, Write};
+use super::{About, Knob, choice};
+use crate::human;
+use crate::parse::kilobytes;
+use crate::root::{Root, RootError};
+use crate::unavailable::Unavailable;
+
+const FILE: &str = "/proc/sys/vm/drop_caches";
+const MEMINFO: &str = "/proc/meminfo";
+const LEVELS: &[(&str, &str)] = &[("pages", "1"), ("slabs", "2"), ("all", "3")];
+
+pub struct DropCaches;
+
+/// Bytes of the page cache and of slabs that can be freed.
+fn cached(root: &Root) -> Result<(u64, u64), RootError> {
+    let text = root.text(MEMINFO)?;
+    let bytes = |key: &str| {
+        kilobytes(&text, key)
+            .ok_or_else(|| RootError::malformed(MEMINFO, &text, "a list with Cached and slabs"))
+    };
+    Ok((bytes("Cached")?, bytes("SReclaimable")?))
+}
+
+impl Knob for DropCaches {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "drop_caches",
+            what: "drops clean pages and slabs once; an action that nothing undoes",
+            mechanism: "/proc/sys/vm/drop_caches, after sync(2)",
+            scope: "the machine",
+            proof: "Cached and SReclaimable of /proc/meminfo are smaller than before",
+        }
+    }
+
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        if !root.exists(FILE) {
+            return Err(RootError::Missing { path: FILE.to_owned() }.into());
+        }
+        Ok(LEVELS.iter().map(|(name, _)| (*name).to_owned()).collect())
+    }
+
+    fn read(&self, root: &Root) -> Result<String, Unavailable> {
+        self.levels(root)?;
+        let (pages, slabs) = cached(root)?;
+        Ok(format!("{} of pages, {} of slabs", human::bytes(pages), human::bytes(slabs)))
+    }
+
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+        choice::check(level, &self.levels(root)?)?;
+        let (_, number) =
+            LEVELS.iter().find(|(name, _)| *name == level).copied().unwrap_or(LEVELS[2]);
+        let (place, new) = (Place::file(FILE), number.to_owned());
+        let write = Write { place, old: None, new, after: After::Lasting };
+        Ok(Turn { writes: vec![write], prove: prove(cached(root)?, level.to_owned()) })
+    }
+}
+
+fn prove(before: (u64, u64), level: String) -> Prove {
+    Box::new(move |root| {
+        let after = match cached(root) {
+            Ok(after) => after,
+            Err(error) => return Outcome::Unverified(error.to_string()),
+        };
+        let text = |(pages, slabs): (u64, u64)| {
+            format!("{} of pages and {} of slabs", human::bytes(pages), human::bytes(slabs))
+        };
+        let seen = format!("{} before, {} after", text(before), text(after));
+        let (pages, slabs) = (after.0 < before.0, after.1 < before.1);
+        let fell = match level.as_str() {
+            "pages" => pages,
+            "slabs" => slabs,
+            _ => pages && slabs,
+        };
+        // Others may fill the caches as fast as they are dropped.
+        if fell { Outcome::Proven(seen) } else { Outcome::Unverified(seen) }
+    })
+}

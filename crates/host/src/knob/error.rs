@@ -1,0 +1,94 @@
+//! Why a knob is not turned, or not put back.
+
+use thiserror::Error;
+
+use crate::root::RootError;
+use crate::unavailable::Unavailable;
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum KnobError {
+    #[error("there is no knob `{name}`; the knobs are {known}")]
+    Unknown { name: String, known: String },
+    #[error("`{text}` is no KNOB=LEVEL; write for instance idle=none")]
+    Form { text: String },
+    #[error("the knob {name} is given twice; give it one level")]
+    Twice { name: String },
+    #[error("{knob}={level}: {why}; the levels here are {levels}")]
+    NoSuchLevel { knob: String, level: String, why: String, levels: String },
+    #[error("{knob} cannot be turned here: {why}")]
+    NotHere { knob: String, why: Unavailable },
+    #[error(
+        "{first} and {second} both write {place}, and not the same ({a}, {b}); leave one of them out"
+    )]
+    Conflict { first: String, second: String, place: String, a: String, b: String },
+    #[error("refused, and nothing was turned: {0}")]
+    Refused(String),
+    #[error("{write}: {why}; what was turned before it is restored")]
+    Write { write: String, why: RootError },
+    #[error(
+        "{place} took {new} and holds {found}: the kernel or the hardware does not accept this \
+         level; what was turned before it is restored"
+    )]
+    ReadBack { place: String, new: String, found: String },
+    #[error(
+        "{knob}={level} ends with the process that holds it; give a command to run under it: \
+         kvmeter knob set {knob}={level} -- COMMAND"
+    )]
+    CannotKeep { knob: String, level: String },
+    #[error("{who} turns knobs at this moment ({lock} is locked); wait until it has ended")]
+    Busy { who: String, lock: String },
+    #[error("{path}: {why}; name a folder that can be written to in KVMETER_STATE_DIR")]
+    Journal { path: String, why: String },
+    #[error(
+        "{places} could not be restored; mend that and run `kvmeter knob restore`, or remove \
+         {journal} if those places are gone for good"
+    )]
+    NotRestored { places: String, journal: String },
+    #[error("{places} could not be put back for this process; it ends with it")]
+    OwnNotRestored { places: String },
+    #[error(
+        "no process can watch over the knobs ({why}), so a kill would leave them turned; nothing \
+         was turned"
+    )]
+    Supervisor { why: String },
+    #[error("{command} could not be run: {why}")]
+    Command { command: String, why: String },
+    #[error("the knobs have no effect, so nothing was run: {0}")]
+    Refuted(String),
+}
+
+impl KnobError {
+    /// Whether the mistake is in what was asked, and not on the machine's side.
+    pub fn is_request(&self) -> bool {
+        matches!(
+            self,
+            KnobError::Unknown { .. }
+                | KnobError::Form { .. }
+                | KnobError::Twice { .. }
+                | KnobError::NoSuchLevel { .. }
+                | KnobError::NotHere { .. }
+                | KnobError::Conflict { .. }
+                | KnobError::CannotKeep { .. }
+                | KnobError::Command { .. }
+        )
+    }
+}
+
+/// Why one knob makes no plan: the level is none of it, or the knob is not here.
+#[derive(Debug)]
+pub enum No {
+    Level(String),
+    Here(Unavailable),
+}
+
+impl From<Unavailable> for No {
+    fn from(why: Unavailable) -> No {
+        No::Here(why)
+    }
+}
+
+impl From<RootError> for No {
+    fn from(error: RootError) -> No {
+        No::Here(error.into())
+    }
+}

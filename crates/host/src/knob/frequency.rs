@@ -1,0 +1,124 @@
+//! The lowest and the highest frequency that the governor may choose.
+
+use super::error::No;
+use super::level::{frequency, scoped, span, span_text, tally};
+use super::place::Place;
+use super::plan::Turn;
+use super::policy::Policy;
+use super::proof::{Outcome, Prove};
+use super::write::Write;
+use super::{About, Knob, observed, policy};
+use crate::human;
+use crate::root::{Root, RootError};
+use crate::unavailable::Unavailable;
+
+const MIN: &str = "scaling_min_freq";
+const MAX: &str = "scaling_max_freq";
+const BASE: &str = "base_frequency";
+
+pub struct Frequency;
+
+impl Knob for Frequency {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "frequency",
+            what: "the lowest and the highest frequency of the CPUs",
+            mechanism: "/sys/devices/system/cpu/cpufreq/policy*/scaling_{min,max}_freq",
+            scope: "every policy, or those of LEVEL@CPUS",
+            proof: "APERF and MPERF of a busy CPU stay within the limits",
+        }
+    }
+
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        self.read(root)?;
+        let policies = policy::all(root)?;
+        let (least, most) = hardware(root, &policies[0])?;
+        let mut levels = vec!["all".to_owned(), "min".to_owned(), "max".to_owned()];
+        if root.exists(&policies[0].file(BASE)) {
+            levels.push("base".to_owned());
+        }
+        levels.push(format!("FREQUENCY or LOW..HIGH within {}", span_text(least, most)));
+        Ok(levels)
+    }
+
+    fn read(&self, root: &Root) -> Result<String, Unavailable> {
+        let mut values = Vec::new();
+        for policy in policy::all(root)? {
+            let (low, high) = (root.number(&policy.file(MIN))?, root.number(&policy.file(MAX))?);
+            values.push((span_text(low, high), policy.cpus));
+        }
+        Ok(tally(values))
+    }
+
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+        let (text, cpus) = scoped(level)?;
+        let policies = policy::of(root, cpus.as_deref())?;
+        let (mut writes, mut limits) = (Vec::new(), Vec::new());
+        for policy in &policies {
+            let (least, most) = hardware(root, policy)?;
+            let (low, high) = match text {
+                "base" => {
+                    let base = root.number(&policy.file(BASE))?;
+                    (base, base)
+                }
+                text => span(text, least, most)?,
+            };
+            writes.extend(limit(root, (policy.file(MIN), policy.file(MAX)), (low, high))?);
+            limits.push((policy.cpus.clone(), policy.file(BASE), low, high));
+        }
+        Ok(Turn { writes, prove: prove(limits) })
+    }
+}
+
+fn hardware(root: &Root, policy: &Policy) -> Result<(u64, u64), RootError> {
+    Ok((
+        root.number(&policy.file("cpuinfo_min_freq"))?,
+        root.number(&policy.file("cpuinfo_max_freq"))?,
+    ))
+}
+
+/// Two limits in the order in which the lower never stands above the higher; put back in reverse,
+/// it does not either.
+pub(super) fn limit(
+    root: &Root,
+    (min, max): (String, String),
+    (low, high): (u64, u64),
+) -> Result<Vec<Write>, No> {
+    let highest: u64 = root.number(&max)?;
+    let low = Write::turn(root, Place::file(min), low.to_string())?;
+    let is_above = low.as_ref().is_some_and(|write| frequency(&write.new) > Some(highest));
+    let high = Write::turn(root, Place::file(max), high.to_string())?;
+    let writes = if is_above { [high, low] } else { [low, high] };
+    Ok(writes.into_iter().flatten().collect())
+}
+
+/// What a busy CPU may run off its limits by the coarseness of its steps.
+const SLACK: f64 = 0.03;
+
+fn prove(limits: Vec<(Vec<u32>, String, u64, u64)>) -> Prove {
+    Box::new(move |root| {
+        let mut seen = Vec::new();
+        for (cpus, base, low, high) in &limits {
+            let Some(cpu) = cpus.first() else { continue };
+            let base: u64 = match root.number(base) {
+                Ok(base) => base,
+                Err(error) => return Outcome::Unverified(format!("no base frequency: {error}")),
+            };
+            let ratio = match observed::ratio(root, *cpu) {
+                Ok(ratio) => ratio,
+                Err(why) => return Outcome::Unverified(why),
+            };
+            let ran = ratio * base as f64;
+            let text = format!("CPU {cpu} ran at {}", human::kilohertz(ran as u64));
+            if ran > *high as f64 * (1.0 + SLACK) {
+                return Outcome::Refuted(text);
+            }
+            if ran < *low as f64 * (1.0 - SLACK) {
+                // Heat and power limits go below any limit of ours.
+                return Outcome::Unverified(format!("{text}, below the limit"));
+            }
+            seen.push(text);
+        }
+        Outcome::Proven(seen.join(", "))
+    })
+}

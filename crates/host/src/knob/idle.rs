@@ -1,0 +1,333 @@
+//! Idle states: which of them a CPU may enter.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::error::No;
+use super::hotplug::CPUS;
+use super::level::{cpu_text, scoped, tally};
+use super::place::{Place, Within};
+use super::plan::Turn;
+use super::proof::{Outcome, Prove};
+use super::write::Write;
+use super::{About, Knob, load};
+use crate::facts::topology;
+use crate::root::{Root, RootError};
+use crate::unavailable::Unavailable;
+
+const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
+const GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor";
+const GOVERNORS: &str = "/sys/devices/system/cpu/cpuidle/available_governors";
+/// Governors that enter a state although it is disabled: haltpoll never asks, ladder only when it
+/// goes deeper (`drivers/cpuidle/governors` of Linux, and seen to).
+const DEAF: &[&str] = &["haltpoll", "ladder"];
+const HEEDFUL: &[&str] = &["menu", "teo"];
+
+pub struct Idle;
+
+/// An idle state of one CPU, the shallowest first.
+struct State {
+    number: u32,
+    /// Its name, with `-` for spaces.
+    name: String,
+    latency_us: u64,
+    disabled: bool,
+}
+
+impl State {
+    fn is_poll(&self) -> bool {
+        self.name.eq_ignore_ascii_case("POLL")
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(&name.replace(' ', "-"))
+    }
+}
+
+fn file(cpu: u32, state: u32, name: &str) -> String {
+    format!("{CPUS}/cpu{cpu}/cpuidle/state{state}/{name}")
+}
+
+fn states(root: &Root, cpu: u32) -> Result<Vec<State>, Unavailable> {
+    let folder = format!("{CPUS}/cpu{cpu}/cpuidle");
+    let numbers = root.numbered(&folder, "state").unwrap_or_default();
+    if numbers.is_empty() {
+        return Err(Unavailable::new(
+            format!("{folder} has no idle state: the firmware or the hypervisor decides"),
+            "use a kernel with CONFIG_CPU_IDLE and a driver for this CPU",
+        ));
+    }
+    let state = |number: u32| {
+        Ok(State {
+            number,
+            name: root.value(&file(cpu, number, "name"))?.replace(' ', "-"),
+            latency_us: root.number(&file(cpu, number, "latency"))?,
+            disabled: root.number::<u64>(&file(cpu, number, "disable"))? != 0,
+        })
+    };
+    Ok(numbers.into_iter().map(state).collect::<Result<_, RootError>>()?)
+}
+
+/// What a level asks of the states of a CPU.
+enum Wanted<'a> {
+    All,
+    /// The CPU polls and never sleeps.
+    None,
+    Deepest(&'a str),
+    Without(&'a str),
+    LatencyUs(u64),
+}
+
+impl Wanted<'_> {
+    fn parse(level: &str) -> Wanted<'_> {
+        if let Some(us) = level.strip_suffix("us").and_then(|us| us.trim().parse().ok()) {
+            return Wanted::LatencyUs(us);
+        }
+        match (level, level.strip_prefix("no-")) {
+            ("all", _) => Wanted::All,
+            ("none", _) => Wanted::None,
+            (_, Some(name)) => Wanted::Without(name),
+            (name, _) => Wanted::Deepest(name),
+        }
+    }
+
+    /// Whether each state of a CPU is to be disabled.
+    fn disables(&self, cpu: u32, states: &[State]) -> Result<Vec<bool>, No> {
+        let place = |name: &str| {
+            states
+                .iter()
+                .position(|state| state.is_called(name))
+                .ok_or_else(|| No::Level(format!("CPU {cpu} has no idle state of that name")))
+        };
+        let all = 0..states.len();
+        Ok(match self {
+            Wanted::All => vec![false; states.len()],
+            Wanted::None if !states[0].is_poll() => {
+                let first = &states[0].name;
+                return Err(No::Level(format!(
+                    "CPU {cpu} cannot poll: {first} is its shallowest state, and a CPU always \
+                     enters one"
+                )));
+            }
+            Wanted::None => all.map(|at| at > 0).collect(),
+            Wanted::Deepest(name) => {
+                let deepest = place(name)?;
+                all.map(|at| at > deepest).collect()
+            }
+            Wanted::Without(name) => {
+                let without = place(name)?;
+                if states.len() == 1 || states[without].is_poll() {
+                    return Err(No::Level(format!("{name} is the state that is always left")));
+                }
+                all.map(|at| at == without).collect()
+            }
+            Wanted::LatencyUs(limit) => {
+                let deep = |state: &State| state.latency_us > *limit;
+                if states.first().is_some_and(deep) {
+                    let least = states[0].latency_us;
+                    return Err(No::Level(format!("no state of CPU {cpu} is left in {least} us")));
+                }
+                states.iter().map(deep).collect()
+            }
+        })
+    }
+}
+
+impl Knob for Idle {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "idle",
+            what: "the idle states that a CPU may enter: NAME is the deepest, no-NAME leaves one \
+                   out, none never sleeps",
+            mechanism: "/sys/devices/system/cpu/cpu*/cpuidle/state*/disable, for a latency limit \
+                        /dev/cpu_dma_latency, and another cpuidle governor if need be",
+            scope: "every CPU, or those of LEVEL@CPUS",
+            proof: "the usage counters of the disabled states stand still while CPUs idle",
+        }
+    }
+
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        self.read(root)?;
+        let states = states(root, topology::online(root)?[0])?;
+        let mut levels = vec!["all".to_owned()];
+        if states[0].is_poll() {
+            levels.push("none".to_owned());
+        }
+        let named = || states.iter().filter(|state| !state.is_poll());
+        levels.extend(named().map(|state| state.name.clone()));
+        if states.len() > 1 {
+            levels.extend(named().map(|state| format!("no-{}", state.name)));
+        }
+        if root.exists(DMA_LATENCY) {
+            levels.push("LATENCYus such as 10us".to_owned());
+        }
+        Ok(levels)
+    }
+
+    fn read(&self, root: &Root) -> Result<String, Unavailable> {
+        let mut values = Vec::new();
+        for cpu in topology::online(root)? {
+            values.push((label(&states(root, cpu)?), vec![cpu]));
+        }
+        Ok(tally(values))
+    }
+
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+        let (text, cpus) = scoped(level)?;
+        let online = topology::online(root)?;
+        if let Some(cpu) = cpus.iter().flatten().find(|cpu| !online.contains(cpu)) {
+            return Err(No::Level(format!("CPU {cpu} is not online")));
+        }
+        let wanted = Wanted::parse(text);
+        let everywhere = cpus.is_none();
+        let (mut writes, mut shut, mut open) = (Vec::new(), Vec::new(), Vec::new());
+        for cpu in cpus.unwrap_or(online) {
+            let states = states(root, cpu)?;
+            for (state, disable) in states.iter().zip(wanted.disables(cpu, &states)?) {
+                (if disable { &mut shut } else { &mut open }).push(Watched::new(cpu, state));
+                let new = if disable { "1" } else { "0" };
+                let place = Place::file(file(cpu, state.number, "disable"));
+                writes.extend(Write::turn(root, place, new)?);
+            }
+        }
+        if let (true, Wanted::LatencyUs(us)) = (everywhere, &wanted) {
+            // Open for as long as the limit holds; the kernel lets go by itself.
+            let place = Place::of(DMA_LATENCY, Within::Held);
+            writes = vec![Write::release(place, us.to_string())];
+        } else if !shut.is_empty() {
+            let governor = heedful_governor(root)?;
+            writes.splice(0..0, governor);
+        }
+        Ok(Turn { writes, prove: prove(shut, open) })
+    }
+}
+
+/// A write that puts a governor in charge which heeds disabled states, if the present one does
+/// not and there is another.
+fn heedful_governor(root: &Root) -> Result<Option<Write>, RootError> {
+    let deaf = root.value(GOVERNOR).is_ok_and(|now| DEAF.contains(&now.as_str()));
+    let known = root.value(GOVERNORS).unwrap_or_default();
+    let other = HEEDFUL.iter().find(|name| known.split_whitespace().any(|known| known == **name));
+    match (deaf, other) {
+        (true, Some(name)) => Write::turn(root, Place::file(GOVERNOR), *name),
+        _ => Ok(None),
+    }
+}
+
+/// The level at which a CPU's states are.
+fn label(states: &[State]) -> String {
+    let disabled: Vec<&State> = states.iter().filter(|state| state.disabled).collect();
+    let enabled = states.iter().rposition(|state| !state.disabled);
+    match (disabled.as_slice(), enabled) {
+        ([], _) => "all".to_owned(),
+        (_, Some(0)) if states[0].is_poll() => "none".to_owned(),
+        // Those that are disabled are the deepest.
+        (all, Some(deepest)) if deepest + all.len() + 1 == states.len() => {
+            states[deepest].name.clone()
+        }
+        (all, _) => {
+            all.iter().map(|state| format!("no-{}", state.name)).collect::<Vec<_>>().join("+")
+        }
+    }
+}
+
+/// A state of a CPU whose entries are counted.
+struct Watched {
+    cpu: u32,
+    name: String,
+    usage: String,
+}
+
+impl Watched {
+    fn new(cpu: u32, state: &State) -> Watched {
+        Watched { cpu, name: state.name.clone(), usage: file(cpu, state.number, "usage") }
+    }
+}
+
+/// How often each CPU idles for the proof, and first to leave the state that it is in: an entry
+/// is counted when it ends.
+const NAPS: u32 = 100;
+const SETTLE: u32 = 10;
+/// How long to wait for an idle period where neighbours keep the CPUs busy.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// More CPUs are not woken for it.
+const MOST: usize = 64;
+
+fn prove(shut: Vec<Watched>, open: Vec<Watched>) -> Prove {
+    Box::new(move |root| {
+        let online: BTreeSet<u32> =
+            topology::online(root).unwrap_or_default().into_iter().collect();
+        let cpus: BTreeSet<u32> = shut.iter().chain(&open).map(|watched| watched.cpu).collect();
+        let cpus: Vec<u32> = cpus.intersection(&online).copied().take(MOST).collect();
+        let here = |watched: &&Watched| cpus.contains(&watched.cpu);
+        let (shut, open): (Vec<&Watched>, Vec<&Watched>) =
+            (shut.iter().filter(here).collect(), open.iter().filter(here).collect());
+        let count = |of: &[&Watched]| -> Result<Vec<u64>, RootError> {
+            of.iter().map(|watched| root.number(&watched.usage)).collect()
+        };
+        let idle = |naps| if root.is_live() { load::nap(&cpus, naps) } else { pause() };
+        let watch = || -> Result<(Vec<u64>, Vec<u64>), RootError> {
+            idle(SETTLE);
+            let before = (count(&shut)?, count(&open)?);
+            let limit = Instant::now() + PATIENCE;
+            loop {
+                idle(NAPS);
+                // The disabled ones are looked at last: no entry of theirs goes unseen.
+                let open_gained = since(&before.1, count(&open)?);
+                let gained = (since(&before.0, count(&shut)?), open_gained);
+                let entered = gained.0.iter().any(|gained| *gained > 0);
+                let all_idled = idled(&open, &gained.1).len() == cpus.len();
+                if entered || all_idled || Instant::now() > limit {
+                    return Ok(gained);
+                }
+            }
+        };
+        let (shut_gained, open_gained) = match watch() {
+            Ok(gained) => gained,
+            Err(error) => return Outcome::Unverified(error.to_string()),
+        };
+        let entered: Vec<String> = shut
+            .iter()
+            .zip(&shut_gained)
+            .filter(|(_, gained)| **gained > 0)
+            .map(|(watched, gained)| {
+                format!("CPU {} entered {} {gained} times", watched.cpu, watched.name)
+            })
+            .collect();
+        if !entered.is_empty() {
+            return Outcome::Refuted(entered.join(", "));
+        }
+        let entries: u64 = open_gained.iter().sum();
+        let names: BTreeSet<&str> = shut.iter().map(|watched| watched.name.as_str()).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let seen = idled(&open, &open_gained);
+        let missing: Vec<u32> = cpus.iter().copied().filter(|cpu| !seen.contains(cpu)).collect();
+        if cpus.is_empty() || !missing.is_empty() {
+            return Outcome::Unverified(format!(
+                "CPUs {} had no idle period to look at",
+                cpu_text(&missing)
+            ));
+        }
+        let which = match names.is_empty() {
+            true => "every state enabled".to_owned(),
+            false => format!("none of them in {}", names.join(", ")),
+        };
+        let on = cpu_text(&cpus);
+        Outcome::Proven(format!("{entries} idle periods on CPUs {on}, {which}"))
+    })
+}
+
+/// The CPUs that entered one of these states.
+fn idled(open: &[&Watched], gained: &[u64]) -> BTreeSet<u32> {
+    let entered = open.iter().zip(gained).filter(|(_, gained)| **gained > 0);
+    entered.map(|(watched, _)| watched.cpu).collect()
+}
+
+fn since(before: &[u64], now: Vec<u64>) -> Vec<u64> {
+    now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect()
+}
+
+/// A recorded tree changes only if a test changes it.
+fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
+}

@@ -1,0 +1,55 @@
+//! Short loads under which the effect of a knob shows.
+
+use std::hint::black_box;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::affinity::pin_current;
+
+/// A pause that is shorter than a tick and longer than any idle state's exit.
+const NAP: Duration = Duration::from_micros(500);
+
+/// Lets every CPU idle so many times, all at once. A CPU on which this process may not run gets
+/// no wake-ups of ours.
+pub(super) fn nap(cpus: &[u32], naps: u32) {
+    thread::scope(|scope| {
+        for &cpu in cpus {
+            scope.spawn(move || {
+                // Not allowed there, it naps elsewhere: the period still passes.
+                let _ = pin_current(cpu);
+                for _ in 0..naps {
+                    thread::sleep(NAP);
+                }
+            });
+        }
+    });
+}
+
+/// Keeps a CPU busy for a while, between two looks. `None` if it cannot run there.
+pub(super) fn busy<T: Send>(
+    cpu: u32,
+    time: Duration,
+    look: impl Fn() -> T + Send,
+) -> Option<(T, T)> {
+    thread::scope(|scope| {
+        let work = scope.spawn(move || {
+            pin_current(cpu).ok()?;
+            spin(time / 4);
+            let before = look();
+            spin(time);
+            Some((before, look()))
+        });
+        work.join().ok().flatten()
+    })
+}
+
+/// Computes until the time is over.
+pub(super) fn spin(time: Duration) {
+    let end = Instant::now() + time;
+    let mut x = 1u64;
+    while Instant::now() < end {
+        for _ in 0..1000 {
+            x = black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        }
+    }
+}

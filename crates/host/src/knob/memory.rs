@@ -1,0 +1,80 @@
+//! The nodes from which kvmeter and what it starts get memory.
+
+use super::error::No;
+use super::level::cpu_text;
+use super::numa as policy;
+use super::place::{Place, Within};
+use super::plan::Turn;
+use super::proof::{Outcome, Prove};
+use super::write::{After, Write};
+use super::{About, Knob};
+use crate::facts::numa;
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+pub struct Memory;
+
+fn place(root: &Root) -> Result<Place, Unavailable> {
+    match root.is_live() {
+        true => Ok(Place::of(policy::CALL, Within::MemoryPolicy)),
+        false => Err(Unavailable::recorded("set_mempolicy")),
+    }
+}
+
+/// The nodes that have memory.
+fn nodes(root: &Root) -> Result<Vec<u32>, Unavailable> {
+    let nodes = numa::nodes(root)?;
+    Ok(nodes.iter().filter(|node| node.memory > 0).map(|node| node.number).collect())
+}
+
+impl Knob for Memory {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "memory",
+            what: "the nodes from which this process and what it starts get memory",
+            mechanism: "set_mempolicy(2)",
+            scope: "this process and its children, for memory that is touched from then on",
+            proof: "the nodes of pages that are touched (get_mempolicy(2))",
+        }
+    }
+
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        place(root)?.read(root)?;
+        let mut levels = vec!["default".to_owned(), "interleave".to_owned()];
+        levels.extend(nodes(root)?.iter().map(|node| format!("node{node}")));
+        Ok(levels)
+    }
+
+    fn read(&self, root: &Root) -> Result<String, Unavailable> {
+        Ok(place(root)?.read(root)?)
+    }
+
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+        let place = place(root)?;
+        super::choice::check(level, &self.levels(root)?)?;
+        let all = nodes(root)?;
+        let number = level.strip_prefix("node").and_then(|number| number.parse().ok());
+        let (new, allowed) = match (level, number) {
+            ("interleave", _) => (format!("interleave:{}", cpu_text(&all)), all),
+            (_, Some(node)) => (format!("bind:{node}"), vec![node]),
+            _ => (policy::DEFAULT.to_owned(), all),
+        };
+        let old = place.read(root)?;
+        let write = Write { place, old: Some(old.clone()), new, after: After::Released };
+        let writes = if old == write.new { Vec::new() } else { vec![write] };
+        Ok(Turn { writes, prove: prove(allowed) })
+    }
+}
+
+fn prove(allowed: Vec<u32>) -> Prove {
+    Box::new(move |_| match policy::nodes_of_new_memory() {
+        Ok(seen) => {
+            let text = format!("touched pages lie on nodes {}", cpu_text(&seen));
+            match seen.iter().all(|node| allowed.contains(node)) {
+                true => Outcome::Proven(text),
+                false => Outcome::Refuted(text),
+            }
+        }
+        Err(error) => Outcome::Unverified(error.to_string()),
+    })
+}

@@ -1,0 +1,115 @@
+//! What of the machine can be turned, and how it always comes back. A knob is one file here and
+//! one line in [`KNOBS`].
+//!
+//! A knob says which levels it has here, which one it is at, and which writes lead to another:
+//! it writes nothing itself. [`Plan::apply`] notes every write in a [`Journal`] before it is
+//! done, does it, reads it back, and answers a guard, [`Turned`]. The old values return when the
+//! guard goes; when its process is killed, a [`supervisor`] writes them back; when that is
+//! killed, too, the next [`Journal::open`] does.
+
+mod affinity;
+mod apply;
+mod aslr;
+mod cat;
+mod choice;
+mod cpus;
+mod ddio;
+mod ddio_ways;
+mod drop_caches;
+mod epp;
+mod error;
+mod frequency;
+mod governor;
+mod hotplug;
+mod idle;
+mod journal;
+mod level;
+mod load;
+mod lock;
+mod mba;
+mod memory;
+mod models;
+mod numa;
+mod observed;
+mod online;
+mod place;
+mod plan;
+mod policy;
+mod proof;
+mod resctrl;
+mod restore;
+mod smt;
+mod status;
+pub mod supervisor;
+mod thp;
+mod turbo;
+mod turned;
+mod uncore;
+mod under;
+mod write;
+
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+pub use apply::Moment;
+pub use error::{KnobError, No};
+pub use journal::{Journal, state_folder};
+pub use place::{Place, Within};
+pub use plan::{Knobs, Plan, Turn, parse_level};
+pub use proof::{Outcome, Proof, Prove};
+pub use restore::Restored;
+pub use status::{Status, status};
+pub use turned::Turned;
+pub use under::run_under;
+pub use write::{After, Write};
+
+/// Every knob, in the order in which they are turned; they are put back in the other. What
+/// takes CPUs away stands behind what is set for each CPU.
+pub const KNOBS: &[&dyn Knob] = &[
+    &thp::Thp,
+    &aslr::Aslr,
+    &governor::Governor,
+    &epp::Epp,
+    &frequency::Frequency,
+    &turbo::Turbo,
+    &uncore::Uncore,
+    &ddio::Ddio,
+    &ddio_ways::DdioWays,
+    &idle::Idle,
+    &smt::Smt,
+    &online::Online,
+    &cat::Cat,
+    &mba::Mba,
+    &cpus::Cpus,
+    &memory::Memory,
+    &drop_caches::DropCaches,
+];
+
+/// What is told of a knob.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub struct About {
+    pub name: &'static str,
+    /// What it changes.
+    pub what: &'static str,
+    /// The files or registers that it writes.
+    pub mechanism: &'static str,
+    /// What a level holds for.
+    pub scope: &'static str,
+    /// What is looked at to see its effect.
+    pub proof: &'static str,
+}
+
+/// Something of the machine that can be turned.
+pub trait Knob: Sync {
+    fn about(&self) -> &'static About;
+
+    /// The levels of this machine, as they are written; a form such as `CPUS` or `1GHz..2GHz`
+    /// where there are too many to list.
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable>;
+
+    /// The present level.
+    fn read(&self, root: &Root) -> Result<String, Unavailable>;
+
+    /// The writes that lead to a level, and how their effect is seen. It writes nothing.
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No>;
+}

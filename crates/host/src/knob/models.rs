@@ -1,0 +1,88 @@
+//! The CPU models whose registers kvmeter writes. A register is written only where a document
+//! says what its bits do on that model; a neighbour in the same family may do anything.
+
+use crate::facts::cpu;
+use crate::parse::field;
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+/// A register and the models (display family and model) for which its layout is documented.
+pub(super) struct Register {
+    pub name: &'static str,
+    pub models: &'static [(u32, u32, &'static str)],
+    pub document: &'static str,
+}
+
+const SKYLAKE_SP: (u32, u32, &str) = (6, 0x55, "Skylake-SP and Cascade Lake-SP");
+const BROADWELL_EP: (u32, u32, &str) = (6, 0x4f, "Broadwell-EP");
+
+/// MSR 0x620: the highest ratio in bits 6:0, the lowest in bits 14:8, of 100 MHz.
+pub(super) const UNCORE_RATIO_LIMIT: Register = Register {
+    name: "MSR_UNCORE_RATIO_LIMIT (0x620)",
+    models: &[BROADWELL_EP, SKYLAKE_SP],
+    document: "Intel SDM volume 4, MSR_UNCORE_RATIO_LIMIT; the kernel's intel_uncore_frequency",
+};
+
+/// MSR 0xC8B: a mask of the cache ways into which devices may allocate.
+pub(super) const IIO_LLC_WAYS: Register = Register {
+    name: "IIO_LLC_WAYS (0xC8B)",
+    models: &[SKYLAKE_SP],
+    document: "Farshin et al., Reexamining Direct Cache Access, USENIX ATC 2020, section 5; Ice \
+               Lake takes the write without effect",
+};
+
+/// Configuration space of a root port, offset 0x180: bit 7 Use_Allocating_Flow_Wr, bit 3
+/// NoSnoopOpWrEn.
+pub(super) const PERFCTRLSTS_0: Register = Register {
+    name: "perfctrlsts_0 (+0x180)",
+    models: &[SKYLAKE_SP],
+    document: "Intel Xeon Processor Scalable Family Datasheet, volume 2, perfctrlsts_0",
+};
+
+impl Register {
+    /// Whether this machine's CPU is on the list, and is the machine's own.
+    pub(super) fn check(&self, root: &Root) -> Result<(), Unavailable> {
+        let names: Vec<&str> = self.models.iter().map(|(_, _, name)| *name).collect();
+        let remedy = format!("use a machine with {} ({})", names.join(" or "), self.document);
+        let no = |reason: String| Unavailable::new(reason, remedy.clone());
+        let text = root.text(cpu::CPUINFO)?;
+        let number = |key: &str| field(&text, key).and_then(|text| text.parse::<u32>().ok());
+        let vendor = field(&text, "vendor_id").unwrap_or("another vendor");
+        let (family, model) = (number("cpu family"), number("model"));
+        let listed = vendor == "GenuineIntel"
+            && self.models.iter().any(|(f, m, _)| (Some(*f), Some(*m)) == (family, model));
+        if !listed {
+            let name = cpu::model(root).unwrap_or_else(|_| "this CPU".to_owned());
+            let numbers = match (family, model) {
+                (Some(family), Some(model)) => format!(", family {family} model {model:#x}"),
+                _ => String::new(),
+            };
+            let register = self.name;
+            return Err(no(format!(
+                "{register} is not documented for {name} ({vendor}{numbers}), so it is not touched"
+            )));
+        }
+        if cpu::flags(root).is_ok_and(|flags| flags.iter().any(|flag| flag == "hypervisor")) {
+            let register = self.name;
+            return Err(no(format!("{register} is the hypervisor's, not this virtual machine's")));
+        }
+        Ok(())
+    }
+}
+
+/// The registers of one CPU.
+pub(super) fn msr(cpu: u32) -> String {
+    format!("/dev/cpu/{cpu}/msr")
+}
+
+/// An error that says how to get the device.
+pub(super) fn check_msr(root: &Root, cpu: u32) -> Result<(), Unavailable> {
+    let path = msr(cpu);
+    if root.exists(&path) {
+        return Ok(());
+    }
+    Err(Unavailable::new(
+        format!("{path} does not exist"),
+        "modprobe msr, as root, on a kernel that is not locked down",
+    ))
+}

@@ -1,0 +1,115 @@
+//! The CPUs that are online.
+
+use super::error::No;
+use super::hotplug::{CPUS, lost_with, online_file};
+use super::level::cpu_text;
+use super::place::Place;
+use super::plan::Turn;
+use super::proof::{Outcome, Prove};
+use super::write::Write;
+use super::{About, Knob};
+use crate::facts::topology;
+use crate::parse::cpu_list;
+use crate::root::{Root, RootError};
+use crate::unavailable::Unavailable;
+
+pub struct Online;
+
+fn present(root: &Root) -> Result<Vec<u32>, RootError> {
+    let path = format!("{CPUS}/present");
+    let text = root.value(&path)?;
+    cpu_list(&text).ok_or_else(|| RootError::malformed(&path, &text, "a list of CPUs"))
+}
+
+/// The CPUs that can be taken offline. The boot CPU often cannot.
+fn pluggable(root: &Root) -> Result<Vec<u32>, Unavailable> {
+    let mut cpus = present(root)?;
+    cpus.retain(|cpu| root.exists(&online_file(*cpu)));
+    if cpus.is_empty() {
+        return Err(Unavailable::new(
+            format!("no CPU has a file {CPUS}/cpu*/online"),
+            "use a kernel with CONFIG_HOTPLUG_CPU; a container may hide the files",
+        ));
+    }
+    Ok(cpus)
+}
+
+impl Knob for Online {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "online",
+            what: "the CPUs that the machine uses; all others are taken offline",
+            mechanism: "/sys/devices/system/cpu/cpu*/online",
+            scope: "the machine",
+            proof: "the kernel's list of online CPUs, and /proc/stat",
+        }
+    }
+
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        let pluggable = cpu_text(&pluggable(root)?);
+        let form = format!("CPUS such as 0-3; {pluggable} can be taken offline");
+        Ok(vec!["all".to_owned(), form])
+    }
+
+    fn read(&self, root: &Root) -> Result<String, Unavailable> {
+        Ok(cpu_text(&topology::online(root)?))
+    }
+
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+        let (pluggable, present) = (pluggable(root)?, present(root)?);
+        let wanted = match level {
+            "all" => present.clone(),
+            list => cpu_list(list)
+                .filter(|cpus| !cpus.is_empty())
+                .ok_or_else(|| No::Level("it is no list of CPUs".to_owned()))?,
+        };
+        if let Some(cpu) = wanted.iter().find(|cpu| !present.contains(cpu)) {
+            return Err(No::Level(format!("there is no CPU {cpu}")));
+        }
+        let fixed = |cpu: &&u32| !wanted.contains(cpu) && !pluggable.contains(cpu);
+        if let Some(cpu) = present.iter().find(fixed) {
+            return Err(No::Level(format!("CPU {cpu} cannot be taken offline; add it")));
+        }
+        let mut turns = Vec::new();
+        let mut leaving = Vec::new();
+        for &cpu in &pluggable {
+            let stays = wanted.contains(&cpu);
+            let new = if stays { "1" } else { "0" };
+            if let Some(write) = Write::turn(root, Place::file(online_file(cpu)), new)? {
+                turns.push(write);
+                if !stays {
+                    leaving.push(cpu);
+                }
+            }
+        }
+        let mut writes = lost_with(root, &leaving);
+        writes.extend(turns);
+        Ok(Turn { writes, prove: prove(wanted) })
+    }
+}
+
+fn prove(wanted: Vec<u32>) -> Prove {
+    Box::new(move |root| {
+        let online = match topology::online(root) {
+            Ok(online) => online,
+            Err(error) => return Outcome::Unverified(error.to_string()),
+        };
+        // What keeps time of its own is online, whatever the list says.
+        let ticking: Vec<u32> = root
+            .text("/proc/stat")
+            .unwrap_or_default()
+            .lines()
+            .filter_map(|line| line.split_whitespace().next()?.strip_prefix("cpu")?.parse().ok())
+            .collect();
+        let seen = format!(
+            "online: {}; in /proc/stat: {}",
+            cpu_text(&online),
+            if ticking.is_empty() { "none".to_owned() } else { cpu_text(&ticking) }
+        );
+        match online == wanted && (ticking.is_empty() || ticking == wanted) {
+            true if ticking.is_empty() => Outcome::Unverified(seen),
+            true => Outcome::Proven(seen),
+            false => Outcome::Refuted(seen),
+        }
+    })
+}

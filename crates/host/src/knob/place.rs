@@ -1,0 +1,207 @@
+//! Where a knob writes: a file, a line of one, a register, a group, or this process itself.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{affinity, numa};
+use crate::parse::chosen;
+use crate::root::{Root, RootError};
+
+/// A place that holds a value as text. What is read is in the form in which it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The file, folder or device; for this process the system call.
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Within::is_file")]
+    pub within: Within,
+}
+
+/// Which part of the path holds the value.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Within {
+    /// The whole file; of `always [madvise] never` the word in brackets.
+    #[default]
+    File,
+    /// The line `KEY:...` of a resctrl `schemata`.
+    Line(String),
+    /// A little-endian register of 4 or 8 bytes at this offset, in hexadecimal.
+    Register { offset: u64, bytes: u8 },
+    /// A resctrl group: the folder is there, or it is not.
+    Group,
+    /// A device whose value holds for as long as it is open.
+    Held,
+    /// The CPUs on which the calling thread and its children may run.
+    Affinity,
+    /// The nodes from which the calling thread and its children get memory.
+    MemoryPolicy,
+}
+
+impl Within {
+    fn is_file(&self) -> bool {
+        *self == Within::File
+    }
+}
+
+/// What a group's place holds.
+pub(super) const THERE: &str = "there";
+const ABSENT: &str = "absent";
+
+impl Place {
+    pub(super) fn file(path: impl Into<String>) -> Place {
+        Place { path: path.into(), within: Within::File }
+    }
+
+    pub(super) fn line(path: impl Into<String>, key: &str) -> Place {
+        Place { path: path.into(), within: Within::Line(key.to_owned()) }
+    }
+
+    pub(super) fn register(path: impl Into<String>, offset: u64, bytes: u8) -> Place {
+        Place { path: path.into(), within: Within::Register { offset, bytes } }
+    }
+
+    pub(super) fn of(path: impl Into<String>, within: Within) -> Place {
+        Place { path: path.into(), within }
+    }
+
+    /// Of this process: it ends with it, and no other process can put it back.
+    pub(super) fn is_own(&self) -> bool {
+        matches!(self.within, Within::Affinity | Within::MemoryPolicy | Within::Held)
+    }
+
+    pub(super) fn read(&self, root: &Root) -> Result<String, RootError> {
+        match &self.within {
+            Within::File => {
+                let text = root.text(&self.path)?;
+                Ok(chosen(&text).unwrap_or(&text).trim().to_owned())
+            }
+            Within::Line(key) => {
+                let text = root.text(&self.path)?;
+                let line = text.lines().find_map(|line| value_of(line, key));
+                line.map(plain)
+                    .ok_or_else(|| RootError::malformed(&self.path, &text, "a schemata with it"))
+            }
+            Within::Register { offset, bytes: 4 } => {
+                let value = u32::from_le_bytes(root.bytes_at(&self.path, *offset)?);
+                Ok(format!("{value:#x}"))
+            }
+            Within::Register { offset, .. } => {
+                let value = u64::from_le_bytes(root.bytes_at(&self.path, *offset)?);
+                Ok(format!("{value:#x}"))
+            }
+            Within::Group => Ok(if root.exists(&self.path) { THERE } else { ABSENT }.to_owned()),
+            Within::Held => {
+                let value = i32::from_le_bytes(root.bytes_at(&self.path, 0)?);
+                Ok(value.to_string())
+            }
+            Within::Affinity => affinity::read(&self.path),
+            Within::MemoryPolicy => numa::read(&self.path),
+        }
+    }
+
+    /// Writes a value in the form in which [`Place::read`] answers one.
+    pub(super) fn write(&self, root: &Root, value: &str) -> Result<(), RootError> {
+        match &self.within {
+            Within::File => root.write(&self.path, value),
+            Within::Line(key) => {
+                // The whole text with one line changed: the kernel takes it, and so does a
+                // recorded file.
+                let text = root.text(&self.path)?;
+                let lines: Vec<String> = text
+                    .lines()
+                    .map(|line| match value_of(line, key) {
+                        Some(_) => format!("{key}:{value}"),
+                        None => line.trim().to_owned(),
+                    })
+                    .collect();
+                root.write(&self.path, &format!("{}\n", lines.join("\n")))
+            }
+            Within::Register { offset, bytes } => {
+                let digits = value.trim_start_matches("0x");
+                let number = u64::from_str_radix(digits, 16)
+                    .map_err(|_| RootError::malformed(&self.path, value, "a register's value"))?;
+                let all = number.to_le_bytes();
+                root.write_bytes_at(&self.path, *offset, &all[..usize::from(*bytes).min(8)])
+            }
+            Within::Group if value == THERE => root.make_group(&self.path),
+            Within::Group if root.exists(&self.path) => root.remove_group(&self.path),
+            // Held values are let go by closing, not by writing.
+            Within::Group | Within::Held => Ok(()),
+            Within::Affinity => affinity::write(&self.path, value),
+            Within::MemoryPolicy => numa::write(&self.path, value),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.within {
+            Within::Line(key) => write!(f, "{} {key}", self.path),
+            Within::Register { offset, .. } => write!(f, "{} at {offset:#x}", self.path),
+            _ => f.write_str(&self.path),
+        }
+    }
+}
+
+fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    Some(line.trim().strip_prefix(key)?.strip_prefix(':')?.trim())
+}
+
+/// `0=000f;1= 100` as `0=f;1=100`: the kernel pads what it shows.
+fn plain(value: &str) -> String {
+    let part = |part: &str| match part.split_once('=') {
+        Some((domain, value)) => {
+            let value = value.trim().trim_start_matches('0');
+            format!("{}={}", domain.trim(), if value.is_empty() { "0" } else { value })
+        }
+        None => part.trim().to_owned(),
+    };
+    value.split(';').map(part).collect::<Vec<_>>().join(";")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        (dir, root)
+    }
+
+    #[test]
+    fn a_line_is_changed_and_the_others_stay() {
+        let (dir, root) = machine();
+        std::fs::write(dir.path().join("schemata"), "    MB:0= 100;1= 100\n    L3:0=07ff;1=07ff\n")
+            .unwrap();
+        let place = Place::line("/schemata", "L3");
+        assert_eq!(place.read(&root).unwrap(), "0=7ff;1=7ff");
+        place.write(&root, "0=f;1=f").unwrap();
+        assert_eq!(root.text("/schemata").unwrap(), "MB:0= 100;1= 100\nL3:0=f;1=f\n");
+        assert_eq!(Place::line("/schemata", "MB").read(&root).unwrap(), "0=100;1=100");
+        assert!(Place::line("/schemata", "L2").read(&root).is_err());
+    }
+
+    #[test]
+    fn a_register_leaves_its_neighbours_alone() {
+        let (dir, root) = machine();
+        std::fs::write(dir.path().join("config"), [0x11; 16]).unwrap();
+        let place = Place::register("/config", 4, 4);
+        place.write(&root, "0x1234abcd").unwrap();
+        assert_eq!(place.read(&root).unwrap(), "0x1234abcd");
+        let bytes = std::fs::read(dir.path().join("config")).unwrap();
+        assert_eq!((&bytes[..4], &bytes[8..]), (&[0x11; 4][..], &[0x11; 8][..]));
+        assert!(Place::register("/config", 14, 4).read(&root).is_err());
+    }
+
+    #[test]
+    fn the_journal_s_form_has_no_more_than_is_needed() {
+        let text = serde_json::to_string(&Place::file("/a")).unwrap();
+        assert_eq!(text, r#"{"path":"/a"}"#);
+        for place in [Place::register("/m", 8, 4), Place::line("/s", "L3"), Place::file("/b")] {
+            let text = serde_json::to_string(&place).unwrap();
+            assert_eq!(serde_json::from_str::<Place>(&text).unwrap(), place);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The resctrl group in which kvmeter, what it starts, or some CPUs get their share of a cache
+//! or of the memory bandwidth. The group is made for the purpose and goes with it.
+
+use super::error::No;
+use super::level::cpu_text;
+use super::place::{Place, THERE, Within};
+use super::write::Write;
+use crate::facts::topology;
+use crate::root::{Root, RootError};
+use crate::unavailable::Unavailable;
+
+const RESCTRL: &str = "/sys/fs/resctrl";
+const FILESYSTEMS: &str = "/proc/filesystems";
+const THREADS: &str = "/proc/self/task";
+
+/// The folder of a resource's limits, such as `L3` or `MB`.
+pub(super) fn info(root: &Root, resource: &str) -> Result<String, Unavailable> {
+    let path = format!("{RESCTRL}/info/{resource}");
+    if root.exists(&path) {
+        return Ok(path);
+    }
+    if root.exists(&format!("{RESCTRL}/info")) {
+        let why = if root.exists(&format!("{path}CODE")) {
+            ("code and data have shares of their own (CDP)", "mount resctrl without cdp")
+        } else {
+            ("this CPU does not share it out", "use a CPU with Intel RDT or AMD QoS")
+        };
+        return Err(Unavailable::new(format!("{path} does not exist: {}", why.0), why.1));
+    }
+    let knows = root.text(FILESYSTEMS).is_ok_and(|text| text.contains("resctrl"));
+    let remedy = match knows {
+        true => "mount -t resctrl resctrl /sys/fs/resctrl, as root",
+        false => "use a kernel with CONFIG_X86_CPU_RESCTRL on a CPU with Intel RDT or AMD QoS",
+    };
+    Err(Unavailable::new(format!("{RESCTRL} is not mounted"), remedy))
+}
+
+/// What the machine's own group has of a resource, by domain.
+pub(super) fn shares(root: &Root, resource: &str) -> Result<Vec<(String, String)>, RootError> {
+    let path = format!("{RESCTRL}/schemata");
+    let value = Place::line(&path, resource).read(root)?;
+    let pair = |part: &str| {
+        let (domain, value) = part.split_once('=')?;
+        Some((domain.to_owned(), value.to_owned()))
+    };
+    let pairs: Option<Vec<_>> = value.split(';').map(pair).collect();
+    pairs.ok_or_else(|| RootError::malformed(&path, &value, "a share for each domain"))
+}
+
+/// The group of this process.
+pub(super) fn group() -> String {
+    format!("{RESCTRL}/kvmeter-{}", std::process::id())
+}
+
+/// Makes the group, gives it the same share of a resource in each domain, and puts these CPUs
+/// into it; without CPUs, this process and what it will start.
+pub(super) fn writes(
+    root: &Root,
+    resource: &str,
+    share: &str,
+    cpus: Option<&[u32]>,
+) -> Result<Vec<Write>, No> {
+    let group = group();
+    let domains: Vec<String> = shares(root, resource)?
+        .into_iter()
+        .map(|(domain, _)| format!("{domain}={share}"))
+        .collect();
+    let mut writes = vec![
+        Write::release(Place::of(group.clone(), Within::Group), THERE),
+        Write::release(Place::line(format!("{group}/schemata"), resource), domains.join(";")),
+    ];
+    let Some(cpus) = cpus else {
+        if !root.is_live() {
+            return Err(Unavailable::recorded("a list of this process's threads").into());
+        }
+        for thread in root.numbers(THREADS)? {
+            let place = Place::file(format!("{group}/tasks"));
+            writes.push(Write::release(place, thread.to_string()));
+        }
+        return Ok(writes);
+    };
+    let online = topology::online(root)?;
+    if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
+        return Err(No::Level(format!("CPU {cpu} is not online")));
+    }
+    let place = Place::file(format!("{group}/cpus_list"));
+    writes.push(Write::release(place, cpu_text(cpus)));
+    Ok(writes)
+}

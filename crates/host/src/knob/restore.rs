@@ -1,0 +1,104 @@
+//! Putting old values back, the last turned first.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::error::KnobError;
+use super::journal::Entry;
+use super::place::Within;
+use crate::human;
+use crate::root::{Root, RootError};
+
+/// What became of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Restored {
+    /// Every place holds its old value.
+    Done {
+        /// Places that held another value and were written.
+        written: usize,
+        /// Places that held what neither the knob nor the machine before had set.
+        foreign: Vec<String>,
+    },
+    /// It was of an earlier boot, which has set everything anew; it lies here now.
+    Stale { entries: usize, aside: PathBuf },
+}
+
+impl std::fmt::Display for Restored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Restored::Done { written, foreign } => {
+                write!(f, "{} restored", human::count(*written, "place"))?;
+                for place in foreign {
+                    write!(f, "; {place}")?;
+                }
+                Ok(())
+            }
+            Restored::Stale { entries, aside } => write!(
+                f,
+                "{} of a boot before this one, which has reset them: set aside as {}",
+                human::count(*entries, "write"),
+                aside.display()
+            ),
+        }
+    }
+}
+
+/// Writes the old values of a journal back in reverse order. What fails is tried once more at the
+/// end: a value may be locked by one that was turned before it.
+pub(super) fn restore(
+    root: &Root,
+    entries: &[Entry],
+    journal: &Path,
+) -> Result<Restored, KnobError> {
+    let (mut written, mut foreign, mut failed) = (0, Vec::new(), Vec::new());
+    for entry in entries.iter().rev() {
+        match put_back(root, entry) {
+            Ok(None) => {}
+            Ok(Some(held)) => {
+                written += 1;
+                if held != entry.new {
+                    let place = &entry.place;
+                    foreign.push(format!("{place} held {held}, which kvmeter had not written"));
+                }
+            }
+            Err(_) => failed.push(entry),
+        }
+    }
+    let mut lost = Vec::new();
+    for entry in failed {
+        match put_back(root, entry) {
+            Ok(held) => written += usize::from(held.is_some()),
+            Err(error) => lost.push(format!("{}: {error}", entry.place)),
+        }
+    }
+    if lost.is_empty() {
+        return Ok(Restored::Done { written, foreign });
+    }
+    let journal = journal.display().to_string();
+    Err(KnobError::NotRestored { places: lost.join("; "), journal })
+}
+
+/// Writes the old value where another is; answers the value that was there.
+fn put_back(root: &Root, entry: &Entry) -> Result<Option<String>, RootError> {
+    let place = &entry.place;
+    let held = place.read(root)?;
+    let Some(old) = entry.old.as_deref() else {
+        if place.within != Within::Group || !root.exists(&place.path) {
+            return Ok(None);
+        }
+        root.remove_group(&place.path)?;
+        return Ok(Some(held));
+    };
+    if held == old {
+        return Ok(None);
+    }
+    place.write(root, old)?;
+    let now = place.read(root)?;
+    if now != old {
+        let why = format!("it took {old} and holds {now}");
+        return Err(RootError::Io { path: place.path.clone(), why });
+    }
+    Ok(Some(held))
+}

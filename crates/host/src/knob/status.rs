@@ -1,0 +1,54 @@
+//! Every knob as it is here and now.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::error::KnobError;
+use super::journal::kept;
+use super::{About, KNOBS};
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+/// One knob on this machine.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    #[serde(rename = "knob")]
+    pub about: &'static About,
+    /// The present level, or why it cannot be known.
+    #[serde(serialize_with = "as_answer")]
+    pub now: Result<String, Unavailable>,
+    /// The levels that can be set, or why none can.
+    #[serde(serialize_with = "as_answer")]
+    pub levels: Result<Vec<String>, Unavailable>,
+    /// The level that `kvmeter knob set` left it at until `kvmeter knob restore`.
+    pub kept: Option<String>,
+}
+
+/// The knobs of a machine, in the order of [`KNOBS`]. `folder` is that of the journal.
+pub fn status(root: &Root, folder: &Path) -> Result<Vec<Status>, KnobError> {
+    let kept = kept(folder)?;
+    let of = |knob: &&dyn super::Knob| {
+        let about = knob.about();
+        let last = kept.iter().rev().find(|entry| entry.knob == about.name);
+        let kept = last.map(|entry| entry.level.clone());
+        Status { about, now: knob.read(root), levels: knob.levels(root), kept }
+    };
+    Ok(KNOBS.iter().map(of).collect())
+}
+
+fn as_answer<T: Serialize, S: serde::Serializer>(
+    answer: &Result<T, Unavailable>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeMap;
+    match answer {
+        Ok(value) => value.serialize(serializer),
+        Err(why) => {
+            let mut map = serializer.serialize_map(Some(2))?;
+            map.serialize_entry("unavailable", &why.reason)?;
+            map.serialize_entry("remedy", &why.remedy)?;
+            map.end()
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A second process that puts the knobs back when the first is killed.
+//!
+//! It is the same program, started before the first write, in a session of its own, where no
+//! Ctrl-C reaches it. It shares the lock of the journal and one end of a socket. When the socket
+//! ends without a goodbye, the first process is gone, and the journal says what to put back.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, Signal};
+
+use super::error::KnobError;
+use super::journal::Journal;
+use super::restore::Restored;
+use crate::root::Root;
+
+const READY: &[u8; 1] = b"r";
+const GOODBYE: &[u8; 1] = b"g";
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The first process's side.
+pub(super) struct Supervisor {
+    child: Child,
+    line: UnixStream,
+}
+
+impl Supervisor {
+    /// Starts the process and waits until it watches. `lock` is shared with it, so that nobody
+    /// else turns knobs before it has put them back.
+    pub(super) fn start(mut command: Command, lock: &File) -> Result<Supervisor, KnobError> {
+        let failed = |error: std::io::Error| KnobError::Supervisor { why: error.to_string() };
+        let (mut line, its) = UnixStream::pair().map_err(failed)?;
+        command.stdin(OwnedFd::from(its)).stdout(lock.try_clone().map_err(failed)?);
+        let child = command.stderr(Stdio::inherit()).spawn().map_err(failed)?;
+        // The command holds the other end of the line; dropped, the line ends with the child.
+        drop(command);
+        let mut supervisor = Supervisor { child, line: line.try_clone().map_err(failed)? };
+        let mut ready = [0];
+        let answer = line.set_read_timeout(Some(LIMIT)).and_then(|()| line.read_exact(&mut ready));
+        match answer {
+            Ok(()) if ready == *READY => Ok(supervisor),
+            Ok(()) => Err(supervisor.no("it answers something else")),
+            Err(error) => Err(supervisor.no(&error.to_string())),
+        }
+    }
+
+    fn no(&mut self, why: &str) -> KnobError {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        KnobError::Supervisor { why: format!("the supervisor does not answer: {why}") }
+    }
+
+    /// Lets it go: everything is put back, or is to stay.
+    pub(super) fn dismiss(mut self) {
+        // One that was killed hears nothing; there is nothing left for it to do.
+        let _ = self.line.write_all(GOODBYE);
+        let _ = self.line.shutdown(std::net::Shutdown::Both);
+        let limit = Instant::now() + LIMIT;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < limit {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The supervisor's side: standard input is the socket, standard output the locked file. Answers
+/// what it had to put back, if anything.
+pub fn run(root: &Root, folder: &Path) -> Result<Option<Restored>, KnobError> {
+    let failed = |why: String| KnobError::Supervisor { why };
+    // Started from a terminal or a service, it must outlive the signals that end those.
+    SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT])
+        .thread_block()
+        .map_err(|error| failed(error.to_string()))?;
+    // A process that already leads its session is as well off.
+    let _ = nix::unistd::setsid();
+    let own = |fd: std::os::fd::BorrowedFd<'_>| {
+        fd.try_clone_to_owned().map_err(|error| failed(error.to_string()))
+    };
+    let lock = File::from(own(std::io::stdout().as_fd())?);
+    let mut line = UnixStream::from(own(std::io::stdin().as_fd())?);
+    line.write_all(READY).map_err(|error| failed(error.to_string()))?;
+    let mut said = [0];
+    if matches!(line.read(&mut said), Ok(1)) && said == *GOODBYE {
+        return Ok(None);
+    }
+    Journal::inherited(root, folder, lock)?.put_back_running()
+}

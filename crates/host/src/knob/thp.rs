@@ -1,0 +1,110 @@
+//! Transparent huge pages.
+
+#![allow(unsafe_code, reason = "madvise has no safe form")]
+
+use nix::sys::mman::{MmapAdvise, madvise};
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use super::error::No;
+use super::plan::Turn;
+use super::proof::{Outcome, Prove};
+use super::{About, Knob, choice};
+use crate::facts::memory::THP;
+use crate::human;
+use crate::parse::kilobytes;
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+const SMAPS: &str = "/proc/self/smaps";
+const HUGE: usize = 2 << 20;
+const PAGE: usize = 4096;
+
+pub struct Thp;
+
+impl Knob for Thp {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "thp",
+            what: "transparent huge pages",
+            mechanism: "/sys/kernel/mm/transparent_hugepage/enabled",
+            scope: "the machine, for memory that is touched from then on",
+            proof: "AnonHugePages of memory that is touched, with and without madvise",
+        }
+    }
+
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        Ok(choice::words(&root.value(THP)?))
+    }
+
+    fn read(&self, root: &Root) -> Result<String, Unavailable> {
+        Ok(crate::facts::choice(root, THP)?)
+    }
+
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+        choice::check(level, &["always", "madvise", "never"].map(str::to_owned))?;
+        choice::turn(root, [THP.to_owned()], level, prove(level.to_owned()))
+    }
+}
+
+fn prove(level: String) -> Prove {
+    Box::new(move |root| {
+        if !root.is_live() {
+            return Outcome::Unverified("a recorded tree has no memory to touch".to_owned());
+        }
+        let (plain, asked) = match (huge(root, false), huge(root, true)) {
+            (Ok(plain), Ok(asked)) => (plain, asked),
+            (Err(why), _) | (_, Err(why)) => return Outcome::Unverified(why),
+        };
+        let seen = format!(
+            "of touched memory {} are huge pages, {} with madvise",
+            human::bytes(plain),
+            human::bytes(asked)
+        );
+        match level.as_str() {
+            "never" if plain + asked == 0 => Outcome::Proven(seen),
+            "madvise" if plain == 0 && asked > 0 => Outcome::Proven(seen),
+            "always" if plain > 0 => Outcome::Proven(seen),
+            "always" | "madvise" if plain == 0 => {
+                Outcome::Unverified(format!("{seen}; memory may be too fragmented"))
+            }
+            _ => Outcome::Refuted(seen),
+        }
+    })
+}
+
+/// Touches memory and answers how many bytes of it lie on huge pages.
+fn huge(root: &Root, advise: bool) -> Result<u64, String> {
+    let mut memory: Vec<u8> = Vec::with_capacity(6 * HUGE);
+    let spare = memory.spare_capacity_mut();
+    let start = spare.as_mut_ptr().align_offset(HUGE);
+    let part = spare.get_mut(start..start + 4 * HUGE).ok_or("no memory to touch")?;
+    let address = NonNull::from(&mut *part).cast::<c_void>();
+    if advise {
+        // SAFETY: the range is page-aligned and lies in `memory`, which nobody else has; the
+        // advice changes how it is backed and not what it holds.
+        unsafe { madvise(address, 4 * HUGE, MmapAdvise::MADV_HUGEPAGE) }
+            .map_err(|error| format!("madvise: {}", error.desc()))?;
+    }
+    for byte in part.iter_mut().step_by(PAGE) {
+        byte.write(1);
+    }
+    let address = address.as_ptr() as usize;
+    let text = root.text(SMAPS).map_err(|error| error.to_string())?;
+    let bytes = anonymous_huge(&text, address).ok_or("the memory is in no line of smaps")?;
+    drop(memory);
+    Ok(bytes)
+}
+
+/// AnonHugePages of the mapping in which an address lies.
+fn anonymous_huge(smaps: &str, address: usize) -> Option<u64> {
+    let mut lines = smaps.lines();
+    lines.find(|line| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        range.is_some_and(|(from, to)| {
+            let bound = |text| usize::from_str_radix(text, 16);
+            matches!((bound(from), bound(to)), (Ok(from), Ok(to)) if (from..to).contains(&address))
+        })
+    })?;
+    kilobytes(lines.find(|line| line.starts_with("AnonHugePages:"))?, "AnonHugePages")
+}

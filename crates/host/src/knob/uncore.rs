@@ -1,0 +1,176 @@
+//! The frequency of the uncore: the mesh, the last-level cache and the memory controllers.
+
+use super::error::No;
+use super::frequency::limit;
+use super::level::{span, span_text, tally};
+use super::models::{UNCORE_RATIO_LIMIT, check_msr, msr};
+use super::place::Place;
+use super::plan::Turn;
+use super::proof::{Outcome, Prove};
+use super::write::Write;
+use super::{About, Knob, choice};
+use crate::facts::topology;
+use crate::human;
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+const FOLDER: &str = "/sys/devices/system/cpu/intel_uncore_frequency";
+const RATIO_LIMIT: u64 = 0x620;
+/// Kilohertz of one step of the register.
+const STEP: u64 = 100_000;
+
+pub struct Uncore;
+
+/// Where the limits are.
+enum Limits {
+    /// One folder a package and die, of the kernel's driver.
+    Driver(Vec<String>),
+    /// The first online CPU of each package.
+    Register(Vec<u32>),
+}
+
+fn limits(root: &Root) -> Result<Limits, Unavailable> {
+    let dies: Vec<String> = root
+        .list(FOLDER)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|name| format!("{FOLDER}/{name}"))
+        .filter(|die| root.exists(&format!("{die}/max_freq_khz")))
+        .collect();
+    if !dies.is_empty() {
+        return Ok(Limits::Driver(dies));
+    }
+    UNCORE_RATIO_LIMIT.check(root)?;
+    let cpus = first_of_packages(root)?;
+    cpus.iter().try_for_each(|cpu| check_msr(root, *cpu))?;
+    Ok(Limits::Register(cpus))
+}
+
+/// The first online CPU of each package.
+pub(super) fn first_of_packages(root: &Root) -> Result<Vec<u32>, Unavailable> {
+    let mut seen = Vec::new();
+    let mut cpus = Vec::new();
+    for thread in topology::threads(root)? {
+        if !seen.contains(&thread.socket) {
+            seen.push(thread.socket);
+            cpus.push(thread.cpu);
+        }
+    }
+    Ok(cpus)
+}
+
+fn register(cpu: u32) -> Place {
+    Place::register(msr(cpu), RATIO_LIMIT, 8)
+}
+
+/// The register's value with its lowest and highest kilohertz.
+fn ratios(root: &Root, cpu: u32) -> Result<(u64, u64, u64), Unavailable> {
+    let value = u64::from_le_bytes(root.bytes_at(&msr(cpu), RATIO_LIMIT)?);
+    Ok((value, (value >> 8 & 0x7f) * STEP, (value & 0x7f) * STEP))
+}
+
+/// The range within which a limit may be set.
+fn range(root: &Root, limits: &Limits) -> Result<(u64, u64), Unavailable> {
+    match limits {
+        Limits::Driver(dies) => Ok((
+            root.number(&format!("{}/initial_min_freq_khz", dies[0]))?,
+            root.number(&format!("{}/initial_max_freq_khz", dies[0]))?,
+        )),
+        // The firmware's range is the only one that the register knows.
+        Limits::Register(cpus) => {
+            let (_, low, high) = ratios(root, cpus[0])?;
+            Ok((low, high))
+        }
+    }
+}
+
+impl Knob for Uncore {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "uncore",
+            what: "the frequency of the mesh, the last-level cache and the memory controllers",
+            mechanism: "intel_uncore_frequency/*/{min,max}_freq_khz, or MSR 0x620",
+            scope: "every package and die",
+            proof: "current_freq_khz stays within the limits under load",
+        }
+    }
+
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        let (least, most) = range(root, &limits(root)?)?;
+        let form = format!("FREQUENCY or LOW..HIGH within {}", span_text(least, most));
+        Ok(vec!["all".to_owned(), "min".to_owned(), "max".to_owned(), form])
+    }
+
+    fn read(&self, root: &Root) -> Result<String, Unavailable> {
+        let mut values = Vec::new();
+        match limits(root)? {
+            Limits::Driver(dies) => {
+                for (number, die) in (0..).zip(dies) {
+                    let low = root.number(&format!("{die}/min_freq_khz"))?;
+                    let high = root.number(&format!("{die}/max_freq_khz"))?;
+                    values.push((span_text(low, high), vec![number]));
+                }
+            }
+            Limits::Register(cpus) => {
+                for cpu in cpus {
+                    let (_, low, high) = ratios(root, cpu)?;
+                    values.push((span_text(low, high), vec![cpu]));
+                }
+            }
+        }
+        Ok(tally(values))
+    }
+
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+        let limits = limits(root)?;
+        let (least, most) = range(root, &limits)?;
+        let (low, high) = span(level, least, most)?;
+        if low % STEP != 0 || high % STEP != 0 {
+            return Err(No::Level("the uncore has steps of 100 MHz".to_owned()));
+        }
+        let mut writes = Vec::new();
+        match limits {
+            Limits::Driver(dies) => {
+                for die in &dies {
+                    let files = (format!("{die}/min_freq_khz"), format!("{die}/max_freq_khz"));
+                    writes.extend(limit(root, files, (low, high))?);
+                }
+                Ok(Turn { writes, prove: prove(dies, low, high) })
+            }
+            Limits::Register(cpus) => {
+                for cpu in cpus {
+                    let (value, _, _) = ratios(root, cpu)?;
+                    let new = (value & !0x7f7f) | ((low / STEP) << 8) | (high / STEP);
+                    writes.extend(Write::turn(root, register(cpu), format!("{new:#x}"))?);
+                }
+                let prove = choice::unverified(
+                    "the register read back as written, which proves nothing; the kernel's \
+                     intel_uncore_frequency would show the frequency",
+                );
+                Ok(Turn { writes, prove })
+            }
+        }
+    }
+}
+
+fn prove(dies: Vec<String>, low: u64, high: u64) -> Prove {
+    Box::new(move |root| {
+        if root.is_live() {
+            super::load::spin(std::time::Duration::from_millis(60));
+        }
+        let mut seen = Vec::new();
+        for die in &dies {
+            let now: u64 = match root.number(&format!("{die}/current_freq_khz")) {
+                Ok(now) => now,
+                Err(error) => return Outcome::Unverified(error.to_string()),
+            };
+            let text = format!("{die} ran at {}", human::kilohertz(now));
+            // The register shows a whole step.
+            if now > high + STEP || now + STEP < low {
+                return Outcome::Refuted(text);
+            }
+            seen.push(text);
+        }
+        Outcome::Proven(seen.join(", "))
+    })
+}

@@ -1,0 +1,295 @@
+//! What to count on this machine for this run: events, groups and targets.
+//! Decided from files alone, so a recorded machine decides as the real one.
+
+use model::Scope;
+
+use super::encoding::{Encoded, cpumask, encode, pmus, user_event};
+use super::kernel::Target;
+use super::privilege::Privilege;
+use super::session::Group;
+use super::table::{Core, LastLevel, Quantity, Raw, core};
+use crate::facts::topology::online;
+use crate::probe::{Context, CounterScope};
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+/// What an event of a group is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    UserInstructions,
+    KernelInstructions,
+    Of(Quantity),
+    /// The user's own event of this number.
+    Extra(usize),
+}
+
+/// A group and what its events are for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    pub slots: Vec<Slot>,
+    pub group: Group,
+    /// Counted by units outside the cores: of the whole machine, whatever the plan's scope.
+    pub apart: bool,
+}
+
+/// An event that the user named: how it is shown, and whether it can be counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extra {
+    pub name: String,
+    pub event: Result<Encoded, Unavailable>,
+    /// It is counted by units outside the cores.
+    pub apart: bool,
+}
+
+/// What will be counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The core's PMU and table; without it only the user's own events are counted.
+    pub core: Result<Core, Unavailable>,
+    pub scope: Scope,
+    pub groups: Vec<Planned>,
+    /// What is not counted, and why.
+    pub absent: Vec<(Slot, Unavailable)>,
+    pub extras: Vec<Extra>,
+    /// Only user space is counted, and why.
+    pub only_user: Option<Unavailable>,
+}
+
+/// The quantities that are counted together, so that their quotients hold. Four
+/// general counters hold each group on every CPU of the tables.
+const GROUPS: &[&[Slot]] = &[
+    &[Slot::UserInstructions, Slot::KernelInstructions, Slot::Of(Quantity::Cycles)],
+    &[
+        Slot::Of(Quantity::Instructions),
+        Slot::Of(Quantity::Branches),
+        Slot::Of(Quantity::BranchMisses),
+    ],
+    &[
+        Slot::Of(Quantity::Instructions),
+        Slot::Of(Quantity::L1dMisses),
+        Slot::Of(Quantity::L1iMisses),
+    ],
+    &[
+        Slot::Of(Quantity::Instructions),
+        Slot::Of(Quantity::L2Misses),
+        Slot::Of(Quantity::LlcReferences),
+        Slot::Of(Quantity::LlcMisses),
+    ],
+    &[
+        Slot::Of(Quantity::Instructions),
+        Slot::Of(Quantity::DtlbMisses),
+        Slot::Of(Quantity::ItlbMisses),
+    ],
+];
+
+/// Decides what is counted.
+///
+/// # Errors
+/// There is no PMU or no table for it and the user named no event, nothing may
+/// be counted, or there is nothing to count on.
+pub fn plan(root: &Root, context: &Context) -> Result<Plan, Unavailable> {
+    let core = core(root);
+    if let (Err(why), true) = (&core, context.counters.events.is_empty()) {
+        return Err(why.clone());
+    }
+    let privilege = Privilege::of(root)?;
+    let (scope, targets) = targets(root, context)?;
+    privilege.user_mode()?;
+    let inherit = targets.iter().any(|target| matches!(target, Target::Thread(_)));
+    if !inherit {
+        privilege.whole_cpus()?;
+    }
+    let mut plan = Plan {
+        core,
+        scope,
+        groups: Vec::new(),
+        absent: Vec::new(),
+        extras: Vec::new(),
+        only_user: privilege.kernel_mode().err(),
+    };
+    for slots in GROUPS {
+        let mut planned = Planned {
+            slots: Vec::new(),
+            group: Group { events: Vec::new(), targets: targets.clone(), inherit },
+            apart: false,
+        };
+        for slot in *slots {
+            match plan.core_events(root, *slot) {
+                Ok(events) => {
+                    planned.slots.extend(std::iter::repeat_n(*slot, events.len()));
+                    planned.group.events.extend(events);
+                }
+                Err(None) => {}
+                Err(Some(why)) => plan.absent.push((*slot, why)),
+            }
+        }
+        // Instructions alone are in the first group already.
+        if planned.slots.iter().any(|slot| *slot != Slot::Of(Quantity::Instructions)) {
+            plan.groups.push(planned);
+        }
+    }
+    plan.last_level(root, privilege);
+    for (at, text) in context.counters.events.iter().enumerate() {
+        plan.extra(root, at, text, &targets, inherit, privilege);
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    /// The core's events of a slot; `None` where it is counted elsewhere.
+    fn core_events(&self, root: &Root, slot: Slot) -> Result<Vec<Encoded>, Option<Unavailable>> {
+        use Quantity::{Instructions, LlcMisses, LlcReferences};
+        let core = self.core.as_ref().map_err(|why| Some(why.clone()))?;
+        let apart = core.table.last_level != LastLevel::Core;
+        let quantity = match slot {
+            Slot::UserInstructions | Slot::KernelInstructions => Instructions,
+            Slot::Of(LlcMisses | LlcReferences) if apart => return Err(None),
+            Slot::Of(quantity) => quantity,
+            Slot::Extra(_) => return Err(None),
+        };
+        if let (Slot::KernelInstructions, Some(why)) = (slot, &self.only_user) {
+            return Err(Some(why.clone()));
+        }
+        let raws = core.events(root, quantity).map_err(Some)?;
+        let events: Result<Vec<Encoded>, Unavailable> = raws
+            .iter()
+            .map(|raw| {
+                let event = shown(encode(root, &core.pmu, raw.terms)?, raw);
+                Ok(match slot {
+                    Slot::KernelInstructions => event.kernel(),
+                    Slot::UserInstructions => event.user(),
+                    _ if self.only_user.is_some() => event.user(),
+                    _ => event,
+                })
+            })
+            .collect();
+        events.map_err(Some)
+    }
+
+    /// The last level where it counts for itself: one group for each of its PMUs.
+    fn last_level(&mut self, root: &Root, privilege: Privilege) {
+        let Ok(table) = self.core.as_ref().map(|core| core.table) else { return };
+        let LastLevel::Apart(prefix) = table.last_level else { return };
+        let quantities = [Quantity::LlcReferences, Quantity::LlcMisses];
+        let groups = privilege.whole_cpus().and_then(|()| {
+            let names = pmus(root)?.into_iter().filter(|name| {
+                name.strip_prefix(prefix)
+                    .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+            });
+            let group = |pmu: String| {
+                let (mut slots, mut events) = (Vec::new(), Vec::new());
+                for quantity in quantities {
+                    let rows = table.of(quantity).unwrap_or_default();
+                    for raw in rows {
+                        slots.push(Slot::Of(quantity));
+                        events.push(shown(encode(root, &pmu, raw.terms)?, raw));
+                    }
+                }
+                let targets = cpumask(root, &pmu)?.into_iter().map(Target::Cpu).collect();
+                Ok(Planned { slots, group: Group { events, targets, inherit: false }, apart: true })
+            };
+            let groups: Result<Vec<Planned>, Unavailable> = names.map(group).collect();
+            groups.and_then(|groups| match groups.is_empty() {
+                false => Ok(groups),
+                true => Err(Unavailable::new(
+                    format!("the last level counts in the PMU {prefix}, which is not here"),
+                    "load its driver (amd_uncore for AMD), or measure on bare metal",
+                )),
+            })
+        });
+        match groups {
+            Ok(groups) => self.groups.extend(groups),
+            Err(why) => {
+                self.absent.extend(quantities.map(|quantity| (Slot::Of(quantity), why.clone())));
+            }
+        }
+    }
+
+    /// One event of the user's: with the instructions on the core, alone elsewhere.
+    fn extra(
+        &mut self,
+        root: &Root,
+        at: usize,
+        text: &str,
+        targets: &[Target],
+        inherit: bool,
+        privilege: Privilege,
+    ) {
+        let core = self.core.as_ref().map(|core| core.pmu.as_str()).map_err(Clone::clone);
+        let (name, event) = match user_event(root, core.clone(), text) {
+            Ok((name, event)) => (name, Ok(event)),
+            Err(why) => (text.to_owned(), Err(why)),
+        };
+        let pmu = event.as_ref().ok().and_then(|event| event.text.split('/').next());
+        let outside = pmu.filter(|pmu| core.as_ref().ok() != Some(pmu));
+        let units = outside.and_then(|pmu| cpumask(root, pmu).ok());
+        let apart = units.is_some();
+        let event = event.and_then(|event| {
+            if apart {
+                privilege.whole_cpus()?;
+            }
+            // Where the kernel is out of bounds, the event is counted without it.
+            let open = !event.only_user && !event.only_kernel && !apart;
+            Ok(if open && self.only_user.is_some() { event.user() } else { event })
+        });
+        if let Ok(event) = &event {
+            let group = match units {
+                Some(cpus) => Group {
+                    events: vec![event.clone()],
+                    targets: cpus.into_iter().map(Target::Cpu).collect(),
+                    inherit: false,
+                },
+                None => Group { events: vec![event.clone()], targets: targets.to_vec(), inherit },
+            };
+            self.groups.push(Planned { slots: vec![Slot::Extra(at)], group, apart });
+        }
+        self.extras.push(Extra { name, event, apart });
+    }
+}
+
+/// The event with the manual's name beside it.
+fn shown(mut event: Encoded, raw: &Raw) -> Encoded {
+    event.label = Some(raw.name);
+    event
+}
+
+/// The threads or CPUs to count on, and the boundary that they make.
+pub(crate) fn targets(root: &Root, context: &Context) -> Result<(Scope, Vec<Target>), Unavailable> {
+    let scope = match context.counters.scope {
+        CounterScope::Auto if context.server_pids.is_empty() => CounterScope::Process,
+        CounterScope::Auto => CounterScope::Servers,
+        chosen => chosen,
+    };
+    let threads = |process: &str| -> Result<Vec<Target>, Unavailable> {
+        let tids = root.numbers(&format!("/proc/{process}/task"))?;
+        Ok(tids.into_iter().map(Target::Thread).collect())
+    };
+    match scope {
+        CounterScope::Auto | CounterScope::Process => Ok((Scope::Process, threads("self")?)),
+        CounterScope::Servers => {
+            if context.server_pids.is_empty() {
+                return Err(Unavailable::new(
+                    "no server's process is known on this machine",
+                    "let kvmeter start the server here, or name its process",
+                ));
+            }
+            let mut all = Vec::new();
+            for pid in &context.server_pids {
+                all.extend(threads(&pid.to_string())?);
+            }
+            Ok((Scope::Server, all))
+        }
+        CounterScope::Cpus => {
+            if context.cpus.is_empty() {
+                return Err(Unavailable::new(
+                    "no CPUs were named for the counters",
+                    "pin the load, or count the process or the machine",
+                ));
+            }
+            Ok((Scope::Cpus, context.cpus.iter().copied().map(Target::Cpu).collect()))
+        }
+        CounterScope::Machine => {
+            Ok((Scope::Machine, online(root)?.into_iter().map(Target::Cpu).collect()))
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Groups of events counted on several threads or CPUs over a window.
+
+use super::encoding::Encoded;
+use super::kernel::{Count, Errno, Event, Handle, Kernel, Target};
+use crate::unavailable::Unavailable;
+
+/// Events that share their time on the counters, so that quotients of them hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub events: Vec<Encoded>,
+    pub targets: Vec<Target>,
+    /// Threads that a counted thread starts in the window are counted too.
+    pub inherit: bool,
+}
+
+/// An event that the kernel would not open, and why.
+pub type Refused = Unavailable;
+
+/// What one event gained, scaled to the whole window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Counted {
+    pub value: f64,
+    /// The share of the time in which it really counted; below 1 the counters
+    /// were shared with others, and `value` is scaled up by it.
+    pub running: f64,
+    /// The time that it covers, summed over the targets.
+    pub seconds: f64,
+}
+
+/// What a group gained.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tally {
+    /// Over all targets, in the order of the group's events.
+    pub events: Vec<Result<Counted, Unavailable>>,
+    /// The same for each target.
+    pub each: Vec<(Target, Vec<Result<Counted, Unavailable>>)>,
+}
+
+/// Opened groups. They close when it is dropped.
+pub struct Session {
+    kernel: Box<dyn Kernel>,
+    groups: Vec<Open>,
+}
+
+struct Open {
+    events: Vec<Encoded>,
+    /// For each event, why it is not counted.
+    refused: Vec<Option<Refused>>,
+    rows: Vec<Row>,
+}
+
+/// The events of a group on one target.
+struct Row {
+    target: Target,
+    leader: Handle,
+    handles: Vec<Option<Handle>>,
+    before: Vec<Result<Count, Unavailable>>,
+}
+
+impl Session {
+    /// Opens every event of every group. An event that the kernel refuses is
+    /// left out and told by [`Session::stop`]; a thread that has ended is skipped.
+    ///
+    /// # Errors
+    /// There are no descriptors left, or no target is left to count on.
+    pub fn open(mut kernel: Box<dyn Kernel>, groups: &[Group]) -> Result<Session, Unavailable> {
+        let mut open = Vec::new();
+        for group in groups {
+            open.push(open_group(kernel.as_mut(), group)?);
+        }
+        Ok(Session { kernel, groups: open })
+    }
+
+    /// Begins to count.
+    pub fn start(&mut self) {
+        for group in &mut self.groups {
+            for row in &mut group.rows {
+                row.before = read(self.kernel.as_mut(), &group.events, row);
+                if let Err(errno) = self.kernel.switch(row.leader, true) {
+                    let why = explain(errno, &group.events[0].text, group.events.len());
+                    row.before = vec![Err(why); group.events.len()];
+                }
+            }
+        }
+    }
+
+    /// Stops counting: what each group gained since `start`, in the groups' order.
+    pub fn stop(&mut self) -> Vec<Tally> {
+        // All stop before any is read, so that they cover the same time.
+        for row in self.groups.iter().flat_map(|group| &group.rows) {
+            // A leader that is gone shows in its reading.
+            let _ = self.kernel.switch(row.leader, false);
+        }
+        let kernel = self.kernel.as_mut();
+        self.groups.iter().map(|group| tally(kernel, group)).collect()
+    }
+}
+
+fn open_group(kernel: &mut dyn Kernel, group: &Group) -> Result<Open, Unavailable> {
+    let mut refused: Vec<Option<Refused>> = vec![None; group.events.len()];
+    let mut rows = Vec::new();
+    'targets: for target in &group.targets {
+        let mut leader = None;
+        let mut handles = vec![None; group.events.len()];
+        for (at, encoded) in group.events.iter().enumerate() {
+            if refused[at].is_some() {
+                continue;
+            }
+            let event = Event { encoded: encoded.clone(), inherit: group.inherit };
+            match kernel.open(&event, *target, leader) {
+                Ok(handle) => {
+                    leader.get_or_insert(handle);
+                    handles[at] = Some(handle);
+                }
+                Err(errno) if is(errno, nix::errno::Errno::ESRCH) => continue 'targets,
+                Err(errno) if is(errno, nix::errno::Errno::EMFILE) => {
+                    return Err(explain(errno, &encoded.text, group.events.len()));
+                }
+                Err(errno) => {
+                    refused[at] = Some(explain(errno, &encoded.text, group.events.len()));
+                }
+            }
+        }
+        if let Some(leader) = leader {
+            rows.push(Row { target: *target, leader, handles, before: Vec::new() });
+        }
+    }
+    if rows.is_empty() && refused.iter().any(Option::is_none) {
+        return Err(Unavailable::new(
+            "every thread that was to be counted has ended",
+            "measure while the process runs",
+        ));
+    }
+    Ok(Open { events: group.events.clone(), refused, rows })
+}
+
+fn read(kernel: &mut dyn Kernel, events: &[Encoded], row: &Row) -> Vec<Result<Count, Unavailable>> {
+    let look = |(handle, event): (&Option<Handle>, &Encoded)| match handle {
+        Some(handle) => kernel.read(*handle).map_err(|errno| gone(errno, &event.text)),
+        None => Err(Unavailable::new(format!("{} was not opened", event.text), "see its group")),
+    };
+    row.handles.iter().zip(events).map(look).collect()
+}
+
+/// What one event gained on one target: count, enabled, running.
+fn gained(
+    event: &str,
+    before: &Result<Count, Unavailable>,
+    after: &Result<Count, Unavailable>,
+) -> Result<Count, Unavailable> {
+    let (before, after) = (before.clone()?, after.clone()?);
+    let back = |from: u64, to: u64| {
+        to.checked_sub(from).ok_or_else(|| {
+            Unavailable::new(
+                format!("the counter {event} went back from {from} to {to}"),
+                "repeat the run; if it happens again, the kernel or hypervisor resets this counter",
+            )
+        })
+    };
+    Ok(Count {
+        value: back(before.value, after.value)?,
+        enabled_ns: back(before.enabled_ns, after.enabled_ns)?,
+        running_ns: back(before.running_ns, after.running_ns)?,
+    })
+}
+
+fn tally(kernel: &mut dyn Kernel, group: &Open) -> Tally {
+    let mut each = Vec::new();
+    let mut columns: Vec<Vec<Result<Count, Unavailable>>> = vec![Vec::new(); group.events.len()];
+    for row in &group.rows {
+        let after = read(kernel, &group.events, row);
+        let mut counted = Vec::new();
+        for (at, event) in group.events.iter().enumerate() {
+            let gain = match &group.refused[at] {
+                Some(why) => Err(why.clone()),
+                None => row.before.get(at).map_or_else(
+                    || Err(Unavailable::new("the counters were not started", "start them first")),
+                    |before| gained(&event.text, before, &after[at]),
+                ),
+            };
+            counted.push(gain.clone().and_then(|gain| scaled(&event.text, &[gain])));
+            columns[at].push(gain);
+        }
+        each.push((row.target, counted));
+    }
+    let sum = |(at, column): (usize, Vec<Result<Count, Unavailable>>)| {
+        if let Some(why) = &group.refused[at] {
+            return Err(why.clone());
+        }
+        let gains: Result<Vec<Count>, Unavailable> = column.into_iter().collect();
+        scaled(&group.events[at].text, &gains?)
+    };
+    Tally { events: columns.into_iter().enumerate().map(sum).collect(), each }
+}
+
+/// Each target's count, scaled by its own share of time on the counters. A
+/// target that was due and never got a counter is taken to be like the others.
+fn scaled(event: &str, gains: &[Count]) -> Result<Counted, Unavailable> {
+    let sum = |of: fn(&Count) -> u64| gains.iter().map(of).sum::<u64>() as f64;
+    let (enabled, running) = (sum(|gain| gain.enabled_ns), sum(|gain| gain.running_ns));
+    if enabled == 0.0 {
+        // No thread ran: nothing happened, and all of nothing was counted.
+        return Ok(Counted { value: sum(|gain| gain.value), running: 1.0, seconds: 0.0 });
+    }
+    if running == 0.0 {
+        return Err(Unavailable::new(
+            format!("{event} never got a counter: others hold them"),
+            "stop other profilers, set kernel.nmi_watchdog to 0, or name fewer events",
+        ));
+    }
+    let on = || gains.iter().filter(|gain| gain.running_ns > 0);
+    let value: f64 =
+        on().map(|g| g.value as f64 * (g.enabled_ns as f64 / g.running_ns as f64)).sum();
+    let seen: f64 = on().map(|gain| gain.enabled_ns as f64).sum();
+    Ok(Counted {
+        value: value * (enabled / seen),
+        running: running / enabled,
+        seconds: enabled * 1e-9,
+    })
+}
+
+fn is(errno: Errno, known: nix::errno::Errno) -> bool {
+    errno.0 == known as i32
+}
+
+fn gone(errno: Errno, event: &str) -> Unavailable {
+    Unavailable::new(
+        format!("{event} could not be read any more: {errno}"),
+        "keep its CPU online and other exclusive users of the counters away during a run",
+    )
+}
+
+/// What the kernel's refusal means (`perf_event_open(2)`, ERRORS).
+fn explain(errno: Errno, event: &str, group: usize) -> Unavailable {
+    use nix::errno::Errno as E;
+    let (what, remedy) = match E::from_raw(errno.0) {
+        E::EACCES | E::EPERM => (
+            "the kernel or a sandbox forbids it".to_owned(),
+            "run as root, give kvmeter CAP_PERFMON, or lower kernel.perf_event_paranoid; in a \
+             container, allow perf_event_open in its seccomp profile",
+        ),
+        E::ENOENT => ("this CPU does not count such an event".to_owned(), "name another event"),
+        E::EINVAL => (
+            format!(
+                "the CPU does not know the event, or a group of {group} does not fit its counters"
+            ),
+            "set kernel.nmi_watchdog to 0 to free a counter, or name another event",
+        ),
+        E::ENODEV | E::EOPNOTSUPP => (
+            "its PMU is not there, or cannot do what the event asks".to_owned(),
+            "measure on bare metal, or on an instance type that passes the counters on",
+        ),
+        E::EBUSY => ("another user holds the PMU for itself".to_owned(), "stop the other profiler"),
+        E::EMFILE => (
+            "there are no file descriptors left: each event of each thread takes one".to_owned(),
+            "raise the limit (ulimit -n), or count CPUs in place of threads",
+        ),
+        E::ENOSYS => {
+            ("the kernel has no perf_event_open".to_owned(), "use a kernel with CONFIG_PERF_EVENTS")
+        }
+        _ => ("the kernel gives no further reason".to_owned(), "look into the kernel's log"),
+    };
+    Unavailable::new(format!("{event} was refused with {errno}: {what}"), remedy)
+}

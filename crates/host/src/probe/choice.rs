@@ -1,0 +1,107 @@
+//! Which probes a run has.
+
+use thiserror::Error;
+
+use super::{PROBES, ProbeSpec, energy};
+use crate::unavailable::Unavailable;
+
+/// What a run cannot be told without: they read a few files of `/proc` and are always there.
+const ALWAYS: [&str; 6] = ["pressure", "device", "machine", "memory", "io", "cpu"];
+
+/// The probes besides those that are always there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// Everything that works here.
+    #[default]
+    Auto,
+    /// These, and energy sources that are configured.
+    Only(Vec<String>),
+    /// None.
+    Off,
+}
+
+/// A name that no probe has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("there is no probe `{name}`; {hint}")]
+pub struct UnknownProbe {
+    name: String,
+    hint: String,
+}
+
+impl Choice {
+    /// Takes one word: `auto`, `off`, `energy` for all its sources, or a probe's name, which
+    /// limits the choice to those that are named.
+    ///
+    /// # Errors
+    /// No probe has this name.
+    pub fn take(&mut self, word: &str) -> Result<(), UnknownProbe> {
+        let add: Vec<String> = match word {
+            "auto" => {
+                *self = Choice::Auto;
+                return Ok(());
+            }
+            "off" => {
+                *self = Choice::Off;
+                return Ok(());
+            }
+            "energy" => energy::NAMES.iter().map(|name| (*name).to_owned()).collect(),
+            name if PROBES.iter().any(|spec| spec.name == name) => vec![name.to_owned()],
+            name => {
+                let known = PROBES.iter().map(|spec| spec.name).chain(["auto", "off", "energy"]);
+                let hint = model::suggest::hint(name, known);
+                return Err(UnknownProbe { name: name.to_owned(), hint });
+            }
+        };
+        match self {
+            Choice::Only(names) => names.extend(add),
+            Choice::Auto | Choice::Off => *self = Choice::Only(add),
+        }
+        Ok(())
+    }
+
+    /// Whether a probe is among them; `configured` says that settings of its own were given.
+    pub(super) fn takes(&self, spec: &ProbeSpec, configured: bool) -> Result<(), Unavailable> {
+        let name = spec.name;
+        let chosen = ALWAYS.contains(&name)
+            || match self {
+                Choice::Auto => true,
+                Choice::Only(names) => configured || names.iter().any(|chosen| chosen == name),
+                Choice::Off => false,
+            };
+        if chosen {
+            return Ok(());
+        }
+        Err(Unavailable::new(
+            format!("the probe {name} was not asked for"),
+            format!("name it too: `--probes {name}`, or `--probes auto` for all"),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str) -> &'static ProbeSpec {
+        PROBES.iter().find(|spec| spec.name == name).unwrap()
+    }
+
+    #[test]
+    fn a_name_limits_the_choice_and_the_basics_stay() {
+        assert!(ALWAYS.iter().all(|name| Choice::Off.takes(spec(name), false).is_ok()));
+        let mut choice = Choice::Auto;
+        assert!(PROBES.iter().all(|spec| choice.takes(spec, false).is_ok()));
+        choice.take("rapl").unwrap();
+        choice.take("residency").unwrap();
+        assert!(choice.takes(spec("rapl"), false).is_ok());
+        let no = choice.takes(spec("hwmon"), false).unwrap_err();
+        assert!(no.remedy.contains("--probes hwmon"), "{no:?}");
+        assert!(choice.takes(spec("meter"), true).is_ok());
+        assert!(Choice::Off.takes(spec("meter"), true).is_err());
+        choice.take("auto").unwrap();
+        choice.take("energy").unwrap();
+        assert!(choice.takes(spec("battery"), false).is_ok());
+        let unknown = choice.take("rabl").unwrap_err().to_string();
+        assert!(unknown.contains("did you mean `rapl`"), "{unknown}");
+    }
+}

@@ -1,0 +1,118 @@
+//! Bytes to and from memory, counted by the memory controllers: the uncore
+//! IMC PMUs of Intel servers, the UMC PMUs of AMD (Zen 4 and later, Linux 6.8).
+//! Where neither is there, resctrl's traffic of the last level (`llc.rs`) is
+//! the next best.
+
+use std::time::Duration;
+
+use model::{Reading, Scope, Unit};
+
+use super::{Context, Probe, ProbeSpec, Signal, units};
+use crate::perf::{Group, PMUS, Session};
+use crate::root::{Root, RootError};
+use crate::unavailable::Unavailable;
+
+pub(super) const SPEC: ProbeSpec = ProbeSpec {
+    name: "dram",
+    signals: SIGNALS,
+    looks_at: "perf_event_open: the memory controllers' PMUs",
+    init,
+};
+
+const SIGNALS: &[Signal] = &[
+    Signal::new("dram.read", Unit::Bytes, Scope::Machine, "perf_event_open"),
+    Signal::new("dram.written", Unit::Bytes, Scope::Machine, "perf_event_open"),
+];
+
+const INTEL: &str = "uncore_imc_";
+const INTEL_EVENTS: [&str; 2] = ["cas_count_read", "cas_count_write"];
+const AMD: &str = "amd_umc_";
+/// CAS commands for reads and for writes (AMD PPR, "UMC performance monitors").
+const AMD_EVENTS: [&str; 2] = ["event=0x0a,rdwrmask=0x1", "event=0x0a,rdwrmask=0x2"];
+/// Each CAS moves a line.
+const LINE: f64 = 64.0;
+const MIB: f64 = 1024.0 * 1024.0;
+
+fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
+    units::live(root, context, over)
+}
+
+/// The probe over a kernel, the running one or a stand-in.
+pub(super) fn over(
+    root: &Root,
+    _: &Context,
+    kernel: units::NewKernel,
+) -> Result<Box<dyn Probe>, Unavailable> {
+    let mut groups = Vec::new();
+    let mut steps = Vec::new();
+    for pmu in units::pmus_named(root, INTEL)? {
+        groups.push(units::group(root, &pmu, &INTEL_EVENTS)?);
+        steps.push([bytes(root, &pmu, INTEL_EVENTS[0])?, bytes(root, &pmu, INTEL_EVENTS[1])?]);
+    }
+    if groups.is_empty() {
+        for pmu in units::pmus_named(root, AMD)? {
+            groups.push(units::raw_group(root, &pmu, &AMD_EVENTS)?);
+            steps.push([LINE; 2]);
+        }
+    }
+    if groups.is_empty() {
+        return Err(Unavailable::new(
+            format!("there is neither a PMU {INTEL}N nor {AMD}N"),
+            "measure on an Intel server or an AMD one of Zen 4 or later (Linux 6.8), not in a \
+             virtual machine",
+        ));
+    }
+    let sources = [0, 1].map(|at| source(&groups, at));
+    Ok(Box::new(Dram { session: Session::open(kernel()?, &groups)?, steps, sources }))
+}
+
+/// The bytes of one step of an event, as its driver states them.
+fn bytes(root: &Root, pmu: &str, event: &str) -> Result<f64, RootError> {
+    let file = |part: &str| format!("{PMUS}/{pmu}/events/{event}.{part}");
+    let unit = root.value(&file("unit"))?;
+    if unit != "MiB" {
+        return Err(RootError::malformed(&file("unit"), &unit, "the unit MiB"));
+    }
+    Ok(root.number::<f64>(&file("scale"))? * MIB)
+}
+
+/// `uncore_imc_0/event=0x04,umask=0x03/ and 5 more`.
+fn source(groups: &[Group], at: usize) -> String {
+    let first = &groups[0].events[at].text;
+    match groups.len() {
+        1 => format!("perf_event_open: {first}"),
+        n => format!("perf_event_open: {first} and {} more controllers", n - 1),
+    }
+}
+
+struct Dram {
+    session: Session,
+    /// Bytes a step of each PMU's two events.
+    steps: Vec<[f64; 2]>,
+    sources: [String; 2],
+}
+
+impl Probe for Dram {
+    fn start(&mut self) {
+        self.session.start();
+    }
+
+    fn stop(&mut self, window: Duration) -> Vec<Reading> {
+        let tallies = self.session.stop();
+        let total = |at: usize| -> Result<f64, Unavailable> {
+            let pairs = tallies.iter().zip(&self.steps);
+            pairs
+                .map(|(tally, steps)| match tally.events.get(at) {
+                    Some(counted) => counted.clone().map(|counted| counted.value * steps[at]),
+                    None => Err(Unavailable::new("the event was not opened", "report this")),
+                })
+                .sum()
+        };
+        let reading = |(at, signal): (usize, &Signal)| {
+            let mut reading = signal.reading(total(at), window);
+            reading.source.clone_from(&self.sources[at]);
+            reading
+        };
+        SIGNALS.iter().enumerate().map(reading).collect()
+    }
+}

@@ -1,0 +1,74 @@
+//! What the machine draws when it does nothing, measured before a study.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::{Answer, Reading, Unit};
+
+use crate::probe::energy::{MODEL, NAMES};
+use crate::probe::watch::Watch;
+use crate::probe::{Context, PROBES};
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+/// The power of the idle machine, by each boundary that can be measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IdlePower {
+    /// `power.idle.NAME` in watts for every `energy.NAME`, and `idle.machine.busy`: how
+    /// idle the machine really was.
+    pub readings: Vec<Reading>,
+}
+
+/// How often `stop` is asked.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Watches the idle machine for `time` with the energy probes of a run; ends early, with
+/// what it has, when `stop` answers true, and at once where nothing measures energy. The idle
+/// power of the model is the one that it was given.
+pub fn idle_power(
+    root: &Root,
+    context: &Context,
+    time: Duration,
+    mut stop: impl FnMut() -> bool,
+) -> IdlePower {
+    let used = |name: &str| name == "machine" || NAMES.contains(&name);
+    let specs = PROBES.iter().filter(|spec| used(spec.name));
+    let prepared = Watch::over(specs, root, context);
+    let measures: Vec<&str> = NAMES.into_iter().filter(|name| *name != MODEL.name).collect();
+    let time = if prepared.has(&measures) { time } else { Duration::ZERO };
+    let watch = prepared.begin();
+    let until = Instant::now() + time;
+    while let left = until.saturating_duration_since(Instant::now())
+        && !left.is_zero()
+        && !stop()
+    {
+        thread::sleep(left.min(LOOK));
+    }
+    let observed = watch.end().readings;
+    let mut readings: Vec<Reading> = observed.into_iter().filter_map(idle).collect();
+    if let Some(model) = context.energy.model
+        && let Some(given) = readings.iter_mut().find(|r| r.signal == "power.idle.model")
+    {
+        given.answer = Answer::Value(model.idle_w);
+        given.source = "the model's idle watts, as given".to_owned();
+        given.window_s = 0.0;
+    }
+    IdlePower { readings }
+}
+
+fn idle(mut reading: Reading) -> Option<Reading> {
+    if reading.signal == "machine.busy" {
+        reading.signal = "idle.machine.busy".to_owned();
+        return Some(reading);
+    }
+    let name = reading.signal.strip_prefix("energy.")?;
+    reading.signal = format!("power.idle.{name}");
+    reading.unit = Unit::Watts;
+    if let Answer::Value(joules) = reading.answer {
+        reading.answer = match reading.window_s > 0.0 {
+            true => Answer::Value(joules / reading.window_s),
+            false => Unavailable::new("the window has no length", "measure for longer").into(),
+        };
+    }
+    Some(reading)
+}

@@ -1,0 +1,115 @@
+//! The serial line to the meter: one question at a time, asked again when the answer is bad.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::time::{Duration, Instant};
+
+use serialport::{ClearBuffer, SerialPort, TTYPort};
+
+use super::frame::{BadReply, FIRST, LENGTH, REPLY, question, reply};
+use crate::probe::energy::settings::MeterSettings;
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+/// A question is asked this often before the meter is said to fail.
+const ATTEMPTS: usize = 3;
+
+/// For one answer, which takes 4 ms of the line.
+const LIMIT: Duration = Duration::from_millis(150);
+
+/// For a single read, so that the limit is seen.
+const READ: Duration = Duration::from_millis(10);
+
+pub(super) struct Line {
+    port: TTYPort,
+    name: String,
+}
+
+impl Line {
+    /// Opens the port for this process alone.
+    pub fn open(root: &Root, settings: &MeterSettings) -> Result<Line, Unavailable> {
+        let path = root.path(&settings.port);
+        let port = serialport::new(path.to_string_lossy(), settings.baud)
+            .timeout(READ)
+            .open_native()
+            .map_err(|error| refused(&settings.port, &error))?;
+        Ok(Line { port, name: settings.port.clone() })
+    }
+
+    /// The meter's output registers.
+    pub fn registers(&mut self) -> Result<[u8; LENGTH], Unavailable> {
+        let mut last = BadReply::Silent;
+        for _ in 0..ATTEMPTS {
+            match self.ask().map_err(|error| self.lost(&error))? {
+                Ok(data) => return Ok(data),
+                Err(why) => last = why,
+            }
+        }
+        Err(Unavailable::new(
+            format!("the meter on {} failed {ATTEMPTS} times: {last}", self.name),
+            match last {
+                BadReply::Silent => {
+                    "switch it on, and see whether it is on this port and baud rate"
+                }
+                BadReply::Foreign(_) | BadReply::Length(_) => {
+                    "see whether this is the meter's port, and its baud rate the meter's"
+                }
+                _ => "see to the cable: shorter, shielded, and away from the mains",
+            },
+        ))
+    }
+
+    fn ask(&mut self) -> io::Result<Result<[u8; LENGTH], BadReply>> {
+        // What is left of an answer that came too late.
+        self.port.clear(ClearBuffer::Input)?;
+        self.port.write_all(&question(FIRST, LENGTH as u8))?;
+        let until = Instant::now() + LIMIT;
+        let mut bytes = Vec::with_capacity(REPLY);
+        let mut part = [0; REPLY];
+        loop {
+            match self.port.read(&mut part[..REPLY - bytes.len()]) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => bytes.extend_from_slice(&part[..read]),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+                Err(error) => return Err(error),
+            }
+            match reply(&bytes) {
+                Ok(Some(data)) => return Ok(Ok(data)),
+                Err(why) => return Ok(Err(why)),
+                Ok(None) if Instant::now() < until => {}
+                Ok(None) if bytes.is_empty() => return Ok(Err(BadReply::Silent)),
+                Ok(None) => return Ok(Err(BadReply::Short(bytes.len()))),
+            }
+        }
+    }
+
+    fn lost(&self, error: &io::Error) -> Unavailable {
+        Unavailable::new(
+            format!("the meter's port {} is gone: {error}", self.name),
+            "plug the meter in again",
+        )
+    }
+}
+
+fn refused(port: &str, error: &serialport::Error) -> Unavailable {
+    use serialport::ErrorKind as Kind;
+    match error.kind() {
+        // Its name for a port that another program has opened for itself or has locked.
+        Kind::NoDevice => Unavailable::new(
+            format!("the meter's port {port} is in use by another program"),
+            format!("end it (`fuser -v {port}` names it)"),
+        ),
+        Kind::Io(ErrorKind::PermissionDenied) => Unavailable::new(
+            format!("the meter's port {port} may not be opened by this user"),
+            "add the user to the group of the port (often `dialout`)",
+        ),
+        Kind::Io(ErrorKind::NotFound) => Unavailable::new(
+            format!("the meter's port {port} does not exist"),
+            "plug the meter in, and look for its port (`ls /dev/serial/by-id`)",
+        ),
+        _ => Unavailable::new(
+            format!("the meter's port {port} could not be opened: {error}"),
+            "see whether it is a serial port and takes the baud rate",
+        ),
+    }
+}

@@ -1,0 +1,128 @@
+//! Power by a formula, for machines without any sensor: `P = idle + (full - idle) x
+//! utilisation`, linear in the busy share of all CPUs (Fan, Weber and Barroso, "Power
+//! provisioning for a warehouse-sized computer", ISCA 2007). Never a measurement.
+
+use std::time::{Duration, Instant};
+
+use model::{Reading, Scope, Series, Unit};
+
+use super::settings::ModelSettings;
+use crate::probe::sampler::{Kind, Sampled, Sensor, Task};
+use crate::probe::{Context, Probe, ProbeSpec, Signal};
+use crate::root::Root;
+use crate::stat::{CpuTicks, NoShare, STAT, cpu_ticks, share};
+use crate::unavailable::Unavailable;
+
+pub(super) const SPEC: ProbeSpec =
+    ProbeSpec { name: "model", signals: SIGNALS, looks_at: STAT, init };
+
+const SIGNALS: &[Signal] = &[POWER, ENERGY];
+const SOURCE: &str = "idle + (full - idle) x the busy share of /proc/stat";
+const POWER: Signal = Signal::new("power.model", Unit::Watts, Scope::Node, SOURCE).modelled();
+const ENERGY: Signal = Signal::new("energy.model", Unit::Joules, Scope::Node, SOURCE).modelled();
+
+const EVERY: Duration = Duration::from_secs(1);
+
+fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
+    let given = context.energy.model.ok_or_else(|| {
+        Unavailable::new(
+            "no watts were given for a model of this machine",
+            "give those of the idle and of the fully loaded machine: `--probes model=IDLE:FULL`",
+        )
+    })?;
+    let before = cpu_ticks(root)?;
+    let which = format!("with {} W and {} W", given.idle_w, given.full_w);
+    // The series' points are the means between two samples: the counter is joules of the model.
+    let mut so_far =
+        Modelled { given, root: root.clone(), last: (Instant::now(), before), joules: 0.0 };
+    let every = context.every(EVERY);
+    let mut sampled = Sampled::default();
+    let sensor = Sensor { signal: POWER, part: "", which: &which, kind: Kind::Counter, every };
+    sampled.gauge(sensor, move || so_far.joules());
+    Ok(Box::new(Model { series: sampled, root: root.clone(), given, which, before: Ok(before) }))
+}
+
+fn watts(given: ModelSettings, busy: f64) -> f64 {
+    given.idle_w + (given.full_w - given.idle_w) * busy
+}
+
+/// The model's energy as it goes on, for the series.
+struct Modelled {
+    given: ModelSettings,
+    root: Root,
+    last: (Instant, CpuTicks),
+    joules: f64,
+}
+
+impl Modelled {
+    fn joules(&mut self) -> Result<f64, Unavailable> {
+        let now = (Instant::now(), cpu_ticks(&self.root)?);
+        let busy = match share(&self.last.1, &now.1, |ticks| ticks.busy) {
+            Ok(busy) => busy,
+            // Not a tick later: the time is counted at the next look.
+            Err(NoShare::ShorterThanATick) => return Ok(self.joules),
+            Err(why) => {
+                self.last = now;
+                return Err(explain(why));
+            }
+        };
+        self.joules += watts(self.given, busy) * (now.0 - self.last.0).as_secs_f64();
+        self.last = now;
+        Ok(self.joules)
+    }
+}
+
+/// The readings come from the two looks alone; sampling in between serves the series.
+struct Model {
+    series: Sampled,
+    root: Root,
+    given: ModelSettings,
+    which: String,
+    before: Result<CpuTicks, Unavailable>,
+}
+
+impl Model {
+    fn watts(&self) -> Result<f64, Unavailable> {
+        let (before, after) = (self.before.clone()?, cpu_ticks(&self.root)?);
+        let busy = share(&before, &after, |ticks| ticks.busy).map_err(explain)?;
+        Ok(watts(self.given, busy))
+    }
+}
+
+impl Probe for Model {
+    fn start(&mut self) {
+        self.series.start();
+        self.before = cpu_ticks(&self.root).map_err(Unavailable::from);
+    }
+
+    fn stop(&mut self, window: Duration) -> Vec<Reading> {
+        let watts = self.watts();
+        self.series.stop(window);
+        let joules = watts.clone().map(|watts| watts * window.as_secs_f64());
+        let mut readings = vec![POWER.reading(watts, window), ENERGY.reading(joules, window)];
+        for reading in &mut readings {
+            reading.source = format!("{} {}", reading.source, self.which);
+        }
+        readings
+    }
+
+    fn tasks(&mut self) -> Vec<Task> {
+        self.series.tasks()
+    }
+
+    fn series(&self, opened: Instant) -> Vec<Series> {
+        self.series.series(opened)
+    }
+}
+
+fn explain(why: NoShare) -> Unavailable {
+    match why {
+        NoShare::Backwards => {
+            Unavailable::new(format!("a counter of {STAT} went back"), "repeat the run")
+        }
+        NoShare::ShorterThanATick => Unavailable::new(
+            format!("the window is shorter than a tick of {STAT}"),
+            "measure for a second or longer",
+        ),
+    }
+}

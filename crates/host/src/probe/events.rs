@@ -1,0 +1,307 @@
+//! The CPU's event counters: instructions, cycles, branches, caches and TLBs.
+
+use std::time::Duration;
+
+use model::{Reading, Scope, Unit};
+
+use super::{Context, Probe, ProbeSpec, Signal, units};
+use crate::perf::{Counted, Extra, Plan, Planned, Quantity, Session, Slot, Tally, Target, plan};
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+pub(super) const SPEC: ProbeSpec =
+    ProbeSpec { name: "counters", signals: SIGNALS, looks_at: CALL, init };
+
+const CALL: &str = "perf_event_open";
+
+const SIGNALS: &[Signal] = &[
+    count("instructions.user"),
+    count("instructions.kernel"),
+    count("cycles"),
+    ratio("ipc"),
+    count("branches"),
+    count("branch_misses"),
+    ratio("branch_miss_ratio"),
+    count("l1d.misses"),
+    count("l1i.misses"),
+    count("l2.misses"),
+    count("llc.references"),
+    count("llc.misses"),
+    ratio("llc.miss_ratio"),
+    count("dtlb.misses"),
+    count("itlb.misses"),
+    mpki("mpki.branch"),
+    mpki("mpki.l1d"),
+    mpki("mpki.l1i"),
+    mpki("mpki.l2"),
+    mpki("mpki.llc"),
+    mpki("mpki.dtlb"),
+    mpki("mpki.itlb"),
+    ratio("counters.running_ratio"),
+];
+
+/// The process is the scope where nothing else was chosen.
+const fn count(name: &'static str) -> Signal {
+    Signal::new(name, Unit::Count, Scope::Process, CALL)
+}
+
+const fn ratio(name: &'static str) -> Signal {
+    Signal::new(name, Unit::Ratio, Scope::Process, CALL)
+}
+
+const fn mpki(name: &'static str) -> Signal {
+    Signal::new(name, Unit::PerThousandInstructions, Scope::Process, CALL)
+}
+
+fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
+    units::live(root, context, over)
+}
+
+/// The probe over a kernel, the running one or a stand-in.
+pub(super) fn over(
+    root: &Root,
+    context: &Context,
+    kernel: units::NewKernel,
+) -> Result<Box<dyn Probe>, Unavailable> {
+    let plan = plan(root, context)?;
+    let groups: Vec<_> = plan.groups.iter().map(|planned| planned.group.clone()).collect();
+    let session = Session::open(kernel()?, &groups)?;
+    Ok(Box::new(Events { plan, session }))
+}
+
+struct Events {
+    plan: Plan,
+    session: Session,
+}
+
+impl Probe for Events {
+    fn start(&mut self) {
+        self.session.start();
+    }
+
+    fn stop(&mut self, window: Duration) -> Vec<Reading> {
+        let tallies = self.session.stop();
+        let found = Found { plan: &self.plan, tallies };
+        let mut readings: Vec<Reading> =
+            SIGNALS.iter().map(|signal| found.reading(signal, window)).collect();
+        readings.extend(found.of_each_cpu(window));
+        readings.extend(found.extras(window));
+        readings
+    }
+}
+
+struct Found<'a> {
+    plan: &'a Plan,
+    tallies: Vec<Tally>,
+}
+
+/// A number with where it came from.
+struct Figure {
+    value: Result<f64, Unavailable>,
+    source: String,
+    apart: bool,
+}
+
+impl Found<'_> {
+    fn reading(&self, signal: &Signal, window: Duration) -> Reading {
+        use Quantity::{
+            BranchMisses, Branches, Cycles, DtlbMisses, ItlbMisses, L1dMisses, L1iMisses, L2Misses,
+            LlcMisses, LlcReferences,
+        };
+        let figure = match signal.name {
+            "instructions.user" => self.sum(Slot::UserInstructions),
+            "instructions.kernel" => self.sum(Slot::KernelInstructions),
+            "cycles" => self.sum(Slot::Of(Cycles)),
+            "ipc" => self.ipc(),
+            "branches" => self.sum(Slot::Of(Branches)),
+            "branch_misses" => self.sum(Slot::Of(BranchMisses)),
+            "branch_miss_ratio" => self.quotient(Slot::Of(BranchMisses), Slot::Of(Branches), 1.0),
+            "l1d.misses" => self.sum(Slot::Of(L1dMisses)),
+            "l1i.misses" => self.sum(Slot::Of(L1iMisses)),
+            "l2.misses" => self.sum(Slot::Of(L2Misses)),
+            "llc.references" => self.sum(Slot::Of(LlcReferences)),
+            "llc.misses" => self.sum(Slot::Of(LlcMisses)),
+            "llc.miss_ratio" => self.quotient(Slot::Of(LlcMisses), Slot::Of(LlcReferences), 1.0),
+            "dtlb.misses" => self.sum(Slot::Of(DtlbMisses)),
+            "itlb.misses" => self.sum(Slot::Of(ItlbMisses)),
+            "mpki.branch" => self.per_thousand(BranchMisses),
+            "mpki.l1d" => self.per_thousand(L1dMisses),
+            "mpki.l1i" => self.per_thousand(L1iMisses),
+            "mpki.l2" => self.per_thousand(L2Misses),
+            "mpki.llc" => self.per_thousand(LlcMisses),
+            "mpki.dtlb" => self.per_thousand(DtlbMisses),
+            "mpki.itlb" => self.per_thousand(ItlbMisses),
+            _ => self.running(),
+        };
+        let mut reading = signal.reading(figure.value, window);
+        reading.scope = if figure.apart { Scope::Machine } else { self.plan.scope };
+        if !figure.source.is_empty() {
+            reading.source = format!("{}: {}", signal.source, figure.source);
+        }
+        reading
+    }
+
+    /// The groups in which a slot is, with what they counted.
+    fn groups(&self, slot: Slot) -> impl Iterator<Item = (&Planned, &Tally)> {
+        let pairs = self.plan.groups.iter().zip(&self.tallies);
+        pairs.filter(move |(planned, _)| planned.slots.contains(&slot))
+    }
+
+    fn why_absent(&self, slot: Slot) -> Unavailable {
+        let why = self.plan.absent.iter().find(|(of, _)| *of == slot).map(|(_, why)| why.clone());
+        why.unwrap_or_else(|| {
+            Unavailable::new("no event was planned for it", "name a raw event yourself")
+        })
+    }
+
+    /// All of a quantity. Groups that repeat it count the same thing, units
+    /// outside the cores each their own part.
+    fn sum(&self, slot: Slot) -> Figure {
+        let mut groups: Vec<_> = self.groups(slot).collect();
+        let apart = groups.first().is_some_and(|(planned, _)| planned.apart);
+        if !apart {
+            groups.truncate(1);
+        }
+        let Some((first, _)) = groups.first() else {
+            return Figure {
+                value: Err(self.why_absent(slot)),
+                source: String::new(),
+                apart: false,
+            };
+        };
+        let source = source(first, slot);
+        let value = groups.iter().map(|(planned, tally)| within(planned, tally, slot)).sum();
+        Figure { value, source, apart }
+    }
+
+    /// A quotient of two quantities of one group.
+    fn quotient(&self, part: Slot, of: Slot, scale: f64) -> Figure {
+        let groups: Vec<_> = self.groups(part).filter(|(p, _)| p.slots.contains(&of)).collect();
+        let Some((first, _)) = groups.first() else {
+            let missing = [part, of].into_iter().find(|slot| self.groups(*slot).next().is_none());
+            let why = missing.map_or_else(
+                || {
+                    Unavailable::new(
+                        "its two events do not cover the same CPUs: one is counted outside the \
+                         cores, for the whole machine",
+                        "count the machine and compare the two numbers by hand",
+                    )
+                },
+                |slot| self.why_absent(slot),
+            );
+            return Figure { value: Err(why), source: String::new(), apart: false };
+        };
+        let total = |slot: Slot| -> Result<f64, Unavailable> {
+            groups.iter().map(|(planned, tally)| within(planned, tally, slot)).sum()
+        };
+        let value = total(part).and_then(|part| divide(part * scale, total(of)?));
+        let source = format!("{} / {}", source(first, part), source(first, of));
+        Figure { value, source, apart: first.apart }
+    }
+
+    fn per_thousand(&self, quantity: Quantity) -> Figure {
+        self.quotient(Slot::Of(quantity), Slot::Of(Quantity::Instructions), 1000.0)
+    }
+
+    /// Instructions a cycle, in the modes that are counted.
+    fn ipc(&self) -> Figure {
+        let cycles = Slot::Of(Quantity::Cycles);
+        if self.plan.only_user.is_some() {
+            return self.quotient(Slot::UserInstructions, cycles, 1.0);
+        }
+        let user = self.quotient(Slot::UserInstructions, cycles, 1.0);
+        let kernel = self.quotient(Slot::KernelInstructions, cycles, 1.0);
+        let value = user.value.and_then(|user| Ok(user + kernel.value?));
+        let of = |slot| self.groups(slot).next().map(|(group, _)| source(group, slot));
+        let source = [Slot::UserInstructions, Slot::KernelInstructions].into_iter().filter_map(of);
+        let parts: Vec<String> = source.collect();
+        let source = match of(cycles) {
+            Some(cycles) => format!("({}) / {cycles}", parts.join(" + ")),
+            None => String::new(),
+        };
+        Figure { value, source, apart: false }
+    }
+
+    /// The least share of the window in which a group had counters.
+    fn running(&self) -> Figure {
+        let shares = self.tallies.iter().flat_map(|tally| &tally.events);
+        let shares = shares.filter_map(|event| event.as_ref().ok()).map(|event| event.running);
+        let least = shares.reduce(f64::min).ok_or_else(|| {
+            Unavailable::new("no event was counted", "see the reasons of the single events")
+        });
+        Figure {
+            value: least,
+            source: "time running / time enabled, of the group with the least".to_owned(),
+            apart: false,
+        }
+    }
+
+    /// Where CPUs are counted: instructions a cycle of each of them.
+    fn of_each_cpu(&self, window: Duration) -> Vec<Reading> {
+        let cycles = Slot::Of(Quantity::Cycles);
+        let Some((planned, tally)) = self.groups(cycles).find(|(planned, _)| !planned.apart) else {
+            return Vec::new();
+        };
+        let of = |counted: &[Result<Counted, Unavailable>], wanted: &[Slot]| {
+            let pairs = planned.slots.iter().zip(counted);
+            let mine = pairs.filter(|(slot, _)| wanted.contains(slot));
+            mine.map(|(_, counted)| counted.clone().map(|counted| counted.value))
+                .sum::<Result<f64, Unavailable>>()
+        };
+        let cpu = |(target, counted): &(Target, Vec<Result<Counted, Unavailable>>)| {
+            let Target::Cpu(cpu) = target else { return None };
+            let value = of(counted, &[Slot::UserInstructions, Slot::KernelInstructions])
+                .and_then(|instructions| divide(instructions, of(counted, &[cycles])?));
+            let mut reading = ratio("ipc").reading(value, window);
+            reading.signal = format!("ipc.cpu{cpu}");
+            reading.scope = Scope::Cpus;
+            reading.source = format!("{CALL}: instructions / cycles of CPU {cpu}");
+            Some(reading)
+        };
+        tally.each.iter().filter_map(cpu).collect()
+    }
+
+    /// The user's own events, under their own names.
+    fn extras(&self, window: Duration) -> Vec<Reading> {
+        let extra = |(at, extra): (usize, &Extra)| {
+            let figure = match &extra.event {
+                Ok(_) => self.sum(Slot::Extra(at)),
+                Err(why) => {
+                    Figure { value: Err(why.clone()), source: String::new(), apart: extra.apart }
+                }
+            };
+            let mut reading = count("event").reading(figure.value, window);
+            reading.signal = format!("event.{}", extra.name);
+            reading.scope = if extra.apart { Scope::Machine } else { self.plan.scope };
+            if !figure.source.is_empty() {
+                reading.source = format!("{CALL}: {}", figure.source);
+            }
+            reading
+        };
+        self.plan.extras.iter().enumerate().map(extra).collect()
+    }
+}
+
+/// The events of a slot in a group, as they are shown.
+fn source(planned: &Planned, slot: Slot) -> String {
+    let pairs = planned.slots.iter().zip(&planned.group.events);
+    let mine = pairs.filter(|(of, _)| **of == slot).map(|(_, event)| event.shown());
+    mine.collect::<Vec<String>>().join(" + ")
+}
+
+/// What a group counted of a slot, all its events together.
+fn within(planned: &Planned, tally: &Tally, slot: Slot) -> Result<f64, Unavailable> {
+    let pairs = planned.slots.iter().zip(&tally.events);
+    let mine = pairs.filter(|(of, _)| **of == slot);
+    mine.map(|(_, counted)| counted.clone().map(|counted| counted.value)).sum()
+}
+
+fn divide(part: f64, of: f64) -> Result<f64, Unavailable> {
+    if of == 0.0 {
+        return Err(Unavailable::new(
+            "what it is divided by was counted zero times in the window",
+            "measure for longer, or count where the load runs",
+        ));
+    }
+    Ok(part / of)
+}

@@ -1,0 +1,314 @@
+use std::time::{Duration, Instant};
+
+use model::Series;
+
+use super::summary::{Summary, summary};
+use crate::probe::signal::Signal;
+use crate::unavailable::Unavailable;
+
+/// Something whose value at this instant can be asked for: watts, degrees, hertz.
+pub trait Gauge: Send {
+    /// Must answer or give up within a second or two.
+    fn look(&mut self) -> Result<f64, Unavailable>;
+}
+
+impl<F: FnMut() -> Result<f64, Unavailable> + Send> Gauge for F {
+    fn look(&mut self) -> Result<f64, Unavailable> {
+        self()
+    }
+}
+
+/// What a gauge shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::probe) enum Kind {
+    /// A value of the instant: watts, degrees.
+    Level,
+    /// What was counted so far: joules. Its series is the rate between two samples.
+    Counter,
+}
+
+/// A sensor that fails this often in a row is not asked again in this window.
+const GIVE_UP: u32 = 5;
+
+/// A hole of more intervals than these is not bridged by a straight line.
+const LARGEST_HOLE: u32 = 4;
+
+/// A gauge and its samples around a window.
+pub(super) struct Track {
+    gauge: Box<dyn Gauge>,
+    pub every: Duration,
+    pub kind: Kind,
+    /// Unit and scope of the series.
+    signal: Signal,
+    name: String,
+    source: String,
+    samples: Vec<(Instant, f64)>,
+    failures: u32,
+    /// Why the last look failed, if it did.
+    failed: Option<Unavailable>,
+    /// Why there is a hole in the window that is too large.
+    hole: Option<Unavailable>,
+    opened: Option<Instant>,
+    closed: Option<Instant>,
+    /// The window that a level is told of, where it lies within those two.
+    narrow: Option<(Instant, Instant)>,
+}
+
+impl Track {
+    pub fn new(
+        signal: Signal,
+        name: String,
+        source: String,
+        (kind, every): (Kind, Duration),
+        gauge: Box<dyn Gauge>,
+    ) -> Self {
+        Track {
+            gauge,
+            every,
+            kind,
+            signal,
+            name,
+            source,
+            samples: Vec::new(),
+            failures: 0,
+            failed: None,
+            hole: None,
+            opened: None,
+            closed: None,
+            narrow: None,
+        }
+    }
+
+    /// Of a level, the window of the run: the samples around it are joined by lines, so any part
+    /// of their time can be told apart.
+    pub fn narrow(&mut self, opened: Instant, closed: Instant) {
+        self.narrow = Some((opened, closed)).filter(|_| self.kind == Kind::Level);
+    }
+
+    /// How long the window is that the summary is of, where it was narrowed.
+    pub fn narrowed(&self) -> Option<Duration> {
+        self.narrow.map(|(opened, closed)| closed - opened)
+    }
+
+    /// One more sample, unless the sensor was given up.
+    pub fn look(&mut self) {
+        if self.failures >= GIVE_UP || self.closed.is_some() {
+            return;
+        }
+        self.ask();
+    }
+
+    fn ask(&mut self) {
+        let before = Instant::now();
+        let value = self.gauge.look().and_then(|value| match value.is_finite() {
+            true => Ok(value),
+            false => Err(Unavailable::new(
+                format!("{} answered {value}, which is no number", self.source),
+                "find out what is wrong with the sensor",
+            )),
+        });
+        match value {
+            Ok(value) => {
+                // The value is of some time between the question and the answer.
+                let at = before + before.elapsed() / 2;
+                let last = self.samples.last().map(|(last, _)| *last);
+                let gap = last.map_or(Duration::ZERO, |last| at - last);
+                if let Some(why) = self.failed.take()
+                    && gap > self.every * LARGEST_HOLE
+                {
+                    self.hole = Some(why);
+                }
+                self.failures = 0;
+                self.samples.push((at, value));
+            }
+            Err(why) => {
+                self.failures += 1;
+                self.failed = Some(why);
+            }
+        }
+    }
+
+    /// The window begins: a sample before it is there when this returns, or the reason why not.
+    pub fn open(&mut self) {
+        (self.failures, self.hole, self.closed, self.narrow) = (0, None, None, None);
+        let last = self.samples.last().copied();
+        self.samples.clear();
+        match last {
+            // A counter is read at both edges. A level is not asked for twice in a row: that
+            // may take a while, and the line to the next sample crosses the edge.
+            Some(last)
+                if self.kind == Kind::Level
+                    && last.0.elapsed() <= self.every
+                    && self.failed.is_none() =>
+            {
+                self.samples.push(last);
+            }
+            _ => {
+                self.failed = None;
+                self.ask();
+            }
+        }
+        self.opened = Some(Instant::now());
+    }
+
+    /// The window ends now, and a sample behind its end is taken.
+    pub fn close(&mut self) {
+        let now = Instant::now();
+        if self.failures < GIVE_UP && self.samples.last().is_none_or(|(at, _)| *at < now) {
+            self.ask();
+        }
+        self.closed = Some(now);
+    }
+
+    /// Of the window between `open` and `close`; of a level interpolated at both edges.
+    pub fn summary(&self) -> Result<Summary, Unavailable> {
+        if let Some(why) = self.failed.clone().or_else(|| self.hole.clone()) {
+            return Err(why);
+        }
+        let none = || Unavailable::new("the gauge was not sampled", "start the probe first");
+        let whole = self.opened.zip(self.closed).ok_or_else(none)?;
+        let (opened, closed) = self.narrow.unwrap_or(whole);
+        let samples = self.since(opened);
+        let end = (closed - opened).as_secs_f64();
+        // A counter is looked at on both edges, and what it gained is of exactly those looks.
+        let (from, to) = match (self.kind, samples.first(), samples.last()) {
+            (Kind::Counter, Some((first, _)), Some((last, _))) if *first <= 0.0 && *last >= end => {
+                (*first, *last)
+            }
+            _ => (0.0, end),
+        };
+        summary(&samples, from, to).ok_or_else(|| {
+            Unavailable::new(
+                format!("{} did not answer at the window's edges", self.source),
+                "repeat the run",
+            )
+        })
+    }
+
+    /// The samples as (s since `zero`, value).
+    fn since(&self, zero: Instant) -> Vec<(f64, f64)> {
+        let seconds = |at: Instant| match at.checked_duration_since(zero) {
+            Some(after) => after.as_secs_f64(),
+            None => -(zero - at).as_secs_f64(),
+        };
+        self.samples.iter().map(|(at, value)| (seconds(*at), *value)).collect()
+    }
+
+    pub fn series(&self, zero: Instant) -> Series {
+        let samples = self.since(zero);
+        let (at_s, values) = match self.kind {
+            Kind::Level => samples.into_iter().unzip(),
+            Kind::Counter => samples.windows(2).filter_map(rate).unzip(),
+        };
+        Series {
+            signal: self.name.clone(),
+            unit: self.signal.unit,
+            scope: self.signal.scope,
+            source: self.source.clone(),
+            origin: self.signal.origin,
+            at_s,
+            values,
+        }
+    }
+}
+
+/// The rate between two samples of a counter, in their middle; none where it went back.
+fn rate(pair: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let ((before, from), (after, to)) = (pair[0], pair[1]);
+    (after > before && to >= from).then(|| ((before + after) / 2.0, (to - from) / (after - before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Scope, Unit};
+
+    const POWER: Signal = Signal::new("power.test", Unit::Watts, Scope::Node, "a test");
+
+    fn track(every: Duration, answers: Vec<Result<f64, Unavailable>>) -> Track {
+        let mut answers = answers.into_iter();
+        let gauge = move || answers.next().expect("asked too often");
+        let level = (Kind::Level, every);
+        Track::new(POWER, "power.test".into(), "a test".into(), level, Box::new(gauge))
+    }
+
+    fn gone() -> Result<f64, Unavailable> {
+        Err(Unavailable::new("the sensor is gone", "plug it in"))
+    }
+
+    #[test]
+    fn a_window_is_framed_by_two_samples() {
+        let mut track = track(Duration::from_secs(1), vec![Ok(100.0), Ok(200.0), Ok(100.0)]);
+        track.open();
+        track.look();
+        track.close();
+        let seen = track.summary().unwrap();
+        assert!(seen.minimum >= 100.0 && seen.maximum <= 200.0, "{seen:?}");
+        assert!(seen.mean > 100.0 && seen.integral > 0.0, "{seen:?}");
+        let series = track.series(track.opened.unwrap());
+        assert_eq!(series.values, [100.0, 200.0, 100.0]);
+        assert!(series.at_s[0] <= 0.0 && series.at_s.is_sorted(), "{:?}", series.at_s);
+    }
+
+    #[test]
+    fn a_sensor_that_fails_at_an_edge_has_no_window() {
+        for answers in [vec![gone(), gone()], vec![Ok(1.0), gone()]] {
+            let mut track = track(Duration::from_secs(1), answers);
+            track.open();
+            track.close();
+            assert_eq!(track.summary().unwrap_err().reason, "the sensor is gone");
+        }
+        // It came back after the window had begun: what was before is not known.
+        let mut late = track(Duration::from_secs(1), vec![gone(), Ok(1.0)]);
+        late.open();
+        late.close();
+        assert!(late.summary().is_err());
+    }
+
+    #[test]
+    fn one_miss_is_bridged_and_a_long_hole_is_not() {
+        let answers = || vec![Ok(1.0), gone(), Ok(3.0), Ok(3.0)];
+        let mut patient = track(Duration::from_secs(60), answers());
+        let mut strict = track(Duration::from_nanos(1), answers());
+        for track in [&mut patient, &mut strict] {
+            track.open();
+            track.look();
+            track.look();
+            track.close();
+        }
+        assert!(patient.summary().is_ok());
+        assert_eq!(strict.summary().unwrap_err().reason, "the sensor is gone");
+    }
+
+    #[test]
+    fn a_dead_sensor_is_given_up_until_the_next_window() {
+        let mut answers = vec![Ok(1.0)];
+        answers.extend((0..GIVE_UP).map(|_| gone()));
+        answers.extend([Ok(7.0), Ok(7.0)]);
+        let mut track = track(Duration::from_secs(1), answers);
+        track.open();
+        for _ in 0..50 {
+            track.look();
+        }
+        track.close();
+        assert_eq!(track.summary().unwrap_err().reason, "the sensor is gone");
+        track.open();
+        track.close();
+        assert_eq!(track.summary().unwrap().mean, 7.0);
+    }
+
+    #[test]
+    fn a_counter_s_series_is_its_rate() {
+        assert_eq!(rate(&[(1.0, 10.0), (3.0, 50.0)]), Some((2.0, 20.0)));
+        assert_eq!(rate(&[(1.0, 10.0), (3.0, 5.0)]), None);
+        assert_eq!(rate(&[(1.0, 10.0), (1.0, 15.0)]), None);
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_sample() {
+        let mut track = track(Duration::from_secs(1), vec![Ok(f64::NAN), Ok(f64::INFINITY)]);
+        track.open();
+        track.close();
+        assert!(track.summary().unwrap_err().reason.contains("no number"));
+    }
+}

@@ -1,0 +1,185 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use model::{Reading, Series};
+
+use super::Task;
+use super::gauge::{Gauge, Kind, Track};
+use super::summary::Summary;
+use crate::probe::Probe;
+use crate::probe::signal::Signal;
+use crate::unavailable::Unavailable;
+
+/// What a reading takes of a gauge over the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::probe) enum Take {
+    Maximum,
+    /// The mean of a level in watts, or what a counter of joules gained a second.
+    Watts,
+    /// The integral of a level in watts, or what a counter of joules gained.
+    Joules,
+}
+
+/// What is sampled and how its series is called.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::probe) struct Sensor<'a> {
+    /// Names the series, and gives its unit and scope: watts for a counter of joules.
+    pub signal: Signal,
+    /// One of several parts: the series is then called `SIGNAL.PART`. Else empty.
+    pub part: &'a str,
+    /// Which sensor it is; stands behind the signal's source. May be empty.
+    pub which: &'a str,
+    pub kind: Kind,
+    pub every: Duration,
+}
+
+/// One gauge of a [`Sampled`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::probe) struct Handle(usize);
+
+/// A probe of gauges that the sampler thread reads. Give it its gauges, then its
+/// readings: those of the probe's signals in their order, then those of parts.
+#[derive(Default)]
+pub(in crate::probe) struct Sampled {
+    tracks: Vec<Arc<Mutex<Track>>>,
+    which: Vec<String>,
+    wanted: Vec<Wanted>,
+}
+
+struct Wanted {
+    signal: Signal,
+    /// The signal's own name, or a part's.
+    name: String,
+    source: String,
+    /// The sum over these gauges.
+    value: Result<(Vec<Handle>, Take), Unavailable>,
+}
+
+impl Sampled {
+    pub fn gauge(&mut self, sensor: Sensor<'_>, gauge: impl Gauge + 'static) -> Handle {
+        let Sensor { signal, part, which, kind, every } = sensor;
+        let (name, source) = (named(&signal, part), sourced(&signal, which));
+        let track = Track::new(signal, name, source, (kind, every), Box::new(gauge));
+        self.tracks.push(Arc::new(Mutex::new(track)));
+        self.which.push(which.to_owned());
+        Handle(self.tracks.len() - 1)
+    }
+
+    /// Adds the reading of a signal: the sum over one or more gauges.
+    pub fn reading(&mut self, signal: Signal, of: &[Handle], take: Take) {
+        self.part(signal, "", of, take);
+    }
+
+    /// Adds the reading of a part, called `SIGNAL.PART`.
+    pub fn part(&mut self, signal: Signal, part: &str, of: &[Handle], take: Take) {
+        let which: Vec<&str> = of.iter().map(|handle| self.which[handle.0].as_str()).collect();
+        let (name, source) = (named(&signal, part), sourced(&signal, &which.join(", ")));
+        self.wanted.push(Wanted { signal, name, source, value: Ok((of.to_vec(), take)) });
+    }
+
+    /// Adds the reading of a signal that no gauge here can give.
+    pub fn absent(&mut self, signal: Signal, why: Unavailable) {
+        let (name, source) = (signal.name.to_owned(), signal.source.to_owned());
+        self.wanted.push(Wanted { signal, name, source, value: Err(why) });
+    }
+}
+
+/// What a gauge showed over a window.
+struct Seen {
+    kind: Kind,
+    summary: Result<Summary, Unavailable>,
+    /// Where it is not the probe's own window.
+    window: Option<Duration>,
+}
+
+impl Seen {
+    fn of(track: &Track) -> Seen {
+        Seen { kind: track.kind, summary: track.summary(), window: track.narrowed() }
+    }
+}
+
+fn named(signal: &Signal, part: &str) -> String {
+    if part.is_empty() { signal.name.to_owned() } else { format!("{}.{part}", signal.name) }
+}
+
+fn sourced(signal: &Signal, which: &str) -> String {
+    if which.is_empty() { signal.source.to_owned() } else { format!("{} {which}", signal.source) }
+}
+
+/// A look that panicked leaves the samples as they were.
+fn locked(track: &Mutex<Track>) -> MutexGuard<'_, Track> {
+    track.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What one gauge's window is for a reading. `which` names the gauge.
+fn taken(seen: &Summary, kind: Kind, take: Take, which: &str) -> Result<f64, Unavailable> {
+    let gain = || match seen.falls {
+        false => Ok(seen.gain),
+        true => Err(Unavailable::new(
+            format!("the counter {which} went back in the window"),
+            "repeat the run; if it happens again, the sensor resets this counter",
+        )),
+    };
+    match (take, kind) {
+        (Take::Watts, Kind::Level) => Ok(seen.mean),
+        (Take::Maximum, _) => Ok(seen.maximum),
+        (Take::Joules, Kind::Level) => Ok(seen.integral),
+        (Take::Joules, Kind::Counter) => gain(),
+        (Take::Watts, Kind::Counter) if seen.seconds > 0.0 => Ok(gain()? / seen.seconds),
+        (Take::Watts, Kind::Counter) => {
+            Err(Unavailable::new("the window has no length", "measure for a second or longer"))
+        }
+    }
+}
+
+impl Probe for Sampled {
+    fn start(&mut self) {
+        for track in &self.tracks {
+            locked(track).open();
+        }
+    }
+
+    fn stop(&mut self, window: Duration) -> Vec<Reading> {
+        // In the other order, as the probes are: the gauges' windows are nested.
+        for track in self.tracks.iter().rev() {
+            locked(track).close();
+        }
+        let seen: Vec<Seen> = self.tracks.iter().map(|track| Seen::of(&locked(track))).collect();
+        let value = |wanted: &Wanted| {
+            let (of, take) = wanted.value.clone()?;
+            let each = of.iter().map(|Handle(at)| {
+                let Seen { kind, summary, .. } = &seen[*at];
+                taken(summary.as_ref().map_err(Clone::clone)?, *kind, take, &self.which[*at])
+            });
+            each.sum::<Result<f64, Unavailable>>()
+        };
+        let reading = |wanted: &Wanted| {
+            let of = wanted.value.as_ref().map(|(of, _)| of.as_slice()).unwrap_or_default();
+            let narrowed = of.first().and_then(|Handle(at)| seen[*at].window);
+            let window = narrowed.unwrap_or(window);
+            let mut reading = wanted.signal.reading(value(wanted), window);
+            reading.signal.clone_from(&wanted.name);
+            reading.source.clone_from(&wanted.source);
+            reading
+        };
+        self.wanted.iter().map(reading).collect()
+    }
+
+    fn narrow(&mut self, opened: Instant, closed: Instant) {
+        for track in &self.tracks {
+            locked(track).narrow(opened, closed);
+        }
+    }
+
+    fn tasks(&mut self) -> Vec<Task> {
+        let task = |track: &Arc<Mutex<Track>>| {
+            let (every, track) = (locked(track).every, track.clone());
+            Task::new(every, move |_| locked(&track).look())
+        };
+        self.tracks.iter().map(task).collect()
+    }
+
+    fn series(&self, opened: Instant) -> Vec<Series> {
+        self.tracks.iter().map(|track| locked(track).series(opened)).collect()
+    }
+}

@@ -1,0 +1,206 @@
+use std::collections::BTreeSet;
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use model::{Reading, Scope, Unit};
+use nix::time::{ClockId, clock_gettime};
+
+use super::Task;
+use crate::affinity::{cpus_of, pin_current_to};
+use crate::probe::signal::Signal;
+use crate::unavailable::Unavailable;
+
+pub(in crate::probe) const COST: Signal = Signal::new(
+    "probe.sampler.cost",
+    Unit::Nanoseconds,
+    Scope::Harness,
+    "clock_gettime(CLOCK_THREAD_CPUTIME_ID)",
+);
+
+/// The one thread that samples for all probes, until it is dropped.
+pub(in crate::probe) struct Sampler {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+    /// CPU time of the thread when the window began.
+    before_ns: u64,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// CPU time of the thread so far, as it says itself between two rounds.
+    cpu_ns: AtomicU64,
+    /// Where it runs, in words.
+    place: OnceLock<String>,
+}
+
+impl Sampler {
+    /// Starts the thread, off the CPUs of the load where this process may use others.
+    pub fn start(tasks: Vec<Task>, load: &[u32]) -> Result<Sampler, Unavailable> {
+        if tasks.is_empty() {
+            return Err(Unavailable::new(
+                "no probe here has anything to sample, so no sampler ran",
+                "nothing to do: it costs nothing",
+            ));
+        }
+        let shared = Arc::new(Shared::default());
+        let (stop, stopped) = mpsc::channel();
+        let (own, load) = (shared.clone(), load.to_vec());
+        let thread = thread::Builder::new()
+            .name("sampler".to_owned())
+            .spawn(move || {
+                let _ = own.place.set(move_away(&load));
+                run(tasks, &stopped, &own);
+            })
+            .map_err(|error| {
+                Unavailable::new(
+                    format!("the sampler thread could not be started: {error}"),
+                    "raise the limit on threads (`ulimit -u`)",
+                )
+            })?;
+        Ok(Sampler { stop: Some(stop), thread: Some(thread), shared, before_ns: 0 })
+    }
+
+    /// The window begins.
+    pub fn open(&mut self) {
+        self.before_ns = self.shared.cpu_ns.load(Ordering::Relaxed);
+    }
+
+    /// Asks the thread to end after the look that it is at, and does not wait for that.
+    pub fn close(&mut self) {
+        self.stop = None;
+    }
+
+    /// Waits for the thread, and says what it took of a CPU since `open`.
+    pub fn cost(&mut self, window: Duration) -> Reading {
+        self.join();
+        let spent = self.shared.cpu_ns.load(Ordering::Relaxed).saturating_sub(self.before_ns);
+        let mut reading = COST.reading(Ok(spent as f64), window);
+        if let Some(place) = self.shared.place.get() {
+            reading.source = format!("{}, {place}", reading.source);
+        }
+        reading
+    }
+
+    fn join(&mut self) {
+        self.close();
+        if let Some(thread) = self.thread.take() {
+            // A look that panicked has left its reason on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn run(tasks: Vec<Task>, stop: &Receiver<()>, shared: &Shared) {
+    let began = Instant::now();
+    let mut tasks: Vec<(Instant, Task)> = tasks.into_iter().map(|task| (began, task)).collect();
+    loop {
+        for (due, task) in &mut tasks {
+            let now = Instant::now();
+            if *due > now {
+                continue;
+            }
+            (task.look)(now);
+            *due += task.every;
+            // What was missed is not made up for: samples carry their own time.
+            if *due <= Instant::now() {
+                *due = Instant::now() + task.every;
+            }
+            shared.cpu_ns.store(cpu_ns(), Ordering::Relaxed);
+            // A slow look of another task must not delay the end.
+            if !matches!(stop.try_recv(), Err(mpsc::TryRecvError::Empty)) {
+                return;
+            }
+        }
+        let Some(next) = tasks.iter().map(|(due, _)| *due).min() else { return };
+        let wait = next.saturating_duration_since(Instant::now());
+        match stop.recv_timeout(wait) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => {
+                shared.cpu_ns.store(cpu_ns(), Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+}
+
+/// CPU time of the calling thread.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map_or(0, |time| Duration::from(time).as_nanos() as u64)
+}
+
+/// Leaves the load's CPUs to the load, if this process may use others.
+fn move_away(load: &[u32]) -> String {
+    let load: BTreeSet<u32> = load.iter().copied().collect();
+    // The starting thread may itself be pinned; the first thread has what the process was given.
+    let allowed = cpus_of(process::id()).unwrap_or_default();
+    let free: Vec<u32> = allowed.into_iter().filter(|cpu| !load.contains(cpu)).collect();
+    match (load.is_empty(), free.is_empty()) {
+        (true, _) => "not pinned: the load's CPUs are not known".to_owned(),
+        (false, true) => "not pinned: the load may run on every CPU of this process".to_owned(),
+        (false, false) => match pin_current_to(&free) {
+            Ok(()) => format!("on CPUs {free:?}, away from the load"),
+            Err(error) => format!("not pinned: {error}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+
+    #[test]
+    fn every_task_is_looked_at_until_the_end_and_its_cost_is_told() {
+        let (told, looks) = mpsc::channel();
+        let task = |name: &'static str| {
+            let told = told.clone();
+            Task::new(Duration::from_millis(20), move |_| {
+                black_box((0..20_000u64).fold(0, |sum, n| black_box(sum ^ n)));
+                let _ = told.send(name);
+            })
+        };
+        let mut sampler = Sampler::start(vec![task("a"), task("b")], &[]).unwrap();
+        sampler.open();
+        let limit = Duration::from_secs(10);
+        let seen: Vec<&str> = (0..6).map(|_| looks.recv_timeout(limit).unwrap()).collect();
+        assert_eq!(seen.iter().filter(|name| **name == "a").count(), 3);
+        let cost = sampler.cost(Duration::from_millis(60));
+        assert!(cost.value().unwrap() > 0.0, "{cost:?}");
+        assert!(cost.source.contains("not known"), "{}", cost.source);
+        drop(told);
+        drop(sampler);
+        while looks.try_recv().is_ok() {}
+        assert_eq!(looks.try_recv(), Err(mpsc::TryRecvError::Disconnected), "it still runs");
+    }
+
+    #[test]
+    fn the_load_keeps_its_cpus() {
+        let mine = cpus_of(process::id()).unwrap();
+        let (told, place) = mpsc::channel();
+        let of_all = mine.clone();
+        thread::spawn(move || told.send((move_away(&of_all), move_away(&of_all[..1]))).unwrap());
+        let (none_left, some_left) = place.recv().unwrap();
+        assert!(none_left.contains("every CPU"), "{none_left}");
+        match mine.len() {
+            1 => assert!(some_left.contains("every CPU"), "{some_left}"),
+            _ => assert_eq!(some_left, format!("on CPUs {:?}, away from the load", &mine[1..])),
+        }
+    }
+
+    #[test]
+    fn nothing_to_sample_is_no_thread() {
+        assert!(Sampler::start(Vec::new(), &[0]).is_err_and(|why| why.reason.contains("sampler")));
+    }
+}

@@ -1,0 +1,442 @@
+//! Every source of energy readings, on recorded machines and against stand-ins.
+
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod plug;
+
+use std::thread;
+use std::time::Duration;
+
+use common::Recorded;
+use host::probe::energy::{CommandSettings, DcmiSettings, ModelSettings, Quantity};
+use host::{Choice, Context, EnergySettings, Observed, Root, Watch, idle_power};
+use model::{Answer, Origin, Reading, Scope, Series, Unit};
+use plug::Plug;
+
+/// Longer than the shortest window of RAPL.
+const WINDOW: Duration = Duration::from_millis(60);
+
+fn context(energy: EnergySettings) -> Context {
+    Context { energy, ..Context::default() }
+}
+
+/// What is read around a window in which `change` happens.
+fn around(root: &Root, energy: EnergySettings, change: impl FnOnce()) -> Observed {
+    let watch = Watch::begin(root, &context(energy));
+    change();
+    thread::sleep(WINDOW);
+    watch.end()
+}
+
+#[track_caller]
+fn find<'a>(observed: &'a Observed, signal: &str) -> &'a Reading {
+    let reading = observed.readings.iter().find(|reading| reading.signal == signal);
+    reading.unwrap_or_else(|| panic!("no reading of {signal}"))
+}
+
+#[track_caller]
+fn value(observed: &Observed, signal: &str) -> f64 {
+    let reading = find(observed, signal);
+    reading.value().unwrap_or_else(|| panic!("{reading:?}"))
+}
+
+#[track_caller]
+fn why<'a>(observed: &'a Observed, signal: &str) -> (&'a str, &'a str) {
+    match &find(observed, signal).answer {
+        Answer::Unavailable { reason, remedy } => (reason, remedy.as_deref().unwrap_or_default()),
+        Answer::Value(value) => panic!("{signal} has the value {value}"),
+    }
+}
+
+#[track_caller]
+fn series<'a>(observed: &'a Observed, signal: &str) -> &'a Series {
+    let series = observed.series.iter().find(|series| series.signal == signal);
+    series.unwrap_or_else(|| panic!("no series of {signal}"))
+}
+
+#[track_caller]
+fn near(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "{found}, not {expected}");
+}
+
+const ZONES: &str = "/sys/class/powercap";
+
+fn zone(machine: &Recorded, zone: &str, microjoules: u64) {
+    machine.write(&format!("{ZONES}/{zone}/energy_uj"), &format!("{microjoules}\n"));
+}
+
+/// The energy sensors alone: the whole machine takes long to unpack.
+fn xeon() -> Recorded {
+    Recorded::named("xeon-4114.energy")
+}
+
+fn whole_xeon() -> Recorded {
+    Recorded::named("xeon-4114").and("xeon-4114.energy")
+}
+
+#[test]
+fn rapl_is_package_and_memory_and_nothing_twice() {
+    let xeon = whole_xeon();
+    let seen = around(&xeon.root, EnergySettings::default(), || {
+        zone(&xeon, "intel-rapl:0", 103_000_000);
+        zone(&xeon, "intel-rapl-mmio:0", 103_000_000);
+        zone(&xeon, "intel-rapl:1", 202_000_000);
+        // 614 of these 1,000,614 microjoules lie before the wrap.
+        zone(&xeon, "intel-rapl:0:0", 1_000_000);
+        zone(&xeon, "intel-rapl:1:0", 5_500_000);
+    });
+    near(value(&seen, "energy.package"), 5.0);
+    near(value(&seen, "energy.package.0"), 3.0);
+    near(value(&seen, "energy.package.1"), 2.0);
+    near(value(&seen, "energy.dram"), 1.500613);
+    near(value(&seen, "energy.dram.0"), 1.000613);
+    near(value(&seen, "energy.total"), 6.500613);
+    let total = find(&seen, "energy.total");
+    assert_eq!((total.unit, total.scope), (Unit::Joules, Scope::PackageAndMemory));
+    assert!(total.source.contains("/sys/class/powercap/intel-rapl:1:0/energy_uj"), "{total:?}");
+    assert!(!total.source.contains("mmio"), "{total:?}");
+    assert_eq!(find(&seen, "energy.dram").scope, Scope::Memory);
+    assert!(total.window_s >= WINDOW.as_secs_f64() && total.window_s < 30.0);
+    for absent in ["energy.core", "energy.psys"] {
+        assert!(why(&seen, absent).0.contains("domain"), "{absent}");
+    }
+    // The mean of the series over its time is the energy of the window.
+    let power = series(&seen, "power.package.0");
+    assert_eq!((power.unit, power.scope), (Unit::Watts, Scope::Package));
+    assert!(!power.values.is_empty() && power.values.iter().any(|watts| *watts > 0.0));
+}
+
+#[test]
+fn memory_mapped_counters_are_read_where_there_are_no_others() {
+    let xeon = xeon();
+    for gone in ["intel-rapl:0:0", "intel-rapl:0", "intel-rapl:1:0", "intel-rapl:1"] {
+        std::fs::remove_dir_all(xeon.path(&format!("{ZONES}/{gone}"))).unwrap();
+    }
+    let seen = around(&xeon.root, EnergySettings::default(), || {
+        zone(&xeon, "intel-rapl-mmio:0", 101_000_000);
+    });
+    near(value(&seen, "energy.package"), 1.0);
+    assert!(find(&seen, "energy.package").source.contains("intel-rapl-mmio:0"));
+}
+
+#[test]
+fn rapl_of_amd_has_no_memory_and_no_sum_of_cores() {
+    let epyc = Recorded::named("epyc").and("epyc.energy");
+    let seen = around(&epyc.root, EnergySettings::default(), || {
+        zone(&epyc, "intel-rapl:0", 1_389_013);
+        zone(&epyc, "intel-rapl:0:0", 700_900_000);
+    });
+    near(value(&seen, "energy.package"), 2.0);
+    assert!(why(&seen, "energy.dram").0.contains("no DRAM domain"));
+    assert!(why(&seen, "energy.core").0.contains("a single one"));
+    // The total says that it is the package's alone.
+    near(value(&seen, "energy.total"), 2.0);
+    assert_eq!(find(&seen, "energy.total").scope, Scope::Package);
+}
+
+#[test]
+fn a_counter_that_went_back_is_no_energy() {
+    let xeon = xeon();
+    let seen = around(&xeon.root, EnergySettings::default(), || {
+        zone(&xeon, "intel-rapl:0", 90_000_000);
+        zone(&xeon, "intel-rapl:1", 201_000_000);
+    });
+    for signal in ["energy.package", "energy.package.0", "energy.total"] {
+        assert!(why(&seen, signal).0.contains("intel-rapl:0/energy_uj went back"), "{signal}");
+    }
+    near(value(&seen, "energy.package.1"), 1.0);
+    near(value(&seen, "energy.dram"), 0.0);
+}
+
+#[test]
+fn a_sensor_that_goes_away_in_the_run_is_told() {
+    let xeon = xeon();
+    let seen = around(&xeon.root, EnergySettings::default(), || {
+        xeon.remove("/sys/class/powercap/intel-rapl:1:0/energy_uj");
+        xeon.remove("/sys/class/hwmon/hwmon3/power1_average");
+    });
+    assert!(why(&seen, "energy.dram").0.contains("intel-rapl:1:0/energy_uj does not exist"));
+    assert!(why(&seen, "energy.total").0.contains("does not exist"));
+    assert!(why(&seen, "power.hwmon").0.contains("power1_average does not exist"));
+    near(value(&seen, "energy.package"), 0.0);
+    near(value(&seen, "power.hwmon.ina226.vdd_12v"), 12.5);
+}
+
+#[test]
+fn a_window_too_short_for_rapl_is_no_number() {
+    let xeon = xeon();
+    let watch = Watch::begin(&xeon.root, &Context::default());
+    let seen = watch.end();
+    let window = find(&seen, "energy.package").window_s;
+    // A machine that is busy elsewhere may take its time between the two calls.
+    if window < 0.05 {
+        assert!(why(&seen, "energy.package").0.contains("too short"));
+    }
+}
+
+#[test]
+fn hwmon_sensors_are_never_added() {
+    let xeon = xeon();
+    let seen = around(&xeon.root, EnergySettings::default(), || ());
+    let power = find(&seen, "power.hwmon");
+    assert_eq!(
+        (power.value(), power.unit, power.scope),
+        (Some(182.0), Unit::Watts, Scope::Component)
+    );
+    assert!(power.source.contains("power_meter"), "{power:?}");
+    near(value(&seen, "energy.hwmon"), 182.0 * series_span(&seen, "energy.hwmon"));
+    near(value(&seen, "power.hwmon.ina226.vdd_12v"), 12.5);
+    // Without a meter of the platform, somebody has to choose.
+    xeon.write("/sys/class/hwmon/hwmon3/name", "ina226");
+    let seen = around(&xeon.root, EnergySettings::default(), || ());
+    let (reason, remedy) = why(&seen, "power.hwmon");
+    assert!(reason.contains("several") && remedy.contains("ina226.vdd_12v"), "{reason}; {remedy}");
+    let mut chosen = EnergySettings::default();
+    assert_eq!(chosen.set("hwmon=ina226.vdd_12v"), Ok(true));
+    let seen = around(&xeon.root, chosen, || ());
+    near(value(&seen, "power.hwmon"), 12.5);
+    let wrong = EnergySettings { hwmon: Some("ina226.none".into()), ..EnergySettings::default() };
+    let seen = around(&xeon.root, wrong, || ());
+    assert!(why(&seen, "energy.hwmon").0.contains("no sensor ina226.none"));
+}
+
+/// The time between the two looks at a sampled probe: within a few microseconds its window.
+#[track_caller]
+fn series_span(observed: &Observed, energy: &str) -> f64 {
+    let power = energy.replace("energy.", "power.");
+    value(observed, energy) / value(observed, &power)
+}
+
+#[test]
+fn a_counter_of_hwmon_is_joules() {
+    let arm = Recorded::named("neoverse");
+    arm.write("/sys/class/hwmon/hwmon9/name", "board");
+    arm.write("/sys/class/hwmon/hwmon9/energy1_input", "5000000");
+    let settings = EnergySettings { hwmon: Some("board.energy1".into()), ..Default::default() };
+    let seen = around(&arm.root, settings, || {
+        arm.write("/sys/class/hwmon/hwmon9/energy1_input", "9000000");
+    });
+    near(value(&seen, "energy.hwmon"), 4.0);
+    near(value(&seen, "power.hwmon"), 4.0 / series_span(&seen, "energy.hwmon"));
+    assert!(value(&seen, "power.hwmon") > 0.1);
+    near(value(&seen, "power.hwmon.apm_xgene.cpu_power"), 35.0);
+}
+
+#[test]
+fn a_battery_counts_only_while_it_feeds_the_machine() {
+    let machine = Recorded::empty();
+    let file = |name: &str, text: &str| {
+        machine.write(&format!("/sys/class/power_supply/BAT0/{name}"), text);
+    };
+    file("type", "Battery");
+    file("status", "Discharging");
+    file("current_now", "-1500000");
+    file("voltage_now", "12000000");
+    machine.write("/sys/class/power_supply/AC/type", "Mains");
+    let seen = around(&machine.root, EnergySettings::default(), || ());
+    near(value(&seen, "power.battery"), 18.0);
+    assert!(find(&seen, "power.battery").source.ends_with("BAT0"));
+    let seen = around(&machine.root, EnergySettings::default(), || file("status", "Charging"));
+    assert!(why(&seen, "energy.battery").0.contains("mains"));
+    file("power_now", "21000000");
+    file("status", "Discharging");
+    near(value(&around(&machine.root, EnergySettings::default(), || ()), "power.battery"), 21.0);
+}
+
+#[test]
+fn modelled_power_says_that_it_is() {
+    let vm = Recorded::named("vm");
+    let model = ModelSettings { idle_w: 40.0, full_w: 140.0 };
+    let settings = EnergySettings { model: Some(model), ..Default::default() };
+    let seen = around(&vm.root, settings, || {
+        // Of 200 ticks, 50 busy.
+        vm.change("/proc/stat", "cpu  10000 0 2000 85000", "cpu  10050 0 2000 85150");
+    });
+    let power = find(&seen, "power.model");
+    assert_eq!((power.value(), power.origin), (Some(65.0), Origin::Modelled));
+    let energy = find(&seen, "energy.model");
+    near(energy.value().unwrap(), 65.0 * energy.window_s);
+    assert!(energy.source.contains("40 W and 140 W"), "{energy:?}");
+    assert_eq!(series(&seen, "power.model").origin, Origin::Modelled);
+    let measured = |reading: &&Reading| !reading.signal.ends_with(".model");
+    assert!(seen.readings.iter().filter(measured).all(|r| r.origin == Origin::Measured));
+    // A tick has not passed: no share, no power.
+    let settings = EnergySettings { model: Some(model), ..Default::default() };
+    let seen = around(&vm.root, settings, || ());
+    assert!(why(&seen, "power.model").0.contains("shorter than a tick"));
+}
+
+fn shell(script: &str) -> Vec<String> {
+    ["sh", "-c", script].map(str::to_owned).to_vec()
+}
+
+fn command(script: &str, answers: Quantity) -> EnergySettings {
+    let command = CommandSettings { run: shell(script), answers, limit_s: 1.0 };
+    EnergySettings { command: Some(command), ..Default::default() }
+}
+
+#[test]
+fn any_program_can_be_the_sensor() {
+    let machine = Recorded::empty();
+    let seen = around(&machine.root, command("echo 75.5", Quantity::Watts), || ());
+    near(value(&seen, "power.command"), 75.5);
+    assert!(value(&seen, "energy.command") > 75.5 * 0.05);
+    assert_eq!(find(&seen, "energy.command").scope, Scope::External);
+    assert!(find(&seen, "power.command").source.contains("echo 75.5"));
+    machine.write("/joules", "1000");
+    let read = format!("cat {}", machine.path("/joules").display());
+    let seen = around(&machine.root, command(&read, Quantity::Joules), || {
+        machine.write("/joules", "1012.5");
+    });
+    near(value(&seen, "energy.command"), 12.5);
+    let seen = around(&machine.root, command(&read, Quantity::Joules), || {
+        machine.write("/joules", "3");
+    });
+    assert!(why(&seen, "energy.command").0.contains("went back"));
+}
+
+#[test]
+fn a_program_that_fails_is_no_sensor() {
+    let machine = Recorded::empty();
+    for (script, expected) in [
+        ("echo 75 W", "which is no power"),
+        ("echo nan", "which is no power"),
+        ("echo -3", "which is no power"),
+        ("echo broken >&2; exit 4", "said: broken"),
+        ("sleep 30", "not done within 1s"),
+    ] {
+        let seen = around(&machine.root, command(script, Quantity::Watts), || ());
+        assert!(why(&seen, "power.command").0.contains(expected), "{script}: {seen:?}");
+    }
+}
+
+#[test]
+fn the_management_controller_is_asked_by_its_tool() {
+    let machine = Recorded::empty();
+    let printed =
+        "'\n  Instantaneous power reading:    216 Watts\n  Power reading state is:   activated\n'";
+    let dcmi = |script: &str| EnergySettings {
+        dcmi: Some(DcmiSettings { run: shell(script) }),
+        ..EnergySettings::default()
+    };
+    let seen = around(&machine.root, dcmi(&format!("printf {printed}")), || ());
+    let power = find(&seen, "power.dcmi");
+    assert_eq!((power.value(), power.scope), (Some(216.0), Scope::Node));
+    let seen = around(&machine.root, dcmi("echo Could not open device >&2; exit 1"), || ());
+    assert!(why(&seen, "power.dcmi").0.contains("Could not open device"));
+    let seen = around(&machine.root, EnergySettings::default(), || ());
+    assert!(why(&seen, "energy.dcmi").0.contains("/dev/ipmi0"));
+}
+
+#[test]
+fn a_smart_plug_is_asked_over_http() {
+    let machine = Recorded::empty();
+    let plug = Plug::answering("200 OK", r#"{"id":0,"apower":61.5}"#);
+    let seen = around(&machine.root, plug.settings(), || ());
+    let power = find(&seen, "power.wall");
+    near(power.value().unwrap(), 61.5);
+    assert_eq!(power.scope, Scope::Wall);
+    assert!(power.source.ends_with("/status at /apower"), "{power:?}");
+    assert!(value(&seen, "energy.wall") > 61.5 * 0.05);
+    assert!(value(&seen, "probe.plug.cost") > 0.0);
+}
+
+#[test]
+fn a_plug_that_answers_badly_is_told() {
+    let machine = Recorded::empty();
+    for (status, body, expected) in [
+        ("200 OK", r#"{"power":61.5}"#, "no watts at `/apower`"),
+        ("200 OK", "<html>", "no watts"),
+        ("401 Unauthorized", "", "401"),
+        ("", "", "did not answer"),
+    ] {
+        let plug = Plug::answering(status, body);
+        let seen = around(&machine.root, plug.settings(), || ());
+        assert!(why(&seen, "energy.wall").0.contains(expected), "{body}: {seen:?}");
+    }
+    let gone = Plug::answering("200 OK", r#"{"apower":1}"#);
+    let settings = gone.settings();
+    let seen = around(&machine.root, settings, || drop(gone));
+    assert!(why(&seen, "energy.wall").0.contains("did not answer"), "{seen:?}");
+}
+
+#[test]
+fn samples_come_with_their_time_and_cost() {
+    let xeon = xeon();
+    let often = Context { every: Some(Duration::from_millis(20)), ..Context::default() };
+    let watch = Watch::prepare(&xeon.root, &often).begin();
+    thread::sleep(Duration::from_millis(300));
+    xeon.write("/sys/class/hwmon/hwmon3/power1_average", "282000000");
+    thread::sleep(Duration::from_millis(300));
+    let seen = watch.end();
+    let power = series(&seen, "power.hwmon.power_meter.power1");
+    assert!(power.values.len() >= 4 && power.values.len() == power.at_s.len(), "{power:?}");
+    assert!(power.at_s.is_sorted() && power.at_s[0] <= 0.0, "{power:?}");
+    assert_eq!((power.values[0], *power.values.last().unwrap()), (182.0, 282.0));
+    let mean = value(&seen, "power.hwmon");
+    assert!(mean > 182.0 && mean < 282.0, "{mean}");
+    let cost = find(&seen, "probe.sampler.cost");
+    assert!(cost.value().unwrap() > 0.0 && cost.scope == Scope::Harness, "{cost:?}");
+}
+
+#[test]
+fn idle_power_is_taken_from_what_a_run_drew() {
+    let xeon = whole_xeon();
+    let mut asked = 0;
+    let idle = idle_power(&xeon.root, &Context::default(), Duration::from_secs(3), || {
+        asked += 1;
+        if asked == 2 {
+            zone(&xeon, "intel-rapl:0", 101_000_000);
+            xeon.change("/proc/stat", "cpu  ", "cpu  1");
+        }
+        asked == 3
+    });
+    let watts = idle.readings.iter().find(|r| r.signal == "power.idle.package").unwrap();
+    assert_eq!((watts.unit, watts.scope), (Unit::Watts, Scope::Package));
+    near(watts.value().unwrap(), 1.0 / watts.window_s);
+    assert!(watts.window_s < 2.5, "it was told to stop");
+    let busy = idle.readings.iter().find(|r| r.signal == "idle.machine.busy").unwrap();
+    assert!(busy.value().unwrap() > 0.9, "{busy:?}");
+    assert!(idle.readings.iter().any(|r| r.signal == "power.idle.psys" && r.value().is_none()));
+}
+
+#[test]
+fn a_machine_without_a_sensor_is_not_waited_for() {
+    let vm = Recorded::named("vm");
+    let hour = Duration::from_secs(3600);
+    let idle = idle_power(&vm.root, &Context::default(), hour, || panic!("it waits"));
+    assert!(idle.readings.iter().all(|reading| reading.value().is_none()), "{idle:?}");
+    let model = ModelSettings { idle_w: 40.0, full_w: 140.0 };
+    let modelled = context(EnergySettings { model: Some(model), ..Default::default() });
+    let idle = idle_power(&vm.root, &modelled, hour, || panic!("it waits"));
+    let watts = idle.readings.iter().find(|r| r.signal == "power.idle.model").unwrap();
+    assert_eq!((watts.value(), watts.origin), (Some(40.0), Origin::Modelled));
+}
+
+/// A level is integrated over the window of the run, which is shorter than the probe's own.
+#[test]
+fn energy_is_of_exactly_the_window() {
+    let xeon = xeon();
+    let seen = around(&xeon.root, EnergySettings::default(), || ());
+    let (energy, power) = (find(&seen, "energy.hwmon"), find(&seen, "power.hwmon"));
+    near(energy.value().unwrap(), power.value().unwrap() * energy.window_s);
+    let innermost = find(&seen, "cpu.user").window_s;
+    assert!(energy.window_s <= innermost, "{} {innermost}", energy.window_s);
+}
+
+#[test]
+fn only_what_was_asked_for_is_read() {
+    let xeon = xeon();
+    let mut choice = Choice::Auto;
+    choice.take("hwmon").unwrap();
+    let watch = Watch::begin(&xeon.root, &Context { choice, ..Context::default() });
+    thread::sleep(WINDOW);
+    let seen = watch.end();
+    assert!(value(&seen, "power.hwmon") > 0.0);
+    assert!(why(&seen, "energy.package").1.contains("--probes rapl"));
+    let model = ModelSettings { idle_w: 140.0, full_w: 40.0 };
+    let broken = EnergySettings { model: Some(model), ..Default::default() };
+    let seen = around(&xeon.root, broken, || ());
+    assert!(why(&seen, "energy.package").0.contains("model.full_w"));
+}

@@ -1,0 +1,729 @@
+//! Every knob on recorded machines: planned, turned, proven where a test plays the kernel, and
+//! put back.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use common::Recorded;
+use host::Root;
+use host::knob::{
+    After, Journal, KNOBS, KnobError, Knobs, Outcome, Place, Plan, Restored, Turned, status,
+};
+
+const CPUS: &str = "/sys/devices/system/cpu";
+const PORTS: [&str; 2] = ["0000:17:00.0", "0000:85:02.0"];
+
+/// The Xeon with its registers, and a folder for its journal.
+fn xeon() -> (Recorded, tempfile::TempDir) {
+    let machine = Recorded::named("xeon-4114");
+    machine.add("xeon-4114.knobs");
+    for cpu in [0, 1] {
+        let mut registers = vec![0u8; 0x1000];
+        registers[0x620..0x628].copy_from_slice(&0x0c18u64.to_le_bytes());
+        registers[0xc8b..0xc93].copy_from_slice(&0x600u64.to_le_bytes());
+        machine.write(&format!("/dev/cpu/{cpu}/msr"), "");
+        fs::write(machine.path(&format!("/dev/cpu/{cpu}/msr")), registers).unwrap();
+    }
+    for port in PORTS {
+        let mut config = vec![0u8; 4096];
+        config[0x180..0x184].copy_from_slice(&0x0010_0094u32.to_le_bytes());
+        fs::write(machine.path(&format!("/sys/bus/pci/devices/{port}/config")), config).unwrap();
+    }
+    machine.write("/dev/cpu_dma_latency", "");
+    (machine, state())
+}
+
+fn recorded(name: &str) -> (Recorded, tempfile::TempDir) {
+    let machine = Recorded::named(name);
+    machine.write("/proc/sys/kernel/random/boot_id", "boot-one\n");
+    (machine, state())
+}
+
+fn plan(root: &Root, levels: &[(&str, &str)]) -> Plan {
+    Knobs::plan(root, levels).unwrap_or_else(|error| panic!("{levels:?}: {error}"))
+}
+
+#[track_caller]
+fn refused(root: &Root, levels: &[(&str, &str)], words: &[&str]) {
+    let error = Knobs::plan(root, levels).err().expect("a refusal");
+    assert!(error.is_request(), "{error:?}");
+    for word in words {
+        assert!(error.to_string().contains(word), "{error} has no `{word}`");
+    }
+}
+
+fn turn(machine: &Recorded, folder: &Path, levels: &[(&str, &str)]) -> Turned {
+    let journal = Journal::open(&machine.root, folder).unwrap();
+    plan(&machine.root, levels).apply(journal).unwrap()
+}
+
+/// Every file of a machine, as the kernel would answer it: without the white space around its
+/// text, and of a choice the word that is chosen.
+#[derive(Clone)]
+struct Snapshot(BTreeMap<String, Vec<u8>>);
+
+impl Snapshot {
+    /// The files that differ.
+    fn changed(&self, other: &Snapshot) -> Vec<String> {
+        let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        let differs = |name: &&&String| self.0.get(**name) != other.0.get(**name);
+        names.iter().filter(differs).map(|name| (**name).clone()).collect()
+    }
+}
+
+fn snapshot(machine: &Recorded) -> Snapshot {
+    fn walk(at: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in fs::read_dir(at).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                walk(&entry.path(), files);
+                continue;
+            }
+            let bytes = fs::read(entry.path()).unwrap();
+            let text = bytes.trim_ascii();
+            let inside = text.split(|byte| *byte == b'[').nth(1);
+            let chosen = inside.and_then(|rest| rest.split(|byte| *byte == b']').next());
+            files.insert(entry.path().display().to_string(), chosen.unwrap_or(text).to_vec());
+        }
+    }
+    let mut files = BTreeMap::new();
+    walk(&machine.path("/"), &mut files);
+    Snapshot(files)
+}
+
+#[track_caller]
+fn assert_as_before(machine: &Recorded, before: &Snapshot) {
+    assert_eq!(snapshot(machine).changed(before), [""; 0]);
+}
+
+/// A folder for a journal, in memory: the tests wait for many writes to be on the disk.
+fn state() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+fn bytes<const N: usize>(machine: &Recorded, path: &str, at: usize) -> [u8; N] {
+    fs::read(machine.path(path)).unwrap()[at..at + N].try_into().unwrap()
+}
+
+/// The conformance test: a new knob passes it or is not one.
+#[test]
+fn every_knob_keeps_its_word_everywhere() {
+    let mut names = BTreeSet::new();
+    let mut turned = BTreeSet::new();
+    for knob in KNOBS {
+        let about = knob.about();
+        assert!(names.insert(about.name), "two knobs are called {}", about.name);
+        for text in [about.what, about.mechanism, about.scope, about.proof] {
+            assert!(text.len() > 5, "{about:?}");
+        }
+    }
+    let machines = [
+        xeon(),
+        recorded("epyc"),
+        recorded("neoverse"),
+        recorded("xeon"),
+        recorded("vm"),
+        recorded("arm"),
+    ];
+    for (machine, folder) in &machines {
+        let root = &machine.root;
+        for knob in KNOBS {
+            let name = knob.about().name;
+            let levels = match knob.levels(root) {
+                Ok(levels) => levels,
+                Err(why) => {
+                    assert!(why.reason.len() > 10 && why.remedy.len() > 3, "{name}: {why}");
+                    assert!(knob.plan(root, "on").is_err(), "{name} is turned without levels");
+                    continue;
+                }
+            };
+            refused(root, &[(name, "no such level")], &[name]);
+            let levels: Vec<&String> = levels.iter().filter(|level| !level.contains(' ')).collect();
+            for (at, level) in levels.iter().enumerate() {
+                // Of a long row of numbers the ends are enough.
+                if levels.len() > 9 && (2..levels.len() - 1).contains(&at) {
+                    continue;
+                }
+                // A recorded tree has no processes that could be in a group.
+                let grouped = format!("{level}@0");
+                let level = if ["cat", "mba"].contains(&name) { &grouped } else { *level };
+                let before = snapshot(machine);
+                let plan = plan(root, &[(name, level)]);
+                assert_as_before(machine, &before);
+                for (_, _, write) in plan.writes() {
+                    let known = matches!(write.after, After::Restored | After::Kept);
+                    assert_eq!(write.old.is_some(), known, "{write}");
+                }
+                let wrote = plan.writes().count() > 0;
+                let turn = plan.apply(Journal::open(root, folder.path()).unwrap()).unwrap();
+                if wrote {
+                    turned.insert(name);
+                    let changed = snapshot(machine).changed(&before);
+                    assert!(!changed.is_empty(), "{name}={level} changes nothing");
+                }
+                let lasting = name == "drop_caches" || name == "idle" && level.ends_with("us");
+                turn.restore().unwrap();
+                if !lasting {
+                    let left = snapshot(machine).changed(&before);
+                    assert!(left.is_empty(), "{name}={level} leaves {left:?}");
+                }
+            }
+        }
+    }
+    let here_only = ["cpus", "memory", "online"];
+    let expected: BTreeSet<&str> =
+        names.difference(&here_only.into_iter().collect()).copied().collect();
+    assert!(turned.is_superset(&expected), "never turned: {:?}", expected.difference(&turned));
+}
+
+#[test]
+fn an_empty_machine_gives_a_reason_for_each_knob() {
+    let machine = Recorded::empty();
+    for knob in KNOBS {
+        let why = knob.read(&machine.root).unwrap_err();
+        assert!(why.reason.len() > 10 && why.remedy.len() > 3, "{}: {why}", knob.about().name);
+        assert!(knob.levels(&machine.root).is_err(), "{}", knob.about().name);
+    }
+    let error = Journal::open(&machine.root, machine.path("/state").as_path()).err().unwrap();
+    assert!(error.to_string().contains("boot_id"), "{error}");
+}
+
+#[test]
+fn idle_levels_become_disabled_states() {
+    let (machine, folder) = xeon();
+    let disabled = || -> Vec<u32> {
+        let state = |at: u32| {
+            let path = |cpu| format!("{CPUS}/cpu{cpu}/cpuidle/state{at}/disable");
+            (0..8).map(|cpu| machine.root.number::<u32>(&path(cpu)).unwrap()).sum()
+        };
+        (0..4).map(state).collect()
+    };
+    for (level, states) in [
+        ("none", [0, 8, 8, 8]),
+        ("C1", [0, 0, 8, 8]),
+        ("c1e", [0, 0, 0, 8]),
+        ("no-C1E", [0, 0, 8, 0]),
+        ("no-C6@0,4", [0, 0, 0, 2]),
+        ("2us@0-3", [0, 0, 4, 4]),
+        ("all", [0, 0, 0, 0]),
+    ] {
+        let turned = turn(&machine, folder.path(), &[("idle", level)]);
+        assert_eq!(disabled(), states, "{level}");
+        drop(turned);
+        assert_eq!(disabled(), [0; 4], "{level} is put back");
+    }
+    let now = |machine: &Recorded| {
+        let all = status(&machine.root, folder.path()).unwrap();
+        all.into_iter().find(|status| status.about.name == "idle").unwrap().now.unwrap()
+    };
+    let turned = turn(&machine, folder.path(), &[("idle", "C1@0-3")]);
+    assert_eq!(now(&machine), "C1@0-3 all@4-7");
+    drop(turned);
+    // A latency limit for all CPUs is one descriptor, which the kernel lets go by itself.
+    let held = plan(&machine.root, &[("idle", "10us")]);
+    let writes: Vec<String> = held.writes().map(|(_, _, write)| write.to_string()).collect();
+    assert_eq!(writes, ["/dev/cpu_dma_latency: -> 10 (until the process or group ends)"]);
+    assert!(matches!(held.check_keepable(), Err(KnobError::CannotKeep { .. })));
+    let turned = held.apply(Journal::open(&machine.root, folder.path()).unwrap()).unwrap();
+    assert_eq!(bytes(&machine, "/dev/cpu_dma_latency", 0), 10i32.to_le_bytes());
+    drop(turned);
+    refused(&machine.root, &[("idle", "C7")], &["C7", "C1E", "no-C6"]);
+    refused(&machine.root, &[("idle", "none@8")], &["CPU 8 is not online"]);
+    refused(&machine.root, &[("idle", "none@a")], &["list of CPUs"]);
+    // A CPU that has no polling state cannot be kept from sleeping.
+    let (neoverse, _) = recorded("neoverse");
+    refused(&neoverse.root, &[("idle", "none")], &["LPI-0", "always enters one"]);
+}
+
+#[test]
+fn a_governor_that_ignores_disabled_states_is_replaced() {
+    let (machine, folder) = xeon();
+    machine.write(&format!("{CPUS}/cpuidle/current_governor"), "haltpoll\n");
+    machine.write(&format!("{CPUS}/cpuidle/available_governors"), "ladder menu haltpoll\n");
+    let turned = turn(&machine, folder.path(), &[("idle", "C1")]);
+    let governor = || machine.root.value(&format!("{CPUS}/cpuidle/current_governor")).unwrap();
+    assert_eq!(governor(), "menu");
+    drop(turned);
+    assert_eq!(governor(), "haltpoll");
+}
+
+/// Plays the kernel while something is proven: counts on in some files.
+fn while_counting<T>(machine: &Recorded, files: &[String], work: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1u64.. {
+                if done.load(Ordering::Relaxed) {
+                    return;
+                }
+                for file in files {
+                    // Renamed into place: a reader never sees an empty file.
+                    let new = machine.path(&format!("{file}.new"));
+                    fs::write(&new, (1_000_000 + number).to_string()).unwrap();
+                    fs::rename(new, machine.path(file)).unwrap();
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let result = work();
+        done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+#[test]
+fn an_idle_state_is_proven_by_its_counters_and_not_by_its_file() {
+    let (machine, folder) = xeon();
+    let usage = |state: u32| -> Vec<String> {
+        (0..8).map(|cpu| format!("{CPUS}/cpu{cpu}/cpuidle/state{state}/usage")).collect()
+    };
+    let outcome = |counting: &[String]| {
+        let mut turned = turn(&machine, folder.path(), &[("idle", "C1")]);
+        while_counting(&machine, counting, || turned.proofs()[0].outcome.clone())
+    };
+    match outcome(&usage(1)) {
+        Outcome::Proven(seen) => assert!(seen.contains("none of them in C1E, C6"), "{seen}"),
+        other => panic!("{other:?}"),
+    }
+    match outcome(&[usage(3), usage(1)].concat()) {
+        Outcome::Refuted(seen) => assert!(seen.contains(" entered C6 "), "{seen}"),
+        other => panic!("{other:?}"),
+    }
+    // Nobody idled: nothing was seen. One CPU of eight did not: neither.
+    assert!(matches!(outcome(&[]), Outcome::Unverified(_)));
+    match outcome(&usage(1)[..7]) {
+        Outcome::Unverified(why) => assert!(why.contains("CPUs 7 had no idle"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn smt_is_proven_by_the_topology() {
+    let (machine, folder) = xeon();
+    // What would be lost with the siblings is remembered, and put back after them.
+    machine.write(&format!("{CPUS}/cpu5/cpuidle/state3/disable"), "1\n");
+    let mut turned = turn(&machine, folder.path(), &[("smt", "off")]);
+    assert_eq!(machine.root.value(&format!("{CPUS}/smt/control")).unwrap(), "off");
+    assert!(matches!(turned.proofs()[0].outcome, Outcome::Refuted(_)), "the siblings are there");
+    assert!(matches!(turned.check_effect(), Err(KnobError::Refuted(_))));
+    drop(turned);
+    let mut turned = turn(&machine, folder.path(), &[("smt", "off")]);
+    machine.write(&format!("{CPUS}/online"), "0-3\n");
+    for cpu in 0..4 {
+        machine.write(&format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list"), "0\n");
+    }
+    machine.write(&format!("{CPUS}/cpu5/cpuidle/state3/disable"), "0\n");
+    assert!(matches!(turned.proofs()[0].outcome, Outcome::Proven(_)), "{:?}", turned.proofs());
+    turned.restore().unwrap();
+    assert_eq!(machine.root.value(&format!("{CPUS}/cpu5/cpuidle/state3/disable")).unwrap(), "1");
+    let (neoverse, _) = recorded("neoverse");
+    refused(&neoverse.root, &[("smt", "off")], &["notsupported", "one thread"]);
+}
+
+#[test]
+fn without_a_switch_for_smt_the_siblings_go_offline() {
+    let (machine, folder) = xeon();
+    machine.remove(&format!("{CPUS}/smt/control"));
+    let turned = turn(&machine, folder.path(), &[("smt", "off")]);
+    let online = |cpu: u32| machine.root.value(&format!("{CPUS}/cpu{cpu}/online")).unwrap();
+    let states: Vec<String> = (1..8).map(online).collect();
+    assert_eq!(states, ["1", "1", "1", "0", "0", "0", "0"]);
+    drop(turned);
+    assert!((1..8).all(|cpu| online(cpu) == "1"));
+}
+
+#[test]
+fn a_cpu_set_that_the_kernel_would_forget_is_remembered() {
+    let (machine, folder) = xeon();
+    let sets = "/sys/fs/cgroup/cpuset";
+    machine.write(&format!("{sets}/cpuset.cpus"), "0-7\n");
+    machine.write(&format!("{sets}/jobs/cpuset.cpus"), "0-3\n");
+    machine.write(&format!("{sets}/jobs/one/cpuset.cpus"), "3\n");
+    machine.write(&format!("{sets}/other/cpuset.cpus"), "0\n");
+    let turned = turn(&machine, folder.path(), &[("online", "0-2,4-7")]);
+    // The kernel of version 1 takes the CPU out of the groups.
+    machine.write(&format!("{sets}/jobs/cpuset.cpus"), "0-2\n");
+    machine.write(&format!("{sets}/jobs/one/cpuset.cpus"), "0-2\n");
+    drop(turned);
+    let set = |group: &str| machine.root.value(&format!("{sets}/{group}/cpuset.cpus")).unwrap();
+    assert_eq!(
+        (set("jobs"), set("jobs/one"), set("other")),
+        ("0-3".into(), "3".into(), "0".into())
+    );
+    refused(&machine.root, &[("online", "1-7")], &["CPU 0 cannot be taken offline"]);
+    refused(&machine.root, &[("online", "0-8")], &["no CPU 8"]);
+}
+
+#[test]
+fn frequency_limits_never_cross() {
+    let (machine, folder) = xeon();
+    let limits = || {
+        let file = |name| format!("{CPUS}/cpufreq/policy3/scaling_{name}_freq");
+        let read = |name| machine.root.number::<u64>(&file(name)).unwrap();
+        (read("min"), read("max"))
+    };
+    for (level, expected) in [
+        ("1GHz", (1_000_000, 1_000_000)),
+        ("base", (2_200_000, 2_200_000)),
+        ("1.2GHz..max", (1_200_000, 3_000_000)),
+        ("min", (800_000, 800_000)),
+    ] {
+        drop({
+            let turned = turn(&machine, folder.path(), &[("frequency", level)]);
+            assert_eq!(limits(), expected, "{level}");
+            turned
+        });
+        assert_eq!(limits(), (800_000, 3_000_000));
+    }
+    // From low limits to high ones the highest goes first.
+    for cpu in 0..8 {
+        machine.write(&format!("{CPUS}/cpufreq/policy{cpu}/scaling_max_freq"), "1000000\n");
+    }
+    let plan = plan(&machine.root, &[("frequency", "2GHz@0")]);
+    let order: Vec<&str> =
+        plan.writes().map(|(_, _, write)| write.place.path.rsplit('/').next().unwrap()).collect();
+    assert_eq!(order, ["scaling_max_freq", "scaling_min_freq"]);
+    refused(&machine.root, &[("frequency", "3.5GHz")], &["800 MHz to 3 GHz"]);
+}
+
+#[test]
+fn turbo_is_proven_by_cycles_over_those_of_the_base_frequency() {
+    let (machine, folder) = xeon();
+    // Registers are 8 bytes each at addresses 1 apart, so in a plain file APERF is MPERF without
+    // its lowest byte and with one more above it.
+    let ran = |mperf: u8, above: u8, level: &str| {
+        // Nothing is left of the counts before.
+        fs::write(machine.path("/dev/cpu/0/msr"), vec![0u8; 0x1000]).unwrap();
+        let mut turned = turn(&machine, folder.path(), &[("turbo", level)]);
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for tick in 0..=u8::MAX {
+                    let mut registers = vec![0u8; 0x1000];
+                    (registers[0xe7], registers[0xef]) = (tick * mperf, tick * above);
+                    let new = machine.path("/dev/cpu/0/new");
+                    fs::write(&new, registers).unwrap();
+                    fs::rename(new, machine.path("/dev/cpu/0/msr")).unwrap();
+                    if done.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+            let outcome = turned.proofs()[0].outcome.clone();
+            done.store(true, Ordering::Relaxed);
+            outcome
+        })
+    };
+    assert!(matches!(ran(1, 0, "off"), Outcome::Proven(_)));
+    assert!(matches!(ran(1, 1, "off"), Outcome::Refuted(_)));
+    assert!(matches!(ran(1, 1, "on"), Outcome::Proven(_)));
+    assert!(matches!(ran(1, 0, "on"), Outcome::Unverified(_)));
+    assert!(matches!(ran(0, 0, "off"), Outcome::Unverified(why) if why.contains("stood still")));
+    let (epyc, folder) = recorded("epyc");
+    let turned = turn(&epyc, folder.path(), &[("turbo", "off")]);
+    assert_eq!(epyc.root.value(&format!("{CPUS}/cpufreq/boost")).unwrap(), "0");
+    drop(turned);
+    assert_eq!(epyc.root.value(&format!("{CPUS}/cpufreq/boost")).unwrap(), "1");
+}
+
+#[test]
+fn the_uncore_is_limited_by_the_driver_or_by_the_register() {
+    let (machine, folder) = xeon();
+    let uncore = format!("{CPUS}/intel_uncore_frequency");
+    let mut turned = turn(&machine, folder.path(), &[("uncore", "1.5GHz")]);
+    let limit = machine.root.number::<u64>(&format!("{uncore}/package_01_die_00/max_freq_khz"));
+    assert_eq!(limit.unwrap(), 1_500_000);
+    assert!(matches!(turned.proofs()[0].outcome, Outcome::Refuted(_)), "it still runs at 2.4 GHz");
+    drop(turned);
+    let mut turned = turn(&machine, folder.path(), &[("uncore", "1.5GHz")]);
+    for package in 0..2 {
+        let file = format!("{uncore}/package_0{package}_die_00/current_freq_khz");
+        machine.write(&file, "1500000\n");
+    }
+    assert!(matches!(turned.proofs()[0].outcome, Outcome::Proven(_)));
+    drop(turned);
+    fs::remove_dir_all(machine.path(&uncore)).unwrap();
+    let mut turned = turn(&machine, folder.path(), &[("uncore", "1.5GHz")]);
+    assert_eq!(bytes(&machine, "/dev/cpu/1/msr", 0x620), 0x0f0fu64.to_le_bytes());
+    assert!(matches!(turned.proofs()[0].outcome, Outcome::Unverified(_)));
+    drop(turned);
+    assert_eq!(bytes(&machine, "/dev/cpu/1/msr", 0x620), 0x0c18u64.to_le_bytes());
+    refused(&machine.root, &[("uncore", "1.55GHz")], &["steps of 100 MHz"]);
+}
+
+#[test]
+fn direct_cache_access_is_turned_at_the_processor_s_root_ports() {
+    let (machine, folder) = xeon();
+    let config = |port: &str| {
+        let path = format!("/sys/bus/pci/devices/{port}/config");
+        u32::from_le_bytes(bytes(&machine, &path, 0x180))
+    };
+    let mut turned = turn(&machine, folder.path(), &[("ddio", "off")]);
+    // Bit 7 cleared, bit 3 set, the others as they were.
+    assert_eq!(PORTS.map(config), [0x0010_001c; 2]);
+    assert!(matches!(turned.proofs()[0].outcome, Outcome::Unverified(_)), "a read-back is none");
+    drop(turned);
+    assert_eq!(PORTS.map(config), [0x0010_0094; 2]);
+    let turned = turn(&machine, folder.path(), &[("ddio", "off@0000:17:00.0"), ("ddio_ways", "4")]);
+    assert_eq!(PORTS.map(config), [0x0010_001c, 0x0010_0094]);
+    for cpu in [0, 1] {
+        let ways = bytes(&machine, &format!("/dev/cpu/{cpu}/msr"), 0xc8b);
+        assert_eq!(u64::from_le_bytes(ways), 0x780);
+    }
+    drop(turned);
+    assert_eq!(bytes(&machine, "/dev/cpu/0/msr", 0xc8b), 0x600u64.to_le_bytes());
+    // The chipset's port has no such register; neither has the card.
+    refused(&machine.root, &[("ddio", "off@0000:00:1c.0")], &["off@0000:85:02.0"]);
+    refused(&machine.root, &[("ddio_ways", "12")], &["11 ways"]);
+}
+
+#[test]
+fn registers_of_other_cpus_are_never_touched() {
+    for (cpuinfo, words) in [
+        // Ice Lake-SP takes a write to 0xC8B and does nothing.
+        ("model\t\t: 106", "model 0x6a"),
+        ("cpu family\t: 15", "family 15"),
+        ("vendor_id\t: AuthenticAMD", "AuthenticAMD"),
+    ] {
+        let (machine, _folder) = xeon();
+        let key = cpuinfo.split('\t').next().unwrap();
+        let text = machine.root.text("/proc/cpuinfo").unwrap();
+        let old = text.lines().find(|line| line.split(['\t', ':']).next() == Some(key)).unwrap();
+        machine.change("/proc/cpuinfo", old, cpuinfo);
+        fs::remove_dir_all(machine.path(&format!("{CPUS}/intel_uncore_frequency"))).unwrap();
+        for (knob, level) in [("uncore", "max"), ("ddio", "off"), ("ddio_ways", "4")] {
+            refused(&machine.root, &[(knob, level)], &["is not documented for", words]);
+        }
+    }
+    let (machine, _folder) = xeon();
+    machine.change("/proc/cpuinfo", "flags\t\t:", "flags\t\t: hypervisor");
+    refused(&machine.root, &[("ddio_ways", "4")], &["the hypervisor's"]);
+}
+
+#[test]
+fn a_group_is_made_for_cache_and_bandwidth_and_goes() {
+    let (machine, folder) = xeon();
+    let before = snapshot(&machine);
+    let levels = [("mba", "50@0,4"), ("cat", "4@0,4")];
+    let planned = plan(&machine.root, &levels);
+    let groups = planned.writes().filter(|(_, _, write)| write.new == "there").count();
+    assert_eq!(groups, 1, "one group serves both");
+    let mut turned = planned.apply(Journal::open(&machine.root, folder.path()).unwrap()).unwrap();
+    let group = format!("/sys/fs/resctrl/kvmeter-{}", std::process::id());
+    let text = machine.root.text(&format!("{group}/schemata")).unwrap();
+    assert_eq!(text, "MB:0=50;1=50\nL3:0=f;1=f\n");
+    assert_eq!(machine.root.value(&format!("{group}/cpus_list")).unwrap(), "0,4");
+    machine.write(&format!("{group}/mon_data/mon_L3_00/llc_occupancy"), "5000000\n");
+    let outcomes: Vec<Outcome> = turned.proofs().iter().map(|p| p.outcome.clone()).collect();
+    assert!(matches!(outcomes[0], Outcome::Proven(_)), "{outcomes:?}");
+    assert!(matches!(outcomes[1], Outcome::Unverified(_)), "{outcomes:?}");
+    turned.restore().unwrap();
+    assert_as_before(&machine, &before);
+    refused(&machine.root, &[("cat", "12@0")], &["1 to 11 ways"]);
+    refused(&machine.root, &[("mba", "55@0")], &["steps of 10"]);
+    let (epyc, _) = recorded("epyc");
+    refused(&epyc.root, &[("cat", "4@0")], &["resctrl is not mounted"]);
+}
+
+#[test]
+fn dropping_caches_is_an_action() {
+    let (machine, folder) = xeon();
+    let mut turned = turn(&machine, folder.path(), &[("drop_caches", "all")]);
+    assert_eq!(machine.root.value("/proc/sys/vm/drop_caches").unwrap(), "3");
+    machine.change("/proc/meminfo", "8388608", "1024");
+    machine.change("/proc/meminfo", "1048576", "1024");
+    assert!(matches!(turned.proofs()[0].outcome, Outcome::Proven(_)));
+    let restored = turned.restore().unwrap();
+    assert_eq!(restored, Restored::Done { written: 0, foreign: Vec::new() });
+    let plan = plan(&machine.root, &[("drop_caches", "pages")]);
+    let (_, _, write) = plan.writes().next().unwrap();
+    assert!(write.to_string().contains("nothing undoes"), "{write}");
+}
+
+#[test]
+fn the_order_is_the_machine_s_and_not_the_asker_s() {
+    let (machine, _folder) = xeon();
+    let asked = [("online", "0-6"), ("smt", "off"), ("idle", "C1"), ("governor", "performance")];
+    let mut reversed = asked;
+    reversed.reverse();
+    let order = |levels: &[(&str, &str)]| {
+        let plan = plan(&machine.root, levels);
+        let writes: Vec<String> = plan.writes().map(|(_, _, write)| write.to_string()).collect();
+        (plan.levels().map(|(knob, _)| knob.to_owned()).collect::<Vec<_>>(), writes)
+    };
+    assert_eq!(order(&asked), order(&reversed));
+    assert_eq!(order(&asked).0, ["governor", "idle", "smt", "online"]);
+    refused(&machine.root, &[("smt", "off"), ("smt", "on")], &["twice"]);
+    refused(&machine.root, &[("volume", "11")], &["no knob `volume`", "idle"]);
+}
+
+#[test]
+fn what_may_not_be_written_is_told_before_anything_is() {
+    let (machine, folder) = xeon();
+    let before = snapshot(&machine);
+    let plan = plan(&machine.root, &[("governor", "performance"), ("aslr", "off")]);
+    let path = format!("{CPUS}/cpufreq/policy5/scaling_governor");
+    machine.remove(&path);
+    let refusals = plan.refused();
+    assert_eq!(refusals.len(), 1);
+    assert_eq!(refusals[0].0.place.path, path);
+    let error = plan.apply(Journal::open(&machine.root, folder.path()).unwrap()).err().unwrap();
+    assert!(error.to_string().contains("policy5/scaling_governor does not exist"), "{error}");
+    machine.write(&path, "powersave\n");
+    assert_as_before(&machine, &before);
+}
+
+#[test]
+fn a_failure_half_way_puts_back_what_was_turned() {
+    let (machine, folder) = xeon();
+    let before = snapshot(&machine);
+    let plan = plan(&machine.root, &[("governor", "performance"), ("turbo", "off")]);
+    let no_turbo = format!("{CPUS}/intel_pstate/no_turbo");
+    let journal = Journal::open(&machine.root, folder.path()).unwrap();
+    // The file goes after eight governors were written.
+    let mut moments = 0;
+    let error = plan.apply_watched(journal, &mut |_| {
+        moments += 1;
+        if moments == 10 {
+            fs::remove_file(machine.path(&no_turbo)).unwrap();
+        }
+    });
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("no_turbo does not exist"), "{error}");
+    machine.write(&no_turbo, "0\n");
+    assert_as_before(&machine, &before);
+    assert!(!folder.path().join("running.journal").exists());
+}
+
+#[test]
+fn a_panic_puts_the_knobs_back() {
+    let (machine, folder) = xeon();
+    let before = snapshot(&machine);
+    let root = machine.root.clone();
+    let state = folder.path().to_owned();
+    let ended = thread::spawn(move || {
+        let journal = Journal::open(&root, &state).unwrap();
+        let _turned = plan(&root, &[("governor", "performance")]).apply(journal).unwrap();
+        panic!("as a load may");
+    });
+    assert!(ended.join().is_err());
+    assert_as_before(&machine, &before);
+}
+
+#[test]
+fn two_processes_do_not_turn_knobs_at_once() {
+    let (machine, folder) = xeon();
+    let journal = Journal::open(&machine.root, folder.path()).unwrap();
+    let error = Journal::open(&machine.root, folder.path()).err().unwrap();
+    let pid = format!("process {}", std::process::id());
+    assert!(matches!(error, KnobError::Busy { .. }) && error.to_string().contains(&pid), "{error}");
+    drop(journal);
+    Journal::open(&machine.root, folder.path()).unwrap();
+}
+
+#[test]
+fn kept_knobs_stay_until_they_are_restored_and_others_stand_on_them() {
+    let (machine, folder) = xeon();
+    let before = snapshot(&machine);
+    turn(&machine, folder.path(), &[("governor", "performance")]).keep().unwrap();
+    turn(&machine, folder.path(), &[("turbo", "off"), ("aslr", "off")]).keep().unwrap();
+    let kept = snapshot(&machine);
+    assert!(!kept.changed(&before).is_empty());
+    let of = |name: &str| {
+        let all = status(&machine.root, folder.path()).unwrap();
+        all.into_iter().find(|status| status.about.name == name).unwrap().kept
+    };
+    assert_eq!((of("turbo").as_deref(), of("idle")), (Some("off"), None));
+    drop(turn(&machine, folder.path(), &[("turbo", "on")]));
+    assert_as_before(&machine, &kept);
+    let mut journal = Journal::open(&machine.root, folder.path()).unwrap();
+    assert!(journal.recovered().is_empty());
+    let restored = journal.restore_kept().unwrap().unwrap();
+    assert_eq!(restored, Restored::Done { written: 10, foreign: Vec::new() });
+    assert_as_before(&machine, &before);
+    assert_eq!(journal.restore_kept().unwrap(), None);
+}
+
+#[test]
+fn a_journal_of_an_earlier_boot_is_set_aside_and_not_replayed() {
+    let (machine, folder) = xeon();
+    turn(&machine, folder.path(), &[("governor", "performance")]).keep().unwrap();
+    let running = folder.path().join("running.journal");
+    fs::copy(folder.path().join("kept.journal"), &running).unwrap();
+    machine.write("/proc/sys/kernel/random/boot_id", "another-boot\n");
+    let turned = snapshot(&machine);
+    let recovered = Journal::recover(&machine.root, folder.path()).unwrap();
+    assert_eq!(recovered.len(), 2);
+    for stale in recovered {
+        match stale {
+            Restored::Stale { entries: 8, aside } => assert!(aside.exists()),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_as_before(&machine, &turned);
+    assert!(!running.exists());
+    assert!(Journal::recover(&machine.root, folder.path()).unwrap().is_empty());
+}
+
+#[test]
+fn a_line_that_was_cut_off_is_of_a_write_that_was_not_done() {
+    let (machine, folder) = xeon();
+    turn(&machine, folder.path(), &[("governor", "performance@3")]).keep().unwrap();
+    let running = folder.path().join("running.journal");
+    fs::rename(folder.path().join("kept.journal"), &running).unwrap();
+    let whole = fs::read_to_string(&running).unwrap();
+    fs::write(&running, format!("{whole}{{\"boot_id\":\"01")).unwrap();
+    let recovered = Journal::recover(&machine.root, folder.path()).unwrap();
+    assert_eq!(recovered, [Restored::Done { written: 1, foreign: Vec::new() }]);
+    // Damage before the end is told, and the file stays.
+    fs::write(&running, format!("what?\n{whole}")).unwrap();
+    let error = Journal::recover(&machine.root, folder.path()).unwrap_err().to_string();
+    assert!(error.contains("running.journal") && error.contains("line 1"), "{error}");
+    assert!(running.exists());
+}
+
+#[test]
+fn a_value_that_somebody_else_set_is_put_back_and_told() {
+    let (machine, folder) = xeon();
+    let turned = turn(&machine, folder.path(), &[("aslr", "off")]);
+    machine.write("/proc/sys/kernel/randomize_va_space", "1\n");
+    match turned.restore().unwrap() {
+        Restored::Done { written: 1, foreign } => {
+            assert!(foreign[0].contains("held 1, which kvmeter had not written"), "{foreign:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(machine.root.value("/proc/sys/kernel/randomize_va_space").unwrap(), "2");
+}
+
+#[test]
+fn what_cannot_be_put_back_is_told_and_stays_in_the_journal() {
+    let (machine, folder) = xeon();
+    let turned = turn(&machine, folder.path(), &[("governor", "performance"), ("aslr", "off")]);
+    let path = format!("{CPUS}/cpufreq/policy2/scaling_governor");
+    machine.remove(&path);
+    let error = turned.restore().unwrap_err().to_string();
+    assert!(error.contains(&path) && error.contains("running.journal"), "{error}");
+    assert_eq!(machine.root.value("/proc/sys/kernel/randomize_va_space").unwrap(), "2");
+    machine.write(&path, "performance\n");
+    let recovered = Journal::recover(&machine.root, folder.path()).unwrap();
+    assert_eq!(recovered, [Restored::Done { written: 1, foreign: Vec::new() }]);
+    assert_eq!(machine.root.value(&path).unwrap(), "powersave");
+}
+
+#[test]
+fn a_place_is_told_with_its_part() {
+    let (machine, _folder) = xeon();
+    let plan = plan(&machine.root, &[("ddio_ways", "4")]);
+    let (_, _, write) = plan.writes().next().unwrap();
+    let Place { path, .. } = &write.place;
+    assert_eq!(write.to_string(), format!("{path} at 0xc8b: 0x600 -> 0x780"));
+}

@@ -1,0 +1,154 @@
+//! The serial power meter, played by a simulator behind a pseudo-terminal.
+
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod simulator;
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use host::probe::energy::{Channels, MeterSettings, MeterVariant};
+use host::{Context, EnergySettings, Observed, Watch};
+use model::{Answer, Reading, Scope};
+use simulator::{Play, Simulated, simulated};
+
+fn settings() -> MeterSettings {
+    MeterSettings::at("/dev/ttyUSB0")
+}
+
+fn context(meter: MeterSettings) -> Context {
+    let energy = EnergySettings { meter: Some(meter), ..Default::default() };
+    Context { energy, ..Context::default() }
+}
+
+fn watch(simulated: &Simulated, meter: MeterSettings) -> Observed {
+    let watch = Watch::begin(&simulated.machine.root, &context(meter));
+    thread::sleep(Duration::from_millis(60));
+    watch.end()
+}
+
+#[track_caller]
+fn find<'a>(observed: &'a Observed, signal: &str) -> &'a Reading {
+    let reading = observed.readings.iter().find(|reading| reading.signal == signal);
+    reading.unwrap_or_else(|| panic!("no reading of {signal}"))
+}
+
+#[track_caller]
+fn value(observed: &Observed, signal: &str) -> f64 {
+    find(observed, signal).value().unwrap_or_else(|| panic!("{:?}", find(observed, signal)))
+}
+
+#[track_caller]
+fn near(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 1e-9 * expected, "{found}, not {expected}");
+}
+
+#[track_caller]
+fn why(observed: &Observed) -> (&str, &str) {
+    match &find(observed, "energy.meter").answer {
+        Answer::Unavailable { reason, remedy } => (reason, remedy.as_deref().unwrap_or_default()),
+        Answer::Value(value) => panic!("it has the value {value}"),
+    }
+}
+
+#[test]
+fn watts_become_joules_over_the_window() {
+    for play in [Play::Watts(123.45), Play::Slowly(123.45)] {
+        let meter = simulated(&[play]);
+        let began = Instant::now();
+        let seen = watch(&meter, settings());
+        let all = began.elapsed().as_secs_f64();
+        let power = find(&seen, "power.meter");
+        assert!((power.value().unwrap() - 123.45).abs() < 1e-9, "{power:?}");
+        assert_eq!(
+            (power.scope, power.source.as_str()),
+            (Scope::Wall, "MCP39F511 on /dev/ttyUSB0")
+        );
+        let energy = find(&seen, "energy.meter");
+        let joules = energy.value().unwrap();
+        assert!(joules >= 123.44 * energy.window_s && joules <= 123.46 * all, "{energy:?}");
+        let series = &seen.series[0];
+        assert_eq!(series.signal, "power.meter");
+        assert!(series.values.len() >= 2 && series.values.iter().all(|watts| *watts == 123.45));
+    }
+}
+
+#[test]
+fn variants_channels_and_divisors() {
+    for (variant, channels, divisor, expected) in [
+        (MeterVariant::Mcp39f511a, Channels::All, 100.0, 90.0),
+        (MeterVariant::Mcp39f511a, Channels::First, 10.0, 900.0),
+        (MeterVariant::Mcp39f511n, Channels::All, 100.0, 90.0),
+        (MeterVariant::Mcp39f511n, Channels::First, 100.0, 30.0),
+        (MeterVariant::Mcp39f511n, Channels::Second, 100.0, 60.0),
+    ] {
+        let meter = simulated(&[Play::Watts(90.0)]);
+        let chosen = MeterSettings { variant, channels, watts_divisor: divisor, ..settings() };
+        near(value(&watch(&meter, chosen), "power.meter"), expected);
+    }
+}
+
+#[test]
+fn a_bad_answer_is_asked_again() {
+    for flaw in [
+        Play::Nak,
+        Play::ChecksumFailed,
+        Play::BadChecksum,
+        Play::Short,
+        Play::Noise,
+        Play::Silence,
+    ] {
+        let meter = simulated(&[flaw, flaw, Play::Watts(50.0)]);
+        near(value(&watch(&meter, settings()), "power.meter"), 50.0);
+    }
+}
+
+#[test]
+fn a_meter_that_only_fails_is_told_by_its_failure() {
+    for (flaw, reason, remedy) in [
+        (Play::Nak, "NAK", "cable"),
+        (Play::ChecksumFailed, "reached it damaged", "cable"),
+        (Play::BadChecksum, "wrong checksum", "cable"),
+        (Play::Short, "ended after 30 of 47 bytes", "cable"),
+        (Play::Noise, "none of an MCP39F511", "baud rate"),
+        (Play::Silence, "did not answer", "switch it on"),
+    ] {
+        let meter = simulated(&[flaw]);
+        let seen = watch(&meter, settings());
+        let found = why(&seen);
+        assert!(found.0.contains(reason) && found.1.contains(remedy), "{flaw:?}: {found:?}");
+        assert!(found.0.contains("failed 3 times"), "{found:?}");
+        assert_eq!(meter.asked.load(Ordering::SeqCst), 3, "{flaw:?}");
+    }
+}
+
+#[test]
+fn a_meter_that_dies_in_the_run_leaves_no_number() {
+    let meter = simulated(&[Play::Watts(50.0), Play::Watts(50.0), Play::Silence]);
+    let seen = watch(&meter, settings());
+    // The first question is that of the probe's making, the second that of the window's start.
+    assert!(why(&seen).0.contains("did not answer"), "{seen:?}");
+}
+
+#[test]
+fn a_port_has_one_user() {
+    let meter = simulated(&[Play::Watts(50.0)]);
+    let first = Watch::begin(&meter.machine.root, &context(settings()));
+    let second = Watch::begin(&meter.machine.root, &context(settings())).end();
+    assert!(why(&second).0.contains("in use by another program"), "{:?}", why(&second));
+    near(value(&first.end(), "power.meter"), 50.0);
+    // And it is free again.
+    near(value(&watch(&meter, settings()), "power.meter"), 50.0);
+}
+
+#[test]
+fn what_is_no_port_is_told() {
+    let meter = simulated(&[Play::Watts(50.0)]);
+    let seen = watch(&meter, MeterSettings::at("/dev/ttyUSB7"));
+    assert!(why(&seen).0.contains("does not exist"), "{:?}", why(&seen));
+    meter.machine.write("/dev/file", "");
+    let seen = watch(&meter, MeterSettings::at("/dev/file"));
+    assert!(why(&seen).0.contains("could not be opened"), "{:?}", why(&seen));
+}

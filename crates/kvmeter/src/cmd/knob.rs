@@ -1,0 +1,166 @@
+//! `knob list | show | set | restore`: what the machine's knobs are at, and turning them.
+
+use anyhow::Context;
+use host::Root;
+use host::knob::{Journal, Knobs, Plan, Restored, Status, parse_level, state_folder, supervisor};
+use host::knob::{run_under, status};
+use report::table::{ALWAYS, Align, Cell, Table, Tone};
+
+use crate::args::{Knob, KnobVerb, Verb};
+use crate::exit::Outcome;
+use crate::interrupt;
+use crate::machine_flags::supervisor_command;
+use crate::show::{Show, complain};
+
+pub fn run(args: &Knob, show: &Show) -> anyhow::Result<Outcome> {
+    let root = root(args);
+    match &args.verb {
+        KnobVerb::List { json } => list(&root, *json, show),
+        KnobVerb::Show { knob, json } => one(&root, knob, *json, show),
+        KnobVerb::Set { levels, dry_run, command } => {
+            let levels =
+                levels.iter().map(|text| parse_level(text)).collect::<Result<Vec<_>, _>>()?;
+            let plan = Knobs::plan(&root, &levels)?;
+            if *dry_run { describe(&plan, show) } else { set(args, plan, command, show) }
+        }
+        KnobVerb::Restore => restore(&root, show),
+        KnobVerb::Supervise { folder } => {
+            if let Some(restored) = supervisor::run(&root, folder)? {
+                complain(&format!("kvmeter was killed while knobs were turned: {restored}"));
+            }
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+/// Before a measurement: what a killed kvmeter left turned is put back.
+pub fn recover(verb: &Verb, show: &Show) -> anyhow::Result<()> {
+    let measures = matches!(
+        verb,
+        Verb::Run(_) | Verb::Bench(_) | Verb::Search(_) | Verb::Agent(_) | Verb::Doctor(_)
+    );
+    if measures {
+        tell(&Journal::recover(&Root::live(), &state_folder())?, show);
+    }
+    Ok(())
+}
+
+fn root(args: &Knob) -> Root {
+    args.root.as_ref().map_or_else(Root::live, Root::at)
+}
+
+fn tell(recovered: &[Restored], show: &Show) {
+    for restored in recovered {
+        show.warn(&format!("an earlier kvmeter was killed while knobs were turned: {restored}"));
+    }
+}
+
+fn list(root: &Root, json: bool, show: &Show) -> anyhow::Result<Outcome> {
+    let all = status(root, &state_folder())?;
+    if json {
+        show.print(&serde_json::to_string_pretty(&all)?)?;
+        return Ok(Outcome::Done);
+    }
+    let mut table = Table::new("")
+        .column("knob", Align::Left, ALWAYS)
+        .column("now", Align::Wrap, ALWAYS)
+        .column("levels here", Align::Wrap, ALWAYS);
+    for status in &all {
+        table.row(cells(status));
+    }
+    show.print(&report::terminal::table(&table, show.style()))?;
+    Ok(Outcome::Done)
+}
+
+fn cells(status: &Status) -> Vec<Cell> {
+    let now = match (&status.now, &status.kept) {
+        (Ok(now), Some(_)) => Cell::new(format!("{now} (until knob restore)"), Tone::Strong),
+        (Ok(now), None) => Cell::new(now, Tone::Strong),
+        (Err(_), _) => Cell::new("unavailable", Tone::Warning),
+    };
+    let levels = match &status.levels {
+        Ok(levels) => Cell::new(levels.join(", "), Tone::Plain),
+        Err(why) => Cell::new(why.to_string(), Tone::Muted),
+    };
+    vec![Cell::new(status.about.name, Tone::Plain), now, levels]
+}
+
+fn one(root: &Root, name: &str, json: bool, show: &Show) -> anyhow::Result<Outcome> {
+    let about = Knobs::find(name)?.about();
+    let all = status(root, &state_folder())?;
+    let status = all.iter().find(|status| status.about.name == about.name);
+    let status = status.context("every knob has a status")?;
+    if json {
+        show.print(&serde_json::to_string_pretty(status)?)?;
+        return Ok(Outcome::Done);
+    }
+    let or_why = |answer: Result<String, String>| answer.unwrap_or_else(|why| why);
+    let rows = [
+        ("knob", about.name.to_owned()),
+        ("turns", about.what.to_owned()),
+        ("now", or_why(status.now.clone().map_err(|why| why.to_string()))),
+        (
+            "levels",
+            or_why(status.levels.clone().map(|l| l.join(", ")).map_err(|why| why.to_string())),
+        ),
+        ("kept", status.kept.clone().unwrap_or_else(|| "no".to_owned())),
+        ("scope", about.scope.to_owned()),
+        ("mechanism", about.mechanism.to_owned()),
+        ("proof", about.proof.to_owned()),
+    ];
+    let text: String = rows.iter().map(|(name, value)| format!("{name:<11}{value}\n")).collect();
+    show.print(&text)?;
+    Ok(Outcome::Done)
+}
+
+/// Every write of a plan, and what is refused.
+pub fn describe(plan: &Plan, show: &Show) -> anyhow::Result<Outcome> {
+    let refused = plan.refused();
+    for (knob, level, write) in plan.writes() {
+        let why = refused.iter().find(|(other, _)| *other == write);
+        let why = why.map_or(String::new(), |(_, why)| format!("  REFUSED: {why}"));
+        show.print(&format!("{knob}={level}  {write}{why}"))?;
+    }
+    if plan.writes().next().is_none() {
+        show.note("nothing to write: every knob is at its level");
+    }
+    Ok(if refused.is_empty() { Outcome::Done } else { Outcome::Invalid })
+}
+
+fn set(args: &Knob, plan: Plan, command: &[String], show: &Show) -> anyhow::Result<Outcome> {
+    let keep = command.is_empty();
+    if keep {
+        plan.check_keepable()?;
+    }
+    let stop = interrupt::stop_flag()?;
+    let folder = state_folder();
+    let journal = Journal::open(&root(args), &folder)?;
+    tell(journal.recovered(), show);
+    let supervisor = supervisor_command(&folder, args.root.as_deref())?;
+    let mut turned = plan.apply(journal.supervised_by(supervisor))?;
+    for proof in turned.proofs() {
+        show.note(&proof.to_string());
+    }
+    if keep {
+        turned.check_effect()?;
+        turned.keep()?;
+        show.note("turned until `kvmeter knob restore` or the next boot");
+        return Ok(Outcome::Done);
+    }
+    let code = run_under(&mut turned, command, &stop);
+    let restored = turned.restore();
+    let code = code?;
+    show.note(&restored?.to_string());
+    Ok(Outcome::Code(code))
+}
+
+fn restore(root: &Root, show: &Show) -> anyhow::Result<Outcome> {
+    let mut journal = Journal::open(root, &state_folder())?;
+    tell(journal.recovered(), show);
+    match journal.restore_kept()? {
+        Some(restored) => show.note(&restored.to_string()),
+        None if journal.recovered().is_empty() => show.note("nothing is turned"),
+        None => {}
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,13 @@
+//! A pass that another kvmeter simulates; not for people.
+
+use crate::args::SimulatedPass;
+use crate::exit::{Outcome, request};
+
+pub fn run(args: &SimulatedPass) -> anyhow::Result<Outcome> {
+    let place = args.file.display();
+    let text = std::fs::read_to_string(&args.file)
+        .map_err(|error| request(format!("{place}: {error}")))?;
+    let pass = serde_json::from_str(&text).map_err(|error| request(format!("{place}: {error}")))?;
+    study::run_pass(&pass)?;
+    Ok(Outcome::Done)
+}

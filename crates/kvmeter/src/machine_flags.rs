@@ -1,0 +1,127 @@
+//! Flags that say how the machine is watched and turned around a measurement.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::{Args, ValueHint};
+use host::Root;
+use host::knob::{parse_level, state_folder};
+use model::Span;
+use study::Probes;
+use study::knobs::{Levels, Seen, Supervisor};
+
+use crate::exit::request;
+use crate::show::Show;
+
+const MACHINE: &str = "The machine";
+
+#[derive(Debug, Args)]
+pub struct MachineFlags {
+    /// What the machine is watched with: auto, off, or a list of probes and of their settings, such
+    /// as rapl,counters,meter=/dev/ttyUSB0 or model=40:120 (watts idle and full), cachegrind,
+    /// event=r412e, scope=machine, every=200ms [default: auto]
+    #[arg(long, value_name = "LIST", help_heading = MACHINE)]
+    pub probes: Vec<String>,
+    /// End with an error if this signal cannot be read: energy.total, ipc, ops_per_joule, ...
+    #[arg(long, value_name = "SIGNAL", help_heading = MACHINE)]
+    pub require: Vec<String>,
+    /// How long the idle machine is measured before, where its energy can be; 0s for not at all
+    /// [default: 5s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = MACHINE)]
+    pub idle_power: Option<Span>,
+    /// Turn a knob of the machine for this measurement, and put it back: idle=none, turbo=off, ...
+    /// (kvmeter knob list)
+    #[arg(long = "knob", value_name = "KNOB=LEVEL", help_heading = MACHINE)]
+    pub knobs: Vec<String>,
+    #[command(flatten)]
+    pub recorded: Recorded,
+}
+
+/// For tests: another machine than this one.
+#[derive(Debug, Args)]
+pub struct Recorded {
+    /// The machine recorded in this folder instead of this one
+    #[arg(long, hide = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub root: Option<PathBuf>,
+}
+
+impl Recorded {
+    pub fn root(&self) -> Root {
+        self.root.as_ref().map_or_else(Root::live, Root::at)
+    }
+
+    /// Runs `work` while the knobs of the machine stand at `levels`, and says how they came back.
+    pub fn under<T>(
+        &self,
+        levels: &Levels,
+        show: &Show,
+        work: impl FnOnce(&Seen) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let program = this_program()?;
+        let (folder, root) = (state_folder(), self.root.clone());
+        let supervisor: Supervisor =
+            Arc::new(move || supervisor(&program, &folder, root.as_deref()));
+        let told = |seen: &Seen| {
+            seen.0.iter().for_each(|proof| show.note(&proof.to_string()));
+            work(seen)
+        };
+        let (done, restored) = study::knobs::under(&self.root(), levels, &supervisor, told)?;
+        if let Some(restored) = restored {
+            show.note(&restored.to_string());
+        }
+        Ok(done)
+    }
+}
+
+impl MachineFlags {
+    pub fn probes(&self) -> anyhow::Result<Probes> {
+        let mut probes = Probes { root: self.recorded.root(), ..Probes::default() };
+        for list in &self.probes {
+            probes.take(list)?;
+        }
+        for signal in &self.require {
+            probes.require(signal)?;
+        }
+        if let Some(Span(idle)) = self.idle_power {
+            probes.idle = idle;
+        }
+        probes.pass = pass()?;
+        Ok(probes)
+    }
+
+    pub fn levels(&self) -> anyhow::Result<Levels> {
+        let mut levels = Levels::default();
+        for text in &self.knobs {
+            let (knob, level) =
+                parse_level(text).map_err(|error| request(format!("--knob {text}: {error}")))?;
+            levels.0.push((knob.to_owned(), level.to_owned()));
+        }
+        Ok(levels)
+    }
+}
+
+/// This program again, to do a pass under a simulator.
+pub fn pass() -> anyhow::Result<Vec<std::ffi::OsString>> {
+    Ok(vec![this_program()?.into_os_string(), "simulated-pass".into()])
+}
+
+fn this_program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("this program's own file is not known")
+}
+
+/// This program again, as the process that watches over the knobs.
+fn supervisor(program: &Path, folder: &Path, root: Option<&Path>) -> Command {
+    let mut command = Command::new(program);
+    command.args(["knob", "supervise"]).arg(folder);
+    if let Some(root) = root {
+        command.arg("--root").arg(root);
+    }
+    command
+}
+
+/// The command of the process that watches over knobs which `knob set` turns.
+pub fn supervisor_command(folder: &Path, root: Option<&Path>) -> anyhow::Result<Command> {
+    Ok(supervisor(&this_program()?, folder, root))
+}

@@ -1,0 +1,209 @@
+//! `kvmeter knob` on a recorded machine, which any user may turn, and `knob list` on this one.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use crate::tool::{Place, said, until};
+
+/// A machine with three knobs, and a folder for the journal.
+fn machine() -> Place {
+    let place = Place::new();
+    for (path, text) in [
+        ("proc/sys/kernel/random/boot_id", "boot-one"),
+        ("proc/sys/kernel/randomize_va_space", "2"),
+        ("proc/sys/vm/drop_caches", "0"),
+        ("proc/meminfo", "Cached: 100 kB\nSReclaimable: 10 kB"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always"),
+    ] {
+        let file = place.file("machine").join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, format!("{text}\n")).unwrap();
+    }
+    place
+}
+
+fn knob(place: &Place, args: &[&str]) -> Command {
+    let root = place.file("machine").display().to_string();
+    let mut command = place.command(&["knob", "--root", &root]);
+    command.args(args).env("KVMETER_STATE_DIR", place.file("state"));
+    command
+}
+
+fn held(place: &Place) -> [String; 2] {
+    let read = |path: &str| {
+        let text = fs::read_to_string(place.file("machine").join(path)).unwrap();
+        text.trim().to_owned()
+    };
+    [read("proc/sys/kernel/randomize_va_space"), read("sys/kernel/mm/transparent_hugepage/enabled")]
+}
+
+fn is_before(place: &Place) -> bool {
+    held(place) == ["2", "always"]
+}
+
+const TURN: [&str; 3] = ["set", "aslr=off", "thp=never"];
+const TURNED: [&str; 2] = ["0", "never"];
+
+/// A kvmeter whose command waits, with its knobs turned.
+fn waiting(place: &Place) -> Child {
+    let child = knob(place, &TURN)
+        .args(["--", "sh", "-c", "echo $$ > pid; exec sleep 60"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the command", || fs::read_to_string(place.file("pid")).is_ok_and(|t| t.ends_with('\n')));
+    assert_eq!(held(place), TURNED);
+    child
+}
+
+fn signal(name: &str, process: &str) {
+    assert!(Command::new("kill").args([name, process]).status().unwrap().success());
+}
+
+/// Ends the command that a killed kvmeter left behind.
+fn end_command(place: &Place) {
+    signal("-KILL", fs::read_to_string(place.file("pid")).unwrap().trim());
+}
+
+#[test]
+fn a_command_runs_under_knobs_and_its_exit_code_is_passed_on() {
+    let place = machine();
+    let script = "cat machine/proc/sys/kernel/randomize_va_space; exit 7";
+    let done = said(knob(&place, &TURN).args(["--", "sh", "-c", script]).output().unwrap());
+    assert_eq!((done.code, done.out.as_str()), (7, "0"), "{}", done.err);
+    for words in ["aslr=off: unverified", "thp=never: unverified", "2 places restored"] {
+        assert!(done.err.contains(words), "{}", done.err);
+    }
+    assert!(is_before(&place));
+    assert!(!place.file("state/running.journal").exists());
+    let none = said(knob(&place, &TURN).args(["--", "no-such-program"]).output().unwrap());
+    assert_eq!(none.code, 2, "{}", none.err);
+    assert!(none.err.contains("no-such-program") && is_before(&place), "{}", none.err);
+}
+
+#[test]
+fn a_dry_run_prints_every_write_and_does_none() {
+    let place = machine();
+    let dry = said(knob(&place, &TURN).arg("--dry-run").output().unwrap());
+    assert_eq!(dry.code, 0, "{}", dry.err);
+    assert_eq!(
+        dry.out,
+        "thp=never  /sys/kernel/mm/transparent_hugepage/enabled: always -> never\n\
+         aslr=off  /proc/sys/kernel/randomize_va_space: 2 -> 0\n"
+    );
+    assert!(is_before(&place) && !place.file("state").exists());
+}
+
+#[test]
+fn without_a_command_knobs_stay_until_they_are_restored() {
+    let place = machine();
+    let set = said(knob(&place, &TURN).output().unwrap());
+    assert_eq!(set.code, 0, "{}", set.err);
+    assert!(set.err.contains("until `kvmeter knob restore` or the next boot"), "{}", set.err);
+    assert_eq!(held(&place), TURNED);
+    let list = said(knob(&place, &["list", "--json"]).output().unwrap()).json();
+    let aslr = list.as_array().unwrap().iter().find(|k| k["knob"]["name"] == "aslr").unwrap();
+    assert_eq!((&aslr["now"], &aslr["kept"]), (&"off".into(), &"off".into()));
+    assert_eq!(aslr["levels"], serde_json::json!(["off", "partial", "full"]));
+    let restore = said(knob(&place, &["restore"]).output().unwrap());
+    assert!(restore.err.contains("2 places restored"), "{}", restore.err);
+    assert!(is_before(&place));
+    let again = said(knob(&place, &["restore"]).output().unwrap());
+    assert_eq!((again.code, again.err.trim()), (0, "nothing is turned"));
+}
+
+#[test]
+fn a_signal_ends_the_command_and_restores() {
+    for (name, code) in [("-TERM", 143), ("-INT", 143), ("-HUP", 143)] {
+        let place = machine();
+        let child = waiting(&place);
+        signal(name, &child.id().to_string());
+        let done = said(child.wait_with_output().unwrap());
+        assert_eq!(done.code, code, "{}", done.err);
+        assert!(is_before(&place) && done.err.contains("restored"), "{}", done.err);
+    }
+}
+
+#[test]
+fn a_killed_kvmeter_s_supervisor_restores() {
+    let place = machine();
+    let mut child = waiting(&place);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("the supervisor restores", || !place.file("state/running.journal").exists());
+    assert!(is_before(&place));
+    end_command(&place);
+}
+
+#[test]
+fn with_the_supervisor_killed_too_the_next_start_restores() {
+    let place = machine();
+    let mut child = waiting(&place);
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let children = fs::read_to_string(children).unwrap();
+    let command = fs::read_to_string(place.file("pid")).unwrap();
+    let supervisor: Vec<&str> =
+        children.split_whitespace().filter(|pid| *pid != command.trim()).collect();
+    assert_eq!(supervisor.len(), 1, "{children}");
+    signal("-KILL", supervisor[0]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(held(&place), TURNED);
+    let next = said(knob(&place, &["restore"]).output().unwrap());
+    assert_eq!(next.code, 0, "{}", next.err);
+    let words = "an earlier kvmeter was killed while knobs were turned: 2 places restored";
+    assert!(next.err.contains(words), "{}", next.err);
+    assert!(is_before(&place));
+    end_command(&place);
+}
+
+#[test]
+fn a_second_kvmeter_is_refused_with_the_first_one_s_number() {
+    let place = machine();
+    let child = waiting(&place);
+    let second = said(knob(&place, &TURN).args(["--", "true"]).output().unwrap());
+    assert_eq!(second.code, 1, "{}", second.err);
+    assert!(second.err.contains(&format!("process {}", child.id())), "{}", second.err);
+    assert_eq!(held(&place), TURNED);
+    signal("-TERM", &child.id().to_string());
+    child.wait_with_output().unwrap();
+    assert!(is_before(&place));
+}
+
+#[test]
+fn mistakes_name_what_there_is() {
+    let place = machine();
+    for (args, words) in [
+        (["set", "volume=11"].as_slice(), ["no knob `volume`", "thp, aslr, governor"].as_slice()),
+        (&["set", "aslr=half"], &["aslr=half", "off, partial, full"]),
+        (&["set", "aslr"], &["KNOB=LEVEL"]),
+        (&["set", "aslr=off", "aslr=full"], &["twice"]),
+        (&["set", "turbo=off"], &["turbo cannot be turned here", "no_turbo"]),
+        (&["show", "volume"], &["no knob `volume`"]),
+        (&["set"], &["KNOB=LEVEL"]),
+    ] {
+        let no = said(knob(&place, args).output().unwrap());
+        assert_eq!(no.code, 2, "{args:?}: {}", no.err);
+        for word in words {
+            assert!(no.err.contains(word), "{args:?}: {}", no.err);
+        }
+    }
+    assert!(is_before(&place));
+}
+
+#[test]
+fn this_machine_s_knobs_have_levels_or_reasons() {
+    let place = Place::new();
+    let list = place.json(&["knob", "list", "--json"]);
+    let list = list.as_array().unwrap();
+    assert!(list.len() >= 17);
+    for knob in list {
+        let (name, levels) = (&knob["knob"]["name"], &knob["levels"]);
+        let some = levels.as_array().is_some_and(|levels| !levels.is_empty());
+        let reason = levels["unavailable"].as_str().is_some_and(|why| why.len() > 10);
+        assert!(some || reason, "{name}: {levels}");
+        let shown = place.ok(&["knob", "show", name.as_str().unwrap()]);
+        assert!(shown.contains("mechanism") && shown.contains("proof"), "{shown}");
+    }
+}

@@ -1,0 +1,220 @@
+//! Probes and knobs around measurements, on a recorded machine whose sensors move.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::tool::{Place, Said, said};
+
+const WATTS: f64 = 90.0;
+
+/// A machine with two packages, whose counters of energy grow while it lives.
+struct Machine {
+    root: PathBuf,
+    stop: Arc<AtomicBool>,
+    sensors: Option<JoinHandle<()>>,
+}
+
+impl Machine {
+    fn drawing(place: &Place) -> Machine {
+        let root = place.file("machine");
+        for (path, text) in [
+            ("proc/sys/kernel/random/boot_id", "boot-one"),
+            ("proc/sys/kernel/randomize_va_space", "2"),
+            ("proc/cpuinfo", "vendor_id\t: GenuineIntel"),
+            ("sys/class/powercap/intel-rapl:0/name", "package-0"),
+            ("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "262143328850"),
+            ("sys/class/powercap/intel-rapl:0/energy_uj", "1000"),
+            ("sys/class/powercap/intel-rapl:0:0/name", "dram"),
+            ("sys/class/powercap/intel-rapl:0:0/max_energy_range_uj", "65712999613"),
+            ("sys/class/powercap/intel-rapl:0:0/energy_uj", "5000"),
+        ] {
+            write(&root, path, text);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let (folder, stopped) = (root.clone(), Arc::clone(&stop));
+        let sensors = thread::spawn(move || {
+            let began = Instant::now();
+            while !stopped.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(2));
+                let joules = began.elapsed().as_secs_f64();
+                for (zone, share) in [("intel-rapl:0", 0.8), ("intel-rapl:0:0", 0.2)] {
+                    let microjoules = (joules * WATTS * share * 1e6) as u64;
+                    let file = format!("sys/class/powercap/{zone}/energy_uj");
+                    write(&folder, &file, &(10_000 + microjoules).to_string());
+                }
+            }
+        });
+        Machine { root, stop, sensors: Some(sensors) }
+    }
+
+    fn bench(&self, place: &Place, args: &[&str]) -> Command {
+        let root = self.root.display().to_string();
+        let mut command = place.command(&["bench", "null", "--records", "10k", "--root", &root]);
+        command.args(args).env("KVMETER_STATE_DIR", place.file("state"));
+        command
+    }
+
+    fn holds(&self, path: &str) -> String {
+        fs::read_to_string(self.root.join(path)).unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(sensors) = self.sensors.take() {
+            sensors.join().unwrap();
+        }
+    }
+}
+
+fn ran(command: &mut Command) -> Said {
+    said(command.output().unwrap())
+}
+
+/// At once: a sensor is never seen half written.
+fn write(root: &Path, path: &str, text: &str) {
+    let file = root.join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let new = file.with_extension("new");
+    fs::write(&new, format!("{text}\n")).unwrap();
+    fs::rename(new, file).unwrap();
+}
+
+fn reading<'a>(run: &'a Value, signal: &str) -> &'a Value {
+    let all = run["readings"].as_array().unwrap();
+    all.iter().find(|r| r["signal"] == signal).unwrap_or_else(|| panic!("no {signal}"))
+}
+
+fn value(run: &Value, signal: &str) -> f64 {
+    let reading = reading(run, signal);
+    reading["answer"]["value"].as_f64().unwrap_or_else(|| panic!("{reading}"))
+}
+
+#[test]
+fn energy_is_integrated_over_the_window_gross_and_net() {
+    let place = Place::new();
+    let machine = Machine::drawing(&place);
+    let args = ["--time", "2200ms", "--idle-power", "500ms", "--require", "energy.total", "--json"];
+    let output = ran(machine.bench(&place, &args).args(["--out", "r.sqlite"]));
+    assert_eq!(output.code, 0, "{}", output.err);
+    let run: Value = output.json();
+    let (seconds, operations) =
+        (run["seconds"].as_f64().unwrap(), run["operations"].as_f64().unwrap());
+    // The sensor steps every few milliseconds, and a busy machine delays it: not to the percent.
+    let joules = value(&run, "energy.total");
+    let expected = WATTS * seconds;
+    assert!((joules / expected - 1.0).abs() < 0.3, "{joules} J, not {expected}");
+    assert_eq!(run["energy_boundary"], "package_and_memory");
+    assert_eq!(run["energy_origin"], "measured");
+    let per_op = run["joules_per_op"].as_f64().unwrap();
+    assert!((per_op * operations / joules - 1.0).abs() < 1e-9);
+    assert!((run["ops_per_joule"].as_f64().unwrap() * per_op - 1.0).abs() < 1e-9);
+    // It draws the same when it is idle.
+    let net = run["joules_per_op_net"].as_f64().unwrap();
+    assert!(net.abs() < 0.5 * per_op, "{net} of {per_op}");
+    assert!(value(&run, "power.idle.total") > 0.0);
+    let samples = run["samples"].as_array().unwrap();
+    assert!(samples.iter().any(|series| series["signal"] == "power.package.0"), "{samples:?}");
+    let csv = place.ok(&["export", "r.sqlite", "--format", "csv", "--table", "samples"]);
+    assert!(csv.contains("power.package.0"), "{csv}");
+    let page = place.ok(&["report", "r.sqlite", "--html", "r.html"]);
+    assert!(page.contains("package and memory"), "{page}");
+    let html = fs::read_to_string(place.file("r.html")).unwrap();
+    assert!(html.contains("Energy per operation") && html.contains("power, W"));
+}
+
+#[test]
+fn a_modelled_machine_is_not_ranked_beside_a_measured_one() {
+    let place = Place::new();
+    let machine = Machine::drawing(&place);
+    let short = ["--time", "200ms", "--idle-power", "0s", "--json"];
+    let measured = ran(machine.bench(&place, &short).args(["--out", "a.sqlite"]));
+    assert_eq!(measured.code, 0, "{}", measured.err);
+    write(&machine.root, "proc/stat", "cpu  10 0 10 80 0 0 0 0 0 0");
+    let modelled = ran(place
+        .command(&["bench", "null", "--records", "10k", "--probes", "model=40:140"])
+        .args(["--time", "200ms", "--json", "--out", "b.sqlite"]));
+    assert_eq!(modelled.code, 0, "{}", modelled.err);
+    let run: Value = modelled.json();
+    if run["energy_origin"] != "modelled" {
+        // This machine has a sensor of its own.
+        return;
+    }
+    assert_eq!(value(&run, "power.idle.model"), 40.0);
+    let text = place.ok(&["compare", "a.sqlite", "b.sqlite"]);
+    let line =
+        "ops_per_joule: not compared, its origin differs between the runs: measured and modelled";
+    assert!(text.contains(line), "{text}");
+    let shown = place.ok(&["report", "b.sqlite"]);
+    assert!(shown.contains('~') && shown.contains("modelled"), "{shown}");
+}
+
+#[test]
+fn knobs_are_turned_for_a_run_and_come_back() {
+    let place = Place::new();
+    let machine = Machine::drawing(&place);
+    let aslr = "proc/sys/kernel/randomize_va_space";
+    let planned = ran(&mut machine.bench(&place, &["--knob", "aslr=off", "--dry-run"]));
+    assert_eq!(planned.code, 0, "{}", planned.err);
+    assert!(planned.out.contains("randomize_va_space: 2 -> 0"), "{}", planned.out);
+    assert_eq!(machine.holds(aslr), "2");
+    let short = ["--time", "100ms", "--probes", "off", "--json", "--knob", "aslr=off"];
+    let output = ran(&mut machine.bench(&place, &short));
+    assert_eq!(output.code, 0, "{}", output.err);
+    let run: Value = output.json();
+    assert_eq!(run["settings"]["knob.aslr"], "off");
+    assert!(run["settings"]["knob.aslr.effect"].is_string(), "{}", run["settings"]);
+    assert_eq!(machine.holds(aslr), "2");
+    assert!(!place.file("state").join("running.jsonl").exists());
+    // Nothing runs where a level is not here.
+    let wrong = ran(&mut machine.bench(&place, &["--knob", "aslr=never"]));
+    assert_eq!(wrong.code, 2, "{}", wrong.err);
+    assert!(wrong.err.contains("the levels here are"), "{}", wrong.err);
+}
+
+#[test]
+fn a_study_names_probes_and_knobs() {
+    let place = Place::new();
+    let machine = Machine::drawing(&place);
+    let text = "name = \"s\"\nsequence = [\"ycsb-c\"]\nrepeats = 2\n[data]\nrecords = 1000\n\
+        [store.null]\n[measure]\ntime = \"200ms\"\nthreads = 1\n\
+        [probes]\nuse = [\"rapl\"]\nidle = \"200ms\"\nrequire = [\"energy.total\"]\n\
+        [knobs]\naslr = \"off\"\n";
+    fs::write(place.file("s.toml"), text).unwrap();
+    let root = machine.root.display().to_string();
+    let run = |file: &str| {
+        let args = ["run", file, "--root", &root, "--out", "s.sqlite", "--json"];
+        ran(place.command(&args).env("KVMETER_STATE_DIR", place.file("state")))
+    };
+    let output = run("s.toml");
+    assert_eq!(output.code, 0, "{}", output.err);
+    let lines = output.out;
+    assert_eq!(lines.lines().count(), 2);
+    for line in lines.lines() {
+        let run: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(run["settings"]["knob.aslr"], "off");
+        assert!(run["ops_per_joule"].as_f64().unwrap() > 0.0);
+        assert!(value(&run, "power.idle.total") > 0.0);
+        let other = &reading(&run, "ipc")["answer"]["unavailable"]["reason"];
+        assert!(other.as_str().unwrap().contains("was not asked for"), "{other}");
+    }
+    assert_eq!(machine.holds("proc/sys/kernel/randomize_va_space"), "2");
+    // A sensor that is required and not there ends it before anything is asked.
+    fs::write(place.file("t.toml"), text.replace("energy.total", "energy.psys")).unwrap();
+    fs::remove_file(place.file("s.sqlite")).unwrap();
+    let output = run("t.toml");
+    assert_eq!(output.code, 1, "{}", output.err);
+    assert!(output.err.contains("`energy.psys` is required and unavailable"), "{}", output.err);
+    fs::write(place.file("u.toml"), text.replace("aslr = \"off\"", "aslr = \"never\"")).unwrap();
+    let output = run("u.toml");
+    assert_eq!(output.code, 2, "{}", output.err);
+    assert!(output.err.contains("u.toml:15:8"), "{}", output.err);
+}

@@ -1,0 +1,130 @@
+//! The machine's knobs around runs: planned before anything starts, turned with a journal and a
+//! supervisor, put back whatever happens.
+
+use std::ops::Range;
+use std::process::Command;
+use std::sync::Arc;
+
+use host::Root;
+use host::knob::{Journal, KnobError, Outcome, Plan, Proof, Restored, state_folder};
+use model::Fact;
+use record::Settings;
+use toml::Spanned;
+
+use crate::error::StudyError;
+use crate::source::Source;
+use crate::spec::Spec;
+
+/// Levels such as `("idle", "none")`, which the knobs of a machine are to be at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Levels(pub Vec<(String, String)>);
+
+/// How the process is started that puts the knobs back when this one is killed.
+pub type Supervisor = Arc<dyn Fn() -> Command + Send + Sync>;
+
+impl Levels {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every write that leads to the levels. Nothing is written.
+    ///
+    /// # Errors
+    /// A knob or level that is not here.
+    pub fn plan(&self, root: &Root) -> Result<Plan, KnobError> {
+        let levels: Vec<(&str, &str)> =
+            self.0.iter().map(|(knob, level)| (knob.as_str(), level.as_str())).collect();
+        host::knob::Knobs::plan(root, &levels)
+    }
+
+    /// What a run under these levels depends on: `knob.NAME = LEVEL`.
+    pub(crate) fn settings(&self, settings: &mut Settings) {
+        for (knob, level) in &self.0 {
+            settings.insert(format!("knob.{knob}"), level.clone());
+        }
+    }
+}
+
+/// What was seen of knobs that are turned.
+#[derive(Debug, Clone, Default)]
+pub struct Seen(pub Vec<Proof>);
+
+impl Seen {
+    /// `knob.NAME.effect`: whether the effect was proven. A level that was only written is
+    /// another condition than one that was seen to hold.
+    pub(crate) fn settings(&self, settings: &mut Settings) {
+        for proof in &self.0 {
+            let word = match proof.outcome {
+                Outcome::Proven(_) => "proven",
+                Outcome::Unverified(_) => "unverified",
+                Outcome::Refuted(_) => "none",
+            };
+            settings.insert(format!("knob.{}.effect", proof.knob), word.to_owned());
+        }
+    }
+
+    /// What was seen, in words, as facts of the machine on which the runs ran.
+    pub(crate) fn facts(&self) -> Vec<Fact> {
+        let fact = |proof: &Proof| Fact {
+            name: format!("knob.{}", proof.knob),
+            value: Ok(proof.to_string()),
+            source: "kvmeter knob".to_owned(),
+        };
+        self.0.iter().map(fact).collect()
+    }
+}
+
+/// Runs `work` while the knobs of the machine stand at `levels`: journalled, watched over by a
+/// process of its own, read back, proven, and put back when `work` has ended, however it ended.
+/// Without levels it only runs `work`. Answers what became of putting back, too.
+///
+/// # Errors
+/// A level that is not here, a write that is refused, a knob that is seen to have no effect
+/// (`work` is not run then); what `work` answers; a knob that could not be put back.
+pub fn under<T, E: From<KnobError>>(
+    root: &Root,
+    levels: &Levels,
+    supervisor: &Supervisor,
+    work: impl FnOnce(&Seen) -> Result<T, E>,
+) -> Result<(T, Option<Restored>), E> {
+    if levels.is_empty() {
+        return Ok((work(&Seen::default())?, None));
+    }
+    let plan = levels.plan(root)?;
+    let journal = Journal::open(root, &state_folder())?.supervised_by(supervisor());
+    let mut turned = plan.apply(journal)?;
+    turned.check_effect()?;
+    let seen = Seen(turned.proofs().to_vec());
+    let done = work(&seen);
+    let restored = turned.restore();
+    // What went wrong with the work is the first thing to know; the journal still holds the rest.
+    let done = done?;
+    Ok((done, Some(restored?)))
+}
+
+/// `[knobs]` of a study: levels by name, as `kvmeter knob set` takes them.
+pub(crate) fn of_study(source: &Source, spec: &Spec, root: &Root) -> Result<Levels, StudyError> {
+    let mut levels = Levels::default();
+    for (knob, level) in spec.knobs.iter().flatten() {
+        let text = match level.get_ref() {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Integer(number) => number.to_string(),
+            // `turbo = off` without quotes is no TOML, `false` is what people write then.
+            toml::Value::Boolean(on) => (if *on { "on" } else { "off" }).to_owned(),
+            other => {
+                let words = format!("a level is text or a number, not {}", other.type_str());
+                return Err(source.at(level.span(), &words));
+            }
+        };
+        levels.0.push((knob.get_ref().clone(), text));
+        // One by one, so that an error points at the very knob; what clashes shows at the last.
+        if let Err(error) = levels.plan(root) {
+            let place: Range<usize> = match error {
+                KnobError::NoSuchLevel { .. } => level.span(),
+                _ => Spanned::span(knob),
+            };
+            return Err(source.at(place, &error.to_string()));
+        }
+    }
+    Ok(levels)
+}

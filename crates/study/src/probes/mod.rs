@@ -1,0 +1,87 @@
+//! What a run is watched with besides its own clock: which probes, what they need to be told,
+//! what the study cannot do without.
+
+mod idle;
+mod required;
+mod table;
+mod words;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use host::{Choice, Context, CounterChoice, EnergySettings, Root};
+
+use crate::error::StudyError;
+use crate::simulated::Simulation;
+
+pub use table::ProbesTable;
+
+pub(crate) use idle::measure as measure_idle;
+pub(crate) use required::{Before, check, missing};
+pub(crate) use table::of_study;
+
+/// How long the idle machine is measured where a source of energy is there.
+pub const IDLE_TIME: Duration = Duration::from_secs(5);
+
+/// The probes of every run of a plan. The default takes what works here.
+#[derive(Debug, Clone)]
+pub struct Probes {
+    /// The machine; a recorded one in tests.
+    pub root: Root,
+    pub choice: Choice,
+    /// How often the sampler looks; each probe's own interval where it is not given.
+    pub every: Option<Duration>,
+    pub energy: EnergySettings,
+    pub counters: CounterChoice,
+    /// How long the idle machine is measured before the first run; zero for not at all.
+    pub idle: Duration,
+    /// Signals without which a run is of no use.
+    pub require: Vec<String>,
+    /// Counters in software, from a pass of their own.
+    pub simulation: Option<Simulation>,
+    /// The program and its arguments that do a [`Pass`](crate::Pass), whose file stands behind
+    /// them; empty where there is none.
+    pub pass: Vec<OsString>,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Probes {
+            root: Root::live(),
+            choice: Choice::default(),
+            every: None,
+            energy: EnergySettings::default(),
+            counters: CounterChoice::default(),
+            idle: IDLE_TIME,
+            require: Vec::new(),
+            simulation: None,
+            pass: Vec::new(),
+        }
+    }
+}
+
+impl Probes {
+    /// Whether what is required can be read at all, before anything is loaded or started.
+    pub(crate) fn check_required(&self) -> Result<(), StudyError> {
+        check(self, &self.context(None, Vec::new(), Vec::new()), Before::Everything)
+    }
+
+    /// What the probes of a run are told. `cpus` are those of the load, as far as it is pinned.
+    pub(crate) fn context(
+        &self,
+        store_path: Option<PathBuf>,
+        cpus: Vec<u32>,
+        server_pids: Vec<u32>,
+    ) -> Context {
+        Context {
+            store_path,
+            cpus,
+            server_pids,
+            choice: self.choice.clone(),
+            every: self.every,
+            energy: self.energy.clone(),
+            counters: self.counters.clone(),
+        }
+    }
+}

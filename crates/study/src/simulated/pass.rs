@@ -1,0 +1,249 @@
+//! One pass: a store is opened, loaded and asked by one thread, and nothing else is measured.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use drive::{Network, Quiet, Target, Ticks, Until, What};
+use host::cachegrind::{Cachegrind, Geometry, Simulated, Totals};
+use host::{Root, Unavailable};
+use model::{Answer, Origin, Reading, Scope, Unit};
+use record::Phase;
+use serde::{Deserialize, Serialize};
+use store::{Directory, Store, StoreUrl, Visit};
+use workload::{Spec, Workload};
+
+use super::Simulation;
+use crate::asking::Manner;
+use crate::error::StudyError;
+use crate::plan::{Segment, Step};
+use crate::started::ServerOrder;
+
+/// The signals of a simulation, for where there are none.
+const SIGNALS: [&str; 5] = [
+    "simulated.instructions_per_mop",
+    "simulated.branches_per_mop",
+    "simulated.mispredicts_per_mop",
+    "simulated.d1_misses_per_mop",
+    "simulated.ll_misses_per_mop",
+];
+
+/// What a pass is told, in a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Pass {
+    pub store: StoreUrl,
+    pub workload: Spec,
+    /// Asked after loading, by one thread.
+    pub operations: u64,
+}
+
+/// Does one pass on a store in this process. Its directory is emptied first.
+///
+/// # Errors
+/// The store fails.
+pub fn run_pass(pass: &Pass) -> Result<(), StudyError> {
+    if !pass.store.path.as_os_str().is_empty() {
+        Directory::claim(&pass.store, 0)?.clear()?;
+    }
+    store::open(&pass.store, Embedded(pass))?
+}
+
+struct Embedded<'a>(&'a Pass);
+
+impl Visit for Embedded<'_> {
+    type Output = Result<(), StudyError>;
+
+    fn visit<S: Store>(self, store: S) -> Self::Output {
+        ask(&Arc::new(store), &self.0.workload, self.0.operations)
+    }
+}
+
+/// Loads the data and asks so many operations, one after the other.
+fn ask<T: Target>(store: &Arc<T>, spec: &Spec, operations: u64) -> Result<(), StudyError> {
+    let clock = Ticks::new();
+    let workload = Arc::new(Workload::new(spec)?);
+    let stop = Arc::new(AtomicBool::new(false));
+    let closed = Manner { pin: false, ..Manner::closed(1) };
+    let load = closed.plan(What::Load, spec.seed, &stop);
+    drive::drive(&clock, store, &workload, &load, &mut Quiet)?;
+    let until = Until { operations: Some(operations), time: None };
+    let measure = Manner { until, ..closed }.plan(What::Mix, spec.seed, &stop);
+    let outcome = drive::drive(&clock, store, &workload, &measure, &mut Quiet)?;
+    match outcome.gave_up {
+        Some(why) => Err(StudyError::Failed(why)),
+        None => Ok(()),
+    }
+}
+
+/// The figures of a step's workload on its store, or five times why there are none.
+pub(crate) fn simulate(
+    simulation: &Simulation,
+    root: &Root,
+    program: &[OsString],
+    segment: &Segment,
+    step: &Step,
+) -> Vec<Reading> {
+    match of_step(simulation, root, program, segment, step) {
+        Ok((simulated, scope)) => simulated.readings(scope),
+        Err(why) => SIGNALS.map(|signal| absent(signal, &why)).to_vec(),
+    }
+}
+
+fn absent(signal: &str, why: &Unavailable) -> Reading {
+    Reading {
+        signal: signal.to_owned(),
+        answer: Answer::from(why.clone()),
+        unit: Unit::PerMillionOps,
+        scope: Scope::Process,
+        source: "cachegrind".to_owned(),
+        window_s: 0.0,
+        origin: Origin::Simulated,
+    }
+}
+
+fn of_step(
+    simulation: &Simulation,
+    root: &Root,
+    program: &[OsString],
+    segment: &Segment,
+    step: &Step,
+) -> Result<(Simulated, Scope), Unavailable> {
+    if step.phase == Phase::Load || step.trace.is_some() {
+        return Err(Unavailable::new(
+            "a load and a trace are not simulated: only their number of operations would change",
+            "take a workload that asks",
+        ));
+    }
+    let geometry = match simulation.caches {
+        Some((i1, d1, ll)) => Geometry::new(i1, d1, ll)?,
+        None => Geometry::of(root)?,
+    };
+    let cachegrind = Cachegrind::find(&Root::live(), geometry)?;
+    let folder = Folder::make(segment).map_err(|why| {
+        Unavailable::new(
+            format!("no folder for cachegrind's files could be made: {why}"),
+            "make room, or let kvmeter write beside the store",
+        )
+    })?;
+    match (&segment.server, segment.store.servers.is_empty()) {
+        (Some(order), _) => {
+            let server =
+                Served { cachegrind: &cachegrind, order, segment, step, folder: &folder.0 };
+            server.per_operation(simulation).map(|made| (made, Scope::Server))
+        }
+        (None, true) if program.is_empty() => Err(Unavailable::new(
+            "this program cannot run itself under cachegrind",
+            "use the command `kvmeter`",
+        )),
+        (None, true) => {
+            let made = embedded(&cachegrind, simulation, program, (segment, step), &folder.0);
+            made.map(|made| (made, Scope::Process))
+        }
+        (None, false) => Err(Unavailable::new(
+            "the server runs already, and cachegrind can only start a program",
+            "let kvmeter start the server",
+        )),
+    }
+}
+
+/// kvmeter itself under cachegrind, with a directory of its own.
+fn embedded(
+    cachegrind: &Cachegrind,
+    simulation: &Simulation,
+    program: &[OsString],
+    (segment, step): (&Segment, &Step),
+    folder: &Path,
+) -> Result<Simulated, Unavailable> {
+    let mut store = segment.store.clone();
+    if !store.path.as_os_str().is_empty() {
+        store.path = folder.join("data");
+    }
+    let (few, many) = simulation.operations;
+    for operations in [few, many] {
+        let pass = Pass { store: store.clone(), workload: step.workload.clone(), operations };
+        let written =
+            serde_json::to_string(&pass).map_err(|error| error.to_string()).and_then(|text| {
+                std::fs::write(file(folder, operations), text).map_err(|error| error.to_string())
+            });
+        written.map_err(|why| Unavailable::new(why, "make room beside the store"))?;
+    }
+    let command = |operations: u64| {
+        let mut words = program.to_vec();
+        words.push(file(folder, operations).into_os_string());
+        words
+    };
+    cachegrind
+        .per_operation(command, simulation.operations, folder, simulation.limit)
+        .map_err(|error| failed(&error.to_string()))
+}
+
+fn file(folder: &Path, operations: u64) -> PathBuf {
+    folder.join(format!("pass-{operations}.json"))
+}
+
+fn failed(why: &str) -> Unavailable {
+    Unavailable::new(why, "change `operations` or `limit` in [probes.cachegrind]")
+}
+
+/// A server that is started under cachegrind for each pass and asked from here.
+struct Served<'a> {
+    cachegrind: &'a Cachegrind,
+    order: &'a ServerOrder,
+    segment: &'a Segment,
+    step: &'a Step,
+    folder: &'a Path,
+}
+
+impl Served<'_> {
+    fn per_operation(&self, simulation: &Simulation) -> Result<Simulated, Unavailable> {
+        let (few, many) = simulation.operations;
+        let totals = |operations| {
+            self.pass(operations, simulation.limit).map_err(|error| failed(&error.to_string()))
+        };
+        let (first, again, more) = (totals(few)?, totals(few)?, totals(many)?);
+        let geometry = self.cachegrind.geometry().clone();
+        Simulated::steady((&first, &again, few), (&more, many), geometry)
+            .map_err(|error| failed(&error.to_string()))
+    }
+
+    fn pass(&self, operations: u64, limit: Duration) -> Result<Totals, StudyError> {
+        let started = self.order.start_behind(self.cachegrind.prefix(self.folder), limit)?;
+        let Some(mut remote) = self.segment.store.remote()? else {
+            return Err(StudyError::Failed("the store has no servers".to_owned()));
+        };
+        remote.servers.clone_from(&started.launched.addresses);
+        remote.timeout = remote.timeout.max(SLOW);
+        let network = Arc::new(Network::connect(remote)?);
+        let pid = started.launched.pid;
+        ask(&network, &self.step.workload, operations)?;
+        drop(network);
+        started.end_within(limit)?;
+        Cachegrind::totals(self.folder, pid).map_err(|error| StudyError::Failed(error.to_string()))
+    }
+}
+
+/// An answer of a server that is simulated takes its time.
+const SLOW: Duration = Duration::from_secs(10);
+
+/// A folder beside the store's, or among the temporary files; gone when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make(segment: &Segment) -> std::io::Result<Folder> {
+        let name = format!("kvmeter-cachegrind-{}", uuid::Uuid::new_v4());
+        let beside = segment.store.path.parent().filter(|parent| parent.is_dir());
+        let above = beside.map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let folder = std::path::absolute(above.join(name))?;
+        std::fs::create_dir(&folder)?;
+        Ok(Folder(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left is named so that a person knows whose it is.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
