@@ -1,6 +1,6 @@
 //! Events of the kernel's performance counters (`perf_event_open(2)`): how an
 //! event is written for a machine ([`encode`], [`user_event`]), which events a
-//! CPU has ([`table`]), what may be counted ([`Privilege`]), and how groups of
+//! CPU has ([`Table`]), what may be counted ([`Privilege`]), and how groups of
 //! them are counted ([`Session`]) through a [`Kernel`] that tests can replace.
 
 mod encoding;
