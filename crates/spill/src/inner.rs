@@ -242,7 +242,7 @@ impl Inner {
             0.0 => 0,
             beyond => limit / 64 + (f64::from(limit) * beyond) as u32,
         };
-        let pressure = (limit / 8 * late).max(for_garbage).min(limit);
+        let pressure = (limit / 64 * late).max(for_garbage).min(limit);
         self.work.pressure.store(pressure, Ordering::Relaxed);
     }
 

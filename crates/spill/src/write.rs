@@ -219,6 +219,8 @@ impl Inner {
         let hidden = since.replaced.max((since.bytes as f64 * share) as u64);
         hidden > 4 * self.options.segment as u64
             && hidden * HIDDEN > self.counters.live_bytes.load(Ordering::Relaxed)
+            // While one waits for its merge another would find out nothing sooner.
+            && self.version.load().frozen.is_empty()
     }
 
     #[inline]
