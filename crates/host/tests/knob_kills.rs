@@ -183,6 +183,16 @@ fn held_here() -> Vec<String> {
     values
 }
 
+/// A CPU that comes back is given to threads by deferred work of the kernel.
+fn wait_until_threads_have_every_cpu(live: &Root) {
+    let online = live.value("/sys/devices/system/cpu/online").unwrap();
+    let knob = Knobs::find("cpus").unwrap();
+    let until = Instant::now() + Duration::from_secs(5);
+    while knob.read(live).is_ok_and(|held| held != online) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn this_machine_comes_back_from_a_kill_at_every_step() {
     let Some(_alone_here) = this_machine() else { return };
@@ -251,9 +261,10 @@ fn settings_of_the_kernel_show_in_new_memory_and_new_processes() {
 
 #[test]
 fn this_process_runs_on_the_cpus_and_the_memory_it_is_given() {
-    // Not while a CPU is away: then the kernel leaves it out of what a thread may use.
+    // Not while a CPU is away, nor right after: the kernel gives it back to threads later.
     let _alone_here = this_machine();
     let live = Root::live();
+    wait_until_threads_have_every_cpu(&live);
     let state = tempfile::tempdir().unwrap();
     for (knob, level) in [("cpus", "0"), ("memory", "node0")] {
         let knob_here = Knobs::find(knob).unwrap();

@@ -71,7 +71,6 @@ fn work_on(inner: &Inner, piece: Piece) {
             Ok(false) => {
                 inner.work.wait(news, LONG);
             }
-            Err(_) if is_closing(inner) => {}
             Err(_) => {
                 inner.work.ended(piece, &done);
                 let news = inner.work.news();

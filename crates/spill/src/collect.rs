@@ -9,8 +9,7 @@ use crate::error::{Error, Result};
 use crate::fs::write_whole;
 use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
-use crate::log::segment::FILE_HEADER;
-use crate::log::segment::Walk;
+use crate::log::segment::{FILE_HEADER, Walk};
 use crate::log::{Segment, Stream, Writer};
 use crate::position::{Point, Position, Tag};
 use crate::record::{HEADER, Hashes, Kind, Record};
@@ -28,7 +27,6 @@ const SEQUENCES: u64 = 1 << 20;
 /// Of the garbage that is allowed for, collecting begins when so much is there: the rest is for
 /// what merges have not found yet.
 const BEGIN: f64 = 0.8;
-
 /// The log is larger than it may be by so much, and writers are slowed down.
 const LATE: f64 = 1.1;
 
@@ -107,7 +105,9 @@ impl Inner {
         let Some(victim) = self.victim() else { return Ok(false) };
         self.may_write()?;
         let mut collector = lock(&self.collector);
-        self.copy_live(&mut collector, &victim)?;
+        if !self.copy_live(&mut collector, &victim)? {
+            return Ok(false);
+        }
         drop(collector);
         self.sync_copies()?;
         // What made the other records dead must be durable too.
@@ -163,8 +163,9 @@ impl Inner {
         (is_due && is_worth || best.dead() >= best.bytes()).then(|| Arc::clone(best))
     }
 
-    fn copy_live(&self, collector: &mut Collector, victim: &Segment) -> Result<()> {
-        let Some(end) = victim.end() else { return Ok(()) };
+    /// Copies all of a segment that lives; false if the store was closed meanwhile.
+    fn copy_live(&self, collector: &mut Collector, victim: &Segment) -> Result<bool> {
+        let Some(end) = victim.end() else { return Ok(false) };
         // A small share of L0 at most, which they may fill beyond its limit.
         let most = (self.options.memory / 1024).max(LEAST);
         let mut at = FILE_HEADER;
@@ -205,11 +206,11 @@ impl Inner {
                     at = last.old.offset() + last.len as u32;
                 }
             }
-            if self.work.is_closing.load(Ordering::Relaxed) && at < end {
-                return Err(Error::Halted { why: "the store is being closed".to_owned() });
+            if self.work.is_closing.load(Ordering::Relaxed) {
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn batch_len(&self) -> usize {
@@ -344,12 +345,9 @@ impl Inner {
             }
             Ok(())
         })();
-        if let Err(error) = &done {
-            self.staging.note_failure(true);
-            self.halt(error);
-        }
-        if done.is_ok() {
-            self.synced.copies_synced(last);
+        match &done {
+            Ok(()) => self.synced.copies_synced(last),
+            Err(error) => self.halt_unsynced(error),
         }
         done
     }

@@ -171,6 +171,13 @@ impl Inner {
         let _ = self.halted.set(why.to_string());
     }
 
+    /// The same after a sync that failed: what it could not write may be in the page cache as if it
+    /// had, and the next opening must not take it for granted.
+    pub(crate) fn halt_unsynced(&self, why: &Error) {
+        self.staging.note_failure(true);
+        self.halt(why);
+    }
+
     pub(crate) fn may_write(&self) -> Result<()> {
         match self.halted.get() {
             Some(why) => Err(Error::Halted { why: why.clone() }),
@@ -238,17 +245,18 @@ impl Inner {
         let late = version.frozen.len().saturating_sub(self.options.frozen) as u32;
         let garbage = self.garbage_beyond(&version);
         // Little at first: what is behind catches up within a few thousand writes.
+        let first = limit / 64;
         let for_garbage = match garbage {
             0.0 => 0,
-            beyond => limit / 64 + (f64::from(limit) * beyond) as u32,
+            beyond => first + (f64::from(limit) * beyond) as u32,
         };
-        let pressure = (limit / 64 * late).max(for_garbage).min(limit);
+        let pressure = (first * late).max(for_garbage).min(limit);
         self.work.pressure.store(pressure, Ordering::Relaxed);
     }
 
     /// Makes a change durable and visible: `edit` is applied to the version as it is when the
     /// manifest is written, and again to the one that is current then. `dead` is what the change
-    /// found to be dead, `gone` the segments that it removes.
+    /// found to be dead.
     pub(crate) fn publish(
         &self,
         durable: &mut Durable,

@@ -7,7 +7,6 @@ use crate::inner::Inner;
 use crate::log::Segment;
 use crate::position::{Position, Tag};
 use crate::read::Read;
-use crate::record::Hashes;
 use crate::version::{TableId, Version};
 
 /// Cache lines of a record that are asked for ahead.
@@ -50,7 +49,7 @@ impl Inner {
             into.push(position);
             return Ok(());
         }
-        let tag = Tag::of(Hashes::of(key, b"").key);
+        let tag = Tag::of_key(key);
         let levels = version.table(table).into_iter().flat_map(|table| table.levels.iter());
         for level in levels.flatten() {
             let leaf = level.leaf_of(key)?;

@@ -1,5 +1,7 @@
 //! Where a record lies in the log, in 64 bits, with what an index wants to know without looking.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 const TAG_BITS: u32 = 9;
 const OFFSET_BITS: u32 = 26;
 const TOMBSTONE: u64 = 1 << TAG_BITS;
@@ -58,6 +60,11 @@ impl Position {
 pub(crate) struct Tag(u16);
 
 impl Tag {
+    #[inline]
+    pub(crate) fn of_key(key: &[u8]) -> Tag {
+        Tag::of(xxh3_64(key))
+    }
+
     #[inline]
     pub(crate) fn of(key_hash: u64) -> Tag {
         Tag((key_hash >> 40) as u16 & TAGS as u16)

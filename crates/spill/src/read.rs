@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::inner::Inner;
 use crate::l0;
 use crate::position::{Position, Tag};
-use crate::record::{Hashes, Record};
+use crate::record::Record;
 use crate::version::{Look, TableId, Version};
 
 /// What reading a key came to.
@@ -68,7 +68,7 @@ impl Inner {
             return Ok(is_there.then_some(found == position));
         }
         let Some(table) = version.table(table) else { return Ok(Some(false)) };
-        let tag = Tag::of(Hashes::of(key, b"").key);
+        let tag = Tag::of_key(key);
         let mut scratch = Vec::new();
         let mut levels = table.levels.iter().flatten().peekable();
         while let Some(level) = levels.next() {
@@ -98,16 +98,14 @@ impl Inner {
         bound: Option<u64>,
     ) -> Option<Position> {
         version.table(table)?;
-        // Before the key is looked up: a batch that is complete by then is seen as a whole.
-        let now = self.visible.load(Ordering::Acquire);
         let generations = std::iter::once(&version.active).chain(&version.frozen);
         generations
             .filter_map(|generation| {
                 let l0 = generation.l0(table).filter(|l0| !l0.is_empty())?;
-                let newest = l0.get(key)?;
                 match bound {
-                    Some(bound) => visible(newest, version, bound),
-                    None => newest.at(now),
+                    Some(bound) => visible(l0.get(key)?, version, bound),
+                    // A batch that is complete by then is seen as a whole.
+                    None => l0.get_at(key, || self.visible.load(Ordering::Acquire)),
                 }
             })
             .map(|found| found.position)
@@ -124,7 +122,7 @@ impl Inner {
         mut seen: impl FnMut(Position, &Record<'_>) -> R,
     ) -> Result<Option<R>> {
         let Some(table) = version.table(table) else { return Ok(None) };
-        let tag = Tag::of(Hashes::of(key, b"").key);
+        let tag = Tag::of_key(key);
         for level in table.levels.iter().flatten() {
             let leaf = level.leaf_of(key)?;
             leaf.prefetch();

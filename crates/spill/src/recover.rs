@@ -17,7 +17,7 @@ use crate::log::{Cold, Segment, Staging, Stream, Writer};
 use crate::manifest::{self, LevelState, Manifest, SegmentState, State};
 use crate::options::{Durability, Options};
 use crate::position::{Point, Position, Tag};
-use crate::record::{Hashes, Kind, Record};
+use crate::record::{Kind, Record};
 use crate::version::{Generation, Segments, TableVersion, Version};
 
 const FIRST_SEGMENT: u32 = 1;
@@ -333,7 +333,7 @@ fn replay_log(
         let is_there = tables.get(header.table as usize).is_some_and(Option::is_some);
         if let Some(l0) = generation.l0(header.table).filter(|_| is_there) {
             let tombstone = header.kind == Kind::Delete;
-            let tag = Tag::of(Hashes::of(record.key, b"").key);
+            let tag = Tag::of_key(record.key);
             let position = Position::new(point.segment, point.offset, tombstone, tag);
             // SAFETY: nobody else has this generation yet.
             unsafe {

@@ -6,8 +6,7 @@ use crate::inner::{Inner, lock};
 use crate::level::Level;
 use crate::level::page::Page;
 use crate::log::segment::{FILE_HEADER, Walk};
-use crate::position::Position;
-use crate::record::Hashes;
+use crate::position::{Position, Tag};
 use crate::version::{Look, Version};
 
 /// What a scrub has read.
@@ -92,5 +91,5 @@ impl Inner {
 fn belongs(page: Page<'_>, place: usize, key: &[u8], position: Position) -> bool {
     page.side(key) == std::cmp::Ordering::Equal
         && crate::bytes::head_at(key, page.skip()) == page.head(place)
-        && position.may_be(crate::position::Tag::of(Hashes::of(key, b"").key))
+        && position.may_be(Tag::of_key(key))
 }

@@ -109,10 +109,7 @@ impl Inner {
                 Ok((point, named))
             }
             Err(error) => {
-                // What a sync could not write may be in the page cache as if it had: the next
-                // opening must not take it for granted.
-                self.staging.note_failure(true);
-                self.halt(&error);
+                self.halt_unsynced(&error);
                 Err(error)
             }
         }

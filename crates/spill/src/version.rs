@@ -133,15 +133,16 @@ impl Version {
     ) -> Result<Look<R>> {
         let Some(segment) = self.segments.get(position.segment()) else { return Ok(Look::Gone) };
         let offset = position.offset();
-        let bytes = if offset >= segment.written() && staging.copy(segment.id, offset, scratch) {
-            scratch.as_slice()
+        let staged = offset >= segment.written() && staging.copy(segment.id, offset, scratch);
+        let (bytes, record) = if staged {
+            (scratch.as_slice(), Record::peek(scratch))
         } else if offset < segment.written() {
             // In the file from the begin, or since it left its slot a moment ago.
-            segment.at(offset, self.cold, scratch)?
+            segment.record(offset, self.cold, scratch)?
         } else {
             return Err(segment.damaged(offset, "the position is behind the end of the log"));
         };
-        let record = Record::peek(bytes)
+        let record = record
             .filter(|record| matches!(record.header.kind, Kind::Put | Kind::Delete))
             .filter(|record| !verify || record.is_right(bytes, (segment.id, offset)));
         match record {

@@ -14,7 +14,7 @@ use toml::Spanned;
 
 use crate::error::StudyError;
 use crate::insight::Insight;
-use crate::source::Source;
+use crate::source::{Source, given};
 use crate::spec::{Asking, Steady};
 use crate::trace::Speed;
 
@@ -506,26 +506,23 @@ pub(crate) fn trace_manner(
 }
 
 fn wish(asking: &Asking) -> Wish {
-    fn get<T: Clone>(value: &Option<Spanned<T>>) -> Option<T> {
-        value.as_ref().map(|value| value.get_ref().clone())
-    }
     Wish {
-        threads: get(&asking.threads),
-        rate: get(&asking.rate),
-        arrivals: get(&asking.arrivals),
-        think: get(&asking.think),
-        warm_up: get(&asking.warm_up),
-        warm_up_rate: get(&asking.warm_up_rate),
-        time: get(&asking.time),
-        operations: get(&asking.operations),
-        steady: get(&asking.steady),
+        threads: given(&asking.threads),
+        rate: given(&asking.rate),
+        arrivals: given(&asking.arrivals),
+        think: given(&asking.think),
+        warm_up: given(&asking.warm_up),
+        warm_up_rate: given(&asking.warm_up_rate),
+        time: given(&asking.time),
+        operations: given(&asking.operations),
+        steady: given(&asking.steady),
         pin: asking.pin.unwrap_or(true),
-        connections: get(&asking.connections),
-        depth: get(&asking.depth),
-        queue: get(&asking.queue),
-        busy_poll: get(&asking.busy_poll),
-        engine: get(&asking.engine),
-        server_latency: get(&asking.server_latency),
+        connections: given(&asking.connections),
+        depth: given(&asking.depth),
+        queue: given(&asking.queue),
+        busy_poll: given(&asking.busy_poll),
+        engine: given(&asking.engine),
+        server_latency: given(&asking.server_latency),
         trace: false,
         speed: None,
     }

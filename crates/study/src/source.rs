@@ -4,9 +4,15 @@ use std::ops::Range;
 use std::path::Path;
 
 use model::suggest::{hint, nearest};
+use toml::Spanned;
 
 use crate::error::StudyError;
 use crate::spec::Spec;
+
+/// What a key holds, if it was given.
+pub(crate) fn given<T: Clone>(key: &Option<Spanned<T>>) -> Option<T> {
+    key.as_ref().map(|key| key.get_ref().clone())
+}
 
 /// A study that is built in.
 pub struct BuiltIn {
@@ -19,7 +25,7 @@ pub struct BuiltIn {
 pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn {
         name: "quickstart",
-        what: "RocksDB under the YCSB core workloads, in about two minutes",
+        what: "Spill and RocksDB under the YCSB core workloads, in two to three minutes",
         text: include_str!("../../../studies/quickstart/study.toml"),
     },
     BuiltIn {

@@ -16,10 +16,8 @@ mod cpus;
 mod ddio;
 mod ddio_ways;
 mod drop_caches;
-mod epp;
 mod error;
 mod frequency;
-mod governor;
 mod hotplug;
 mod idle;
 mod journal;
@@ -35,6 +33,7 @@ mod online;
 mod place;
 mod plan;
 mod policy;
+mod policy_word;
 mod proof;
 mod resctrl;
 mod restore;
@@ -68,8 +67,8 @@ pub use write::{After, Write};
 pub const KNOBS: &[&dyn Knob] = &[
     &thp::Thp,
     &aslr::Aslr,
-    &governor::Governor,
-    &epp::Epp,
+    &policy_word::GOVERNOR,
+    &policy_word::EPP,
     &frequency::Frequency,
     &turbo::Turbo,
     &uncore::Uncore,

@@ -58,6 +58,32 @@ impl Probe for Counters {
     }
 }
 
+/// Counters of devices, which its readings name.
+pub(super) struct OfDevices {
+    pub(super) counters: Counters,
+    /// Empty: none.
+    pub(super) devices: String,
+    /// Signals that are of something else.
+    pub(super) except: &'static [&'static str],
+}
+
+impl Probe for OfDevices {
+    fn start(&mut self) {
+        self.counters.start();
+    }
+
+    fn stop(&mut self, window: Duration) -> Vec<Reading> {
+        let mut readings = self.counters.stop(window);
+        if !self.devices.is_empty() {
+            let of = |reading: &&mut Reading| !self.except.contains(&reading.signal.as_str());
+            for reading in readings.iter_mut().filter(of) {
+                reading.source = format!("{} of {}", reading.source, self.devices);
+            }
+        }
+        readings
+    }
+}
+
 fn pick(look: &Look, at: usize) -> Result<u64, Unavailable> {
     match look {
         Ok(values) => values[at].clone(),

@@ -1,9 +1,8 @@
 //! The disks under the store, whoever used them.
 
-use model::{Reading, Scope, Unit};
-use std::time::Duration;
+use model::{Scope, Unit};
 
-use super::counters::{Counters, Look, Scale};
+use super::counters::{Counters, Look, OfDevices, Scale};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::storage::disk::SECTOR;
@@ -59,7 +58,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let scales = FIELDS.map(|(_, scale)| Scale(scale)).to_vec();
     let (root, disks) = (root.clone(), stack.disks.clone());
     let counters = Counters::new(SIGNALS, scales, move || look(&root, &disks));
-    Ok(Box::new(Named { counters, disks: stack.disks.join(", ") }))
+    Ok(Box::new(OfDevices { counters, devices: stack.disks.join(", "), except: &[] }))
 }
 
 /// The counters of several disks, summed.
@@ -96,24 +95,4 @@ fn counters(text: &str, disk: &str) -> Result<Vec<u64>, Unavailable> {
         return Err(RootError::malformed(DISKSTATS, line, "a line of 11 counters or more").into());
     }
     Ok(values)
-}
-
-/// Says which disks were read.
-struct Named {
-    counters: Counters,
-    disks: String,
-}
-
-impl Probe for Named {
-    fn start(&mut self) {
-        self.counters.start();
-    }
-
-    fn stop(&mut self, window: Duration) -> Vec<Reading> {
-        let mut readings = self.counters.stop(window);
-        for reading in &mut readings {
-            reading.source = format!("{} of {}", reading.source, self.disks);
-        }
-        readings
-    }
 }

@@ -1,11 +1,9 @@
 //! What the network interfaces carried, whoever sent it
 //! (`Documentation/ABI/testing/sysfs-class-net-statistics`).
 
-use std::time::Duration;
+use model::{Scope, Unit};
 
-use model::{Reading, Scope, Unit};
-
-use super::counters::{Counters, Look};
+use super::counters::{Counters, Look, OfDevices};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -53,7 +51,8 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     }
     let (root, names) = (root.clone(), devices.clone());
     let counters = Counters::plain(SIGNALS, move || look(&root, &names));
-    Ok(Box::new(Named { counters, devices: devices.join(", ") }))
+    let devices = devices.join(", ");
+    Ok(Box::new(OfDevices { counters, devices, except: &["nic.loopback"] }))
 }
 
 fn look(root: &Root, devices: &[String]) -> Look {
@@ -73,26 +72,4 @@ fn look(root: &Root, devices: &[String]) -> Look {
     let mut values: Vec<Result<u64, Unavailable>> = FILES.iter().map(|files| sum(files)).collect();
     values.push(read(LOOPBACK, "tx_bytes"));
     Ok(values)
-}
-
-/// Says which interfaces were read.
-struct Named {
-    counters: Counters,
-    devices: String,
-}
-
-impl Probe for Named {
-    fn start(&mut self) {
-        self.counters.start();
-    }
-
-    fn stop(&mut self, window: Duration) -> Vec<Reading> {
-        let mut readings = self.counters.stop(window);
-        for reading in &mut readings {
-            if reading.signal != "nic.loopback" && !self.devices.is_empty() {
-                reading.source = format!("{} of {}", reading.source, self.devices);
-            }
-        }
-        readings
-    }
 }

@@ -63,11 +63,25 @@ impl L0 {
     /// The versions of a key, from the newest on.
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Version> {
+        self.entry(key).map(Entry::newest)
+    }
+
+    /// The newest version of a key up to a bound, which is asked for when the key was found and
+    /// before its versions are looked at.
+    #[inline]
+    pub(crate) fn get_at(&self, key: &[u8], bound: impl FnOnce() -> u64) -> Option<&Version> {
+        let entry = self.entry(key)?;
+        let bound = bound();
+        entry.newest().at(bound)
+    }
+
+    #[inline]
+    fn entry(&self, key: &[u8]) -> Option<&Entry> {
         loop {
             let (leaf, version) = self.leaf_of(key)?;
             let found = find(leaf, key);
             if leaf.is_unchanged(version) {
-                return found.ok().map(Entry::newest);
+                return found.ok();
             }
         }
     }

@@ -104,12 +104,7 @@ pub(crate) fn merge<'a>(
                     break;
                 }
                 take_below(page, &mut place, key, position, &mut builder, records, dead)?;
-                if position.is_tombstone() && target.is_last {
-                    let ((), size) = records.look(position, |_| ())?;
-                    dead.add(position, size);
-                } else {
-                    builder.push(key, position)?;
-                }
+                push_new(key, position, &mut builder, target, records, dead)?;
                 upper.advance(records, dead)?;
             }
             for place in place..page.count() {
@@ -120,12 +115,7 @@ pub(crate) fn merge<'a>(
         leaf = next;
     }
     while let Some((key, position)) = upper.current() {
-        if position.is_tombstone() && target.is_last {
-            let ((), size) = records.look(position, |_| ())?;
-            dead.add(position, size);
-        } else {
-            builder.push(key, position)?;
-        }
+        push_new(key, position, &mut builder, target, records, dead)?;
         upper.advance(records, dead)?;
     }
     let Some(built) = builder.finish()? else { return Ok(None) };
@@ -218,6 +208,24 @@ fn take_below<'a, K: Keys>(
         }
         *place += 1;
     }
+    Ok(())
+}
+
+/// Takes what is newer into the tree, unless it is a tombstone that has done its work.
+#[inline]
+fn push_new<'a, K: Keys>(
+    key: Known<'a>,
+    position: Position,
+    builder: &mut TreeBuilder<'a, K>,
+    target: &Target<'_>,
+    records: &impl Records,
+    dead: &mut Dead,
+) -> Result<()> {
+    if !(position.is_tombstone() && target.is_last) {
+        return builder.push(key, position);
+    }
+    let ((), size) = records.look(position, |_| ())?;
+    dead.add(position, size);
     Ok(())
 }
 

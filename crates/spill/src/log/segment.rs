@@ -256,27 +256,29 @@ impl Segment {
         offset < self.written() && !self.is_seen(offset as usize / PAGE)
     }
 
-    /// The bytes from `offset` on, at least those of the record there, which is below `written`:
+    /// The record at `offset`, which is below `written`, unchecked, and the bytes that it begins:
     /// out of memory, or read into `scratch`.
     #[inline]
-    pub(crate) fn at<'a>(
+    pub(crate) fn record<'a>(
         &'a self,
         offset: u32,
         cold: Cold,
         scratch: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8]> {
+    ) -> Result<(&'a [u8], Option<Record<'a>>)> {
         if self.is_seen(offset as usize / PAGE) {
             let bytes = &self.mapped()[offset as usize..];
             // A record that goes on in another page may find that one cold.
             let in_page = PAGE - offset as usize % PAGE;
             if in_page >= HEADER {
-                let len = Record::peek(bytes).map_or(0, |record| record.header.record_len());
+                let record = Record::peek(bytes);
+                let len = record.map_or(0, |record| record.header.record_len());
                 if len <= in_page || self.is_seen((offset as usize + len - 1) / PAGE) {
-                    return Ok(bytes);
+                    return Ok((bytes, record));
                 }
             }
         }
-        self.first_read(offset, cold, scratch)
+        let bytes = self.first_read(offset, cold, scratch)?;
+        Ok((bytes, Record::peek(bytes)))
     }
 
     #[cold]

@@ -18,7 +18,7 @@ use super::words::every;
 use super::{IDLE_TIME, Probes};
 use crate::error::StudyError;
 use crate::simulated::{Simulation, SimulationTable};
-use crate::source::Source;
+use crate::source::{Source, given};
 use crate::spec::Spec;
 
 /// `[probes]`: what the runs are watched with.
@@ -111,16 +111,13 @@ pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Probes, StudyErro
 }
 
 fn energy(table: &ProbesTable) -> EnergySettings {
-    fn value<T: Clone>(of: &Option<Spanned<T>>) -> Option<T> {
-        of.as_ref().map(|value| value.get_ref().clone())
-    }
     EnergySettings {
-        meter: value(&table.meter),
-        plug: value(&table.plug),
-        command: value(&table.command),
-        dcmi: value(&table.dcmi),
-        hwmon: value(&table.hwmon),
-        model: value(&table.model),
+        meter: given(&table.meter),
+        plug: given(&table.plug),
+        command: given(&table.command),
+        dcmi: given(&table.dcmi),
+        hwmon: given(&table.hwmon),
+        model: given(&table.model),
     }
 }
 

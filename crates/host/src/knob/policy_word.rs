@@ -1,0 +1,77 @@
+//! Words that every cpufreq policy holds in a file of its own: the governor, the preference.
+
+use super::error::No;
+use super::level::{scoped, tally};
+use super::plan::Turn;
+use super::{About, Knob, choice, policy};
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+/// One such file, and the one beside it that lists the words it takes.
+pub struct PolicyWord {
+    about: &'static About,
+    file: &'static str,
+    words: &'static str,
+    /// What to do where the list is missing, if that is known better than in general.
+    remedy: Option<&'static str>,
+}
+
+/// What chooses the frequency.
+pub const GOVERNOR: PolicyWord = PolicyWord {
+    about: &About {
+        name: "governor",
+        what: "what chooses the CPU's frequency",
+        mechanism: "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
+        scope: "every policy, or those of LEVEL@CPUS",
+        proof: "none: a governor shows only in the frequency of a whole run",
+    },
+    file: "scaling_governor",
+    words: "scaling_available_governors",
+    remedy: None,
+};
+
+/// What a CPU that chooses its own frequency leans to.
+pub const EPP: PolicyWord = PolicyWord {
+    about: &About {
+        name: "epp",
+        what: "whether the CPU's own choice of frequency leans to speed or to energy",
+        mechanism: "/sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference",
+        scope: "every policy, or those of LEVEL@CPUS",
+        proof: "none: a preference shows only in the frequency of a whole run",
+    },
+    file: "energy_performance_preference",
+    words: "energy_performance_available_preferences",
+    remedy: Some("use intel_pstate or amd-pstate in active mode on a CPU with HWP or CPPC"),
+};
+
+impl Knob for PolicyWord {
+    fn about(&self) -> &'static About {
+        self.about
+    }
+
+    fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
+        let policies = policy::all(root)?;
+        let text =
+            root.value(&policies[0].file(self.words)).map_err(|error| match self.remedy {
+                Some(remedy) => Unavailable::new(error.to_string(), remedy),
+                None => error.into(),
+            })?;
+        Ok(choice::words(&text))
+    }
+
+    fn read(&self, root: &Root) -> Result<String, Unavailable> {
+        let mut values = Vec::new();
+        for policy in policy::all(root)? {
+            values.push((root.value(&policy.file(self.file))?, policy.cpus));
+        }
+        Ok(tally(values))
+    }
+
+    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+        let (word, cpus) = scoped(level)?;
+        choice::check(word, &self.levels(root)?)?;
+        let policies = policy::of(root, cpus.as_deref())?;
+        let prove = choice::unverified("its effect is the frequency over a run: frequency.mean");
+        choice::turn(root, policies.iter().map(|policy| policy.file(self.file)), word, prove)
+    }
+}
