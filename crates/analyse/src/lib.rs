@@ -9,6 +9,7 @@ mod cost;
 mod describe;
 mod efficiency;
 mod interval;
+pub mod mbwu;
 mod percentile;
 mod quantile;
 pub mod search;

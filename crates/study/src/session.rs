@@ -1,5 +1,6 @@
 //! One open store and the steps that are run on it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -39,6 +40,8 @@ pub(crate) trait Agenda {
 pub(crate) struct Session<'a> {
     pub(crate) clock: &'a Ticks,
     pub(crate) segment: &'a Segment,
+    /// The folders of further stores that are asked at the same time.
+    pub(crate) beside: Vec<PathBuf>,
     pub(crate) agenda: &'a mut dyn Agenda,
     pub(crate) keeper: Keeper,
     /// Why data must be loaded before the first step.
@@ -158,7 +161,7 @@ impl Session<'_> {
     }
 
     /// Loads the data that a step needs, without measuring it.
-    fn prepare<T: Target>(
+    pub(crate) fn prepare<T: Target>(
         &mut self,
         store: &Arc<T>,
         workload: &Arc<Workload>,
@@ -297,7 +300,7 @@ impl Session<'_> {
             networked: !self.servers.is_empty(),
             servers: seen.finish(outcome.operations),
             facts: &self.facts,
-            records: self.records,
+            records: self.records * (1 + self.beside.len() as u64),
         });
         let missing = missing(&self.probes.require, &run.readings);
         run.invalid_because.extend(missing.clone());
@@ -338,14 +341,18 @@ impl Session<'_> {
 
     /// What the probes of a run are told.
     fn context(&self, step: &Step, servers: &[u32]) -> Context {
-        let path = &self.segment.store.path;
-        let store_path = (!path.as_os_str().is_empty()).then(|| path.clone());
+        let own = std::iter::once(&self.segment.store.path);
+        let paths: Vec<PathBuf> = own
+            .filter(|path| !path.as_os_str().is_empty())
+            .chain(&self.beside)
+            .cloned()
+            .collect();
         // Where agents ask, the load does not run here.
         let cpus = match self.crew {
             None => cpus_of_load(&step.manner, servers),
             Some(_) => Vec::new(),
         };
-        self.probes.context(store_path, cpus, self.servers.pids())
+        self.probes.context(&paths, cpus, self.servers.pids())
     }
 
     /// The counters in software of a step's workload; made once for all its runs in a row.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, ValueSpec};
 
+use crate::mbwu::MbwuTable;
 use crate::probes::ProbesTable;
 use crate::trace::Speed;
 
@@ -45,6 +46,9 @@ pub struct Spec {
     pub workloads: BTreeMap<Spanned<String>, Variant>,
     #[serde(default)]
     pub agents: Option<Spanned<Machines>>,
+    /// Work units are found with the store and the workload, on devices that the command names.
+    #[serde(default)]
+    pub mbwu: Option<Spanned<MbwuTable>>,
     /// What the runs are watched with.
     #[serde(default)]
     pub probes: Option<ProbesTable>,

@@ -118,6 +118,15 @@ fn below(
     Ok(name.clone())
 }
 
+/// The uppermost whole block device under a mount.
+pub(crate) fn whole_disk(root: &Root, mount: &Mount) -> Result<String, String> {
+    let named = || mount.source.strip_prefix("/dev/").and_then(|name| by_name(root, name));
+    match by_number(root, mount.number).or_else(named) {
+        Some(Place::Disk(disk) | Place::Partition { disk, .. }) => Ok(disk),
+        None => Err(format!("{} from `{}` is on no block device", mount.kind, mount.source)),
+    }
+}
+
 fn by_number(root: &Root, number: Number) -> Option<Place> {
     find(root, |folder, _| {
         root.value(&format!("{folder}/dev")).ok().and_then(|text| mount::number(&text))
