@@ -60,6 +60,8 @@ pub enum Verb {
     Agent(Agent),
     /// The highest rate at which a store holds a latency objective
     Search(Box<Search>),
+    /// Shows the work units (MBWU) that a results file holds: the rounds, what limited each, the count
+    Mbwu(Mbwu),
     /// Shows a results file: tables here, or an HTML page with figures
     Report(Report),
     /// Every difference between two results, with its 95 % interval
@@ -96,7 +98,8 @@ pub struct Doctor {
     kvmeter run quickstart\n  \
     kvmeter run quickstart --dry-run\n  \
     kvmeter run study.toml --out results.sqlite --set data.records=1M --set measure.time=30s\n  \
-    kvmeter run study.toml --out results.sqlite --resume    goes on after a kill\n\n\
+    kvmeter run study.toml --out results.sqlite --resume    goes on after a kill\n  \
+    kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2  work units of devices\n\n\
     Without --out the results go to results/NAME-TIME.sqlite.")]
 pub struct Run {
     /// A study file, or the name of a built-in study
@@ -111,6 +114,13 @@ pub struct Run {
     /// Go on where a stopped or killed run of this study ended
     #[arg(long)]
     pub resume: bool,
+    /// Of a study with [mbwu]: a folder on the file system of a device that is measured, or a block
+    /// device, which loses what is on it; once for each device
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub device: Vec<PathBuf>,
+    /// The serial number or model of each block device, to confirm that it may be overwritten
+    #[arg(long, value_name = "NAME", requires = "device")]
+    pub confirm: Vec<String>,
     /// Change a value of the study
     #[arg(long, value_name = "TABLE.KEY=VALUE")]
     pub set: Vec<String>,
@@ -257,6 +267,21 @@ pub struct Search {
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
     /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2 --out units.sqlite\n  \
+    kvmeter mbwu units.sqlite\n  \
+    kvmeter mbwu units.sqlite --json | jq '.units, .ended_by_resource'\n\n\
+    Exit code 1 where no unit was proven: `at least` is not a unit.")]
+pub struct Mbwu {
+    /// A results file of a study with [mbwu], or a part of it: FILE?key=value&key=value
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: String,
+    /// One JSON object; an array where the file holds several evaluations
     #[arg(long)]
     pub json: bool,
 }

@@ -4,6 +4,7 @@
 mod agent_flags;
 mod args;
 mod cmd;
+mod devices;
 mod exit;
 mod files;
 mod flags;
@@ -32,6 +33,7 @@ fn main() -> std::process::ExitCode {
         Verb::Bench(args) => cmd::bench::run(&args, &show),
         Verb::Agent(args) => cmd::agent::run(&args, &show),
         Verb::Search(args) => cmd::search::run(&args, &show),
+        Verb::Mbwu(args) => cmd::mbwu::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),

@@ -16,6 +16,12 @@ use crate::show::Show;
 pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
     let mut source = Source::open(&args.study)?;
     source.set(&args.set)?;
+    if let Some(table) = study::Mbwu::table(&source)? {
+        return super::mbwu::measure(args, &table, &source, show);
+    }
+    if !args.device.is_empty() {
+        return Err(request("--device is for a study with [mbwu]; leave it out"));
+    }
     let name = source.spec()?.name.into_inner();
     let out = match &args.out {
         Some(out) => out.clone(),
@@ -133,7 +139,7 @@ fn measure(
 }
 
 /// The results file, this invocation in it, and what of it is done already.
-fn open(
+pub fn open(
     args: &args::Run,
     plan: &Plan,
     out: &Path,
@@ -212,11 +218,14 @@ fn check_the_same(
 }
 
 /// The command that goes on, ready to be pasted into a shell.
-fn resume_hint(args: &args::Run, out: &Path) -> String {
+pub fn resume_hint(args: &args::Run, out: &Path) -> String {
     let mut words = vec!["kvmeter".to_owned(), "run".to_owned(), quoted(&args.study)];
     words.extend(["--out".to_owned(), quoted(&out.display().to_string())]);
     for set in &args.set {
         words.extend(["--set".to_owned(), quoted(set)]);
+    }
+    for device in &args.device {
+        words.extend(["--device".to_owned(), quoted(&device.display().to_string())]);
     }
     if let Some(html) = &args.html {
         words.extend(["--html".to_owned(), quoted(&html.display().to_string())]);
