@@ -128,6 +128,8 @@ pub struct Round {
     pub queue: Result<Vec<f64>, String>,
     /// The device (the least busy of several), and every resource of the platform.
     pub uses: Vec<Use>,
+    /// Share of the machine's CPU time that was not idle, whoever used it.
+    pub machine_busy: Option<f64>,
     /// Bytes read from the devices for each byte that the workload read: far below 1, a cache
     /// answered.
     pub read_from_device: Option<f64>,
@@ -175,13 +177,15 @@ impl Round {
             queue: each("volume", "queue"),
             busy,
             uses,
+            machine_busy: run.value("machine.busy"),
             read_from_device: from_device(),
             invalid_because: run.invalid_because.clone(),
         })
     }
 
     /// What kept it from being faster. A resource of the platform without head-room goes before a
-    /// device that is busy too: then it is not certain that the device is the limit.
+    /// device that is busy too: then it is not certain that the device is the limit. A device that
+    /// was not busy on CPUs that others kept busy waited for those.
     pub fn bottleneck(&self) -> Bottleneck {
         let full = |one: &&Use| one.resource != Resource::Device && one.is_at_its_limit();
         let over = |one: &&Use| one.share.as_ref().map_or(0.0, |share| share / one.resource.limit());
@@ -190,6 +194,9 @@ impl Round {
         match (platform, device) {
             (Some(one), _) => Bottleneck::Platform(one.resource),
             (None, Some(device)) if device.is_at_its_limit() => Bottleneck::Device,
+            _ if self.machine_busy.is_some_and(|busy| busy >= Resource::Cpu.limit()) => {
+                Bottleneck::Platform(Resource::Cpu)
+            }
             _ => Bottleneck::Unknown,
         }
     }
@@ -212,12 +219,8 @@ fn share(run: &Run, signal: &str) -> Result<f64, String> {
 fn used(run: &Run, resource: Resource) -> Result<f64, String> {
     match resource {
         Resource::Device => share(run, "volume.busy"),
-        // The kernel's part of the work is in the machine's time, a quota in the process's own.
-        Resource::Cpu => match (share(run, "machine.busy"), share(run, "limit.cpu")) {
-            (Ok(machine), Ok(own)) => Ok(machine.max(own)),
-            (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
-            (Err(why), Err(_)) => Err(why),
-        },
+        // What other programs used is no use of the platform by this workload.
+        Resource::Cpu => share(run, "limit.cpu").or_else(|_| share(run, "machine.busy")),
         Resource::Memory => share(run, "limit.memory"),
         Resource::Network => share(run, "limit.network"),
         Resource::MemoryBandwidth => {

@@ -77,6 +77,17 @@ pub(super) fn notes(rounds: &[Round], unit: Option<&Unit>, growth: &[GrowthStep]
             notes.push(format!("head-room is not known of {}", unknown.join(", ")));
         }
     }
+    let busy = |round: &&Round| {
+        let own = round.used(Resource::Cpu).unwrap_or(0.0);
+        round.machine_busy.is_some_and(|all| all >= Resource::Cpu.limit() && all - own > 0.5 * all)
+    };
+    if rounds.iter().any(|round| busy(&round)) {
+        notes.push(
+            "other programs kept the CPUs busy in some rounds: the device was the bottleneck all \
+             the same where that is said, but repeat on a quiet machine"
+                .to_owned(),
+        );
+    }
     let read: Vec<f64> = rounds.iter().filter_map(|round| round.read_from_device).collect();
     let least = read.iter().copied().fold(f64::INFINITY, f64::min);
     if least < READ_FROM_DEVICE {

@@ -1,6 +1,8 @@
-//! How much of what it may use this process has used: CPU time, memory and the network links.
-//! Shares of 1 mean that there is no more.
+//! How much of what it may use this process has used, with what the kernel did for it: CPU time,
+//! memory and the network links. Shares of 1 mean that there is no more. What other programs used
+//! of the CPUs is not in it: that is `machine.neighbours`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::{Reading, Scope, Unit};
@@ -11,12 +13,13 @@ use crate::affinity;
 use crate::facts::cgroup;
 use crate::facts::memory::{available_bytes, total_bytes};
 use crate::root::Root;
+use crate::stat::{CpuTicks, cpu_ticks, share};
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "limits",
     signals: SIGNALS,
-    looks_at: "getrusage, /proc/self/cgroup, /proc/meminfo, /sys/class/net/*",
+    looks_at: "getrusage, /proc/*/stat, /proc/self/cgroup, /proc/meminfo, /sys/class/net/*",
     init,
 };
 
@@ -25,7 +28,7 @@ const CPU: Signal = Signal::new(
     "limit.cpu",
     Unit::Ratio,
     Scope::Process,
-    "getrusage(RUSAGE_SELF) / what the CPU mask and the control groups allow",
+    "getrusage(RUSAGE_SELF), kernel threads and interrupts / what mask and control groups allow",
 );
 const MEMORY: Signal = Signal::new(
     "limit.memory",
@@ -45,12 +48,16 @@ const NET: &str = "/sys/class/net";
 
 fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     usage(root)?;
-    Ok(Box::new(Limits { root: root.clone(), used_s: None, links: Vec::new() }))
+    let (threads, ticks) = (BTreeMap::new(), None);
+    Ok(Box::new(Limits { root: root.clone(), used_s: None, ticks, threads, links: Vec::new() }))
 }
 
 struct Limits {
     root: Root,
     used_s: Option<f64>,
+    ticks: Option<CpuTicks>,
+    /// Ticks of each kernel thread.
+    threads: BTreeMap<u32, u64>,
     /// Links whose speed is known: name, bits per second, bytes received and sent.
     links: Vec<(String, f64, [u64; 2])>,
 }
@@ -58,6 +65,8 @@ struct Limits {
 impl Probe for Limits {
     fn start(&mut self) {
         self.used_s = usage(&self.root).ok().map(|usage| usage.cpu_seconds());
+        self.ticks = cpu_ticks(&self.root).ok();
+        self.threads = kernel_threads(&self.root);
         self.links = links(&self.root);
     }
 
@@ -92,9 +101,27 @@ impl Limits {
             }
             _ => (mask, format!("{mask} CPUs by the mask")),
         };
+        let own = used_s / (allowed * window.as_secs_f64()).max(1e-9);
+        // What the kernel does in the process's name is under no quota but on the same CPUs.
+        let with_kernel = used_s / (mask * window.as_secs_f64()).max(1e-9) + self.kernel();
         // A quota is refilled in periods, so a window may hold a little more than its part.
-        let share = (used_s / (allowed * window.as_secs_f64()).max(1e-9)).min(1.0);
-        Ok((share, words))
+        Ok((own.max(with_kernel).min(1.0), words))
+    }
+
+    /// The share of the machine's CPU time that kernel threads (of file systems, loop devices,
+    /// block queues) and interrupts took; 0 where the kernel does not show them.
+    fn kernel(&self) -> f64 {
+        let (Some(before), Ok(after)) = (self.ticks.as_ref(), cpu_ticks(&self.root)) else {
+            return 0.0;
+        };
+        let interrupts = share(before, &after, |ticks| ticks.interrupts).unwrap_or(0.0);
+        let all = after.total().saturating_sub(before.total()) as f64;
+        let threads = kernel_threads(&self.root);
+        let gained = threads.iter().map(|(thread, now)| {
+            now.saturating_sub(self.threads.get(thread).copied().unwrap_or(0))
+        });
+        let gained: u64 = gained.sum();
+        interrupts + if all > 0.0 { gained as f64 / all } else { 0.0 }
     }
 
     fn network(&self, window: Duration) -> Result<f64, Unavailable> {
@@ -115,6 +142,22 @@ impl Limits {
             )
         })
     }
+}
+
+/// User and system ticks of the children of `kthreadd`, by their number.
+fn kernel_threads(root: &Root) -> BTreeMap<u32, u64> {
+    /// `kthreadd` is the second process that every kernel starts.
+    const KTHREADD: &str = "2";
+    let numbers = root.list("/proc").unwrap_or_default();
+    let ticks = |name: String| {
+        let number: u32 = name.parse().ok()?;
+        let text = root.text(&format!("/proc/{number}/stat")).ok()?;
+        // Behind the name, which may hold anything: state, parent, ... utime and stime 12 and 13.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+        (fields.get(1) == Some(&KTHREADD)).then_some((number, ticks))
+    };
+    numbers.into_iter().filter_map(ticks).collect()
 }
 
 fn links(root: &Root) -> Vec<(String, f64, [u64; 2])> {

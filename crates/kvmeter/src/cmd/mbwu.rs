@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use analyse::mbwu::{Evaluation, GrowthStep, Resource, Round, Use};
-use record::{Execution, File, Filter, Run, Selection};
+use record::{Execution, Filter, Run, Selection};
 use report::tables;
 use serde_json::{Value, json};
 use study::knobs::Seen;
@@ -252,6 +252,7 @@ fn round(round: &Round) -> Value {
         "device_busy": round.busy.as_ref().ok(),
         "device_queue": round.queue.as_ref().ok(),
         "used": used(&round.uses),
+        "machine_busy": round.machine_busy,
         "read_from_device": round.read_from_device,
         "bottleneck": round.bottleneck().name(),
         "valid": round.invalid_because.is_empty(),
