@@ -9,7 +9,7 @@ use crate::sweep::Sweep;
 use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use model::{Count, Rate, Span};
+use model::{Bytes, Count, Rate, Span};
 use study::Speed;
 
 #[derive(Debug, Parser)]
@@ -62,6 +62,8 @@ pub enum Verb {
     Search(Box<Search>),
     /// Shows the work units (MBWU) that a results file holds: the rounds, what limited each, the count
     Mbwu(Mbwu),
+    /// Brings a device or a file to a known state: everything on it is lost
+    Precondition(Precondition),
     /// Shows a results file: tables here, or an HTML page with figures
     Report(Report),
     /// Every difference between two results, with its 95 % interval
@@ -282,6 +284,67 @@ pub struct Mbwu {
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: String,
     /// One JSON object; an array where the file holds several evaluations
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter precondition /dev/nvme1n1 --dry-run          what would be done, and by which names to confirm\n  \
+    kvmeter precondition /dev/nvme1n1 --lbas 75% --confirm S4EVNX0M123456\n  \
+    kvmeter precondition /dev/nvme1n1 --random --limit 4h --confirm S4EVNX0M123456\n  \
+    kvmeter precondition disk.img --size 1GiB --confirm disk.img\n\n\
+    Exit code 1 where it ended early or was not steady, or the device failed.")]
+pub struct Precondition {
+    /// A whole block device, or a file
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub path: PathBuf,
+    /// The serial number or the model of the device, or the file's path: that it may be overwritten
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Option<String>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Make or resize a file to this size
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Share of the addresses that is written, from the first on
+    #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = share)]
+    pub lbas: f64,
+    /// How many times the capacity is written sequentially, within that share
+    #[arg(long, value_name = "N", default_value_t = 2.0)]
+    pub times: f64,
+    /// Then random writes of 4 KiB until the steady state
+    #[arg(long)]
+    pub random: bool,
+    /// Length of a round of random writes
+    #[arg(long, value_name = "TIME", default_value = "1m", requires = "random")]
+    pub round: Span,
+    /// The most rounds of random writes
+    #[arg(long, value_name = "N", default_value_t = 25, requires = "random")]
+    pub rounds: u32,
+    /// Writes under way
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub depth: u32,
+    /// Bytes per second at most
+    #[arg(long, value_name = "BYTES")]
+    pub rate: Option<Bytes>,
+    /// NVMe sanitize instead of discard: erases every namespace of the controller
+    #[arg(long, conflicts_with = "no_purge")]
+    pub sanitize: bool,
+    /// Neither discard nor sanitize first
+    #[arg(long)]
+    pub no_purge: bool,
+    /// End after this time; --resume goes on
+    #[arg(long, value_name = "TIME")]
+    pub limit: Option<Span>,
+    /// Go on where an earlier invocation ended
+    #[arg(long)]
+    pub resume: bool,
+    /// Where it is noted how far it is [default: beside a file; for a device in the state folder]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub state: Option<PathBuf>,
+    /// One JSON object
     #[arg(long)]
     pub json: bool,
 }

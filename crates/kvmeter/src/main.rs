@@ -34,6 +34,7 @@ fn main() -> std::process::ExitCode {
         Verb::Agent(args) => cmd::agent::run(&args, &show),
         Verb::Search(args) => cmd::search::run(&args, &show),
         Verb::Mbwu(args) => cmd::mbwu::run(&args, &show),
+        Verb::Precondition(args) => cmd::precondition::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),

@@ -72,7 +72,7 @@ pub fn measure(
     let html = args.html.clone().unwrap_or_else(|| files::beside(&out, "html"));
     files::check_output("--html", &html, &[Path::new(&args.study), &out])?;
     let stop = stop_flag()?;
-    let devices = Devices::of(args, table, &stop, show)?;
+    let devices = Devices::of(args, table)?;
     if args.dry_run {
         return describe(&devices, source, args, show);
     }

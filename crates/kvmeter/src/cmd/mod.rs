@@ -9,6 +9,7 @@ pub mod export;
 pub mod knob;
 pub mod man;
 pub mod mbwu;
+pub mod precondition;
 pub mod report;
 pub mod run;
 pub mod search;
