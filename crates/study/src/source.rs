@@ -33,6 +33,11 @@ pub const BUILT_IN: &[BuiltIn] = &[
         what: "both sides of the latency of a memcached that it starts, in under a minute",
         text: include_str!("../../../studies/memcached/study.toml"),
     },
+    BuiltIn {
+        name: "mbwu",
+        what: "media-based work units of the devices that are named, in hours",
+        text: include_str!("../../../studies/mbwu/study.toml"),
+    },
 ];
 
 /// The text of a study and the name by which messages call it.

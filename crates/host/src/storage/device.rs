@@ -123,7 +123,11 @@ pub(crate) fn whole_disk(root: &Root, mount: &Mount) -> Result<String, String> {
     let named = || mount.source.strip_prefix("/dev/").and_then(|name| by_name(root, name));
     match by_number(root, mount.number).or_else(named) {
         Some(Place::Disk(disk) | Place::Partition { disk, .. }) => Ok(disk),
-        None => Err(format!("{} from `{}` is on no block device", mount.kind, mount.source)),
+        // An overlay has none of its own; what is below it may be one disk.
+        None => match under(root, mount)?.disks.as_slice() {
+            [disk] => Ok(disk.clone()),
+            many => Err(format!("{} lies on {} disks", mount.kind, many.len())),
+        },
     }
 }
 

@@ -54,6 +54,16 @@ impl System {
         None
     }
 
+    /// Whether a whole block device, by its number `MAJOR:MINOR`, may be overwritten as far as the
+    /// kernel's files tell.
+    ///
+    /// # Errors
+    /// Why not, in words: it is mounted, partitioned, read-only, swapped to, or part of another
+    /// device.
+    pub fn check(&self, number: &str) -> Result<(), String> {
+        self.block(number).map(drop)
+    }
+
     /// What is known of a whole block device.
     ///
     /// # Errors
