@@ -41,7 +41,8 @@ impl Platform {
         let wanted = (f64::from(threads) * self.thread).min(self.device * self.busy);
         let wiggle = 1.0 + self.noise * if number % 2 == 0 { 1.0 } else { -1.0 };
         let all = (wanted * f64::from(devices) * wiggle).min(self.cpu).min(self.network);
-        let busy = all / f64::from(devices) / self.device;
+        // How fast a device is differs from round to round; that it is busy does not.
+        let busy = all / wiggle / f64::from(devices) / self.device;
         let uses = vec![
             Use { resource: Resource::Device, share: Ok(busy.min(1.0)) },
             Use { resource: Resource::Cpu, share: Ok(all / self.cpu) },
@@ -188,7 +189,8 @@ fn a_resumed_evaluation_is_the_same_one() {
     let whole = platform.evaluate(&request);
     for kept in 0..whole.rounds.len() {
         // The round after those that were kept is the one that came then.
-        let Next::Measure { stage, devices, threads, number } = next(&request, &whole.rounds[..kept])
+        let Next::Measure { stage, devices, threads, number } =
+            next(&request, &whole.rounds[..kept])
         else {
             panic!("it ends after {kept} rounds");
         };

@@ -40,8 +40,10 @@ fn written(path: &Path) -> Vec<bool> {
 fn no_direct_io(folder: &Path) -> bool {
     let target = file(folder, MIB);
     let order = Order { times: 0.0, ..Order::default() };
-    let done = job(&target, &order, false).unwrap().run(None, RULE, &AtomicBool::new(false), &mut |_| {});
-    let missing = done.as_ref().is_err_and(|error| error.to_string().contains("past the page cache"));
+    let done =
+        job(&target, &order, false).unwrap().run(None, RULE, &AtomicBool::new(false), &mut |_| {});
+    let missing =
+        done.as_ref().is_err_and(|error| error.to_string().contains("past the page cache"));
     if missing {
         eprintln!("skipped: {} has no direct I/O", folder.display());
     }
@@ -303,7 +305,8 @@ fn in_a_full_file_system() {
     let folder = PathBuf::from(std::env::var("FULL").unwrap());
     let target = file(&folder, 64 * MIB);
     let order = Order { purge: Purge::None, depth: 4, ..Order::default() };
-    let done = job(&target, &order, false).unwrap().run(None, RULE, &AtomicBool::new(false), &mut |_| {});
+    let done =
+        job(&target, &order, false).unwrap().run(None, RULE, &AtomicBool::new(false), &mut |_| {});
     let error = done.unwrap_err();
     let words = error.to_string();
     if words.contains("past the page cache") {

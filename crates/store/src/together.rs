@@ -46,7 +46,9 @@ impl<V: Visit> Visit for Opening<'_, V> {
         let mut members = vec![Member::new(first)];
         for url in self.others {
             let store = S::open(url).map_err(|error| match error {
-                StoreError::Failed(words) => StoreError::Failed(format!("{}: {words}", url.path.display())),
+                StoreError::Failed(words) => {
+                    StoreError::Failed(format!("{}: {words}", url.path.display()))
+                }
                 other => other,
             })?;
             members.push(Member::new(store));

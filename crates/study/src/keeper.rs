@@ -75,7 +75,9 @@ impl Keeper {
     pub(crate) fn clear(&mut self) -> Result<(), StoreError> {
         match self {
             Keeper::Nobody => Ok(()),
-            Keeper::Directories(directories) => directories.iter_mut().try_for_each(Directory::clear),
+            Keeper::Directories(directories) => {
+                directories.iter_mut().try_for_each(Directory::clear)
+            }
             Keeper::Servers(network) if network.remote().may_flush => network.flush(),
             // What is loaded replaces what is there under the same keys.
             Keeper::Servers(network) => network.unmark(),

@@ -342,11 +342,8 @@ impl Session<'_> {
     /// What the probes of a run are told.
     fn context(&self, step: &Step, servers: &[u32]) -> Context {
         let own = std::iter::once(&self.segment.store.path);
-        let paths: Vec<PathBuf> = own
-            .filter(|path| !path.as_os_str().is_empty())
-            .chain(&self.beside)
-            .cloned()
-            .collect();
+        let paths: Vec<PathBuf> =
+            own.filter(|path| !path.as_os_str().is_empty()).chain(&self.beside).cloned().collect();
         // Where agents ask, the load does not run here.
         let cpus = match self.crew {
             None => cpus_of_load(&step.manner, servers),

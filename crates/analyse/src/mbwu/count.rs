@@ -69,12 +69,7 @@ pub(super) fn count(
     }
 }
 
-fn ended(
-    request: &Request,
-    unit: Option<&Unit>,
-    growth: &[GrowthStep],
-    rounds: &[Round],
-) -> Ended {
+fn ended(request: &Request, unit: Option<&Unit>, growth: &[GrowthStep], rounds: &[Round]) -> Ended {
     if let Some(why) = rounds.iter().find_map(|round| round.invalid_because.first()) {
         return Ended::Invalid(why.clone());
     }

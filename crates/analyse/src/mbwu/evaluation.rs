@@ -119,11 +119,7 @@ fn unit(request: &Request, rounds: &[&Round]) -> Option<Unit> {
     })
 }
 
-fn step(
-    devices: u32,
-    rounds: &[&Round],
-    reference: Option<&(f64, Vec<f64>)>,
-) -> GrowthStep {
+fn step(devices: u32, rounds: &[&Round], reference: Option<&(f64, Vec<f64>)>) -> GrowthStep {
     let found = last_steady(rounds);
     let values = throughputs(last(rounds));
     let units = reference.map_or(f64::NAN, |(unit, _)| found.throughput_ops_s / unit);

@@ -95,7 +95,8 @@ impl Request {
             settings.get(key).map(String::as_str).ok_or(RequestError::Missing { key })
         };
         let loads = text(keys::LOADS)?;
-        let loads = loads.split(',').map(|load| read(keys::LOADS, load)).collect::<Result<_, _>>()?;
+        let loads =
+            loads.split(',').map(|load| read(keys::LOADS, load)).collect::<Result<_, _>>()?;
         let given = settings.get(keys::GIVEN_UNIT);
         Ok(Request {
             loads,
@@ -150,9 +151,7 @@ impl Round {
         let each = |group: &str, what: &str| -> Result<Vec<f64>, String> {
             match devices {
                 1 => share(run, &format!("{group}.{what}")).map(|one| vec![one]),
-                many => {
-                    (1..=many).map(|at| share(run, &format!("{group}.{at}.{what}"))).collect()
-                }
+                many => (1..=many).map(|at| share(run, &format!("{group}.{at}.{what}"))).collect(),
             }
         };
         let busy = each("volume", "busy");
@@ -160,9 +159,13 @@ impl Round {
         let operations = |at: u32| run.value(&format!("store.member.{at}.operations"));
         let each_ops_s: Option<Vec<f64>> =
             (1..=devices).map(|at| Some(operations(at)? / run.seconds.max(1e-9))).collect();
-        let mut uses =
-            vec![Use { resource: Resource::Device, share: busy.as_ref().map(least).map_err(Clone::clone) }];
-        uses.extend(Resource::PLATFORM.map(|resource| Use { resource, share: used(run, resource) }));
+        let mut uses = vec![Use {
+            resource: Resource::Device,
+            share: busy.as_ref().map(least).map_err(Clone::clone),
+        }];
+        uses.extend(
+            Resource::PLATFORM.map(|resource| Use { resource, share: used(run, resource) }),
+        );
         let from_device = || {
             let (device, workload) = (run.value("device.read")?, run.value("workload.read")?);
             (workload > 0.0).then(|| device / workload)
@@ -188,7 +191,8 @@ impl Round {
     /// was not busy on CPUs that others kept busy waited for those.
     pub fn bottleneck(&self) -> Bottleneck {
         let full = |one: &&Use| one.resource != Resource::Device && one.is_at_its_limit();
-        let over = |one: &&Use| one.share.as_ref().map_or(0.0, |share| share / one.resource.limit());
+        let over =
+            |one: &&Use| one.share.as_ref().map_or(0.0, |share| share / one.resource.limit());
         let platform = self.uses.iter().filter(full).max_by(|a, b| over(a).total_cmp(&over(b)));
         let device = self.uses.iter().find(|one| one.resource == Resource::Device);
         match (platform, device) {

@@ -154,7 +154,8 @@ fn kernel_threads(root: &Root) -> BTreeMap<u32, u64> {
         let text = root.text(&format!("/proc/{number}/stat")).ok()?;
         // Behind the name, which may hold anything: state, parent, ... utime and stime 12 and 13.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+        let ticks: u64 =
+            fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
         (fields.get(1) == Some(&KTHREADD)).then_some((number, ticks))
     };
     numbers.into_iter().filter_map(ticks).collect()

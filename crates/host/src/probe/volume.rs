@@ -116,7 +116,8 @@ impl Probe for Volumes {
         if self.names.len() > 1 {
             for (at, (name, one)) in self.names.iter().zip(&each).enumerate() {
                 let of = |signal: &Signal, pick: fn(&(f64, f64)) -> f64| {
-                    let mut reading = signal.reading(one.as_ref().map(pick).map_err(Clone::clone), window);
+                    let mut reading =
+                        signal.reading(one.as_ref().map(pick).map_err(Clone::clone), window);
                     let (group, what) = signal.name.split_once('.').unwrap_or((signal.name, ""));
                     reading.signal = format!("{group}.{}.{what}", at + 1);
                     reading.source = format!("/sys/block/{name}/stat");

@@ -24,7 +24,8 @@ pub fn run(args: &args::Mbwu, show: &Show) -> anyhow::Result<Outcome> {
         let own = selection.runs.iter().filter(|run| run.execution == execution.id);
         let own: Vec<&Run> = own.collect();
         if own.iter().any(|run| Round::of(run).is_some()) {
-            let evaluation = Evaluation::of_runs(&own).map_err(|error| request(error.to_string()))?;
+            let evaluation =
+                Evaluation::of_runs(&own).map_err(|error| request(error.to_string()))?;
             found.push((execution, own, evaluation));
         }
     }

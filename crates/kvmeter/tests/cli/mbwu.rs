@@ -1,6 +1,7 @@
 //! Work units, on loop devices that are throttled equally, and what is refused before a device
 //! is written to. What needs root says when it is skipped.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -89,7 +90,8 @@ fn two_equal_devices_are_two_units() {
     let place = Place::new();
     place.write("study.toml", STUDY);
     let args = ["run", "study.toml", "--out", "units.sqlite"];
-    let Some(done) = rig(&place, &["--devices", "2", "--iops", "200", "--size", "64M"], &args) else {
+    let Some(done) = rig(&place, &["--devices", "2", "--iops", "200", "--size", "64M"], &args)
+    else {
         return;
     };
     assert_eq!(done.code, 0, "{done:#?}");
@@ -104,8 +106,12 @@ fn two_equal_devices_are_two_units() {
     assert_eq!(found["ended_by"], "devices");
     // Both had their part of every round, and were busy.
     for round in found["rounds"].as_array().unwrap().iter().filter(|r| r["devices"] == 2) {
-        let each: Vec<f64> =
-            round["device_throughput_ops_s"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+        let each: Vec<f64> = round["device_throughput_ops_s"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|v| v.as_f64().unwrap())
+            .collect();
         assert!(each.len() == 2 && each[0] / each[1] < 1.5 && each[1] / each[0] < 1.5, "{round:#}");
         assert!(round["device_busy"].as_array().unwrap().len() == 2);
     }
@@ -138,22 +144,23 @@ fn a_platform_with_little_cpu_generates_less_and_the_cpu_is_named() {
 fn nothing_stays_when_the_rig_is_killed() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new();
-    let mut rig = Command::new(rig_program())
+    let rig = Command::new(rig_program())
         .args(["--devices", "2", "--size", "32M", "--", "sh", "-c", "touch ready; sleep 300"])
         .current_dir(place.path())
         .env("TMPDIR", place.path())
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
+    let rig = RefCell::new(rig);
     until("the rig or its refusal", || {
-        place.file("ready").exists() || rig.try_wait().unwrap().is_some()
+        place.file("ready").exists() || rig.borrow_mut().try_wait().unwrap().is_some()
     });
     if !place.file("ready").exists() {
         eprintln!("skipped: there is no rig here");
         return;
     }
-    rig.kill().unwrap();
-    rig.wait().unwrap();
+    rig.borrow_mut().kill().unwrap();
+    rig.borrow_mut().wait().unwrap();
     until("the end of what it made", || {
         let left = std::fs::read_dir(place.path()).unwrap().flatten();
         !left.into_iter().any(|one| one.file_name().to_string_lossy().starts_with("mbwu-rig"))
@@ -169,7 +176,11 @@ fn block_devices_are_overwritten_only_when_they_are_named_once_more() {
     let run = ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[8]"];
     let Some(done) = rig(&place, &flags, &run) else { return };
     assert_eq!(done.code, 2, "{done:#?}");
-    assert!(done.err.contains("loses all that is on it; confirm it with --confirm"), "{}", done.err);
+    assert!(
+        done.err.contains("loses all that is on it; confirm it with --confirm"),
+        "{}",
+        done.err
+    );
 
     let more = ["--dry-run", "--set", "mbwu.precondition={share=0.5}"];
     let dry = rig(&place, &flags, &[&run[..], &more[..]].concat()).unwrap();
@@ -198,23 +209,23 @@ fn a_killed_evaluation_goes_on_with_the_round_that_was_next() {
     std::fs::create_dir(&device).unwrap();
     let set = ["--set", "measure.time=500ms", "--device", "disk"];
     let args = [&["run", "study.toml", "--out", "units.sqlite"][..], &set[..]].concat();
-    let mut child = place.start(&args);
+    let child = RefCell::new(place.start(&args));
     let rounds = || {
         let done = place.run(&["mbwu", "units.sqlite", "--json"]);
         let found: Option<Value> = serde_json::from_str(&done.out).ok();
         found.and_then(|found| Some(found["rounds"].as_array()?.clone())).unwrap_or_default()
     };
-    until("two rounds", || rounds().len() >= 2 || child.try_wait().unwrap().is_some());
-    if child.try_wait().unwrap().is_some() {
-        let done = said(child.wait_with_output().unwrap());
+    until("two rounds", || rounds().len() >= 2 || child.borrow_mut().try_wait().unwrap().is_some());
+    if child.borrow_mut().try_wait().unwrap().is_some() {
+        let done = said(child.into_inner().wait_with_output().unwrap());
         if done.err.contains("block device") || done.err.contains("direct I/O") {
             eprintln!("skipped: {}", done.err);
             return;
         }
         panic!("{done:#?}");
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.borrow_mut().kill().unwrap();
+    child.borrow_mut().wait().unwrap();
     let before = rounds();
     let done = place.run(&[&args[..], &["--resume"][..]].concat());
     assert!(done.code == 0 || done.code == 1, "{done:#?}");

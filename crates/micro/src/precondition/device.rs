@@ -125,9 +125,9 @@ impl System {
     fn mounted(&self, numbers: &[String], name: &str, parts: &[String]) -> Option<String> {
         let text = fs::read_to_string(self.path("/proc/self/mountinfo")).ok()?;
         let own = |source: &str| {
-            source.strip_prefix("/dev/").is_some_and(|source| {
-                source == name || parts.iter().any(|part| part == source)
-            })
+            source
+                .strip_prefix("/dev/")
+                .is_some_and(|source| source == name || parts.iter().any(|part| part == source))
         };
         text.lines().find_map(|line| {
             let (before, after) = line.split_once(" - ")?;

@@ -60,7 +60,10 @@ pub enum Phase {
     /// A sanitize that the device does by itself.
     Sanitizing,
     Sequential,
-    Random { round: u32, most: u32 },
+    Random {
+        round: u32,
+        most: u32,
+    },
 }
 
 /// How far it is.

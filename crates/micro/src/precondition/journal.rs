@@ -59,7 +59,8 @@ impl Note {
         }
         if note.order != *order {
             return Err(refused(
-                "was begun with other settings; give the same ones, or leave out --resume".to_owned(),
+                "was begun with other settings; give the same ones, or leave out --resume"
+                    .to_owned(),
             ));
         }
         Ok(note)

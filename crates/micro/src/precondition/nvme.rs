@@ -108,7 +108,8 @@ pub(super) fn sanitize(
     let action = action(&page).ok_or_else(|| {
         WriteError::Other("the controller offers no sanitize; leave out --sanitize".to_owned())
     })?;
-    let erase = Command { opcode: SANITIZE, cdw10: action, timeout_ms: 60_000, ..Command::default() };
+    let erase =
+        Command { opcode: SANITIZE, cdw10: action, timeout_ms: 60_000, ..Command::default() };
     command(file, erase, &mut []).map_err(call("starting the sanitize"))?;
     loop {
         std::thread::sleep(EVERY);
@@ -123,7 +124,9 @@ pub(super) fn sanitize(
         match state(&page) {
             State::Done => return Ok(()),
             State::Failed => {
-                return Err(WriteError::Other("the device says that its sanitize failed".to_owned()));
+                return Err(WriteError::Other(
+                    "the device says that its sanitize failed".to_owned(),
+                ));
             }
             State::Running(share) => told(share),
         }

@@ -60,9 +60,11 @@ impl<'a> Ring<'a> {
         length: usize,
         seed: u64,
     ) -> Result<Self, WriteError> {
-        let ring = IoUring::new(depth.next_power_of_two() as u32).map_err(|error| {
-            WriteError::Call { what: "io_uring (allow it: sysctl kernel.io_uring_disabled=0)", error }
-        })?;
+        let ring =
+            IoUring::new(depth.next_power_of_two() as u32).map_err(|error| WriteError::Call {
+                what: "io_uring (allow it: sysctl kernel.io_uring_disabled=0)",
+                error,
+            })?;
         let mut random = Draws::from(seed);
         let slot = |_| {
             let mut memory = vec![0; length + ALIGNMENT];
@@ -91,7 +93,12 @@ impl<'a> Ring<'a> {
     }
 
     /// Hands over one write, the caller's `position`-th byte. There is room for it.
-    pub(super) fn write(&mut self, offset: u64, length: usize, position: u64) -> Result<(), WriteError> {
+    pub(super) fn write(
+        &mut self,
+        offset: u64,
+        length: usize,
+        position: u64,
+    ) -> Result<(), WriteError> {
         let Some(number) = self.idle.pop() else {
             return Err(WriteError::Other("more writes than there is room for".to_owned()));
         };
@@ -111,10 +118,14 @@ impl<'a> Ring<'a> {
         let slot = &mut self.slots[number];
         let (offset, done) = (slot.offset + slot.done as u64, slot.done);
         let bytes = &slot.bytes(length)[done..];
-        let write = opcode::Write::new(types::Fd(self.file.as_raw_fd()), bytes.as_ptr(), bytes.len() as u32)
-            .offset(offset)
-            .build()
-            .user_data(number as u64 | (length as u64) << 32);
+        let write = opcode::Write::new(
+            types::Fd(self.file.as_raw_fd()),
+            bytes.as_ptr(),
+            bytes.len() as u32,
+        )
+        .offset(offset)
+        .build()
+        .user_data(number as u64 | (length as u64) << 32);
         // SAFETY: the file outlives the ring; the slot's memory is neither moved nor touched until
         // its answer is taken, and `Drop` waits for all answers.
         let pushed = unsafe { self.ring.submission().push(&write) };

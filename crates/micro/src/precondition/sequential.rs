@@ -41,7 +41,9 @@ pub(super) fn write(
     let mut told_at = Instant::now();
     let ends = || stop.load(Ordering::Relaxed) || Instant::now() >= limit;
     while handed_over < sequence.total && !ring.has_failed() && !ends() {
-        while ring.has_room() && handed_over < sequence.total && allowed(sequence, begun, handed_over)
+        while ring.has_room()
+            && handed_over < sequence.total
+            && allowed(sequence, begun, handed_over)
         {
             let offset = handed_over % sequence.range;
             // Neither beyond the range nor beyond the total.

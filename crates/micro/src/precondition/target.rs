@@ -41,8 +41,7 @@ impl Target {
         path: &Path,
         size: Option<u64>,
     ) -> Result<Target, PreconditionError> {
-        let refused =
-            |why: String| PreconditionError::Refused { path: path.to_owned(), why };
+        let refused = |why: String| PreconditionError::Refused { path: path.to_owned(), why };
         let metadata = match (path.metadata(), size) {
             (Err(error), Some(size)) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Target {
@@ -134,15 +133,15 @@ fn device(system: &System, path: &Path, number: u64) -> Result<Target, String> {
     let number = format!("{}:{}", libc::major(number), libc::minor(number));
     let block = system.block(&number)?;
     // The kernel refuses a second one who wants it alone: file systems, arrays and mappings do.
-    let file = OpenOptions::new()
-        .write(true)
-        .custom_flags(libc::O_EXCL)
-        .open(path)
-        .map_err(|error| match error.raw_os_error() {
-            Some(libc::EBUSY) => {
-                "is in use: a file system of another namespace, an array or a program has it".to_owned()
+    let file =
+        OpenOptions::new().write(true).custom_flags(libc::O_EXCL).open(path).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::EBUSY) => {
+                    "is in use: a file system of another namespace, an array or a program has it"
+                        .to_owned()
+                }
+                _ => error.to_string(),
             }
-            _ => error.to_string(),
         })?;
     debug_assert!(file.as_raw_fd() >= 0);
     let mut names: Vec<String> = block.serial.into_iter().chain(block.model).collect();

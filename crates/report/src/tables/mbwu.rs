@@ -88,10 +88,11 @@ pub fn growth(evaluation: &Evaluation) -> Table {
                 true => Cell::new(format!("{units:.2}"), Tone::Strong),
                 false => unknown(),
             },
-            units_interval.map_or_else(String::new, |interval| {
-                format!("{:.2} to {:.2}", interval.low, interval.high)
-            })
-            .into(),
+            units_interval
+                .map_or_else(String::new, |interval| {
+                    format!("{:.2} to {:.2}", interval.low, interval.high)
+                })
+                .into(),
             match steady {
                 true => "yes".into(),
                 false => Cell::new("not steady", Tone::Warning),

@@ -73,7 +73,9 @@ pub(super) fn the_only_step<'a>(
     let measured: Vec<(&Segment, &Step)> =
         plan.steps().filter(|(_, step)| step.phase == Phase::Measure).collect();
     let &[(segment, step)] = measured.as_slice() else {
-        return no("with [mbwu] a study has one store, one repeat and one workload in its sequence");
+        return no(
+            "with [mbwu] a study has one store, one repeat and one workload in its sequence",
+        );
     };
     if !segment.store.adapter()?.on_disk() {
         return no("with [mbwu] the store is one that lies in a folder on the device");

@@ -134,8 +134,8 @@ impl Mbwu {
                         (stage, devices, threads, number)
                     }
                 };
-            let idle = &*idle
-                .get_or_insert_with(|| measure_idle(&self.plan.probes, &mut *listener, stop));
+            let idle =
+                &*idle.get_or_insert_with(|| measure_idle(&self.plan.probes, &mut *listener, stop));
             let mut scene = Scene {
                 clock: &clock,
                 execution,

@@ -74,8 +74,7 @@ impl Mbwu {
         let mut keep = |_: &Run| Ok(());
         let mut session = scene.session(&segment, &mut once, &mut keep, listener);
         session.keeper = Keeper::Directories(directories);
-        let closed =
-            open_together(&urls, Sharing::All, Filling(session, step.clone()))???;
+        let closed = open_together(&urls, Sharing::All, Filling(session, step.clone()))???;
         close(closed)?;
         for (at, _) in lacking {
             fresh[at] = true;
