@@ -5,10 +5,11 @@
 
 mod bootstrap;
 mod compare;
-mod cost;
+pub mod cost;
 mod describe;
 mod efficiency;
 mod interval;
+mod per_operation;
 mod percentile;
 mod quantile;
 pub mod search;
@@ -22,7 +23,7 @@ pub use compare::{
     Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, Selection, Statistic,
     Verdict, Wish, Withheld, compare, compare_with_machines,
 };
-pub use cost::{
+pub use per_operation::{
     CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION, cpu_s_per_mop, per_mop,
     read_amplification, write_amplification,
 };
