@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+pub mod check;
 mod compare;
 mod cost;
 mod describe;
