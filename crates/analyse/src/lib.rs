@@ -4,11 +4,13 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+pub mod check;
 mod compare;
 pub mod cost;
 mod describe;
 mod efficiency;
 mod interval;
+mod named;
 mod per_operation;
 mod percentile;
 mod quantile;
@@ -29,6 +31,7 @@ pub use efficiency::{
     efficiency, net,
 };
 pub use interval::{Interval, LEVEL, Method, NoInterval};
+pub use named::{Field, Named, NoValue, Point, metric_value};
 pub use per_operation::{
     CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION, cpu_s_per_mop, per_mop,
     read_amplification, write_amplification,

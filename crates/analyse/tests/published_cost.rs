@@ -27,7 +27,7 @@ const HIGH: usize = 1;
 /// Watts of a server, from the high column, which has more digits than the low one.
 fn watts(table: &Clusters, row: &Cluster, at: usize) -> f64 {
     let price = table.electricity_usd_per_kwh[HIGH];
-    power_of_cost_w(row.usd_per_h[HIGH][at], row.servers[at], price).unwrap()
+    power_of_cost_w(row.usd_per_h[HIGH][at], row.servers[at], price).expect("printed numbers")
 }
 
 fn server(table: &Clusters, row: &Cluster, at: usize, price_usd: f64) -> Server {
@@ -50,7 +50,7 @@ fn assumed(table: &Clusters, years: f64, usd_per_kwh: f64) -> Assumptions {
 }
 
 fn headline(table: &Clusters) -> &Cluster {
-    table.workloads.iter().find(|row| row.name == table.headline).unwrap()
+    table.workloads.iter().find(|row| row.name == table.headline).expect("a headline")
 }
 
 /// How far the model may be from a printed cost: half a cent of the print itself, and half a cent

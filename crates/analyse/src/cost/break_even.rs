@@ -123,14 +123,13 @@ mod tests {
         let there = Server { price_usd, ..SMALL };
         assert!((total(&there, &ASSUMED) - total(&LARGE, &ASSUMED)).abs() < 1e-9);
 
-        let price = equal_price(&small, &large);
-        if let Ok(price) = price {
-            assert!((small.at(price) - large.at(price)).abs() < 1e-9);
-        }
         let usd_per_kwh = break_even_electricity(&SMALL, &LARGE, &ASSUMED).unwrap();
         let there = Assumptions { usd_per_kwh, ..ASSUMED };
         assert!((total(&SMALL, &there) - total(&LARGE, &there)).abs() < 1e-9);
         let cheap = Server { rack_units: 0.1, ..SMALL };
+        let cheap_line = cost_line(&cheap, &ASSUMED).unwrap();
+        let price = equal_price(&cheap_line, &large).unwrap();
+        assert!((cheap_line.at(price) - large.at(price)).abs() < 1e-9);
         let years = break_even_years(&cheap, &LARGE, &ASSUMED).unwrap();
         let there = Assumptions { years, ..ASSUMED };
         assert!((total(&cheap, &there) - total(&LARGE, &there)).abs() < 1e-9);

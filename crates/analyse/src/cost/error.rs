@@ -16,6 +16,10 @@ pub enum CostError {
     OutsideCurve { watts: f64, low: f64, high: f64 },
     #[error("the power does not rise with the load, so it does not tell the load")]
     FlatCurve,
+    #[error("the idle power of {name} is not known, and is needed for a utilisation below 1")]
+    NoIdlePower { name: String },
+    #[error("a lifetime and a price of electricity are needed, one each at least")]
+    NoTerms,
     /// No price makes both cost the same.
     #[error("even as a gift it costs {excess_usd_per_h:.4} $/h more")]
     NeverEven { excess_usd_per_h: f64 },

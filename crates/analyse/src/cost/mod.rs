@@ -4,13 +4,16 @@
 //! Everything here is modelled from throughput and power that somebody measured. Money is in US
 //! dollars, power in watts, time in hours unless a name says otherwise.
 
+mod answer;
 mod break_even;
 mod error;
 mod fleet;
 mod power;
 mod sensitivity;
+mod verdict;
 mod work_unit;
 
+pub use answer::{Against, Answer, Candidate, CostAt, Costed, Even, Given, Group, Terms, answer};
 pub use break_even::{
     Line, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
 };
