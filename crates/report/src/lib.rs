@@ -8,6 +8,7 @@
 
 mod cells;
 mod charts;
+pub mod cost;
 mod curves;
 pub mod figure;
 pub mod format;
