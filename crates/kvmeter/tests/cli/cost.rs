@@ -172,7 +172,10 @@ fn questions_that_cannot_be_answered() {
         (&["cost"], &["nothing to cost", "--platform", "--published"]),
         (&["cost", "nowhere.sqlite"], &["nowhere.sqlite"]),
         (&["cost", "--published", "arm-vs-x68"], &["did you mean `arm-vs-x86`?"]),
-        (&["cost", "--platform", "mbwu-hots,throughput=1k,watts=5"], &["did you mean `mbwu-host`?"]),
+        (
+            &["cost", "--platform", "mbwu-hots,throughput=1k,watts=5"],
+            &["did you mean `mbwu-host`?"],
+        ),
         (&["cost", "--platform", "s1,thruput=1k"], &["`thruput`", "did you mean `throughput`?"]),
         (&["cost", "--platform", "s1"], &["throughput is missing"]),
         (&["cost", "--platform", "s1,throughput=1k"], &["power is not known", "P_a", "watts=W"]),
@@ -195,13 +198,7 @@ fn questions_that_cannot_be_answered() {
         (&["cost", "--platform", s1, "--rack-rent", "5"], &["height of s1", "rack_units=N"]),
         (&["cost", "--platform", s1, "--platform", s1], &["two machines are called `s1`"]),
         (
-            &[
-                "cost",
-                "--platform",
-                "name=x,throughput=1k,watts=5,price=1",
-                "--utilisation",
-                "50%",
-            ],
+            &["cost", "--platform", "name=x,throughput=1k,watts=5,price=1", "--utilisation", "50%"],
             &["idle power of x is not known", "idle=W"],
         ),
         (&["cost", "--platform", "s1,mbwus=2"], &["price is not known"]),

@@ -347,11 +347,7 @@ pub fn saved(rows: &[UnitRow]) -> Table {
             table.row(line(&figure.name, format::percent(figure.saving), printed));
         }
         let printed = row.printed_equivalent.map(|n| format!("{} for one", format::plain(n)));
-        table.row(line(
-            "platforms",
-            format!("{} for one", format::significant(row.equivalent, 3)),
-            printed,
-        ));
+        table.row(line("platforms", format!("{} for one", format::plain(row.equivalent)), printed));
     }
     table.without_empty_columns()
 }

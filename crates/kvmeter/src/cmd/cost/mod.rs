@@ -38,10 +38,10 @@ pub fn run(args: &Cost, show: &Show) -> anyhow::Result<Outcome> {
     let platforms: Vec<&Platform> = found.iter().filter_map(|one| one.platform.as_ref()).collect();
     let mut notes = Vec::new();
     let terms = terms(args, &platforms, &mut notes)?;
-    for one in &found {
-        notes.extend(
-            one.notes.iter().filter(|note| !notes.contains(note)).cloned().collect::<Vec<_>>(),
-        );
+    for note in found.iter().flat_map(|one| &one.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
     }
     let title = "What it costs";
     let shown = Shown { title, found: &found, terms: &terms, printed: &[], headline: None, notes };
@@ -50,27 +50,21 @@ pub fn run(args: &Cost, show: &Show) -> anyhow::Result<Outcome> {
 
 /// Numbers that no question about cost can have; the messages name the flag.
 fn check(args: &Cost) -> anyhow::Result<()> {
-    let flag = |name: &str, result: Result<f64, String>| {
-        result.map(drop).map_err(|why| request(format!("--{name}{}", &why[name.len()..])))
-    };
+    let fits = |checked: Result<f64, String>| checked.map(drop).map_err(request);
     if let Some(target) = args.target {
-        flag("target", above_zero("target", target.0))?;
+        fits(above_zero("--target", target.0))?;
     }
     for years in &args.years {
-        flag("years", above_zero("years", *years))?;
+        fits(above_zero("--years", *years))?;
     }
     for price in &args.price_per_kwh {
-        flag("price-per-kwh", above_zero("price-per-kwh", *price))?;
+        fits(above_zero("--price-per-kwh", *price))?;
     }
-    for (name, value) in [("carbon", args.carbon), ("rack-rent", args.rack_rent)] {
-        if let Some(value) = value {
-            flag(name, not_below_zero(name, value))?;
-        }
+    for (name, value) in [("--carbon", args.carbon), ("--rack-rent", args.rack_rent)] {
+        fits(not_below_zero(name, value.unwrap_or(0.0)))?;
     }
-    if let Some(volts) = args.volts {
-        flag("volts", above_zero("volts", volts))?;
-    }
-    flag("at-price", not_below_zero("at-price", args.at_price))?;
+    fits(above_zero("--volts", args.volts.unwrap_or(1.0)))?;
+    fits(not_below_zero("--at-price", args.at_price))?;
     if !(args.pue.is_finite() && args.pue >= 1.0) {
         return Err(request(format!("--pue: {} is below 1, what the servers draw", args.pue)));
     }
@@ -79,7 +73,7 @@ fn check(args: &Cost) -> anyhow::Result<()> {
             return Err(request(format!("--{name}: {share} is no share from 0 to 100 %")));
         }
     }
-    if args.spread >= 1.0 || args.spread == 0.0 {
+    if args.spread == 0.0 || args.spread == 1.0 {
         return Err(request("--spread: more than 0 and less than 100 % is needed"));
     }
     if let Some(html) = &args.html {
