@@ -125,9 +125,12 @@ pub fn ratio_tick(value: f64) -> String {
 
 /// Dollars to the cent, and below ten cents two digits: `12.29`, `0.45`, `0.0031`.
 pub fn usd(value: f64) -> String {
-    let rounded = (value.abs() * 100.0).round() / 100.0;
-    let whole = if rounded >= 1.0 { rounded.log10().floor() as i32 + 1 } else { 0 };
-    significant(value, whole + 2)
+    let cents = (value * 100.0).round() / 100.0;
+    match cents.abs() {
+        whole if whole >= 1.0 => significant(cents, whole.log10().floor() as i32 + 3),
+        part if part >= 0.1 => significant(cents, 2),
+        _ => significant(value, 2),
+    }
 }
 
 /// A price in whole dollars: `4,100`.

@@ -176,7 +176,10 @@ fn questions_that_cannot_be_answered() {
             &["cost", "--platform", "mbwu-hots,throughput=1k,watts=5"],
             &["did you mean `mbwu-host`?"],
         ),
-        (&["cost", "--platform", "s1,troughput=1k"], &["`troughput`", "did you mean `throughput`?"]),
+        (
+            &["cost", "--platform", "s1,troughput=1k"],
+            &["`troughput`", "did you mean `throughput`?"],
+        ),
         (&["cost", "--platform", "s1"], &["throughput is missing"]),
         (&["cost", "--platform", "s1,throughput=1k"], &["power is not known", "P_a", "watts=W"]),
         (
