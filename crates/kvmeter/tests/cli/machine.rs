@@ -238,7 +238,7 @@ fn cachegrind_counts_for_an_embedded_store_of_a_study() {
         "counted.toml",
         "name = \"counted\"\nsequence = [\"ycsb-c\"]\n[store.spill]\n[data]\nrecords = 2000\n\
          [measure]\ntime = \"200ms\"\nthreads = 1\n\
-         [probes]\nuse = [\"cachegrind\"]\ncachegrind = { operations = [1000, 4000], limit = \"5m\" }\n",
+         [probes]\nuse = [\"cachegrind\"]\ncachegrind = { operations = [2000, 60000], limit = \"5m\" }\n",
     );
     place.ok(&["run", "counted.toml", "--out", "counted.sqlite"]);
     let exported = place.json(&["export", "counted.sqlite", "--format", "json"]);
