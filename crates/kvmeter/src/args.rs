@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::agent_flags::{AGENTS, Secrets};
+use crate::cost_flags::Cost;
 use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::machine_flags::{MachineFlags, Recorded};
 use crate::sweep::Sweep;
@@ -64,6 +65,8 @@ pub enum Verb {
     Report(Report),
     /// Every difference between two results, with its 95 % interval
     Compare(Compare),
+    /// What serving a load costs: servers, energy, break-even prices between machines
+    Cost(Box<Cost>),
     /// Writes results as CSV, JSON, Parquet or Markdown
     Export(Export),
     /// Lists, shows, turns and restores the machine's knobs
