@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::agent_flags::{AGENTS, Secrets};
-use crate::cost_flags::Cost;
+use crate::cost_flags::{Cost, PlatformFlag};
 use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::machine_flags::{MachineFlags, Recorded};
 use crate::sweep::Sweep;
@@ -286,12 +286,18 @@ pub struct Search {
 #[command(after_help = "Examples:\n  \
     kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2 --out units.sqlite\n  \
     kvmeter mbwu units.sqlite\n  \
+    kvmeter mbwu units.sqlite --platform name=box,price=2400,watts=180 \\\n               \
+    --platform mbwu-embedded,mbwus=0.5\n  \
     kvmeter mbwu units.sqlite --json | jq '.units, .ended_by_resource'\n\n\
     Exit code 1 where no unit was proven: `at least` is not a unit.")]
 pub struct Mbwu {
     /// A results file of a study with [mbwu], or a part of it: FILE?key=value&key=value
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: String,
+    /// What an MBWU costs: this platform, a built-in one or a file, with numbers of your own over it;
+    /// again for others, whose `mbwus` are given: price, watts, m2, amps, name
+    #[arg(long, value_name = "NAME|FILE[,KEY=VALUE...]")]
+    pub platform: Vec<PlatformFlag>,
     /// One JSON object; an array where the file holds several evaluations
     #[arg(long)]
     pub json: bool,

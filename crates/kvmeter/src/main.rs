@@ -4,8 +4,8 @@
 mod agent_flags;
 mod args;
 mod cmd;
-mod devices;
 mod cost_flags;
+mod devices;
 mod exit;
 mod files;
 mod flags;

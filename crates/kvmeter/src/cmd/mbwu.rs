@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use analyse::mbwu::{Evaluation, GrowthStep, Resource, Round, Use};
+use analyse::mbwu::{Evaluation, GrowthStep, Resource, Round, Stage, Use};
 use record::{Execution, Filter, Run, Selection};
 use report::tables;
 use serde_json::{Value, json};
@@ -10,6 +10,8 @@ use study::knobs::Seen;
 use study::{Event, Listener, Mbwu, MbwuTable, Source};
 
 use crate::args;
+use crate::cmd::cost::work_units::{self, UnitCosts};
+use crate::cost_flags::PlatformFlag;
 use crate::devices::Devices;
 use crate::exit::{Outcome, request};
 use crate::files;
@@ -36,10 +38,19 @@ pub fn run(args: &args::Mbwu, show: &Show) -> anyhow::Result<Outcome> {
         )));
     }
     let proven = found.iter().all(|(.., evaluation)| counts(evaluation));
+    let mut costs = Vec::new();
+    for (_, runs, evaluation) in &found {
+        costs.push(cost(&args.platform, runs, evaluation)?);
+    }
     if args.json {
         let objects: Vec<Value> = found
             .iter()
-            .map(|(execution, runs, evaluation)| object(execution, runs, evaluation))
+            .zip(&costs)
+            .map(|((execution, runs, evaluation), cost)| {
+                let mut object = object(execution, runs, evaluation);
+                object["cost"] = cost.as_ref().map(|cost| cost.object.clone()).into();
+                object
+            })
             .collect();
         // One evaluation is the usual case: one object.
         let all = match objects.len() {
@@ -48,11 +59,45 @@ pub fn run(args: &args::Mbwu, show: &Show) -> anyhow::Result<Outcome> {
         };
         show.print(&serde_json::to_string_pretty(&all)?)?;
     } else {
-        for (_, _, evaluation) in &found {
+        for ((_, _, evaluation), cost) in found.iter().zip(&costs) {
             print(evaluation, show)?;
+            for table in cost.iter().flat_map(|cost| &cost.tables) {
+                show.print("")?;
+                show.print(&report::terminal::table(table, show.style()))?;
+            }
         }
     }
     Ok(if proven { Outcome::Done } else { Outcome::Invalid })
+}
+
+/// What the units cost on the platforms that were named, the first of which is this one. Its power
+/// is what was measured while it generated them, unless it is given.
+fn cost(
+    platforms: &[PlatformFlag],
+    runs: &[&Run],
+    evaluation: &Evaluation,
+) -> anyhow::Result<Option<UnitCosts>> {
+    let Some((first, others)) = platforms.split_first() else { return Ok(None) };
+    let (Some(units), Some(devices)) = (evaluation.count.units, evaluation.count.devices) else {
+        return Err(request(format!(
+            "--platform: there is no number of MBWUs to divide by. {}",
+            evaluation.conclusion
+        )));
+    };
+    let full = |run: &&&Run| {
+        Round::of(run).is_some_and(|round| round.stage != Stage::Raise && round.devices == devices)
+    };
+    let watts: Vec<f64> = runs
+        .iter()
+        .filter(full)
+        .filter_map(|run| analyse::metric_value(run, "power_w").ok())
+        .collect();
+    let measured = (!watts.is_empty()).then(|| watts.iter().sum::<f64>() / watts.len() as f64);
+    let mut first = first.clone();
+    first.mbwus = Some(units);
+    first.watts = first.watts.or(measured);
+    let all: Vec<PlatformFlag> = std::iter::once(first).chain(others.iter().cloned()).collect();
+    work_units::measured(&all).map(Some)
 }
 
 /// `kvmeter run STUDY --device PATH...` of a study with `[mbwu]`.
