@@ -30,8 +30,9 @@ const ALIGNMENT: usize = 4096;
 const HEAD: usize = 16;
 /// Slots that are read at once when the file is opened.
 const SCANNED: usize = 128;
-/// The file grows by so many bytes.
-const GROWTH: u64 = 64 << 20;
+/// The file grows by as much as it is long, within these bounds.
+const LEAST_GROWTH: u64 = 1 << 20;
+const MOST_GROWTH: u64 = 64 << 20;
 /// Locks that the slots share.
 const STRIPES: usize = 1 << 12;
 const FILE: &str = "slots";
@@ -205,20 +206,26 @@ impl Raw {
         }
         if free.unused == free.room {
             let slot = self.config.slot as u64;
-            let grown = free.room * slot + GROWTH.next_multiple_of(slot);
-            match rustix::io::retry_on_intr(|| {
-                fallocate(&self.file, FallocateFlags::empty(), 0, grown)
-            }) {
-                Ok(()) => {}
-                Err(rustix::io::Errno::OPNOTSUPP) => {
-                    self.file.set_len(grown).map_err(|error| self.failed(&error))?;
-                }
-                Err(error) => return Err(self.failed(&error.into())),
-            }
-            free.room = grown / slot;
+            let much = (free.room * slot).clamp(LEAST_GROWTH, MOST_GROWTH);
+            // What is left of a disk may be less than that.
+            let grown = self.grow(free.room, much).or_else(|_| self.grow(free.room, slot));
+            free.room = grown.map_err(|error| self.failed(&error))?;
         }
         free.unused += 1;
         Ok(free.unused - 1)
+    }
+
+    /// Makes room for so many bytes more; how many slots the file has then.
+    fn grow(&self, room: u64, bytes: u64) -> io::Result<u64> {
+        let slot = self.config.slot as u64;
+        let grown = room * slot + bytes.next_multiple_of(slot);
+        match rustix::io::retry_on_intr(|| fallocate(&self.file, FallocateFlags::empty(), 0, grown))
+        {
+            Ok(()) => {}
+            Err(rustix::io::Errno::OPNOTSUPP) => self.file.set_len(grown)?,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(grown / slot)
     }
 
     #[cold]
