@@ -26,7 +26,7 @@ quickstart: build
 mbwu-demo: build
 	@mkdir -p results && rm -f results/mbwu-demo-*
 	scripts/mbwu-rig --devices 3 --iops 300 -- $(BIN) run studies/mbwu/demo.toml \
-	    --out results/mbwu-demo-free.sqlite || true
+	    --out results/mbwu-demo-free.sqlite
 	scripts/mbwu-rig --devices 3 --iops 1000 --cpu 4 -- $(BIN) run studies/mbwu/demo.toml \
 	    --set mbwu.threads=[8] --set mbwu.rounds=8 --out results/mbwu-demo-limited.sqlite || true
 	@echo "What a unit would cost if this machine were \$$1000 and drew 60 W, and what the poster's embedded one saves:"
