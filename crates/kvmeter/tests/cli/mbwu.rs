@@ -39,13 +39,23 @@ fn rig_program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/mbwu-rig")
 }
 
+/// What the groups of this place's rigs are told by.
+fn own_name(place: &Place) -> String {
+    let name = place.path().file_name().unwrap().to_string_lossy();
+    name.trim_start_matches('.').to_owned()
+}
+
 /// kvmeter on a rig; none, said, where there cannot be one.
 fn rig(place: &Place, flags: &[&str], args: &[&str]) -> Option<Said> {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut kvmeter = place.command(args);
     let mut command = Command::new(rig_program());
     command.args(flags).arg("--").arg(kvmeter.get_program()).args(kvmeter.get_args());
-    command.current_dir(place.path()).env("TMPDIR", place.path()).stdin(Stdio::null());
+    command
+        .current_dir(place.path())
+        .env("TMPDIR", place.path())
+        .env("MBWU_RIG", own_name(place))
+        .stdin(Stdio::null());
     for (key, value) in kvmeter.env("HOME", place.path()).get_envs() {
         match value {
             Some(value) => command.env(key, value),
@@ -71,7 +81,13 @@ fn nothing_stays(place: &Place) {
         assert!(!backing.unwrap_or_default().contains(&here), "{:?} stays", entry.file_name());
     }
     let groups = Command::new("find")
-        .args(["/sys/fs/cgroup", "-maxdepth", "2", "-name", "mbwu-rig.*"])
+        .args([
+            "/sys/fs/cgroup",
+            "-maxdepth",
+            "2",
+            "-name",
+            &format!("mbwu-rig-{}.*", own_name(place)),
+        ])
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&groups.stdout), "");
@@ -148,6 +164,7 @@ fn nothing_stays_when_the_rig_is_killed() {
         .args(["--devices", "2", "--size", "32M", "--", "sh", "-c", "touch ready; sleep 300"])
         .current_dir(place.path())
         .env("TMPDIR", place.path())
+        .env("MBWU_RIG", own_name(place))
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
@@ -303,6 +320,7 @@ fn a_device_that_is_in_use_is_not_preconditioned() {
         .args(["--size", "32M", "--", "sh", "-c", script, "sh", "first"])
         .env("KVMETER", env!("CARGO_BIN_EXE_kvmeter"))
         .env("TMPDIR", place.path())
+        .env("MBWU_RIG", own_name(place))
         .output()
         .unwrap();
     let done = said(done);

@@ -128,7 +128,13 @@ fn body(
     for (id, title) in sections(curves) {
         out.raw("<section id=\"").raw(id).raw("\"><h2>").raw(title).raw("</h2>");
         match id {
-            "glance" => table::table(out, &tables::answer(runs)),
+            "glance" => {
+                table::table(out, &tables::answer(runs));
+                for own in &tables::mbwu(runs) {
+                    out.raw("<h3>").text(&own.title).raw("</h3>");
+                    table::table(out, own);
+                }
+            }
             "throughput-section" => {
                 if all_swept {
                     out.raw("<p class=\"note\">").raw(SWEPT).raw("</p>");
