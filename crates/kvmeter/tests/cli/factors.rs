@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::tool::{Place, said, until};
+use crate::tool::{Place, until};
 
 const STUDY: &str = r#"
 name = "f"
@@ -239,12 +239,11 @@ fn a_budget_drops_repeats_and_says_so() {
 #[test]
 fn adaptive_repeats_end_at_the_width() {
     let place = Place::new();
-    // An open loop far below what the store can do: every repeat has the same rate.
+    // A figure that is the same in every run.
     let text = "name = \"f\"\nrepeats = 3\nsequence = [\"ycsb-c\"]\n[store.null]\n\
-        [data]\nrecords = 1000\n[measure]\nrate = 2000\narrivals = \"constant\"\ntime = \"300ms\"\n\
-        [probes]\nuse = \"off\"\n\
+        [data]\nrecords = 1000\n[measure]\ntime = \"100ms\"\n[probes]\nuse = \"off\"\n\
         [factors.threads]\nset = \"measure.threads\"\nlevels = [1, 2]\n\
-        [design]\nadaptive = { metric = \"target_rate_ops_s\", width = 0.02, most = 30 }\n";
+        [design]\nadaptive = { metric = \"threads\", width = 0.02, most = 30 }\n";
     study(&place, text);
     assert!(place.ok(&["run", "f.toml", "--dry-run"]).contains("3 to 30 repeats"));
     let said = place.run(&["run", "f.toml", "--out", "out.sqlite"]);
@@ -321,19 +320,6 @@ fn loaded_data_is_brought_back_after_runs_that_changed_it() {
 }
 
 #[test]
-fn a_killed_study_leaves_a_lock_that_is_taken_over() {
-    let place = Place::new();
-    study(&place, STUDY);
-    let child = place.start(&["run", "f.toml", "--out", "a.sqlite", "--set", "measure.time=30s"]);
-    until("the study", || place.file("a.sqlite").exists());
-    let mut child = child;
-    child.kill().unwrap();
-    said(child.wait_with_output().unwrap());
-    let resume = ["run", "f.toml", "--out", "a.sqlite", "--resume"];
-    place.refused(&resume, &["another plan"]);
-}
-
-#[test]
 fn what_cannot_be_meant_is_refused_at_its_place() {
     let place = Place::new();
     let refused = |from: &str, to: &str, words: &[&str]| {
@@ -348,7 +334,11 @@ fn what_cannot_be_meant_is_refused_at_its_place() {
     refused("measure.threads", "question", &["no setting of store", "f.toml:20:"]);
     refused("store.spill.verify", "store.spil.verify", &["[store.spil]", "did you mean `spill`?"]);
     refused("store.spill.verify", "store.spill.verfy", &["verfy", "f.toml:25:"]);
-    refused("store.spill.verify", "measure.threads", &["the factor `threads` sets"]);
+    refused(
+        "set = \"store.spill.verify\"\nlevels = [\"on\", \"off\"]",
+        "set = \"measure.threads\"\nlevels = [4]",
+        &["the factor `threads` sets"],
+    );
     refused("set = \"measure.threads\"\n", "", &["which key"]);
     refused("[factors.threads]", "[factors.store]", &["a name of kvmeter's own"]);
     // A level that is none.
