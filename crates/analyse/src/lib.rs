@@ -7,8 +7,12 @@ mod bootstrap;
 mod compare;
 mod cost;
 mod describe;
+pub mod effect;
 mod efficiency;
+mod holm;
 mod interval;
+mod outliers;
+mod pareto;
 mod percentile;
 mod quantile;
 pub mod search;
@@ -16,6 +20,7 @@ mod series;
 pub mod sides;
 pub mod slo;
 mod steady;
+mod trimmed;
 mod welch;
 
 pub use compare::{
@@ -31,6 +36,9 @@ pub use efficiency::{
     BOUNDARIES, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET, Surroundings,
     efficiency, net,
 };
+pub use holm::holm;
 pub use interval::{Interval, LEVEL, Method, NoInterval};
+pub use outliers::{OUTLIERS_FROM, outliers};
+pub use pareto::{ParetoError, Standing, pareto};
 pub use percentile::{MergeError, merge, percentile_interval, samples_needed};
 pub use steady::{STEADY_FIT_RANGE, STEADY_RANGE, STEADY_ROUNDS, Steady, steady};
