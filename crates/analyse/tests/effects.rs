@@ -102,10 +102,12 @@ fn no_effect_is_told_in_five_of_a_hundred() {
 
 #[test]
 fn a_true_effect_is_found_in_spite_of_disturbed_repeats() {
-    for (noise, least) in [(Noise::Even(0.05), 0.99), (Noise::Disturbed(0.05), 0.9)] {
+    // Plain means would find 80 % and 29 % of the disturbed ones.
+    for (noise, least) in [(Noise::Even(0.05), [0.99, 0.99]), (Noise::Disturbed(0.05), [0.85, 0.5])]
+    {
         let [_, main, _, both] = counted(9, 1.1, 1.2, noise, 23);
         println!("{noise:?}: {main} and {both}");
-        assert!(main >= least && both >= 0.6, "{noise:?}: {main} {both}");
+        assert!(main >= least[0] && both >= least[1], "{noise:?}: {main} {both}");
     }
 }
 
