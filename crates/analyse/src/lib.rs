@@ -11,6 +11,7 @@ pub mod effect;
 mod efficiency;
 mod holm;
 mod interval;
+mod named;
 mod outliers;
 mod pareto;
 mod percentile;
@@ -38,6 +39,7 @@ pub use efficiency::{
 };
 pub use holm::holm;
 pub use interval::{Interval, LEVEL, Method, NoInterval};
+pub use named::{Field, Named, NoValue, Point, metric_value};
 pub use outliers::{OUTLIERS_FROM, outliers};
 pub use pareto::{ParetoError, Standing, pareto};
 pub use percentile::{MergeError, merge, percentile_interval, samples_needed};
