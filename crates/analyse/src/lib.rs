@@ -3,6 +3,7 @@
 //! `docs/statistics.md` says which interval is shown when, and what none of them covers.
 #![forbid(unsafe_code)]
 
+pub mod answer;
 mod bootstrap;
 mod compare;
 mod cost;
@@ -15,6 +16,7 @@ mod named;
 mod outliers;
 mod pareto;
 mod percentile;
+mod proportionality;
 mod quantile;
 pub mod search;
 mod series;
@@ -43,4 +45,7 @@ pub use named::{Field, Named, NoValue, Point, metric_value};
 pub use outliers::{OUTLIERS_FROM, outliers};
 pub use pareto::{ParetoError, Standing, pareto};
 pub use percentile::{MergeError, merge, percentile_interval, samples_needed};
+pub use proportionality::{
+    Level, LoadLevel, Proportionality, ProportionalityError, proportionality,
+};
 pub use steady::{STEADY_FIT_RANGE, STEADY_RANGE, STEADY_ROUNDS, Steady, steady};

@@ -46,10 +46,8 @@ const NORMAL_FROM_DF: f64 = 1e6;
 /// regularised incomplete beta function `I(df / (df + t^2); df / 2, 1 / 2)` (Abramowitz and
 /// Stegun 26.5.27), which keeps its digits where it is small. 1 without a positive `df`.
 pub(crate) fn student_tails(t: f64, df: f64) -> f64 {
-    if !(df > 0.0) {
-        return 1.0;
-    }
     let df = df.min(NORMAL_FROM_DF);
+    // What is no number of degrees is refused by the function.
     checked_beta_reg(df / 2.0, 0.5, df / (df + t * t)).unwrap_or(1.0)
 }
 

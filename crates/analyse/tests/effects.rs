@@ -1,6 +1,9 @@
 //! Effects that are known, found among simulated repeats. The seeds are fixed: these give the
 //! same counts for ever.
 
+// Helpers of tests panic as tests do.
+#![allow(clippy::unwrap_used)]
+
 #[allow(dead_code)]
 mod synthetic;
 

@@ -6,6 +6,7 @@ use super::{EffectError, Observed, Size, check, levels, rest};
 /// How far the effect of one factor depends on the level of another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interaction {
+    pub factors: [String; 2],
     /// The two levels of the first factor.
     pub first: (String, String),
     /// And those of the second.
@@ -60,6 +61,7 @@ pub fn interactions(
                 blocks.iter().flatten().map(|(sign, cell)| (sign * weight, *cell)).collect();
             let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
             found.push(Interaction {
+                factors: [first.to_owned(), second.to_owned()],
                 first: pair(a0, a),
                 second: pair(b0, b),
                 size: repeats.contrast(&terms),
