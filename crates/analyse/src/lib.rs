@@ -5,6 +5,7 @@
 
 pub mod answer;
 mod bootstrap;
+pub mod check;
 mod compare;
 mod cost;
 mod describe;
