@@ -14,6 +14,7 @@ pub mod format;
 pub mod html;
 pub mod markdown;
 mod naming;
+pub mod study;
 pub mod table;
 pub mod tables;
 pub mod terminal;

@@ -8,7 +8,7 @@ use model::{Origin, Scope};
 use record::Design;
 use record::design::Question;
 
-pub use cells::{Gathered, Situated, gather, provenance};
+pub use cells::{Cell, Gathered, Situated, gather, provenance, quantity};
 pub use judged::{Confidence, Judged, JudgedSize};
 
 use crate::compare::{Verdict, Wish};
