@@ -55,8 +55,8 @@ pub fn checked(study: &Study) -> Vec<Checked> {
     study.design.checks.iter().map(one).collect()
 }
 
-/// None without checks.
-pub(super) fn table(study: &Study) -> Option<Table> {
+/// The checks with their counts and findings; None without checks.
+pub fn table(study: &Study) -> Option<Table> {
     if study.design.checks.is_empty() {
         return None;
     }

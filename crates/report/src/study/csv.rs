@@ -49,7 +49,7 @@ pub fn csv(plotted: &Plotted) -> String {
                 let odd: Vec<String> = outliers.iter().map(|at| values[*at].to_string()).collect();
                 ("measured", numbers, method, odd.join(" "), String::new())
             }
-            Value::Published { y, read } => {
+            Value::Published { y, read, .. } => {
                 let mut numbers = [None; 9];
                 numbers[1] = Some(*y);
                 ("published", numbers, String::new(), String::new(), read.clone())

@@ -12,7 +12,7 @@ mod units;
 use analyse::answer::{Answer, Situated, answers};
 use record::{Design, Execution, Run};
 
-pub use checks::{Checked, checked};
+pub use checks::{Checked, checked, table as checks_table};
 pub use csv::csv;
 pub use plot::{Plotted, PlottedPoint, plot};
 pub use tables::{cells, effects, fronts, gaps, published};
@@ -96,7 +96,7 @@ impl Study<'_> {
     /// Its own figures, each drawn with its values as a table; those that cannot be drawn are
     /// in [`gaps`].
     pub(crate) fn figures(&self) -> Vec<Shown> {
-        self.plots().iter().map(|plotted| draw::shown(plotted)).collect()
+        self.plots().iter().map(draw::shown).collect()
     }
 
     /// What its figures show, as numbers.
@@ -135,6 +135,18 @@ impl Study<'_> {
         let set = if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
         Some(format!("Run at the scale `{}`: {}{set}", scale.name, scale.note))
     }
+}
+
+/// `; 72 runs, 2 of them invalid; 4 without the metric: ...`: what an answer rests on.
+pub fn counted(answer: &Answer) -> String {
+    let mut out = format!("; {} runs were looked at", answer.runs);
+    if answer.invalid > 0 {
+        out += &format!(", {} are invalid and do not count", answer.invalid);
+    }
+    for (why, runs) in &answer.missing {
+        out += &format!("; in {runs}: {why}");
+    }
+    out
 }
 
 /// A figure for a paper.

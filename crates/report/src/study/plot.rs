@@ -48,10 +48,11 @@ pub enum Value {
         values: Vec<f64>,
         outliers: Vec<usize>,
     },
-    /// Where it stands.
+    /// `read`: where it stands; `nth`: which series and point of the study's published ones.
     Published {
         y: f64,
         read: String,
+        nth: (usize, usize),
     },
 }
 

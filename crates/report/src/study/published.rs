@@ -12,8 +12,8 @@ use super::units::converted;
 /// that were. What does not fit the axes is told in the notes.
 pub(super) fn add(study: &Study, spec: &FigureSpec, plotted: &mut Plotted) {
     let (Some(published), Some(id)) = (&study.design.published, &spec.published) else { return };
-    for series in published.series.iter().filter(|series| series.id == *id) {
-        match place(spec, plotted, series) {
+    for (nth, series) in published.series.iter().enumerate().filter(|(_, s)| s.id == *id) {
+        match place(spec, plotted, (nth, series)) {
             Ok(()) => plotted.source = Some(published.source.clone()),
             Err(why) => plotted.notes.push(format!(
                 "published numbers ({}) are not drawn: {why}",
@@ -23,7 +23,11 @@ pub(super) fn add(study: &Study, spec: &FigureSpec, plotted: &mut Plotted) {
     }
 }
 
-fn place(spec: &FigureSpec, plotted: &mut Plotted, series: &PublishedSeries) -> Result<(), String> {
+fn place(
+    spec: &FigureSpec,
+    plotted: &mut Plotted,
+    (nth, series): (usize, &PublishedSeries),
+) -> Result<(), String> {
     if converted(1.0, &series.unit, &plotted.unit).is_none() {
         return Err(format!("they are in {}, the figure in `{}`", series.unit, plotted.unit));
     }
@@ -58,7 +62,7 @@ fn place(spec: &FigureSpec, plotted: &mut Plotted, series: &PublishedSeries) -> 
             plotted.series.len() - 1
         }
     };
-    for point in &series.points {
+    for (at, point) in series.points.iter().enumerate() {
         let same = |x: &String| {
             *x == point.x.0 || quantity(x).is_some_and(|x| quantity(&point.x.0) == Some(x))
         };
@@ -73,7 +77,7 @@ fn place(spec: &FigureSpec, plotted: &mut Plotted, series: &PublishedSeries) -> 
         else {
             continue;
         };
-        let value = Value::Published { y, read: series.read.clone() };
+        let value = Value::Published { y, read: series.read.clone(), nth: (nth, at) };
         plotted.points.push(PlottedPoint { x, series: of, panel, value });
     }
     Ok(())

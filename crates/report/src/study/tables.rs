@@ -237,7 +237,7 @@ pub(super) fn plotted(plotted: &Plotted) -> Table {
             Value::Measured { of, values, outliers } => {
                 row.extend(description(of, values, outliers, &plotted.unit));
             }
-            Value::Published { y, read } => {
+            Value::Published { y, read, .. } => {
                 row.extend(["".into(), written(*y, &plotted.unit).into()]);
                 row.extend(["", "", "", ""].map(Cell::from));
                 let read = if read.is_empty() { String::new() } else { format!(", {read}") };
@@ -337,16 +337,16 @@ pub fn published(study: &Study) -> Vec<Table> {
         .iter()
         .filter_map(|spec| Some((spec.published.as_ref()?, plot(study, spec).ok()?)))
         .collect();
-    for series in &published.series {
+    for (nth, series) in published.series.iter().enumerate() {
         let at: Vec<String> =
             series.at.iter().map(|(name, level)| format!("{name}={level}")).collect();
-        for point in &series.points {
+        for (at_point, point) in series.points.iter().enumerate() {
             let mut place = at.clone();
             place.push(point.x.0.clone());
             let measured = plots
                 .iter()
                 .filter(|(id, _)| **id == series.id)
-                .find_map(|(_, plotted)| beside(plotted, point.y, &series.unit));
+                .find_map(|(_, plotted)| beside(plotted, (nth, at_point)));
             let own = match &measured {
                 Some((value, unit)) => written(*value, unit),
                 None => format::NONE.to_owned(),
@@ -386,13 +386,10 @@ pub fn published(study: &Study) -> Vec<Table> {
     tables
 }
 
-/// The measured median at the place where this published value is drawn.
-fn beside<'p>(plotted: &'p Plotted, y: f64, unit: &str) -> Option<(f64, &'p str)> {
-    let here = converted(y, unit, &plotted.unit)?;
-    let of = plotted
-        .points
-        .iter()
-        .find(|point| matches!(&point.value, Value::Published { y, .. } if *y == here))?;
+/// The measured median, and its unit, at the place where this published value is drawn.
+fn beside(plotted: &Plotted, which: (usize, usize)) -> Option<(f64, &str)> {
+    let is = |value: &Value| matches!(value, Value::Published { nth, .. } if *nth == which);
+    let of = plotted.points.iter().find(|point| is(&point.value))?;
     let same = |point: &&super::PlottedPoint| {
         (point.panel, point.series, point.x) == (of.panel, of.series, of.x)
     };
