@@ -129,7 +129,7 @@ fn an_interaction_is_told_and_all_comparisons_are_corrected_together() {
         found[0].verdict
     );
     assert!(
-        found[0].verdict.ends_with("p after Holm's correction for 4 comparisons."),
+        found[0].verdict.ends_with("p after Holm's correction for all 4 comparisons of the study."),
         "{}",
         found[0].verdict
     );
@@ -147,9 +147,9 @@ fn a_front_names_its_cells() {
     let Found::Front { cells, .. } = &found[0].found else { panic!("{found:?}") };
     let on: Vec<&str> =
         cells.iter().filter(|c| c.standing.on_front()).map(|c| c.title.as_str()).collect();
-    assert_eq!(on, ["idle=none, smt=off", "idle=none, smt=on"]);
-    let beaten = cells.iter().find(|cell| cell.title == "idle=all, smt=on").unwrap();
-    assert_eq!(beaten.beaten_by.as_deref(), Some("idle=none, smt=on"));
+    assert_eq!(on, ["smt=off, idle=none", "smt=on, idle=none"]);
+    let beaten = cells.iter().find(|cell| cell.title == "smt=on, idle=all").unwrap();
+    assert_eq!(beaten.beaten_by.as_deref(), Some("smt=on, idle=none"));
     assert!(
         found[0].verdict.starts_with("No other cell beats these 2 of 4"),
         "{}",

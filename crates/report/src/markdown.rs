@@ -57,7 +57,9 @@ pub fn study(study: &Study, figures: Option<&str>) -> String {
         }
         out.push('\n');
     }
-    out += &study.tables().iter().map(table).collect::<Vec<_>>().join("\n");
+    let mut tables = study.tables();
+    tables.extend(crate::study::cells(study));
+    out += &tables.iter().map(table).collect::<Vec<_>>().join("\n");
     out
 }
 

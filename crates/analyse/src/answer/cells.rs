@@ -44,6 +44,9 @@ pub struct Cell {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gathered {
     pub metrics: Vec<Measured>,
+    /// What can tell cells apart: the factors in the study's order, then the settings.
+    pub names: Vec<String>,
+    /// In the order of their levels.
     pub cells: Vec<Cell>,
     /// Why runs have no value, each reason once with the number of runs.
     pub missing: Vec<(String, usize)>,
@@ -123,8 +126,10 @@ pub fn gather(
         wish: named.wish(),
         provenance: provenance(named, first),
     });
-    let cells = cells.into_iter().map(|(at, values)| Cell { at, values });
-    Ok(Gathered { metrics: metrics.collect(), cells: cells.collect(), missing })
+    let cells = cells.into_iter().map(|(at, values)| Cell { at, values }).collect();
+    let mut gathered = Gathered { metrics: metrics.collect(), names, cells, missing };
+    gathered.sort(design);
+    Ok(gathered)
 }
 
 /// All that can tell cells apart, each once.
@@ -162,6 +167,22 @@ impl Gathered {
         self.cells.iter().map(of).collect()
     }
 
+    fn sort(&mut self, design: &Design) {
+        let orders: Vec<Vec<String>> =
+            self.names.iter().map(|name| self.order(design, name)).collect();
+        let rank = |cell: &Cell| -> Vec<Option<usize>> {
+            let names = self.names.iter().zip(&orders);
+            let place = |(name, order): (&String, &Vec<String>)| {
+                let level = cell.at.get(name)?;
+                order.iter().position(|known| known == level)
+            };
+            names.map(place).collect()
+        };
+        let mut cells = std::mem::take(&mut self.cells);
+        cells.sort_by_key(rank);
+        self.cells = cells;
+    }
+
     /// The levels of a factor in the order in which they are compared: a baseline first, then
     /// the study's own order; of a setting numbers by size, then words.
     pub fn order(&self, design: &Design, factor: &str) -> Vec<String> {
@@ -179,15 +200,14 @@ impl Gathered {
 
     /// What tells each cell from the others: `smt=on, idle=none`.
     pub fn titles(&self) -> Vec<String> {
-        let names: BTreeSet<&String> = self.cells.iter().flat_map(|cell| cell.at.keys()).collect();
-        let varies = |name: &&&String| {
-            let levels: BTreeSet<_> = self.cells.iter().map(|cell| cell.at.get(**name)).collect();
+        let varies = |name: &&String| {
+            let levels: BTreeSet<_> = self.cells.iter().map(|cell| cell.at.get(*name)).collect();
             levels.len() > 1
         };
-        let telling: Vec<&String> = names.iter().filter(varies).copied().collect();
+        let telling: Vec<&String> = self.names.iter().filter(varies).collect();
         let title = |cell: &Cell| {
-            let part = |name: &&&String| Some(format!("{name}={}", cell.at.get(**name)?));
-            let parts: Vec<String> = telling.iter().filter_map(|n| part(&n)).collect();
+            let part = |name: &&String| Some(format!("{name}={}", cell.at.get(*name)?));
+            let parts: Vec<String> = telling.iter().filter_map(part).collect();
             if parts.is_empty() { "all runs".to_owned() } else { parts.join(", ") }
         };
         self.cells.iter().map(title).collect()

@@ -22,14 +22,14 @@ pub(super) fn put(answer: &mut Answer, family: usize) {
     };
     let corrected = match (&answer.found, family) {
         (Found::Effects { .. }, 2..) => {
-            format!("; p after Holm's correction for {family} comparisons")
+            format!("; p after Holm's correction for all {family} comparisons of the study")
         }
         _ => String::new(),
     };
     let mut sentence = sentence;
     if let Some(first) = sentence.get(..1).map(str::to_uppercase) {
         // A metric's name keeps its own spelling.
-        if sentence.starts_with("with ") || sentence.starts_with("against ") {
+        if sentence.starts_with("against ") || sentence.starts_with("no ") {
             sentence.replace_range(..1, &first);
         }
     }
@@ -187,7 +187,7 @@ fn front(metrics: &[String], cells: &[FrontCell]) -> (String, Confidence) {
     }
     let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
     let sentence = format!(
-        "No other cell beats these {} of {} in all of {}: {}",
+        "no other cell beats these {} of {} in all of {} at once: {}",
         on.len(),
         cells.len(),
         listed(&names),

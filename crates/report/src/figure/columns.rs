@@ -134,8 +134,8 @@ impl ColumnChart {
             }
         }
         for spot in &column.spots {
-            let fill = if spot.hollow { "hollow" } else { "dot" };
-            let radius = (wide / 3.0).clamp(2.0, 4.0);
+            let fill = if spot.hollow { "hollow spot" } else { "dot" };
+            let radius = (wide / 3.0).clamp(2.0, if spot.hollow { 5.0 } else { 4.0 });
             let d = spot.shape.path(middle, at(spot.y), radius);
             svg.mark(&format!("{fill} {color}"), &d, &spot.tip);
         }
@@ -185,7 +185,7 @@ mod tests {
             let text = chart().draw(width, "columns");
             assert_eq!(text.matches("m bar c").count(), 8);
             assert_eq!(text.matches("class=\"whisker\"").count(), 24, "a line and two caps each");
-            assert_eq!(text.matches("m hollow c").count(), 8);
+            assert_eq!(text.matches("m hollow spot c").count(), 8);
             assert!(text.contains("<title>6 of series 1</title>") && text.contains(">smt = off<"));
             assert!(!text.contains("NaN"), "{text}");
         }

@@ -26,8 +26,8 @@ pub fn standalone(chart: &Chart, width: f64, alt: &str) -> String {
              .bar.{class},.fill.{class},.dot.{class}{{fill:{color}}}"
         );
     }
-    // A run on its own column would not be seen in the column's colour.
-    style += ".bar~.dot{fill:#ffffff;stroke:#1a1d21}";
+    // What stands on its own column would not be seen in the column's colour.
+    style += ".bar~.dot,.hollow.spot.m{fill:#ffffff;stroke:#1a1d21}";
     let inside =
         format!("<style>{style}</style><rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>");
     let head = drawing.find('>').map_or(0, |end| end + 1);

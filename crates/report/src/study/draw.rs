@@ -7,7 +7,7 @@ use record::design::FigureKind;
 use super::plot::{Plotted, PlottedPoint, Value};
 use super::tables;
 use super::units::{tick, written};
-use crate::charts::{Shown, slug};
+use crate::charts::Shown;
 use crate::figure::{
     Axis, Chart, Column, ColumnChart, ColumnGroup, ColumnPanel, Entry, Line, LineChart, Panel,
     Point, Scale, Shape, Spot,
@@ -40,7 +40,7 @@ pub(super) fn shown(plotted: &Plotted) -> Shown {
         _ => "Single runs, which have no interval.".to_owned(),
     }];
     if odd {
-        captions.push("Small circles: runs that stand apart; they count all the same.".to_owned());
+        captions.push("Hollow circles: runs that stand apart; they count all the same.".to_owned());
     }
     if let Some(source) = &plotted.source {
         captions.push(format!("Hollow diamonds: published, not measured here; {source}."));
@@ -48,7 +48,7 @@ pub(super) fn shown(plotted: &Plotted) -> Shown {
     captions.extend(plotted.notes.iter().cloned());
     let over = if plotted.panels.len() > 1 { ", a panel each for several levels" } else { "" };
     Shown {
-        id: format!("figure-{}", slug(&plotted.id)),
+        id: plotted.id.clone(),
         title: plotted.title.clone(),
         alt: format!("{} over {}{over}", plotted.y, plotted.x),
         captions,
@@ -179,7 +179,7 @@ fn column_of(plotted: &Plotted, point: &PlottedPoint, column: &mut Column) {
                 y: values[*at],
                 shape: Shape::Circle,
                 hollow: false,
-                tip: format!("a run that stands apart: {}", written(values[*at], &plotted.unit)),
+                tip: run_apart(values[*at], plotted),
             }));
         }
         Value::Published { y, .. } => column.spots.push(Spot {
@@ -218,8 +218,10 @@ fn lines(plotted: &Plotted) -> LineChart {
             for published in [false, true] {
                 let own = plotted.points.iter().filter(|p| (p.panel, p.series) == (panel, series));
                 let own = own.filter(|p| matches!(p.value, Value::Published { .. }) == published);
+                let own: Vec<&PlottedPoint> = own.collect();
+                drawn.extend(apart(plotted, &own, &places));
                 let mut points: Vec<Point> =
-                    own.map(|point| point_of(plotted, point, &places)).collect();
+                    own.iter().map(|point| point_of(plotted, point, &places)).collect();
                 points.sort_by(|a, b| a.x.total_cmp(&b.x));
                 if !points.is_empty() {
                     let shape = if published { Shape::Diamond } else { Shape::nth(series) };
@@ -251,6 +253,36 @@ fn lines(plotted: &Plotted) -> LineChart {
         panels: (0..plotted.panels.len()).map(panel).collect(),
         legend: legend(plotted, true),
     }
+}
+
+/// Runs of a series that stand apart, as points that are not joined.
+fn apart(plotted: &Plotted, own: &[&PlottedPoint], places: &[f64]) -> Option<Line> {
+    let odd = |point: &&PlottedPoint| -> Vec<Point> {
+        let Value::Measured { values, outliers, .. } = &point.value else { return Vec::new() };
+        let one = |at: &usize| Point {
+            x: places[point.x],
+            y: values[*at],
+            tip: run_apart(values[*at], plotted),
+            shown: true,
+            whisker: None,
+        };
+        outliers.iter().map(one).collect()
+    };
+    let points: Vec<Point> = own.iter().flat_map(odd).collect();
+    let color = own.first()?.series;
+    let (dashed, hollow, joined) = (false, true, false);
+    (!points.is_empty()).then_some(Line {
+        color,
+        dashed,
+        hollow,
+        shape: Shape::Circle,
+        joined,
+        points,
+    })
+}
+
+fn run_apart(value: f64, plotted: &Plotted) -> String {
+    format!("a run that stands apart: {}", written(value, &plotted.unit))
 }
 
 fn x_scale(places: &[f64]) -> Scale {

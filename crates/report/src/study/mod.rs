@@ -17,12 +17,14 @@ pub use csv::csv;
 pub use plot::{Plotted, PlottedPoint, plot};
 pub use tables::{cells, effects, fronts, gaps, published};
 
-use crate::charts::Shown;
+use crate::charts::{Shown, slug};
 use crate::table::Table;
 
 /// One study with all its executions, on however many machines.
 pub struct Study<'a> {
     pub name: &'a str,
+    /// Stands before the ids of its figures, where there are several studies.
+    prefix: String,
     pub question: Option<&'a str>,
     /// That of the first execution, with what any of the executions could not run.
     pub design: Design,
@@ -49,6 +51,7 @@ pub fn studies<'a>(
             }
             None => studies.push(Study {
                 name: &execution.study,
+                prefix: String::new(),
                 question: execution.question.as_deref(),
                 design: execution.design.clone(),
                 executions: vec![execution],
@@ -58,7 +61,11 @@ pub fn studies<'a>(
             }),
         }
     }
-    for study in &mut studies {
+    let several = studies.len() > 1;
+    for (nth, study) in studies.iter_mut().enumerate() {
+        if several {
+            study.prefix = format!("{}-{}-", nth + 1, slug(study.name));
+        }
         let situated = |(execution, run): &(&Execution, &'a Run)| Situated::new(execution, run);
         study.situated = study.runs.iter().map(situated).collect();
         study.answers = answers(&study.design, &study.situated);
@@ -96,7 +103,12 @@ impl Study<'_> {
     /// Its own figures, each drawn with its values as a table; those that cannot be drawn are
     /// in [`gaps`].
     pub(crate) fn figures(&self) -> Vec<Shown> {
-        self.plots().iter().map(draw::shown).collect()
+        self.plots().iter().map(|plotted| self.shown(plotted)).collect()
+    }
+
+    fn shown(&self, plotted: &Plotted) -> Shown {
+        let shown = draw::shown(plotted);
+        Shown { id: format!("figure-{}{}", self.prefix, slug(&plotted.id)), ..shown }
     }
 
     /// What its figures show, as numbers.
@@ -108,21 +120,20 @@ impl Study<'_> {
     /// Each of its figures as a file: its id, the SVG and the data behind it as CSV.
     pub fn files(&self) -> Vec<FigureFile> {
         let file = |plotted: Plotted| {
-            let shown = draw::shown(&plotted);
+            let shown = self.shown(&plotted);
             let svg = crate::figure::standalone(&shown.chart, crate::figure::WIDE, &shown.alt);
-            FigureFile { id: shown.id, title: shown.title, svg, csv: csv(&plotted) }
+            FigureFile { id: shown.id, svg, csv: csv(&plotted) }
         };
         self.plots().into_iter().map(file).collect()
     }
 
     /// The tables of the study in the order of its report: effects, fronts, checks, published
-    /// beside measured, cells, gaps.
+    /// beside measured, gaps. [`cells`] are the rest of it.
     pub fn tables(&self) -> Vec<Table> {
         let mut all: Vec<Table> = effects(self).into_iter().collect();
         all.extend(fronts(self));
         all.extend(checks::table(self));
         all.extend(published(self));
-        all.extend(cells(self));
         all.extend(gaps(self));
         all
     }
@@ -137,22 +148,24 @@ impl Study<'_> {
     }
 }
 
-/// `; 72 runs, 2 of them invalid; 4 without the metric: ...`: what an answer rests on.
+/// `; 88 of 89 runs are valid and count; in 4 of them ...`: what an answer rests on.
 pub fn counted(answer: &Answer) -> String {
-    let mut out = format!("; {} runs were looked at", answer.runs);
-    if answer.invalid > 0 {
-        out += &format!(", {} are invalid and do not count", answer.invalid);
-    }
+    let mut out = match answer.invalid {
+        0 => format!("; {} runs", answer.runs),
+        invalid => {
+            format!("; {} of {} runs are valid and count", answer.runs - invalid, answer.runs)
+        }
+    };
     for (why, runs) in &answer.missing {
-        out += &format!("; in {runs}: {why}");
+        out += &format!("; in {runs} of them {why}");
     }
     out
 }
 
 /// A figure for a paper.
 pub struct FigureFile {
+    /// The name of its files.
     pub id: String,
-    pub title: String,
     pub svg: String,
     pub csv: String,
 }

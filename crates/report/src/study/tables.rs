@@ -20,13 +20,13 @@ pub fn effects(study: &Study) -> Option<Table> {
         .column("what", Align::Wrap, ALWAYS)
         .column("effect", Align::Right, ALWAYS)
         .column("95 %", Align::Left, ALWAYS)
+        .column("verdict", Align::Left, ALWAYS)
         .column("p", Align::Right, 40)
         .column("p, Holm", Align::Right, 50)
         .column("in sd", Align::Decimal, 20)
         .column("explains", Align::Right, 30)
         .column("from … to", Align::Left, 25)
-        .column("runs", Align::Right, 15)
-        .column("verdict", Align::Left, ALWAYS);
+        .column("runs", Align::Right, 15);
     let mut methods: BTreeSet<String> = BTreeSet::new();
     for answer in &study.answers {
         let Found::Effects { of, interactions } = &answer.found else { continue };
@@ -43,16 +43,19 @@ pub fn effects(study: &Study) -> Option<Table> {
             );
             let share = of.first().and_then(|effects| share(effects, &[first, second]));
             let size = &found.of.size;
-            methods.extend(size.interval.as_ref().ok().map(|i| i.method.to_string()));
+            methods.extend(size.interval.as_ref().ok().map(method));
             let runs = found.of.n.to_string();
             let mut cells = vec![metric.into(), what.into()];
-            cells.extend(sized(size, unit, found.corrected));
-            cells.extend([share_cell(share), "".into(), runs.into(), verdict(found.verdict)]);
+            cells.extend(sized(size, unit, (found.corrected, found.verdict)));
+            cells.extend([share_cell(share), "".into(), runs.into()]);
             table.row(cells);
         }
     }
     if table.rows.is_empty() {
         return None;
+    }
+    for method in methods {
+        table.note(method);
     }
     table.note(
         "effect: the level against the first, averaged over the combinations of the other \
@@ -70,18 +73,14 @@ fn effect_rows(table: &mut Table, effects: &Effects, methods: &mut BTreeSet<Stri
     let unit = effects.metric.unit.as_str();
     for (nth, level) in effects.levels.iter().enumerate() {
         let size = &level.of.size;
-        methods.extend(size.interval.as_ref().ok().map(|i| i.method.to_string()));
+        methods.extend(size.interval.as_ref().ok().map(method));
         let simple: Vec<f64> = level.of.simple.iter().map(|one| one.size.value).collect();
         let range = match simple.len() {
             0 | 1 => String::new(),
             _ => {
                 let least = simple.iter().copied().fold(f64::INFINITY, f64::min);
                 let most = simple.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                format!(
-                    "{} … {}",
-                    size_text(size.scale, least, unit),
-                    size_text(size.scale, most, unit)
-                )
+                format!("{} … {}", size_text(size, least, unit), size_text(size, most, unit))
             }
         };
         // It is the factor's, not the level's.
@@ -90,42 +89,57 @@ fn effect_rows(table: &mut Table, effects: &Effects, methods: &mut BTreeSet<Stri
             effects.metric.name.clone().into(),
             format!("{} {} → {}", effects.factor, level.of.from, level.of.to).into(),
         ];
-        cells.extend(sized(size, unit, level.corrected));
+        cells.extend(sized(size, unit, (level.corrected, level.verdict)));
         cells.extend([
             share_cell(share),
             range.into(),
             format!("{}:{}", level.of.n_from, level.of.n_to).into(),
-            verdict(level.verdict),
         ]);
         table.row(cells);
     }
 }
 
-/// Size, interval, both p and the size in standard deviations.
-fn sized(size: &Size, unit: &str, corrected: Option<f64>) -> [Cell; 5] {
+/// Size, interval, verdict, both p and the size in standard deviations.
+fn sized(size: &Size, unit: &str, (corrected, called): (Option<f64>, Verdict)) -> [Cell; 6] {
     let interval = match &size.interval {
         Ok(i) => {
-            format!(
-                "{} … {}",
-                size_text(size.scale, i.low, unit),
-                size_text(size.scale, i.high, unit)
-            )
+            format!("{} … {}", size_text(size, i.low, unit), size_text(size, i.high, unit))
         }
         Err(_) => format::NONE.to_owned(),
     };
     let p = |p: Option<f64>| p.map_or(format::NONE.to_owned(), probability);
     [
-        Cell::new(size_text(size.scale, size.value, unit), Tone::Strong),
+        Cell::new(size_text(size, size.value, unit), Tone::Strong),
         interval.into(),
+        verdict(called),
         p(size.p).into(),
         p(corrected).into(),
         size.standardised.map_or("".into(), |sds| format::significant(sds, 2).into()),
     ]
 }
 
-fn size_text(scale: Scale, value: f64, unit: &str) -> String {
-    match scale {
-        Scale::Ratio => format::ratio(value),
+/// How an interval was obtained, without the numbers that differ from row to row.
+fn method(interval: &analyse::Interval) -> String {
+    let text = interval.method.to_string();
+    let parts = text.split(", ").filter(|part| !part.contains("degrees of freedom"));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// A size as the width of its interval allows.
+fn size_text(size: &Size, value: f64, unit: &str) -> String {
+    match size.scale {
+        Scale::Ratio => {
+            let width = size.interval.as_ref().map_or(1.0, |i| i.high - i.low);
+            let decimals = match width {
+                w if w < 0.002 => 4,
+                w if w < 0.05 => 3,
+                _ => 2,
+            };
+            match value {
+                v if v < 10.0 => format!("{v:.decimals$}×"),
+                v => format::ratio(v),
+            }
+        }
         Scale::Difference => {
             let sign = if value > 0.0 { "+" } else { "" };
             format!("{sign}{}", written(value, unit))
@@ -173,7 +187,7 @@ fn front(study: &Study, answer: &Answer) -> Option<Table> {
     let mut table =
         Table::new(format!("Front of {}", metrics.join(", "))).column("cell", Align::Wrap, ALWAYS);
     for metric in metrics {
-        table = table.column(metric, Align::Decimal, ALWAYS);
+        table = table.column(metric, Align::Right, ALWAYS);
     }
     table = table
         .column("runs", Align::Right, 20)
@@ -252,10 +266,10 @@ pub(super) fn plotted(plotted: &Plotted) -> Table {
 /// The columns that [`description`] fills.
 fn described(table: Table, metric: &str) -> Table {
     let columns: [(&str, Align, Keep); 6] = [
-        (metric, Align::Decimal, ALWAYS),
+        (metric, Align::Right, ALWAYS),
         ("95 % interval", Align::Left, ALWAYS),
-        ("mean", Align::Decimal, 30),
-        ("sd", Align::Decimal, 20),
+        ("mean", Align::Right, 30),
+        ("sd", Align::Right, 20),
         ("cv", Align::Right, 40),
         ("apart", Align::Wrap, 50),
     ];
@@ -325,12 +339,12 @@ pub fn published(study: &Study) -> Vec<Table> {
     let Some(published) = &study.design.published else { return Vec::new() };
     let mut tables = Vec::new();
     let mut numbers = Table::new("Published beside measured")
-        .column("where", Align::Wrap, 30)
         .column("at", Align::Wrap, ALWAYS)
         .column("metric", Align::Wrap, ALWAYS)
         .column("published", Align::Right, ALWAYS)
         .column("measured", Align::Right, ALWAYS)
-        .column("measured / published", Align::Right, 50);
+        .column("measured / published", Align::Right, 50)
+        .column("where", Align::Wrap, 30);
     let plots: Vec<(&String, Plotted)> = study
         .design
         .figures
@@ -356,12 +370,12 @@ pub fn published(study: &Study) -> Vec<Table> {
                 (other > 0.0).then(|| format::ratio(value / other))
             });
             numbers.row(vec![
-                series.read.clone().into(),
                 place.join(", ").into(),
                 series.metric.clone().into(),
                 Cell::new(written(point.y, &series.unit), Tone::Warning),
                 own.into(),
                 ratio.unwrap_or_default().into(),
+                series.read.clone().into(),
             ]);
         }
     }
