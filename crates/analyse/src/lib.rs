@@ -28,8 +28,8 @@ mod trimmed;
 mod welch;
 
 pub use compare::{
-    Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, Selection, Statistic,
-    Verdict, Wish, Withheld, compare, compare_with_machines,
+    Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, Overall, Selection,
+    Statistic, Verdict, Wish, Withheld, compare, compare_with_machines,
 };
 pub use cost::{
     CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION, cpu_s_per_mop, per_mop,

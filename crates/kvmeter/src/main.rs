@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod agent_flags;
+mod answers;
 mod args;
 mod cmd;
 mod exit;
@@ -35,6 +36,7 @@ fn main() -> std::process::ExitCode {
         Verb::Search(args) => cmd::search::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
+        Verb::Merge(args) => cmd::merge::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
