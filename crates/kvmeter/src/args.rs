@@ -67,6 +67,8 @@ pub enum Verb {
     Compare(Compare),
     /// What serving a load costs: servers, energy, break-even prices between machines
     Cost(Box<Cost>),
+    /// Gathers results files, of one machine or several, in one
+    Merge(Merge),
     /// Writes results as CSV, JSON, Parquet or Markdown
     Export(Export),
     /// Lists, shows, turns and restores the machine's knobs
@@ -296,6 +298,26 @@ pub struct Report {
     /// Print JSON instead: an array with one object a run
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
+    /// Print only what a study with a design answers; with --json an array with one object a study
+    #[arg(long)]
+    pub answers: bool,
+    /// Write the study's own figures as SVG, and the data behind each as CSV, into this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub figures: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter merge arm.sqlite x86.sqlite --out both.sqlite\n  \
+    kvmeter report both.sqlite --html both.html\n\n\
+    Each run keeps its machine: a question or figure of a study may name `machine`.")]
+pub struct Merge {
+    /// Results files, or parts of them: FILE?key=value&key=value
+    #[arg(required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub files: Vec<String>,
+    /// The new results file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod export;
 pub mod knob;
 pub mod man;
+pub mod merge;
 pub mod report;
 pub mod run;
 pub mod search;
