@@ -18,6 +18,7 @@ mod server_side;
 mod session;
 mod settings;
 mod simulated;
+mod sized;
 mod source;
 mod spec;
 mod started;
