@@ -1,9 +1,11 @@
 //! Numbers that follow the machine: `"8 per cpu"`, `"64MiB per core"`, `"350k per GiB"`.
 
-use std::fmt;
+use std::ops::Range;
 
 use host::Root;
 use model::{Bytes, Count};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 /// Tables whose values decide how a run is made; a level or a figure keeps what is written.
 const TABLES: &[&str] = &["store", "server", "data", "load", "measure", "workloads", "beside"];
@@ -66,17 +68,17 @@ impl Sized {
         (amount.is_finite() && amount > 0.0).then_some(Sized { amount, bytes, unit })
     }
 
-    /// The number on a machine of this size: rounded down, and one at least.
-    fn on(self, size: &Size) -> toml_edit::Value {
+    /// The number on a machine of this size, as TOML: rounded down, and one at least.
+    fn on(self, size: &Size) -> String {
         let parts = match self.unit {
             Unit::Cpu => size.cpus as f64,
             Unit::Core => size.cores as f64,
             Unit::Gib => size.memory as f64 / 1_073_741_824.0,
         };
-        let number = (self.amount * parts).floor().max(1.0);
+        let number = (self.amount * parts).floor().max(1.0) as u64;
         match self.bytes {
-            true => Bytes(number as u64).to_string().into(),
-            false => (number as i64).into(),
+            true => format!("\"{}\"", Bytes(number)),
+            false => number.to_string(),
         }
     }
 }
@@ -100,67 +102,61 @@ impl Size {
     }
 }
 
-/// A value that cannot be resolved: where it stands, as a dotted path, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unsized {
-    pub(crate) key: String,
-    pub(crate) why: String,
-}
-
-impl fmt::Display for Unsized {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.why)
-    }
-}
-
-/// Puts the machine's numbers in place of such texts in the tables of a study that say how its
-/// runs are made. Whether anything was replaced.
+/// The study with the machine's numbers in place of such texts, in the tables that say how its
+/// runs are made; nothing where there are none. What is replaced keeps its length, so that every
+/// place in the one text is that place in the other.
 ///
 /// # Errors
-/// A text that begins like one and is none; a machine whose CPUs or memory cannot be read.
-pub(crate) fn resolve(study: &mut toml_edit::Table, root: &Root) -> Result<bool, Unsized> {
-    let without_smt = study
-        .get("knobs")
-        .and_then(|knobs| knobs.get("smt"))
-        .is_some_and(|smt| smt.as_str() == Some("off") || smt.as_bool() == Some(false));
-    let mut found = Found { root, without_smt, size: None, replaced: false };
-    for name in TABLES {
-        if let Some(item) = study.get_mut(name) {
-            found.item(name, item)?;
+/// The place of a text that begins like one and is none, or that stands for a machine whose CPUs
+/// or memory cannot be read, and what is wrong.
+pub(crate) fn resolve(text: &str, root: &Root) -> Result<Option<String>, (Range<usize>, String)> {
+    // A text that is no TOML is refused by who reads it next.
+    let Some(study) = Some(text).filter(|text| text.contains(" per ")).map(DeTable::parse) else {
+        return Ok(None);
+    };
+    let Ok(study) = study else { return Ok(None) };
+    let mut found = Vec::new();
+    for (name, value) in study.get_ref() {
+        if TABLES.contains(&name.get_ref().as_ref()) {
+            collect(value, &mut found)?;
         }
     }
-    Ok(found.replaced)
+    let Some((first, _)) = found.first() else { return Ok(None) };
+    let size = Size::of(root, is_without_smt(study.get_ref())).map_err(|why| {
+        (first.clone(), format!("the size of this machine is not known ({why}); write a number"))
+    })?;
+    found.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+    let mut resolved = text.to_owned();
+    for (place, sized) in found {
+        let number = format!("{:<1$}", sized.on(&size), place.len());
+        resolved.replace_range(place, &number);
+    }
+    Ok(Some(resolved))
 }
 
-struct Found<'a> {
-    root: &'a Root,
-    without_smt: bool,
-    /// Read when the first text asks for it: most studies do not.
-    size: Option<Size>,
-    replaced: bool,
+/// Under this level of the knob each core has one hardware thread.
+fn is_without_smt(study: &DeTable<'_>) -> bool {
+    let level = study.get("knobs").and_then(|knobs| knobs.get_ref().get("smt"));
+    level.is_some_and(|level| match level.get_ref() {
+        DeValue::String(text) => text == "off",
+        DeValue::Boolean(on) => !on,
+        _ => false,
+    })
 }
 
-impl Found<'_> {
-    fn item(&mut self, key: &str, item: &mut toml_edit::Item) -> Result<(), Unsized> {
-        if let Some(table) = item.as_table_like_mut() {
-            for (name, item) in table.iter_mut() {
-                self.item(&format!("{key}.{}", name.get()), item)?;
-            }
-            return Ok(());
+/// Every such text in a value, with its place.
+fn collect(
+    value: &Spanned<DeValue<'_>>,
+    found: &mut Vec<(Range<usize>, Sized)>,
+) -> Result<(), (Range<usize>, String)> {
+    match value.get_ref() {
+        DeValue::Table(table) => table.values().try_for_each(|value| collect(value, found)),
+        DeValue::String(text) => {
+            let Some(sized) = Sized::read(text) else { return Ok(()) };
+            found.push((value.span(), sized.map_err(|words| (value.span(), words))?));
+            Ok(())
         }
-        let Some(sized) = item.as_str().and_then(Sized::read) else { return Ok(()) };
-        let unresolved = |why: String| Unsized { key: key.to_owned(), why };
-        let sized = sized.map_err(unresolved)?;
-        let size = match self.size {
-            Some(size) => size,
-            None => Size::of(self.root, self.without_smt).map_err(|why| {
-                unresolved(format!("the size of this machine is not known ({why}); write a number"))
-            })?,
-        };
-        self.size = Some(size);
-        *item = toml_edit::Item::Value(sized.on(&size));
-        self.replaced = true;
-        Ok(())
+        _ => Ok(()),
     }
 }
 
@@ -175,14 +171,14 @@ mod tests {
     #[test]
     fn numbers_follow_cpus_cores_and_memory() {
         let size = Size { cpus: 8, cores: 4, memory: 15 << 29 };
-        let on = |text: &str| read(text).unwrap().unwrap().on(&size).to_string();
+        let on = |text: &str| read(text).unwrap().unwrap().on(&size);
         assert_eq!(on("2 per cpu"), "16");
         assert_eq!(on("0.5 per core"), "2");
         assert_eq!(on("350k per GiB"), "2625000");
         assert_eq!(on("64MiB per cpu"), "\"512MiB\"");
         // A half of one CPU is one all the same: a store has one database at least.
         let one = Size { cpus: 1, cores: 1, memory: 1 << 30 };
-        assert_eq!(read("0.5 per cpu").unwrap().unwrap().on(&one).to_string(), "1");
+        assert_eq!(read("0.5 per cpu").unwrap().unwrap().on(&one), "1");
     }
 
     #[test]
@@ -215,34 +211,40 @@ mod tests {
         (folder, root)
     }
 
-    fn resolved(text: &str, root: &Root) -> Result<String, String> {
-        let mut study: toml_edit::DocumentMut = text.parse().unwrap();
-        resolve(study.as_table_mut(), root).map_err(|error| error.to_string())?;
-        Ok(study.to_string())
+    fn resolved(text: &str, root: &Root) -> String {
+        resolve(text, root).unwrap().unwrap()
     }
 
     #[test]
     fn the_tables_of_a_run_are_resolved_and_no_other() {
         let (_folder, root) = machine();
         let text = "name = \"2 per cpu\"\n[store.rocksdb]\ndatabases = \"0.5 per cpu\"\n\
-                    [data]\nrecords = \"350k per GiB\"\n[measure]\nthreads = \"1 per cpu\"\n\
-                    [factors.threads]\nlevels = [\"1 per cpu\"]\n";
-        let on = resolved(text, &root).unwrap();
-        assert!(on.contains("databases = 4\n") && on.contains("records = 1050000\n"), "{on}");
-        assert!(on.contains("threads = 8\n") && on.contains("levels = [\"1 per cpu\"]"), "{on}");
+                    [data]\nrecords = \"350k per GiB\" # of memory\n[measure]\n\
+                    threads = \"1 per cpu\"\n[factors.threads]\nlevels = [\"1 per cpu\"]\n";
+        let on = resolved(text, &root);
+        assert!(on.contains("databases = 4 ") && on.contains("records = 1050000 "), "{on}");
+        assert!(on.contains("threads = 8 ") && on.contains("levels = [\"1 per cpu\"]"), "{on}");
         assert!(on.starts_with("name = \"2 per cpu\"\n"), "{on}");
+        // Places stay where they are.
+        assert_eq!((on.find("# of memory"), on.len()), (text.find("# of memory"), text.len()));
         // Without SMT there are half as many.
-        let off = resolved(&format!("{text}[knobs]\nsmt = \"off\"\n"), &root).unwrap();
-        assert!(off.contains("databases = 2\n") && off.contains("threads = 4\n"), "{off}");
+        let off = resolved(&format!("{text}[knobs]\nsmt = \"off\"\n"), &root);
+        assert!(off.contains("databases = 2 ") && off.contains("threads = 4 "), "{off}");
+        // What sizes nothing, or is no TOML, is left to others.
+        for text in ["question = \"per cpu or per core?\"\n", "threads = \"1 per cpu"] {
+            assert_eq!(resolve(text, &root), Ok(None));
+        }
     }
 
     #[test]
-    fn what_cannot_be_resolved_names_its_key() {
+    fn what_cannot_be_resolved_is_shown_in_its_place() {
         let (folder, root) = machine();
-        let error = resolved("[measure]\nthreads = \"2 per socket\"\n", &root).unwrap_err();
-        assert!(error.starts_with("measure.threads: `2 per socket`"), "{error}");
+        let text = "[measure]\nthreads = \"2 per socket\"\n";
+        let (place, words) = resolve(text, &root).unwrap_err();
+        assert_eq!(&text[place], "\"2 per socket\"");
+        assert!(words.starts_with("`2 per socket`"), "{words}");
         std::fs::remove_file(folder.path().join("proc/meminfo")).unwrap();
-        let error = resolved("[data]\nrecords = \"1k per GiB\"\n", &root).unwrap_err();
-        assert!(error.starts_with("data.records: the size of this machine"), "{error}");
+        let (_, words) = resolve("[data]\nrecords = \"1k per GiB\"\n", &root).unwrap_err();
+        assert!(words.starts_with("the size of this machine"), "{words}");
     }
 }
