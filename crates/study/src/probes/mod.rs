@@ -18,6 +18,7 @@ use crate::simulated::Simulation;
 pub use table::ProbesTable;
 
 pub(crate) use idle::measure as measure_idle;
+pub(crate) use required::check_name as check_signal;
 pub(crate) use required::{Before, check, missing};
 pub(crate) use table::of_study;
 
