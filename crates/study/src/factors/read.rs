@@ -44,20 +44,7 @@ const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
 pub(crate) fn factors(source: &Source, spec: &Spec) -> Result<Vec<Varied>, StudyError> {
     let mut tables: Vec<_> = spec.factors.iter().collect();
     tables.sort_by_key(|(name, _)| name.span().start);
-    let mut all: Vec<Varied> = Vec::new();
-    for (name, table) in tables {
-        let varied = factor(source, spec, name, table)?;
-        let taken = |key: &String| all.iter().find(|other| other.factor.sets.contains(key));
-        if let Some((key, other)) = varied.factor.sets.iter().find_map(|k| Some((k, taken(k)?))) {
-            let words = format!(
-                "the factor `{}` sets `{key}` already; a key belongs to one factor",
-                other.factor.name
-            );
-            return Err(source.at(name.span(), &words));
-        }
-        all.push(varied);
-    }
-    Ok(all)
+    tables.into_iter().map(|(name, table)| factor(source, spec, name, table)).collect()
 }
 
 fn factor(

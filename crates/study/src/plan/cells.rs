@@ -35,6 +35,7 @@ pub(super) fn units(
     let mut units: Vec<Unit> = Vec::new();
     let mut excluded = BTreeSet::new();
     for levels in &cells {
+        varying.check_keys(source, levels)?;
         let text = varying.at(source, levels)?;
         let plan = document::of(&text, data, root).map_err(|error| match levels.is_empty() {
             true => error,

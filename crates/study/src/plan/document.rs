@@ -26,7 +26,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     check_variants(source, &spec)?;
     let stores = stores(source, &spec, data)?;
     let machines = spec.agents.as_ref().map_or(1, |agents| agents.get_ref().hosts.get_ref().len());
-    let cores = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
+    let cores = host::cpus(root).map_or(1, |order| order.cpus.len() as u32);
     // Agents are taken to be machines like this one.
     let cores = cores.saturating_mul(machines.max(1) as u32);
     let load = load_manner(source, &spec.load, cores)?;
