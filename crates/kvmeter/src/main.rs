@@ -12,6 +12,7 @@ mod interrupt;
 mod kept;
 mod machine_flags;
 mod network_checks;
+mod planned;
 mod show;
 mod sweep;
 

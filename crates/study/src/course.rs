@@ -10,6 +10,7 @@ use record::design::Adaptive;
 use record::{Phase, Run};
 
 use crate::error::StudyError;
+use crate::knobs::Levels;
 use crate::plan::{Plan, Step};
 
 /// What becomes of a planned run.
@@ -48,6 +49,7 @@ pub struct Course {
     decided: BTreeMap<(Unit, u32), Go>,
     budget: Option<Budget>,
     units: BTreeMap<u32, Unit>,
+    unturned: Vec<String>,
 }
 
 struct Budget {
@@ -104,6 +106,7 @@ impl Course {
             decided: BTreeMap::new(),
             budget,
             units: BTreeMap::new(),
+            unturned: Vec::new(),
         };
         for (_, step) in plan.steps() {
             course.planned.push((step.unit, step.repeat, step.estimate().seconds));
@@ -215,9 +218,16 @@ impl Course {
         (seconds, units.len())
     }
 
+    /// The knobs could not be turned after all.
+    pub(crate) fn unturned(&mut self, levels: &Levels, why: &StudyError) {
+        let levels: Vec<String> =
+            levels.0.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
+        self.unturned.push(format!("nothing was run at {}: {why}", levels.join(", ")));
+    }
+
     /// What was done otherwise than planned, in sentences; nothing if all was done as planned.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = self.unturned.clone();
         let all = self.planned.iter().map(|(_, repeat, _)| *repeat).max().unwrap_or(0);
         if let Some(Budget { limit, spent_before: Some((repeat, units)), .. }) = &self.budget {
             let limit = Span(*limit);

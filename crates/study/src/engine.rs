@@ -184,6 +184,7 @@ pub fn execute(
             // Nothing was begun: the levels cannot be had after all, and the rest can.
             Err(error) if !begun && !levels.is_empty() => {
                 listener.hear(Event::Unturned { levels, why: &error });
+                course.unturned(levels, &error);
                 unturned.push(error);
             }
             Err(error) => return Err(error),

@@ -37,7 +37,7 @@ pub use fleet::{AgentWork, Agents, Secrets};
 pub use insight::Insight;
 pub use machine_lock::MachineLock;
 pub use plan::{Estimate, Estimates, Plan, Segment, Step};
-pub use probes::{IDLE_TIME, Probes};
+pub use probes::{IDLE_TIME, Probes, Watts};
 pub use search::{Found, Search, Tried};
 pub use simulated::{Pass, Simulation, run_pass};
 pub use source::{BUILT_IN, BuiltIn, Source};

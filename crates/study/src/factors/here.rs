@@ -53,7 +53,12 @@ fn lacks(changes: &[(String, toml::Value)], root: &Root) -> Result<Option<String
         let text = knobs::level_text(value).map_err(|words| (false, words))?;
         let level = knobs::Levels(vec![(knob.to_owned(), text)]);
         match level.plan(root) {
-            Ok(_) => {}
+            // What this user may not write is not there for this study.
+            Ok(plan) => {
+                if let Some((write, why)) = plan.refused().first() {
+                    return Ok(Some(format!("{knob} cannot be turned: {write}: {why}")));
+                }
+            }
             Err(error @ KnobError::Unknown { .. }) => return Err((true, error.to_string())),
             Err(error) => return Ok(Some(error.to_string())),
         }
