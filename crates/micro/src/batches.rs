@@ -44,6 +44,19 @@ impl Spread {
         })
     }
 
+    /// The same for each of `parts` equal parts of a call.
+    pub(crate) fn per(self, parts: u64) -> Spread {
+        let of = |value: f64| value / parts as f64;
+        Spread {
+            min_ns: of(self.min_ns),
+            median_ns: of(self.median_ns),
+            mean_ns: of(self.mean_ns),
+            max_ns: of(self.max_ns),
+            batches: self.batches,
+            calls: self.calls * parts,
+        }
+    }
+
     /// The same less a cost that was in every call, not below zero.
     pub(crate) fn less(self, cost_ns: f64) -> Spread {
         let less = |value: f64| (value - cost_ns).max(0.0);
@@ -97,6 +110,7 @@ mod tests {
         assert_eq!((spread.batches, spread.calls), (4, 8));
         assert_eq!(Spread::of(vec![9.0, 1.0, 2.0], 1).unwrap().median_ns, 2.0);
         assert_eq!(Spread::of(Vec::new(), 1), None);
+        assert_eq!((spread.per(4).median_ns, spread.per(4).calls), (0.625, 32));
         assert_eq!(spread.less(2.0).min_ns, 0.0);
         assert_eq!(spread.less(2.0).median_ns, 0.5);
     }

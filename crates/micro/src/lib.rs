@@ -9,6 +9,7 @@
 mod barrier;
 mod batches;
 pub mod fault;
+pub mod latency;
 pub mod pin;
 pub mod region;
 pub mod stream;
