@@ -20,11 +20,6 @@ impl Fault {
         Fault::Request { key, why: why.into() }
     }
 
-    /// The last system call failed at `what`.
-    pub(crate) fn last_os(what: &str) -> Fault {
-        Fault::Failed(format!("{what}: {}", std::io::Error::last_os_error()))
-    }
-
     /// Whether the mistake is the asker's.
     pub fn is_request(&self) -> bool {
         matches!(self, Fault::Request { .. })

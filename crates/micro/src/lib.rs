@@ -8,10 +8,14 @@
 
 mod barrier;
 mod batches;
+pub mod clock;
 pub mod fault;
+pub mod hog;
 pub mod latency;
 pub mod pin;
 pub mod region;
 pub mod stream;
+pub mod switch;
+pub mod syscall;
 
 pub use fault::Fault;
