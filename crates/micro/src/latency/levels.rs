@@ -20,6 +20,8 @@ const APART: f64 = 1.35;
 const WITHIN: f64 = 0.2;
 /// Octaves that a flat part is long at least.
 const LEAST_OCTAVES: f64 = 0.5;
+/// Octaves between a level's capacity and that of the cache that it is.
+const NEAR: f64 = 1.0;
 
 /// A level of the memory hierarchy as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -49,6 +51,31 @@ pub fn find(points: &[Point]) -> Vec<Level> {
         Level { ns: log.exp(), bytes }
     };
     flats.iter().enumerate().map(level).collect()
+}
+
+/// A cache as somebody else states it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stated {
+    pub name: String,
+    pub bytes: u64,
+}
+
+/// The stated cache that each level is, if one lies within [`NEAR`] octaves of it; none is two.
+pub fn matched<'s>(levels: &[Level], stated: &'s [Stated]) -> Vec<Option<&'s Stated>> {
+    let octaves = |level: &Level, cache: &Stated| {
+        level.bytes.map(|bytes| (bytes as f64 / cache.bytes as f64).log2().abs())
+    };
+    let nearest = |level: &Level| {
+        let near = stated.iter().filter_map(|cache| Some((octaves(level, cache)?, cache)));
+        near.filter(|(off, _)| *off <= NEAR).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, c)| c)
+    };
+    let owner = |cache: &Stated| {
+        let near = levels.iter().filter(|level| nearest(level) == Some(cache));
+        near.min_by(|a, b| {
+            octaves(a, cache).unwrap_or(NEAR).total_cmp(&octaves(b, cache).unwrap_or(NEAR))
+        })
+    };
+    levels.iter().map(|level| nearest(level).filter(|c| owner(c) == Some(level))).collect()
 }
 
 /// The nearest row of numbers that never falls (pool adjacent violators).
@@ -186,6 +213,20 @@ mod tests {
         assert_eq!(levels[0].bytes, None);
         assert!(find(&[]).is_empty());
         assert!(find(&curve(&flat, STRICT, 0.0)[..1]).is_empty());
+    }
+
+    #[test]
+    fn levels_are_told_by_the_caches_that_are_stated() {
+        let level = |bytes: Option<u64>| Level { ns: 1.0, bytes };
+        let stated = |name: &str, bytes: u64| Stated { name: name.to_owned(), bytes };
+        let levels = [40 << 10, 64 << 10, 1 << 20].map(|bytes| level(Some(bytes)));
+        let levels = [levels.as_slice(), &[level(None)]].concat();
+        let caches = [stated("l1d", 48 << 10), stated("l2", 1 << 20), stated("l3", 256 << 20)];
+        let names: Vec<Option<&str>> =
+            matched(&levels, &caches).iter().map(|c| c.map(|c| c.name.as_str())).collect();
+        // Two levels are near the first cache; the nearer one is it. A hypervisor may state a last
+        // cache of which little is to be had.
+        assert_eq!(names, [Some("l1d"), None, Some("l2"), None]);
     }
 
     #[test]
