@@ -40,7 +40,8 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
     }
     if let (false, Some(target)) = (whole.held, whole.target_gb_s) {
         warnings.push(format!(
-            "{} GB/s were asked for: these CPUs cannot move so much; name more with --cpus",
+            "{} GB/s were asked for: these CPUs could not move so much meanwhile; name more with \
+             --cpus",
             significant(target, 3)
         ));
     }
@@ -91,7 +92,7 @@ fn object(spec: &Spec, whole: &Achieved, sorted: &[f64]) -> anyhow::Result<Map<S
         put("pages", json!(spec.pages));
         put("placement", json!(spec.placement));
     }
-    one("hog", hog)
+    one("hog", Ok(hog))
 }
 
 fn table(spec: &Spec, whole: &Achieved, sorted: &[f64]) -> Table {
