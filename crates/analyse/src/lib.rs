@@ -4,11 +4,13 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+pub mod check;
 mod compare;
 mod cost;
 mod describe;
 mod efficiency;
 mod interval;
+mod named;
 mod percentile;
 mod quantile;
 pub mod search;
@@ -32,5 +34,6 @@ pub use efficiency::{
     efficiency, net,
 };
 pub use interval::{Interval, LEVEL, Method, NoInterval};
+pub use named::{Field, Named, NoValue, Point, metric_value};
 pub use percentile::{MergeError, merge, percentile_interval, samples_needed};
 pub use steady::{STEADY_FIT_RANGE, STEADY_RANGE, STEADY_ROUNDS, Steady, steady};

@@ -99,7 +99,8 @@ pub struct Doctor {
     kvmeter run quickstart\n  \
     kvmeter run quickstart --dry-run\n  \
     kvmeter run study.toml --out results.sqlite --set data.records=1M --set measure.time=30s\n  \
-    kvmeter run study.toml --out results.sqlite --resume    goes on after a kill\n\n\
+    kvmeter run study.toml --out results.sqlite --resume    goes on after a kill\n  \
+    kvmeter run study.toml --scale small --max-time 30m     a smaller one, within half an hour\n\n\
     Without --out the results go to results/NAME-TIME.sqlite.")]
 pub struct Run {
     /// A study file, or the name of a built-in study
@@ -108,9 +109,16 @@ pub struct Run {
     /// The results file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
-    /// Print every run in its order with an estimate of its time and disk, and do nothing
+    /// Print the cells, every run in its order, and an estimate of time, disk and energy, and do
+    /// nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Run the smaller or larger version that the study calls by this name
+    #[arg(long, value_name = "NAME")]
+    pub scale: Option<String>,
+    /// The most time that it may take from now on: repeats are dropped before cells
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub max_time: Option<Span>,
     /// Go on where a stopped or killed run of this study ended
     #[arg(long)]
     pub resume: bool,

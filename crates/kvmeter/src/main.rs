@@ -13,6 +13,7 @@ mod kept;
 mod machine_flags;
 mod micro_args;
 mod network_checks;
+mod planned;
 mod show;
 mod sweep;
 

@@ -223,6 +223,11 @@ impl Listener for Bar {
                 let time = format::seconds(seconds);
                 self.say(&format!("measuring the power of the idle machine for {time}"));
             }
+            Event::Unturned { levels, why } => {
+                let levels: Vec<String> =
+                    levels.0.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
+                self.say(&format!("nothing is run at {}: {why}", levels.join(", ")));
+            }
             Event::Simulating { step } => {
                 self.say(&format!("{}: a pass under cachegrind, which takes a while", step.label));
             }

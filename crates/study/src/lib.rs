@@ -3,12 +3,17 @@
 
 mod asking;
 mod assemble;
+mod course;
 mod engine;
 mod error;
+mod factors;
+mod findings;
 mod fleet;
 mod insight;
 mod keeper;
 pub mod knobs;
+mod machine_lock;
+mod names;
 mod observe;
 mod plan;
 mod probes;
@@ -24,12 +29,14 @@ mod started;
 mod trace;
 
 pub use asking::{Manner, Senseless, Wish};
-pub use engine::{Event, Listener, check_directories, execute, execution, now};
+pub use course::{Course, Ended};
+pub use engine::{Doing, Event, Listener, check_directories, execute, execution, now};
 pub use error::StudyError;
 pub use fleet::{AgentWork, Agents, Secrets};
 pub use insight::Insight;
-pub use plan::{Estimate, Plan, Segment, Step};
-pub use probes::{IDLE_TIME, Probes};
+pub use machine_lock::MachineLock;
+pub use plan::{Estimate, Estimates, Plan, Segment, Step};
+pub use probes::{IDLE_TIME, Probes, Watts};
 pub use search::{Found, Search, Tried};
 pub use simulated::{Pass, Simulation, run_pass};
 pub use source::{BUILT_IN, BuiltIn, Source};

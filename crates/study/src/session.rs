@@ -15,6 +15,7 @@ use crate::asking::{Manner, cpus_of_load, first_of_all};
 use crate::assemble::{Measured, assemble};
 use crate::engine::{Event, Listener, now};
 use crate::error::StudyError;
+use crate::findings::findings;
 use crate::fleet::{Borne, Crew, Task};
 use crate::keeper::{Keeper, Name};
 use crate::observe::{Showing, Watching};
@@ -301,6 +302,8 @@ impl Session<'_> {
         });
         let missing = missing(&self.probes.require, &run.readings);
         run.invalid_because.extend(missing.clone());
+        let findings = findings(&self.execution.design.checks, &run);
+        run.warnings.extend(findings);
         // The data has its name again only when the run that changed it is kept: a kill in
         // between repeats nothing, it only loads the data anew for what follows.
         (self.keep)(&run)?;

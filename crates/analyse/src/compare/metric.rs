@@ -86,7 +86,7 @@ impl Metric {
 }
 
 /// Which way a reading is to go, by the first part of its name; None of one that is not compared.
-pub(super) fn wish_of(signal: &str) -> Option<Wish> {
+pub(crate) fn wish_of(signal: &str) -> Option<Wish> {
     let family = signal.split('.').next().unwrap_or(signal);
     match family {
         OPS_PER_JOULE | OPS_PER_JOULE_NET => Some(Wish::More),
