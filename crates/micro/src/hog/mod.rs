@@ -1,10 +1,11 @@
 //! Takes memory bandwidth away from others, at a given rate: what a store has left of a machine
-//! then is a factor of a study, as in the first figures of bandwidth-starved servers.
+//! then is a factor of a study, as in studies of servers that are starved of it.
 //!
 //! Each thread owns a buffer that no cache holds and goes around it in small pieces, when the
 //! common [schedule](schedule) has one due. What counts is what was really moved.
 
 mod schedule;
+mod serve;
 mod traffic;
 mod worker;
 
@@ -21,6 +22,7 @@ use crate::region::{Pages, Placement};
 use schedule::Schedule;
 use worker::{PIECE, Tally, Worker};
 
+pub use serve::{Look, READY, serve};
 pub use traffic::Traffic;
 
 /// Touching the buffers may take so long, a GiB a second at the very worst.

@@ -29,6 +29,10 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
         placement: args.memory.place,
     };
     let hog = Hog::start(&spec).map_err(flagged)?;
+    if args.serve {
+        micro::hog::serve(&hog, std::io::stdin().lock(), std::io::stdout().lock())?;
+        return Ok(Outcome::Done);
+    }
     let (whole, intervals) = watch(&hog, args.time.0, &session, show);
     hog.stop();
     let mut warnings = Vec::new();
