@@ -208,12 +208,17 @@ impl Session<'_> {
         check(self.probes, &context, Before::Run)?;
         let simulated = self.simulated(step);
         let started_at = now();
+        // Before the load begins, so that it warms up under it too.
+        let program = self.probes.pass.first();
+        let beside = step.beside.as_ref().map(|beside| beside.start(program)).transpose()?;
         let mut watching = Watching {
             step,
             listener: &mut *self.listener,
             store: &**store,
             prepared: Some(Watch::prepare(&self.probes.root, &context)),
             watch: None,
+            beside,
+            taken: Vec::new(),
             servers: &mut self.servers,
             seen: Seen::default(),
             before: Vec::new(),
@@ -251,13 +256,15 @@ impl Session<'_> {
                 Asked { outcome, manner, tax: borne.tax, borne: Some(borne) }
             }
         };
-        let Watching { observed: Observed { readings, series }, before, after, seen, .. } =
-            watching;
+        let Watching {
+            observed: Observed { readings, series }, before, after, seen, taken, ..
+        } = watching;
         let mut readings = match &borne {
             Some(borne) => borne.readings(readings),
             None => readings,
         };
         readings.extend(simulated);
+        readings.extend(taken);
         // What was measured until then is kept as an invalid run; nothing is not.
         if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
             return Err(StudyError::Failed(format!("{}: ended early, {why}", step.label)));
