@@ -37,7 +37,9 @@ pub struct HogTable {
     /// `10GB/s`, `max`, or `none` for a cell without a hog.
     pub rate: Spanned<String>,
     /// `1` or `2-5,8`: a thread on each.
-    pub cpus: Spanned<String>,
+    pub cpus: Option<Spanned<String>>,
+    /// Or so many threads, on the CPUs that the load's threads take last.
+    pub threads: Option<Spanned<u32>>,
     /// `read` unless it says `update` or `write`.
     pub traffic: Option<Spanned<String>>,
     /// Bytes of each thread's buffer; four times the last-level caches if not given.
@@ -66,16 +68,7 @@ pub struct Beside {
 /// A value makes no sense, with its place in the file.
 pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Option<Beside>, StudyError> {
     let Some(hog) = spec.beside.hog.as_ref() else { return Ok(None) };
-    let allowed = host::cpus(&host::Root::live()).map(|order| order.cpus).unwrap_or_default();
-    let cpus = host::cpu_list(hog.cpus.get_ref()).filter(|cpus| !cpus.is_empty());
-    let Some(cpus) = cpus else {
-        let words = "this is not a list of CPUs; write `1` or `2-5,8`";
-        return Err(source.at(hog.cpus.span(), words));
-    };
-    if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-        let words = format!("CPU {cpu} cannot be used; kvmeter may use {allowed:?}");
-        return Err(source.at(hog.cpus.span(), &words));
-    }
+    let cpus = cpus(source, hog)?;
     let traffic = match &hog.traffic {
         None => Traffic::default(),
         Some(word) => {
@@ -94,7 +87,42 @@ pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Option<Beside>, S
             }
         },
     };
-    Ok(Some(Beside { wanted, cpus: hog.cpus.get_ref().clone(), traffic, buffer }))
+    Ok(Some(Beside { wanted, cpus, traffic, buffer }))
+}
+
+/// The CPUs of a hog's threads, as a list.
+fn cpus(source: &Source, hog: &HogTable) -> Result<String, StudyError> {
+    let allowed = host::cpus(source.root()).map(|order| order.cpus).unwrap_or_default();
+    match (&hog.cpus, &hog.threads) {
+        (Some(list), None) => {
+            let cpus = host::cpu_list(list.get_ref()).filter(|cpus| !cpus.is_empty());
+            let Some(cpus) = cpus else {
+                let words = "this is not a list of CPUs; write `1` or `2-5,8`";
+                return Err(source.at(list.span(), words));
+            };
+            if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+                let words = format!("CPU {cpu} cannot be used; kvmeter may use {allowed:?}");
+                return Err(source.at(list.span(), &words));
+            }
+            Ok(list.get_ref().clone())
+        }
+        (None, Some(threads)) if *threads.get_ref() == 0 => {
+            Err(source.at(threads.span(), "a hog of no thread is `rate = \"none\"`"))
+        }
+        // One thread a CPU; where there are fewer, the run's settings say which they are.
+        (None, Some(threads)) => {
+            let last = allowed.iter().rev().take(*threads.get_ref() as usize);
+            Ok(last.map(u32::to_string).collect::<Vec<_>>().join(","))
+        }
+        (Some(list), Some(_)) => {
+            Err(source.at(list.span(), "`cpus` and `threads` exclude each other; leave one out"))
+        }
+        (None, None) => {
+            let words = "where the hog runs is missing: `cpus = \"2-5\"`, or `threads = 4` for \
+                         the CPUs that the load takes last";
+            Err(source.at(hog.rate.span(), words))
+        }
+    }
 }
 
 impl Beside {
@@ -301,6 +329,16 @@ mod tests {
     }
 
     #[test]
+    fn threads_take_the_cpus_that_the_load_takes_last() {
+        let order = host::cpus(&host::Root::live()).unwrap().cpus;
+        let one = parsed("rate = \"1GB/s\"\nthreads = 1").unwrap().unwrap();
+        assert_eq!(one.cpus, order.last().unwrap().to_string());
+        // Where there are fewer CPUs, as many threads as CPUs.
+        let many = parsed("rate = \"1GB/s\"\nthreads = 100000").unwrap().unwrap();
+        assert_eq!(many.cpus.split(',').count(), order.len());
+    }
+
+    #[test]
     fn a_slip_is_told_at_its_place() {
         for (hog, place, words) in [
             ("rate = \"10\"\ncpus = \"0\"", "rate", "is not a bandwidth"),
@@ -309,6 +347,9 @@ mod tests {
             ("rate = \"max\"\ncpus = \"60000\"", "cpus", "cannot be used"),
             ("rate = \"max\"\ncpus = \"0\"\ntraffic = \"all\"", "traffic", "none of read"),
             ("rate = \"max\"\ncpus = \"0\"\ncores = 1", "cores", "unknown"),
+            ("rate = \"max\"\ncpus = \"0\"\nthreads = 1", "cpus", "exclude each other"),
+            ("rate = \"max\"\nthreads = 0", "threads", "no thread"),
+            ("rate = \"max\"", "rate", "threads = 4"),
         ] {
             let error = parsed(hog).unwrap_err();
             assert!(error.contains(place) && error.contains(words), "{hog}: {error}");

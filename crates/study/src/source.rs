@@ -83,6 +83,10 @@ impl Source {
         Source { origin, text, published: None, scale: None, root: Root::live() }
     }
 
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
+    }
+
     /// The same for another machine than this one.
     pub(crate) fn on(&self, root: &Root) -> Source {
         Source { root: root.clone(), ..self.clone() }
