@@ -40,6 +40,8 @@ pub(crate) trait Agenda {
 pub(crate) struct Session<'a> {
     pub(crate) clock: &'a Ticks,
     pub(crate) segment: &'a Segment,
+    /// Its store, with the address of a server that was started for it.
+    pub(crate) asked: StoreUrl,
     pub(crate) agenda: &'a mut dyn Agenda,
     pub(crate) keeper: Keeper,
     /// Why data must be loaded before the first step.
@@ -245,7 +247,7 @@ impl Session<'_> {
                 let task = Task {
                     clock: self.clock,
                     target: store,
-                    store: &self.segment.store,
+                    store: &self.asked,
                     workload,
                     step,
                     stop: self.stop,
