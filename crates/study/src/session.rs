@@ -8,7 +8,7 @@ use drive::{Changes, Outcome, Target, Tax, Ticks, What};
 use host::{Choice, Context, Observed, Watch};
 use model::{Op, Reading};
 use record::{Execution, Phase, Run, Settings};
-use store::{Store, StoreError, Visit};
+use store::{Store, StoreError, StoreUrl, Visit};
 use workload::{Spec, Workload};
 
 use crate::asking::{Manner, cpus_of_load, first_of_all};
