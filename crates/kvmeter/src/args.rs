@@ -89,6 +89,12 @@ pub struct Doctor {
     /// Look at the file system and device under this store or path, too
     #[arg(long, value_name = "STORE|PATH")]
     pub store: Option<String>,
+    /// Write what was read of this machine into a text file, which `--root` takes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// A recorded machine instead of this one: a file of `--record`, or a folder
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub root: Option<PathBuf>,
     /// One JSON object
     #[arg(long)]
     pub json: bool,

@@ -4,6 +4,7 @@
 mod agents;
 mod bad_input;
 mod bench;
+mod factors;
 mod full_disk;
 mod knob;
 mod machine;

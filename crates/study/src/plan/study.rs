@@ -8,6 +8,7 @@ use record::design::{Levels, Skipped};
 use record::{Design, Phase};
 
 use super::cells::{Unit, units};
+use super::estimate::mark_copies;
 use super::order::{Costly, order};
 use super::stores::not_built_in;
 use super::{Plan, Segment};
@@ -41,6 +42,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
             }
         }
     }
+    mark_copies(&mut segments);
     let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
     steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
     let missing = not_built_in(&spec).into_iter().map(|(store, why)| Skipped {
