@@ -179,7 +179,7 @@ fn check(spec: &Spec) -> Result<(), Fault> {
         return Err(Fault::request("cpus", "is an empty list; name one CPU at least"));
     }
     if spec.buffer < 2 * PIECE {
-        return Err(Fault::request("buffer", format!("must be {} B or more", 2 * PIECE)));
+        return Err(Fault::request("size", format!("must be {} B or more", 2 * PIECE)));
     }
     match spec.bytes_s {
         Some(rate) if !(rate.is_finite() && rate >= 1.0) => {
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(key(Spec { cpus: vec![0, 1 << 20], ..spec() }), "cpus");
         assert_eq!(key(Spec { bytes_s: Some(0.0), ..spec() }), "rate");
         assert_eq!(key(Spec { bytes_s: Some(f64::NAN), ..spec() }), "rate");
-        assert_eq!(key(Spec { buffer: 1, ..spec() }), "buffer");
+        assert_eq!(key(Spec { buffer: 1, ..spec() }), "size");
         let mut hog = Hog::start(&spec()).unwrap();
         assert!(hog.set_rate(Some(-1.0)).is_err());
         assert!(hog.set_rate(Some(1e6)).is_ok());
