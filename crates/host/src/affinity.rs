@@ -36,8 +36,9 @@ pub struct CpuOrder {
 pub fn cpus(root: &Root) -> Result<CpuOrder, AffinityError> {
     let allowed = match root.is_live() {
         true => allowed()?,
-        false => topology::online(root)
-            .map_err(|error| AffinityError::Unreadable(error.to_string()))?,
+        false => {
+            topology::online(root).map_err(|error| AffinityError::Unreadable(error.to_string()))?
+        }
     };
     Ok(match topology::threads(root) {
         Ok(threads) => order(&allowed, &threads),

@@ -349,7 +349,8 @@ mod tests {
         let started = |listen: &str| {
             let wanted = server::launch::Settings::default().with("listen", listen);
             let order = ServerOrder::new("memcached", wanted).unwrap();
-            let store: StoreUrl = "memcached".parse().unwrap();
+            let named: StoreUrl = server.parse().unwrap();
+            let store = StoreUrl { servers: Vec::new(), ..named };
             let (spec, manners) = (Spec::preset("ycsb-c").unwrap(), [Manner::closed(2)]);
             Plan::single((store, Some(order)), "c", spec, Phase::Measure, &manners, 1)
                 .unwrap()

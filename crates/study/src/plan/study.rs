@@ -45,10 +45,9 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     mark_copies(&mut segments);
     let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
     steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
-    let missing = not_built_in(&spec).into_iter().map(|(store, why)| Skipped {
-        levels: Levels::from([("store".to_owned(), store)]),
-        why,
-    });
+    let missing = not_built_in(&spec)
+        .into_iter()
+        .map(|(store, why)| Skipped { levels: Levels::from([("store".to_owned(), store)]), why });
     let design = Design {
         kind: varying.kind,
         factors: varying.factors(),
