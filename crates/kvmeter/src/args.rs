@@ -6,6 +6,7 @@ use crate::agent_flags::{AGENTS, Secrets};
 use crate::cost_flags::Cost;
 use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::machine_flags::{MachineFlags, Recorded};
+use crate::micro_args::Micro;
 use crate::sweep::Sweep;
 use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
@@ -71,6 +72,8 @@ pub enum Verb {
     Merge(Merge),
     /// Writes results as CSV, JSON, Parquet or Markdown
     Export(Export),
+    /// Measures what the machine itself can do, without a store
+    Micro(Micro),
     /// Lists, shows, turns and restores the machine's knobs
     Knob(Knob),
     /// Does one pass of a simulation

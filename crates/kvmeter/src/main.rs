@@ -13,6 +13,7 @@ mod found;
 mod interrupt;
 mod kept;
 mod machine_flags;
+mod micro_args;
 mod network_checks;
 mod planned;
 mod show;
@@ -40,6 +41,7 @@ fn main() -> std::process::ExitCode {
         Verb::Cost(args) => cmd::cost::run(&args, &show),
         Verb::Merge(args) => cmd::merge::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
+        Verb::Micro(args) => cmd::micro::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
         Verb::Completions(args) => cmd::completions::run(&args),

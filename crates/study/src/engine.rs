@@ -291,6 +291,7 @@ impl Scene<'_> {
             let mut session = Session {
                 clock: self.clock,
                 segment,
+                asked: segment.store.clone(),
                 agenda: &mut *agenda,
                 keeper: Keeper::Nobody,
                 load_first: None,
@@ -319,6 +320,7 @@ impl Scene<'_> {
                         Some(order) => {
                             let started = order.start(preload)?;
                             remote.servers = started.launched.addresses.clone();
+                            session.asked.servers.clone_from(&remote.servers);
                             Some(started)
                         }
                     };

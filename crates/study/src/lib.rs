@@ -3,6 +3,7 @@
 
 mod asking;
 mod assemble;
+mod beside;
 mod course;
 mod engine;
 mod error;
@@ -23,6 +24,7 @@ mod server_side;
 mod session;
 mod settings;
 mod simulated;
+mod sized;
 mod source;
 mod spec;
 mod started;

@@ -15,7 +15,8 @@ use crate::source::Source;
 use crate::spec::Spec;
 
 /// Beginnings of what a run reads besides its probes.
-const OF_RUNS: [&str; 15] = [
+const OF_RUNS: [&str; 16] = [
+    "beside.",
     "client.",
     "cache.",
     "store.",

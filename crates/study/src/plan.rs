@@ -18,6 +18,7 @@ use store::StoreUrl;
 use workload::Spec as WorkloadSpec;
 
 use crate::asking::Manner;
+use crate::beside::Beside;
 use crate::error::StudyError;
 use crate::fleet::Agents;
 use crate::knobs::Levels;
@@ -85,6 +86,8 @@ pub struct Step {
     /// What is replayed instead of the workload, which is then of no meaning.
     pub trace: Option<Recording>,
     pub manner: Manner,
+    /// What else keeps the machine busy meanwhile.
+    pub beside: Option<Beside>,
     pub settings: Settings,
 }
 
@@ -268,7 +271,18 @@ pub(crate) fn step(
     check_manner(store, &manner)?;
     let settings = settings((store, server), name, workload, &manner, repeat);
     let (label, workload) = (label(store, name), workload.clone());
-    Ok(Step { ordinal, unit, repeat, label, phase, workload, trace: None, manner, settings })
+    Ok(Step {
+        ordinal,
+        unit,
+        repeat,
+        label,
+        phase,
+        workload,
+        trace: None,
+        manner,
+        beside: None,
+        settings,
+    })
 }
 
 pub(crate) fn label(store: &StoreUrl, workload: &str) -> String {

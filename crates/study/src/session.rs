@@ -8,7 +8,7 @@ use drive::{Changes, Outcome, Target, Tax, Ticks, What};
 use host::{Choice, Context, Observed, Watch};
 use model::{Op, Reading};
 use record::{Execution, Phase, Run, Settings};
-use store::{Store, StoreError, Visit};
+use store::{Store, StoreError, StoreUrl, Visit};
 use workload::{Spec, Workload};
 
 use crate::asking::{Manner, cpus_of_load, first_of_all};
@@ -40,6 +40,8 @@ pub(crate) trait Agenda {
 pub(crate) struct Session<'a> {
     pub(crate) clock: &'a Ticks,
     pub(crate) segment: &'a Segment,
+    /// Its store, with the address of a server that was started for it.
+    pub(crate) asked: StoreUrl,
     pub(crate) agenda: &'a mut dyn Agenda,
     pub(crate) keeper: Keeper,
     /// Why data must be loaded before the first step.
@@ -222,12 +224,17 @@ impl Session<'_> {
         check(self.probes, &context, Before::Run)?;
         let simulated = self.simulated(step);
         let started_at = now();
+        // Before the load begins, so that it warms up under it too.
+        let program = self.probes.pass.first();
+        let beside = step.beside.as_ref().map(|beside| beside.start(program)).transpose()?;
         let mut watching = Watching {
             step,
             listener: &mut *self.listener,
             store: &**store,
             prepared: Some(Watch::prepare(&self.probes.root, &context)),
             watch: None,
+            beside,
+            taken: Vec::new(),
             servers: &mut self.servers,
             seen: Seen::default(),
             before: Vec::new(),
@@ -254,7 +261,7 @@ impl Session<'_> {
                 let task = Task {
                     clock: self.clock,
                     target: store,
-                    store: &self.segment.store,
+                    store: &self.asked,
                     workload,
                     step,
                     stop: self.stop,
@@ -265,13 +272,15 @@ impl Session<'_> {
                 Asked { outcome, manner, tax: borne.tax, borne: Some(borne) }
             }
         };
-        let Watching { observed: Observed { readings, series }, before, after, seen, .. } =
-            watching;
+        let Watching {
+            observed: Observed { readings, series }, before, after, seen, taken, ..
+        } = watching;
         let mut readings = match &borne {
             Some(borne) => borne.readings(readings),
             None => readings,
         };
         readings.extend(simulated);
+        readings.extend(taken);
         // What was measured until then is kept as an invalid run; nothing is not.
         if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
             return Err(StudyError::Failed(format!("{}: ended early, {why}", step.label)));

@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::path::Path;
 
+use host::Root;
 use model::suggest::{hint, nearest};
 use record::design::Scale;
 use toml::Spanned;
 
 use crate::error::StudyError;
+use crate::sized;
 use crate::spec::Spec;
 
 /// What a key holds, if it was given.
@@ -38,6 +40,24 @@ pub const BUILT_IN: &[BuiltIn] = &[
         text: include_str!("../../../studies/memcached/study.toml"),
         published: None,
     },
+    BuiltIn {
+        name: "arm-vs-x86",
+        what: "two stores by the second and by the joule, SMT, tails and block cache (Mikrou 2019)",
+        text: include_str!("../../../studies/arm-vs-x86/study.toml"),
+        published: Some(include_str!("../../../studies/arm-vs-x86/published.toml")),
+    },
+    BuiltIn {
+        name: "memcached-power",
+        what: "SMT and idle states under memcached: latency and power (Kazarian 2022)",
+        text: include_str!("../../../studies/memcached-power/study.toml"),
+        published: Some(include_str!("../../../studies/memcached-power/published.toml")),
+    },
+    BuiltIn {
+        name: "direct-cache-access",
+        what: "DDIO under data caching, by request rate (Basavaraj 2017)",
+        text: include_str!("../../../studies/direct-cache-access/study.toml"),
+        published: Some(include_str!("../../../studies/direct-cache-access/published.toml")),
+    },
 ];
 
 /// The file beside a study that holds the figures which were published.
@@ -52,13 +72,24 @@ pub struct Source {
     pub(crate) published: Option<String>,
     /// The size of it that was chosen.
     pub(crate) scale: Option<Scale>,
+    /// The machine that numbers such as `8 per cpu` follow.
+    root: Root,
 }
 
 impl Source {
     /// A study of this text.
     pub fn new(origin: &str, text: &str) -> Source {
         let (origin, text) = (origin.to_owned(), text.to_owned());
-        Source { origin, text, published: None, scale: None }
+        Source { origin, text, published: None, scale: None, root: Root::live() }
+    }
+
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The same for another machine than this one.
+    pub(crate) fn on(&self, root: &Root) -> Source {
+        Source { root: root.clone(), ..self.clone() }
     }
 
     /// A built-in study by its name, or a file by its path.
@@ -152,7 +183,9 @@ impl Source {
     }
 
     pub fn spec(&self) -> Result<Spec, StudyError> {
-        toml::from_str(&self.text).map_err(|error| {
+        let sized = sized::resolve(&self.text, &self.root)
+            .map_err(|(place, words)| self.at(place, &words))?;
+        toml::from_str(sized.as_ref().unwrap_or(&self.text)).map_err(|error| {
             let words = with_suggestion(error.message());
             match error.span() {
                 Some(span) => self.at(span, &words),

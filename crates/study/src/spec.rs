@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, ValueSpec};
 
+use crate::beside::BesideTable;
 use crate::factors::{DesignTable, FactorTable, ScaleTable};
 use crate::probes::ProbesTable;
 use crate::trace::Speed;
@@ -53,6 +54,9 @@ pub struct Spec {
     /// The levels of the machine's knobs, under which everything runs.
     #[serde(default)]
     pub knobs: Option<BTreeMap<Spanned<String>, Spanned<toml::Value>>>,
+    /// What else keeps the machine busy while it is measured.
+    #[serde(default)]
+    pub beside: BesideTable,
     /// What varies from cell to cell.
     #[serde(default)]
     pub factors: BTreeMap<Spanned<String>, FactorTable>,

@@ -206,6 +206,7 @@ impl Plan {
                     workload: workload.clone(),
                     trace: Some(recording.clone()),
                     manner: manner.clone(),
+                    beside: None,
                     settings,
                 };
                 segments.push(Segment {

@@ -10,6 +10,7 @@ pub mod export;
 pub mod knob;
 pub mod man;
 pub mod merge;
+pub mod micro;
 pub mod report;
 pub mod run;
 pub mod search;

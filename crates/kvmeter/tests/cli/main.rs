@@ -9,6 +9,7 @@ mod factors;
 mod full_disk;
 mod knob;
 mod machine;
+mod micro;
 mod network;
 mod results;
 mod search;

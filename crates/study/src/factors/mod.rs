@@ -116,6 +116,26 @@ impl Varying {
         source.with(&changes).map_err(StudyError::Request)
     }
 
+    /// Refuses two factors that set the same key in one cell; where their conditions keep them
+    /// apart they may.
+    pub(crate) fn check_keys(&self, source: &Source, levels: &Levels) -> Result<(), StudyError> {
+        let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+        for varied in &self.varied {
+            let Some(name) = levels.get(&varied.factor.name) else { continue };
+            let level = varied.levels.iter().find(|level| level.name == *name);
+            for (key, _) in level.iter().flat_map(|level| &level.changes) {
+                if let Some(other) = taken.insert(key, &varied.factor.name) {
+                    let words = format!(
+                        "the factor `{other}` sets `{key}` in the same cells; limit one of the \
+                         two to others with `where`"
+                    );
+                    return Err(source.at(varied.span.clone(), &words));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// An error of one cell: at the level that alone brings it about, else in words.
     pub(crate) fn blame(
         &self,

@@ -32,7 +32,7 @@ pub(crate) struct VariedLevel {
 }
 
 /// Tables in which a factor may set a key; those of the last have names that the study gives.
-const SECTIONS: [&str; 5] = ["measure", "load", "data", "knobs", "sequence"];
+const SECTIONS: [&str; 6] = ["measure", "load", "data", "knobs", "beside", "sequence"];
 const NAMED_SECTIONS: [&str; 3] = ["store", "server", "workloads"];
 /// What already has a meaning beside the factors' names.
 const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
@@ -44,20 +44,7 @@ const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
 pub(crate) fn factors(source: &Source, spec: &Spec) -> Result<Vec<Varied>, StudyError> {
     let mut tables: Vec<_> = spec.factors.iter().collect();
     tables.sort_by_key(|(name, _)| name.span().start);
-    let mut all: Vec<Varied> = Vec::new();
-    for (name, table) in tables {
-        let varied = factor(source, spec, name, table)?;
-        let taken = |key: &String| all.iter().find(|other| other.factor.sets.contains(key));
-        if let Some((key, other)) = varied.factor.sets.iter().find_map(|k| Some((k, taken(k)?))) {
-            let words = format!(
-                "the factor `{}` sets `{key}` already; a key belongs to one factor",
-                other.factor.name
-            );
-            return Err(source.at(name.span(), &words));
-        }
-        all.push(varied);
-    }
-    Ok(all)
+    tables.into_iter().map(|(name, table)| factor(source, spec, name, table)).collect()
 }
 
 fn factor(
@@ -193,7 +180,7 @@ fn check_key(
     if !SECTIONS.contains(&first) {
         let known = SECTIONS.iter().chain(&NAMED_SECTIONS).copied();
         return refuse(format!(
-            "`{key}` is no setting of store, server, workload, load, data or knobs; {}",
+            "`{key}` is no setting of store, server, workload, load, data, knobs or beside; {}",
             hint(first, known.collect::<Vec<_>>().iter().copied())
         ));
     }

@@ -1,16 +1,19 @@
 //! The cells of a design, each planned as the study that it is when its levels are put in.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use host::Root;
 use record::Phase;
 use record::design::{Factor, Levels, setting_of};
+use toml::Spanned;
 
 use super::{Plan, Segment, Step, document};
 use crate::error::StudyError;
 use crate::factors::{Varying, effective};
 use crate::source::Source;
+use crate::spec::Spec;
 
 /// The segments of one cell for one store, once through its sequence.
 pub(super) type Unit = Vec<Segment>;
@@ -35,6 +38,7 @@ pub(super) fn units(
     let mut units: Vec<Unit> = Vec::new();
     let mut excluded = BTreeSet::new();
     for levels in &cells {
+        varying.check_keys(source, levels)?;
         let text = varying.at(source, levels)?;
         let plan = document::of(&text, data, root).map_err(|error| match levels.is_empty() {
             true => error,
@@ -73,15 +77,24 @@ fn cells(
 ) -> Result<(Vec<Levels>, BTreeSet<Place>), StudyError> {
     let mut cells: Vec<Levels> = Vec::new();
     let mut wanted = BTreeSet::new();
+    let (stores, mut sequences) = (source.spec()?.store, BTreeMap::new());
     for combination in &varying.combinations {
-        let spec = varying.at(source, combination)?.spec()?;
-        let workloads = spec.sequence.iter().map(|step| match step.get_ref().as_str() {
-            "load" | "clear" => None,
-            name => Some(name.to_owned()),
-        });
-        let workloads: BTreeSet<Option<String>> = workloads.collect();
-        for store in spec.store.keys() {
-            for workload in &workloads {
+        // Few factors change the sequence, and reading a study takes time.
+        let of_sequence: Levels = factors
+            .iter()
+            .filter(|factor| factor.sets.iter().any(|key| key == "sequence"))
+            .filter_map(|factor| combination.get_key_value(&factor.name))
+            .map(|(name, level)| (name.clone(), level.clone()))
+            .collect();
+        let workloads = match sequences.entry(of_sequence) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let workloads = workloads(&varying.at(source, new.key())?.spec()?);
+                new.insert(workloads)
+            }
+        };
+        for store in stores.keys() {
+            for workload in workloads.iter() {
                 let store = store.get_ref();
                 let levels = effective(factors, combination, store, workload.as_deref());
                 if wanted.insert((levels.clone(), store.clone(), workload.clone()))
@@ -93,6 +106,15 @@ fn cells(
         }
     }
     Ok((cells, wanted))
+}
+
+/// What the sequence measures, and whether it loads.
+fn workloads(spec: &Spec) -> BTreeSet<Option<String>> {
+    let workload = |step: &Spanned<String>| match step.get_ref().as_str() {
+        "load" | "clear" => None,
+        name => Some(name.to_owned()),
+    };
+    spec.sequence.iter().map(workload).collect()
 }
 
 /// One store's segments stand together.

@@ -11,6 +11,7 @@ use super::sections::{check_variants, sections};
 use super::stores::{Stored, stores};
 use super::{Plan, Segment, Step, label};
 use crate::asking::{load_manner, manner};
+use crate::beside;
 use crate::error::StudyError;
 use crate::knobs;
 use crate::probes::{self, Probes};
@@ -26,7 +27,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     check_variants(source, &spec)?;
     let stores = stores(source, &spec, data)?;
     let machines = spec.agents.as_ref().map_or(1, |agents| agents.get_ref().hosts.get_ref().len());
-    let cores = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
+    let cores = host::cpus(root).map_or(1, |order| order.cpus.len() as u32);
     // Agents are taken to be machines like this one.
     let cores = cores.saturating_mul(machines.max(1) as u32);
     let load = load_manner(source, &spec.load, cores)?;
@@ -60,6 +61,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     }
 
     let levels = knobs::of_study(source, &spec, root)?;
+    let beside = beside::of_study(source, &spec)?;
     let mut segments = Vec::new();
     for (store, Stored { url, temporary, server }) in stores.iter().enumerate() {
         for section in &sections {
@@ -75,6 +77,10 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
                 if let Some(traced) = traced {
                     trace::told(&traced.recording, &manner, &mut settings);
                 }
+                let beside = beside.clone().filter(|_| *phase == Phase::Measure);
+                if let Some(beside) = &beside {
+                    beside.settings(&mut settings);
+                }
                 levels.settings(&mut settings);
                 steps.push(Step {
                     ordinal: 0,
@@ -85,6 +91,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
                     workload: workload.clone(),
                     trace: traced.map(|own| own.recording.clone()),
                     manner,
+                    beside,
                     settings,
                 });
             }

@@ -4,11 +4,13 @@
 use std::path::Path;
 
 use host::Root;
+use record::design::{Levels, Skipped};
 use record::{Design, Phase};
 
 use super::cells::{Unit, units};
 use super::estimate::mark_copies;
 use super::order::{Costly, order};
+use super::stores::not_built_in;
 use super::{Plan, Segment};
 use crate::error::StudyError;
 use crate::factors::Varying;
@@ -18,6 +20,7 @@ use crate::trace;
 
 /// Every run of a study. Stores without a path get a folder of their own under `data`.
 pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, StudyError> {
+    let source = &source.on(root);
     let spec = source.spec()?;
     let varying = Varying::of(source, &spec, root)?;
     let (first, units) = units(source, &varying, data, root)?;
@@ -42,11 +45,14 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     mark_copies(&mut segments);
     let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
     steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
+    let missing = not_built_in(&spec)
+        .into_iter()
+        .map(|(store, why)| Skipped { levels: Levels::from([("store".to_owned(), store)]), why });
     let design = Design {
         kind: varying.kind,
         factors: varying.factors(),
         baseline: varying.baseline.clone(),
-        skipped: varying.skipped.clone(),
+        skipped: varying.skipped.iter().cloned().chain(missing).collect(),
         adaptive: varying.adaptive.clone(),
         ..Design::default()
     };
