@@ -32,7 +32,7 @@ pub(crate) struct VariedLevel {
 }
 
 /// Tables in which a factor may set a key; those of the last have names that the study gives.
-const SECTIONS: [&str; 5] = ["measure", "load", "data", "knobs", "sequence"];
+const SECTIONS: [&str; 6] = ["measure", "load", "data", "knobs", "sequence", "beside"];
 const NAMED_SECTIONS: [&str; 3] = ["store", "server", "workloads"];
 /// What already has a meaning beside the factors' names.
 const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
@@ -189,7 +189,7 @@ fn check_key(
     if !SECTIONS.contains(&first) {
         let known = SECTIONS.iter().chain(&NAMED_SECTIONS).copied();
         return refuse(format!(
-            "`{key}` is no setting of store, server, workload, load, data or knobs; {}",
+            "`{key}` is no setting of store, server, workload, load, data, knobs or beside; {}",
             hint(first, known.collect::<Vec<_>>().iter().copied())
         ));
     }
