@@ -219,6 +219,13 @@ impl Listener for Bar {
             Event::Reusing { step } => {
                 self.say(&format!("{}: using the data that is there", step.label));
             }
+            Event::BroughtBack { step } => {
+                self.say(&format!("{}: bringing back the data as it was loaded", step.label));
+            }
+            Event::Copied { done: true } => {}
+            Event::Copied { done: false } => {
+                self.say("no room for a copy of the data: it is loaded anew where it is needed");
+            }
             Event::Idling { seconds } => {
                 let time = format::seconds(seconds);
                 self.say(&format!("measuring the power of the idle machine for {time}"));

@@ -35,6 +35,14 @@ pub enum Event<'a> {
     Reusing {
         step: &'a Step,
     },
+    /// The data was brought back from a copy of what was loaded earlier.
+    BroughtBack {
+        step: &'a Step,
+    },
+    /// The data that was loaded was copied, or there was no room for that.
+    Copied {
+        done: bool,
+    },
     /// The idle machine is measured for so long.
     Idling {
         seconds: f64,
@@ -197,8 +205,12 @@ pub fn execute(
         Some(error) if !kept_any && done.is_empty() => return Err(error),
         _ => {}
     }
-    for segment in plan.segments.iter().filter(|segment| segment.temporary) {
-        remove_temporary(&segment.store.path)?;
+    for segment in &plan.segments {
+        if segment.temporary {
+            remove_temporary(&segment.store.path)?;
+        } else if segment.copies {
+            Directory::claim(&segment.store, 0)?.drop_prepared()?;
+        }
     }
     Ok(Ended::Whole)
 }
@@ -274,7 +286,7 @@ impl Scene<'_> {
             // Before anything is loaded or measured: whether they can be used.
             crew.reach()?;
         }
-        let mut next = Some(first);
+        let (mut next, mut may_copy) = (Some(first), true);
         while let Some(first) = next {
             let mut session = Session {
                 clock: self.clock,
@@ -283,6 +295,7 @@ impl Scene<'_> {
                 keeper: Keeper::Nobody,
                 load_first: None,
                 found: false,
+                may_copy,
                 execution: self.execution,
                 keep: &mut *keep,
                 listener: &mut *listener,
@@ -299,7 +312,7 @@ impl Scene<'_> {
                 simulated: None,
             };
             self.seen.settings(&mut session.facts);
-            let Closed { mut keeper, name, next: after } = match segment.store.remote()? {
+            let Closed { mut keeper, name, next: after, copy } = match segment.store.remote()? {
                 Some(mut remote) => {
                     let started = match &segment.server {
                         None => None,
@@ -339,6 +352,10 @@ impl Scene<'_> {
             // The store is closed, so all that it was given is in its files.
             if let Some(name) = name {
                 keeper.set(&name)?;
+            }
+            if copy {
+                may_copy = keeper.keep_prepared()?;
+                listener.hear(Event::Copied { done: may_copy });
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(false);

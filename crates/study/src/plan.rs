@@ -67,6 +67,9 @@ pub struct Segment {
     pub preparing: Manner,
     /// The levels of the machine's knobs under which it runs.
     pub knobs: Levels,
+    /// The data that is loaded for it is wanted again later, after it was changed: a copy is
+    /// kept beside it.
+    pub copies: bool,
 }
 
 /// One run.
@@ -229,6 +232,7 @@ impl Plan {
                 steps: steps.to_vec(),
                 preparing: steps[0].manner.preparing(),
                 knobs: Levels::default(),
+                copies: false,
             }));
         }
         let seed = workload.seed;

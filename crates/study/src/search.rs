@@ -86,6 +86,7 @@ impl Search {
             steps: vec![self.calibration()?],
             preparing: self.manner.preparing(),
             knobs: Levels::default(),
+            copies: false,
         }];
         let plan = Plan {
             seed: self.workload.seed,

@@ -46,6 +46,8 @@ pub(crate) struct Session<'a> {
     pub(crate) load_first: Option<&'static str>,
     /// The data of an earlier invocation is used.
     pub(crate) found: bool,
+    /// Data that is loaded may be copied; not where there was no room for it.
+    pub(crate) may_copy: bool,
     pub(crate) execution: &'a Execution,
     pub(crate) keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
     pub(crate) listener: &'a mut dyn Listener,
@@ -85,8 +87,11 @@ pub(crate) struct Closed {
     pub(crate) keeper: Keeper,
     /// What the data is, where that was not certain while the store was open.
     pub(crate) name: Option<Name>,
-    /// A run that wants the data as it was loaded, which it no longer is.
+    /// A run that wants the data as it was loaded, which it no longer is; or that waits until
+    /// the data was copied.
     pub(crate) next: Option<Step>,
+    /// The data was loaded just now and is wanted again later.
+    pub(crate) copy: bool,
 }
 
 /// A session on a store in this process, and its first step.
@@ -109,6 +114,10 @@ impl Session<'_> {
         }
         if first.phase == Phase::Measure {
             self.load_first = self.keeper.must_load(first)?;
+            if self.load_first.is_some() && self.keeper.bring_back(first)? {
+                self.load_first = None;
+                self.listener.hear(Event::BroughtBack { step: first });
+            }
             self.found = self.load_first.is_none();
         }
         if let Some(why) = self.load_first {
@@ -144,6 +153,11 @@ impl Session<'_> {
                 if self.stopped() {
                     break;
                 }
+                if self.segment.copies && self.may_copy && self.keeper.on_disk() {
+                    // Only the files of a closed store can be copied; then it goes on.
+                    let Session { keeper, name, .. } = self;
+                    return Ok(Closed { keeper, name, next: Some(step), copy: true });
+                }
             } else if std::mem::take(&mut self.found) {
                 self.listener.hear(Event::Reusing { step: &step });
             }
@@ -151,7 +165,7 @@ impl Session<'_> {
                 next = self.agenda.next(&run);
             }
         }
-        Ok(Closed { keeper: self.keeper, name: self.name, next })
+        Ok(Closed { keeper: self.keeper, name: self.name, next, copy: false })
     }
 
     fn stopped(&self) -> bool {

@@ -216,6 +216,7 @@ impl Plan {
                     steps: vec![step],
                     preparing: manner.preparing(),
                     knobs: Levels::default(),
+                    copies: false,
                 });
             }
         }

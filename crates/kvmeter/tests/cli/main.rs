@@ -5,6 +5,7 @@ mod agents;
 mod bad_input;
 mod bench;
 mod cost;
+mod factors;
 mod full_disk;
 mod knob;
 mod machine;

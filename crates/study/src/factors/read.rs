@@ -96,7 +96,11 @@ fn factor(
         if levels[..n].iter().any(|before| before.name == level.name) {
             return Err(source.at(level.span.clone(), "this level is there already"));
         }
-        check_level(source, &level.changes, &level.span)?;
+        let key = match (table.levels.get_ref(), &table.set) {
+            (LevelsTable::Values(_), Some(set)) => set.span(),
+            _ => level.span.clone(),
+        };
+        check_level(source, level, key)?;
     }
     let mut sets: Vec<String> = Vec::new();
     for (key, _) in levels.iter().flat_map(|level| &level.changes) {
@@ -196,17 +200,16 @@ fn check_key(
     Ok(())
 }
 
-/// Whether the study still reads with this level in it; else the error stands at the level.
-fn check_level(
-    source: &Source,
-    changes: &[Change],
-    place: &Range<usize>,
-) -> Result<(), StudyError> {
-    let keys = || changes.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
-    let changed = source.with(changes).map_err(|words| source.at(place.clone(), &words))?;
+/// Whether the study still reads with this level in it; else the error stands at the level, or
+/// at the key if no study has that.
+fn check_level(source: &Source, level: &VariedLevel, key: Range<usize>) -> Result<(), StudyError> {
+    let keys: Vec<&str> = level.changes.iter().map(|(key, _)| key.as_str()).collect();
+    let place = || level.span.clone();
+    let changed = source.with(&level.changes).map_err(|words| source.at(place(), &words))?;
     changed.spec().map(drop).map_err(|error| {
-        let words = format!("{}: {}", keys(), first_line(&error));
-        source.at(place.clone(), &words)
+        let words = first_line(&error);
+        let place = if words.starts_with("unknown field") { key } else { place() };
+        source.at(place, &format!("{}: {words}", keys.join(", ")))
     })
 }
 

@@ -50,7 +50,9 @@ pub(super) fn units(
         first.get_or_insert(plan);
     }
     let idle = varying.exclude.iter().enumerate().find(|(n, _)| !excluded.contains(n));
-    if let (Some((_, (place, _))), None) = (idle, &source.scale) {
+    // Levels that a smaller size or this machine does not have cannot be excluded either.
+    let whole = source.scale.is_none() && varying.skipped.is_empty();
+    if let Some((_, (place, _))) = idle.filter(|_| whole) {
         let words = "this excludes no cell; mend it or leave it out";
         return Err(source.at(place.clone(), words));
     }

@@ -102,6 +102,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
                 steps,
                 preparing: load.clone(),
                 knobs: levels.clone(),
+                copies: false,
             });
         }
     }

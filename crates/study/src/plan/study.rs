@@ -7,6 +7,7 @@ use host::Root;
 use record::{Design, Phase};
 
 use super::cells::{Unit, units};
+use super::estimate::mark_copies;
 use super::order::{Costly, order};
 use super::{Plan, Segment};
 use crate::error::StudyError;
@@ -38,6 +39,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
             }
         }
     }
+    mark_copies(&mut segments);
     let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
     steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
     let design = Design {
