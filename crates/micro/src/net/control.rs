@@ -2,7 +2,6 @@
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
@@ -34,7 +33,11 @@ impl Hello {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToServer {
-    Job(Job),
+    Job {
+        job: Job,
+        /// Of the client's machine: ends with the same one share a clock.
+        boot_id: Option<String>,
+    },
     /// The ports from which the datagrams of each connection come.
     Ports(Vec<u16>),
     Phase {
@@ -102,7 +105,7 @@ impl Control {
         &mut self,
         what: &'static str,
         limit: Duration,
-        stop: &AtomicBool,
+        goes_on: &dyn Fn() -> Result<(), NetError>,
     ) -> Result<T, NetError> {
         let until = Instant::now() + limit;
         loop {
@@ -113,9 +116,7 @@ impl Control {
             if self.pending.len() > LONGEST_LINE {
                 return Err(NetError::Garbled("a line without an end".to_owned()));
             }
-            if stop.load(Ordering::Relaxed) {
-                return Err(NetError::Stopped);
-            }
+            goes_on()?;
             let mut bytes = [0; 16 << 10];
             match (&self.socket).read(&mut bytes) {
                 Ok(0) => return Err(NetError::Closed { doing: what }),

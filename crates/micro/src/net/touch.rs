@@ -10,6 +10,9 @@ use super::outcome::End;
 /// Bytes that one receiving call may take at least, and at most for large messages.
 const LEAST_CHUNK: u64 = 64 << 10;
 const MOST_CHUNK: u64 = 1 << 20;
+/// Datagrams of fewer bytes bear too little of their number to tell a late one from one behind
+/// a long gap.
+const TELLING: u64 = 4;
 
 /// Reads the byte at each multiple of the stride in the stream of a connection's messages, and
 /// checks it. `bytes` are those of message `number` from `at` on.
@@ -208,10 +211,10 @@ impl DatagramTouch {
         let from = self.slot(self.arrived, job);
         let bytes = &self.slots[from..from + count];
         let number = self.content.number(bytes, self.next);
-        if number < self.next {
-            end.late += 1;
-        } else {
+        if number >= self.next || job.size < TELLING {
             self.next = number + 1;
+        } else {
+            end.late += 1;
         }
         if self.content.stamped() && count >= 16 && self.delays.is_due(number) {
             self.delays.begin(&bytes[8..16]);
