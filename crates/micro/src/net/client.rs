@@ -23,7 +23,7 @@ use super::{flow, frames, pingpong};
 
 /// For what the other end does at once.
 const AT_ONCE: Duration = Duration::from_secs(10);
-/// The slowest first message of a flow drains what is in the sockets before it.
+/// For what takes a server a while: gigabytes to hold back, and to drain.
 const REPORT: Duration = Duration::from_secs(60);
 
 /// How a cell is measured.
@@ -97,9 +97,9 @@ impl<'a, P: Port> Client<'a, P> {
         match client.hear("greeting", AT_ONCE) {
             Ok(ToClient::Welcome { .. }) => Ok(client),
             Ok(other) => Err(NetError::Stranger { place, why: format!("it says {other:?}") }),
-            Err(error @ (NetError::Garbled(_) | NetError::Silent { .. } | NetError::Closed { .. })) => {
-                Err(NetError::Stranger { place, why: error.to_string() })
-            }
+            Err(
+                error @ (NetError::Garbled(_) | NetError::Silent { .. } | NetError::Closed { .. }),
+            ) => Err(NetError::Stranger { place, why: error.to_string() }),
             Err(error) => Err(error),
         }
     }
@@ -200,7 +200,7 @@ impl<'a, P: Port> Client<'a, P> {
         self.phase += 1;
         let most_s = manner.time.as_secs_f64();
         self.control.say(&ToServer::Phase { number: self.phase, most_s })?;
-        let ToClient::Going = self.hear("start", AT_ONCE)? else {
+        let ToClient::Going = self.hear("start", REPORT)? else {
             return Err(NetError::Garbled("a start was due".to_owned()));
         };
         let phase = Phase::new(self.stop, self.phase);

@@ -22,9 +22,13 @@ const LONGEST_LINE: usize = 16 << 20;
 /// The first line of every connection.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Hello {
-    Control { version: u32 },
+    Control {
+        version: u32,
+    },
     /// A connection of the cell, by number.
-    Data { number: u32 },
+    Data {
+        number: u32,
+    },
 }
 
 impl Hello {
@@ -66,11 +70,16 @@ pub struct Ready {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToClient {
     /// The server takes this control connection.
-    Welcome { version: u32 },
+    Welcome {
+        version: u32,
+    },
     Ready(Ready),
     Going,
     Report(Box<End>),
-    Failed { words: String, request: bool },
+    Failed {
+        words: String,
+        request: bool,
+    },
 }
 
 impl ToClient {

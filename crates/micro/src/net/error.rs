@@ -30,7 +30,9 @@ pub enum NetError {
     Closed { doing: &'static str },
     #[error("{doing} failed: {source}")]
     Io { doing: &'static str, source: io::Error },
-    #[error("the other end says what kvmeter does not understand ({0}); use the same version on both")]
+    #[error(
+        "the other end says what kvmeter does not understand ({0}); use the same version on both"
+    )]
     Garbled(String),
     #[error("{0}")]
     Port(String),

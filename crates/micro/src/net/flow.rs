@@ -107,7 +107,10 @@ pub fn send_all(
             phase.goes_on()?;
             let paused = job.rate.is_some() && sending.iter().all(|one| one.at == 0);
             if !paused && now - moved_ns > timeout_ns {
-                return Err(NetError::Silent { what: "room for more data", seconds: job.timeout_s });
+                return Err(NetError::Silent {
+                    what: "room for more data",
+                    seconds: job.timeout_s,
+                });
             }
         }
     }
@@ -176,6 +179,7 @@ pub fn receive_all(
         .map_err(NetError::io("setting up a data socket"))?;
     let mut receiving: Vec<Receiving<'_>> =
         connections.into_iter().map(|(n, s)| Receiving::new(job, n, s, shared_clock)).collect();
+    phase.set_up();
     let mut part = Part::new(End::timing());
     let (mut first, mut ready, mut next_look) = (None, Vec::new(), 0);
     loop {
@@ -198,7 +202,10 @@ pub fn receive_all(
             if !job.transport.loses()
                 && now.saturating_sub(part.last_ns) > (job.timeout_s * 1e9) as u64
             {
-                return Err(NetError::Silent { what: "rest of the stream", seconds: job.timeout_s });
+                return Err(NetError::Silent {
+                    what: "rest of the stream",
+                    seconds: job.timeout_s,
+                });
             }
         }
         if now >= next_look {

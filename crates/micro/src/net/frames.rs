@@ -22,7 +22,9 @@ const TURNS: u32 = 4096;
 pub fn check(job: &Job, port: &impl Port) -> Result<(), NetError> {
     let payload = (port.longest().saturating_sub(HEAD) as u64).min(job.size).max(1);
     let (flag, bytes) = match job.kind {
-        Kind::Pingpong => ("size", job.size.div_ceil(payload) * payload * u64::from(job.connections)),
+        Kind::Pingpong => {
+            ("size", job.size.div_ceil(payload) * payload * u64::from(job.connections))
+        }
         Kind::Flow => ("reuse", job.reuse),
     };
     let spare = port.spare();
@@ -229,10 +231,10 @@ pub fn answer<P: Port>(job: &Job, phase: &Phase<'_>, port: &mut P) -> Result<Par
     }
     let own = port.address();
     let mut part = Part::new(End::default());
-    let mut held: Vec<Held<P::Frame>> = (0..job.connections)
-        .map(|_| Held { message: 0, bytes: 0, frames: Vec::new() })
-        .collect();
+    let mut held: Vec<Held<P::Frame>> =
+        (0..job.connections).map(|_| Held { message: 0, bytes: 0, frames: Vec::new() }).collect();
     let (mut out, mut came) = (VecDeque::new(), VecDeque::new());
+    phase.set_up();
     let mut turns = Turns::new(job, phase);
     loop {
         port.receive(&mut came);
@@ -360,6 +362,7 @@ pub fn receive_all<P: Port>(
     let mut held: VecDeque<(P::Frame, Head)> = VecDeque::new();
     let mut held_bytes = 0;
     let mut came = VecDeque::new();
+    phase.set_up();
     let mut first = None;
     let mut turns = Turns::new(job, phase);
     loop {

@@ -188,7 +188,8 @@ impl Job {
 
     /// The connections of one of the threads, by number.
     pub(super) fn share(&self, thread: u32) -> impl Iterator<Item = usize> + use<> {
-        let (from, step, to) = (thread as usize, self.threads() as usize, self.connections as usize);
+        let (from, step, to) =
+            (thread as usize, self.threads() as usize, self.connections as usize);
         (from..to).step_by(step)
     }
 

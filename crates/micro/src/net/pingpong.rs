@@ -30,6 +30,8 @@ struct Asking<'a> {
     /// The socket is waited for until it takes more.
     full: bool,
     since_ns: u64,
+    /// When the message last moved.
+    moved_ns: u64,
 }
 
 /// The client's thread for some connections: asks on each until the phase is over, and takes
@@ -50,7 +52,17 @@ pub fn ask(
             let content = Content::new(connection, job.size, false);
             let source = Source::new(content);
             let (left, at) = (until.messages, At::Done);
-            Asking { socket, content, source, number, left, at, full: false, since_ns: 0 }
+            Asking {
+                socket,
+                content,
+                source,
+                number,
+                left,
+                at,
+                full: false,
+                since_ns: 0,
+                moved_ns: 0,
+            }
         })
         .collect();
     // A stream's answers come in parts: each connection has its own place for them.
@@ -80,7 +92,9 @@ pub fn ask(
         next_look = now + tick.as_nanos() as u64;
         phase.goes_on()?;
         for (at, one) in asking.iter_mut().enumerate() {
-            if one.at == At::Done || now.saturating_sub(one.since_ns) < timeout_ns {
+            // A stream that still moves is alive, however long its message takes.
+            let since = if job.transport.loses() { one.since_ns } else { one.moved_ns };
+            if one.at == At::Done || now.saturating_sub(since) < timeout_ns {
                 continue;
             }
             if !job.transport.loses() {
@@ -94,7 +108,13 @@ pub fn ask(
 }
 
 impl Asking<'_> {
-    fn begin(&mut self, job: &Job, at: usize, until: &Until, wait: &mut Wait) -> Result<(), NetError> {
+    fn begin(
+        &mut self,
+        job: &Job,
+        at: usize,
+        until: &Until,
+        wait: &mut Wait,
+    ) -> Result<(), NetError> {
         self.at = At::Done;
         if self.left == 0 || now_ns() >= until.instant_ns {
             return Ok(());
@@ -103,11 +123,18 @@ impl Asking<'_> {
         self.source.set(*self.number, 0);
         self.at = At::Sending(0);
         self.since_ns = now_ns();
+        self.moved_ns = self.since_ns;
         self.send(job, at, wait, 0)
     }
 
     /// Goes on to the next message, whatever became of this one.
-    fn next(&mut self, job: &Job, at: usize, until: &Until, wait: &mut Wait) -> Result<(), NetError> {
+    fn next(
+        &mut self,
+        job: &Job,
+        at: usize,
+        until: &Until,
+        wait: &mut Wait,
+    ) -> Result<(), NetError> {
         *self.number += 1;
         self.begin(job, at, until, wait)
     }
@@ -118,6 +145,9 @@ impl Asking<'_> {
             Step::Pause => 0,
         };
         let whole = from + moved == job.size as usize;
+        if moved > 0 && !whole {
+            self.moved_ns = now_ns();
+        }
         self.at = if whole { At::Awaiting(0) } else { At::Sending(from + moved) };
         look_for(self.socket, at, wait, &mut self.full, !whole)
     }
@@ -147,7 +177,7 @@ impl Asking<'_> {
                 return Ok(());
             }
         } else if from + count < job.size as usize {
-            self.at = At::Awaiting(from + count);
+            (self.at, self.moved_ns) = (At::Awaiting(from + count), now_ns());
             return Ok(());
         }
         let now = now_ns();
@@ -191,6 +221,7 @@ pub fn answer(
             full: false,
         })
         .collect();
+    phase.set_up();
     let (mut ready, mut next_look) = (Vec::new(), 0);
     loop {
         wait.ready(tick, &mut ready).map_err(NetError::io("waiting"))?;

@@ -72,7 +72,9 @@ impl<'a, P: Port> Server<'a, P> {
                 Ok(Hello::Control { .. }) => {
                     match self.session(socket, Some(listener), meter) {
                         Ok(()) => {}
-                        Err(NetError::Stopped) if self.stop.load(Ordering::Relaxed) => return Ok(()),
+                        Err(NetError::Stopped) if self.stop.load(Ordering::Relaxed) => {
+                            return Ok(());
+                        }
                         Err(error) => say(&error),
                     }
                     if alone_for.is_some() {
@@ -90,7 +92,11 @@ impl<'a, P: Port> Server<'a, P> {
     ///
     /// # Errors
     /// The session failed.
-    pub fn serve_pair(&mut self, socket: UnixStream, meter: &mut dyn Meter) -> Result<(), NetError> {
+    pub fn serve_pair(
+        &mut self,
+        socket: UnixStream,
+        meter: &mut dyn Meter,
+    ) -> Result<(), NetError> {
         let socket = Socket::from(OwnedFd::from(socket));
         introduced(&socket, AT_ONCE)?;
         self.session(socket, None, meter)
@@ -164,9 +170,14 @@ impl<'a, P: Port> Server<'a, P> {
                     other => return Ok(other),
                 };
                 let phase = Phase::new(stop, number);
-                control.say(&ToClient::Going)?;
                 let limit = Duration::try_from_secs_f64(most_s).unwrap_or_default() + LATER;
+                let threads = match links {
+                    Links::Sockets(_) => job.threads(),
+                    Links::Port(_) => 1,
+                };
                 let until_end = || {
+                    phase.await_set_up(threads)?;
+                    control.say(&ToClient::Going)?;
                     let said = control.hear("end of the phase", limit, &|| phase.goes_on())?;
                     let ToServer::End(sent) = said else {
                         return Err(NetError::Garbled("the end of a phase was due".to_owned()));
@@ -175,8 +186,7 @@ impl<'a, P: Port> Server<'a, P> {
                     let _ = phase.sent.set(sent);
                     Ok(())
                 };
-                let end =
-                    work(job, shared_clock, &phase, &mut links, &cpus, meter, until_end)?;
+                let end = work(job, shared_clock, &phase, &mut links, &cpus, meter, until_end)?;
                 control.say(&ToClient::Report(Box::new(end)))?;
             }
         });
@@ -259,7 +269,8 @@ fn open<'l, P: Port>(
                 sockets.push(socket);
             }
             control.say(&ToClient::Ready(ready))?;
-            let goes_on = || if stop.load(Ordering::Relaxed) { Err(NetError::Stopped) } else { Ok(()) };
+            let goes_on =
+                || if stop.load(Ordering::Relaxed) { Err(NetError::Stopped) } else { Ok(()) };
             let ToServer::Ports(ports) = control.hear("ports", AT_ONCE, &goes_on)? else {
                 return Err(NetError::Garbled("the client's ports were due".to_owned()));
             };
@@ -292,11 +303,7 @@ fn socket_file() -> PathBuf {
 }
 
 /// The cell's connections, in the order of their numbers.
-fn accept_all(
-    job: &Job,
-    listener: &Listener,
-    stop: &AtomicBool,
-) -> Result<Vec<Socket>, NetError> {
+fn accept_all(job: &Job, listener: &Listener, stop: &AtomicBool) -> Result<Vec<Socket>, NetError> {
     let mut sockets: Vec<Option<Socket>> = (0..job.connections).map(|_| None).collect();
     let mut missing = sockets.len();
     let until = Instant::now() + AT_ONCE + Duration::from_millis(u64::from(job.connections));

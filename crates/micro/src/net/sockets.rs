@@ -41,7 +41,11 @@ pub fn prepare(socket: &Socket, job: &Job) -> Result<(), NetError> {
 pub fn datagram(ip: IpAddr, job: &Job) -> Result<(Socket, u16), NetError> {
     let open = || -> io::Result<(Socket, u16)> {
         let place = SockAddr::from(SocketAddr::new(ip, 0));
-        let socket = Socket::new(Domain::for_address(SocketAddr::new(ip, 0)), Type::DGRAM, Some(Protocol::UDP))?;
+        let socket = Socket::new(
+            Domain::for_address(SocketAddr::new(ip, 0)),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
         socket.bind(&place)?;
         let own = socket.local_addr()?.as_socket();
         let own = own.ok_or_else(|| io::Error::other("a UDP socket without a port"))?;
@@ -55,7 +59,10 @@ pub fn datagram(ip: IpAddr, job: &Job) -> Result<(Socket, u16), NetError> {
 /// Sends what is left of a message from `at` on.
 pub fn send(socket: &Socket, source: &Source, at: usize) -> Result<Step, NetError> {
     let (head, body) = source.parts(at);
-    step(socket.send_vectored_with_flags(&[IoSlice::new(head), IoSlice::new(body)], QUIETLY), "sending")
+    step(
+        socket.send_vectored_with_flags(&[IoSlice::new(head), IoSlice::new(body)], QUIETLY),
+        "sending",
+    )
 }
 
 /// Sends bytes that were received.

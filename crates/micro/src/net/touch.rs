@@ -14,6 +14,15 @@ const MOST_CHUNK: u64 = 1 << 20;
 /// a long gap.
 const TELLING: u64 = 4;
 
+/// Memory whose pages are there: the first touch of one takes longer than all later ones.
+fn there(bytes: usize) -> Vec<u8> {
+    let mut memory = vec![0; bytes];
+    for page in memory.chunks_mut(4096) {
+        std::hint::black_box(page)[0] = 1;
+    }
+    memory
+}
+
 /// Reads the byte at each multiple of the stride in the stream of a connection's messages, and
 /// checks it. `bytes` are those of message `number` from `at` on.
 pub fn touch(content: &Content, job: &Job, number: u64, at: usize, bytes: &[u8], end: &mut End) {
@@ -100,7 +109,7 @@ pub struct StreamTouch {
 impl StreamTouch {
     pub fn new(content: Content, job: &Job, delays: Delays) -> StreamTouch {
         let chunk = job.size.clamp(LEAST_CHUNK, MOST_CHUNK);
-        let ring = vec![0; (job.reuse + chunk) as usize];
+        let ring = there((job.reuse + chunk) as usize);
         StreamTouch { ring, received: 0, touched: 0, content, delays, stamped: 0 }
     }
 
@@ -184,7 +193,7 @@ impl DatagramTouch {
     pub fn new(content: Content, job: &Job, delays: Delays) -> DatagramTouch {
         let held = job.reuse.div_ceil(job.size);
         DatagramTouch {
-            slots: vec![0; ((held + 1) * job.size) as usize],
+            slots: there(((held + 1) * job.size) as usize),
             waiting: VecDeque::with_capacity(held as usize + 1),
             arrived: 0,
             next: 0,

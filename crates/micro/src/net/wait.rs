@@ -12,8 +12,14 @@ pub enum Wait {
     /// A single socket, which blocks for a tick at most.
     Blocking,
     /// Every socket is asked again and again.
-    Busy { sockets: usize, turns: u32 },
-    Epoll { epoll: Epoll, events: Vec<EpollEvent> },
+    Busy {
+        sockets: usize,
+        turns: u32,
+    },
+    Epoll {
+        epoll: Epoll,
+        events: Vec<EpollEvent>,
+    },
 }
 
 /// What a socket is waited for.

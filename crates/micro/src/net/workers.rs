@@ -1,7 +1,7 @@
 //! The threads of one end in one phase.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -19,20 +19,44 @@ pub struct Phase<'a> {
     pub failed: AtomicBool,
     /// Set when the client has sent all: how many messages on each connection.
     pub sent: OnceLock<Vec<u64>>,
+    /// Threads that have all they need: nothing is to be sent to others.
+    ready: AtomicU32,
     /// Tells this phase's frames from earlier ones.
     pub number: u64,
 }
 
 impl<'a> Phase<'a> {
     pub fn new(stop: &'a AtomicBool, number: u64) -> Phase<'a> {
-        Phase { stop, failed: AtomicBool::new(false), sent: OnceLock::new(), number }
+        Phase {
+            stop,
+            failed: AtomicBool::new(false),
+            sent: OnceLock::new(),
+            ready: AtomicU32::new(0),
+            number,
+        }
+    }
+
+    /// Said by each thread of a server when it could receive.
+    pub fn set_up(&self) {
+        self.ready.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until so many threads have said it.
+    ///
+    /// # Errors
+    /// One of them failed, or the user stopped it.
+    pub fn await_set_up(&self, threads: u32) -> Result<(), NetError> {
+        while self.ready.load(Ordering::Relaxed) < threads {
+            self.goes_on()?;
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Ok(())
     }
 
     /// # Errors
     /// It is to end at once.
     pub fn goes_on(&self) -> Result<(), NetError> {
-        let over =
-            self.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed);
+        let over = self.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed);
         if over { Err(NetError::Stopped) } else { Ok(()) }
     }
 }
@@ -147,8 +171,7 @@ fn pinned(
     work: impl FnOnce() -> Result<Part, NetError>,
 ) -> Result<Part, NetError> {
     if let Some(cpu) = cpu {
-        let refused =
-            |error: nix::Error| NetError::Pin { cpu, why: error.desc().to_owned() };
+        let refused = |error: nix::Error| NetError::Pin { cpu, why: error.desc().to_owned() };
         let mut set = CpuSet::new();
         set.set(cpu as usize).map_err(refused)?;
         sched_setaffinity(Pid::from_raw(0), &set).map_err(refused)?;
