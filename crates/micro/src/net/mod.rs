@@ -14,6 +14,8 @@ mod client;
 mod clock;
 mod content;
 mod control;
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod error;
 mod ether;
 mod flow;
