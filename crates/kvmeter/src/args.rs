@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::agent_flags::{AGENTS, Secrets};
 use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::machine_flags::{MachineFlags, Recorded};
+use crate::micro_args::Micro;
 use crate::sweep::Sweep;
 use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
@@ -66,6 +67,8 @@ pub enum Verb {
     Compare(Compare),
     /// Writes results as CSV, JSON, Parquet or Markdown
     Export(Export),
+    /// Measures what the machine itself can do, without a store
+    Micro(Micro),
     /// Lists, shows, turns and restores the machine's knobs
     Knob(Knob),
     /// Does one pass of a simulation

@@ -11,6 +11,8 @@ mod found;
 mod interrupt;
 mod kept;
 mod machine_flags;
+mod micro_args;
+mod micro_net_args;
 mod network_checks;
 mod show;
 mod sweep;
@@ -35,6 +37,7 @@ fn main() -> std::process::ExitCode {
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
+        Verb::Micro(args) => cmd::micro::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
         Verb::Completions(args) => cmd::completions::run(&args),

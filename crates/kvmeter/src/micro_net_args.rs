@@ -83,8 +83,13 @@ pub struct NetFlags {
     #[command(flatten)]
     pub at: Where,
     /// Who moves the data; with both, each cell is measured with either
-    #[arg(long, value_name = "STACK,...", value_enum, value_delimiter = ',',
-        default_value = "kernel")]
+    #[arg(
+        long,
+        value_name = "STACK,...",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "kernel"
+    )]
     pub stack: Vec<StackFlag>,
     /// What the kernel's stack carries it with
     #[arg(long, value_name = "NAME,...", value_enum, value_delimiter = ',', default_value = "tcp")]
@@ -160,6 +165,9 @@ pub struct NetFlags {
     /// The process in which DPDK's environment runs, which may be ended by it
     #[arg(long, hide = true)]
     pub inner: bool,
+    /// Where the server is that was started for it
+    #[arg(long, hide = true, requires = "inner")]
+    pub inner_connect: Option<String>,
 }
 
 impl NetFlags {

@@ -5,7 +5,7 @@
 mod asked;
 mod error;
 pub mod export;
-mod figures;
+pub mod figures;
 mod file;
 mod filter;
 mod keep;

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod export;
 pub mod knob;
 pub mod man;
+pub mod micro;
 pub mod report;
 pub mod run;
 pub mod search;

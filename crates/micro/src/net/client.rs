@@ -84,6 +84,11 @@ impl<'a, P: Port> Client<'a, P> {
         Client::greet(OwnedFd::from(socket).into(), None, Some(port), stop)
     }
 
+    /// Cells over Ethernet go over this port from now on.
+    pub fn take_port(&mut self, port: &'a mut P) {
+        self.port = Some(port);
+    }
+
     fn greet(
         socket: Socket,
         address: Option<Address>,

@@ -2,6 +2,8 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::fault::Fault;
+
 /// Why a cell could not be measured.
 #[derive(Debug, Error)]
 pub enum NetError {
@@ -38,18 +40,16 @@ pub enum NetError {
     Port(String),
     #[error("the measurement was stopped")]
     Stopped,
-    #[error("a thread of the benchmark could not be pinned to CPU {cpu}: {why}; name another one")]
-    Pin { cpu: u32, why: String },
+    #[error(transparent)]
+    Fault(#[from] Fault),
 }
 
 impl NetError {
     /// Whether the user has to change what was asked.
     pub fn is_request(&self) -> bool {
         match self {
-            NetError::Senseless { .. }
-            | NetError::Listen { .. }
-            | NetError::Refused(_)
-            | NetError::Pin { .. } => true,
+            NetError::Senseless { .. } | NetError::Listen { .. } | NetError::Refused(_) => true,
+            NetError::Fault(fault) => fault.is_request(),
             NetError::Remote { request, .. } => *request,
             _ => false,
         }

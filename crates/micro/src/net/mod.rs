@@ -33,7 +33,13 @@ mod workers;
 pub use client::{Client, Manner};
 pub use error::NetError;
 pub use ether::{Mac, NoPort, Port};
-pub use job::{Job, Kind, Stack, Transport};
+pub use job::{Job, Kind, LARGEST_DATAGRAM, Stack, Transport};
 pub use outcome::{End, Measured, Meter, NoMeter};
 pub use place::Listener;
 pub use server::Server;
+
+/// Has the kernel end this process when the one that started it ends, however that happens.
+pub fn end_with_parent() {
+    // Where it is refused, the other end's silence ends it.
+    let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM);
+}

@@ -4,12 +4,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
-
 use super::clock::{CpuTime, now_ns};
 use super::error::NetError;
 use super::outcome::{End, Meter};
+use crate::pin::pin;
 
 /// What the threads of an end look at.
 pub struct Phase<'a> {
@@ -171,10 +169,7 @@ fn pinned(
     work: impl FnOnce() -> Result<Part, NetError>,
 ) -> Result<Part, NetError> {
     if let Some(cpu) = cpu {
-        let refused = |error: nix::Error| NetError::Pin { cpu, why: error.desc().to_owned() };
-        let mut set = CpuSet::new();
-        set.set(cpu as usize).map_err(refused)?;
-        sched_setaffinity(Pid::from_raw(0), &set).map_err(refused)?;
+        pin(cpu)?;
     }
     let before = CpuTime::now();
     let mut part = work()?;

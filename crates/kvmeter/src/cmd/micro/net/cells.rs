@@ -58,7 +58,11 @@ impl Cells {
                             connections: *connections,
                             stride: *stride,
                             reuse: *reuse,
-                            threads: if transport == Transport::Ethernet { 1 } else { usual.threads },
+                            threads: if transport == Transport::Ethernet {
+                                1
+                            } else {
+                                usual.threads
+                            },
                             ..usual.clone()
                         };
                         job.check().map_err(|error| request(error.to_string()))?;
