@@ -7,6 +7,7 @@ mod bench;
 mod full_disk;
 mod knob;
 mod machine;
+mod micro_net;
 mod network;
 mod results;
 mod search;
