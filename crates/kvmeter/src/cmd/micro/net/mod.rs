@@ -33,6 +33,10 @@ pub fn flow(args: &Flow, show: &Show) -> anyhow::Result<Outcome> {
 
 fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> {
     if let Some(listen) = &flags.listen {
+        if flags.alone_for.is_some() {
+            // Started by a client here, which may be killed.
+            micro::net::end_with_parent();
+        }
         return match (flags.has(Stack::Dpdk), flags.inner) {
             (false, _) => server::listen(listen, flags, show),
             (true, false) => dpdk::guarded_server(show),

@@ -39,10 +39,6 @@ pub fn serve<P: Port>(
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let stop = stop_flag()?;
-    if flags.alone_for.is_some() {
-        // Started by a client here, which may be killed.
-        micro::net::end_with_parent();
-    }
     let listener = Listener::bind(&address("listen", place)?).map_err(found)?;
     let cpus = flags.at.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default();
     let mut server = Server::new(port, cpus, &stop);
