@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use micro::net::{Kind, Measured, NetError, Stack};
 
 use super::super::server::{Started, lines, text};
+use super::inner::ENVIRONMENT;
 use crate::exit::{Outcome, request};
 use crate::interrupt::stop_flag;
 use crate::micro_net_args::NetFlags;
@@ -125,31 +126,23 @@ impl Inner {
             return Ok(result);
         }
         // What it says itself comes last, behind DPDK's own log.
-        let own = log.lines().rposition(|line| line.starts_with("error: "));
-        let words = match own {
-            Some(at) => {
-                let own: Vec<&str> = log.lines().skip(at).collect();
-                own.join("\n").trim_start_matches("error: ").to_owned()
-            }
-            None => {
-                format!("DPDK's environment ended the process ({status}): {}", dpdk::explain(&log))
-            }
+        let log: Vec<&str> = log.lines().collect();
+        let Some(at) = log.iter().rposition(|line| line.starts_with("error: ")) else {
+            let why = dpdk::explain(&log.join("\n"));
+            let words = format!("DPDK's environment ended its process ({status}): {why}");
+            return Err(request(words));
         };
-        let of_environment = own.is_none() || words.contains(super::inner::ENVIRONMENT);
-        let words = match words.contains(super::inner::ENVIRONMENT) {
-            true => format!("{words}: {}", dpdk::explain(&before(&log, own))),
-            false => words,
-        };
+        let words = log[at..].join("\n");
+        let words = words.trim_start_matches("error: ");
+        if words.contains(ENVIRONMENT) {
+            let why = dpdk::explain(&log[..at].join("\n"));
+            return Err(request(format!("{words}: {why}")));
+        }
         match status.code() {
-            Some(1) if !of_environment => bail!(words),
-            _ => Err(request(words)),
+            Some(2) => Err(request(words)),
+            _ => bail!("{words}"),
         }
     }
-}
-
-/// The log up to a line.
-fn before(log: &str, line: Option<usize>) -> String {
-    log.lines().take(line.unwrap_or(usize::MAX)).collect::<Vec<_>>().join("\n")
 }
 
 impl Drop for Inner {
