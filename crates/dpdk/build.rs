@@ -21,6 +21,9 @@ fn link() {
             return;
         }
     };
+    // A driver is loaded when DPDK starts and not linked, but its function that joins rings to
+    // ports is called by name.
+    println!("cargo::rustc-link-lib=rte_net_ring");
     let mut build = cc::Build::new();
     build.file("shim/shim.c").includes(&library.include_paths).opt_level(3);
     // The headers refuse compilers that are told of a lesser CPU, and want their own set-up.
