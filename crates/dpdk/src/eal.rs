@@ -56,9 +56,13 @@ impl Eal {
             return Err(DpdkError::Again);
         }
         let mut all = vec!["kvmeter".to_owned()];
+        let given = |word: &str| arguments.iter().any(|own| own == word);
         if !arguments.iter().any(|word| OWN_PLACE.iter().any(|own| word.starts_with(own))) {
-            // Nothing is left on disk, and two environments do not meet.
-            all.extend(["--in-memory", "--no-telemetry"].map(str::to_owned));
+            // Nothing is left on disk, and two environments do not meet. Ordinary memory is
+            // DPDK's legacy mode, which has another word for it.
+            let ordinary = arguments.is_empty() || given("--no-huge");
+            all.push(if ordinary { "--no-shconf" } else { "--in-memory" }.to_owned());
+            all.push("--no-telemetry".to_owned());
         }
         if arguments.is_empty() {
             let mebibytes = (bytes(config) >> 20) + 64;

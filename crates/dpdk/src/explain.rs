@@ -23,11 +23,12 @@ const MEANINGS: &[(&[&str], &str)] = &[
             "unrecognized option",
             "invalid option",
             "requires an argument",
+            "is not compatible with",
             "Invalid 'command line'",
             "invalid parameters",
             "Usage: ",
         ],
-        "an argument in --eal is not one of DPDK's; `--eal --help` lists them",
+        "an argument in --eal is not one of DPDK's, or does not go with another; `--eal --help` lists them",
     ),
     (
         &["Cannot create lock", "Is another primary process running"],

@@ -273,7 +273,7 @@ mod dpdk {
         let place = Place::new();
         let eal = |role: &str| {
             format!(
-                "--no-huge --no-pci -m 256 --in-memory --no-telemetry \
+                "--no-huge --no-pci -m 256 \
                  --vdev=net_memif0,role={role},socket={}/wire,socket-abstract=no",
                 place.path().display()
             )
@@ -312,7 +312,7 @@ mod dpdk {
             "--port",
             "net_af_packet0",
             "--eal",
-            "--no-huge --no-pci -m 256 --in-memory --no-telemetry --vdev=net_af_packet0,iface=v",
+            "--no-huge --no-pci -m 256 --vdev=net_af_packet0,iface=v",
         ];
         let listen = [&["micro", "flow", "--listen", "192.0.2.1"], &ends[..]].concat();
         let _server = Serving::new(net.within(0, &place, &listen));

@@ -72,8 +72,10 @@ impl Latency {
 
     pub fn record(&mut self, ns: u64) {
         if let Ok(histogram) = &mut self.0 {
-            // Grows by itself; more than 2^63 ns do not happen.
-            histogram.saturating_record(ns.max(1));
+            // It grows; what it cannot hold would be more than centuries.
+            if let Err(error) = histogram.record(ns.max(1)) {
+                self.0 = Err(error.to_string());
+            }
         }
     }
 
@@ -233,5 +235,41 @@ impl Measured {
             });
         }
         why
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distribution_grows_and_comes_back_as_it_was() {
+        let mut latency = Latency::empty();
+        for ns in [0, 1, 1_500, 20_000_000, 3_600_000_000_000] {
+            latency.record(ns);
+        }
+        let text = serde_json::to_string(&latency).unwrap();
+        let read: Latency = serde_json::from_str(&text).unwrap();
+        let (kept, read) = (latency.0.unwrap(), read.0.unwrap());
+        assert_eq!(kept, read);
+        assert_eq!((read.len(), read.min()), (5, 1));
+        let off = |percentile: f64, value: f64| {
+            (read.value_at_percentile(percentile) as f64 / value - 1.0).abs()
+        };
+        assert!(off(60.0, 1.5e3) < 1e-3 && off(80.0, 2e7) < 1e-3 && off(100.0, 3.6e12) < 1e-3);
+    }
+
+    #[test]
+    fn parts_of_threads_add_up_and_a_missing_latency_stays_missing() {
+        let mut whole = End { messages: 2, cpu_user_ns: Some(5), ..End::timing() };
+        whole.latency.record(1000);
+        let mut other = End { messages: 3, lost: 1, cpu_user_ns: Some(7), ..End::timing() };
+        other.latency.record(5_000_000);
+        whole.add(&other);
+        assert_eq!((whole.messages, whole.lost, whole.cpu_user_ns), (5, 1, Some(12)));
+        assert_eq!(whole.latency.0.as_ref().unwrap().len(), 2);
+        assert!(whole.latency.0.as_ref().unwrap().max() > 4_900_000);
+        whole.add(&End::default());
+        assert!(whole.latency.0.is_err() && whole.cpu_user_ns.is_none());
     }
 }

@@ -178,7 +178,7 @@ fn memif_joins_two_processes() {
     let eal = |role: &str| {
         let wire = wire.display();
         format!(
-            "--no-huge --no-pci -m 128 --in-memory --no-telemetry \
+            "--no-huge --no-pci -m 128 \
              --vdev=net_memif0,role={role},socket={wire},socket-abstract=no"
         )
     };
@@ -233,7 +233,7 @@ fn raw_sockets_join_two_network_namespaces() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("control");
     let words = [
-        "--no-huge --no-pci -m 128 --in-memory --no-telemetry --vdev=net_af_packet0,iface=v",
+        "--no-huge --no-pci -m 128 --vdev=net_af_packet0,iface=v",
         "net_af_packet0",
         socket.to_str().unwrap(),
     ];
@@ -246,12 +246,12 @@ fn raw_sockets_join_two_network_namespaces() {
 
 #[test]
 fn what_dpdk_does_not_know_is_told_with_what_to_do() {
-    let plain = "--no-huge --no-pci -m 64 --in-memory --no-telemetry";
+    let plain = "--no-huge --no-pci -m 64";
     let null = format!("{plain} --vdev=net_null0");
     for (eal, port, said, logged) in [
         (plain, "0000:03:00.0", "it knows none", ""),
         (null.as_str(), "net_memif7", "it knows net_null0", ""),
-        ("--in-memory --no-pci --no-telemetry", "x", "does not start", "there are no huge pages"),
+        ("--no-pci", "x", "does not start", "there are no huge pages"),
         ("--no-such-flag", "x", "does not start", "is not one of DPDK's"),
     ] {
         let (out, err) = end(play("start", &[eal, port], None));
