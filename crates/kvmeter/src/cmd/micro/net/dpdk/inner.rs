@@ -74,7 +74,8 @@ pub fn inner_client(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Res
         }
         _ => return Err(request("--port and --server-port belong together")),
     };
-    show.print(&format!("{RESULT}{}", serde_json::to_string(&measured)?))?;
+    // On a line of its own, whatever DPDK wrote before.
+    show.print(&format!("\n{RESULT}{}", serde_json::to_string(&measured)?))?;
     Ok(Outcome::Done)
 }
 
