@@ -4,6 +4,7 @@
 mod agent_flags;
 mod args;
 mod cmd;
+mod cost_flags;
 mod exit;
 mod files;
 mod flags;
@@ -36,6 +37,7 @@ fn main() -> std::process::ExitCode {
         Verb::Search(args) => cmd::search::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
+        Verb::Cost(args) => cmd::cost::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
         Verb::Micro(args) => cmd::micro::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),

@@ -131,6 +131,11 @@ impl File {
         self.change(|transaction, path| keep::run(transaction, path, run))
     }
 
+    /// Adds to what was done otherwise than planned.
+    pub fn note(&mut self, execution_id: &str, text: &str) -> Result<(), Error> {
+        self.change(|transaction, path| keep::note(transaction, path, execution_id, text))
+    }
+
     /// Notes that every run of the plan was dealt with. `at`: RFC 3339, UTC.
     pub fn finish(&mut self, execution_id: &str, at: &str) -> Result<(), Error> {
         self.change(|transaction, path| keep::finish(transaction, path, execution_id, at))
@@ -322,6 +327,8 @@ mod tests {
             finished_at: None,
             machine: model::Machine::default(),
             plan: Vec::new(),
+            design: crate::Design::default(),
+            notes: Vec::new(),
         }
     }
 

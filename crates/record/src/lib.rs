@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod asked;
+pub mod design;
 mod error;
 pub mod export;
 pub mod figures;
@@ -19,6 +20,7 @@ mod summary;
 pub mod table;
 
 pub use asked::Asked;
+pub use design::Design;
 pub use error::{Error, FilterError};
 pub use file::File;
 pub use filter::Filter;

@@ -93,6 +93,8 @@ pub fn execution(plan: &Plan, command: Vec<String>, knobs: &Seen) -> Execution {
         finished_at: None,
         machine,
         plan: plan.steps().map(|(_, step)| step.planned()).collect(),
+        design: plan.design.clone(),
+        notes: Vec::new(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use host::Root;
 use model::Bytes;
-use record::{Phase, Planned, Settings};
+use record::{Design, Phase, Planned, Settings};
 use store::StoreUrl;
 use workload::Spec as WorkloadSpec;
 
@@ -44,6 +44,8 @@ pub struct Plan {
     pub probes: Probes,
     /// The machine's knobs, at these levels around all of it.
     pub knobs: Levels,
+    /// What it varies, checks and asks.
+    pub design: Design,
 }
 
 /// Runs that share one open store and its data: from one `clear` to the next.
@@ -132,6 +134,7 @@ impl Plan {
             agents: None,
             probes: Probes::default(),
             knobs: Levels::default(),
+            design: Design::default(),
         }
     }
 

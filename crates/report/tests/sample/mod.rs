@@ -351,6 +351,8 @@ fn execution(id: &str, study: &str, question: Option<&str>, runs: &[Run]) -> Exe
                 settings: run.settings.clone(),
             })
             .collect(),
+        design: record::Design::default(),
+        notes: Vec::new(),
     }
 }
 

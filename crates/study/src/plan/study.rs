@@ -4,7 +4,7 @@ use std::path::Path;
 
 use host::Root;
 use model::random::{Draws, below};
-use record::Phase;
+use record::{Design, Phase};
 use toml::Spanned;
 
 use super::checks::{check_keys, check_manner, check_name, check_scans};
@@ -111,6 +111,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
         agents: None,
         probes: Probes { root: root.clone(), ..probes::of_study(source, &spec)? },
         knobs: Levels::default(),
+        design: Design::default(),
     };
     let plan = plan.with_knobs(knobs::of_study(source, &spec, root)?);
     trace::check_stdin(&plan)?;
