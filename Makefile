@@ -53,8 +53,8 @@ test-dpdk:
 	    set -ex; \
 	    cargo clippy --release --locked --package dpdk --package micro --package kvmeter \
 	        --features kvmeter/dpdk --all-targets -- --deny warnings; \
-	    cargo test --release --locked --package dpdk --package micro --features micro/dpdk \
-	        --lib --test dpdk; \
+	    cargo test --release --locked --package dpdk --features dpdk/link --lib; \
+	    cargo test --release --locked --package micro --features dpdk --test dpdk; \
 	    cargo test --release --locked --package kvmeter --features dpdk --test cli -- micro_net; \
 	else \
 	    echo "SKIPPED: DPDK is not tested: libdpdk is not installed (apt-get install libdpdk-dev)"; \

@@ -77,7 +77,7 @@ fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> 
     }
     measured.all.sort_by_key(|cell| cells.place(&cell.job));
     let invalid = measured.all.iter().any(|cell| !cell.invalid_because().is_empty());
-    let shown = shown::all(cells, &measured.all)?;
+    let shown = shown::all(cells, &measured.all);
     let outcome = session.end(shown.results, &[shown.table], shown.warnings)?;
     match measured.failure {
         Some(error) => Err(error),

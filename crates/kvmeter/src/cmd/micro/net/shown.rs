@@ -7,7 +7,7 @@ use report::format::{count, micros, percent, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{Map, Value, json};
 
-use super::super::{one, size};
+use super::super::size;
 use super::cells::Cells;
 
 const MISSES: &str = "llc.miss_ratio";
@@ -20,7 +20,7 @@ pub struct Shown {
     pub warnings: Vec<String>,
 }
 
-pub fn all(cells: &Cells, measured: &[Measured]) -> anyhow::Result<Shown> {
+pub fn all(cells: &Cells, measured: &[Measured]) -> Shown {
     let objects: Vec<Value> = measured.iter().map(object).collect();
     let mut warnings = Vec::new();
     for cell in measured {
@@ -34,7 +34,8 @@ pub fn all(cells: &Cells, measured: &[Measured]) -> anyhow::Result<Shown> {
         }
     }
     let table = table(cells.kind, measured);
-    Ok(Shown { results: one("cells", objects)?, table, warnings })
+    let results = Map::from_iter([("cells".to_owned(), objects.into())]);
+    Shown { results, table, warnings }
 }
 
 fn title(cell: &Measured) -> String {
