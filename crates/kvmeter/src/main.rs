@@ -14,6 +14,7 @@ mod interrupt;
 mod kept;
 mod machine_flags;
 mod micro_args;
+mod micro_net_args;
 mod network_checks;
 mod planned;
 mod show;

@@ -8,12 +8,16 @@ use micro::region::{Pages, Placement};
 use micro::stream::Stores;
 use model::{ByteRate, Bytes, Span};
 
+use crate::micro_net_args::{Flow, Pingpong};
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kvmeter micro stream                                 memory bandwidth with all cores\n  \
     kvmeter micro stream --threads 1,2,4 --size 16KiB..256MiB\n  \
     kvmeter micro hog --rate 10GB/s --cpus 2,3 --time 1m  takes bandwidth away from others\n  \
     kvmeter micro latency --cpus 3 --pages huge          caches and memory, found by themselves\n  \
+    kvmeter micro pingpong --transport tcp,unix,udp       round trips over loopback\n  \
+    kvmeter micro flow --stride 64,4096                   a stream, touched as it comes\n  \
     kvmeter micro clock                                  what reading the time costs\n\n\
     All of them say with --json what the machine is and whether it was quiet.")]
 pub struct Micro {
@@ -35,6 +39,10 @@ pub enum MicroVerb {
     Syscall(Costs),
     /// What handing work to another thread costs, on one CPU and between two
     Switch(Costs),
+    /// Round trips between a client and a server, by message size, transport and connections
+    Pingpong(Box<Pingpong>),
+    /// A stream to a receiver that touches what it got with a stride and a reuse distance
+    Flow(Box<Flow>),
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 //!
 //! Memory: [`stream`] (bandwidth), [`latency`] (a dependent chain of loads), [`hog`] (takes
 //! bandwidth away from others at a given rate). The kernel: [`clock`], [`syscall`], [`switch`].
+//! The network: [`net`] (ping-pong and flow).
 //! Nothing here reads `/sys`: CPUs and sizes are given.
 
 #![deny(unsafe_code)]
@@ -12,6 +13,7 @@ pub mod clock;
 pub mod fault;
 pub mod hog;
 pub mod latency;
+pub mod net;
 pub mod pin;
 pub mod region;
 pub mod stream;

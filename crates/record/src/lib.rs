@@ -6,7 +6,7 @@ mod asked;
 pub mod design;
 mod error;
 pub mod export;
-mod figures;
+pub mod figures;
 mod file;
 mod filter;
 mod keep;

@@ -10,6 +10,7 @@ mod full_disk;
 mod knob;
 mod machine;
 mod micro;
+mod micro_net;
 mod network;
 mod results;
 mod search;

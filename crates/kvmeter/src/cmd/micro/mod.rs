@@ -3,6 +3,7 @@
 mod clock;
 mod hog;
 mod latency;
+mod net;
 mod stream;
 mod switch;
 mod syscall;
@@ -28,6 +29,8 @@ pub fn run(args: &Micro, show: &Show) -> anyhow::Result<Outcome> {
         MicroVerb::Clock(args) => clock::run(args, show),
         MicroVerb::Syscall(args) => syscall::run(args, show),
         MicroVerb::Switch(args) => switch::run(args, show),
+        MicroVerb::Pingpong(args) => net::pingpong(args, show),
+        MicroVerb::Flow(args) => net::flow(args, show),
     }
 }
 
