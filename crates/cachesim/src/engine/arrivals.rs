@@ -1,0 +1,109 @@
+//! When packets arrive, how long they are and to which queue they go.
+
+use model::random::{Draws, below};
+
+use super::time::{Picos, of_seconds};
+use crate::describe::traffic::{Arrivals as Kind, Port};
+use crate::recorded::Recorded;
+
+/// Bytes that a frame takes on the wire beside its own: checksum, preamble and gap.
+pub const FRAMING: u64 = 24;
+
+/// One packet that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    pub at: Picos,
+    pub bytes: u32,
+    pub queue: u32,
+}
+
+/// An endless row of arrivals.
+#[derive(Debug, Clone)]
+pub struct Arrivals {
+    draws: Draws,
+    /// Picoseconds between two packets on average.
+    distance: f64,
+    kind: Kind,
+    bytes: u32,
+    at: f64,
+    trains: Vec<Train>,
+    next: usize,
+    length: u32,
+    queues: u32,
+    recorded: Option<(Recorded, usize)>,
+}
+
+/// Packets of one flow that a generator still sends.
+#[derive(Debug, Clone, Copy, Default)]
+struct Train {
+    left: u32,
+    queue: u32,
+}
+
+impl Arrivals {
+    pub fn new(
+        port: &Port,
+        line_rate: f64,
+        queues: u32,
+        recorded: Option<Recorded>,
+        seed: u64,
+    ) -> Arrivals {
+        let bytes = port.packet.get_ref().0 as u32;
+        let wire = (u64::from(bytes) + FRAMING) as f64 * 8.0 / line_rate;
+        let asked = port.rate.as_ref().map_or(0.0, |rate| 1.0 / rate.get_ref().0);
+        // The wire carries no more than it can.
+        let distance = of_seconds(asked.max(wire) * 1e3) as f64 / 1e3;
+        Arrivals {
+            draws: Draws::from(seed),
+            distance,
+            kind: port.arrivals,
+            bytes,
+            at: 0.0,
+            trains: vec![Train::default(); port.generators.get_ref().0 as usize],
+            next: 0,
+            length: port.train.get_ref().0 as u32,
+            queues,
+            recorded: recorded.map(|recorded| (recorded, 0)),
+        }
+    }
+
+    /// Seconds between two packets on average.
+    pub fn distance(&self) -> f64 {
+        match &self.recorded {
+            Some((recorded, _)) => recorded.distance(),
+            None => self.distance / super::time::SECOND,
+        }
+    }
+
+    pub fn next(&mut self) -> Arrival {
+        let (at, bytes) = match &mut self.recorded {
+            Some((recorded, turn)) => {
+                let (at, bytes) = recorded.at(*turn);
+                *turn += 1;
+                (at, bytes)
+            }
+            None => {
+                self.at += match self.kind {
+                    Kind::Even => self.distance,
+                    Kind::Poisson => -self.draws.unit().ln() * self.distance,
+                };
+                (self.at as Picos, self.bytes)
+            }
+        };
+        Arrival { at, bytes, queue: self.queue() }
+    }
+
+    fn queue(&mut self) -> u32 {
+        if self.queues == 1 {
+            return 0;
+        }
+        let own = self.next;
+        self.next = (own + 1) % self.trains.len();
+        if self.trains[own].left == 0 {
+            let queue = below(self.draws.next(), u64::from(self.queues)) as u32;
+            self.trains[own] = Train { left: self.length, queue };
+        }
+        self.trains[own].left -= 1;
+        self.trains[own].queue
+    }
+}
