@@ -100,6 +100,8 @@ pub struct Bus {
 pub struct Card {
     /// Bits a second on the wire.
     pub line_rate: Spanned<Rate>,
+    /// Share of the line rate that a generator's packets take at most.
+    pub filled: Spanned<f64>,
     /// Bytes that wait in the card for the bus.
     pub buffer: Bytes,
     /// Packets whose completions share a line (completion compression).
@@ -174,6 +176,9 @@ impl Machine {
         }
         if *self.private.overlap.get_ref() < 1.0 {
             return at(self.private.overlap.span(), "`private.overlap` must be at least 1");
+        }
+        if !(0.0..=1.0).contains(self.card.filled.get_ref()) || *self.card.filled.get_ref() == 0.0 {
+            return at(self.card.filled.span(), "`card.filled` must be above 0 and at most 1");
         }
         if self.bus.read_window.get_ref().0 == 0 {
             return at(self.bus.read_window.span(), "`bus.read-window` must be above 0");

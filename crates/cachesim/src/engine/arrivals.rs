@@ -9,6 +9,9 @@ use crate::recorded::Recorded;
 /// Bytes that a frame takes on the wire beside its own: checksum, preamble and gap.
 pub const FRAMING: u64 = 24;
 
+/// How much further apart packets are while the rate rises.
+const RAMP: f64 = 1.5;
+
 /// One packet that arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
@@ -26,6 +29,7 @@ pub struct Arrivals {
     kind: Kind,
     bytes: u32,
     at: f64,
+    ramp: Picos,
     trains: Vec<Train>,
     next: usize,
     length: u32,
@@ -41,15 +45,16 @@ struct Train {
 }
 
 impl Arrivals {
+    /// `carried` is what the wire can carry in bits a second.
     pub fn new(
         port: &Port,
-        line_rate: f64,
+        carried: f64,
         queues: u32,
         recorded: Option<Recorded>,
         seed: u64,
     ) -> Arrivals {
         let bytes = port.packet.get_ref().0 as u32;
-        let wire = (u64::from(bytes) + FRAMING) as f64 * 8.0 / line_rate;
+        let wire = (u64::from(bytes) + FRAMING) as f64 * 8.0 / carried;
         let asked = port.rate.as_ref().map_or(0.0, |rate| 1.0 / rate.get_ref().0);
         // The wire carries no more than it can.
         let distance = of_seconds(asked.max(wire) * 1e3) as f64 / 1e3;
@@ -59,6 +64,7 @@ impl Arrivals {
             kind: port.arrivals,
             bytes,
             at: 0.0,
+            ramp: 0,
             trains: vec![Train::default(); port.generators.get_ref().0 as usize],
             next: 0,
             length: port.train.get_ref().0 as u32,
@@ -75,6 +81,12 @@ impl Arrivals {
         }
     }
 
+    /// Packets come slower until then, so that what the empty caches delay at the beginning does
+    /// not stand in the queues for ever where the rate leaves no room to make up for it.
+    pub fn ramp(&mut self, until: Picos) {
+        self.ramp = until;
+    }
+
     pub fn next(&mut self) -> Arrival {
         let (at, bytes) = match &mut self.recorded {
             Some((recorded, turn)) => {
@@ -83,9 +95,11 @@ impl Arrivals {
                 (at, bytes)
             }
             None => {
+                let slower = if self.at < self.ramp as f64 { RAMP } else { 1.0 };
+                let distance = self.distance * slower;
                 self.at += match self.kind {
-                    Kind::Even => self.distance,
-                    Kind::Poisson => -self.draws.unit().ln() * self.distance,
+                    Kind::Even => distance,
+                    Kind::Poisson => -self.draws.unit().ln() * distance,
                 };
                 (self.at as Picos, self.bytes)
             }

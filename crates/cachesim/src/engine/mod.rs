@@ -115,10 +115,10 @@ impl Simulation {
             Some(path) => Some(Recorded::read(Path::new(path.get_ref()), stride)?),
             None => None,
         };
-        let line_rate = machine.card.line_rate.get_ref().0;
+        let carried = machine.card.line_rate.get_ref().0 * machine.card.filled.get_ref();
         let mut arrivals = Arrivals::new(
             &traffic.port,
-            line_rate,
+            carried,
             workers.len() as u32,
             recorded,
             mix(traffic.seed ^ 0x5eed),
@@ -130,6 +130,7 @@ impl Simulation {
         let caches = Caches::new(machine.shape(workers.len() + others as usize), traffic.seed);
         let latency = Histogram::new(3)
             .map_err(|error| SimError::Value(format!("no histogram can be made: {error}")))?;
+        arrivals.ramp(warm_up / 2);
         let next = arrivals.next();
         let mut simulation = Simulation {
             socket: Socket::new(caches, machine, Tally::new(latency), setting),
