@@ -9,10 +9,11 @@ mod arrivals;
 mod card;
 mod dram;
 mod neighbour;
+mod overseer;
 mod regions;
 mod socket;
 mod tally;
-pub mod time;
+pub(crate) mod time;
 mod worker;
 
 use std::cmp::Reverse;
@@ -26,12 +27,14 @@ use crate::describe::machine::Machine;
 use crate::describe::traffic::Traffic;
 use crate::error::SimError;
 use crate::memory::Caches;
-use crate::policy::Setting;
+use crate::policy::{Choice, Policy};
 use crate::pool::Pool;
 use crate::recorded::Recorded;
 use arrivals::{Arrival, Arrivals};
 use card::Card;
 use neighbour::Neighbour;
+use overseer::Overseer;
+pub use overseer::Change;
 use regions::Regions;
 use socket::Socket;
 pub use tally::{Levels, Tally};
@@ -51,6 +54,7 @@ const LONGEST: f64 = 3600.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     Measure,
+    Oversee,
     Arrive,
     Send,
     Work(usize),
@@ -68,6 +72,7 @@ pub struct Simulation {
     next: Arrival,
     workers: Vec<Worker>,
     neighbours: Vec<Neighbour>,
+    overseer: Overseer,
     turns: BinaryHeap<Reverse<(Picos, Turn)>>,
     warm_up: Picos,
     measure: Picos,
@@ -85,12 +90,14 @@ pub struct Counted {
     pub neighbours: Vec<Levels>,
     /// Bytes of memory that the simulated caches took.
     pub footprint: usize,
+    /// Every setting that held, and from when on.
+    pub settings: Vec<Change>,
     /// Buffers that are neither in the pool nor in a ring: 0, or something was lost.
     pub lost_buffers: i64,
 }
 
 impl Simulation {
-    pub fn new(machine: &Machine, traffic: &Traffic, setting: Setting) -> Result<Simulation, SimError> {
+    pub fn new(machine: &Machine, traffic: &Traffic, policy: Policy) -> Result<Simulation, SimError> {
         traffic.recheck(machine)?;
         let workers = *traffic.workers.cores.get_ref() as usize;
         let others: u32 = traffic.neighbours.iter().map(|n| *n.cores.get_ref()).sum();
@@ -132,6 +139,15 @@ impl Simulation {
             .map_err(|error| SimError::Value(format!("no histogram can be made: {error}")))?;
         arrivals.ramp(warm_up / 2);
         let next = arrivals.next();
+        let every = machine.shared_geometry().every_way();
+        let mask = |mask: Option<u32>| mask.unwrap_or(every);
+        let choice = Choice {
+            ways: machine.shared_geometry().ways,
+            usual: *machine.dca.ways.get_ref(),
+            workers: mask(traffic.workers.ways.as_ref().map(|ways| *ways.get_ref())),
+            neighbours: mask(traffic.neighbours.iter().find_map(|n| n.ways.as_ref()).map(|ways| *ways.get_ref())),
+        };
+        let (setting, controller) = policy.start(choice)?;
         let mut simulation = Simulation {
             socket: Socket::new(caches, machine, Tally::new(latency), setting),
             pool: Pool::new(count as u32, workers.len(), traffic.pool.cache.0 as usize),
@@ -140,6 +156,7 @@ impl Simulation {
             next,
             workers,
             neighbours,
+            overseer: Overseer::new(controller, setting),
             turns: BinaryHeap::new(),
             warm_up,
             measure,
@@ -160,6 +177,9 @@ impl Simulation {
             self.at(0, Turn::Compute(i));
         }
         self.at(self.next.at, Turn::Arrive);
+        if let Some(window) = self.overseer.window() {
+            self.at(window, Turn::Oversee);
+        }
     }
 
     fn at(&mut self, time: Picos, turn: Turn) {
@@ -171,6 +191,12 @@ impl Simulation {
         while let Some(Reverse((now, turn))) = self.turns.pop() {
             match turn {
                 Turn::Measure => self.reset(),
+                Turn::Oversee => {
+                    let next = self.overseer.turn(now, &mut self.socket, &self.neighbours);
+                    if let Some(next) = next {
+                        self.at(next, Turn::Oversee);
+                    }
+                }
                 Turn::Arrive => self.arrive(),
                 Turn::Send => {
                     if let Some(next) = self.card.send(now, &mut self.workers, &mut self.socket) {
@@ -223,6 +249,7 @@ impl Simulation {
         for neighbour in &mut self.neighbours {
             neighbour.levels = Levels::default();
         }
+        self.overseer.counters_begin_again(self.warm_up);
     }
 
     fn counted(self) -> Counted {
@@ -239,6 +266,7 @@ impl Simulation {
             warm_up: seconds(self.warm_up),
             tally,
             neighbours,
+            settings: self.overseer.changes,
             footprint: self.socket.caches.footprint(),
             lost_buffers: self.buffers as i64 - (self.pool.len() + held) as i64,
         }
