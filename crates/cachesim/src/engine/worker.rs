@@ -196,7 +196,7 @@ impl Worker {
         for packet in self.software.drain(..count) {
             if self.posts % DESCRIPTORS_PER_LINE == 0 {
                 let line = self.rings.send_ring.round(self.posts / DESCRIPTORS_PER_LINE);
-                *spent += socket.worker_access(self.core, line, true, now);
+                *spent += socket.worker_access(self.core, line, true, now + *spent);
             }
             self.posts += 1;
             self.rings.sending.push_back(packet);
@@ -215,7 +215,7 @@ impl Worker {
         for _ in 0..missing {
             if self.refills % DESCRIPTORS_PER_LINE == 0 {
                 let line = self.rings.receive_ring.round(self.refills / DESCRIPTORS_PER_LINE);
-                *spent += socket.worker_access(self.core, line, true, now);
+                *spent += socket.worker_access(self.core, line, true, now + *spent);
             }
             self.refills += 1;
         }
@@ -224,7 +224,7 @@ impl Worker {
     fn answer(&mut self, packet: Packet, now: Picos, spent: &mut Picos, socket: &mut Socket, pool: &mut Pool) {
         let core = self.core;
         let mut access = |socket: &mut Socket, line, write| {
-            *spent += socket.worker_access(core, line, write, now);
+            *spent += socket.worker_access(core, line, write, now + *spent);
         };
         let base = packet.buffer * self.stride;
         if let Some(line) = socket.completion_line(self.taken) {

@@ -4,8 +4,8 @@
 //! Each window it compares the card's allocations, its hits and the cores' misses with those of
 //! the window before, and moves one way a step: to the card while it allocates much (I/O demand),
 //! to the workers while they miss more although the card is at ease (core demand), back to where
-//! it was while nothing needs it (reclaim). The workers are kept apart from the card's ways as
-//! long as there is room; the neighbours get what is left. IAT polls each second; simulated runs
+//! it was while nothing needs it (reclaim). The workers have ways of their own; the neighbours, which
+//! IAT would call best-effort, share the others with the card. IAT polls each second; simulated runs
 //! last tens of milliseconds, so the window is shorter here.
 
 use super::{Choice, Controller, Observed, Setting};
@@ -38,19 +38,18 @@ pub struct Iat {
 impl Iat {
     pub fn new(choice: Choice) -> Self {
         let card = choice.usual.max(1);
-        Iat { choice, state: State::LowKeep, card, workers: LEAST.max(choice.ways / 4), before: None }
+        let workers = LEAST.max(choice.ways / 4).min(choice.ways - 1);
+        Iat { choice, state: State::LowKeep, card, workers, before: None }
     }
 
+    /// The workers have the lowest ways for themselves; the neighbours, as IAT's best-effort
+    /// tenants, have all others and share the highest with the card.
     fn setting(&self) -> Setting {
-        let ways = self.choice.ways;
-        let workers = self.workers.min(ways.saturating_sub(self.card)).max(1);
-        let below = ways - self.card.min(ways);
-        let mask = (self.choice.every() >> (ways - below)) & !(self.choice.lowest(below - workers.min(below)));
-        let rest = below.saturating_sub(workers).max(1);
+        let workers = self.choice.lowest(self.workers);
         Setting {
             card: self.choice.highest(self.card),
-            workers: if mask == 0 { self.choice.every() } else { mask },
-            neighbours: self.choice.lowest(rest),
+            workers,
+            neighbours: self.choice.every() & !workers,
         }
     }
 }
@@ -62,7 +61,7 @@ fn change(before: f64, now: f64) -> f64 {
 
 impl Controller for Iat {
     fn window(&self) -> f64 {
-        1e-3
+        5e-4
     }
 
     fn begin(&self) -> Setting {
@@ -125,12 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn groups_never_lose_all_ways_and_neighbours_stay_clear_of_the_card() {
+    fn no_group_loses_all_ways_and_neighbours_stay_clear_of_the_workers() {
         let mut iat = Iat::new(CHOICE);
         for i in 0..50 {
             let setting = iat.next(&seen(if i % 20 < 10 { 1_000_000 } else { 0 }));
             assert!(setting.card != 0 && setting.workers != 0 && setting.neighbours != 0);
-            assert_eq!(setting.card & setting.neighbours, 0);
+            assert_eq!(setting.workers & setting.neighbours, 0);
             assert_eq!((setting.card | setting.workers | setting.neighbours) & !0x7ff, 0);
         }
     }

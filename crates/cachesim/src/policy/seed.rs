@@ -37,7 +37,7 @@ impl PhaseAndRate {
 
 impl Controller for PhaseAndRate {
     fn window(&self) -> f64 {
-        1e-3
+        5e-4
     }
 
     fn begin(&self) -> Setting {

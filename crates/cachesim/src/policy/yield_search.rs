@@ -105,7 +105,7 @@ fn gained(seen: &Observed) -> f64 {
 
 impl Controller for YieldSearch {
     fn window(&self) -> f64 {
-        1e-3
+        5e-4
     }
 
     fn begin(&self) -> Setting {
