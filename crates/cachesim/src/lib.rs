@@ -17,6 +17,7 @@ pub mod policy;
 mod pool;
 mod recorded;
 pub mod sweep;
+pub mod thesis;
 pub mod trace;
 pub mod validate;
 
@@ -25,3 +26,4 @@ pub use describe::traffic::Traffic;
 pub use error::SimError;
 pub use outcome::{Outcome, simulate};
 pub use policy::Policy;
+pub use recorded::Recorded;

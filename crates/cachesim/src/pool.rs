@@ -48,12 +48,8 @@ impl Pool {
     }
 
     /// Buffers that are nowhere else.
-    pub fn len(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.shared.len() + self.stacks.iter().map(Vec::len).sum::<usize>()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -66,7 +62,7 @@ mod tests {
         let mut pool = Pool::new(1000, 2, 64);
         let mut held = VecDeque::new();
         assert!(pool.take(0, 10, &mut held));
-        assert_eq!(pool.len(), 990);
+        assert_eq!(pool.left(), 990);
         let last = held[9];
         pool.give(0, held.drain(..));
         assert!(pool.take(0, 1, &mut held));
@@ -101,7 +97,7 @@ mod tests {
             seen.sort_unstable();
             seen.dedup();
             assert_eq!(seen.len(), held.len());
-            assert_eq!(pool.len() + held.len(), 500);
+            assert_eq!(pool.left() + held.len(), 500);
             if held.len() > 300 {
                 pool.give(1, held.drain(..));
             }

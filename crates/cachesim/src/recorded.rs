@@ -14,6 +14,24 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// Arrivals in seconds from any beginning, in order, with their bytes; `most` is the longest
+    /// packet that fits a buffer. The error names the arrival.
+    pub fn of(arrivals: impl IntoIterator<Item = (f64, u32)>, most: u64) -> Result<Recorded, SimError> {
+        let mut kept: Vec<(Picos, u32)> = Vec::new();
+        for (i, (at, bytes)) in arrivals.into_iter().enumerate() {
+            let late = kept.last().is_some_and(|(last, _)| *last > of_seconds(at));
+            if !at.is_finite() || at < 0.0 || late || bytes == 0 || u64::from(bytes) > most {
+                let words = format!(
+                    "recorded arrival {i}: {bytes} B at {at} s; arrivals must be in order and of 1 \
+                     to {most} B, which fit a buffer"
+                );
+                return Err(SimError::Value(words));
+            }
+            kept.push((of_seconds(at), bytes));
+        }
+        Recorded::kept(kept, "the recorded run")
+    }
+
     /// Reads a file; `most` is the longest packet that fits a buffer.
     pub fn read(path: &Path, most: u64) -> Result<Recorded, SimError> {
         let origin = path.display().to_string();
@@ -51,6 +69,10 @@ impl Recorded {
             }
             arrivals.push((at, bytes));
         }
+        Recorded::kept(arrivals, origin)
+    }
+
+    fn kept(mut arrivals: Vec<(Picos, u32)>, origin: &str) -> Result<Recorded, SimError> {
         let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else {
             return Err(SimError::Place(format!("{origin}: no arrival is in it")));
         };

@@ -10,6 +10,7 @@ use super::text::Source;
 use crate::cache::{Geometry, Replacement, Unbuildable};
 use crate::error::SimError;
 use crate::memory::{Consumed, Shape};
+use crate::policy::Choice;
 
 /// A machine as its file describes it.
 #[derive(Debug, Clone, Deserialize)]
@@ -207,6 +208,27 @@ impl Machine {
         let ways = *self.shared.ways.get_ref();
         let every = self.shared_geometry().every_way();
         every & !(every >> count.min(ways))
+    }
+
+    /// What a policy may choose from on this machine.
+    pub fn choice(&self) -> Choice {
+        let every = self.shared_geometry().every_way();
+        let ways = self.shared_geometry().ways;
+        Choice { ways, usual: *self.dca.ways.get_ref(), workers: every, neighbours: every }
+    }
+
+    /// Gives direct cache access so many ways.
+    pub fn set_ways(&mut self, text: &str) -> Result<(), SimError> {
+        let most = *self.shared.ways.get_ref();
+        match text.parse() {
+            Ok(ways) if ways <= most => {
+                self.dca.ways = Spanned::new(0..0, ways);
+                Ok(())
+            }
+            _ => Err(SimError::Value(format!(
+                "ways={text}: must be 0 to {most}, the ways that the cache has; 0 is off"
+            ))),
+        }
     }
 
     /// What the caches are made of, for the cores that are used.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use model::{Bytes, Count, Rate, Span};
 use serde::Deserialize;
@@ -11,6 +12,7 @@ use super::machine::Machine;
 use super::text::Source;
 use crate::cache::LINE;
 use crate::error::SimError;
+use crate::recorded::Recorded;
 
 /// Traffic as its file describes it.
 #[derive(Debug, Clone, Deserialize)]
@@ -46,8 +48,12 @@ pub struct Port {
     /// Generators whose packets alternate.
     #[serde(default = "one_packet")]
     pub generators: Spanned<Count>,
-    /// A recorded run's arrivals; takes the place of rate, packet and arrivals.
+    /// A file of recorded arrivals, `seconds,bytes` a line; takes the place of rate, packet and
+    /// arrivals.
     pub recorded: Option<Spanned<String>>,
+    /// The same without a file.
+    #[serde(skip)]
+    pub recording: Option<Arc<Recorded>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -195,6 +201,8 @@ pub struct Run {
 
 const BUILT_IN: &[(&str, &str)] = &[
     ("forward", include_str!("../traffics/forward.toml")),
+    ("ping-pong", include_str!("../traffics/ping-pong.toml")),
+    ("flow", include_str!("../traffics/flow.toml")),
     ("store", include_str!("../traffics/store.toml")),
     ("co-run", include_str!("../traffics/co-run.toml")),
 ];
@@ -254,6 +262,57 @@ impl Traffic {
             *recorded = Spanned::new(recorded.span(), path);
         }
         Ok(traffic)
+    }
+
+    /// Keys that [`Traffic::set`] knows.
+    pub const KEYS: [&'static str; 9] = [
+        "packet", "descriptors", "cores", "rate", "cycles", "stride", "behind", "working-set", "seed",
+    ];
+
+    /// Gives one key another value, as in the file. Not checked: see [`Traffic::recheck`].
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), SimError> {
+        fn read<T: std::str::FromStr<Err: std::fmt::Display>>(key: &str, text: &str) -> Result<T, SimError> {
+            text.parse().map_err(|error| SimError::Value(format!("{key}={text}: {error}")))
+        }
+        match key {
+            "packet" => self.port.packet = spanned(read(key, text)?),
+            "descriptors" => self.queues.receive = spanned(read(key, text)?),
+            "cores" => self.workers.cores = spanned(read(key, text)?),
+            "rate" => self.port.rate = Some(spanned(read(key, text)?)),
+            "cycles" => self.workers.cycles = read(key, text)?,
+            "seed" => self.seed = read(key, text)?,
+            "stride" | "behind" => {
+                let Some(work) = &mut self.workers.read else {
+                    return Err(SimError::Value(format!(
+                        "{key}={text}: the workers of `{}` do not read packets; use traffic with \
+                         `[workers.read]`, e.g. flow",
+                        self.name
+                    )));
+                };
+                if key == "stride" {
+                    work.stride = spanned(read(key, text)?);
+                } else {
+                    work.behind = read(key, text)?;
+                }
+            }
+            "working-set" => {
+                if self.neighbours.is_empty() {
+                    return Err(SimError::Value(format!(
+                        "{key}={text}: `{}` has no neighbours; use traffic with `[[neighbours]]`, \
+                         e.g. co-run",
+                        self.name
+                    )));
+                }
+                for neighbour in &mut self.neighbours {
+                    neighbour.working_set = spanned(read(key, text)?);
+                }
+            }
+            _ => {
+                let hint = model::suggest::hint(key, Traffic::KEYS.into_iter().chain(["ways"]));
+                return Err(SimError::Value(format!("there is no key `{key}` to sweep; {hint}")));
+            }
+        }
+        Ok(())
     }
 
     /// Checks values that were changed after the file was read.

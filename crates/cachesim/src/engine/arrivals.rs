@@ -1,5 +1,7 @@
 //! When packets arrive, how long they are and to which queue they go.
 
+use std::sync::Arc;
+
 use model::random::{Draws, below};
 
 use super::time::{Picos, of_seconds};
@@ -34,7 +36,7 @@ pub struct Arrivals {
     next: usize,
     length: u32,
     queues: u32,
-    recorded: Option<(Recorded, usize)>,
+    recorded: Option<(Arc<Recorded>, usize)>,
 }
 
 /// Packets of one flow that a generator still sends.
@@ -50,7 +52,7 @@ impl Arrivals {
         port: &Port,
         carried: f64,
         queues: u32,
-        recorded: Option<Recorded>,
+        recorded: Option<Arc<Recorded>>,
         seed: u64,
     ) -> Arrivals {
         let bytes = port.packet.get_ref().0 as u32;

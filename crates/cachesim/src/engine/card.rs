@@ -72,8 +72,8 @@ impl Card {
         }
         rings.received += 1;
         // Writes that memory has not taken yet hold the bus.
-        let bus = (f64::from(arrival.bytes) * self.bus_byte) as Picos;
-        let done = start + bus.max(socket.dram.backlog(start));
+        let bus = f64::from(arrival.bytes) * self.bus_byte * socket.dram.stretch(start);
+        let done = start + bus as Picos;
         self.write_free = done;
         let visible = done + self.latency;
         rings.ready.push_back(Packet { buffer, bytes: arrival.bytes, arrived: now, visible });

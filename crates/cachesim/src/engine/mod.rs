@@ -118,9 +118,10 @@ impl Simulation {
             }
         }
         let stride = traffic.pool.stride.get_ref().0 - traffic.pool.offset.get_ref().0;
-        let recorded = match &traffic.port.recorded {
-            Some(path) => Some(Recorded::read(Path::new(path.get_ref()), stride)?),
-            None => None,
+        let recorded = match (&traffic.port.recording, &traffic.port.recorded) {
+            (Some(recording), _) => Some(recording.clone()),
+            (None, Some(path)) => Some(Recorded::read(Path::new(path.get_ref()), stride)?.into()),
+            (None, None) => None,
         };
         let carried = machine.card.line_rate.get_ref().0 * machine.card.filled.get_ref();
         let mut arrivals = Arrivals::new(
@@ -139,13 +140,12 @@ impl Simulation {
             .map_err(|error| SimError::Value(format!("no histogram can be made: {error}")))?;
         arrivals.ramp(warm_up / 2);
         let next = arrivals.next();
-        let every = machine.shared_geometry().every_way();
-        let mask = |mask: Option<u32>| mask.unwrap_or(every);
+        let usual = machine.choice();
+        let masks = traffic.neighbours.iter().find_map(|n| n.ways.as_ref());
         let choice = Choice {
-            ways: machine.shared_geometry().ways,
-            usual: *machine.dca.ways.get_ref(),
-            workers: mask(traffic.workers.ways.as_ref().map(|ways| *ways.get_ref())),
-            neighbours: mask(traffic.neighbours.iter().find_map(|n| n.ways.as_ref()).map(|ways| *ways.get_ref())),
+            workers: traffic.workers.ways.as_ref().map_or(usual.workers, |ways| *ways.get_ref()),
+            neighbours: masks.map_or(usual.neighbours, |ways| *ways.get_ref()),
+            ..usual
         };
         let (setting, controller) = policy.start(choice)?;
         let mut simulation = Simulation {
@@ -268,7 +268,7 @@ impl Simulation {
             neighbours,
             settings: self.overseer.changes,
             footprint: self.socket.caches.footprint(),
-            lost_buffers: self.buffers as i64 - (self.pool.len() + held) as i64,
+            lost_buffers: self.buffers as i64 - (self.pool.left() + held) as i64,
         }
     }
 }

@@ -4,9 +4,11 @@
 //! looks at what is done: packets for each second that workers are busy, and accesses of the
 //! neighbours for each second. Its measure is the product of the two, so that a percent of one
 //! side weighs as much as a percent of the other. It climbs in three directions, one way at a
-//! time: the card's ways (down to none), how far the workers may spread below the top, and how
+//! time: the card's ways, how far the workers may spread below the top, and how
 //! far the neighbours may spread above the bottom. After each turn of a knob it lets the cache
-//! settle for a window and measures in the next. When no neighbouring setting is better it stays,
+//! settle for a window and measures in the next; a trial that costs much ends at once. Turning
+//! direct cache access off is tried only where most of what the card writes is gone before it is
+//! read: everywhere else it costs what no other knob can. When no neighbouring setting is better it stays,
 //! and it begins again when what it sees departs from what it had.
 
 use super::{Choice, Controller, Observed, Setting};
@@ -20,6 +22,11 @@ const SETTLE: u32 = 1;
 /// First step of each direction; halved when nothing is better.
 const FIRST_STEP: i32 = 4;
 const DIRECTIONS: [(usize, i32); 6] = [(1, -1), (2, -1), (0, -1), (0, 1), (1, 1), (2, 1)];
+
+/// The knob that is the card's ways.
+const CARD: usize = 0;
+/// A loss that ends a trial at once.
+const DISASTER: f64 = 0.10;
 
 /// Ways of the card, the workers and the neighbours.
 type Point = [i32; 3];
@@ -35,6 +42,8 @@ pub struct YieldSearch {
     step: i32,
     settle: u32,
     resting: bool,
+    /// Most of what the card writes is gone before it is read.
+    unused: bool,
 }
 
 impl YieldSearch {
@@ -51,6 +60,7 @@ impl YieldSearch {
             step: FIRST_STEP,
             settle: SETTLE,
             resting: false,
+            unused: false,
         }
     }
 
@@ -72,8 +82,9 @@ impl YieldSearch {
             }
             let (knob, sign) = DIRECTIONS[self.direction];
             let mut point = self.best;
-            let least = if knob == 0 { 0 } else { 1 };
-            point[knob] = (point[knob] + sign * self.step).clamp(least, ways);
+            let step = if knob == CARD { 1 } else { self.step };
+            let least = if knob == CARD && self.unused { 0 } else { 1 };
+            point[knob] = (point[knob] + sign * step).clamp(least, ways);
             if point != self.best {
                 return Some(point);
             }
@@ -105,7 +116,7 @@ fn gained(seen: &Observed) -> f64 {
 
 impl Controller for YieldSearch {
     fn window(&self) -> f64 {
-        5e-4
+        1e-3
     }
 
     fn begin(&self) -> Setting {
@@ -113,11 +124,13 @@ impl Controller for YieldSearch {
     }
 
     fn next(&mut self, seen: &Observed) -> Setting {
-        if self.settle > 0 {
+        let value = gained(seen);
+        let disaster = self.best_yield.is_some_and(|best| value < best - DISASTER);
+        if self.settle > 0 && !(disaster && self.tried != self.best) {
             self.settle -= 1;
             return self.setting(self.tried);
         }
-        let value = gained(seen);
+        self.unused = seen.read_misses > seen.read_hits;
         match self.best_yield {
             None => self.best_yield = Some(value),
             Some(best) if self.resting => {

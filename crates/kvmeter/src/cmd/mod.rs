@@ -11,5 +11,6 @@ pub mod man;
 pub mod report;
 pub mod run;
 pub mod search;
+pub mod simulate;
 pub mod simulated_pass;
 pub mod trace;

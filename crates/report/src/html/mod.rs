@@ -4,6 +4,7 @@
 mod figures;
 mod markup;
 mod sections;
+mod sheet;
 mod table;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use crate::curves::{self, Curve};
 use crate::naming;
 use crate::tables;
 use markup::Markup;
+pub use sheet::{Drawing, sheet};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
