@@ -2,7 +2,7 @@
 //!
 //! The tags of a set stand side by side as 32-bit words, so that one set of up to 16 ways is one
 //! line of the machine that simulates, and a look-up is one comparison of vectors. Nothing is
-//! allocated after the cache was made; memory is about five bytes a simulated line.
+//! allocated after the cache was made; memory is about six bytes a simulated line.
 
 mod geometry;
 mod order;
@@ -27,8 +27,17 @@ pub struct Cache {
     row: usize,
     every_way: u32,
     tags: Vec<LineNumber>,
-    dirty: Vec<u32>,
+    states: Vec<State>,
     order: Order,
+}
+
+/// What is known of the ways of a set, a bit each; together, as they are asked for together.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    free: u32,
+    dirty: u32,
+    /// A mark that the owner of the cache may use.
+    marked: u32,
 }
 
 /// What had to go.
@@ -56,7 +65,7 @@ impl Cache {
             row,
             every_way: geometry.every_way(),
             tags: vec![EMPTY; sets * row],
-            dirty: vec![0; sets],
+            states: vec![State { free: geometry.every_way(), ..State::default() }; sets],
             order: Order::new(replacement, sets, row, geometry.ways, seed),
         }
     }
@@ -72,7 +81,7 @@ impl Cache {
             Order::TreePlru { bits, .. } => bits.len() * 4,
             Order::Random { .. } => 8,
         };
-        (self.tags.len() + self.dirty.len()) * 4 + order
+        self.tags.len() * 4 + self.states.len() * size_of::<State>() + order
     }
 
     #[inline(always)]
@@ -117,19 +126,31 @@ impl Cache {
 
     #[inline(always)]
     pub fn soil(&mut self, set: usize, way: u32) {
-        self.dirty[set] |= 1 << way;
+        self.states[set].dirty |= 1 << way;
     }
 
     /// Makes a line clean; says whether it was dirty.
     pub fn wash(&mut self, set: usize, way: u32) -> bool {
         let dirty = self.is_dirty(set, way);
-        self.dirty[set] &= !(1 << way);
+        self.states[set].dirty &= !(1 << way);
         dirty
+    }
+
+    /// Sets or takes the mark of a way; a line comes in without.
+    #[inline(always)]
+    pub fn mark(&mut self, set: usize, way: u32, marked: bool) {
+        let state = &mut self.states[set];
+        state.marked = (state.marked & !(1 << way)) | (u32::from(marked) << way);
+    }
+
+    #[inline(always)]
+    pub fn is_marked(&self, set: usize, way: u32) -> bool {
+        self.states[set].marked >> way & 1 == 1
     }
 
     #[inline(always)]
     pub fn is_dirty(&self, set: usize, way: u32) -> bool {
-        self.dirty[set] >> way & 1 == 1
+        self.states[set].dirty >> way & 1 == 1
     }
 
     /// Puts a line that is not there into one of the ways of `mask`: a free one if there is one.
@@ -138,7 +159,7 @@ impl Cache {
         debug_assert!(self.find(set, line).is_none(), "line {line} is there already");
         debug_assert!(mask & self.every_way != 0, "no way is allowed");
         let mask = mask & self.every_way;
-        let free = self.holding(set, EMPTY) & mask;
+        let free = self.states[set].free & mask;
         let (way, evicted) = match free {
             0 => {
                 let way = self.order.victim(set, mask);
@@ -148,7 +169,10 @@ impl Cache {
             _ => (free.trailing_zeros(), None),
         };
         self.tags[set * self.row + way as usize] = line;
-        self.dirty[set] = (self.dirty[set] & !(1 << way)) | (u32::from(dirty) << way);
+        let state = &mut self.states[set];
+        state.free &= !(1 << way);
+        state.marked &= !(1 << way);
+        state.dirty = (state.dirty & !(1 << way)) | (u32::from(dirty) << way);
         self.order.touch(set, way, true);
         Placed { way, evicted }
     }
@@ -158,15 +182,18 @@ impl Cache {
     pub fn remove(&mut self, set: usize, way: u32) -> bool {
         let dirty = self.is_dirty(set, way);
         self.tags[set * self.row + way as usize] = EMPTY;
-        self.dirty[set] &= !(1 << way);
+        let state = &mut self.states[set];
+        state.free |= 1 << way;
+        state.dirty &= !(1 << way);
+        state.marked &= !(1 << way);
         dirty
     }
 
     /// Every line that is there, with the way in which it stands and whether it is dirty.
     pub fn lines(&self) -> impl Iterator<Item = (LineNumber, u32, bool)> {
-        self.tags.chunks(self.row).zip(&self.dirty).flat_map(|(row, dirty)| {
+        self.tags.chunks(self.row).zip(&self.states).flat_map(|(row, state)| {
             row.iter().enumerate().filter(|(_, tag)| **tag != EMPTY).map(move |(way, tag)| {
-                (*tag, way as u32, dirty >> way & 1 == 1)
+                (*tag, way as u32, state.dirty >> way & 1 == 1)
             })
         })
     }
@@ -210,6 +237,6 @@ mod tests {
         };
         assert_eq!(footprint(2048), 2 * footprint(1024));
         let lines = 4 * 2048 * 16;
-        assert!(footprint(2048) < 6 * lines);
+        assert!(footprint(2048) < 7 * lines);
     }
 }

@@ -113,13 +113,12 @@ struct Run {
 /// All caches of one socket.
 #[derive(Debug, Clone)]
 pub struct Caches {
+    /// A mark says that a device wrote the line last.
     shared: Cache,
     private: Vec<Cache>,
     directory: Directory,
     inclusive: bool,
     consumed: Consumed,
-    /// Ways of each shared set whose line was last written by a device.
-    devices: Vec<u32>,
     pub memory: MemoryLines,
 }
 
@@ -137,7 +136,6 @@ impl Caches {
             directory: Directory::new(filter, seed ^ 1 << 32),
             inclusive: shape.inclusive,
             consumed: shape.consumed,
-            devices: vec![0; shape.shared.all_sets()],
             memory: MemoryLines::default(),
         }
     }
@@ -145,8 +143,7 @@ impl Caches {
     /// Bytes of memory that the simulation takes.
     pub fn footprint(&self) -> usize {
         let private: usize = self.private.iter().map(Cache::footprint).sum();
-        let devices = self.devices.len() * 4;
-        self.shared.footprint() + private + self.directory.footprint() + devices
+        self.shared.footprint() + private + self.directory.footprint()
     }
 
     pub fn shared(&self) -> &Cache {
@@ -238,7 +235,7 @@ impl Caches {
             Some(_) if found => {
                 self.shared.touch(set, way);
                 self.shared.soil(set, way);
-                self.devices[set] |= 1 << way;
+                self.shared.mark(set, way, true);
             }
             Some(mask) => {
                 if !whole && !held {
@@ -285,8 +282,14 @@ impl Caches {
                 self.shared.touch(set, way);
                 if write {
                     self.take_back(set, line, others);
+                } else if self.clean(line, others) {
+                    // What another core changed is known here from now on.
+                    self.shared.soil(set, way);
                 }
-                dirty |= self.hand_over(set, line, way);
+                // A line that several cores read stays.
+                if write || others == 0 {
+                    dirty |= self.hand_over(set, line, way);
+                }
                 Level::Shared
             }
             (None, 0) => {
@@ -313,7 +316,7 @@ impl Caches {
     /// A line of the shared cache goes to a private one; says whether the private copy carries
     /// the only changes.
     fn hand_over(&mut self, set: usize, line: LineNumber, way: u32) -> bool {
-        let device = self.devices[set] >> way & 1 == 1;
+        let device = self.shared.is_marked(set, way);
         if self.inclusive {
             return false;
         }
@@ -322,23 +325,20 @@ impl Caches {
             Consumed::Migrate { ways } if device => {
                 if ways >> way & 1 == 0 {
                     let dirty = self.shared.remove(set, way);
-                    self.devices[set] &= !(1 << way);
                     self.place(set, line, ways, dirty, true);
                 }
                 false
             }
-            _ => {
-                self.devices[set] &= !(1 << way);
-                self.shared.remove(set, way)
-            }
+            _ => self.shared.remove(set, way),
         }
     }
 
     /// Puts a line that is not there into the shared cache.
     fn place(&mut self, set: usize, line: LineNumber, ways: u32, dirty: bool, device: bool) {
         let placed = self.shared.insert(set, line, ways, dirty);
-        self.devices[set] =
-            (self.devices[set] & !(1 << placed.way)) | (u32::from(device) << placed.way);
+        if device {
+            self.shared.mark(set, placed.way, true);
+        }
         let Some(evicted) = placed.evicted else { return };
         let mut changed = evicted.dirty;
         if self.inclusive {
