@@ -76,6 +76,8 @@ pub enum Verb {
     Micro(Micro),
     /// Lists, shows, turns and restores the machine's knobs
     Knob(Knob),
+    /// Simulates what hardware does where it cannot be turned: direct cache access
+    Simulate(Simulate),
     /// Does one pass of a simulation
     #[command(hide = true)]
     SimulatedPass(SimulatedPass),
@@ -416,6 +418,64 @@ pub enum KnobVerb {
         /// The folder of its journal
         folder: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Simulate {
+    #[command(subcommand)]
+    pub what: Simulated,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Simulated {
+    /// The last-level cache with direct cache access, under packets, cores and neighbours
+    Dca(Box<SimulateDca>),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter simulate dca                                       forwarding at 100 Gbit/s\n  \
+    kvmeter simulate dca --sweep descriptors=128,1024,4096 --sweep ways=2,4,6\n  \
+    kvmeter simulate dca --traffic co-run --policy on,off,iat,yield-search\n  \
+    kvmeter simulate dca --machine my.toml --traffic my-traffic.toml --json\n  \
+    kvmeter simulate dca --trace accesses.txt\n  \
+    kvmeter simulate dca --validate\n\n\
+    Machines: xeon-gold-6140, xeon-e5-2697-v2. Traffic: forward, ping-pong, flow, store, co-run.\n\
+    Policies: on, off, ways:N, phase-and-rate, iat, yield-search.\n\
+    Every number is simulated; docs/cache-simulation.md says what is modelled and what is not.")]
+pub struct SimulateDca {
+    /// A built-in machine (xeon-gold-6140 where nothing is said) or a TOML file
+    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
+    pub machine: Option<String>,
+    /// Built-in traffic or a TOML file
+    #[arg(long, default_value = "forward", value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
+    pub traffic: String,
+    /// Who decides about the ways: one or more policies
+    #[arg(long, default_value = "on", value_delimiter = ',', value_name = "POLICY")]
+    pub policy: Vec<String>,
+    /// Another value, or several, for packet, descriptors, cores, ways, rate, cycles, stride,
+    /// working-set or seed; every combination is simulated
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    pub sweep: Vec<String>,
+    /// Packets as they were asked for in this recorded run: `FILE` or `FILE?key=value`
+    #[arg(long, value_name = "RESULTS", conflicts_with = "trace", value_hint = ValueHint::FilePath)]
+    pub from_run: Option<String>,
+    /// A memory trace through the caches instead of traffic: a line an access,
+    /// `core0 read 0x1000 8` or `card write 0x1000 1500`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["validate", "sweep"], value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+    /// Simulate every published point and show its error; ends with 1 where a limit is broken
+    #[arg(long, conflicts_with_all = ["sweep", "from_run"])]
+    pub validate: bool,
+    /// Simulate figures 4.1 to 4.9 of Basavaraj 2017, on its machine unless --machine says another
+    #[arg(long, requires = "figures", conflicts_with_all = ["sweep", "validate", "trace", "from_run"])]
+    pub seed_figures: bool,
+    /// Draw what was swept into this HTML file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub figures: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

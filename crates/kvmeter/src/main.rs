@@ -44,6 +44,7 @@ fn main() -> std::process::ExitCode {
         Verb::Export(args) => cmd::export::run(&args, &show),
         Verb::Micro(args) => cmd::micro::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
+        Verb::Simulate(args) => cmd::simulate::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
         Verb::Completions(args) => cmd::completions::run(&args),
         Verb::Man(args) => cmd::man::run(&args),

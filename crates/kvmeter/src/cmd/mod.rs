@@ -14,5 +14,6 @@ pub mod micro;
 pub mod report;
 pub mod run;
 pub mod search;
+pub mod simulate;
 pub mod simulated_pass;
 pub mod trace;

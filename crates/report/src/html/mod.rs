@@ -5,6 +5,7 @@ mod figures;
 mod markup;
 mod sections;
 mod study;
+mod sheet;
 mod table;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use crate::study::{Study, studies};
 use crate::table::Table;
 use crate::tables;
 use markup::Markup;
+pub use sheet::{Drawing, sheet};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
