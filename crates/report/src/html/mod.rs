@@ -4,8 +4,8 @@
 mod figures;
 mod markup;
 mod sections;
-mod study;
 mod sheet;
+mod study;
 mod table;
 
 use std::collections::BTreeSet;
