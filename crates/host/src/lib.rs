@@ -17,6 +17,7 @@ pub mod knob;
 mod parse;
 pub mod perf;
 pub mod probe;
+pub mod recorded;
 mod root;
 mod stat;
 mod storage;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::agent_flags::{AGENTS, Secrets};
+use crate::cost_flags::Cost;
 use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::machine_flags::{MachineFlags, Recorded};
 use crate::sweep::Sweep;
@@ -66,6 +67,8 @@ pub enum Verb {
     Compare(Compare),
     /// Gathers results files, of one machine or several, in one
     Merge(Merge),
+    /// What serving a load costs: servers, energy, break-even prices between machines
+    Cost(Box<Cost>),
     /// Writes results as CSV, JSON, Parquet or Markdown
     Export(Export),
     /// Lists, shows, turns and restores the machine's knobs
@@ -88,6 +91,12 @@ pub struct Doctor {
     /// Look at the file system and device under this store or path, too
     #[arg(long, value_name = "STORE|PATH")]
     pub store: Option<String>,
+    /// Write what was read of this machine into a text file, which `--root` takes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// A recorded machine instead of this one: a file of `--record`, or a folder
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub root: Option<PathBuf>,
     /// One JSON object
     #[arg(long)]
     pub json: bool,

@@ -49,6 +49,7 @@ fn code(error: &anyhow::Error) -> u8 {
             || cause.is::<record::Error>()
             || cause.is::<workload::SpecError>()
             || cause.is::<analyse::CompareError>()
+            || cause.is::<platform::PlatformError>()
             || cause.is::<record::table::UnknownTable>()
             || matches!(
                 cause.downcast_ref::<ExportError>(),

@@ -5,6 +5,7 @@ mod agent_flags;
 mod answers;
 mod args;
 mod cmd;
+mod cost_flags;
 mod exit;
 mod files;
 mod flags;
@@ -37,6 +38,7 @@ fn main() -> std::process::ExitCode {
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Merge(args) => cmd::merge::run(&args, &show),
+        Verb::Cost(args) => cmd::cost::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),

@@ -6,8 +6,9 @@
 //! HTML. [`mod@format`] is the only place that turns a number into text.
 #![forbid(unsafe_code)]
 
-mod cells;
+pub mod cells;
 mod charts;
+pub mod cost;
 mod curves;
 pub mod figure;
 pub mod format;

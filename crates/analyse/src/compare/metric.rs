@@ -3,8 +3,8 @@ use std::fmt;
 use model::{Op, Origin, Scope, Unit};
 use record::Clock;
 
-use crate::cost::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
 use crate::efficiency::{JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET};
+use crate::per_operation::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
 
 /// A figure that two selections are compared in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod bench;
 pub mod compare;
 pub mod completions;
+pub mod cost;
 pub mod doctor;
 pub mod export;
 pub mod knob;

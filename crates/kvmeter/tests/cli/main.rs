@@ -4,6 +4,7 @@
 mod agents;
 mod bad_input;
 mod bench;
+mod cost;
 mod full_disk;
 mod knob;
 mod machine;

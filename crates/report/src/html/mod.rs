@@ -16,6 +16,7 @@ use crate::charts::{self, Series, Shown};
 use crate::curves::{self, Curve};
 use crate::naming;
 use crate::study::{Study, studies};
+use crate::table::Table;
 use crate::tables;
 use markup::Markup;
 
@@ -67,16 +68,7 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
         .flat_map(|(execution, runs)| runs.iter().map(move |run| (execution, run)))
         .collect();
     let mut out = Markup::default();
-    out.raw("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">").raw(POLICY);
-    out.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
-    out.raw(
-        "<meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">",
-    );
-    out.raw("<title>");
-    out.text(sections::studies(executions).join(", "))
-        .raw(" – kvmeter</title><style>")
-        .raw(STYLE)
-        .raw("</style></head>");
+    head(&mut out, &sections::studies(executions).join(", "));
     out.raw("<body><a class=\"skip\" href=\"#glance\">To the answer</a>");
     let runs = curves::in_order(&runs);
     let curves = curves::curves(&runs);
@@ -85,9 +77,39 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
     out.raw("<main>");
     sections::headline(&mut out, executions, &runs);
     body(&mut out, executions, &runs, &studies, &curves);
+    foot(&mut out);
+    out.into_string()
+}
+
+/// A page of figures and tables that are of no run.
+pub(crate) fn plain_page(title: &str, figures: &[Shown], tables: &[Table]) -> String {
+    let mut out = Markup::default();
+    head(&mut out, title);
+    out.raw("<body><main><h1>").text(title).raw("</h1>");
+    for shown in figures {
+        figures::figure(&mut out, shown);
+    }
+    for own in tables {
+        out.raw("<h2>").text(&own.title).raw("</h2>");
+        table::table(&mut out, own);
+    }
+    foot(&mut out);
+    out.into_string()
+}
+
+fn head(out: &mut Markup, title: &str) {
+    out.raw("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">").raw(POLICY);
+    out.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
+    out.raw(
+        "<meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">",
+    );
+    out.raw("<title>");
+    out.text(title).raw(" – kvmeter</title><style>").raw(STYLE).raw("</style></head>");
+}
+
+fn foot(out: &mut Markup) {
     out.raw("</main><div id=\"tip\" role=\"status\" aria-live=\"polite\" hidden></div><script>");
     out.raw(SCRIPT).raw("</script></body></html>\n");
-    out.into_string()
 }
 
 fn sections(studies: &[Study], curves: &[Curve]) -> Vec<(&'static str, &'static str)> {
