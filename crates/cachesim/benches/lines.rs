@@ -26,12 +26,9 @@ fn shape(replacement: Replacement) -> Shape {
 fn ring(c: &mut Criterion) {
     let mut group = c.benchmark_group("line accesses");
     group.throughput(Throughput::Elements(u64::from(PACKETS * (2 * LINES + 1))));
-    for replacement in [
-        Replacement::Random,
-        Replacement::Lru,
-        Replacement::TreePlru,
-        Replacement::Rrip,
-    ] {
+    for replacement in
+        [Replacement::Random, Replacement::Lru, Replacement::TreePlru, Replacement::Rrip]
+    {
         let mut caches = Caches::new(shape(replacement), 1);
         let mut next = 0_u32;
         group.bench_function(format!("{replacement:?}"), |b| {

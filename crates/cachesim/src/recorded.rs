@@ -16,7 +16,10 @@ pub struct Recorded {
 impl Recorded {
     /// Arrivals in seconds from any beginning, in order, with their bytes; `most` is the longest
     /// packet that fits a buffer. The error names the arrival.
-    pub fn of(arrivals: impl IntoIterator<Item = (f64, u32)>, most: u64) -> Result<Recorded, SimError> {
+    pub fn of(
+        arrivals: impl IntoIterator<Item = (f64, u32)>,
+        most: u64,
+    ) -> Result<Recorded, SimError> {
         let mut kept: Vec<(Picos, u32)> = Vec::new();
         for (i, (at, bytes)) in arrivals.into_iter().enumerate() {
             let late = kept.last().is_some_and(|(last, _)| *last > of_seconds(at));

@@ -52,7 +52,8 @@ impl Figure {
                 let mut traffic = line.traffic.clone();
                 if traffic.set(self.key, value).is_ok() {
                     if let Some(rate) = &traffic.port.rate {
-                        let span = |packets: f64| Duration::try_from_secs_f64(packets / rate.get_ref().0);
+                        let span =
+                            |packets: f64| Duration::try_from_secs_f64(packets / rate.get_ref().0);
                         traffic.run.warm_up = span(WARM_UP).ok().map(Span);
                         traffic.run.measure = span(MEASURED).ok().map(Span);
                     }
@@ -94,7 +95,11 @@ pub fn figures(machine: &Machine) -> Result<Vec<Figure>, SimError> {
         Ok(traffic)
     };
     let make = |id, title, key, values: &[&str], shown, traffic: &Traffic, on: bool, off: bool| {
-        let line = |label: &str, policy| Line { label: label.to_owned(), traffic: traffic.clone(), policy };
+        let line = |label: &str, policy| Line {
+            label: label.to_owned(),
+            traffic: traffic.clone(),
+            policy,
+        };
         let mut lines = Vec::new();
         lines.extend(on.then(|| line("DDIO on", Policy::On)));
         lines.extend(off.then(|| line("DDIO off", Policy::Off)));
@@ -104,19 +109,67 @@ pub fn figures(machine: &Machine) -> Result<Vec<Figure>, SimError> {
     let (ping, flow) = (open("ping-pong")?, open("flow")?);
     let (one, four) = (caching(1)?, caching(4)?);
     use Shown::{Both, Latency, MissRate};
-    let many: Vec<String> =
-        RATES.iter().filter_map(|rate| rate.parse::<Rate>().ok()).map(|rate| Rate(rate.0 * 4.0).to_string()).collect();
+    let many: Vec<String> = RATES
+        .iter()
+        .filter_map(|rate| rate.parse::<Rate>().ok())
+        .map(|rate| Rate(rate.0 * 4.0).to_string())
+        .collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     Ok(vec![
-        make("4.1", "Miss rate by payload, kernel's stack", "packet", &PAYLOADS, MissRate, &kernel(ping.clone()), true, true),
+        make(
+            "4.1",
+            "Miss rate by payload, kernel's stack",
+            "packet",
+            &PAYLOADS,
+            MissRate,
+            &kernel(ping.clone()),
+            true,
+            true,
+        ),
         make("4.2", "Miss rate by payload, DPDK", "packet", &PAYLOADS, MissRate, &ping, true, true),
-        make("4.3", "Miss rate by stride, kernel's stack", "stride", &STRIDES, MissRate, &kernel(flow.clone()), true, true),
+        make(
+            "4.3",
+            "Miss rate by stride, kernel's stack",
+            "stride",
+            &STRIDES,
+            MissRate,
+            &kernel(flow.clone()),
+            true,
+            true,
+        ),
         make("4.4", "Miss rate by stride, DPDK", "stride", &STRIDES, MissRate, &flow, true, true),
-        make("4.5", "Data caching: latency and miss rate by rate, DDIO on", "rate", &RATES, Both, &one, true, false),
-        make("4.6", "Data caching: latency and miss rate by rate, DDIO off", "rate", &RATES, Both, &one, false, true),
+        make(
+            "4.5",
+            "Data caching: latency and miss rate by rate, DDIO on",
+            "rate",
+            &RATES,
+            Both,
+            &one,
+            true,
+            false,
+        ),
+        make(
+            "4.6",
+            "Data caching: latency and miss rate by rate, DDIO off",
+            "rate",
+            &RATES,
+            Both,
+            &one,
+            false,
+            true,
+        ),
         make("4.7", "Data caching: miss rate by rate", "rate", &RATES, MissRate, &one, true, true),
         make("4.8", "Data caching: latency by rate", "rate", &RATES, Latency, &one, true, true),
-        make("4.9", "Data caching: latency by rate, four pairs of server and client", "rate", &many, Latency, &four, true, true),
+        make(
+            "4.9",
+            "Data caching: latency by rate, four pairs of server and client",
+            "rate",
+            &many,
+            Latency,
+            &four,
+            true,
+            true,
+        ),
     ])
 }
 

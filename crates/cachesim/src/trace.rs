@@ -61,8 +61,9 @@ pub fn run(
     let (mut levels, mut written, mut read) = (Levels::default(), Hits::default(), Hits::default());
     let mut accesses = 0;
     for (i, line) in trace.lines().enumerate() {
-        let line = line.map_err(|error| {
-            SimError::File { path: format!("{origin}:{}", i + 1), why: error.to_string() }
+        let line = line.map_err(|error| SimError::File {
+            path: format!("{origin}:{}", i + 1),
+            why: error.to_string(),
         })?;
         let Some(access) = parse(&line, cores).map_err(|why| {
             SimError::Place(format!("{origin}:{}: {why}\n{} | {line}", i + 1, i + 1))
@@ -111,12 +112,16 @@ fn parse(line: &str, cores: usize) -> Result<Option<Access>, String> {
     let mut words = line.split_whitespace();
     let (Some(who), Some(operation), Some(address)) = (words.next(), words.next(), words.next())
     else {
-        return Err("write an access as `WHO OPERATION ADDRESS [BYTES]`, e.g. `core0 read 0x1000 8`".into());
+        return Err(
+            "write an access as `WHO OPERATION ADDRESS [BYTES]`, e.g. `core0 read 0x1000 8`".into(),
+        );
     };
     let core = match (who, who.strip_prefix("core").map(str::parse::<usize>)) {
         ("card", _) => None,
         (_, Some(Ok(core))) if core < cores => Some(core),
-        (_, Some(Ok(_))) => return Err(format!("`{who}`: the machine has cores 0 to {}", cores - 1)),
+        (_, Some(Ok(_))) => {
+            return Err(format!("`{who}`: the machine has cores 0 to {}", cores - 1));
+        }
         _ => return Err(format!("`{who}` is neither `card` nor `core0` to `core{}`", cores - 1)),
     };
     let write = match operation {
@@ -156,7 +161,9 @@ mod tests {
 
     #[test]
     fn a_packet_that_was_written_is_found() {
-        let outcome = trace("# rx\ncard write 0x10000 1500\n\ncore0 read 0x10000 64\ncard read 0x10000 1500").unwrap();
+        let outcome =
+            trace("# rx\ncard write 0x10000 1500\n\ncore0 read 0x10000 64\ncard read 0x10000 1500")
+                .unwrap();
         assert_eq!((outcome.card_write_misses, outcome.card_write_hits), (24, 0));
         assert_eq!((outcome.llc_hits, outcome.llc_misses), (1, 0));
         assert_eq!((outcome.card_read_hits, outcome.card_read_misses), (24, 0));

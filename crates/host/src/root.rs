@@ -5,8 +5,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use thiserror::Error;
+
+use crate::recorded::Notes;
 
 /// Why something of the machine could not be read. Paths are those of the
 /// machine, without the folder of a recorded tree.
@@ -47,10 +50,21 @@ impl RootError {
 }
 
 /// Where the machine is read from: `/`, or the folder of a recorded machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Root {
     dir: PathBuf,
+    /// What is read through this one and its clones, where that is recorded.
+    notes: Option<Arc<Notes>>,
 }
+
+/// Equal are two ways to the same machine.
+impl PartialEq for Root {
+    fn eq(&self, other: &Root) -> bool {
+        self.dir == other.dir
+    }
+}
+
+impl Eq for Root {}
 
 impl Default for Root {
     fn default() -> Self {
@@ -61,12 +75,24 @@ impl Default for Root {
 impl Root {
     /// The running machine.
     pub fn live() -> Self {
-        Root { dir: PathBuf::from("/") }
+        Root::at("/")
     }
 
     /// A recorded machine: a folder that holds `proc/`, `sys/` and `etc/`.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Root { dir: dir.into() }
+        Root { dir: dir.into(), notes: None }
+    }
+
+    /// The same machine; everything that is read through it is noted.
+    pub fn noting(self) -> (Self, Arc<Notes>) {
+        let notes = Arc::new(Notes::default());
+        (Root { notes: Some(Arc::clone(&notes)), ..self }, notes)
+    }
+
+    fn note(&self, note: impl FnOnce(&Notes)) {
+        if let Some(notes) = &self.notes {
+            note(notes);
+        }
     }
 
     /// Whether this is the running machine. Only then do system calls, which
@@ -81,14 +107,21 @@ impl Root {
     }
 
     pub fn exists(&self, path: &str) -> bool {
-        self.path(path).exists()
+        let there = self.path(path);
+        let exists = there.exists();
+        if exists {
+            self.note(|notes| notes.entry(path, there.is_dir()));
+        }
+        exists
     }
 
     /// Where a symbolic link points.
     pub fn link(&self, path: &str) -> Result<String, RootError> {
-        fs::read_link(self.path(path))
+        let target = fs::read_link(self.path(path))
             .map(|target| target.to_string_lossy().into_owned())
-            .map_err(|error| RootError::io(path, &error))
+            .map_err(|error| RootError::io(path, &error))?;
+        self.note(|notes| notes.link(path, &target));
+        Ok(target)
     }
 
     /// The names of a folder that are numbers, in order: processes, threads, descriptors.
@@ -106,8 +139,16 @@ impl Root {
     pub fn text(&self, path: &str) -> Result<String, RootError> {
         match fs::read(self.path(path)) {
             // Device models and DMI strings are not always UTF-8.
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(error) => Err(RootError::io(path, &error)),
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                self.note(|notes| notes.text(path, &text));
+                Ok(text)
+            }
+            Err(error) => {
+                let error = RootError::io(path, &error);
+                self.note(|notes| notes.failure(path, &error));
+                Err(error)
+            }
         }
     }
 
@@ -134,6 +175,13 @@ impl Root {
             .filter_map(Result::ok)
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .collect();
+        self.note(|notes| {
+            notes.entry(path, true);
+            for name in &names {
+                let entry = format!("{}/{name}", path.trim_end_matches('/'));
+                notes.entry(&entry, self.path(&entry).is_dir());
+            }
+        });
         names.sort_by_cached_key(|name| natural(name));
         Ok(names)
     }
@@ -164,6 +212,7 @@ impl Root {
         File::open(self.path(path))
             .and_then(|file| file.read_exact_at(&mut bytes, offset))
             .map_err(|error| RootError::io(path, &error))?;
+        self.note(|notes| notes.bytes(path, offset, &bytes));
         Ok(bytes)
     }
 

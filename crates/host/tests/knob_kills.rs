@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::Recorded;
 use host::Root;
-use host::knob::{Journal, Knobs, Outcome, Restored, supervisor};
+use host::knob::{Journal, Knobs, Outcome, supervisor};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -183,16 +183,6 @@ fn held_here() -> Vec<String> {
     values
 }
 
-/// A CPU that comes back is given to threads by deferred work of the kernel.
-fn wait_until_threads_have_every_cpu(live: &Root) {
-    let online = live.value("/sys/devices/system/cpu/online").unwrap();
-    let knob = Knobs::find("cpus").unwrap();
-    let until = Instant::now() + Duration::from_secs(5);
-    while knob.read(live).is_ok_and(|held| held != online) && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn this_machine_comes_back_from_a_kill_at_every_step() {
     let Some(_alone_here) = this_machine() else { return };
@@ -256,26 +246,5 @@ fn settings_of_the_kernel_show_in_new_memory_and_new_processes() {
         let may_hide = level == "madvise" && matches!(outcome, Outcome::Unverified(_));
         assert!(matches!(outcome, Outcome::Proven(_)) || may_hide, "{knob}={level}: {outcome:?}");
         assert_eq!(Knobs::find(knob).unwrap().read(&live).unwrap(), before);
-    }
-}
-
-#[test]
-fn this_process_runs_on_the_cpus_and_the_memory_it_is_given() {
-    // Not while a CPU is away, nor right after: the kernel gives it back to threads later.
-    let _alone_here = this_machine();
-    let live = Root::live();
-    wait_until_threads_have_every_cpu(&live);
-    let state = tempfile::tempdir().unwrap();
-    for (knob, level) in [("cpus", "0"), ("memory", "node0")] {
-        let knob_here = Knobs::find(knob).unwrap();
-        let (Ok(before), Ok(plan)) = (knob_here.read(&live), Knobs::plan(&live, &[(knob, level)]))
-        else {
-            continue;
-        };
-        assert!(plan.check_keepable().is_err() || plan.writes().count() == 0);
-        let mut turned = plan.apply(Journal::open(&live, state.path()).unwrap()).unwrap();
-        assert!(matches!(turned.proofs()[0].outcome, Outcome::Proven(_)), "{:?}", turned.proofs());
-        assert!(matches!(turned.restore(), Ok(Restored::Done { .. })));
-        assert_eq!(knob_here.read(&live).unwrap(), before);
     }
 }

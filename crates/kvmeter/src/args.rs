@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use crate::agent_flags::{AGENTS, Secrets};
+use crate::cost_flags::Cost;
 use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::machine_flags::{MachineFlags, Recorded};
+use crate::micro_args::Micro;
 use crate::sweep::Sweep;
 use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
@@ -64,8 +66,14 @@ pub enum Verb {
     Report(Report),
     /// Every difference between two results, with its 95 % interval
     Compare(Compare),
+    /// What serving a load costs: servers, energy, break-even prices between machines
+    Cost(Box<Cost>),
+    /// Gathers results files, of one machine or several, in one
+    Merge(Merge),
     /// Writes results as CSV, JSON, Parquet or Markdown
     Export(Export),
+    /// Measures what the machine itself can do, without a store
+    Micro(Micro),
     /// Lists, shows, turns and restores the machine's knobs
     Knob(Knob),
     /// Simulates what hardware does where it cannot be turned: direct cache access
@@ -88,6 +96,12 @@ pub struct Doctor {
     /// Look at the file system and device under this store or path, too
     #[arg(long, value_name = "STORE|PATH")]
     pub store: Option<String>,
+    /// Write what was read of this machine into a text file, which `--root` takes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// A recorded machine instead of this one: a file of `--record`, or a folder
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub root: Option<PathBuf>,
     /// One JSON object
     #[arg(long)]
     pub json: bool,
@@ -98,7 +112,8 @@ pub struct Doctor {
     kvmeter run quickstart\n  \
     kvmeter run quickstart --dry-run\n  \
     kvmeter run study.toml --out results.sqlite --set data.records=1M --set measure.time=30s\n  \
-    kvmeter run study.toml --out results.sqlite --resume    goes on after a kill\n\n\
+    kvmeter run study.toml --out results.sqlite --resume    goes on after a kill\n  \
+    kvmeter run study.toml --scale small --max-time 30m     a smaller one, within half an hour\n\n\
     Without --out the results go to results/NAME-TIME.sqlite.")]
 pub struct Run {
     /// A study file, or the name of a built-in study
@@ -107,9 +122,16 @@ pub struct Run {
     /// The results file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
-    /// Print every run in its order with an estimate of its time and disk, and do nothing
+    /// Print the cells, every run in its order, and an estimate of time, disk and energy, and do
+    /// nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Run the smaller or larger version that the study calls by this name
+    #[arg(long, value_name = "NAME")]
+    pub scale: Option<String>,
+    /// The most time that it may take from now on: repeats are dropped before cells
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub max_time: Option<Span>,
     /// Go on where a stopped or killed run of this study ended
     #[arg(long)]
     pub resume: bool,
@@ -281,6 +303,26 @@ pub struct Report {
     /// Print JSON instead: an array with one object a run
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
+    /// Print only what a study with a design answers; with --json an array with one object a study
+    #[arg(long)]
+    pub answers: bool,
+    /// Write the study's own figures as SVG, and the data behind each as CSV, into this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub figures: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter merge arm.sqlite x86.sqlite --out both.sqlite\n  \
+    kvmeter report both.sqlite --html both.html\n\n\
+    Each run keeps its machine: a question or figure of a study may name `machine`.")]
+pub struct Merge {
+    /// Results files, or parts of them: FILE?key=value&key=value
+    #[arg(required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub files: Vec<String>,
+    /// The new results file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod agent_flags;
+mod answers;
 mod args;
 mod cmd;
+mod cost_flags;
 mod exit;
 mod files;
 mod flags;
@@ -11,7 +13,10 @@ mod found;
 mod interrupt;
 mod kept;
 mod machine_flags;
+mod micro_args;
+mod micro_net_args;
 mod network_checks;
+mod planned;
 mod show;
 mod sweep;
 
@@ -34,7 +39,10 @@ fn main() -> std::process::ExitCode {
         Verb::Search(args) => cmd::search::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
+        Verb::Cost(args) => cmd::cost::run(&args, &show),
+        Verb::Merge(args) => cmd::merge::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
+        Verb::Micro(args) => cmd::micro::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
         Verb::Simulate(args) => cmd::simulate::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),

@@ -16,10 +16,29 @@ pub(crate) fn execution(sql: &Connection, path: &Path, execution: &Execution) ->
     if key_of(sql, path, &execution.id)?.is_some() {
         return Err(Error::ExecutionExists { path: path.to_owned(), id: execution.id.clone() });
     }
-    insert_execution(sql, execution).map_err(|error| refused(path, &execution.id, error))
+    let design = serde_json::to_string(&execution.design)
+        .map_err(|error| Error::Unkeepable { id: execution.id.clone(), what: error.to_string() })?;
+    let key =
+        insert_execution(sql, execution).map_err(|error| refused(path, &execution.id, error))?;
+    if !execution.design.is_empty() {
+        sql.execute("INSERT INTO design VALUES (?1, ?2)", params![key, design])
+            .map_err(|error| refused(path, &execution.id, error))?;
+    }
+    execution.notes.iter().try_for_each(|text| note(sql, path, &execution.id, text))
 }
 
-fn insert_execution(sql: &Connection, execution: &Execution) -> rusqlite::Result<()> {
+/// Adds a note behind those of an execution.
+pub(crate) fn note(sql: &Connection, path: &Path, id: &str, text: &str) -> Result<(), Error> {
+    let key = key_of(sql, path, id)?.ok_or_else(|| unknown_execution(path, id))?;
+    sql.execute(
+        "INSERT INTO note SELECT ?1, (SELECT count(*) FROM note WHERE execution_key = ?1), ?2",
+        params![key, text],
+    )
+    .map(|_| ())
+    .map_err(|error| refused(path, id, error))
+}
+
+fn insert_execution(sql: &Connection, execution: &Execution) -> rusqlite::Result<i64> {
     sql.execute(
         "INSERT INTO execution (id, study, question, spec, seed, command, version, started_at,
          finished_at, machine) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -51,7 +70,7 @@ fn insert_execution(sql: &Connection, execution: &Execution) -> rusqlite::Result
             setting.execute(params![key, run.ordinal, name, value])?;
         }
     }
-    Ok(())
+    Ok(key)
 }
 
 pub(crate) fn finish(sql: &Connection, path: &Path, id: &str, at: &str) -> Result<(), Error> {

@@ -7,6 +7,7 @@ use model::{Answer, Fact, Machine, Op, Reading, Series};
 use rusqlite::{Connection, Row};
 
 use crate::asked::Asked;
+use crate::design::Design;
 use crate::error::Error;
 use crate::names::named;
 use crate::run::{Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax};
@@ -66,6 +67,8 @@ pub(crate) fn executions(sql: &Connection, path: &Path) -> Result<Vec<Execution>
             finished_at: row.get("finished_at")?,
             machine: Machine { id: row.get("machine")?, facts: Vec::new() },
             plan: Vec::new(),
+            design: Design::default(),
+            notes: Vec::new(),
         };
         Ok((row.get("key")?, row.get("seed")?, row.get("command")?, execution))
     })?;
@@ -75,6 +78,8 @@ pub(crate) fn executions(sql: &Connection, path: &Path) -> Result<Vec<Execution>
             .map_err(|error| damaged(path, format!("a command line: {error}")))?;
         execution.machine.facts = facts(sql, path, key)?;
         execution.plan = plan(sql, path, key)?;
+        execution.design = design(sql, path, key)?;
+        execution.notes = notes(sql, path, key)?;
         Ok(execution)
     };
     found.into_iter().map(complete).collect()
@@ -105,6 +110,21 @@ fn plan(sql: &Connection, path: &Path, execution: i64) -> Result<Vec<Planned>, E
         let settings = settings.remove(&ordinal).unwrap_or_default();
         Ok(Planned { ordinal, label: row.get("label")?, settings })
     })
+}
+
+fn design(sql: &Connection, path: &Path, execution: i64) -> Result<Design, Error> {
+    let query = "SELECT design FROM design WHERE execution_key = ?1";
+    let mut found: Vec<String> = rows(sql, path, query, Some(execution), |row| row.get(0))?;
+    match found.pop() {
+        None => Ok(Design::default()),
+        Some(text) => serde_json::from_str(&text)
+            .map_err(|error| damaged(path, format!("the design of a study: {error}"))),
+    }
+}
+
+fn notes(sql: &Connection, path: &Path, execution: i64) -> Result<Vec<String>, Error> {
+    let query = "SELECT text FROM note WHERE execution_key = ?1 ORDER BY position";
+    rows(sql, path, query, Some(execution), |row| row.get(0))
 }
 
 /// Every run, by execution and ordinal.

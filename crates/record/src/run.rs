@@ -5,6 +5,7 @@ use model::{Machine, Op, Reading, Series};
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Asked;
+use crate::design::Design;
 
 /// Everything that a run depends on, flat and as text: `store`, `store.cache`, `workload`,
 /// `workload.records`, `threads`, `rate`, `repeat` ... Filters select by it, and two results
@@ -31,6 +32,10 @@ pub struct Execution {
     pub machine: Machine,
     /// Every run that was planned, in its order. Those with a [`Run`] of the same ordinal are done.
     pub plan: Vec<Planned>,
+    /// What the study varies, checks and asks.
+    pub design: Design,
+    /// What was done otherwise than planned while it ran: repeats that were dropped or added.
+    pub notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -123,12 +123,28 @@ pub fn ratio_tick(value: f64) -> String {
     format!("{}×", plain(value))
 }
 
+/// Dollars to the cent, and below ten cents two digits: `12.29`, `0.45`, `0.0031`.
+pub fn usd(value: f64) -> String {
+    let cents = (value * 100.0).round() / 100.0;
+    match cents.abs() {
+        whole if whole >= 1.0 => significant(cents, whole.log10().floor() as i32 + 3),
+        part if part >= 0.1 => significant(cents, 2),
+        _ => significant(value, 2),
+    }
+}
+
+/// A price in whole dollars: `4,100`.
+pub fn dollars(value: f64) -> String {
+    if value.is_finite() { significant(value.round(), 1) } else { NONE.to_owned() }
+}
+
 /// Any value in an SI unit, scaled as people read that unit.
 pub fn value(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count if value.fract() == 0.0 && (0.0..9e15).contains(&value) => count(value as u64),
         Unit::Count | Unit::Ratio => significant(value, 3),
         Unit::Bytes => bytes(value),
+        Unit::BytesPerSecond => scaled(value, 3, 1e3, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]),
         Unit::Seconds => seconds(value),
         Unit::Nanoseconds => latency(value),
         Unit::OpsPerSecond => rate(value),
@@ -224,6 +240,18 @@ mod tests {
         ] {
             assert_eq!(significant(value, 3), text, "{value}");
         }
+        for (value, text) in [
+            (12.2861, "12.29"),
+            (0.448, "0.45"),
+            (0.999, "1.00"),
+            (0.9949, "0.99"),
+            (0.003_14, "0.0031"),
+            (4100.0, "4,100.00"),
+            (-9.906, "-9.91"),
+        ] {
+            assert_eq!(usd(value), text, "{value}");
+        }
+        assert_eq!((dollars(4099.6), dollars(0.0)), ("4,100".to_owned(), "0".to_owned()));
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(999), "999");
     }
@@ -281,6 +309,7 @@ mod tests {
         assert_eq!(value(1e6, Unit::Count), "1,000,000");
         assert_eq!(value(2.5555, Unit::Ratio), "2.56");
         assert_eq!(value(2048.0, Unit::Bytes), "2.00 KiB");
+        assert_eq!(value(1.25e10, Unit::BytesPerSecond), "12.5 GB/s");
         assert_eq!(value(2.5e9, Unit::Hertz), "2.50 GHz");
         assert_eq!(value(4.2, Unit::CpuSecondsPerMillionOps), "4.20 CPU-s/Mop");
         assert_eq!(value(65.0, Unit::Watts), "65.0 W");

@@ -6,14 +6,16 @@
 //! HTML. [`mod@format`] is the only place that turns a number into text.
 #![forbid(unsafe_code)]
 
-mod cells;
+pub mod cells;
 mod charts;
+pub mod cost;
 mod curves;
 pub mod figure;
 pub mod format;
 pub mod html;
 pub mod markdown;
 mod naming;
+pub mod study;
 pub mod table;
 pub mod tables;
 pub mod terminal;

@@ -80,10 +80,11 @@ fn work_on(inner: &Inner, piece: Piece) {
     }
 }
 
-/// Frees what is not used any more, as it comes.
+/// Frees what is not used any more, and makes memory ready, as it comes.
 fn free(inner: &Inner) {
     while !is_closing(inner) {
         let news = inner.work.news();
+        inner.blocks.prepare();
         inner.free_unused();
         inner.work.wait(news, LONG);
     }

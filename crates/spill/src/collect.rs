@@ -271,6 +271,11 @@ impl Inner {
         self.counters.copied.add(batch.bytes.len() as u64);
         let mut sequence = batch.sequence;
         for (part, copies) in batch.copies.chunks(AT_ONCE).enumerate() {
+            let version = self.version.load();
+            for copy in copies {
+                self.warm_up(&version, copy.table, batch.key(copy));
+            }
+            drop(version);
             let mut writer = lock(&self.writer);
             if self.rotations.load(Ordering::Acquire) != batch.rotations {
                 // These sequences are below what the frozen generation covers: recovery would
@@ -309,10 +314,6 @@ impl Inner {
         let l0 = version.active.l0(copy.table).filter(|_| version.table(copy.table).is_some());
         let Some(l0) = l0 else { return false };
         let key = batch.key(copy);
-        // What came since is in this L0, for there was no freeze.
-        if l0.get(key).is_some_and(|newest| newest.sequence > sequence) {
-            return false;
-        }
         let position = Position::new(
             batch.segment.id,
             batch.begin + copy.place as u32,
@@ -320,10 +321,11 @@ impl Inner {
             Tag::of(copy.key_hash),
         );
         let before = l0.bytes();
+        // What came since is in this L0, for there was no freeze.
         // SAFETY: the writer is locked.
-        unsafe { l0.insert(key, sequence, position, copy.len as u32) };
+        let is_newest = unsafe { l0.insert(key, sequence, position, copy.len as u32) };
         writer.memory += l0.bytes() - before;
-        true
+        is_newest
     }
 
     /// Everything that was copied is on the device.

@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use crate::collect::Collector;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
+use crate::l0::Blocks;
 use crate::level::file::IndexFile;
 use crate::level::merge::Dead;
 use crate::log::segment::FILE_HEADER;
@@ -28,6 +29,7 @@ pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     pub(crate) staging: Arc<Staging>,
+    pub(crate) blocks: Arc<Blocks>,
     pub(crate) version: ArcSwap<Version>,
     pub(crate) collector: Mutex<Collector>,
     pub(crate) durable: Mutex<Durable>,
@@ -68,7 +70,7 @@ pub(crate) enum Piece {
 pub(crate) struct Work {
     state: Mutex<WorkState>,
     changed: Condvar,
-    /// Writers are to slow down: microseconds for each write.
+    /// Writers are to slow down: nanoseconds for each write.
     pub(crate) pressure: AtomicU32,
     pub(crate) is_closing: AtomicBool,
 }
@@ -125,6 +127,7 @@ pub(crate) struct Parts {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     pub(crate) staging: Arc<Staging>,
+    pub(crate) blocks: Arc<Blocks>,
     pub(crate) version: Version,
     pub(crate) durable: Durable,
     pub(crate) writer: Writer,
@@ -141,6 +144,7 @@ impl Inner {
             dir: parts.dir,
             options: parts.options,
             staging: parts.staging,
+            blocks: parts.blocks,
             version: ArcSwap::from_pointee(parts.version),
             collector: Mutex::default(),
             durable: Mutex::new(parts.durable),
@@ -220,7 +224,7 @@ impl Inner {
         self.change(|version| {
             let l0s = version.active.l0s.clone();
             version.frozen.insert(0, Arc::new(Generation { l0s, covers: Some(covers) }));
-            version.active = Arc::new(Generation::new(version.tables.len()));
+            version.active = Arc::new(Generation::new(version.tables.len(), &self.blocks));
         });
         self.rotations.fetch_add(1, Ordering::Release);
         self.update_pressure();
@@ -241,16 +245,14 @@ impl Inner {
     /// Slows writers down while more is waiting than should.
     pub(crate) fn update_pressure(&self) {
         let version = self.version.load();
-        let limit = self.options.throttle.as_micros() as u32;
-        let late = version.frozen.len().saturating_sub(self.options.frozen) as u32;
-        let garbage = self.garbage_beyond(&version);
-        // Little at first: what is behind catches up within a few thousand writes.
-        let first = limit / 64;
-        let for_garbage = match garbage {
-            0.0 => 0,
-            beyond => first + (f64::from(limit) * beyond) as u32,
-        };
-        let pressure = (first * late).max(for_garbage).min(limit);
+        let limit = self.options.throttle.as_nanos().min(u128::from(u32::MAX)) as f64;
+        let late = version.frozen.len().saturating_sub(self.options.frozen) as f64;
+        let beyond = self.garbage_beyond(&version);
+        // Little for long: it makes a few times as many writes wait as are too many, and none of
+        // them for longer than an ordinary one may take. What is far behind needs more.
+        let little = limit / 64.0;
+        let for_garbage = little * (beyond / 0.1).min(1.0) + limit * (beyond - 0.5).max(0.0);
+        let pressure = (little * late).max(for_garbage).min(limit) as u32;
         self.work.pressure.store(pressure, Ordering::Relaxed);
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, write_whole};
 use crate::inner::{Durable, Inner, Parts, Rest, state_of};
+use crate::l0::Blocks;
 use crate::level::Level;
 use crate::level::file::{self, IndexFile};
 use crate::level::merge::Dead;
@@ -46,7 +47,8 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
     let (staging, left) = Staging::open(&fs, dir)?;
     let staging = Arc::new(staging);
     let found = open_segments(&fs, &log_dir, &state)?;
-    let generation = Generation::new(tables.len());
+    let blocks = Arc::new(Blocks::new(if options.background { options.memory } else { 0 }));
+    let generation = Generation::new(tables.len(), &blocks);
     let log = replay_log(&found, &log_dir, &state, &left, &tables, &generation)?;
     // Numbers that were ever given are not given again: a slot or a file of before might be
     // taken for one of the new segment.
@@ -126,6 +128,7 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
         dir: dir.to_owned(),
         options,
         staging,
+        blocks,
         version,
         durable: Durable { manifest, covers, next_table: state.next_table },
         writer,

@@ -11,6 +11,7 @@ use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Os};
 use crate::inner::{Inner, lock};
+use crate::l0::L0;
 use crate::level::merge::{Dead, OfLevel, Upper};
 use crate::options::{Durability, Options};
 use crate::recover;
@@ -94,7 +95,7 @@ impl Store {
         let writer = lock(&inner.writer);
         let l0s = |version: &crate::version::Version| {
             let mut l0s = version.active.l0s.clone();
-            l0s.resize_with(id as usize + 1, || Arc::new(crate::l0::L0::new()));
+            l0s.resize_with(id as usize + 1, || Arc::new(L0::new(&inner.blocks)));
             l0s
         };
         let active = Arc::new(Generation { l0s: l0s(&inner.version.load()), covers: None });

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::l0::L0;
+use crate::l0::{Blocks, L0};
 use crate::level::Level;
 use crate::level::merge::Records;
 use crate::log::{Cold, Segment, Staging};
@@ -52,8 +52,8 @@ pub(crate) struct TableVersion {
 }
 
 impl Generation {
-    pub(crate) fn new(tables: usize) -> Generation {
-        let l0s = (0..tables).map(|_| Arc::new(L0::new())).collect();
+    pub(crate) fn new(tables: usize, blocks: &Arc<Blocks>) -> Generation {
+        let l0s = (0..tables).map(|_| Arc::new(L0::new(blocks))).collect();
         Generation { l0s, covers: None }
     }
 

@@ -87,3 +87,26 @@ fn only_the_last_write_of_a_key_in_a_batch_is_seen() {
         written.unwrap();
     });
 }
+
+/// The staging file of a store that was made when it had fewer slots.
+#[test]
+fn a_staging_file_of_another_length_is_used_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let put = |round: u32| {
+        let store = Store::open(home.path(), tiny()).unwrap();
+        let table = store.table("t").unwrap();
+        assert_eq!(table.get(b"k").unwrap().is_some(), round > 0);
+        for number in 0..300_u32 {
+            table.put(&number.to_be_bytes(), &[7; 1000]).unwrap();
+        }
+        table.put(b"k", &round.to_be_bytes()).unwrap();
+    };
+    put(0);
+    let staging = std::fs::OpenOptions::new().write(true).open(home.path().join("staging"));
+    let eight_slots = 4096 + (8 * (64 + (64 << 10)) as u64).next_multiple_of(4096);
+    staging.unwrap().set_len(eight_slots).unwrap();
+    put(1);
+    put(2);
+    let staging = std::fs::metadata(home.path().join("staging")).unwrap();
+    assert_eq!(staging.len(), eight_slots);
+}

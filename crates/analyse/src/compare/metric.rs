@@ -3,8 +3,8 @@ use std::fmt;
 use model::{Op, Origin, Scope, Unit};
 use record::Clock;
 
-use crate::cost::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
 use crate::efficiency::{JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET};
+use crate::per_operation::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
 
 /// A figure that two selections are compared in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Metric {
 }
 
 /// Which way a reading is to go, by the first part of its name; None of one that is not compared.
-pub(super) fn wish_of(signal: &str) -> Option<Wish> {
+pub(crate) fn wish_of(signal: &str) -> Option<Wish> {
     let family = signal.split('.').next().unwrap_or(signal);
     match family {
         OPS_PER_JOULE | OPS_PER_JOULE_NET => Some(Wish::More),

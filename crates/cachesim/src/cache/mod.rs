@@ -192,9 +192,10 @@ impl Cache {
     /// Every line that is there, with the way in which it stands and whether it is dirty.
     pub fn lines(&self) -> impl Iterator<Item = (LineNumber, u32, bool)> {
         self.tags.chunks(self.row).zip(&self.states).flat_map(|(row, state)| {
-            row.iter().enumerate().filter(|(_, tag)| **tag != EMPTY).map(move |(way, tag)| {
-                (*tag, way as u32, state.dirty >> way & 1 == 1)
-            })
+            row.iter()
+                .enumerate()
+                .filter(|(_, tag)| **tag != EMPTY)
+                .map(move |(way, tag)| (*tag, way as u32, state.dirty >> way & 1 == 1))
         })
     }
 

@@ -149,20 +149,26 @@ impl Machine {
             return at(span, &format!("`shared.{key}` {why}"));
         }
         if let Err(Unbuildable { key, why }) = self.private_geometry().checked() {
-            let span = if key == "sets" { self.private.sets.span() } else { self.private.ways.span() };
+            let span =
+                if key == "sets" { self.private.sets.span() } else { self.private.ways.span() };
             return at(span, &format!("`private.{key}` {why}"));
         }
         let ways = *self.shared.ways.get_ref();
         if !(1..=32).contains(self.shared.directory_ways.get_ref()) {
-            return at(self.shared.directory_ways.span(), "`shared.directory-ways` must be 1 to 32");
+            return at(
+                self.shared.directory_ways.span(),
+                "`shared.directory-ways` must be 1 to 32",
+            );
         }
         if *self.dca.ways.get_ref() > ways {
-            let words = format!("`dca.ways` must be at most {ways}, the ways that the cache has; 0 is off");
+            let words =
+                format!("`dca.ways` must be at most {ways}, the ways that the cache has; 0 is off");
             return at(self.dca.ways.span(), &words);
         }
         let inclusive = *self.dca.inclusive_ways.get_ref();
         if inclusive > ways || (inclusive == 0 && self.dca.when_consumed == WhenConsumed::Migrate) {
-            let words = format!("`dca.inclusive-ways` must be 1 to {ways}, the ways that the cache has");
+            let words =
+                format!("`dca.inclusive-ways` must be 1 to {ways}, the ways that the cache has");
             return at(self.dca.inclusive_ways.span(), &words);
         }
         let positive = [
@@ -200,7 +206,11 @@ impl Machine {
     }
 
     pub fn private_geometry(&self) -> Geometry {
-        Geometry { slices: 1, sets: *self.private.sets.get_ref(), ways: *self.private.ways.get_ref() }
+        Geometry {
+            slices: 1,
+            sets: *self.private.sets.get_ref(),
+            ways: *self.private.ways.get_ref(),
+        }
     }
 
     /// The highest `count` ways of the shared cache: the place of direct cache access.

@@ -42,7 +42,11 @@ impl Source {
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = self.text[line_start..].lines().next().unwrap_or_default();
         let column = self.text[line_start..start].chars().count();
-        SimError::Place(format!("{}:{number}:{}: {words}\n{number} | {line}", self.origin, column + 1))
+        SimError::Place(format!(
+            "{}:{number}:{}: {words}\n{number} | {line}",
+            self.origin,
+            column + 1
+        ))
     }
 }
 

@@ -266,12 +266,23 @@ impl Traffic {
 
     /// Keys that [`Traffic::set`] knows.
     pub const KEYS: [&'static str; 9] = [
-        "packet", "descriptors", "cores", "rate", "cycles", "stride", "behind", "working-set", "seed",
+        "packet",
+        "descriptors",
+        "cores",
+        "rate",
+        "cycles",
+        "stride",
+        "behind",
+        "working-set",
+        "seed",
     ];
 
     /// Gives one key another value, as in the file. Not checked: see [`Traffic::recheck`].
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), SimError> {
-        fn read<T: std::str::FromStr<Err: std::fmt::Display>>(key: &str, text: &str) -> Result<T, SimError> {
+        fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
+            key: &str,
+            text: &str,
+        ) -> Result<T, SimError> {
             text.parse().map_err(|error| SimError::Value(format!("{key}={text}: {error}")))
         }
         match key {
@@ -356,7 +367,10 @@ impl Traffic {
         let packet = self.port.packet.get_ref().0;
         if packet == 0 || packet + offset > stride {
             let most = stride.saturating_sub(offset);
-            return at(self.port.packet.span(), &format!("`port.packet` must be 1 to {most} B: it has to fit a buffer"));
+            return at(
+                self.port.packet.span(),
+                &format!("`port.packet` must be 1 to {most} B: it has to fit a buffer"),
+            );
         }
         let workers = *self.workers.cores.get_ref();
         let others: u32 = self.neighbours.iter().map(|n| *n.cores.get_ref()).sum();
@@ -368,16 +382,24 @@ impl Traffic {
             );
             return at(self.workers.cores.span(), &words);
         }
-        let need = u64::from(workers) * (self.queues.receive.get_ref().0 + self.queues.send.get_ref().0);
+        let need =
+            u64::from(workers) * (self.queues.receive.get_ref().0 + self.queues.send.get_ref().0);
         if need > self.pool.buffers.get_ref().0 {
-            let words = format!("`pool.buffers` must be at least {need}: the rings alone take so many");
+            let words =
+                format!("`pool.buffers` must be at least {need}: the rings alone take so many");
             return at(self.pool.buffers.span(), &words);
         }
         let masks = self.neighbours.iter().filter_map(|n| n.ways.as_ref());
         let every = machine.shared_geometry().every_way();
         for mask in masks.chain(&self.workers.ways) {
             if *mask.get_ref() == 0 || mask.get_ref() & !every != 0 {
-                return at(mask.span(), &format!("`ways` must be a mask of 0x1 to {every:#x}: the cache has {} ways", every.count_ones()));
+                return at(
+                    mask.span(),
+                    &format!(
+                        "`ways` must be a mask of 0x1 to {every:#x}: the cache has {} ways",
+                        every.count_ones()
+                    ),
+                );
             }
         }
         for neighbour in &self.neighbours {
@@ -418,7 +440,10 @@ impl Traffic {
             }
         }
         if self.memory() > LINE << 32 {
-            return Err(SimError::Value(format!("{}: more than 256 GiB of memory are described", source.origin)));
+            return Err(SimError::Value(format!(
+                "{}: more than 256 GiB of memory are described",
+                source.origin
+            )));
         }
         Ok(())
     }
@@ -427,10 +452,12 @@ impl Traffic {
     fn memory(&self) -> u64 {
         let pool = self.pool.buffers.get_ref().0 * self.pool.stride.get_ref().0;
         let read = self.workers.read.as_ref().and_then(|r| r.copy).map_or(0, |b| b.0);
-        let store = self.workers.store.as_ref().map_or(0, |s| s.index.get_ref().0 + s.values.get_ref().0);
+        let store =
+            self.workers.store.as_ref().map_or(0, |s| s.index.get_ref().0 + s.values.get_ref().0);
         let neighbours = self.neighbours.iter();
-        let others: u64 =
-            neighbours.map(|n| n.working_set.get_ref().0.saturating_mul(u64::from(*n.cores.get_ref()))).sum();
+        let others: u64 = neighbours
+            .map(|n| n.working_set.get_ref().0.saturating_mul(u64::from(*n.cores.get_ref())))
+            .sum();
         let rings = 1 << 30;
         [pool, read * 64, store, others, rings].into_iter().fold(0, u64::saturating_add)
     }

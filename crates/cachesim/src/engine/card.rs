@@ -46,7 +46,12 @@ impl Card {
     }
 
     /// A packet arrives; says from when on its worker can see it, unless it was dropped.
-    pub fn receive(&mut self, arrival: Arrival, worker: &mut Worker, socket: &mut Socket) -> Option<Picos> {
+    pub fn receive(
+        &mut self,
+        arrival: Arrival,
+        worker: &mut Worker,
+        socket: &mut Socket,
+    ) -> Option<Picos> {
         let now = arrival.at;
         socket.tally.offered += 1;
         let start = now.max(self.write_free);
@@ -84,7 +89,12 @@ impl Card {
 
     /// Fetches one packet of the next queue that has one and puts it on the wire; says when the
     /// next can be fetched, unless there is none.
-    pub fn send(&mut self, now: Picos, workers: &mut [Worker], socket: &mut Socket) -> Option<Picos> {
+    pub fn send(
+        &mut self,
+        now: Picos,
+        workers: &mut [Worker],
+        socket: &mut Socket,
+    ) -> Option<Picos> {
         let queues = workers.len();
         let turns = (0..queues).map(|i| (self.next_queue + i) % queues);
         let own = turns.into_iter().find(|i| !workers[*i].rings.sending.is_empty());

@@ -33,8 +33,8 @@ use crate::recorded::Recorded;
 use arrivals::{Arrival, Arrivals};
 use card::Card;
 use neighbour::Neighbour;
-use overseer::Overseer;
 pub use overseer::Change;
+use overseer::Overseer;
 use regions::Regions;
 use socket::Socket;
 pub use tally::{Levels, Tally};
@@ -97,7 +97,11 @@ pub struct Counted {
 }
 
 impl Simulation {
-    pub fn new(machine: &Machine, traffic: &Traffic, policy: Policy) -> Result<Simulation, SimError> {
+    pub fn new(
+        machine: &Machine,
+        traffic: &Traffic,
+        policy: Policy,
+    ) -> Result<Simulation, SimError> {
         traffic.recheck(machine)?;
         let workers = *traffic.workers.cores.get_ref() as usize;
         let others: u32 = traffic.neighbours.iter().map(|n| *n.cores.get_ref()).sum();

@@ -28,7 +28,13 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    pub fn new(core: usize, of: usize, described: &Described, regions: &mut Regions, seed: u64) -> Neighbour {
+    pub fn new(
+        core: usize,
+        of: usize,
+        described: &Described,
+        regions: &mut Regions,
+        seed: u64,
+    ) -> Neighbour {
         let share = described.writes.as_ref().map_or(0.0, |share| *share.get_ref());
         Neighbour {
             core,

@@ -68,7 +68,12 @@ impl Overseer {
     }
 
     /// The end of a window; says when the next ends.
-    pub fn turn(&mut self, now: Picos, socket: &mut Socket, neighbours: &[Neighbour]) -> Option<Picos> {
+    pub fn turn(
+        &mut self,
+        now: Picos,
+        socket: &mut Socket,
+        neighbours: &[Neighbour],
+    ) -> Option<Picos> {
         let window = self.window()?;
         let controller = self.controller.as_mut()?;
         let totals = Totals::of(&socket.tally, neighbours);

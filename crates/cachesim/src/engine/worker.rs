@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use model::random::{Draws, below};
 
 use super::regions::{Region, Regions};
-use super::time::{Picos, of_seconds};
 use super::socket::{Packet, Socket};
+use super::time::{Picos, of_seconds};
 use crate::cache::LINE;
 use crate::describe::machine::Machine;
 use crate::describe::traffic::Traffic;
@@ -79,7 +79,13 @@ pub enum Next {
 }
 
 impl Worker {
-    pub fn new(core: usize, machine: &Machine, traffic: &Traffic, regions: &mut Regions, shared: Option<(Region, Region)>) -> Worker {
+    pub fn new(
+        core: usize,
+        machine: &Machine,
+        traffic: &Traffic,
+        regions: &mut Regions,
+        shared: Option<(Region, Region)>,
+    ) -> Worker {
         let queues = &traffic.queues;
         let receive = queues.receive.get_ref().0;
         let send = queues.send.get_ref().0;
@@ -146,8 +152,13 @@ impl Worker {
             _ => 0,
         };
         let rings = &self.rings;
-        rings.posted.len() + rings.ready.len() + rings.sending.len() + rings.sent.len()
-            + self.outgoing.len() + self.software.len() + held
+        rings.posted.len()
+            + rings.ready.len()
+            + rings.sending.len()
+            + rings.sent.len()
+            + self.outgoing.len()
+            + self.software.len()
+            + held
     }
 
     /// One turn: gives the card what is ready, fills the receive ring, takes a burst and answers
@@ -168,7 +179,9 @@ impl Worker {
             let next = match self.rings.ready.front() {
                 Some(packet) => Next::At(packet.visible.max(now + spent)),
                 None if !self.software.is_empty() => Next::At(now + spent.max(LOOK_AGAIN)),
-                None if self.rings.posted.len() < self.receive => Next::At(now + spent.max(LOOK_AGAIN)),
+                None if self.rings.posted.len() < self.receive => {
+                    Next::At(now + spent.max(LOOK_AGAIN))
+                }
                 None => Next::Idle,
             };
             self.idle = next == Next::Idle;
@@ -185,7 +198,13 @@ impl Worker {
     }
 
     /// Reclaims what was sent and posts what is to be sent.
-    fn send(&mut self, now: Picos, spent: &mut Picos, socket: &mut Socket, pool: &mut Pool) -> bool {
+    fn send(
+        &mut self,
+        now: Picos,
+        spent: &mut Picos,
+        socket: &mut Socket,
+        pool: &mut Pool,
+    ) -> bool {
         if self.software.is_empty() {
             return false;
         }
@@ -221,7 +240,14 @@ impl Worker {
         }
     }
 
-    fn answer(&mut self, packet: Packet, now: Picos, spent: &mut Picos, socket: &mut Socket, pool: &mut Pool) {
+    fn answer(
+        &mut self,
+        packet: Packet,
+        now: Picos,
+        spent: &mut Picos,
+        socket: &mut Socket,
+        pool: &mut Pool,
+    ) {
         let core = self.core;
         let mut access = |socket: &mut Socket, line, write| {
             *spent += socket.worker_access(core, line, write, now + *spent);

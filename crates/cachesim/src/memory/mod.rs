@@ -126,10 +126,8 @@ impl Caches {
     /// Empty caches. The geometries are checked, and there are at most 64 cores.
     pub fn new(shape: Shape, seed: u64) -> Caches {
         let filter = Geometry { ways: shape.directory_ways, ..shape.shared };
-        let private =
-            (0..shape.cores as u64).map(|i| {
-                Cache::new(shape.private, shape.private_replacement, seed ^ (i + 2) << 32)
-            });
+        let private = (0..shape.cores as u64)
+            .map(|i| Cache::new(shape.private, shape.private_replacement, seed ^ (i + 2) << 32));
         Caches {
             shared: Cache::new(shape.shared, shape.shared_replacement, seed),
             private: private.collect(),

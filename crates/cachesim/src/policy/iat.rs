@@ -71,7 +71,9 @@ impl Controller for Iat {
     fn next(&mut self, seen: &Observed) -> Setting {
         let Some(before) = self.before.replace(*seen) else { return self.setting() };
         let allocations = seen.write_misses as f64 / seen.seconds;
-        let of = |observed: &Observed, what: fn(&Observed) -> u64| what(observed) as f64 / observed.seconds;
+        let of = |observed: &Observed, what: fn(&Observed) -> u64| {
+            what(observed) as f64 / observed.seconds
+        };
         let misses = change(of(&before, |o| o.write_misses), allocations);
         let hits = change(of(&before, |o| o.write_hits), of(seen, |o| o.write_hits));
         let cores = change(of(&before, |o| o.worker_misses), of(seen, |o| o.worker_misses));
@@ -119,7 +121,8 @@ mod tests {
     fn a_card_that_allocates_much_gets_one_way_a_step_up_to_its_most() {
         let mut iat = Iat::new(CHOICE);
         assert_eq!(iat.begin().card.count_ones(), 2);
-        let ways: Vec<u32> = (0..8).map(|i| iat.next(&seen(100_000 + i)).card.count_ones()).collect();
+        let ways: Vec<u32> =
+            (0..8).map(|i| iat.next(&seen(100_000 + i)).card.count_ones()).collect();
         assert_eq!(ways, [2, 3, 4, 5, 6, 6, 6, 6]);
     }
 

@@ -156,9 +156,8 @@ impl Policy {
     pub fn start(self, choice: Choice) -> Result<(Setting, Option<Box<dyn Controller>>), SimError> {
         let usual = choice.usual();
         let fixed = |card| Ok((Setting { card, ..usual }, None));
-        let controlled = |controller: Box<dyn Controller>| {
-            Ok((controller.begin(), Some(controller)))
-        };
+        let controlled =
+            |controller: Box<dyn Controller>| Ok((controller.begin(), Some(controller)));
         match self {
             Policy::On => fixed(usual.card),
             Policy::Off => fixed(0),

@@ -107,7 +107,8 @@ impl YieldSearch {
 /// What both sides get done, as the logarithm of the product; a side that does nothing counts
 /// for nothing.
 fn gained(seen: &Observed) -> f64 {
-    let side = |done: f64, time: f64| if done > 0.0 && time > 0.0 { (done / time).ln() } else { 0.0 };
+    let side =
+        |done: f64, time: f64| if done > 0.0 && time > 0.0 { (done / time).ln() } else { 0.0 };
     let packets = side(seen.answered as f64, seen.busy_seconds);
     // What is dropped was not done.
     let kept = seen.answered as f64 / (seen.answered + seen.dropped).max(1) as f64;

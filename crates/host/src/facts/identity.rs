@@ -5,7 +5,7 @@ use crate::root::Root;
 
 /// Where an identity may come from, the most stable first. The host name is
 /// the weakest: it changes with its owner's mind.
-const SOURCES: &[&str] = &[
+pub(crate) const SOURCES: &[&str] = &[
     "/etc/machine-id",
     "/var/lib/dbus/machine-id",
     "/sys/class/dmi/id/product_uuid",

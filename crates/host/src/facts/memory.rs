@@ -32,6 +32,17 @@ pub fn total_bytes(root: &Root) -> Result<u64, RootError> {
         .ok_or_else(|| RootError::malformed(MEMINFO, &text, "a list with a MemTotal in kB"))
 }
 
+/// The memory that programs could still have without swapping, in bytes
+/// (`/proc/meminfo: MemAvailable`).
+///
+/// # Errors
+/// The file cannot be read or has no such line.
+pub fn available_bytes(root: &Root) -> Result<u64, RootError> {
+    let text = root.text(MEMINFO)?;
+    kilobytes(&text, "MemAvailable")
+        .ok_or_else(|| RootError::malformed(MEMINFO, &text, "a list with a MemAvailable in kB"))
+}
+
 fn huge_pages(root: &Root) -> Result<String, String> {
     let text = root.text(MEMINFO).map_err(|error| error.to_string())?;
     let lacks = |key: &str| format!("{MEMINFO} has no {key}: the kernel is built without them");

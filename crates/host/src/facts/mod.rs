@@ -8,7 +8,7 @@ pub(crate) mod cgroup;
 pub(crate) mod clock;
 pub(crate) mod cpu;
 pub(crate) mod frequency;
-mod identity;
+pub(crate) mod identity;
 pub(crate) mod idle;
 mod kernel;
 pub(crate) mod memory;

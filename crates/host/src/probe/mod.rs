@@ -16,6 +16,7 @@ mod machine;
 mod memory;
 mod network;
 mod pressure;
+pub mod quiet;
 mod residency;
 mod sampler;
 mod signal;

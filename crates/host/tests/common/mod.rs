@@ -38,29 +38,10 @@ impl Recorded {
 
     /// What another tree has of the same machine.
     pub fn add(&self, name: &str) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        // Tests of other crates use them, too.
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/tests/fixtures");
         let text = fs::read_to_string(folder.join(format!("{name}.tree"))).unwrap();
-        let mut lines = text.lines().peekable();
-        while let Some(line) = lines.next() {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            if let Some((path, text)) = line.split_once(" =") {
-                self.each(path, &format!("{}\n", text.trim()));
-            } else if let Some(path) = line.strip_suffix(':') {
-                let mut text = String::new();
-                while let Some(part) = lines.next_if(|line| line.starts_with('|')) {
-                    text += &part[1..];
-                    text.push('\n');
-                }
-                assert!(!text.is_empty(), "{name}: {path} has no lines");
-                self.each(path, &text);
-            } else if let Some(path) = line.strip_suffix('/') {
-                fs::create_dir_all(self.path(path)).unwrap();
-            } else {
-                panic!("{name}: `{line}` is no line of a tree");
-            }
-        }
+        host::recorded::unpack(&text, name, self.dir.path()).unwrap();
     }
 
     pub fn path(&self, path: &str) -> PathBuf {
@@ -83,15 +64,5 @@ impl Recorded {
         let text = fs::read_to_string(self.path(path)).unwrap();
         assert!(text.contains(from), "{path} has no `{from}`");
         fs::write(self.path(path), text.replace(from, to)).unwrap();
-    }
-
-    /// Writes a file for each number of `{0-7}` in its path.
-    fn each(&self, path: &str, text: &str) {
-        let Some((before, rest)) = path.split_once('{') else { return self.write(path, text) };
-        let (range, after) = rest.split_once('}').unwrap();
-        let (first, last) = range.split_once('-').unwrap();
-        for number in first.parse::<u32>().unwrap()..=last.parse().unwrap() {
-            self.write(&format!("{before}{number}{after}"), text);
-        }
     }
 }

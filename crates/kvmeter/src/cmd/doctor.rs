@@ -1,19 +1,37 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use host::{Check, Context, Root, State};
-use model::Fact;
+use host::recorded::Notes;
+use host::{Check, Context, Root, State, Watch};
+use model::{Fact, Machine};
 use store::{ADAPTERS, StoreUrl};
 
 use report::{CheckRow, CheckState};
 use store::Adapter;
 
 use crate::args::Doctor;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, request};
+use crate::files;
 use crate::network_checks::network_checks;
 use crate::show::Show;
 
+/// How long probes watch a machine that is recorded: so long that each reads its files.
+const WATCHED: Duration = Duration::from_millis(300);
+
 pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
-    let root = Root::live();
+    if let Some(record) = &args.record {
+        files::check_output("--record", record, &[])?;
+    }
+    let unpacked;
+    let root = match &args.root {
+        None => Root::live(),
+        Some(dir) if dir.is_dir() => Root::at(dir),
+        Some(file) => {
+            unpacked = unpack(file)?;
+            Root::at(unpacked.path())
+        }
+    };
+    let (root, notes) = root.noting();
     let context =
         Context { store_path: args.store.as_deref().map(place).transpose()?, ..Context::default() };
     let mut machine = host::facts(&root);
@@ -35,7 +53,43 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
         rows.extend(checks.iter().map(row));
         show.print(&report::terminal::doctor(&rows, show.style()))?;
     }
+    if let Some(record) = &args.record {
+        let watch = Watch::begin(&root, &context);
+        std::thread::sleep(WATCHED);
+        watch.end();
+        write(record, &root, &notes, &machine)?;
+        show.note(&format!("written  {}; look through it before you send it", record.display()));
+    }
     Ok(Outcome::Done)
+}
+
+/// A folder with the machine that a file describes.
+fn unpack(file: &Path) -> anyhow::Result<tempfile::TempDir> {
+    let origin = file.display().to_string();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| request(format!("--root {origin}: {error}")))?;
+    let dir = tempfile::tempdir()?;
+    host::recorded::unpack(&text, &origin, dir.path())
+        .map_err(|error| request(error.to_string()))?;
+    Ok(dir)
+}
+
+/// Writes what was read of the machine, without what names it.
+fn write(record: &Path, root: &Root, notes: &Notes, machine: &Machine) -> anyhow::Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut title = format!(
+        "A machine as kvmeter {version} saw it, written by `kvmeter doctor --record`.\n\
+         `kvmeter doctor --root FILE` reads it. What names the machine is left out."
+    );
+    for fact in &machine.facts {
+        if let Ok(value) = &fact.value {
+            title += &format!("\n{}: {}", fact.name, value.replace('\n', " "));
+        }
+    }
+    let text = notes.to_text(&title, &host::recorded::names_of(root));
+    files::make_room_for(record)
+        .and_then(|()| std::fs::write(record, text))
+        .map_err(|error| request(format!("--record {}: {error}", record.display())))
 }
 
 /// The path of a store's URL, or the path itself.

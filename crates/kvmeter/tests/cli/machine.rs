@@ -218,3 +218,60 @@ fn a_study_names_probes_and_knobs() {
     assert_eq!(output.code, 2, "{}", output.err);
     assert!(output.err.contains("u.toml:15:8"), "{}", output.err);
 }
+
+/// What cachegrind counted for each million operations, by signal.
+fn simulated(run: &Value) -> Vec<(String, f64)> {
+    let readings = run["readings"].as_array().unwrap();
+    let of = |reading: &Value| {
+        let signal = reading["signal"].as_str()?.strip_prefix("simulated.")?.to_owned();
+        let value = reading["answer"]["value"].as_f64();
+        assert_eq!(reading["origin"], "simulated", "{reading}");
+        Some((signal, value.unwrap_or_else(|| panic!("{reading}"))))
+    };
+    readings.iter().filter_map(of).collect()
+}
+
+#[test]
+fn cachegrind_counts_for_an_embedded_store_of_a_study() {
+    let place = Place::new();
+    place.write(
+        "counted.toml",
+        "name = \"counted\"\nsequence = [\"ycsb-c\"]\n[store.spill]\n[data]\nrecords = 2000\n\
+         [measure]\ntime = \"200ms\"\nthreads = 1\n\
+         [probes]\nuse = [\"cachegrind\"]\ncachegrind = { operations = [2000, 60000], limit = \"5m\" }\n",
+    );
+    place.ok(&["run", "counted.toml", "--out", "counted.sqlite"]);
+    let exported = place.json(&["export", "counted.sqlite", "--format", "json"]);
+    let counted = simulated(&exported[0]);
+    let of = |name: &str| counted.iter().find(|(known, _)| known == name).unwrap().1;
+    // A read of Spill, with its check, is some thousand instructions, one in ten a branch.
+    let instructions = of("instructions_per_mop");
+    assert!((3e8..2e10).contains(&instructions), "{counted:?}");
+    assert!(of("branches_per_mop") < instructions / 3.0, "{counted:?}");
+    assert!(of("mispredicts_per_mop") < of("branches_per_mop"), "{counted:?}");
+}
+
+#[test]
+fn cachegrind_counts_for_a_server_that_is_started() {
+    let place = Place::new();
+    let run = place.json(&[
+        "bench",
+        "memcached",
+        "--server",
+        "threads=1,memory=64MiB",
+        "--workload",
+        "etc",
+        "--records",
+        "2k",
+        "--time",
+        "200ms",
+        "--probes",
+        "cachegrind",
+        "--json",
+    ]);
+    let counted = simulated(&run);
+    assert!(counted.len() >= 5, "{counted:?}");
+    // Some thousand instructions a request, of the server alone.
+    let instructions = counted.iter().find(|(name, _)| name == "instructions_per_mop").unwrap().1;
+    assert!((1e9..1e10).contains(&instructions), "{counted:?}");
+}

@@ -4,9 +4,13 @@
 mod agents;
 mod bad_input;
 mod bench;
+mod cost;
+mod factors;
 mod full_disk;
 mod knob;
 mod machine;
+mod micro;
+mod micro_net;
 mod network;
 mod results;
 mod search;

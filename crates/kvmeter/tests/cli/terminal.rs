@@ -96,6 +96,28 @@ fn the_doctor_says_what_is_there_and_why_not() {
 }
 
 #[test]
+fn a_machine_that_the_doctor_recorded_is_the_same_machine_elsewhere() {
+    let place = Place::new();
+    place.ok(&["doctor", "--record", "machine.tree"]);
+    let text = std::fs::read_to_string(place.file("machine.tree")).unwrap();
+    for identity in ["/etc/machine-id", "/proc/sys/kernel/hostname"] {
+        let name = std::fs::read_to_string(identity).unwrap_or_default();
+        assert!(name.trim().len() < 3 || !text.contains(name.trim()), "{identity}");
+    }
+    let here = place.json(&["doctor", "--json"]);
+    let there = place.json(&["doctor", "--root", "machine.tree", "--json"]);
+    for fact in ["cpu.model", "cpu.online", "memory.total", "kernel.version", "idle.states"] {
+        let find = |of: &serde_json::Value| {
+            let facts = of["machine"]["facts"].as_array().unwrap();
+            facts.iter().find(|known| known["name"] == fact).map(|fact| fact["value"].clone())
+        };
+        assert_eq!(find(&there), find(&here), "{fact}");
+    }
+    place.write("bad.tree", "# fine\nnonsense\n");
+    place.refused(&["doctor", "--root", "bad.tree"], &["bad.tree:2: `nonsense`"]);
+}
+
+#[test]
 fn the_doctor_says_what_stores_behind_a_network_need() {
     let place = Place::new();
     let found = place.json(&["doctor", "--json"]);

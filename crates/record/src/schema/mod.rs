@@ -6,7 +6,12 @@ use rusqlite::{Connection, Transaction};
 pub(crate) const APPLICATION_ID: i64 = 0x6b76_6d74;
 
 /// What takes a file from version `i` to `i + 1`. Published steps are never edited.
-const STEPS: &[&str] = &[include_str!("v1.sql"), include_str!("v2.sql"), include_str!("v3.sql")];
+const STEPS: &[&str] = &[
+    include_str!("v1.sql"),
+    include_str!("v2.sql"),
+    include_str!("v3.sql"),
+    include_str!("v4.sql"),
+];
 
 /// The version that this kvmeter writes: SQLite's `user_version`.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;

@@ -3,7 +3,8 @@
 use hdrhistogram::Histogram;
 use model::{Answer, Fact, Machine, Op, Origin, Reading, Scope, Series, Unit};
 use record::{
-    Asked, Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
+    Asked, Clock, Design, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings,
+    Tax,
 };
 
 pub fn settings(pairs: &[(&str, &str)]) -> Settings {
@@ -47,7 +48,38 @@ pub fn execution(id: &str) -> Execution {
             planned(0, "rocksdb load"),
             Planned { ordinal: 7, label: "idle".to_owned(), settings: Settings::new() },
         ],
+        design: design(),
+        notes: vec!["the budget left 3 of 9 repeats".to_owned()],
     }
+}
+
+fn design() -> Design {
+    serde_json::from_value(serde_json::json!({
+        "kind": "one-at-a-time",
+        "factors": [{
+            "name": "rate",
+            "sets": ["measure.rate"],
+            "levels": ["10k", "100k"],
+            "within": { "store": ["memcached"] },
+        }],
+        "baseline": { "rate": "10k" },
+        "skipped": [{ "levels": { "rate": "100k" }, "why": "it is not here" }],
+        "adaptive": { "metric": "throughput_ops_s", "width": 0.02, "most": 20 },
+        "checks": [{ "that": "ipc > 0", "when": "rate == '10k'", "why": "it worked" }],
+        "questions": [{ "ask": "Why?", "metric": "ipc", "factor": "rate", "where": { "a": "b" } }],
+        "figures": [{ "id": "one", "title": "One", "kind": "lines", "x": "rate", "y": "ipc" }],
+        "published": {
+            "source": "A. Author, 2022",
+            "series": [{
+                "id": "one", "metric": "ipc", "unit": "1", "at": { "rate": 10 },
+                "points": [{ "x": 10, "y": 0.83 }], "read": "table 1",
+            }],
+            "findings": [{ "id": "f", "says": "less is more", "where": "section 4" }],
+        },
+        "scale": { "name": "small", "note": "A twentieth.", "set": { "data.records": "50k" } },
+        "platform": "laptop",
+    }))
+    .unwrap()
 }
 
 pub fn histogram(seed: u64) -> Histogram<u64> {

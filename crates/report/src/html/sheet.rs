@@ -25,14 +25,18 @@ pub fn sheet(title: &str, intro: &[String], drawings: Vec<Drawing>) -> String {
     out.raw("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">").raw(POLICY);
     out.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
     out.raw("<meta name=\"color-scheme\" content=\"light dark\"><title>");
-    out.text(title).raw(" – kvmeter</title><style>").raw(STYLE).raw("</style></head><body><main><h1>");
+    out.text(title)
+        .raw(" – kvmeter</title><style>")
+        .raw(STYLE)
+        .raw("</style></head><body><main><h1>");
     out.text(title).raw("</h1>");
     for sentence in intro {
         out.raw("<p>").text(sentence).raw("</p>");
     }
     for drawing in drawings {
         let Drawing { id, title, chart, alt, captions, data } = drawing;
-        let shown = Shown { id, title, chart, alt, captions, data, small: false, cautions: Vec::new() };
+        let shown =
+            Shown { id, title, chart, alt, captions, data, small: false, cautions: Vec::new() };
         figures::figure(&mut out, &shown);
     }
     out.raw("</main><div id=\"tip\" role=\"status\" aria-live=\"polite\" hidden></div><script>");

@@ -26,6 +26,12 @@ const SETTINGS: &[Setting] = &[
     ARGUMENTS,
 ];
 
+const DEFAULT_CONNECTIONS: u32 = 1024;
+
+fn connections(given: &Given<'_>) -> Result<Option<u32>, SettingError> {
+    given.number("connections", 1..=16_777_216)
+}
+
 impl Program for Memcached {
     fn name(&self) -> &'static str {
         NAME
@@ -75,10 +81,14 @@ impl Program for Memcached {
         if let Some(threads) = given.number("threads", 1..=1024)? {
             add("-t", threads.to_string());
         }
-        if let Some(connections) = given.number("connections", 1..=16_777_216)? {
+        if let Some(connections) = connections(given)? {
             add("-c", connections.to_string());
         }
         Ok(arguments)
+    }
+
+    fn open_files(&self, given: &Given<'_>) -> Result<Option<u32>, SettingError> {
+        Ok(Some(connections(given)?.unwrap_or(DEFAULT_CONNECTIONS)))
     }
 
     fn check(&self, arguments: &[String]) -> Result<(), SettingError> {

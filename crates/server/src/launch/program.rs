@@ -35,6 +35,14 @@ pub trait Program: Sync + std::fmt::Debug {
     /// # Errors
     /// A setting that does not take its value.
     fn arguments(&self, given: &Given<'_>, place: Place<'_>) -> Result<Vec<String>, SettingError>;
+    /// The limit of open files that it sets for itself, and does not run without; a simulator that
+    /// it runs behind takes no other one than its own.
+    ///
+    /// # Errors
+    /// A setting that does not take its value.
+    fn open_files(&self, _: &Given<'_>) -> Result<Option<u32>, SettingError> {
+        Ok(None)
+    }
     /// Refuses what would take the server out of kvmeter's hands.
     ///
     /// # Errors

@@ -1,28 +1,28 @@
 //! Memory that is only ever added to, and freed as a whole.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::Layout;
 use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::blocks::{Block, Blocks, HUGE};
 
 const FIRST_BLOCK: usize = 16 << 10;
-/// A huge page: fewer misses of the TLB in a tree that is much larger than what it covers.
-const LARGEST_BLOCK: usize = 2 << 20;
 /// What everything in it is aligned to: a cache line.
 const LINE: usize = 64;
 
 /// Zeroed memory from blocks that grow up to a huge page.
 pub(super) struct Arena {
-    blocks: Vec<(NonNull<u8>, Layout)>,
+    blocks: Vec<Block>,
+    kept: Arc<Blocks>,
     next: usize,
     end: usize,
     taken: usize,
 }
 
-// SAFETY: the blocks are owned and nothing in them belongs to a thread.
-unsafe impl Send for Arena {}
-
 impl Arena {
-    pub(super) fn new() -> Arena {
-        Arena { blocks: Vec::new(), next: 0, end: 0, taken: 0 }
+    /// One that takes huge pages from `kept`, and gives them back there.
+    pub(super) fn new(kept: Arc<Blocks>) -> Arena {
+        Arena { blocks: Vec::new(), kept, next: 0, end: 0, taken: 0 }
     }
 
     /// Bytes that were given away, and lost between blocks.
@@ -39,33 +39,27 @@ impl Arena {
             return self.take(len, whole_lines);
         }
         self.next = at + len;
-        let Some((block, layout)) = self.blocks.last() else { unreachable!("a block was added") };
-        let start = self.end - layout.size();
+        let Some(block) = self.blocks.last() else { unreachable!("a block was added") };
+        let start = self.end - block.layout.size();
         // SAFETY: `at - start + len` is within the block.
-        unsafe { block.add(at - start) }
+        unsafe { block.start.add(at - start) }
     }
 
     #[cold]
     fn add_block(&mut self, least: usize) {
-        let last = self.blocks.last().map_or(FIRST_BLOCK / 2, |(_, layout)| layout.size());
-        let size = (last * 2).min(LARGEST_BLOCK).max(least.next_multiple_of(LINE));
-        let align = if size == LARGEST_BLOCK { LARGEST_BLOCK } else { LINE };
-        let Ok(layout) = Layout::from_size_align(size, align) else {
-            unreachable!("sizes are far below the limit of a layout")
-        };
-        // SAFETY: the size is not zero.
-        let block = unsafe { alloc_zeroed(layout) };
-        let Some(block) = NonNull::new(block) else { handle_alloc_error(layout) };
-        if align == LARGEST_BLOCK {
-            // SAFETY: the block is ours; the advice changes no content. It is only a hint.
-            let _ = unsafe {
-                let start = block.as_ptr().cast();
-                rustix::mm::madvise(start, size, rustix::mm::Advice::LinuxHugepage)
+        let last = self.blocks.last().map_or(FIRST_BLOCK / 2, |block| block.layout.size());
+        let size = (last * 2).min(HUGE).max(least.next_multiple_of(LINE));
+        let block = if size == HUGE {
+            self.kept.take()
+        } else {
+            let Ok(layout) = Layout::from_size_align(size, LINE) else {
+                unreachable!("sizes are far below the limit of a layout")
             };
-        }
-        self.blocks.push((block, layout));
+            Block::new(layout)
+        };
+        self.blocks.push(block);
         // Addresses within the arena are counted on over the blocks, each aligned as a block is.
-        self.next = self.end.next_multiple_of(LARGEST_BLOCK);
+        self.next = self.end.next_multiple_of(HUGE);
         self.end = self.next + size;
         self.taken += size;
     }
@@ -73,9 +67,8 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        for (block, layout) in self.blocks.drain(..) {
-            // SAFETY: it was allocated with this layout and is freed once.
-            unsafe { dealloc(block.as_ptr(), layout) };
+        for block in self.blocks.drain(..) {
+            self.kept.give_back(block);
         }
     }
 }
@@ -86,7 +79,7 @@ mod tests {
 
     #[test]
     fn gives_zeroed_aligned_memory_that_is_nobody_elses() {
-        let mut arena = Arena::new();
+        let mut arena = Arena::new(Arc::new(Blocks::new(0)));
         let mut given = Vec::new();
         for round in 0..20_000_usize {
             let len = 1 + round * 37 % 500;

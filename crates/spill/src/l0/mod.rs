@@ -2,15 +2,18 @@
 //! readers need no lock.
 
 mod arena;
+mod blocks;
 mod cursor;
 mod entry;
 mod node;
 
 use std::cell::UnsafeCell;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use arena::Arena;
+pub(crate) use blocks::Blocks;
 pub(crate) use cursor::Cursor;
 use entry::Entry;
 pub(crate) use entry::Version;
@@ -36,8 +39,9 @@ unsafe impl Send for L0 {}
 unsafe impl Sync for L0 {}
 
 impl L0 {
-    pub(crate) fn new() -> L0 {
-        let arena = Arena::new();
+    /// An empty one, whose memory comes from `blocks`.
+    pub(crate) fn new(blocks: &Arc<Blocks>) -> L0 {
+        let arena = Arena::new(Arc::clone(blocks));
         L0 {
             root: AtomicPtr::new(ptr::null_mut()),
             keys: AtomicUsize::new(0),
@@ -86,11 +90,18 @@ impl L0 {
         }
     }
 
-    /// Adds a version of a key; later ones have larger sequences.
+    /// Adds a version of a key, unless there is a later one, which has a larger sequence; answers
+    /// whether it did.
     ///
     /// # Safety
     /// No other call of it is under way: callers hold the lock of the log's writer.
-    pub(crate) unsafe fn insert(&self, key: &[u8], sequence: u64, position: Position, size: u32) {
+    pub(crate) unsafe fn insert(
+        &self,
+        key: &[u8],
+        sequence: u64,
+        position: Position,
+        size: u32,
+    ) -> bool {
         // SAFETY: there is one writer, says the caller.
         let arena = unsafe { &mut *self.arena.get() };
         let mut path = Path::default();
@@ -111,6 +122,7 @@ impl L0 {
             node = child;
         }
         match find(node, key) {
+            Ok(entry) if entry.newest().sequence > sequence => return false,
             Ok(entry) => entry.add(arena, sequence, position, size),
             Err(mut place) => {
                 if node.count() == WIDTH {
@@ -143,6 +155,7 @@ impl L0 {
             }
         }
         self.bytes.store(arena.used(), Ordering::Relaxed);
+        true
     }
 
     /// All keys in order, each with its newest version, while nobody writes.

@@ -51,7 +51,7 @@ proptest! {
         ),
         probe in prop::collection::vec(any::<u8>(), 0..4),
     ) {
-        let l0 = Arc::new(L0::new());
+        let l0 = Arc::new(L0::new(&Arc::new(Blocks::new(0))));
         let mut model = BTreeMap::new();
         for (sequence, key) in (1..).zip(&keys) {
             insert(&l0, key, sequence);
@@ -77,7 +77,7 @@ proptest! {
 
 #[test]
 fn keeps_all_versions_newest_first() {
-    let l0 = L0::new();
+    let l0 = L0::new(&Arc::new(Blocks::new(0)));
     for sequence in 1..=5 {
         insert(&l0, b"key", sequence);
     }
@@ -93,7 +93,7 @@ fn keeps_all_versions_newest_first() {
 
 #[test]
 fn readers_see_all_that_was_there_while_it_grows() {
-    let l0 = Arc::new(L0::new());
+    let l0 = Arc::new(L0::new(&Arc::new(Blocks::new(0))));
     let written = AtomicU64::new(0);
     let done = AtomicBool::new(false);
     // Hashed, so that every leaf changes; with a long common prefix, so that skips change.

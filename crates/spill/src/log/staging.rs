@@ -17,21 +17,27 @@ use crate::inner::lock;
 use crate::position::Point;
 use crate::record::{HEADER, Header};
 
-const SLOTS: usize = 8;
+/// Of a new file: what a thread that waits its turn for a processor may be behind, at a few
+/// hundred MB/s.
+const SLOTS: usize = 32;
 /// The most that a slot takes.
 pub(crate) const CHUNK: usize = 64 << 10;
 const SLOT_HEADER: usize = 64;
 const STRIDE: usize = SLOT_HEADER + CHUNK;
 /// What is known of the device, before the slots.
 const HEAD: usize = 4096;
-const LEN: usize = HEAD + (SLOTS * STRIDE).next_multiple_of(4096);
+const LEN: usize = len_of(SLOTS);
 /// No slot holds it: segments are numbered with 28 bits.
 const NOTHING: u64 = u64::MAX;
+
+const fn len_of(slots: usize) -> usize {
+    HEAD + (slots * STRIDE).next_multiple_of(4096)
+}
 
 /// Slots of records that are not in their segment yet, or were lately not.
 pub(crate) struct Staging {
     map: Map,
-    slots: [Slot; SLOTS],
+    slots: Box<[Slot]>,
     noting: Mutex<()>,
 }
 
@@ -83,21 +89,28 @@ impl Staging {
         let failed = |error| Error::io(&path, error);
         let file = fs.open(&path, Mode::Write).map_err(|error| Error::missing(&path, error))?;
         let len = file.len().map_err(failed)?;
-        if len != LEN as u64 {
-            return Err(Error::damaged(&path, len, format!("it should have {LEN} bytes")));
+        let slots = usize::try_from(len).unwrap_or(0).saturating_sub(HEAD) / STRIDE;
+        if slots < 2 || len != len_of(slots) as u64 {
+            let why = format!("a whole number of slots has another length, as {LEN}");
+            return Err(Error::damaged(&path, len, why));
         }
-        let left = left_behind(&*file).map_err(failed)?;
-        let map = file.map(LEN, Access::ReadWrite).map_err(failed)?;
-        let slots = [(); SLOTS].map(|()| Slot {
+        let left = left_behind(&*file, slots).map_err(failed)?;
+        let map = file.map(len_of(slots), Access::ReadWrite).map_err(failed)?;
+        let slots = (0..slots).map(|_| Slot {
             begin: AtomicU64::new(NOTHING),
             used: AtomicU32::new(0),
             readers: AtomicU32::new(0),
         });
+        let slots = slots.collect();
         Ok((Staging { map, slots, noting: Mutex::default() }, left))
     }
 
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
     fn slot_start(&self, slot: usize) -> *mut u8 {
-        debug_assert!(slot < SLOTS);
+        debug_assert!(slot < self.slots.len());
         // SAFETY: the mapping has room for all slots.
         unsafe { self.map.start().as_ptr().add(HEAD + slot * STRIDE) }
     }
@@ -137,13 +150,18 @@ impl Staging {
 
     /// Copies the record at a place into `into`, if a slot has it.
     pub(crate) fn copy(&self, segment: u32, offset: u32, into: &mut Vec<u8>) -> bool {
+        let here = u64::from(segment) << 32 | u64::from(offset);
         for (number, slot) in self.slots.iter().enumerate() {
+            // A slot that is given away meanwhile is in its segment.
+            let begin = slot.begin.load(Ordering::Relaxed);
+            if begin == NOTHING || here < begin || here - begin >= CHUNK as u64 {
+                continue;
+            }
             // In one order with the writer's: it sees this reader, or this sees that the slot
             // was given away.
             slot.readers.fetch_add(1, Ordering::SeqCst);
             let begin = slot.begin.load(Ordering::SeqCst);
             let used = slot.used.load(Ordering::Acquire);
-            let here = u64::from(segment) << 32 | u64::from(offset);
             let found = begin != NOTHING
                 && begin >> 32 == u64::from(segment)
                 && here >= begin
@@ -179,13 +197,13 @@ pub(crate) struct Left {
     pub(crate) bytes: Vec<u8>,
 }
 
-fn left_behind(file: &dyn File) -> std::io::Result<LeftBehind> {
+fn left_behind(file: &dyn File, count: usize) -> std::io::Result<LeftBehind> {
     let mut head = [0; HEAD];
     read_whole(file, &mut head, 0)?;
     let synced = checked(&head, b"sync").unwrap_or(0);
     let sync_failed = checked(&head[16..], b"fail") == Some(1);
     let mut slots = Vec::new();
-    for slot in 0..SLOTS {
+    for slot in 0..count {
         let mut header = [0; SLOT_HEADER];
         let start = (HEAD + slot * STRIDE) as u64;
         read_whole(file, &mut header, start)?;
@@ -223,11 +241,16 @@ pub(crate) struct Filling {
 }
 
 impl Filling {
-    /// Begins at `offset` of a segment.
-    pub(crate) fn new(staging: Arc<Staging>, segment: u32, offset: u32, limit: usize) -> Filling {
+    /// Begins with `slot`, at `offset` of a segment.
+    pub(crate) fn new(
+        staging: Arc<Staging>,
+        slot: usize,
+        (segment, offset): (u32, u32),
+        limit: usize,
+    ) -> Filling {
         let limit = limit.min(CHUNK);
-        let mut filling = Filling { staging, slot: 0, begin: 0, used: 0, handed: 0, limit };
-        filling.restart(segment, offset);
+        let mut filling = Filling { staging, slot, begin: 0, used: 0, handed: 0, limit };
+        filling.restart(slot, segment, offset);
         filling
     }
 
@@ -262,8 +285,8 @@ impl Filling {
     }
 
     /// What is there and not in its segment yet, to be written; from now on it counts as on its
-    /// way.
-    pub(crate) fn hand_over(&mut self, segment: &Arc<Segment>) -> Option<Full> {
+    /// way. With `is_last` nothing more will come into the slot.
+    pub(crate) fn hand_over(&mut self, segment: &Arc<Segment>, is_last: bool) -> Option<Full> {
         if self.handed == self.used {
             return None;
         }
@@ -273,21 +296,21 @@ impl Filling {
             from: self.handed,
             to: self.used,
             offset: self.begin + self.handed as u32,
+            is_last,
         };
         self.handed = self.used;
         Some(full)
     }
 
-    /// The slot after this one.
-    pub(crate) fn next_slot(&self) -> usize {
-        (self.slot + 1) % SLOTS
+    pub(crate) fn slot(&self) -> usize {
+        self.slot
     }
 
-    /// Goes on in the next slot, at `offset` of `segment`. All of this one was handed over, and
-    /// all of that one written.
-    pub(crate) fn restart(&mut self, segment: u32, offset: u32) {
+    /// Goes on in another slot, or anew in this one, at `offset` of `segment`. All of this one was
+    /// handed over, and all of that one written.
+    pub(crate) fn restart(&mut self, slot: usize, segment: u32, offset: u32) {
         debug_assert_eq!(self.handed, self.used);
-        self.slot = self.next_slot();
+        self.slot = slot;
         let slot = &self.staging.slots[self.slot];
         slot.begin.store(NOTHING, Ordering::SeqCst);
         // Copies of one record each: they are over soon.

@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::flush::Flusher;
+use super::flush::{FIRST_SLOT, Flusher};
 use super::segment::{FILE_HEADER, Segment};
 use super::staging::{Filling, Staging};
 use crate::error::{Error, Result};
@@ -71,7 +71,7 @@ impl Writer {
     ) -> Writer {
         let limit = if at_once { 0 } else { segment.capacity() / 8 };
         let flusher = Arc::new(Flusher::new(Arc::clone(&staging)));
-        let filling = Filling::new(staging, segment.id, FILE_HEADER, limit);
+        let filling = Filling::new(staging, FIRST_SLOT, (segment.id, FILE_HEADER), limit);
         Writer {
             unsynced: vec![Arc::clone(&segment)],
             segment,
@@ -155,7 +155,7 @@ impl Writer {
         let offset = self.filling.offset();
         write_or_wipe(&self.segment, &self.long, offset, &mut self.is_torn)?;
         self.segment.set_written(offset + len as u32);
-        self.filling.restart(self.segment.id, offset + len as u32);
+        self.filling.restart(self.filling.slot(), self.segment.id, offset + len as u32);
         if self.long.capacity() > 1 << 20 {
             self.long = Vec::new();
         }
@@ -179,14 +179,13 @@ impl Writer {
     fn next_slot(&mut self) -> Result<()> {
         if !self.has_thread {
             self.flush()?;
-        } else if self.flusher.has(self.filling.next_slot()) {
-            // The thread is late: this one does its work.
-            self.flusher.flush()?;
         }
-        if let Some(full) = self.filling.hand_over(&self.segment) {
-            self.flusher.push(full);
+        let next = self.flusher.free_slot()?;
+        match self.filling.hand_over(&self.segment, true) {
+            Some(full) => self.flusher.push(full),
+            None => self.flusher.give_back(self.filling.slot()),
         }
-        self.filling.restart(self.segment.id, self.filling.offset());
+        self.filling.restart(next, self.segment.id, self.filling.offset());
         Ok(())
     }
 
@@ -204,7 +203,7 @@ impl Writer {
             }
         }
         self.unsynced.push(Arc::clone(&next));
-        self.filling.restart(next.id, FILE_HEADER);
+        self.filling.restart(self.filling.slot(), next.id, FILE_HEADER);
         self.segment = next;
         Ok(())
     }
@@ -257,7 +256,7 @@ impl Writer {
 
     /// Everything up to here is in its segment, though not yet on the device.
     pub(crate) fn flush(&mut self) -> Result<Point> {
-        if let Some(full) = self.filling.hand_over(&self.segment) {
+        if let Some(full) = self.filling.hand_over(&self.segment, false) {
             self.flusher.push(full);
         }
         self.flusher.flush()?;

@@ -14,8 +14,7 @@ use super::sweep::{Point, Sweep};
 use super::tables::number;
 
 const HEIGHT: f64 = 150.0;
-const SIMULATED: &str =
-    "Every number is simulated, none is measured; see docs/cache-simulation.md for what the model \
+const SIMULATED: &str = "Every number is simulated, none is measured; see docs/cache-simulation.md for what the model \
      leaves out.";
 
 /// One measure of an outcome.
@@ -90,7 +89,8 @@ pub fn swept(sweep: &Sweep, points: &[Point], outcomes: &[Outcome]) -> Vec<Drawi
         let value = point.at.iter().find(|(name, _)| own(name));
         let text = value.map_or_else(|| point.policy.clone(), |(_, value)| value.clone());
         let others = point.at.iter().filter(|(name, _)| !own(name));
-        let mut label: Vec<String> = others.map(|(name, value)| format!("{name} {value}")).collect();
+        let mut label: Vec<String> =
+            others.map(|(name, value)| format!("{name} {value}")).collect();
         if key.is_some() {
             label.push(point.policy.clone());
         }
@@ -109,7 +109,8 @@ pub fn swept(sweep: &Sweep, points: &[Point], outcomes: &[Outcome]) -> Vec<Drawi
 
 /// Both series, with what was published beside what was simulated.
 pub fn validation(validation: &Validation) -> Vec<Drawing> {
-    let mut names: Vec<&str> = validation.points.iter().map(|point| point.series.as_str()).collect();
+    let mut names: Vec<&str> =
+        validation.points.iter().map(|point| point.series.as_str()).collect();
     names.dedup();
     let figure = |name: &&str| {
         let points = validation.points.iter().filter(|point| point.series == *name);
@@ -131,7 +132,8 @@ pub fn validation(validation: &Validation) -> Vec<Drawing> {
         let all = lines.iter().flat_map(|(_, _, points)| points.iter());
         let (xs, ys): (Vec<f64>, Vec<f64>) = all.copied().unzip();
         let axis = axis_of(&xs, name);
-        let legend = lines.iter().enumerate().map(|(i, (label, hollow, _))| entry(i, label, *hollow));
+        let legend =
+            lines.iter().enumerate().map(|(i, (label, hollow, _))| entry(i, label, *hollow));
         let chart = LineChart {
             axis,
             legend: legend.collect(),
@@ -159,7 +161,10 @@ pub fn validation(validation: &Validation) -> Vec<Drawing> {
             title: format!("PCIe write hits by {name}"),
             chart: Chart::Lines(chart),
             alt: format!("Published and simulated hit rates by {name}"),
-            captions: vec![format!("Published: {}. Hollow: published, measured by others.", validation.source)],
+            captions: vec![format!(
+                "Published: {}. Hollow: published, measured by others.",
+                validation.source
+            )],
             data: table,
         }
     };
@@ -186,7 +191,10 @@ pub fn thesis(plans: &[Figure], outcomes: &[Outcome]) -> Vec<Drawing> {
         };
         let id = format!("figure-{}", plan.id.replace('.', "-"));
         let title = format!("Figure {}: {}", plan.id, plan.title);
-        let caption = vec!["The thesis prints its figures without numbers: nothing stands beside these.".to_owned()];
+        let caption = vec![
+            "The thesis prints its figures without numbers: nothing stands beside these."
+                .to_owned(),
+        ];
         drawings.push(draw(&id, &title, plan.key, &measures, &all, caption));
     }
     drawings
@@ -246,7 +254,8 @@ fn panel(measure: &Measure, series: &[Series]) -> Panel {
             line(i, one.hollow, marks.collect())
         })
         .collect();
-    let ys: Vec<f64> = lines.iter().flat_map(|line| line.points.iter().map(|mark| mark.y)).collect();
+    let ys: Vec<f64> =
+        lines.iter().flat_map(|line| line.points.iter().map(|mark| mark.y)).collect();
     let scale = if measure.log { Scale::log(ys) } else { Scale::from_zero(ys) };
     Panel {
         axis: Axis::new(scale, 5, measure.label, format::plain),

@@ -96,13 +96,18 @@ fn check(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
 fn seed_figures(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
     output(args)?;
     let path = args.figures.as_ref();
-    let path = path.ok_or_else(|| request("--seed-figures: name the page with `--figures FILE`"))?;
+    let path =
+        path.ok_or_else(|| request("--seed-figures: name the page with `--figures FILE`"))?;
     let machine = Machine::open(args.machine.as_deref().unwrap_or("xeon-e5-2697-v2"))?;
     let plans = cachesim::thesis::figures(&machine)?;
     let jobs: Vec<Job> = plans.iter().flat_map(|plan| plan.jobs()).collect();
     show.note(&format!("{} simulations", jobs.len()));
     let outcomes = run_all(&jobs)?;
-    figures::write(path, "The figures of Basavaraj 2017, simulated", figures::thesis(&plans, &outcomes))?;
+    figures::write(
+        path,
+        "The figures of Basavaraj 2017, simulated",
+        figures::thesis(&plans, &outcomes),
+    )?;
     if args.json {
         let object = json!({ "kind": "simulated", "runs": serde_json::to_value(&outcomes)? });
         show.print(&serde_json::to_string_pretty(&object)?)?;

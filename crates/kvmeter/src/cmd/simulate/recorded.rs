@@ -19,7 +19,9 @@ pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
     let runs: Vec<_> = selection.runs.iter().filter(|run| !run.series.is_empty()).collect();
     let run = match &runs[..] {
         [run] => run,
-        [] => return Err(request(format!("--from-run {text}: no run with a time series is in it"))),
+        [] => {
+            return Err(request(format!("--from-run {text}: no run with a time series is in it")));
+        }
         [first, ..] => {
             return Err(request(format!(
                 "--from-run {text}: {} runs are in it; choose one, e.g. `{}?run={}`",

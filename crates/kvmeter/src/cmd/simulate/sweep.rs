@@ -31,7 +31,8 @@ impl Sweep {
             if keys.iter().any(|(known, _)| known == key) {
                 return Err(request(format!("--sweep {text}: `{key}` is swept already")));
             }
-            let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+            let values: Vec<String> =
+                values.split(',').map(|value| value.trim().to_owned()).collect();
             if values.iter().any(String::is_empty) {
                 return Err(request(format!("--sweep {text}: a value is empty")));
             }
@@ -81,7 +82,11 @@ impl Sweep {
             traffic.recheck(&machine).map_err(place)?;
             for policy in policies {
                 points.push(Point { at: at.clone(), policy: policy.name() });
-                jobs.push(Job { machine: machine.clone(), traffic: traffic.clone(), policy: *policy });
+                jobs.push(Job {
+                    machine: machine.clone(),
+                    traffic: traffic.clone(),
+                    policy: *policy,
+                });
             }
         }
         Ok((points, jobs))

@@ -102,9 +102,11 @@ pub fn validation(validation: &Validation) -> Table {
 
 /// A row a count.
 pub fn trace(outcome: &TraceOutcome) -> Table {
-    let mut table = Table::new("Memory trace")
-        .column("", Align::Left, ALWAYS)
-        .column("lines", Align::Right, ALWAYS);
+    let mut table = Table::new("Memory trace").column("", Align::Left, ALWAYS).column(
+        "lines",
+        Align::Right,
+        ALWAYS,
+    );
     let rows = [
         ("all", outcome.lines),
         ("cores", outcome.core_lines),

@@ -59,10 +59,19 @@ impl Binary {
         }
     }
 
-    /// The command that runs it, behind a prefix if there is one.
-    pub fn command(&self, prefix: &[OsString]) -> Command {
+    /// The command that runs it, behind a prefix if there is one, which then begins with the limit
+    /// of open files that the program will ask for.
+    pub fn command(&self, prefix: &[OsString], open_files: Option<u32>) -> Command {
         let Some((program, rest)) = prefix.split_first() else { return Command::new(&self.path) };
-        let mut command = Command::new(program);
+        let mut command = match open_files {
+            None => Command::new(program),
+            Some(files) => {
+                let mut command = Command::new("sh");
+                let script = format!("ulimit -Sn {files} && exec \"$@\"");
+                command.args(["-c", &script, "sh"]).arg(program);
+                command
+            }
+        };
         command.args(rest).arg(&self.path);
         command
     }

@@ -127,7 +127,8 @@ impl Attempt<'_> {
 
     fn spawn(&self, arguments: &[String], folder: &Path) -> Result<Running, LaunchError> {
         let program = self.order.program;
-        let mut command = self.binary.command(&self.order.prefix);
+        let open_files = program.open_files(self.given)?;
+        let mut command = self.binary.command(&self.order.prefix, open_files);
         command.args(arguments).envs(self.order.environment.iter().cloned());
         let alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let (guard, mark) = Guard::start(folder, self.listen.socket())

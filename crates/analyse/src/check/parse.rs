@@ -1,0 +1,312 @@
+//! From text to a [`Relation`], with the place of what cannot be read.
+
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::words::{Placed, Word, words};
+use super::{Arithmetic, Comparison, Function, Kind, Node, Relation};
+use crate::named::Named;
+
+/// A relation that cannot be evaluated: `at` is the character at which the trouble begins,
+/// counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the check `{text}`, at character {at}: {what}")]
+pub struct CheckError {
+    pub text: String,
+    pub at: usize,
+    pub what: String,
+}
+
+impl CheckError {
+    /// `at` in bytes.
+    pub(super) fn new(text: &str, at: usize, what: impl Into<String>) -> CheckError {
+        let at = text[..at].chars().count() + 1;
+        CheckError { text: text.to_owned(), at, what: what.into() }
+    }
+}
+
+/// Deeper than any relation that a person writes.
+const DEEPEST: u32 = 50;
+
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("<", Comparison::Less),
+    ("<=", Comparison::AtMost),
+    (">", Comparison::More),
+    (">=", Comparison::AtLeast),
+    ("==", Comparison::Equal),
+    ("!=", Comparison::Unequal),
+];
+
+impl FromStr for Relation {
+    type Err = CheckError;
+
+    /// Comparisons (`<`, `<=`, `>`, `>=`, `==`, `!=`) of numbers, texts in quotes and names, which
+    /// `+ - * /`, `abs`, `min`, `max` and brackets join, and `and`, `or`, `not` between them.
+    fn from_str(text: &str) -> Result<Relation, CheckError> {
+        let mut reader = Reader { text, words: words(text)?, next: 0, depth: 0 };
+        let root = reader.either()?;
+        if reader.peek() != &Word::End {
+            return Err(reader.wrong("the relation should have ended here"));
+        }
+        if root.kind() != Kind::Truth {
+            let what = "this is a value, not a relation; compare it, as in `ipc > 0.5`";
+            return Err(CheckError::new(text, 0, what));
+        }
+        Ok(Relation { text: text.to_owned(), root })
+    }
+}
+
+/// Recursive descent, one function a level of precedence.
+struct Reader<'a> {
+    text: &'a str,
+    words: Vec<Placed>,
+    next: usize,
+    depth: u32,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> &Word {
+        self.words.get(self.next).map_or(&Word::End, |placed| &placed.word)
+    }
+
+    fn at(&self) -> usize {
+        self.words.get(self.next).map_or(self.text.len(), |placed| placed.at)
+    }
+
+    /// Goes on behind the sign if it is there.
+    fn takes(&mut self, sign: &'static str) -> bool {
+        let there = self.peek() == &Word::Sign(sign);
+        self.next += usize::from(there);
+        there
+    }
+
+    fn wrong(&self, what: impl Into<String>) -> CheckError {
+        CheckError::new(self.text, self.at(), what)
+    }
+
+    fn either(&mut self) -> Result<Node, CheckError> {
+        let from = self.at();
+        let mut left = self.both()?;
+        while self.takes("or") {
+            let at = self.at();
+            let right = self.both()?;
+            self.truth(&left, from)?;
+            self.truth(&right, at)?;
+            left = Node::Or(left.into(), right.into());
+        }
+        Ok(left)
+    }
+
+    fn both(&mut self) -> Result<Node, CheckError> {
+        let from = self.at();
+        let mut left = self.denial()?;
+        while self.takes("and") {
+            let at = self.at();
+            let right = self.denial()?;
+            self.truth(&left, from)?;
+            self.truth(&right, at)?;
+            left = Node::And(left.into(), right.into());
+        }
+        Ok(left)
+    }
+
+    fn denial(&mut self) -> Result<Node, CheckError> {
+        if !self.takes("not") {
+            return self.comparison();
+        }
+        self.deeper()?;
+        let at = self.at();
+        let inner = self.denial()?;
+        self.depth -= 1;
+        self.truth(&inner, at)?;
+        Ok(Node::Not(inner.into()))
+    }
+
+    fn comparison(&mut self) -> Result<Node, CheckError> {
+        let from = self.at();
+        let left = self.sum()?;
+        let Some(how) = self.compares() else { return Ok(left) };
+        let at = self.at();
+        let right = self.sum()?;
+        if self.compares().is_some() {
+            self.next -= 1;
+            return Err(self.wrong("one comparison at a time; join two with `and`"));
+        }
+        for (node, place) in [(&left, from), (&right, at)] {
+            if node.kind() == Kind::Truth {
+                let what = "a relation is no value; join relations with `and` or `or`";
+                return Err(CheckError::new(self.text, place, what));
+            }
+        }
+        let ordered = !matches!(how, Comparison::Equal | Comparison::Unequal);
+        match (left.kind(), right.kind()) {
+            (Kind::Text, Kind::Number) | (Kind::Number, Kind::Text) => {
+                Err(CheckError::new(self.text, from, "a text is never equal to a number"))
+            }
+            (Kind::Text, _) | (_, Kind::Text) if ordered => {
+                let what = "texts have no order; write `==` or `!=`";
+                Err(CheckError::new(self.text, from, what))
+            }
+            (Kind::Text | Kind::Number, Kind::Text | Kind::Number) => {
+                let what = "this compares two constants; name a figure, as in `ipc > 0.5`";
+                match (constant(&left), constant(&right)) {
+                    (true, true) => Err(CheckError::new(self.text, from, what)),
+                    _ => Ok(Node::Compare(left.into(), how, right.into())),
+                }
+            }
+            _ => Ok(Node::Compare(left.into(), how, right.into())),
+        }
+    }
+
+    fn compares(&mut self) -> Option<Comparison> {
+        let Word::Sign(sign) = *self.peek() else { return None };
+        let found = COMPARISONS.iter().find(|(known, _)| *known == sign)?;
+        self.next += 1;
+        Some(found.1)
+    }
+
+    fn sum(&mut self) -> Result<Node, CheckError> {
+        self.chain(&[("+", Arithmetic::Plus), ("-", Arithmetic::Minus)], Self::product)
+    }
+
+    fn product(&mut self) -> Result<Node, CheckError> {
+        self.chain(&[("*", Arithmetic::Times), ("/", Arithmetic::Over)], Self::sign)
+    }
+
+    fn chain(
+        &mut self,
+        signs: &[(&'static str, Arithmetic)],
+        part: fn(&mut Self) -> Result<Node, CheckError>,
+    ) -> Result<Node, CheckError> {
+        let from = self.at();
+        let mut left = part(self)?;
+        while let Some((_, how)) = signs.iter().find(|(sign, _)| self.takes(sign)) {
+            let at = self.at();
+            let right = part(self)?;
+            self.number(&left, from)?;
+            self.number(&right, at)?;
+            left = Node::Arithmetic(left.into(), *how, right.into());
+        }
+        Ok(left)
+    }
+
+    fn sign(&mut self) -> Result<Node, CheckError> {
+        if !self.takes("-") {
+            return self.atom();
+        }
+        self.deeper()?;
+        let at = self.at();
+        let inner = self.sign()?;
+        self.depth -= 1;
+        self.number(&inner, at)?;
+        Ok(Node::Negative(inner.into()))
+    }
+
+    fn atom(&mut self) -> Result<Node, CheckError> {
+        let at = self.at();
+        let wrong = |what: String| CheckError::new(self.text, at, what);
+        match self.peek().clone() {
+            Word::Number(number) => {
+                self.next += 1;
+                Ok(Node::Number(number))
+            }
+            Word::Text(text) => {
+                self.next += 1;
+                Ok(Node::Text(text))
+            }
+            Word::Sign("(") => {
+                self.next += 1;
+                self.deeper()?;
+                let inner = self.either()?;
+                self.depth -= 1;
+                self.close()?;
+                Ok(inner)
+            }
+            Word::Name(name) => {
+                self.next += 1;
+                if self.takes("(") {
+                    return self.call(&name, at);
+                }
+                // A factor or setting may have any name; a figure may not.
+                if name.starts_with("latency_us") || name.ends_with('.') || name.is_empty() {
+                    Named::parse(&name).map_err(|error| wrong(error.to_string()))?;
+                }
+                Ok(Node::Name(name))
+            }
+            Word::End => Err(wrong("something is missing at the end".to_owned())),
+            Word::Sign(sign) => {
+                Err(wrong(format!("a figure, a number or a text should stand here, not `{sign}`")))
+            }
+        }
+    }
+
+    fn call(&mut self, name: &str, at: usize) -> Result<Node, CheckError> {
+        let (function, wanted) = match name {
+            "abs" => (Function::Abs, 1..=1),
+            "min" => (Function::Min, 2..=usize::MAX),
+            "max" => (Function::Max, 2..=usize::MAX),
+            _ => {
+                let what = format!("there is no function `{name}`; known: abs, min, max");
+                return Err(CheckError::new(self.text, at, what));
+            }
+        };
+        self.deeper()?;
+        let mut arguments = Vec::new();
+        loop {
+            let at = self.at();
+            let argument = self.sum()?;
+            self.number(&argument, at)?;
+            arguments.push(argument);
+            if !self.takes(",") {
+                break;
+            }
+        }
+        self.depth -= 1;
+        self.close()?;
+        if wanted.contains(&arguments.len()) {
+            return Ok(Node::Call(function, arguments));
+        }
+        let what = format!(
+            "`{name}` takes {}, and here are {}",
+            if function == Function::Abs { "one value" } else { "two values or more" },
+            arguments.len()
+        );
+        Err(CheckError::new(self.text, at, what))
+    }
+
+    fn close(&mut self) -> Result<(), CheckError> {
+        if self.takes(")") { Ok(()) } else { Err(self.wrong("`)` is missing")) }
+    }
+
+    fn deeper(&mut self) -> Result<(), CheckError> {
+        self.depth += 1;
+        if self.depth > DEEPEST { Err(self.wrong("this is nested too deeply")) } else { Ok(()) }
+    }
+
+    fn truth(&self, node: &Node, at: usize) -> Result<(), CheckError> {
+        match node.kind() {
+            Kind::Truth => Ok(()),
+            _ => {
+                let what = "`and`, `or` and `not` join relations, and this is a value";
+                Err(CheckError::new(self.text, at, what))
+            }
+        }
+    }
+
+    fn number(&self, node: &Node, at: usize) -> Result<(), CheckError> {
+        let what = match node.kind() {
+            Kind::Number | Kind::Value => return Ok(()),
+            Kind::Text => "a text is no number",
+            Kind::Truth => "a relation is no number",
+        };
+        Err(CheckError::new(self.text, at, what))
+    }
+}
+
+/// Without a name in it.
+fn constant(node: &Node) -> bool {
+    let mut names = Vec::new();
+    node.collect_names(&mut names);
+    names.is_empty()
+}

@@ -1,0 +1,132 @@
+//! The words of a relation, each with where it stands.
+
+use super::parse::CheckError;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Word {
+    Number(f64),
+    Text(String),
+    Name(String),
+    /// `<=`, `(`, `+` ...
+    Sign(&'static str),
+    End,
+}
+
+/// A word and the byte at which it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Placed {
+    pub(super) word: Word,
+    pub(super) at: usize,
+}
+
+/// Longer ones first: `<=` is not `<` and `=`. Each with the spelling that the rest knows.
+const SIGNS: [(&str, &str); 19] = [
+    ("<=", "<="),
+    (">=", ">="),
+    ("==", "=="),
+    ("!=", "!="),
+    ("&&", "and"),
+    ("||", "or"),
+    ("≤", "<="),
+    ("≥", ">="),
+    ("≠", "!="),
+    ("<", "<"),
+    (">", ">"),
+    ("=", "=="),
+    ("+", "+"),
+    ("-", "-"),
+    ("*", "*"),
+    ("/", "/"),
+    ("(", "("),
+    (")", ")"),
+    (",", ","),
+];
+
+/// Powers of ten and of 1024 behind a number, as everywhere in a study.
+const SCALES: [(&str, f64); 7] = [
+    ("k", 1e3),
+    ("M", 1e6),
+    ("G", 1e9),
+    ("Ki", 1024.0),
+    ("Mi", 1_048_576.0),
+    ("Gi", 1_073_741_824.0),
+    ("%", 0.01),
+];
+
+/// Cuts a text into its words, the end behind the last.
+pub(super) fn words(text: &str) -> Result<Vec<Placed>, CheckError> {
+    let mut words = Vec::new();
+    let mut at = 0;
+    loop {
+        at += text[at..].len() - text[at..].trim_start().len();
+        let rest = &text[at..];
+        let Some(first) = rest.chars().next() else {
+            words.push(Placed { word: Word::End, at });
+            return Ok(words);
+        };
+        let found = match first {
+            '\'' | '"' | '`' => quoted(rest, first),
+            _ if first.is_ascii_digit() => number(rest),
+            _ if first.is_ascii_alphabetic() || first == '_' => Ok(name(rest)),
+            _ => sign(rest, first),
+        };
+        let (word, length) = found.map_err(|what| CheckError::new(text, at, what))?;
+        words.push(Placed { word, at });
+        at += length;
+    }
+}
+
+/// A word and its length in bytes, or what is wrong with it.
+type Found = Result<(Word, usize), String>;
+
+/// Text in quotes; in backquotes a name with signs in it.
+fn quoted(rest: &str, quote: char) -> Found {
+    let inner = &rest[1..];
+    let end = inner.find(quote).ok_or_else(|| format!("the closing {quote} is missing"))?;
+    let text = inner[..end].to_owned();
+    let word = if quote == '`' { Word::Name(text) } else { Word::Text(text) };
+    Ok((word, end + 2))
+}
+
+fn number(rest: &str) -> Found {
+    let digits = |c: char| c.is_ascii_digit() || c == '.' || c == '_';
+    let end = rest.find(|c| !digits(c)).unwrap_or(rest.len());
+    let whole: String = rest[..end].chars().filter(|c| *c != '_').collect();
+    let value: f64 = whole.parse().map_err(|_| format!("`{}` is no number", &rest[..end]))?;
+    let behind = &rest[end..];
+    let suffix = behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '%');
+    let suffix = &behind[..suffix.unwrap_or(behind.len())];
+    if suffix.is_empty() {
+        return Ok((Word::Number(value), end));
+    }
+    let scale = SCALES.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale);
+    let power = suffix.strip_prefix(['e', 'E']).and_then(|power| power.parse::<i32>().ok());
+    let scale = scale.or(power.map(|power| 10_f64.powi(power))).ok_or_else(|| {
+        let known: Vec<&str> = SCALES.iter().map(|(name, _)| *name).collect();
+        format!(
+            "`{suffix}` behind a number is none of {}; figures are in the unit of their name",
+            known.join(", ")
+        )
+    })?;
+    Ok((Word::Number(value * scale), end + suffix.len()))
+}
+
+fn name(rest: &str) -> (Word, usize) {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let end = rest.find(|c| !part(c)).unwrap_or(rest.len());
+    let text = &rest[..end];
+    let word = match text {
+        "and" => Word::Sign("and"),
+        "or" => Word::Sign("or"),
+        "not" => Word::Sign("not"),
+        _ => Word::Name(text.to_owned()),
+    };
+    (word, end)
+}
+
+fn sign(rest: &str, first: char) -> Found {
+    match SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
+        Some((sign, meaning)) => Ok((Word::Sign(meaning), sign.len())),
+        None => Err(format!("`{first}` means nothing here")),
+    }
+}

@@ -1,0 +1,359 @@
+//! The whole question: what each of several servers costs under each workload, lifetime and price
+//! of electricity, where two of them cost the same, and what that hangs on.
+
+use super::break_even::{
+    Line, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
+};
+use super::error::{CostError, share};
+use super::fleet::{Assumptions, Fleet, Server};
+use super::power::PowerCurve;
+use super::sensitivity::{Assumption, Swing};
+use super::verdict::swings;
+
+/// A server under one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub name: String,
+    pub workload: String,
+    /// None where only energy is asked for.
+    pub price_usd: Option<f64>,
+    pub throughput_ops_s: f64,
+    /// Power P_a while it serves that, in watts.
+    pub active_w: f64,
+    /// Power over utilisation, up to `active_w`; None where the idle power is not known.
+    pub curve: Option<PowerCurve>,
+    pub rack_units: Option<f64>,
+    pub footprint_m2: Option<f64>,
+}
+
+/// What all candidates are reckoned with; see [`Assumptions`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terms {
+    pub target_ops_s: f64,
+    /// At least one.
+    pub years: Vec<f64>,
+    /// At least one.
+    pub usd_per_kwh: Vec<f64>,
+    pub pue: f64,
+    pub usd_per_rack_unit_month: f64,
+    /// Grams of CO2 equivalent for a kWh.
+    pub carbon_g_per_kwh: Option<f64>,
+    /// U, the share of its full load at which a server works on average. 1: `active_w` is its
+    /// average power.
+    pub utilisation: f64,
+    /// Price of the other server at which break-even prices are wanted, where it has none.
+    pub at_price_usd: f64,
+    /// Relative range of what has no levels of its own, for the sensitivity: 0.2 is 20 % up and
+    /// down.
+    pub spread: f64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// One a workload, in the order in which they first occur.
+    pub groups: Vec<Group>,
+}
+
+/// One workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    pub workload: String,
+    pub rows: Vec<Costed>,
+    /// Every pair of two candidates, the earlier first.
+    pub pairs: Vec<Against>,
+}
+
+/// What one candidate costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costed {
+    pub candidate: Candidate,
+    pub servers: u64,
+    /// Average power of one server, in watts, without PUE.
+    pub average_w: f64,
+    /// Of all servers, in watts, with PUE.
+    pub power_w: f64,
+    /// Energy cost over that of the group's first candidate. The same at every price.
+    pub normalised: f64,
+    pub racks: Option<u64>,
+    pub floor_m2: Option<f64>,
+    pub carbon_kg_per_h: Option<f64>,
+    /// For each lifetime, each price of electricity.
+    pub costs: Vec<CostAt>,
+}
+
+/// Dollars an hour; without a price of the server, of energy and rent alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CostAt {
+    pub years: f64,
+    pub usd_per_kwh: f64,
+    pub fleet: Fleet,
+    pub usd_per_gop: f64,
+    /// Over the price of one server; a point of it is `fleet`.
+    pub line: Line,
+}
+
+/// Two candidates, by their places in [`Group::rows`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Against {
+    pub own: usize,
+    pub other: usize,
+    /// In the order of [`Costed::costs`].
+    pub at: Vec<Even>,
+    /// What the ratio of their costs hangs on, at the first lifetime and price; empty where
+    /// either has no price.
+    pub swings: Vec<(Assumption, Swing)>,
+}
+
+/// Where both cost the same: `own price = slope x other price + offset`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Even {
+    pub years: f64,
+    pub usd_per_kwh: f64,
+    pub slope: f64,
+    pub offset_usd: f64,
+    /// Of the other server.
+    pub other_price_usd: f64,
+    /// Of the own server, then.
+    pub price_usd: Result<f64, CostError>,
+    /// Of both.
+    pub equal_price_usd: Result<f64, CostError>,
+    /// All else as it is; only where both have a price.
+    pub given: Option<Given>,
+}
+
+/// What two servers with prices say of each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// Total cost of own over that of other.
+    pub ratio: f64,
+    pub even_usd_per_kwh: Result<f64, CostError>,
+    pub even_years: Result<f64, CostError>,
+}
+
+/// Answers it; each workload's candidates are compared among themselves.
+///
+/// Formulas and sources are those of [`Fleet::of`], [`break_even_price`] and
+/// [`tornado`](super::tornado). Errors:
+/// theirs; no lifetime or price; a utilisation outside 0 to 1, or below 1 of a candidate without a curve.
+pub fn answer(candidates: &[Candidate], terms: &Terms) -> Result<Answer, CostError> {
+    let mut groups: Vec<Group> = Vec::new();
+    for candidate in candidates {
+        let at = groups.iter().position(|group| group.workload == candidate.workload);
+        let at = at.unwrap_or_else(|| {
+            let workload = candidate.workload.clone();
+            groups.push(Group { workload, rows: Vec::new(), pairs: Vec::new() });
+            groups.len() - 1
+        });
+        let row = costed(candidate, terms, groups[at].rows.first())?;
+        groups[at].rows.push(row);
+    }
+    for group in &mut groups {
+        for other in 1..group.rows.len() {
+            for own in 0..other {
+                group.pairs.push(against(&group.rows, own, other, terms)?);
+            }
+        }
+        group.pairs.sort_by_key(|pair| (pair.own, pair.other));
+    }
+    Ok(Answer { groups })
+}
+
+impl Candidate {
+    /// Its average power at a utilisation, in watts.
+    ///
+    /// Errors: a utilisation outside 0 to 1, or below 1 where the curve is not known.
+    pub fn watts(&self, utilisation: f64) -> Result<f64, CostError> {
+        let u = share("utilisation", utilisation)?;
+        match &self.curve {
+            Some(curve) => curve.at(u),
+            None if u == 1.0 => Ok(self.active_w),
+            None => Err(CostError::NoIdlePower { name: self.name.clone() }),
+        }
+    }
+
+    pub(super) fn server(&self, utilisation: f64) -> Result<Server, CostError> {
+        Ok(Server {
+            price_usd: self.price_usd.unwrap_or(0.0),
+            throughput_ops_s: self.throughput_ops_s,
+            power_w: self.watts(utilisation)?,
+            rack_units: self.rack_units.unwrap_or(0.0),
+        })
+    }
+}
+
+impl Terms {
+    pub(super) fn at(&self, years: f64, usd_per_kwh: f64) -> Assumptions {
+        Assumptions {
+            target_ops_s: self.target_ops_s,
+            years,
+            usd_per_kwh,
+            pue: self.pue,
+            usd_per_rack_unit_month: self.usd_per_rack_unit_month,
+        }
+    }
+
+    /// Every lifetime with every price of electricity.
+    fn all(&self) -> impl Iterator<Item = Assumptions> {
+        self.years.iter().flat_map(|years| {
+            self.usd_per_kwh.iter().map(|usd_per_kwh| self.at(*years, *usd_per_kwh))
+        })
+    }
+}
+
+fn costed(
+    candidate: &Candidate,
+    terms: &Terms,
+    first: Option<&Costed>,
+) -> Result<Costed, CostError> {
+    let server = candidate.server(terms.utilisation)?;
+    let mut costs = Vec::new();
+    for assumed in terms.all() {
+        let fleet = Fleet::of(&server, &assumed)?;
+        costs.push(CostAt {
+            years: assumed.years,
+            usd_per_kwh: assumed.usd_per_kwh,
+            fleet,
+            usd_per_gop: fleet.usd_per_gop(terms.target_ops_s),
+            line: cost_line(&server, &assumed)?,
+        });
+    }
+    let Some(fleet) = costs.first().map(|cost| cost.fleet) else {
+        return Err(CostError::NoTerms);
+    };
+    Ok(Costed {
+        candidate: candidate.clone(),
+        servers: fleet.servers,
+        average_w: server.power_w,
+        power_w: fleet.power_w,
+        normalised: first.map_or(1.0, |first| fleet.power_w / first.power_w),
+        racks: candidate.rack_units.map(|units| fleet.racks(units)).transpose()?,
+        floor_m2: candidate.footprint_m2.map(|area| fleet.floor_m2(area)).transpose()?,
+        carbon_kg_per_h: terms
+            .carbon_g_per_kwh
+            .map(|intensity| fleet.carbon_kg_per_h(intensity))
+            .transpose()?,
+        costs,
+    })
+}
+
+fn against(rows: &[Costed], own: usize, other: usize, terms: &Terms) -> Result<Against, CostError> {
+    let (a, b) = (&rows[own], &rows[other]);
+    let servers = (a.candidate.server(terms.utilisation)?, b.candidate.server(terms.utilisation)?);
+    let priced = a.candidate.price_usd.is_some() && b.candidate.price_usd.is_some();
+    let other_price_usd = b.candidate.price_usd.unwrap_or(terms.at_price_usd);
+    let mut at = Vec::new();
+    for ((cost_a, cost_b), assumed) in a.costs.iter().zip(&b.costs).zip(terms.all()) {
+        let (line, line_b) = (cost_a.line, cost_b.line);
+        at.push(Even {
+            years: assumed.years,
+            usd_per_kwh: assumed.usd_per_kwh,
+            slope: line_b.per_h / line.per_h,
+            offset_usd: (line_b.fixed_usd_per_h - line.fixed_usd_per_h) / line.per_h,
+            other_price_usd,
+            price_usd: break_even_price(&line, &line_b, other_price_usd),
+            equal_price_usd: equal_price(&line, &line_b),
+            given: priced.then(|| Given {
+                ratio: cost_a.fleet.total_usd_per_h() / cost_b.fleet.total_usd_per_h(),
+                even_usd_per_kwh: break_even_electricity(&servers.0, &servers.1, &assumed),
+                even_years: break_even_years(&servers.0, &servers.1, &assumed),
+            }),
+        });
+    }
+    let swings = match priced {
+        true => swings(&a.candidate, &b.candidate, terms)?,
+        false => Vec::new(),
+    };
+    Ok(Against { own, other, at, swings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(name: &str, workload: &str, price_usd: Option<f64>, watts: f64) -> Candidate {
+        Candidate {
+            name: name.to_owned(),
+            workload: workload.to_owned(),
+            price_usd,
+            throughput_ops_s: watts * 1e4,
+            active_w: watts,
+            curve: PowerCurve::line(watts / 2.0, watts).ok(),
+            rack_units: Some(1.0),
+            footprint_m2: None,
+        }
+    }
+
+    fn terms() -> Terms {
+        Terms {
+            target_ops_s: 1e8,
+            years: vec![3.0, 5.0],
+            usd_per_kwh: vec![0.07, 0.25],
+            pue: 1.2,
+            usd_per_rack_unit_month: 0.0,
+            carbon_g_per_kwh: Some(300.0),
+            utilisation: 1.0,
+            at_price_usd: 3000.0,
+            spread: 0.2,
+        }
+    }
+
+    #[test]
+    fn each_workload_is_answered_on_its_own() {
+        let all = [
+            candidate("a", "reads", Some(900.0), 50.0),
+            candidate("b", "reads", Some(3000.0), 200.0),
+            candidate("c", "reads", None, 100.0),
+            candidate("a", "writes", Some(900.0), 60.0),
+        ];
+        let answer = answer(&all, &terms()).unwrap();
+        assert_eq!(answer.groups.len(), 2);
+        let reads = &answer.groups[0];
+        assert_eq!((reads.rows.len(), reads.pairs.len()), (3, 3));
+        assert_eq!(answer.groups[1].pairs.len(), 0);
+        assert_eq!(reads.rows[0].servers, 200);
+        assert_eq!(reads.rows[0].normalised, 1.0);
+        assert_eq!(reads.rows[0].costs.len(), 4);
+        assert!(reads.rows[0].carbon_kg_per_h.is_some() && reads.rows[0].floor_m2.is_none());
+        let pair = &reads.pairs[0];
+        assert_eq!((pair.own, pair.other), (0, 1));
+        for even in &pair.at {
+            let line = even.slope * even.other_price_usd + even.offset_usd;
+            assert!((even.price_usd.clone().unwrap() - line).abs() < 1e-9);
+            assert_eq!(even.other_price_usd, 3000.0);
+        }
+        assert!(!pair.swings.is_empty());
+        // Without a price of its own the other one is asked about at the terms' price.
+        assert!(reads.pairs[1].swings.is_empty() && reads.pairs[1].at[0].given.is_none());
+    }
+
+    #[test]
+    fn what_the_verdict_hangs_on_is_what_moves_it() {
+        let all = [candidate("a", "", Some(850.0), 50.0), candidate("b", "", Some(3000.0), 200.0)];
+        let answer = answer(&all, &terms()).unwrap();
+        let pair = &answer.groups[0].pairs[0];
+        let base = pair.at[0].given.as_ref().unwrap().ratio;
+        let names: Vec<&str> = pair.swings.iter().map(|(a, _)| a.name.as_str()).collect();
+        assert!(names.contains(&"utilisation") && !names.iter().any(|name| name.contains("rent")));
+        let swing = |name: &str| pair.swings.iter().find(|(a, _)| a.name == name).unwrap();
+        let (assumption, price) = swing("price of a, $");
+        assert!(price.ratio_at_low < base && base < price.ratio_at_high);
+        // The flip is the break-even price.
+        let even = pair.at[0].price_usd.clone().unwrap();
+        assert!((assumption.low..assumption.high).contains(&even), "{even}");
+        assert!((price.flips_at.unwrap() - even).abs() < 1e-5);
+        assert!(pair.swings.windows(2).all(|pair| pair[0].1.factor() >= pair[1].1.factor()));
+    }
+
+    #[test]
+    fn a_utilisation_below_one_needs_the_idle_power() {
+        let mut one = candidate("a", "", Some(1.0), 50.0);
+        let half = Terms { utilisation: 0.5, ..terms() };
+        assert_eq!(answer(&[one.clone()], &half).unwrap().groups[0].rows[0].average_w, 37.5);
+        one.curve = None;
+        let error = answer(&[one], &half).unwrap_err();
+        assert_eq!(error, CostError::NoIdlePower { name: "a".to_owned() });
+        let none = Terms { years: Vec::new(), ..terms() };
+        let error = answer(&[candidate("a", "", None, 5.0)], &none).unwrap_err();
+        assert_eq!(error, CostError::NoTerms);
+    }
+}

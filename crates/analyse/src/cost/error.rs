@@ -1,0 +1,47 @@
+use thiserror::Error;
+
+/// A number that nothing can cost, or a question without an answer.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum CostError {
+    /// `what` is the name of the quantity, `must` what it has to be.
+    #[error("{what} is {value}: it must be {must}")]
+    Impossible { what: &'static str, value: f64, must: &'static str },
+    #[error("{servers:.3e} servers would be needed: the target is too far from one server's rate")]
+    TooMany { servers: f64 },
+    #[error("a power curve needs the power at two loads at least, the lowest 0 and the highest 1")]
+    ShortCurve,
+    #[error("the loads of a power curve must rise")]
+    UnorderedCurve,
+    #[error("{watts} W is outside of the {low} to {high} W between idle and full load")]
+    OutsideCurve { watts: f64, low: f64, high: f64 },
+    #[error("the power does not rise with the load, so it does not tell the load")]
+    FlatCurve,
+    #[error("the idle power of {name} is not known, and is needed for a utilisation below 1")]
+    NoIdlePower { name: String },
+    #[error("a lifetime and a price of electricity are needed, one each at least")]
+    NoTerms,
+    /// No price makes both cost the same.
+    #[error("even as a gift it costs {excess_usd_per_h:.4} $/h more")]
+    NeverEven { excess_usd_per_h: f64 },
+    /// Nothing of what is asked for tells the two apart, or only below zero.
+    #[error("no {what} above zero makes both cost the same")]
+    NoCrossing { what: &'static str },
+}
+
+/// `value`, where it is finite and above zero.
+pub(super) fn above_zero(what: &'static str, value: f64) -> Result<f64, CostError> {
+    let fits = value.is_finite() && value > 0.0;
+    fits.then_some(value).ok_or(CostError::Impossible { what, value, must: "more than zero" })
+}
+
+/// `value`, where it is finite and not below zero.
+pub(super) fn not_below_zero(what: &'static str, value: f64) -> Result<f64, CostError> {
+    let fits = value.is_finite() && value >= 0.0;
+    fits.then_some(value).ok_or(CostError::Impossible { what, value, must: "zero or more" })
+}
+
+/// `value`, where it is between 0 and 1.
+pub(super) fn share(what: &'static str, value: f64) -> Result<f64, CostError> {
+    let fits = (0.0..=1.0).contains(&value);
+    fits.then_some(value).ok_or(CostError::Impossible { what, value, must: "a share, 0 to 1" })
+}

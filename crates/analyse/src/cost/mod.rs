@@ -1,0 +1,30 @@
+//! What serving a load costs in money, energy, room and carbon: the model of S. Mikrou's thesis
+//! (2019, chapter 5), and what it leaves out.
+//!
+//! Everything here is modelled from throughput and power that somebody measured. Money is in US
+//! dollars, power in watts, time in hours unless a name says otherwise.
+
+mod answer;
+mod break_even;
+mod error;
+mod fleet;
+mod power;
+mod sensitivity;
+mod verdict;
+mod work_unit;
+
+pub use answer::{Against, Answer, Candidate, CostAt, Costed, Even, Given, Group, Terms, answer};
+pub use break_even::{
+    Line, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
+};
+pub use error::CostError;
+pub use fleet::{
+    Assumptions, Fleet, HOURS_PER_YEAR, RACK_UNITS_PER_RACK, Server, energy_usd_per_h,
+    lifetime_energy_usd, power_of_cost_w, servers_for, total_usd,
+};
+pub use power::{PowerCurve, average_power_w};
+pub use sensitivity::{Assumption, Swing, tornado};
+pub use work_unit::{equivalent, kwh_per_mbwu, m2_per_mbwu, saving, usd_per_mbwu, watts_per_mbwu};
+
+#[cfg(test)]
+mod properties;

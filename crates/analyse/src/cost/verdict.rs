@@ -1,0 +1,127 @@
+//! What the cheaper of two servers owes to each thing that was assumed.
+
+use super::answer::{Candidate, Terms};
+use super::error::CostError;
+use super::fleet::{Assumptions, Fleet};
+use super::sensitivity::{Assumption, Swing, tornado};
+
+/// The lowest utilisation that is asked about: servers that idle most of the time.
+const LEAST_UTILISATION: f64 = 0.1;
+
+/// Two candidates and what they are reckoned with, any of which may be another.
+#[derive(Clone)]
+struct Case {
+    sides: [Side; 2],
+    assumed: Assumptions,
+    utilisation: f64,
+}
+
+#[derive(Clone)]
+struct Side {
+    candidate: Candidate,
+    /// Of its power, at every load.
+    power: f64,
+}
+
+/// An assumption, and how a case takes another value of it.
+type Turn = (Assumption, fn(&mut Case, f64));
+
+/// Cost of `a` over that of `b`, each assumption on its own, the widest swing first.
+///
+/// Lifetimes and prices of electricity range over those of the terms where there are several;
+/// utilisation, where both have a curve, from 10 % (or less) to 100 %; all else by the terms'
+/// spread. Errors: those of [`tornado`].
+pub(super) fn swings(
+    a: &Candidate,
+    b: &Candidate,
+    terms: &Terms,
+) -> Result<Vec<(Assumption, Swing)>, CostError> {
+    let first = |all: &[f64]| all.first().copied().ok_or(CostError::NoTerms);
+    let case = Case {
+        sides: [a, b].map(|side| Side { candidate: side.clone(), power: 1.0 }),
+        assumed: terms.at(first(&terms.years)?, first(&terms.usd_per_kwh)?),
+        utilisation: terms.utilisation,
+    };
+    let turns = turns(&case, terms);
+    let assumptions: Vec<Assumption> = turns.iter().map(|turn| turn.0.clone()).collect();
+    let found = tornado(&assumptions, |values| {
+        let mut case = case.clone();
+        for ((_, turn), value) in turns.iter().zip(values) {
+            turn(&mut case, *value);
+        }
+        case.ratio()
+    })?;
+    Ok(found.into_iter().map(|swing| (assumptions[swing.at].clone(), swing)).collect())
+}
+
+impl Case {
+    fn ratio(&self) -> Result<f64, CostError> {
+        let total = |side: &Side| {
+            let mut server = side.candidate.server(self.utilisation)?;
+            server.power_w *= side.power;
+            Ok::<f64, CostError>(Fleet::of(&server, &self.assumed)?.total_usd_per_h())
+        };
+        Ok(total(&self.sides[0])? / total(&self.sides[1])?)
+    }
+}
+
+fn turns(case: &Case, terms: &Terms) -> Vec<Turn> {
+    let spread = |name: String, base: f64| Assumption {
+        name,
+        low: base * (1.0 - terms.spread),
+        base,
+        high: base * (1.0 + terms.spread),
+    };
+    // Levels that were given are the range; a single one is spread.
+    let levels = |name: &str, base: f64, all: &[f64]| {
+        let low = all.iter().copied().fold(base, f64::min);
+        let high = all.iter().copied().fold(base, f64::max);
+        match low < high {
+            true => Assumption { name: name.to_owned(), low, base, high },
+            false => spread(name.to_owned(), base),
+        }
+    };
+    let [a, b] = &case.sides;
+    let price = |side: &Side| {
+        let name = format!("price of {}, $", side.candidate.name);
+        spread(name, side.candidate.price_usd.unwrap_or(0.0))
+    };
+    let rate = |side: &Side| {
+        let name = format!("throughput of {}, ops/s", side.candidate.name);
+        spread(name, side.candidate.throughput_ops_s)
+    };
+    let power =
+        |side: &Side| spread(format!("power of {}, times", side.candidate.name), side.power);
+    let assumed = &case.assumed;
+    let pue = spread("PUE".to_owned(), assumed.pue);
+    let mut turns: Vec<Turn> = vec![
+        (price(a), |case, value| case.sides[0].candidate.price_usd = Some(value)),
+        (price(b), |case, value| case.sides[1].candidate.price_usd = Some(value)),
+        (rate(a), |case, value| case.sides[0].candidate.throughput_ops_s = value),
+        (rate(b), |case, value| case.sides[1].candidate.throughput_ops_s = value),
+        (power(a), |case, value| case.sides[0].power = value),
+        (power(b), |case, value| case.sides[1].power = value),
+        (levels("lifetime, years", assumed.years, &terms.years), |case, value| {
+            case.assumed.years = value;
+        }),
+        (levels("electricity, $/kWh", assumed.usd_per_kwh, &terms.usd_per_kwh), |case, value| {
+            case.assumed.usd_per_kwh = value;
+        }),
+        (Assumption { low: pue.low.max(1.0), ..pue }, |case, value| case.assumed.pue = value),
+        (spread("target, ops/s".to_owned(), assumed.target_ops_s), |case, value| {
+            case.assumed.target_ops_s = value;
+        }),
+    ];
+    let rent = assumed.usd_per_rack_unit_month;
+    if rent > 0.0 {
+        let rent = spread("rent of a rack unit, $ a month".to_owned(), rent);
+        turns.push((rent, |case, value| case.assumed.usd_per_rack_unit_month = value));
+    }
+    if case.sides.iter().all(|side| side.candidate.curve.is_some()) {
+        let base = case.utilisation;
+        let low = base.min(LEAST_UTILISATION);
+        let utilisation = Assumption { name: "utilisation".to_owned(), low, base, high: 1.0 };
+        turns.push((utilisation, |case, value| case.utilisation = value));
+    }
+    turns
+}

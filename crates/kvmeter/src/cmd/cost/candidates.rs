@@ -1,0 +1,329 @@
+//! Machines and their numbers: from runs, from platforms, from the command line.
+
+use analyse::cost::{Candidate, PowerCurve};
+use model::{Origin, Scope};
+use platform::{Platform, Want};
+use record::{Run, Selection};
+use report::cells::{Cell, cells};
+
+use crate::cost_flags::{Cost, PlatformFlag};
+use crate::exit::request;
+
+/// Enough of a machine's id to know it by.
+const SHORT_ID: usize = 8;
+
+/// A candidate, and where its numbers are from.
+pub struct Sourced {
+    pub candidate: Candidate,
+    pub platform: Option<Platform>,
+    pub throughput_from: String,
+    pub power: Power,
+    /// What a reader should know of it.
+    pub notes: Vec<String>,
+}
+
+/// Power under load in watts, and how anybody knows.
+pub struct Power {
+    pub watts: f64,
+    pub idle_w: Option<f64>,
+    pub from: String,
+    pub origin: Origin,
+    /// None where nobody says what it is of.
+    pub boundary: Option<Scope>,
+}
+
+/// All candidates of the command line.
+pub fn gather(args: &Cost) -> anyhow::Result<Vec<Sourced>> {
+    let (alone, over): (Vec<&PlatformFlag>, Vec<&PlatformFlag>) =
+        args.platform.iter().partition(|flag| flag.throughput.is_some());
+    let mut found = Vec::new();
+    for flag in &alone {
+        found.push(of_numbers(args, flag)?);
+    }
+    for file in &args.files {
+        let selection = Selection::open(file)?;
+        let pairs = selection.pairs();
+        for cell in &cells(&pairs) {
+            found.push(of_runs(args, cell, flag_of(cell, &over)?)?);
+        }
+    }
+    if args.files.is_empty()
+        && let Some(flag) = over.first()
+    {
+        return Err(request(format!(
+            "--platform {}: throughput is missing; add `throughput=RATE` and `watts=W`, or name a \
+             results file that has them",
+            flag.text
+        )));
+    }
+    if found.is_empty() {
+        return Err(request(
+            "nothing to cost: name a results file with finished runs, machines with \
+             `--platform NAME,throughput=RATE,watts=W,price=USD`, or `--published arm-vs-x86`",
+        ));
+    }
+    for (at, one) in found.iter().enumerate() {
+        let twin = |other: &&Sourced| {
+            other.candidate.name == one.candidate.name
+                && other.candidate.workload == one.candidate.workload
+        };
+        if found[..at].iter().any(|other| twin(&other)) {
+            return Err(request(format!(
+                "two machines are called `{}`; tell them apart with `name=` in --platform, or \
+                 narrow the results: FILE?key=value",
+                one.candidate.name
+            )));
+        }
+    }
+    Ok(found)
+}
+
+fn opened(flag: &PlatformFlag) -> anyhow::Result<Option<Platform>> {
+    Ok(flag.base.as_deref().map(Platform::open).transpose()?)
+}
+
+/// A machine whose numbers are all on the command line or in its platform.
+fn of_numbers(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<Sourced> {
+    let platform = opened(flag)?;
+    let known = platform.as_ref().map(|platform| platform.name.clone());
+    let name = flag.name.clone().or(known).unwrap_or_else(|| "server".to_owned());
+    let full = platform.as_ref().and_then(|platform| platform.full_load_w.clone());
+    let (watts, from) = match (flag.watts, &full) {
+        (Some(watts), _) => (watts, "the command line".to_owned()),
+        (None, Some(full)) => (full.value, place(platform.as_ref(), "full_load_w", &full.from)),
+        (None, None) => {
+            return Err(request(format!(
+                "--platform {}: its power is not known{}; add `watts=W`",
+                flag.text,
+                absent(platform.as_ref(), Want::FullLoadW)
+            )));
+        }
+    };
+    let power = Power { watts, idle_w: None, from, origin: Origin::Published, boundary: None };
+    let throughput = flag.throughput.map_or(0.0, |rate| rate.0);
+    let workload = flag.workload.clone().unwrap_or_default();
+    let from = "the command line".to_owned();
+    sourced(args, Some(flag), platform, (name, workload), (throughput, from), power)
+}
+
+/// What the platform says of why it lacks a value.
+fn absent(platform: Option<&Platform>, want: Want) -> String {
+    platform.map_or(String::new(), |platform| {
+        let absence = platform.absence(want);
+        format!(" (platform {}: {})", absence.platform, absence.reason)
+    })
+}
+
+fn place(platform: Option<&Platform>, key: &str, from: &Option<String>) -> String {
+    let name = platform.map_or("", |platform| &platform.name);
+    match from {
+        Some(from) => format!("platform {name}, {key}: {from}"),
+        None => format!("platform {name}, {key}"),
+    }
+}
+
+/// Which `--platform` speaks of the machine that these runs were measured on.
+fn flag_of<'f>(
+    cell: &Cell<'_>,
+    flags: &[&'f PlatformFlag],
+) -> anyhow::Result<Option<&'f PlatformFlag>> {
+    let id = &cell.execution.machine.id;
+    let of_it = |flag: &&&PlatformFlag| {
+        flag.machine.as_ref().is_some_and(|machine| id.starts_with(machine.as_str()))
+    };
+    if let Some(flag) = flags.iter().find(of_it) {
+        return Ok(Some(flag));
+    }
+    let mut general = flags.iter().filter(|flag| flag.machine.is_none());
+    match (general.next(), general.next()) {
+        (Some(_), Some(second)) => Err(request(format!(
+            "--platform {}: a second one for the same results; say which machine each is with \
+             `machine=ID`, or add `throughput=` to one that stands alone",
+            second.text
+        ))),
+        (first, _) => Ok(first.copied()),
+    }
+}
+
+/// Runs that repeat each other: their median throughput and power.
+fn of_runs(args: &Cost, cell: &Cell<'_>, flag: Option<&PlatformFlag>) -> anyhow::Result<Sourced> {
+    let named = flag.and_then(|flag| flag.base.as_deref());
+    let named = named.or(cell.execution.design.platform.as_deref());
+    let platform = named.map(Platform::open).transpose()?;
+    let id = &cell.execution.machine.id;
+    let machine = match (flag.and_then(|flag| flag.name.clone()), &platform) {
+        (Some(name), _) => name,
+        (None, Some(platform)) => platform.name.clone(),
+        (None, None) => format!("machine {}", id.chars().take(SHORT_ID).collect::<String>()),
+    };
+    let label = format!("{} on {machine}", cell.series);
+    let (runs, valid) = cell.counted();
+    if !valid {
+        return Err(request(format!(
+            "{} of {label}: no valid run; choose others with FILE?valid=true",
+            cell.category
+        )));
+    }
+    let mut notes = Vec::new();
+    let throughput = cell
+        .median(|run| Some(run.throughput()))
+        .filter(|rate| *rate > 0.0)
+        .ok_or_else(|| request(format!("{} of {label}: nothing was served", cell.category)))?;
+    if cell.runs.iter().any(|run| run.target_rate().is_some()) {
+        notes.push(format!(
+            "{label}: an open loop's throughput is the rate that was asked, not what the server \
+             can do."
+        ));
+    }
+    let power = match flag.and_then(|flag| flag.watts) {
+        Some(watts) => Power {
+            watts,
+            idle_w: None,
+            from: "the command line".to_owned(),
+            origin: Origin::Published,
+            boundary: None,
+        },
+        None => power_of_runs(cell, platform.as_ref(), &label)?,
+    };
+    if matches!(power.boundary, Some(Scope::Package | Scope::PackageAndMemory)) {
+        notes.push(format!(
+            "{label}: power is that of {}, not of the whole machine: its energy cost is higher.",
+            power.boundary.map_or(String::new(), |scope| scope.to_string())
+        ));
+    }
+    let from = format!("median of {} run{}", runs.len(), if runs.len() == 1 { "" } else { "s" });
+    let workload = cell.category.clone();
+    let mut one = sourced(args, flag, platform, (label, workload), (throughput, from), power)?;
+    one.notes.extend(notes);
+    Ok(one)
+}
+
+/// The runs' own power, else the platform's curve at their load.
+fn power_of_runs(
+    cell: &Cell<'_>,
+    platform: Option<&Platform>,
+    label: &str,
+) -> anyhow::Result<Power> {
+    // Joules of an operation have the boundary of the store's machine, wherever kvmeter ran.
+    let watts = |run: &Run, signal: &str| {
+        let energy = run.reading(signal)?;
+        let joules = energy.value()? * run.operations as f64;
+        (energy.window_s > 0.0).then(|| joules / energy.window_s)
+    };
+    let gross = cell.median(|run| watts(run, analyse::JOULES_PER_OP));
+    let first = cell.counted().0.into_iter().find_map(Run::joules_per_op);
+    if let (Some(gross), Some(energy)) = (gross, first) {
+        let net = cell.median(|run| watts(run, analyse::JOULES_PER_OP_NET));
+        return Ok(Power {
+            watts: gross,
+            idle_w: net.map(|net| gross - net).filter(|idle| *idle >= 0.0 && *idle <= gross),
+            from: energy.source.clone(),
+            origin: energy.origin,
+            boundary: Some(energy.scope),
+        });
+    }
+    let known = platform.and_then(|p| Some((p.idle_w.as_ref()?.value, p.full_load_w.as_ref()?)));
+    let busy = cell.median(|run| run.value("machine.busy"));
+    if let (Some((idle, full)), Some(busy)) = (known, busy) {
+        let curve = curve_of(platform, idle, full.value)?;
+        let watts = curve.at(busy.clamp(0.0, 1.0)).map_err(|e| request(e.to_string()))?;
+        return Ok(Power {
+            watts,
+            idle_w: Some(idle),
+            from: format!("{} and machine.busy", place(platform, "full_load_w", &full.from)),
+            origin: Origin::Modelled,
+            boundary: Some(Scope::Node),
+        });
+    }
+    let why = cell.runs.iter().find_map(|run| match &run.reading(analyse::JOULES_PER_OP)?.answer {
+        model::Answer::Unavailable { reason, .. } => Some(format!(" ({reason})")),
+        model::Answer::Value(_) => None,
+    });
+    Err(request(format!(
+        "{} of {label}: its power was not measured{}; give `--platform watts=W`, or a platform \
+         with idle_w and full_load_w",
+        cell.category,
+        why.unwrap_or_default()
+    )))
+}
+
+/// The platform's graduated load where it has one, else a line.
+fn curve_of(platform: Option<&Platform>, idle_w: f64, full_w: f64) -> anyhow::Result<PowerCurve> {
+    let points: Vec<(f64, f64)> = platform
+        .map(|platform| platform.power_curve.iter().map(|p| (p.load, p.watts)).collect())
+        .unwrap_or_default();
+    let curve = match points.is_empty() {
+        true => PowerCurve::line(idle_w, full_w),
+        // Its shape, up to the power that was found under load.
+        false => PowerCurve::through(&points).and_then(|c| c.scaled(full_w / c.full_w())),
+    };
+    curve.map_err(|error| {
+        let name = platform.map_or("", |platform| &platform.name);
+        request(format!("platform {name}, power_curve: {error}"))
+    })
+}
+
+fn sourced(
+    args: &Cost,
+    flag: Option<&PlatformFlag>,
+    platform: Option<Platform>,
+    (name, workload): (String, String),
+    (throughput_ops_s, throughput_from): (f64, String),
+    mut power: Power,
+) -> anyhow::Result<Sourced> {
+    let from_platform = |of: fn(&Platform) -> &Option<platform::Given>| {
+        platform.as_ref().and_then(|platform| of(platform).as_ref()).map(|given| given.value)
+    };
+    let price = flag.and_then(|f| f.price).or_else(|| from_platform(|p| &p.price_usd));
+    let price_usd = match (args.energy_only, price) {
+        (true, _) => None,
+        (false, Some(price)) => Some(price),
+        (false, None) => {
+            return Err(request(format!(
+                "{name}: its price is not known{}; add `price=USD` to its --platform, or ask for \
+                 energy and break-even prices alone with --energy-only",
+                absent(platform.as_ref(), Want::PriceUsd)
+            )));
+        }
+    };
+    let idle = flag.and_then(|f| f.idle).or_else(|| from_platform(|p| &p.idle_w));
+    power.idle_w = idle.or(power.idle_w);
+    let graduated = platform.as_ref().is_some_and(|platform| !platform.power_curve.is_empty());
+    let curve = match power.idle_w {
+        Some(idle) if idle > power.watts => {
+            return Err(request(format!(
+                "{name}: its idle power of {idle} W is above the {} W that it draws under load",
+                report::format::plain(power.watts)
+            )));
+        }
+        Some(idle) => Some(curve_of(platform.as_ref(), idle, power.watts)?),
+        None if graduated => Some(curve_of(platform.as_ref(), 0.0, power.watts)?),
+        None => None,
+    };
+    if args.utilisation < 1.0 && curve.is_none() {
+        return Err(request(format!(
+            "--utilisation: the idle power of {name} is not known{}; add `idle=W` to its \
+             --platform",
+            absent(platform.as_ref(), Want::IdleW)
+        )));
+    }
+    let rack_units = flag.and_then(|f| f.rack_units).or_else(|| from_platform(|p| &p.rack_units));
+    if args.rack_rent.is_some_and(|rent| rent > 0.0) && rack_units.is_none() {
+        return Err(request(format!(
+            "--rack-rent: the height of {name} is not known{}; add `rack_units=N` to its \
+             --platform",
+            absent(platform.as_ref(), Want::RackUnits)
+        )));
+    }
+    let candidate = Candidate {
+        name,
+        workload,
+        price_usd,
+        throughput_ops_s,
+        active_w: power.watts,
+        curve,
+        rack_units,
+        footprint_m2: flag.and_then(|f| f.m2).or_else(|| from_platform(|p| &p.footprint_m2)),
+    };
+    Ok(Sourced { candidate, platform, throughput_from, power, notes: Vec::new() })
+}

@@ -1,0 +1,98 @@
+//! A publication's clusters, computed anew from what it prints.
+
+use analyse::cost::{Candidate, PowerCurve, power_of_cost_w};
+use model::Origin;
+use platform::Platform;
+use platform::published::{Cluster, Clusters};
+use report::cost::PrintedCost;
+
+use super::candidates::{Power, Sourced};
+use super::{Shown, terms};
+use crate::cost_flags::Cost;
+use crate::exit::{Outcome, request};
+use crate::show::Show;
+
+/// From the numbers of servers and the cost at the highest price of electricity, which has the
+/// most digits; the publication's other columns stand beside what comes out.
+pub fn clusters(args: &Cost, table: &Clusters, show: &Show) -> anyhow::Result<Outcome> {
+    let platforms: Vec<Platform> =
+        table.platforms.iter().map(|name| Platform::open(name)).collect::<Result<_, _>>()?;
+    let mut found = Vec::new();
+    let mut printed = Vec::new();
+    for row in &table.workloads {
+        for (at, platform) in platforms.iter().enumerate() {
+            found.push(server(table, row, at, platform)?);
+            let prices = table.electricity_usd_per_kwh.iter().copied();
+            let costs = row.usd_per_h.iter().map(|costs| costs[at]);
+            printed.push(PrintedCost {
+                workload: row.name.clone(),
+                name: platform.name.clone(),
+                usd_per_h: prices.zip(costs).collect(),
+                normalised: row.normalised[at],
+            });
+        }
+    }
+    let mut notes = vec![
+        format!("Source: {}.", table.source),
+        "Modelled from its numbers of servers and its costs at the higher price, from which the \
+         power of a server follows; the printed columns beside them are published."
+            .to_owned(),
+    ];
+    let mut terms = terms(args, &platforms.iter().collect::<Vec<_>>(), &mut notes)?;
+    if args.target.is_none() {
+        terms.target_ops_s = table.target_ops_s.0;
+    }
+    let shown = Shown {
+        title: &table.source,
+        found: &found,
+        terms: &terms,
+        printed: &printed,
+        headline: Some(&table.headline),
+        notes,
+    };
+    shown.show(args, show)
+}
+
+fn server(
+    table: &Clusters,
+    row: &Cluster,
+    at: usize,
+    platform: &Platform,
+) -> anyhow::Result<Sourced> {
+    let wrong = |why: String| request(format!("{}, {}: {why}", row.name, platform.name));
+    let dearest = table
+        .electricity_usd_per_kwh
+        .iter()
+        .zip(&row.usd_per_h)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let (price, costs) = dearest.ok_or_else(|| wrong("no price of electricity".to_owned()))?;
+    let watts = power_of_cost_w(costs[at], row.servers[at], *price)
+        .map_err(|error| wrong(error.to_string()))?;
+    let idle_w = platform.idle_w.as_ref().map(|given| given.value);
+    let curve = idle_w
+        .map(|idle| PowerCurve::line(idle, watts))
+        .transpose()
+        .map_err(|error| wrong(error.to_string()))?;
+    Ok(Sourced {
+        candidate: Candidate {
+            name: platform.name.clone(),
+            workload: row.name.clone(),
+            price_usd: None,
+            throughput_ops_s: table.target_ops_s.0 / row.servers[at] as f64,
+            active_w: watts,
+            curve,
+            rack_units: platform.rack_units.as_ref().map(|given| given.value),
+            footprint_m2: platform.footprint_m2.as_ref().map(|given| given.value),
+        },
+        platform: Some(platform.clone()),
+        throughput_from: "target over the printed number of servers".to_owned(),
+        power: Power {
+            watts,
+            idle_w,
+            from: format!("printed cost at {price} $/kWh over the printed number of servers"),
+            origin: Origin::Published,
+            boundary: None,
+        },
+        notes: Vec::new(),
+    })
+}

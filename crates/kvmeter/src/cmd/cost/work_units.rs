@@ -1,0 +1,212 @@
+//! What an MBWU costs on one platform and on another.
+
+use analyse::cost::{
+    CostError, HOURS_PER_YEAR, equivalent, kwh_per_mbwu, m2_per_mbwu, saving, usd_per_mbwu,
+    watts_per_mbwu,
+};
+use platform::published::WorkUnits;
+use platform::{Platform, Want};
+use report::cost::{UnitFigure, UnitRow, saved, work_units};
+use serde_json::{Map, Value, json};
+
+use super::text;
+use crate::cost_flags::{Cost, PlatformFlag};
+use crate::exit::{Outcome, request};
+use crate::show::Show;
+
+/// A platform and what it generates.
+struct Unit {
+    name: String,
+    mbwus: f64,
+    price_usd: Option<f64>,
+    watts: Option<f64>,
+    amps: Option<f64>,
+    m2: Option<f64>,
+}
+
+const USD: &str = "$/MBWU";
+const AMPERES: &str = "A/MBWU";
+const WATTS: &str = "W/MBWU";
+const KWH: &str = "kWh/MBWU a year";
+const AREA: &str = "m2/MBWU";
+/// Each with its name in JSON.
+const KEYS: [(&str, &str); 5] = [
+    (USD, "usd_per_mbwu"),
+    (AMPERES, "a_per_mbwu"),
+    (WATTS, "w_per_mbwu"),
+    (KWH, "kwh_per_mbwu_year"),
+    (AREA, "m2_per_mbwu"),
+];
+
+/// The poster's two tables.
+pub fn published(args: &Cost, table: &WorkUnits, show: &Show) -> anyhow::Result<Outcome> {
+    let [host, own] = &table.platforms;
+    let platforms = [Platform::open(host)?, Platform::open(own)?];
+    let mut rows = Vec::new();
+    for row in &table.preconditioned {
+        let unit = |at: usize| Unit {
+            name: platforms[at].name.clone(),
+            mbwus: row.mbwus[at],
+            price_usd: platforms[at].price_usd.as_ref().map(|given| given.value),
+            watts: args.volts.map(|volts| volts * row.current_a[at]),
+            amps: Some(row.current_a[at]),
+            m2: platforms[at].footprint_m2.as_ref().map(|given| given.value),
+        };
+        let mut found = compared(&row.name, &unit(0), &unit(1))?;
+        for figure in &mut found.figures {
+            figure.printed_saving = match (figure.name.as_str(), row.printed_saving) {
+                (USD, Some(printed)) => Some(printed.price),
+                (AMPERES, Some(printed)) => Some(printed.energy),
+                _ => None,
+            };
+        }
+        found.printed_equivalent = row.printed_equivalent;
+        rows.push(found);
+    }
+    let mut notes = vec![format!("Published inputs: {}.", table.source)];
+    notes.push(match args.volts {
+        Some(volts) => format!("W and kWh are at {volts} V, which is yours: none is printed."),
+        None => "The power is printed as a current: both platforms are taken to have one voltage, \
+                 which cancels. --volts gives W and kWh."
+            .to_owned(),
+    });
+    notes.push("m2 for each MBWU cannot be told: no footprint is printed.".to_owned());
+    shown(args, &rows, &notes, Some(&table.source), show)
+}
+
+/// Platforms with their MBWUs on the command line: each against the first.
+pub fn given(args: &Cost, show: &Show) -> anyhow::Result<Outcome> {
+    if !args.files.is_empty() {
+        return Err(request("`mbwus=` gives MBWUs without results; leave the results file out"));
+    }
+    let units: Vec<Unit> =
+        args.platform.iter().map(|flag| unit(args, flag)).collect::<Result<_, _>>()?;
+    let [first, others @ ..] = units.as_slice() else {
+        return Err(request("name two platforms with `mbwus=`"));
+    };
+    if others.is_empty() {
+        return Err(request(format!(
+            "one platform alone saves nothing: name another one beside {} with its `mbwus=`",
+            first.name
+        )));
+    }
+    let rows: Vec<UnitRow> =
+        others.iter().map(|own| compared("", first, own)).collect::<Result<_, _>>()?;
+    shown(args, &rows, &[], None, show)
+}
+
+fn unit(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<Unit> {
+    let platform = flag.base.as_deref().map(Platform::open).transpose()?;
+    let named = platform.as_ref().map(|platform| platform.name.clone());
+    let name = flag.name.clone().or(named).unwrap_or_else(|| "platform".to_owned());
+    let mbwus = flag.mbwus.ok_or_else(|| {
+        request(format!("--platform {}: `mbwus=` is missing, and another one has it", flag.text))
+    })?;
+    let from = |of: fn(&Platform) -> &Option<platform::Given>| {
+        platform.as_ref().and_then(|platform| of(platform).as_ref()).map(|given| given.value)
+    };
+    let price_usd = flag.price.or_else(|| from(|p| &p.price_usd));
+    if price_usd.is_none() && !args.energy_only {
+        let why = platform.as_ref().map(|p| p.absence(Want::PriceUsd).reason);
+        return Err(request(format!(
+            "{name}: its price is not known{}; add `price=USD` to its --platform, or leave money \
+             out with --energy-only",
+            why.map_or(String::new(), |why| format!(" ({why})"))
+        )));
+    }
+    let watts = flag.watts.or_else(|| Some(args.volts? * flag.amps?));
+    Ok(Unit {
+        name,
+        mbwus,
+        price_usd: price_usd.filter(|_| !args.energy_only),
+        watts: watts.or_else(|| from(|p| &p.full_load_w)),
+        amps: flag.amps,
+        m2: flag.m2.or_else(|| from(|p| &p.footprint_m2)),
+    })
+}
+
+/// Every figure that both have.
+fn compared(title: &str, host: &Unit, own: &Unit) -> anyhow::Result<UnitRow> {
+    let wrong = |error: CostError| request(format!("{} and {}: {error}", host.name, own.name));
+    type Of = fn(&Unit) -> Option<f64>;
+    type Per = fn(f64, f64) -> Result<f64, CostError>;
+    let kinds: [(&str, Of, Per); 5] = [
+        (USD, |unit| unit.price_usd, usd_per_mbwu),
+        (AMPERES, |unit| unit.amps, watts_per_mbwu),
+        (WATTS, |unit| unit.watts, watts_per_mbwu),
+        (KWH, |unit| unit.watts, |watts, mbwus| kwh_per_mbwu(watts, mbwus, HOURS_PER_YEAR)),
+        (AREA, |unit| unit.m2, m2_per_mbwu),
+    ];
+    let mut figures = Vec::new();
+    for (name, of, per) in kinds {
+        let (Some(a), Some(b)) = (of(host), of(own)) else { continue };
+        let values = [per(a, host.mbwus).map_err(wrong)?, per(b, own.mbwus).map_err(wrong)?];
+        figures.push(UnitFigure {
+            name: name.to_owned(),
+            values,
+            saving: saving(values[1], values[0]).map_err(wrong)?,
+            printed_saving: None,
+        });
+    }
+    Ok(UnitRow {
+        title: title.to_owned(),
+        platforms: [host.name.clone(), own.name.clone()],
+        mbwus: [host.mbwus, own.mbwus],
+        figures,
+        equivalent: equivalent(own.mbwus, host.mbwus).map_err(wrong)?,
+        printed_equivalent: None,
+    })
+}
+
+fn shown(
+    args: &Cost,
+    rows: &[UnitRow],
+    notes: &[String],
+    source: Option<&str>,
+    show: &Show,
+) -> anyhow::Result<Outcome> {
+    if args.html.is_some() {
+        return Err(request("--html: there is no figure of MBWUs; leave it out"));
+    }
+    match args.json {
+        true => {
+            let rows: Vec<Value> = rows.iter().map(object).collect();
+            let object = json!({
+                "origin": "modelled", "source": source, "compared": rows, "notes": notes,
+            });
+            show.print(&serde_json::to_string_pretty(&object)?)?;
+        }
+        false => show.print(&text(&[work_units(rows, notes), saved(rows)], args, show))?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn object(row: &UnitRow) -> Value {
+    let key = |name: &str| KEYS.iter().find(|(known, _)| *known == name).map_or("", |key| key.1);
+    let platform = |at: usize| {
+        let mut object = Map::new();
+        object.insert("platform".to_owned(), row.platforms[at].clone().into());
+        object.insert("mbwus".to_owned(), row.mbwus[at].into());
+        for figure in &row.figures {
+            object.insert(key(&figure.name).to_owned(), figure.values[at].into());
+        }
+        Value::Object(object)
+    };
+    let mut savings = Map::new();
+    let mut printed = Map::new();
+    for figure in &row.figures {
+        savings.insert(key(&figure.name).to_owned(), figure.saving.into());
+        if let Some(saving) = figure.printed_saving {
+            printed.insert(key(&figure.name).to_owned(), saving.into());
+        }
+    }
+    json!({
+        "what": row.title,
+        "host": platform(0),
+        "own": platform(1),
+        "saving": savings,
+        "printed_saving": printed,
+        "equivalent_platforms": row.equivalent,
+        "printed_equivalent_platforms": row.printed_equivalent,
+    })
+}

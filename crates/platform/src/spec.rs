@@ -1,0 +1,263 @@
+//! What is known of a machine.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use model::suggest::hint;
+use serde::Deserialize;
+
+use crate::built_in::BUILT_IN;
+use crate::error::PlatformError;
+use crate::given::{Given, Levels};
+use crate::read::read;
+
+/// A machine as its file describes it. Every value is absent where the source does not give it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Platform {
+    pub name: String,
+    /// One line for people.
+    pub what: Option<String>,
+    /// The publication, data sheet or offer that the values are from.
+    pub source: Option<String>,
+    /// Purchase price in US dollars.
+    pub price_usd: Option<Given>,
+    /// Power of the idle machine in watts.
+    pub idle_w: Option<Given>,
+    /// Power at full load in watts.
+    pub full_load_w: Option<Given>,
+    /// Power at shares of full load, where it was measured: a graduated load.
+    #[serde(default)]
+    pub power_curve: Vec<LoadPoint>,
+    /// Height in a rack, in units of 1.75 inches.
+    pub rack_units: Option<Given>,
+    /// Floor that it takes, in square metres.
+    pub footprint_m2: Option<Given>,
+    /// Storage devices that the price includes.
+    pub storage_devices: Option<Given>,
+    /// Prices of electricity to compute with, in dollars for a kWh.
+    pub electricity_usd_per_kwh: Option<Levels>,
+    /// Depreciation periods to compute with, in years.
+    pub lifetime_years: Option<Levels>,
+    /// Why a value is absent, by its key.
+    #[serde(default)]
+    pub absent: BTreeMap<Want, String>,
+}
+
+/// Watts at a share of full load.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadPoint {
+    /// 0 idle, 1 full load.
+    pub load: f64,
+    pub watts: f64,
+}
+
+/// A value that a platform may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Want {
+    PriceUsd,
+    IdleW,
+    FullLoadW,
+    RackUnits,
+    #[serde(rename = "footprint_m2")]
+    FootprintM2,
+    StorageDevices,
+    ElectricityUsdPerKwh,
+    LifetimeYears,
+}
+
+/// Why a value is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absence {
+    pub platform: String,
+    pub reason: String,
+}
+
+impl Platform {
+    /// A built-in platform by its name, or a file by its path.
+    ///
+    /// Errors: neither is there, with the nearest name; the file cannot be read; see
+    /// [`Platform::parse`].
+    pub fn open(name: &str) -> Result<Platform, PlatformError> {
+        if let Some(found) = BUILT_IN.iter().find(|platform| platform.name == name) {
+            return Platform::parse(name, found.text);
+        }
+        let path = Path::new(name);
+        match std::fs::read_to_string(path) {
+            Ok(text) => Platform::parse(name, &text),
+            Err(error) if path.exists() => {
+                Err(PlatformError::Unreadable { path: name.to_owned(), why: error.to_string() })
+            }
+            Err(_) => Err(PlatformError::Unknown {
+                name: name.to_owned(),
+                hint: hint(name, BUILT_IN.iter().map(|platform| platform.name)),
+            }),
+        }
+    }
+
+    /// Reads a platform; `origin` is what messages call the text.
+    ///
+    /// Errors: no TOML, unknown keys, with their place; values that no machine has.
+    pub fn parse(origin: &str, text: &str) -> Result<Platform, PlatformError> {
+        let platform: Platform = read(origin, text)?;
+        platform.check(origin)?;
+        Ok(platform)
+    }
+
+    /// The value, or why it is absent.
+    pub fn absence(&self, want: Want) -> Absence {
+        let reason = self.absent.get(&want).cloned();
+        Absence {
+            platform: self.name.clone(),
+            reason: reason.unwrap_or_else(|| "the platform's file does not give it".to_owned()),
+        }
+    }
+
+    fn check(&self, origin: &str) -> Result<(), PlatformError> {
+        let no = |key, value: f64, why| {
+            Err(PlatformError::Impossible {
+                origin: origin.to_owned(),
+                key,
+                value: value.to_string(),
+                why,
+            })
+        };
+        let above_zero = [
+            ("full_load_w", &self.full_load_w),
+            ("rack_units", &self.rack_units),
+            ("footprint_m2", &self.footprint_m2),
+            ("storage_devices", &self.storage_devices),
+        ];
+        for (key, given) in above_zero {
+            if let Some(given) = given
+                && !(given.value.is_finite() && given.value > 0.0)
+            {
+                return no(key, given.value, "it must be more than zero");
+            }
+        }
+        for (key, given) in [("price_usd", &self.price_usd), ("idle_w", &self.idle_w)] {
+            if let Some(given) = given
+                && !(given.value.is_finite() && given.value >= 0.0)
+            {
+                return no(key, given.value, "it must not be below zero");
+            }
+        }
+        let levels = [
+            ("electricity_usd_per_kwh", &self.electricity_usd_per_kwh, 0.0),
+            ("lifetime_years", &self.lifetime_years, f64::MIN_POSITIVE),
+        ];
+        for (key, levels, least) in levels {
+            let Some(levels) = levels else { continue };
+            if levels.values.is_empty() {
+                return no(key, f64::NAN, "the list is empty; leave the key out");
+            }
+            if let Some(value) = levels.values.iter().find(|v| !(v.is_finite() && **v >= least)) {
+                return no(key, *value, "it must be a finite number above zero");
+            }
+        }
+        if let (Some(idle), Some(full)) = (&self.idle_w, &self.full_load_w)
+            && idle.value > full.value
+        {
+            return no("idle_w", idle.value, "it is more than full_load_w");
+        }
+        for point in &self.power_curve {
+            if !(0.0..=1.0).contains(&point.load) {
+                return no("power_curve", point.load, "a load is a share from 0 to 1");
+            }
+            if !(point.watts.is_finite() && point.watts >= 0.0) {
+                return no("power_curve", point.watts, "watts must not be below zero");
+            }
+        }
+        if self.power_curve.windows(2).any(|pair| pair[0].load >= pair[1].load) {
+            return no("power_curve", self.power_curve[0].load, "its loads must rise");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_platform_reads_and_says_what_it_lacks() {
+        for built_in in BUILT_IN {
+            let platform = Platform::open(built_in.name).unwrap();
+            assert_eq!(platform.name, built_in.name);
+            assert!(platform.source.is_some() && platform.what.is_some());
+            let given = [
+                (platform.price_usd.is_some(), Want::PriceUsd),
+                (platform.idle_w.is_some(), Want::IdleW),
+                (platform.full_load_w.is_some(), Want::FullLoadW),
+                (platform.rack_units.is_some(), Want::RackUnits),
+                (platform.footprint_m2.is_some(), Want::FootprintM2),
+                (platform.lifetime_years.is_some(), Want::LifetimeYears),
+                (platform.electricity_usd_per_kwh.is_some(), Want::ElectricityUsdPerKwh),
+            ];
+            for (is_given, want) in given {
+                assert_ne!(
+                    is_given,
+                    platform.absent.contains_key(&want),
+                    "{}: {want:?} is given, or absent for a reason",
+                    platform.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_what_the_sources_print() {
+        let idle = |name| Platform::open(name).unwrap().idle_w.unwrap();
+        assert_eq!(["s1", "s2", "s3", "s4"].map(|name| idle(name).value), [41., 133., 163., 104.]);
+        assert_eq!(idle("s1").from.as_deref(), Some("table 5.1"));
+        let price = |name| Platform::open(name).unwrap().price_usd.unwrap().value;
+        assert_eq!((price("mbwu-host"), price("mbwu-embedded")), (4100.0, 120.0));
+        let s1 = Platform::open("s1").unwrap();
+        assert!(s1.absence(Want::PriceUsd).reason.contains("thesis"));
+        assert_eq!(s1.electricity_usd_per_kwh.unwrap().values, [0.07, 0.25]);
+    }
+
+    #[test]
+    fn a_value_stands_alone_or_with_its_place() {
+        let text = "name = \"x\"\nprice_usd = 900\nidle_w = { value = 4.5, from = \"meter\" }\n\
+                    lifetime_years = 4\nelectricity_usd_per_kwh = [0.1, 0.3]\n\
+                    power_curve = [{ load = 0.0, watts = 5 }, { load = 1.0, watts = 9.5 }]\n";
+        let platform = Platform::parse("x.toml", text).unwrap();
+        assert_eq!(platform.price_usd.unwrap(), Given { value: 900.0, from: None });
+        assert_eq!(platform.idle_w.unwrap().from.as_deref(), Some("meter"));
+        assert_eq!(platform.lifetime_years.unwrap().values, [4.0]);
+        assert_eq!(platform.electricity_usd_per_kwh.unwrap().values, [0.1, 0.3]);
+        assert_eq!(platform.power_curve[1], LoadPoint { load: 1.0, watts: 9.5 });
+    }
+
+    #[test]
+    fn mistakes_are_shown() {
+        let cases = [
+            ("pric_usd = 1", vec!["x.toml", "line 2", "did you mean `price_usd`?"]),
+            ("price_usd = \"dear\"", vec!["line 2", "a number, or `{ value"]),
+            ("price_usd = { vale = 1 }", vec!["vale"]),
+            ("price_usd = -1", vec!["`price_usd` is -1", "below zero"]),
+            ("price_usd = nan", vec!["`price_usd` is NaN"]),
+            ("rack_units = 0", vec!["`rack_units` is 0", "more than zero"]),
+            ("idle_w = 9\nfull_load_w = 8", vec!["`idle_w` is 9", "more than full_load_w"]),
+            ("lifetime_years = 0", vec!["`lifetime_years` is 0"]),
+            ("lifetime_years = []", vec!["`lifetime_years`", "leave the key out"]),
+            ("power_curve = [{ load = 2, watts = 1 }]", vec!["share from 0 to 1"]),
+            (
+                "power_curve = [{ load = 1, watts = 1 }, { load = 0, watts = 1 }]",
+                vec!["its loads must rise"],
+            ),
+            ("[absent]\nprise_usd = \"x\"", vec!["did you mean `price_usd`?"]),
+        ];
+        for (line, words) in cases {
+            let error = Platform::parse("x.toml", &format!("name = \"x\"\n{line}\n")).unwrap_err();
+            for word in words {
+                assert!(error.to_string().contains(word), "{word}: {error}");
+            }
+        }
+        let error = Platform::open("mbwu-hots").unwrap_err().to_string();
+        assert!(error.contains("did you mean `mbwu-host`?"), "{error}");
+    }
+}

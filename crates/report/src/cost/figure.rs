@@ -1,0 +1,178 @@
+//! Cost an hour over the price of one server: a panel a price of electricity, a line a server and
+//! lifetime, the break-even prices marked.
+
+use analyse::cost::{CostAt, Costed, Group};
+
+use super::CostView;
+use crate::charts::Shown;
+use crate::figure::{Axis, Chart, Entry, Level, Line, LineChart, Panel, Point, Scale, Shape};
+use crate::format;
+use crate::table::{ALWAYS, Align, Table};
+
+const HEIGHT: f64 = 260.0;
+/// The prices that are drawn reach so much further than the dearest one that is asked about.
+const ROOM: f64 = 1.4;
+/// Points of a line that have a value under the pointer.
+const STEPS: usize = 8;
+
+/// One figure a workload, or that of the headline alone.
+pub(super) fn figures(view: &CostView<'_>) -> Vec<Shown> {
+    let shown = |group: &&Group| view.headline.is_none_or(|name| group.workload == name);
+    view.answer.groups.iter().filter(shown).enumerate().map(|(at, g)| figure(view, g, at)).collect()
+}
+
+fn figure(view: &CostView<'_>, group: &Group, at: usize) -> Shown {
+    let prices = group.rows.iter().filter_map(|row| row.candidate.price_usd);
+    let dearest = prices.chain([view.terms.at_price_usd]).fold(0.0, f64::max) * ROOM;
+    let axis = Axis::new(Scale::from_zero([dearest]), 6, "price of one server, $", format::dollars);
+    let panels =
+        view.terms.usd_per_kwh.iter().map(|price| panel(view, group, *price, dearest)).collect();
+    let of = if group.workload.is_empty() { "all" } else { &group.workload };
+    Shown {
+        id: format!("cost-{at}"),
+        title: format!("Cost an hour against the price of one server: {of}"),
+        alt: format!(
+            "Lines: dollars an hour of all servers over the price of one, for {}",
+            group.rows.iter().map(|r| r.candidate.name.as_str()).collect::<Vec<_>>().join("; ")
+        ),
+        captions: vec![
+            format!(
+                "Modelled: as many servers as {} need, written off over their life, and their \
+                 energy. Hollow: the prices at which servers cost the same as the one whose price \
+                 is given.",
+                format::target_rate(view.terms.target_ops_s)
+            ),
+            "Solid: the first lifetime; dashed: longer ones.".to_owned(),
+        ],
+        cautions: Vec::new(),
+        chart: Chart::Lines(LineChart { axis, panels, legend: legend(view, group) }),
+        data: data(group),
+        small: false,
+    }
+}
+
+fn panel(view: &CostView<'_>, group: &Group, usd_per_kwh: f64, dearest: f64) -> Panel {
+    let mut lines = Vec::new();
+    for (color, row) in group.rows.iter().enumerate() {
+        let costs = row.costs.iter().filter(|cost| cost.usd_per_kwh == usd_per_kwh);
+        lines.extend(costs.enumerate().map(|(nth, cost)| line(row, cost, color, nth > 0, dearest)));
+    }
+    let (marks, levels) = marks(view, group, usd_per_kwh);
+    lines.extend(marks);
+    let heights = lines.iter().flat_map(|line| &line.points).map(|point| point.y);
+    let label = format!("$/h at {} $/kWh", format::plain(usd_per_kwh));
+    Panel {
+        axis: Axis::new(Scale::from_zero(heights), 6, &label, format::plain),
+        height: HEIGHT,
+        lines,
+        levels,
+    }
+}
+
+fn line(row: &Costed, cost: &CostAt, color: usize, dashed: bool, dearest: f64) -> Line {
+    let points = (0..=STEPS).map(|step| {
+        let x = dearest * step as f64 / STEPS as f64;
+        let y = cost.line.at(x);
+        let tip = format!(
+            "{}, {} years: {} $/h at {} $",
+            row.candidate.name,
+            format::plain(cost.years),
+            format::usd(y),
+            format::dollars(x)
+        );
+        Point { x, y, tip, shown: false }
+    });
+    Line {
+        color,
+        dashed,
+        hollow: false,
+        shape: Shape::nth(color),
+        joined: true,
+        points: points.collect(),
+    }
+}
+
+/// The first server's break-even prices against each other one, at the first lifetime, and the
+/// cost at which they are even.
+fn marks(view: &CostView<'_>, group: &Group, usd_per_kwh: f64) -> (Vec<Line>, Vec<Level>) {
+    let (mut lines, mut levels) = (Vec::new(), Vec::new());
+    let years = view.terms.years.first().copied().unwrap_or_default();
+    for pair in group.pairs.iter().filter(|pair| pair.own == 0) {
+        let even = pair.at.iter().find(|e| e.years == years && e.usd_per_kwh == usd_per_kwh);
+        let rows = (&group.rows[pair.own], &group.rows[pair.other]);
+        let of = |row: &Costed| {
+            row.costs.iter().find(|c| c.years == years && c.usd_per_kwh == usd_per_kwh).copied()
+        };
+        let (Some(even), Some(other)) = (even, of(rows.1)) else { continue };
+        let Ok(price) = even.price_usd.clone() else { continue };
+        let cost = other.line.at(even.other_price_usd);
+        let tip = |row: &Costed, price: f64| {
+            format!(
+                "even: {} at {} $ costs {} $/h",
+                row.candidate.name,
+                format::dollars(price),
+                format::usd(cost)
+            )
+        };
+        for (color, row, x) in
+            [(pair.own, rows.0, price), (pair.other, rows.1, even.other_price_usd)]
+        {
+            lines.push(Line {
+                color,
+                dashed: false,
+                hollow: true,
+                shape: Shape::nth(color),
+                joined: false,
+                points: vec![Point { x, y: cost, tip: tip(row, x), shown: true }],
+            });
+        }
+        levels.push(Level {
+            y: cost,
+            label: format!(
+                "{} at {} $ = {} at {} $",
+                rows.0.candidate.name,
+                format::dollars(price),
+                rows.1.candidate.name,
+                format::dollars(even.other_price_usd)
+            ),
+        });
+    }
+    (lines, levels)
+}
+
+fn legend(view: &CostView<'_>, group: &Group) -> Vec<Entry> {
+    let entry = |color: usize, row: &Costed, years: f64, dashed: bool| Entry {
+        label: format!("{}, {} years", row.candidate.name, format::plain(years)),
+        color: Some(color),
+        shape: Some(Shape::nth(color)),
+        line: Some(dashed),
+        hollow: false,
+    };
+    let mut entries = Vec::new();
+    for (color, row) in group.rows.iter().enumerate() {
+        let years = view.terms.years.iter().enumerate();
+        entries.extend(years.map(|(nth, years)| entry(color, row, *years, nth > 0)));
+    }
+    entries
+}
+
+fn data(group: &Group) -> Table {
+    let mut table = Table::new("")
+        .column("server", Align::Left, ALWAYS)
+        .column("years", Align::Right, ALWAYS)
+        .column("$/kWh", Align::Decimal, ALWAYS)
+        .column("$/h without a price", Align::Decimal, ALWAYS)
+        .column("$/h for each $ of price", Align::Decimal, ALWAYS);
+    for row in &group.rows {
+        for cost in &row.costs {
+            table.row(vec![
+                row.candidate.name.clone().into(),
+                format::plain(cost.years).into(),
+                format::plain(cost.usd_per_kwh).into(),
+                format::usd(cost.line.fixed_usd_per_h).into(),
+                format::significant(cost.line.per_h, 4).into(),
+            ]);
+        }
+    }
+    table
+}

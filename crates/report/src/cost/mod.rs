@@ -1,0 +1,70 @@
+//! What servers cost: tables for the terminal and Markdown, and a page with the curves.
+
+mod figure;
+mod tables;
+
+use analyse::cost::{Answer, Terms};
+
+use crate::html;
+use crate::table::Table;
+
+pub use tables::{saved, work_units};
+
+/// An answer about cost with what is to be said beside it.
+pub struct CostView<'a> {
+    /// What was asked, for a heading.
+    pub title: &'a str,
+    pub answer: &'a Answer,
+    pub terms: &'a Terms,
+    /// The same costs as a publication prints them.
+    pub printed: &'a [PrintedCost],
+    /// The only workload whose break-even prices are shown; all if None.
+    pub headline: Option<&'a str>,
+    /// Where throughput and power are from, and what was assumed.
+    pub notes: &'a [String],
+}
+
+/// A printed row of a publication's table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrintedCost {
+    pub workload: String,
+    pub name: String,
+    /// Dollars an hour for energy by dollars for a kWh.
+    pub usd_per_h: Vec<(f64, f64)>,
+    pub normalised: f64,
+}
+
+/// One MBWU on two platforms, the first the one that the second would replace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnitRow {
+    /// How the devices were preconditioned, or the workload.
+    pub title: String,
+    pub platforms: [String; 2],
+    pub mbwus: [f64; 2],
+    pub figures: Vec<UnitFigure>,
+    /// Platforms of the second kind that are worth one of the first.
+    pub equivalent: f64,
+    /// As printed.
+    pub printed_equivalent: Option<f64>,
+}
+
+/// A cost of an MBWU: `$/MBWU` and its like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnitFigure {
+    pub name: String,
+    pub values: [f64; 2],
+    /// Share that the second saves.
+    pub saving: f64,
+    pub printed_saving: Option<f64>,
+}
+
+/// The tables, in their order.
+pub fn tables(view: &CostView<'_>) -> Vec<Table> {
+    tables::all(view)
+}
+
+/// One self-contained HTML page: cost against price with the break-even prices marked, and the
+/// tables.
+pub fn page(view: &CostView<'_>) -> String {
+    html::plain_page(view.title, &figure::figures(view), &tables(view))
+}
