@@ -5,7 +5,9 @@
 //! receiving machine. The thesis prints its figures without tables, so that there are no numbers
 //! to put beside these.
 
-use model::{Bytes, Rate};
+use std::time::Duration;
+
+use model::{Bytes, Rate, Span};
 
 use crate::describe::machine::Machine;
 use crate::describe::text::Source;
@@ -49,6 +51,12 @@ impl Figure {
             for value in &self.values {
                 let mut traffic = line.traffic.clone();
                 if traffic.set(self.key, value).is_ok() {
+                    if let Some(rate) = &traffic.port.rate {
+                        let span =
+                            |packets: f64| Duration::try_from_secs_f64(packets / rate.get_ref().0);
+                        traffic.run.warm_up = span(WARM_UP).ok().map(Span);
+                        traffic.run.measure = span(MEASURED).ok().map(Span);
+                    }
                     jobs.push(Job { machine: self.machine.clone(), traffic, policy: line.policy });
                 }
             }
@@ -57,6 +65,9 @@ impl Figure {
     }
 }
 
+/// Packets before anything counts (a few rounds of the largest ring) and that count.
+const WARM_UP: f64 = 25e3;
+const MEASURED: f64 = 30e3;
 /// Cycles that the kernel's stack takes for a packet, and memory that it copies packets to.
 const KERNEL_CYCLES: f64 = 4000.0;
 const SOCKET_BUFFER: u64 = 6 << 20;
