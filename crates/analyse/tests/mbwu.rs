@@ -39,7 +39,7 @@ impl Default for Platform {
 impl Platform {
     fn round(&self, stage: Stage, devices: u32, threads: u32, number: u32) -> Round {
         let wanted = (f64::from(threads) * self.thread).min(self.device * self.busy);
-        let wiggle = 1.0 + self.noise * if number % 2 == 0 { 1.0 } else { -1.0 };
+        let wiggle = 1.0 + self.noise * if number.is_multiple_of(2) { 1.0 } else { -1.0 };
         let all = (wanted * f64::from(devices) * wiggle).min(self.cpu).min(self.network);
         // How fast a device is differs from round to round; that it is busy does not.
         let busy = all / wiggle / f64::from(devices) / self.device;

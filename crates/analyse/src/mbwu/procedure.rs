@@ -79,6 +79,6 @@ fn best_load(request: &Request, raised: &[&Round]) -> Option<u32> {
     let enough = |round: &&&Round| round.throughput_ops_s * (1.0 + request.gain) >= best;
     let device_bound = |round: &&&Round| round.bottleneck() == Bottleneck::Device;
     let candidates: Vec<&&Round> = raised.iter().filter(enough).collect();
-    let found = candidates.iter().copied().find(|round| device_bound(&round));
+    let found = candidates.iter().copied().find(|round| device_bound(round));
     found.or_else(|| candidates.first().copied()).map(|round| round.threads)
 }

@@ -49,6 +49,9 @@ pub(super) enum Settled {
     Interrupted,
 }
 
+/// Gets the rounds so far and the writes of the present one; an error of its own ends the writing.
+pub(super) type Told<'a> = dyn FnMut(&[f64], u64) -> Result<(), WriteError> + 'a;
+
 /// Writes rounds behind those that are there, in writes per second each.
 pub(super) fn write(
     file: &File,
@@ -56,7 +59,7 @@ pub(super) fn write(
     rounds: &mut Vec<f64>,
     limit: Instant,
     stop: &AtomicBool,
-    told: &mut dyn FnMut(&[f64], u64) -> Result<(), WriteError>,
+    told: &mut Told<'_>,
 ) -> Result<Settled, WriteError> {
     let places = (scatter.range / scatter.block as u64).max(1);
     let mut ring = Ring::new(file, scatter.depth, scatter.block, rounds.len() as u64 ^ 0xd1ce)?;
