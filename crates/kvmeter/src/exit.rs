@@ -47,6 +47,7 @@ fn code(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         if cause.is::<Request>()
             || cause.is::<record::Error>()
+            || cause.is::<cachesim::SimError>()
             || cause.is::<workload::SpecError>()
             || cause.is::<analyse::CompareError>()
             || cause.is::<platform::PlatformError>()

@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod agent_flags;
+mod answers;
 mod args;
 mod cmd;
 mod cost_flags;
+mod devices;
 mod exit;
 mod files;
 mod flags;
@@ -15,6 +17,7 @@ mod machine_flags;
 mod micro_args;
 mod micro_net_args;
 mod network_checks;
+mod planned;
 mod show;
 mod sweep;
 
@@ -35,12 +38,16 @@ fn main() -> std::process::ExitCode {
         Verb::Bench(args) => cmd::bench::run(&args, &show),
         Verb::Agent(args) => cmd::agent::run(&args, &show),
         Verb::Search(args) => cmd::search::run(&args, &show),
+        Verb::Mbwu(args) => cmd::mbwu::run(&args, &show),
+        Verb::Precondition(args) => cmd::precondition::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Cost(args) => cmd::cost::run(&args, &show),
+        Verb::Merge(args) => cmd::merge::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
         Verb::Micro(args) => cmd::micro::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
+        Verb::Simulate(args) => cmd::simulate::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
         Verb::Completions(args) => cmd::completions::run(&args),
         Verb::Man(args) => cmd::man::run(&args),

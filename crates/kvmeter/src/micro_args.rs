@@ -117,6 +117,9 @@ pub struct Hog {
     /// Bytes that each thread goes around in [default: four times the last-level caches]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
+    /// Until standard input ends; each line of it is answered with what was moved so far
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub serve: bool,
     #[command(flatten)]
     pub memory: MemoryFlags,
 }

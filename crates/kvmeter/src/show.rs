@@ -219,9 +219,21 @@ impl Listener for Bar {
             Event::Reusing { step } => {
                 self.say(&format!("{}: using the data that is there", step.label));
             }
+            Event::BroughtBack { step } => {
+                self.say(&format!("{}: bringing back the data as it was loaded", step.label));
+            }
+            Event::Copied { done: true } => {}
+            Event::Copied { done: false } => {
+                self.say("no room for a copy of the data: it is loaded anew where it is needed");
+            }
             Event::Idling { seconds } => {
                 let time = format::seconds(seconds);
                 self.say(&format!("measuring the power of the idle machine for {time}"));
+            }
+            Event::Unturned { levels, why } => {
+                let levels: Vec<String> =
+                    levels.0.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
+                self.say(&format!("nothing is run at {}: {why}", levels.join(", ")));
             }
             Event::Simulating { step } => {
                 self.say(&format!("{}: a pass under cachegrind, which takes a while", step.label));

@@ -112,6 +112,11 @@ fn steps(read: &impl Fn() -> u64) -> (Option<u64>, bool) {
     (least, monotonic)
 }
 
+/// CPU time of this process, its ended threads included.
+pub fn process_cpu_ns() -> Option<u64> {
+    now(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// Nanoseconds of a clock of the kernel; `None` where it has none of that number.
 fn now(id: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

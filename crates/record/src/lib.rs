@@ -12,6 +12,7 @@ mod filter;
 mod keep;
 mod load;
 mod lock;
+mod merge;
 mod names;
 mod run;
 mod schema;
@@ -24,6 +25,7 @@ pub use design::Design;
 pub use error::{Error, FilterError};
 pub use file::File;
 pub use filter::Filter;
+pub use merge::merge;
 pub use run::{
     Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
 };

@@ -1,10 +1,11 @@
 //! Takes memory bandwidth away from others, at a given rate: what a store has left of a machine
-//! then is a factor of a study, as in the first figures of bandwidth-starved servers.
+//! then is a factor of a study, as in studies of servers that are starved of it.
 //!
 //! Each thread owns a buffer that no cache holds and goes around it in small pieces, when the
 //! common [schedule](schedule) has one due. What counts is what was really moved.
 
 mod schedule;
+mod serve;
 mod traffic;
 mod worker;
 
@@ -21,6 +22,7 @@ use crate::region::{Pages, Placement};
 use schedule::Schedule;
 use worker::{PIECE, Tally, Worker};
 
+pub use serve::{Look, READY, serve};
 pub use traffic::Traffic;
 
 /// Touching the buffers may take so long, a GiB a second at the very worst.
@@ -177,7 +179,7 @@ fn check(spec: &Spec) -> Result<(), Fault> {
         return Err(Fault::request("cpus", "is an empty list; name one CPU at least"));
     }
     if spec.buffer < 2 * PIECE {
-        return Err(Fault::request("buffer", format!("must be {} B or more", 2 * PIECE)));
+        return Err(Fault::request("size", format!("must be {} B or more", 2 * PIECE)));
     }
     match spec.bytes_s {
         Some(rate) if !(rate.is_finite() && rate >= 1.0) => {
@@ -241,7 +243,7 @@ mod tests {
         assert_eq!(key(Spec { cpus: vec![0, 1 << 20], ..spec() }), "cpus");
         assert_eq!(key(Spec { bytes_s: Some(0.0), ..spec() }), "rate");
         assert_eq!(key(Spec { bytes_s: Some(f64::NAN), ..spec() }), "rate");
-        assert_eq!(key(Spec { buffer: 1, ..spec() }), "buffer");
+        assert_eq!(key(Spec { buffer: 1, ..spec() }), "size");
         let mut hog = Hog::start(&spec()).unwrap();
         assert!(hog.set_rate(Some(-1.0)).is_err());
         assert!(hog.set_rate(Some(1e6)).is_ok());

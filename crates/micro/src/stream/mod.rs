@@ -27,6 +27,10 @@ pub const LEAST_TIMED: Duration = Duration::from_micros(200);
 pub const ROUNDS: usize = 10;
 /// Doubles on a line of the cache: parts end on lines, so no line has two writers.
 const LINE: u64 = 8;
+/// Doubles by which each array begins further into its pages than the one before it, a third of
+/// 4 KiB: else the same element of all three would have the same low bits of its address, and
+/// processors take a load for one of the store before it.
+const STAGGER: u64 = 21 * LINE;
 
 /// One measurement.
 #[derive(Debug, Clone)]
@@ -63,10 +67,11 @@ pub fn run(spec: &Spec, stop: &(dyn Fn() -> bool + Sync)) -> Result<Point, Fault
         return Err(Fault::request("rounds", "must be more than zero"));
     }
     let bytes = each * 8 * threads;
-    let map = || Region::map(bytes, spec.pages, spec.placement);
+    let room = bytes + 2 * STAGGER * 8;
+    let map = || Region::map(room, spec.pages, spec.placement);
     let mut arrays = [map()?, map()?, map()?];
     let timed = threads::run(spec, &cpus, each as usize, &mut arrays, stop)?;
-    Ok(Point::of(spec, cpus, &arrays, &timed))
+    Ok(Point::of(spec, cpus, bytes, &arrays, &timed))
 }
 
 #[cfg(test)]

@@ -52,12 +52,17 @@ pub struct KernelResult {
 }
 
 impl Point {
-    pub(super) fn of(spec: &Spec, cpus: Vec<u32>, arrays: &[Region; 3], timed: &Timed) -> Point {
+    pub(super) fn of(
+        spec: &Spec,
+        cpus: Vec<u32>,
+        array_bytes: u64,
+        arrays: &[Region; 3],
+        timed: &Timed,
+    ) -> Point {
         let mut pages_on_node = BTreeMap::new();
         for (node, pages) in arrays.iter().flat_map(Region::nodes) {
             *pages_on_node.entry(node).or_default() += pages;
         }
-        let array_bytes = arrays[0].bytes();
         let kernels = Kernel::ALL.into_iter().zip(&timed.seconds);
         Point {
             threads: spec.threads,

@@ -1,11 +1,12 @@
 //! The threads of one measurement: the first one times, all do their parts.
 
+use std::slice::ChunksExactMut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::check;
 use super::kernels::{self, Kernel, Part, Vectors};
-use super::{LEAST_TIMED, Spec};
+use super::{LEAST_TIMED, STAGGER, Spec};
 use crate::barrier::Barrier;
 use crate::fault::Fault;
 use crate::pin;
@@ -38,12 +39,8 @@ pub(super) fn run(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Timed, Fault> {
     let [a, b, c] = arrays;
-    let parts = a
-        .as_mut_slice()
-        .chunks_exact_mut(each)
-        .zip(b.as_mut_slice().chunks_exact_mut(each))
-        .zip(c.as_mut_slice().chunks_exact_mut(each))
-        .map(|((a, b), c)| Part { a, b, c });
+    let parts = parts_of(a, 0, each).zip(parts_of(b, 1, each)).zip(parts_of(c, 2, each));
+    let parts = parts.map(|((a, b), c)| Part { a, b, c });
     let shared = Shared {
         barrier: Barrier::new(cpus.len()),
         more: AtomicBool::new(true),
@@ -100,6 +97,11 @@ pub(super) fn run(
         let passes = shared.passes.load(Ordering::Relaxed);
         Ok(Timed { seconds, passes, vectors, worst_error })
     })
+}
+
+/// The threads' parts of the first, second or third array.
+fn parts_of(region: &mut Region, array: usize, each: usize) -> ChunksExactMut<'_, f64> {
+    region.as_mut_slice()[array * STAGGER as usize..].chunks_exact_mut(each)
 }
 
 type Seconds = [Vec<f64>; 4];

@@ -4,6 +4,7 @@
 mod idle;
 mod required;
 mod table;
+mod watts;
 mod words;
 
 use std::ffi::OsString;
@@ -16,8 +17,10 @@ use crate::error::StudyError;
 use crate::simulated::Simulation;
 
 pub use table::ProbesTable;
+pub use watts::Watts;
 
 pub(crate) use idle::measure as measure_idle;
+pub(crate) use required::check_name as check_signal;
 pub(crate) use required::{Before, check, missing};
 pub(crate) use table::of_study;
 
@@ -64,18 +67,19 @@ impl Default for Probes {
 impl Probes {
     /// Whether what is required can be read at all, before anything is loaded or started.
     pub(crate) fn check_required(&self) -> Result<(), StudyError> {
-        check(self, &self.context(None, Vec::new(), Vec::new()), Before::Everything)
+        check(self, &self.context(&[], Vec::new(), Vec::new()), Before::Everything)
     }
 
     /// What the probes of a run are told. `cpus` are those of the load, as far as it is pinned.
     pub(crate) fn context(
         &self,
-        store_path: Option<PathBuf>,
+        stores: &[PathBuf],
         cpus: Vec<u32>,
         server_pids: Vec<u32>,
     ) -> Context {
         Context {
-            store_path,
+            store_path: stores.first().cloned(),
+            beside: stores.iter().skip(1).cloned().collect(),
             cpus,
             server_pids,
             choice: self.choice.clone(),

@@ -1,5 +1,6 @@
 use report::format::{NONE, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use serde_json::to_value;
 
 use super::{Session, flagged, one};
 use crate::exit::Outcome;
@@ -44,5 +45,5 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
     for clock in found.iter().filter(|clock| !clock.monotonic) {
         warnings.push(format!("the clock {} went back while it was read", clock.name));
     }
-    session.end(one("clock", &found)?, &[table], warnings)
+    session.end(one("clock", to_value(&found))?, &[table], warnings)
 }

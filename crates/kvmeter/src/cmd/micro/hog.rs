@@ -29,6 +29,10 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
         placement: args.memory.place,
     };
     let hog = Hog::start(&spec).map_err(flagged)?;
+    if args.serve {
+        micro::hog::serve(&hog, std::io::stdin().lock(), std::io::stdout().lock())?;
+        return Ok(Outcome::Done);
+    }
     let (whole, intervals) = watch(&hog, args.time.0, &session, show);
     hog.stop();
     let mut warnings = Vec::new();
@@ -40,7 +44,8 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
     }
     if let (false, Some(target)) = (whole.held, whole.target_gb_s) {
         warnings.push(format!(
-            "{} GB/s were asked for: these CPUs cannot move so much; name more with --cpus",
+            "{} GB/s were asked for: these CPUs could not move so much meanwhile; name more with \
+             --cpus",
             significant(target, 3)
         ));
     }
@@ -91,7 +96,7 @@ fn object(spec: &Spec, whole: &Achieved, sorted: &[f64]) -> anyhow::Result<Map<S
         put("pages", json!(spec.pages));
         put("placement", json!(spec.placement));
     }
-    one("hog", hog)
+    one("hog", Ok(hog))
 }
 
 fn table(spec: &Spec, whole: &Achieved, sorted: &[f64]) -> Table {

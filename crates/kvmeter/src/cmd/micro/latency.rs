@@ -2,7 +2,7 @@ use micro::latency::levels::{Level, Stated, find, matched};
 use micro::latency::{Curve, Spec, sizes};
 use report::format::{NONE, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
-use serde_json::json;
+use serde_json::{json, to_value};
 
 use super::{Session, flagged, huge_words, one, size};
 use crate::exit::{Outcome, request};
@@ -51,7 +51,7 @@ pub fn run(args: &Latency, show: &Show) -> anyhow::Result<Outcome> {
             "stated": cache.map(|cache| json!({ "name": cache.name, "bytes": cache.bytes })),
         })
     };
-    let mut results = one("latency", &curve)?;
+    let mut results = one("latency", to_value(&curve))?;
     let found: Vec<_> = levels.iter().zip(&caches).map(object).collect();
     results.insert("levels".to_owned(), found.into());
     let tables = [curve_table(&curve), levels_table(&levels, &caches)];

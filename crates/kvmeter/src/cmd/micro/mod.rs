@@ -157,8 +157,8 @@ impl<'a> Session<'a> {
 }
 
 /// An object with one entry.
-fn one(key: &str, value: impl serde::Serialize) -> anyhow::Result<Map<String, Value>> {
-    Ok(Map::from_iter([(key.to_owned(), serde_json::to_value(value)?)]))
+fn one(key: &str, value: serde_json::Result<Value>) -> anyhow::Result<Map<String, Value>> {
+    Ok(Map::from_iter([(key.to_owned(), value?)]))
 }
 
 /// The flag of the setting that a fault names.
@@ -169,10 +169,11 @@ fn flagged(fault: micro::Fault) -> anyhow::Error {
     }
 }
 
-/// A size without a digit to spare where it is a whole number of its unit.
+/// A size without a digit to spare where it is a short whole number of a unit.
 fn size(bytes: u64) -> String {
-    match Bytes(bytes).to_string() {
-        plain if plain.ends_with('B') => plain,
+    let plain = Bytes(bytes).to_string();
+    match plain.find(|c: char| !c.is_ascii_digit()) {
+        Some(digits) if digits <= 4 => plain,
         _ => report::format::bytes(bytes as f64),
     }
 }

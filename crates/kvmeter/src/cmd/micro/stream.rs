@@ -2,6 +2,7 @@ use micro::Fault;
 use micro::stream::{Kernel, Point, Spec};
 use report::format::significant;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use serde_json::to_value;
 
 use super::{Session, flagged, huge_words, one, size};
 use crate::exit::{Outcome, request};
@@ -63,7 +64,7 @@ pub fn run(args: &Stream, show: &Show) -> anyhow::Result<Outcome> {
     if threads.iter().any(|threads| *threads > session.cpus.len()) {
         warnings.push(format!("there are more threads than CPUs ({})", session.cpus.len()));
     }
-    session.end(one("stream", &points)?, &[table(&points)], warnings)
+    session.end(one("stream", to_value(&points))?, &[table(&points)], warnings)
 }
 
 /// The powers of two in a range, both ends included.

@@ -1,5 +1,6 @@
 use report::format::significant;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use serde_json::to_value;
 
 use super::{Session, flagged, one};
 use crate::exit::Outcome;
@@ -25,7 +26,7 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
         .column("max", Align::Decimal, 19)
         .column("its calls", Align::Decimal, 25)
         .column("without them", Align::Decimal, ALWAYS)
-        .column("sleeps each", Align::Decimal, 24);
+        .column("switches", Align::Decimal, 24);
     let ns = |ns: f64| significant(ns, 3);
     for switch in &found {
         let [a, b] = switch.cpus;
@@ -37,12 +38,12 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
             ns(switch.hand_over.max_ns).into(),
             ns(switch.calls.median_ns).into(),
             Cell::new(ns(switch.switch.median_ns), Tone::Strong),
-            significant(switch.sleeps, 2).into(),
+            significant(switch.switches, 2).into(),
         ]);
     }
     table.note(
         "A hand-over is half of there and back: one context switch on one CPU, one wake-up of the \
-         other between two. Sleeps are the first thread's for each turn.",
+         other between two. Switches are the first thread's for each turn there and back.",
     );
-    session.end(one("switch", &found)?, &[table], Vec::new())
+    session.end(one("switch", to_value(&found))?, &[table], Vec::new())
 }

@@ -1,5 +1,6 @@
 use report::format::significant;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use serde_json::to_value;
 
 use super::{Session, flagged, one};
 use crate::exit::Outcome;
@@ -35,5 +36,5 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
             Cell::new(call.what, Tone::Muted),
         ]);
     }
-    session.end(one("syscall", &found)?, &[table], Vec::new())
+    session.end(one("syscall", to_value(&found))?, &[table], Vec::new())
 }
