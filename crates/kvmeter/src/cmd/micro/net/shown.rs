@@ -128,8 +128,8 @@ fn reading<'a>(end: &'a End, signal: &str) -> Option<&'a Reading> {
 fn notes(kind: Kind, measured: &[Measured], table: &mut Table) {
     table.note(match kind {
         Kind::Pingpong => {
-            "MB/s and ns/B (CPU time of an end) are of the payload of both ways; every byte that comes back is \
-             checked"
+            "MB/s and ns/B (CPU time of an end) are of the payload of both ways; every byte that \
+             comes back is checked"
         }
         Kind::Flow => {
             "MB/s is what the receiver got; ns/B is CPU time of an end, the server's with touching"
