@@ -61,8 +61,8 @@ fn table(kind: Kind, measured: &[Measured]) -> Table {
         .column("p99", Align::Decimal, ALWAYS)
         .column("p99.9", Align::Decimal, 40)
         .column("lost", Align::Right, 80)
-        .column("CPU ns/B client", Align::Decimal, 50)
-        .column("server", Align::Decimal, 50)
+        .column("client ns/B", Align::Decimal, 50)
+        .column("server ns/B", Align::Decimal, 50)
         .column("LLC miss", Align::Right, 30);
     for cell in measured {
         let job = &cell.job;
@@ -128,11 +128,11 @@ fn reading<'a>(end: &'a End, signal: &str) -> Option<&'a Reading> {
 fn notes(kind: Kind, measured: &[Measured], table: &mut Table) {
     table.note(match kind {
         Kind::Pingpong => {
-            "MB/s and CPU ns/B are of the payload of both ways; every byte that comes back is \
-             checked"
+            "MB/s and ns/B (CPU time of an end) are of the payload of both ways; every byte that \
+             comes back is checked"
         }
         Kind::Flow => {
-            "MB/s is what the receiver got; the server's CPU time includes touching and checking"
+            "MB/s is what the receiver got; ns/B is CPU time of an end, the server's with touching"
         }
     });
     let mut said: Vec<String> = Vec::new();
