@@ -213,7 +213,7 @@ impl Worker {
         let room = self.send - (self.rings.sending.len() + self.rings.sent.len()).min(self.send);
         let count = room.min(self.software.len());
         for packet in self.software.drain(..count) {
-            if self.posts % DESCRIPTORS_PER_LINE == 0 {
+            if self.posts.is_multiple_of(DESCRIPTORS_PER_LINE) {
                 let line = self.rings.send_ring.round(self.posts / DESCRIPTORS_PER_LINE);
                 *spent += socket.worker_access(self.core, line, true, now + *spent);
             }
@@ -232,7 +232,7 @@ impl Worker {
             return;
         }
         for _ in 0..missing {
-            if self.refills % DESCRIPTORS_PER_LINE == 0 {
+            if self.refills.is_multiple_of(DESCRIPTORS_PER_LINE) {
                 let line = self.rings.receive_ring.round(self.refills / DESCRIPTORS_PER_LINE);
                 *spent += socket.worker_access(self.core, line, true, now + *spent);
             }
