@@ -6,7 +6,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-arm test-dpdk fuzz build bench install setup setup-test
+.PHONY: help quickstart mbwu-demo test test-arm test-dpdk fuzz build bench install setup setup-test
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
@@ -17,9 +17,22 @@ help:
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
 	@echo "make fuzz         the parsers of protocols and files for FUZZ_SECONDS each"
 	@echo "make bench        the harness's own benchmarks"
+	@echo "make mbwu-demo    work units of three equal loop devices, with much and with little CPU (root)"
 
 quickstart: build
 	$(BIN) run quickstart
+
+# Three devices that do as much, then the same with a CPU limit that ends the growth before the third.
+# Results in results/mbwu-demo-*.sqlite; whatever happens, nothing else stays.
+mbwu-demo: build
+	@mkdir -p results && rm -f results/mbwu-demo-*
+	scripts/mbwu-rig --devices 3 --iops 300 -- $(BIN) run studies/mbwu/demo.toml \
+	    --out results/mbwu-demo-free.sqlite
+	scripts/mbwu-rig --devices 3 --iops 1000 --cpu 4 -- $(BIN) run studies/mbwu/demo.toml \
+	    --set mbwu.threads=[8] --set mbwu.rounds=8 --out results/mbwu-demo-limited.sqlite || true
+	@echo "What a unit would cost if this machine were \$$1000 and drew 60 W, and what the poster's embedded one saves:"
+	$(BIN) mbwu results/mbwu-demo-free.sqlite --platform name=here,price=1000,watts=60 \
+	    --platform mbwu-embedded,mbwus=0.5
 
 build: setup
 	@scripts/announce-build

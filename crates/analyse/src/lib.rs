@@ -13,6 +13,7 @@ pub mod effect;
 mod efficiency;
 mod holm;
 mod interval;
+pub mod mbwu;
 mod named;
 mod outliers;
 mod pareto;

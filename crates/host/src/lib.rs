@@ -38,6 +38,6 @@ pub use probe::{
     ProbeSpec, Signal, Task, Watch,
 };
 pub use root::{Root, RootError};
-pub use storage::{free_bytes, storage};
+pub use storage::{free_bytes, storage, volume_of};
 pub use timer::wake_promptly;
 pub use unavailable::Unavailable;

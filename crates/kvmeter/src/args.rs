@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::agent_flags::{AGENTS, Secrets};
-use crate::cost_flags::Cost;
+use crate::cost_flags::{Cost, PlatformFlag};
 use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::machine_flags::{MachineFlags, Recorded};
 use crate::micro_args::Micro;
@@ -11,7 +11,7 @@ use crate::sweep::Sweep;
 use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use model::{Count, Rate, Span};
+use model::{Bytes, Count, Rate, Span};
 use study::Speed;
 
 #[derive(Debug, Parser)]
@@ -62,6 +62,10 @@ pub enum Verb {
     Agent(Agent),
     /// The highest rate at which a store holds a latency objective
     Search(Box<Search>),
+    /// Shows the work units (MBWU) that a results file holds: the rounds, what limited each, the count
+    Mbwu(Mbwu),
+    /// Brings a device or a file to a known state: everything on it is lost
+    Precondition(Precondition),
     /// Shows a results file: tables here, or an HTML page with figures
     Report(Report),
     /// Every difference between two results, with its 95 % interval
@@ -113,7 +117,8 @@ pub struct Doctor {
     kvmeter run quickstart --dry-run\n  \
     kvmeter run study.toml --out results.sqlite --set data.records=1M --set measure.time=30s\n  \
     kvmeter run study.toml --out results.sqlite --resume    goes on after a kill\n  \
-    kvmeter run study.toml --scale small --max-time 30m     a smaller one, within half an hour\n\n\
+    kvmeter run study.toml --scale small --max-time 30m     a smaller one, within half an hour\n  \
+    kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2  work units of devices\n\n\
     Without --out the results go to results/NAME-TIME.sqlite.")]
 pub struct Run {
     /// A study file, or the name of a built-in study
@@ -135,6 +140,13 @@ pub struct Run {
     /// Go on where a stopped or killed run of this study ended
     #[arg(long)]
     pub resume: bool,
+    /// Of a study with [mbwu]: a folder on the file system of a device that is measured, or a block
+    /// device, which loses what is on it; once for each device
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub device: Vec<PathBuf>,
+    /// The serial number or model of each block device, to confirm that it may be overwritten
+    #[arg(long, value_name = "NAME", requires = "device")]
+    pub confirm: Vec<String>,
     /// Change a value of the study
     #[arg(long, value_name = "TABLE.KEY=VALUE")]
     pub set: Vec<String>,
@@ -280,6 +292,88 @@ pub struct Search {
     /// Keep the trials in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2 --out units.sqlite\n  \
+    kvmeter mbwu units.sqlite\n  \
+    kvmeter mbwu units.sqlite --platform name=box,price=2400,watts=180 \\\n               \
+    --platform mbwu-embedded,mbwus=0.5\n  \
+    kvmeter mbwu units.sqlite --json | jq '.units, .ended_by_resource'\n\n\
+    Exit code 1 where no unit was proven: `at least` is not a unit.")]
+pub struct Mbwu {
+    /// A results file of a study with [mbwu], or a part of it: FILE?key=value&key=value
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: String,
+    /// What an MBWU costs: this platform, a built-in one or a file, with numbers of your own over it;
+    /// again for others, whose `mbwus` are given: price, watts, m2, amps, name
+    #[arg(long, value_name = "NAME|FILE[,KEY=VALUE...]")]
+    pub platform: Vec<PlatformFlag>,
+    /// One JSON object; an array where the file holds several evaluations
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter precondition /dev/nvme1n1 --dry-run          what would be done, and by which names to confirm\n  \
+    kvmeter precondition /dev/nvme1n1 --lbas 75% --confirm S4EVNX0M123456\n  \
+    kvmeter precondition /dev/nvme1n1 --random --limit 4h --confirm S4EVNX0M123456\n  \
+    kvmeter precondition disk.img --size 1GiB --confirm disk.img\n\n\
+    Exit code 1 where it ended early or was not steady, or the device failed.")]
+pub struct Precondition {
+    /// A whole block device, or a file
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub path: PathBuf,
+    /// The serial number or the model of the device, or the file's path: that it may be overwritten
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Option<String>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Make or resize a file to this size
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Share of the addresses that is written, from the first on
+    #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = share)]
+    pub lbas: f64,
+    /// How many times the capacity is written sequentially, within that share
+    #[arg(long, value_name = "N", default_value_t = 2.0)]
+    pub times: f64,
+    /// Then random writes of 4 KiB until the steady state
+    #[arg(long)]
+    pub random: bool,
+    /// Length of a round of random writes
+    #[arg(long, value_name = "TIME", default_value = "1m", requires = "random")]
+    pub round: Span,
+    /// The most rounds of random writes
+    #[arg(long, value_name = "N", default_value_t = 25, requires = "random")]
+    pub rounds: u32,
+    /// Writes under way
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub depth: u32,
+    /// Bytes per second at most
+    #[arg(long, value_name = "BYTES")]
+    pub rate: Option<Bytes>,
+    /// NVMe sanitize instead of discard: erases every namespace of the controller
+    #[arg(long, conflicts_with = "no_purge")]
+    pub sanitize: bool,
+    /// Neither discard nor sanitize first
+    #[arg(long)]
+    pub no_purge: bool,
+    /// End after this time; --resume goes on
+    #[arg(long, value_name = "TIME")]
+    pub limit: Option<Span>,
+    /// Go on where an earlier invocation ended
+    #[arg(long)]
+    pub resume: bool,
+    /// Where it is noted how far it is [default: beside a file; for a device in the state folder]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub state: Option<PathBuf>,
     /// One JSON object
     #[arg(long)]
     pub json: bool,

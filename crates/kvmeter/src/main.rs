@@ -6,6 +6,7 @@ mod answers;
 mod args;
 mod cmd;
 mod cost_flags;
+mod devices;
 mod exit;
 mod files;
 mod flags;
@@ -37,6 +38,8 @@ fn main() -> std::process::ExitCode {
         Verb::Bench(args) => cmd::bench::run(&args, &show),
         Verb::Agent(args) => cmd::agent::run(&args, &show),
         Verb::Search(args) => cmd::search::run(&args, &show),
+        Verb::Mbwu(args) => cmd::mbwu::run(&args, &show),
+        Verb::Precondition(args) => cmd::precondition::run(&args, &show),
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Cost(args) => cmd::cost::run(&args, &show),

@@ -2,7 +2,7 @@
 //!
 //! Memory: [`stream`] (bandwidth), [`latency`] (a dependent chain of loads), [`hog`] (takes
 //! bandwidth away from others at a given rate). The kernel: [`clock`], [`syscall`], [`switch`].
-//! The network: [`net`] (ping-pong and flow).
+//! The network: [`net`] (ping-pong and flow). Devices: [`precondition`].
 //! Nothing here reads `/sys`: CPUs and sizes are given.
 
 #![deny(unsafe_code)]
@@ -15,6 +15,7 @@ pub mod hog;
 pub mod latency;
 pub mod net;
 pub mod pin;
+pub mod precondition;
 pub mod region;
 pub mod stream;
 pub mod switch;

@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use model::Bytes;
-use rustix::fs::{Access, access, statvfs};
+use rustix::fs::{Access, Advice, access, fadvise, statvfs};
 
 use crate::marker::Marker;
 use crate::{StoreError, StoreUrl};
@@ -204,6 +204,20 @@ impl Directory {
         available_bytes(&self.path)
     }
 
+    /// Gives the store's files, which must not be open, out of the page cache: what is read of
+    /// them next is read from the device. What cannot be given out stays, as what another program
+    /// has mapped does.
+    pub fn leave_page_cache(&self) -> Result<(), StoreError> {
+        for file in files_below(&self.data_path())? {
+            let failed = |error: io::Error| StoreError::from_io(&shown(&file), &error);
+            let open = File::open(&file).map_err(failed)?;
+            // Only what is on the device can be given out.
+            open.sync_all().map_err(failed)?;
+            fadvise(&open, 0, None, Advice::DontNeed).map_err(|error| failed(io_of(error)))?;
+        }
+        Ok(())
+    }
+
     fn put(&mut self, marker: Marker) -> Result<(), StoreError> {
         write_marker(&marker, &self.path)?;
         self.marker = marker;
@@ -326,6 +340,24 @@ fn disk_bytes(path: &Path) -> Result<u64, StoreError> {
         }
     }
     Ok(total)
+}
+
+/// Every file in a folder and those below it.
+fn files_below(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let (mut files, mut folders) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        let failed = |error: io::Error| StoreError::from_io(&shown(&folder), &error);
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let kind = entry.file_type().map_err(failed)?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    Ok(files)
 }
 
 fn available_bytes(path: &Path) -> Result<u64, StoreError> {

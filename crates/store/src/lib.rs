@@ -11,6 +11,7 @@ mod error;
 mod marker;
 mod options;
 mod remote;
+mod together;
 mod url;
 pub mod wire;
 
@@ -20,6 +21,7 @@ pub use error::StoreError;
 pub use marker::Marker;
 pub use options::{Given, OptionInfo, on_off};
 pub use remote::{Remote, TlsFiles};
+pub use together::{Sharing, open_together};
 pub use url::StoreUrl;
 
 use serde::Serialize;

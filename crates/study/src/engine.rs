@@ -271,6 +271,43 @@ pub(crate) struct Scene<'a> {
 }
 
 impl Scene<'_> {
+    /// A session on a store of this scene that is not open yet.
+    pub(crate) fn session<'s>(
+        &'s mut self,
+        segment: &'s Segment,
+        agenda: &'s mut dyn Agenda,
+        keep: &'s mut dyn FnMut(&Run) -> Result<(), StudyError>,
+        listener: &'s mut dyn Listener,
+    ) -> Session<'s> {
+        let mut facts = Settings::new();
+        self.seen.settings(&mut facts);
+        Session {
+            clock: self.clock,
+            segment,
+            asked: segment.store.clone(),
+            beside: Vec::new(),
+            agenda,
+            keeper: Keeper::Nobody,
+            load_first: None,
+            found: false,
+            may_copy: false,
+            execution: self.execution,
+            keep,
+            listener,
+            stop: self.stop,
+            crew: self.crew.as_deref_mut(),
+            records: 0,
+            changed: false,
+            name: None,
+            warnings: Vec::new(),
+            servers: ServerSide::default(),
+            facts,
+            probes: self.probes,
+            idle: self.idle,
+            simulated: None,
+        }
+    }
+
     /// Runs a step and what the agenda has after it, on one open store as long as its data
     /// suits them; the answer says whether it came to the agenda's end.
     pub(crate) fn play(
@@ -288,31 +325,8 @@ impl Scene<'_> {
         }
         let (mut next, mut may_copy) = (Some(first), true);
         while let Some(first) = next {
-            let mut session = Session {
-                clock: self.clock,
-                segment,
-                asked: segment.store.clone(),
-                agenda: &mut *agenda,
-                keeper: Keeper::Nobody,
-                load_first: None,
-                found: false,
-                may_copy,
-                execution: self.execution,
-                keep: &mut *keep,
-                listener: &mut *listener,
-                stop: self.stop,
-                crew: self.crew.as_deref_mut(),
-                records: 0,
-                changed: false,
-                name: None,
-                warnings: Vec::new(),
-                servers: ServerSide::default(),
-                facts: Settings::new(),
-                probes: self.probes,
-                idle: self.idle,
-                simulated: None,
-            };
-            self.seen.settings(&mut session.facts);
+            let mut session = self.session(segment, agenda, keep, listener);
+            session.may_copy = may_copy;
             let Closed { mut keeper, name, next: after, copy } = match segment.store.remote()? {
                 Some(mut remote) => {
                     let started = match &segment.server {
@@ -345,7 +359,7 @@ impl Scene<'_> {
                     if on_disk(segment) {
                         let directory = Directory::claim(&segment.store, room(segment, &first))?;
                         not_anothers(&directory, &segment.store)?;
-                        session.keeper = Keeper::Directory(Box::new(directory));
+                        session.keeper = Keeper::Directories(vec![directory]);
                         session.find_data(&first)?;
                     }
                     store::open(&segment.store, Embedded(session, first))??
@@ -383,7 +397,7 @@ pub fn check_directories(plan: &Plan) -> Result<(), StudyError> {
 }
 
 /// Data of another store is not taken for a slip of ours: it may have taken hours to load.
-fn not_anothers(directory: &Directory, store: &StoreUrl) -> Result<(), StudyError> {
+pub(crate) fn not_anothers(directory: &Directory, store: &StoreUrl) -> Result<(), StudyError> {
     let marker = directory.marker();
     if marker.scheme == store.scheme || marker.dataset.is_none() {
         return Ok(());
@@ -397,7 +411,7 @@ fn not_anothers(directory: &Directory, store: &StoreUrl) -> Result<(), StudyErro
 
 /// Bytes that must be there: none for data that is there already; else the data, and half as
 /// much for what a log-structured store merges beside it.
-fn room(segment: &Segment, first: &Step) -> u64 {
+pub(crate) fn room(segment: &Segment, first: &Step) -> u64 {
     let there = match Directory::inspect(&segment.store.path) {
         Ok(State::Ours(marker)) => marker.dataset == Some(first.workload.dataset().to_string()),
         _ => false,

@@ -13,8 +13,8 @@ use crate::plan::Step;
 pub(crate) enum Keeper {
     /// The store keeps nothing.
     Nobody,
-    /// The marker in its directory.
-    Directory(Box<Directory>),
+    /// The marker in its directory; in that of each, where several stores are asked at once.
+    Directories(Vec<Directory>),
     /// A key of its own on every server.
     Servers(Arc<Network>),
 }
@@ -28,17 +28,20 @@ pub(crate) struct Name {
 }
 
 impl Keeper {
-    /// What the data is, as far as it is noted.
+    /// What the data is, as far as it is noted; of several stores what all of them hold.
     pub(crate) fn name(&self) -> Result<Option<Name>, StoreError> {
         match self {
             Keeper::Nobody => Ok(None),
-            Keeper::Directory(directory) => {
-                let marker = directory.marker();
-                Ok(marker.dataset.clone().map(|dataset| Name {
-                    dataset,
-                    records: marker.records,
-                    version: String::new(),
-                }))
+            Keeper::Directories(directories) => {
+                let name = |directory: &Directory| {
+                    let marker = directory.marker();
+                    let records = marker.records;
+                    let name = |dataset| Name { dataset, records, version: String::new() };
+                    marker.dataset.clone().map(name)
+                };
+                let first = directories.first().and_then(name);
+                let alike = directories.iter().all(|directory| name(directory) == first);
+                Ok(first.filter(|_| alike))
             }
             Keeper::Servers(network) => {
                 let note = network.marker()?;
@@ -56,9 +59,10 @@ impl Keeper {
         let Some(name) = self.name()? else {
             return Ok(Some("the store holds no complete data"));
         };
+        let dataset = step.workload.dataset().to_string();
         let holds = match self {
-            Keeper::Directory(directory) => directory.holds(&step.workload.dataset().to_string()),
-            _ => name.dataset == step.workload.dataset().to_string(),
+            Keeper::Directories(directories) => directories.iter().all(|one| one.holds(&dataset)),
+            _ => name.dataset == dataset,
         };
         if !holds {
             return Ok(Some("the store holds other data"));
@@ -71,7 +75,9 @@ impl Keeper {
     pub(crate) fn clear(&mut self) -> Result<(), StoreError> {
         match self {
             Keeper::Nobody => Ok(()),
-            Keeper::Directory(directory) => directory.clear(),
+            Keeper::Directories(directories) => {
+                directories.iter_mut().try_for_each(Directory::clear)
+            }
             Keeper::Servers(network) if network.remote().may_flush => network.flush(),
             // What is loaded replaces what is there under the same keys.
             Keeper::Servers(network) => network.unmark(),
@@ -81,9 +87,14 @@ impl Keeper {
     /// Brings the data that a step needs back from its copy, where there is one.
     pub(crate) fn bring_back(&mut self, step: &Step) -> Result<bool, StoreError> {
         match self {
-            Keeper::Directory(directory) => {
+            Keeper::Directories(directories) => {
                 let dataset = step.workload.dataset().to_string();
-                directory.bring_back(&dataset, step.workload.records.0)
+                for directory in directories {
+                    if !directory.bring_back(&dataset, step.workload.records.0)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
             }
             Keeper::Nobody | Keeper::Servers(_) => Ok(false),
         }
@@ -92,7 +103,14 @@ impl Keeper {
     /// Copies the data of a store that is closed; `false` where it cannot be copied.
     pub(crate) fn keep_prepared(&mut self) -> Result<bool, StoreError> {
         match self {
-            Keeper::Directory(directory) => directory.keep_prepared(),
+            Keeper::Directories(directories) => {
+                for directory in directories {
+                    if !directory.keep_prepared()? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
             Keeper::Nobody | Keeper::Servers(_) => Ok(false),
         }
     }
@@ -101,7 +119,9 @@ impl Keeper {
     pub(crate) fn unset(&mut self) -> Result<(), StoreError> {
         match self {
             Keeper::Nobody => Ok(()),
-            Keeper::Directory(directory) => directory.unset_dataset(),
+            Keeper::Directories(directories) => {
+                directories.iter_mut().try_for_each(Directory::unset_dataset)
+            }
             Keeper::Servers(network) => network.unmark(),
         }
     }
@@ -109,8 +129,10 @@ impl Keeper {
     pub(crate) fn set(&mut self, name: &Name) -> Result<(), StudyError> {
         match self {
             Keeper::Nobody => {}
-            Keeper::Directory(directory) => {
-                directory.set_dataset(&name.dataset, name.records, &name.version)?;
+            Keeper::Directories(directories) => {
+                for directory in directories {
+                    directory.set_dataset(&name.dataset, name.records, &name.version)?;
+                }
             }
             Keeper::Servers(network) => {
                 let note = serde_json::to_string(name)
@@ -123,12 +145,18 @@ impl Keeper {
 
     /// Whether the store has files of its own here.
     pub(crate) fn on_disk(&self) -> bool {
-        matches!(self, Keeper::Directory(_))
+        matches!(self, Keeper::Directories(_))
     }
 
     pub(crate) fn disk_bytes(&self) -> Result<Option<u64>, StoreError> {
         match self {
-            Keeper::Directory(directory) => directory.disk_bytes().map(Some),
+            Keeper::Directories(directories) => {
+                let mut all = 0;
+                for directory in directories {
+                    all += directory.disk_bytes()?;
+                }
+                Ok(Some(all))
+            }
             _ => Ok(None),
         }
     }

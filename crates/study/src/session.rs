@@ -1,5 +1,6 @@
 //! One open store and the steps that are run on it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -42,6 +43,8 @@ pub(crate) struct Session<'a> {
     pub(crate) segment: &'a Segment,
     /// Its store, with the address of a server that was started for it.
     pub(crate) asked: StoreUrl,
+    /// The folders of further stores that are asked at the same time.
+    pub(crate) beside: Vec<PathBuf>,
     pub(crate) agenda: &'a mut dyn Agenda,
     pub(crate) keeper: Keeper,
     /// Why data must be loaded before the first step.
@@ -175,7 +178,7 @@ impl Session<'_> {
     }
 
     /// Loads the data that a step needs, without measuring it.
-    fn prepare<T: Target>(
+    pub(crate) fn prepare<T: Target>(
         &mut self,
         store: &Arc<T>,
         workload: &Arc<Workload>,
@@ -321,7 +324,7 @@ impl Session<'_> {
             networked: !self.servers.is_empty(),
             servers: seen.finish(outcome.operations),
             facts: &self.facts,
-            records: self.records,
+            records: self.records * (1 + self.beside.len() as u64),
         });
         let missing = missing(&self.probes.require, &run.readings);
         run.invalid_because.extend(missing.clone());
@@ -364,14 +367,15 @@ impl Session<'_> {
 
     /// What the probes of a run are told.
     fn context(&self, step: &Step, servers: &[u32]) -> Context {
-        let path = &self.segment.store.path;
-        let store_path = (!path.as_os_str().is_empty()).then(|| path.clone());
+        let own = std::iter::once(&self.segment.store.path);
+        let paths: Vec<PathBuf> =
+            own.filter(|path| !path.as_os_str().is_empty()).chain(&self.beside).cloned().collect();
         // Where agents ask, the load does not run here.
         let cpus = match self.crew {
             None => cpus_of_load(&step.manner, servers),
             Some(_) => Vec::new(),
         };
-        self.probes.context(store_path, cpus, self.servers.pids())
+        self.probes.context(&paths, cpus, self.servers.pids())
     }
 
     /// The counters in software of a step's workload; made once for all its runs in a row.

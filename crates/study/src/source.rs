@@ -58,6 +58,12 @@ pub const BUILT_IN: &[BuiltIn] = &[
         text: include_str!("../../../studies/direct-cache-access/study.toml"),
         published: Some(include_str!("../../../studies/direct-cache-access/published.toml")),
     },
+    BuiltIn {
+        name: "mbwu",
+        what: "media-based work units of the devices that are named, in hours",
+        text: include_str!("../../../studies/mbwu/study.toml"),
+        published: Some(include_str!("../../../studies/mbwu/published.toml")),
+    },
 ];
 
 /// The file beside a study that holds the figures which were published.

@@ -12,6 +12,7 @@ use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, Va
 
 use crate::beside::BesideTable;
 use crate::factors::{DesignTable, FactorTable, ScaleTable};
+use crate::mbwu::MbwuTable;
 use crate::probes::ProbesTable;
 use crate::trace::Speed;
 
@@ -48,6 +49,9 @@ pub struct Spec {
     pub workloads: BTreeMap<Spanned<String>, Variant>,
     #[serde(default)]
     pub agents: Option<Spanned<Machines>>,
+    /// Work units are found with the store and the workload, on devices that the command names.
+    #[serde(default)]
+    pub mbwu: Option<Spanned<MbwuTable>>,
     /// What the runs are watched with.
     #[serde(default)]
     pub probes: Option<ProbesTable>,

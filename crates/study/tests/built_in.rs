@@ -1,5 +1,6 @@
 //! The built-in studies on machines that are not at hand: each has runs at every scale, whatever
 //! the machine lacks.
+#![allow(clippy::unwrap_used)]
 
 #[path = "../../host/tests/common/mod.rs"]
 mod common;

@@ -59,6 +59,26 @@ pub(crate) fn memory_limit(root: &Root) -> Result<Option<(u64, String)>, String>
     Ok(limits.min_by_key(|(bytes, _)| *bytes))
 }
 
+/// The largest share of its limit that a group of this process holds, without the page cache
+/// that it would give back first; none without a limit.
+pub(crate) fn memory_use(root: &Root) -> Option<f64> {
+    let shares = groups(root, "memory").ok()?.into_iter().filter_map(|group| {
+        let (limit, used, inactive) = match group.version {
+            Version::Two => ("memory.max", "memory.current", "inactive_file"),
+            Version::One => {
+                ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            }
+        };
+        let number = |name: &str| root.number::<u64>(&format!("{}/{name}", group.folder)).ok();
+        let limit = number(limit).filter(|bytes| *bytes < NO_LIMIT && *bytes > 0)?;
+        let text = root.text(&format!("{}/memory.stat", group.folder)).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(inactive)?.strip_prefix(' '));
+        let inactive = line.and_then(|bytes| bytes.trim().parse::<u64>().ok()).unwrap_or(0);
+        Some(number(used)?.saturating_sub(inactive) as f64 / limit as f64)
+    });
+    shares.max_by(f64::total_cmp)
+}
+
 enum Version {
     One,
     Two,

@@ -39,26 +39,34 @@ const fn device(name: &'static str, unit: Unit, source: &'static str) -> Signal 
 }
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    let path = context.store_path.as_deref().ok_or_else(|| {
-        Unavailable::new(
+    let paths = context.store_paths();
+    if paths.is_empty() {
+        return Err(Unavailable::new(
             "no directory of a store was named, or the store keeps none here",
             "name one (`doctor --store DIR`), on the machine that holds the store's files",
-        )
-    })?;
-    let stack = stack_of(root, path).map_err(|reason| {
-        Unavailable::new(
-            format!("no disk is known under {}: {reason}", path.display()),
-            "put the store on a file system of a disk that this machine can see",
-        )
-    })?;
+        ));
+    }
+    let mut disks: Vec<String> = Vec::new();
+    for path in &paths {
+        let stack = stack_of(root, path).map_err(|reason| {
+            Unavailable::new(
+                format!("no disk is known under {}: {reason}", path.display()),
+                "put the store on a file system of a disk that this machine can see",
+            )
+        })?;
+        disks.extend(stack.disks);
+    }
+    // Several stores may lie on one disk, which is counted once.
+    disks.sort();
+    disks.dedup();
     let text = root.text(DISKSTATS)?;
-    for disk in &stack.disks {
+    for disk in &disks {
         counters(&text, disk)?;
     }
     let scales = FIELDS.map(|(_, scale)| Scale(scale)).to_vec();
-    let (root, disks) = (root.clone(), stack.disks.clone());
+    let (root, names) = (root.clone(), disks.join(", "));
     let counters = Counters::new(SIGNALS, scales, move || look(&root, &disks));
-    Ok(Box::new(OfDevices { counters, devices: stack.disks.join(", "), except: &[] }))
+    Ok(Box::new(OfDevices { counters, devices: names, except: &[] }))
 }
 
 /// The counters of several disks, summed.

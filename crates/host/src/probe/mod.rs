@@ -11,6 +11,7 @@ pub mod energy;
 mod events;
 mod frequency;
 mod io;
+mod limits;
 mod llc;
 mod machine;
 mod memory;
@@ -26,6 +27,7 @@ mod switches;
 mod thermal;
 mod units;
 mod usage;
+mod volume;
 mod watch;
 
 use std::path::PathBuf;
@@ -66,6 +68,8 @@ pub const PROBES: &[ProbeSpec] = &[
     software::SPEC,
     pressure::SPEC,
     device::SPEC,
+    volume::SPEC,
+    limits::SPEC,
     machine::SPEC,
     memory::SPEC,
     io::SPEC,
@@ -89,6 +93,8 @@ pub const COUNTING: &[(&str, Over)] = &[
 pub struct Context {
     /// The folder of the store that is measured, if it has one on this machine.
     pub store_path: Option<PathBuf>,
+    /// The folders of further stores that are asked at the same time, on other devices.
+    pub beside: Vec<PathBuf>,
     /// The CPUs on which the load runs; empty where it runs anywhere. The sampler keeps off them.
     pub cpus: Vec<u32>,
     /// The processes of the servers on this machine, empty for an embedded store.
@@ -104,6 +110,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// The folders of all stores that are measured.
+    pub(crate) fn store_paths(&self) -> Vec<PathBuf> {
+        self.store_path.iter().chain(&self.beside).cloned().collect()
+    }
+
     /// How often to sample.
     fn every(&self, otherwise: Duration) -> Duration {
         self.every.unwrap_or(otherwise)

@@ -118,6 +118,19 @@ fn below(
     Ok(name.clone())
 }
 
+/// The uppermost whole block device under a mount.
+pub(crate) fn whole_disk(root: &Root, mount: &Mount) -> Result<String, String> {
+    let named = || mount.source.strip_prefix("/dev/").and_then(|name| by_name(root, name));
+    match by_number(root, mount.number).or_else(named) {
+        Some(Place::Disk(disk) | Place::Partition { disk, .. }) => Ok(disk),
+        // An overlay has none of its own; what is below it may be one disk.
+        None => match under(root, mount)?.disks.as_slice() {
+            [disk] => Ok(disk.clone()),
+            many => Err(format!("{} lies on {} disks", mount.kind, many.len())),
+        },
+    }
+}
+
 fn by_number(root: &Root, number: Number) -> Option<Place> {
     find(root, |folder, _| {
         root.value(&format!("{folder}/dev")).ok().and_then(|text| mount::number(&text))

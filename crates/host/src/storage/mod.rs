@@ -4,7 +4,7 @@ mod device;
 pub(crate) mod disk;
 pub(crate) mod mount;
 
-pub(crate) use device::{Stack, under};
+pub(crate) use device::{Stack, under, whole_disk};
 
 use std::path::{Component, Path, PathBuf};
 
@@ -73,6 +73,15 @@ fn disk_facts(root: &Root, stack: &Stack, facts: &mut Facts) {
             facts.add(fact, attribute.source, attribute.value);
         }
     }
+}
+
+/// The whole disk, mapping or loop on which the file system of a path lies, by its kernel
+/// name: what `/proc/diskstats` counts and the file system waits for.
+///
+/// # Errors
+/// Why there is none, in words.
+pub fn volume_of(root: &Root, path: &Path) -> Result<String, String> {
+    whole_disk(root, &mount_of(root, &existing(root, path))?)
 }
 
 fn mount_of(root: &Root, path: &Path) -> Result<Mount, String> {

@@ -20,6 +20,12 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         source.scale(name)?;
     }
     source.set(&args.set)?;
+    if let Some(table) = study::Mbwu::table(&source)? {
+        return super::mbwu::measure(args, &table, &source, show);
+    }
+    if !args.device.is_empty() {
+        return Err(request("--device is for a study with [mbwu]; leave it out"));
+    }
     let name = source.spec()?.name.into_inner();
     let out = match &args.out {
         Some(out) => out.clone(),
@@ -135,7 +141,7 @@ fn runs_of(file: &File, execution: &Execution) -> anyhow::Result<Vec<Run>> {
 }
 
 /// The results file, this invocation in it, and what of it is done already.
-fn open(
+pub fn open(
     args: &args::Run,
     plan: &Plan,
     out: &Path,
@@ -214,7 +220,7 @@ fn check_the_same(
 }
 
 /// The command that goes on, ready to be pasted into a shell.
-fn resume_hint(args: &args::Run, out: &Path) -> String {
+pub fn resume_hint(args: &args::Run, out: &Path) -> String {
     let mut words = vec!["kvmeter".to_owned(), "run".to_owned(), quoted(&args.study)];
     words.extend(["--out".to_owned(), quoted(&out.display().to_string())]);
     if let Some(scale) = &args.scale {
@@ -222,6 +228,9 @@ fn resume_hint(args: &args::Run, out: &Path) -> String {
     }
     for set in &args.set {
         words.extend(["--set".to_owned(), quoted(set)]);
+    }
+    for device in &args.device {
+        words.extend(["--device".to_owned(), quoted(&device.display().to_string())]);
     }
     if let Some(html) = &args.html {
         words.extend(["--html".to_owned(), quoted(&html.display().to_string())]);

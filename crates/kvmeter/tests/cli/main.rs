@@ -9,6 +9,7 @@ mod factors;
 mod full_disk;
 mod knob;
 mod machine;
+mod mbwu;
 mod micro;
 mod micro_net;
 mod network;

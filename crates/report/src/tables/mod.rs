@@ -11,6 +11,7 @@ mod doctor;
 mod gathered;
 mod machine;
 mod machine_side;
+mod mbwu;
 mod method;
 mod notes;
 mod plan;
@@ -25,6 +26,7 @@ pub use comparison::{DifferenceRow, Verdict, comparison};
 pub use doctor::{CheckRow, CheckState, doctor};
 pub use machine::machine;
 pub use machine_side::{machine_side, simulated};
+pub use mbwu::{growth as mbwu_growth, mbwu, mbwu_line, rounds as mbwu_rounds};
 pub use method::{how_issued, method};
 pub use notes::{Note, Weight, notes};
 pub use plan::{PlanRow, plan};
@@ -38,7 +40,8 @@ pub use trials::{trial_line, trials};
 /// latencies there and not one by one.
 pub fn of_runs(runs: &[(&Execution, &Run)]) -> Vec<Table> {
     let swept = swept(runs);
-    let mut all = vec![throughput(runs)];
+    let mut all = mbwu(runs);
+    all.push(throughput(runs));
     all.extend(rates(runs));
     if runs.iter().any(|(_, run)| !swept.contains(run.id.as_str())) {
         all.push(latency(runs, &swept));

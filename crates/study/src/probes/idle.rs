@@ -17,7 +17,7 @@ pub(crate) fn measure(
     if probes.idle.is_zero() {
         return Vec::new();
     }
-    let context = probes.context(None, Vec::new(), Vec::new());
+    let context = probes.context(&[], Vec::new(), Vec::new());
     let mut told = false;
     let stopped = || {
         if !std::mem::replace(&mut told, true) {

@@ -67,18 +67,19 @@ impl Default for Probes {
 impl Probes {
     /// Whether what is required can be read at all, before anything is loaded or started.
     pub(crate) fn check_required(&self) -> Result<(), StudyError> {
-        check(self, &self.context(None, Vec::new(), Vec::new()), Before::Everything)
+        check(self, &self.context(&[], Vec::new(), Vec::new()), Before::Everything)
     }
 
     /// What the probes of a run are told. `cpus` are those of the load, as far as it is pinned.
     pub(crate) fn context(
         &self,
-        store_path: Option<PathBuf>,
+        stores: &[PathBuf],
         cpus: Vec<u32>,
         server_pids: Vec<u32>,
     ) -> Context {
         Context {
-            store_path,
+            store_path: stores.first().cloned(),
+            beside: stores.iter().skip(1).cloned().collect(),
             cpus,
             server_pids,
             choice: self.choice.clone(),

@@ -26,7 +26,7 @@ impl Probes {
     /// # Errors
     /// No energy can be read here, with the reason.
     pub fn watts_now(&self) -> Result<Watts, String> {
-        let watch = Watch::begin(&self.root, &self.context(None, Vec::new(), Vec::new()));
+        let watch = Watch::begin(&self.root, &self.context(&[], Vec::new(), Vec::new()));
         std::thread::sleep(LOOK);
         let readings = watch.end().readings;
         let mut why = None;

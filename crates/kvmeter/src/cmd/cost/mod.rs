@@ -4,7 +4,7 @@
 mod candidates;
 mod object;
 mod published;
-mod work_units;
+pub mod work_units;
 
 use analyse::cost::{Terms, answer};
 use platform::Platform;

@@ -7,6 +7,8 @@ use analyse::cost::{
 use platform::published::WorkUnits;
 use platform::{Platform, Want};
 use report::cost::{UnitFigure, UnitRow, saved, work_units};
+use report::format;
+use report::table::{ALWAYS, Align, Cell, Table};
 use serde_json::{Map, Value, json};
 
 use super::text;
@@ -79,8 +81,11 @@ pub fn given(args: &Cost, show: &Show) -> anyhow::Result<Outcome> {
     if !args.files.is_empty() {
         return Err(request("`mbwus=` gives MBWUs without results; leave the results file out"));
     }
-    let units: Vec<Unit> =
-        args.platform.iter().map(|flag| unit(args, flag)).collect::<Result<_, _>>()?;
+    let units: Vec<Unit> = args
+        .platform
+        .iter()
+        .map(|flag| unit(args.volts, args.energy_only, flag))
+        .collect::<Result<_, _>>()?;
     let [first, others @ ..] = units.as_slice() else {
         return Err(request("name two platforms with `mbwus=`"));
     };
@@ -95,7 +100,8 @@ pub fn given(args: &Cost, show: &Show) -> anyhow::Result<Outcome> {
     shown(args, &rows, &[], None, show)
 }
 
-fn unit(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<Unit> {
+/// `volts` is behind a current; `without_money` leaves prices out.
+fn unit(volts: Option<f64>, without_money: bool, flag: &PlatformFlag) -> anyhow::Result<Unit> {
     let platform = flag.base.as_deref().map(Platform::open).transpose()?;
     let named = platform.as_ref().map(|platform| platform.name.clone());
     let name = flag.name.clone().or(named).unwrap_or_else(|| "platform".to_owned());
@@ -106,7 +112,7 @@ fn unit(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<Unit> {
         platform.as_ref().and_then(|platform| of(platform).as_ref()).map(|given| given.value)
     };
     let price_usd = flag.price.or_else(|| from(|p| &p.price_usd));
-    if price_usd.is_none() && !args.energy_only {
+    if price_usd.is_none() && !without_money {
         let why = platform.as_ref().map(|p| p.absence(Want::PriceUsd).reason);
         return Err(request(format!(
             "{name}: its price is not known{}; add `price=USD` to its --platform, or leave money \
@@ -114,31 +120,89 @@ fn unit(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<Unit> {
             why.map_or(String::new(), |why| format!(" ({why})"))
         )));
     }
-    let watts = flag.watts.or_else(|| Some(args.volts? * flag.amps?));
+    let watts = flag.watts.or_else(|| Some(volts? * flag.amps?));
     Ok(Unit {
         name,
         mbwus,
-        price_usd: price_usd.filter(|_| !args.energy_only),
+        price_usd: price_usd.filter(|_| !without_money),
         watts: watts.or_else(|| from(|p| &p.full_load_w)),
         amps: flag.amps,
         m2: flag.m2.or_else(|| from(|p| &p.footprint_m2)),
     })
 }
 
+/// What units cost.
+pub struct UnitCosts {
+    pub tables: Vec<Table>,
+    pub object: Value,
+}
+
+/// What the units of a measured platform cost, which comes first with its `mbwus`, and what each of
+/// the others saves over it.
+pub fn measured(flags: &[PlatformFlag]) -> anyhow::Result<UnitCosts> {
+    // A platform without a price still has its energy.
+    let units: Vec<Unit> = flags
+        .iter()
+        .map(|flag| unit(None, false, flag).or_else(|_| unit(None, true, flag)))
+        .collect::<Result<_, _>>()?;
+    let Some((first, others)) = units.split_first() else {
+        return Err(request("name this platform with --platform"));
+    };
+    let rows: Vec<UnitRow> =
+        others.iter().map(|own| compared("", first, own)).collect::<Result<_, _>>()?;
+    let (table, platform) = alone(first)?;
+    let tables = match rows.is_empty() {
+        true => vec![table],
+        false => vec![table, work_units(&rows, &[]), saved(&rows)],
+    };
+    let compared: Vec<Value> = rows.iter().map(object).collect();
+    let object = json!({ "origin": "modelled", "platform": platform, "compared": compared });
+    Ok(UnitCosts { tables, object })
+}
+
+/// The figures of one platform.
+fn alone(unit: &Unit) -> anyhow::Result<(Table, Value)> {
+    let mut table = Table::new("What an MBWU costs here, modelled")
+        .column("platform", Align::Left, ALWAYS)
+        .column("MBWUs", Align::Decimal, ALWAYS);
+    let mut cells: Vec<Cell> =
+        vec![unit.name.clone().into(), format::significant(unit.mbwus, 3).into()];
+    let mut platform = Map::new();
+    platform.insert("platform".to_owned(), unit.name.clone().into());
+    platform.insert("mbwus".to_owned(), unit.mbwus.into());
+    for ((name, of, per), (_, key)) in KINDS.into_iter().zip(KEYS) {
+        let Some(value) = of(unit) else { continue };
+        let value =
+            per(value, unit.mbwus).map_err(|error| request(format!("{}: {error}", unit.name)))?;
+        table = table.column(name, Align::Decimal, ALWAYS);
+        cells.push(format::significant(value, 4).into());
+        platform.insert(key.to_owned(), value.into());
+    }
+    if platform.len() == 2 {
+        return Err(request(format!(
+            "{}: neither price, watts nor m2 is known; add them: --platform {},price=USD,watts=W",
+            unit.name, unit.name
+        )));
+    }
+    table.row(cells);
+    Ok((table, Value::Object(platform)))
+}
+
+type Of = fn(&Unit) -> Option<f64>;
+type Per = fn(f64, f64) -> Result<f64, CostError>;
+const KINDS: [(&str, Of, Per); 5] = [
+    (USD, |unit| unit.price_usd, usd_per_mbwu),
+    (AMPERES, |unit| unit.amps, watts_per_mbwu),
+    (WATTS, |unit| unit.watts, watts_per_mbwu),
+    (KWH, |unit| unit.watts, |watts, mbwus| kwh_per_mbwu(watts, mbwus, HOURS_PER_YEAR)),
+    (AREA, |unit| unit.m2, m2_per_mbwu),
+];
+
 /// Every figure that both have.
 fn compared(title: &str, host: &Unit, own: &Unit) -> anyhow::Result<UnitRow> {
     let wrong = |error: CostError| request(format!("{} and {}: {error}", host.name, own.name));
-    type Of = fn(&Unit) -> Option<f64>;
-    type Per = fn(f64, f64) -> Result<f64, CostError>;
-    let kinds: [(&str, Of, Per); 5] = [
-        (USD, |unit| unit.price_usd, usd_per_mbwu),
-        (AMPERES, |unit| unit.amps, watts_per_mbwu),
-        (WATTS, |unit| unit.watts, watts_per_mbwu),
-        (KWH, |unit| unit.watts, |watts, mbwus| kwh_per_mbwu(watts, mbwus, HOURS_PER_YEAR)),
-        (AREA, |unit| unit.m2, m2_per_mbwu),
-    ];
     let mut figures = Vec::new();
-    for (name, of, per) in kinds {
+    for (name, of, per) in KINDS {
         let (Some(a), Some(b)) = (of(host), of(own)) else { continue };
         let values = [per(a, host.mbwus).map_err(wrong)?, per(b, own.mbwus).map_err(wrong)?];
         figures.push(UnitFigure {

@@ -150,6 +150,7 @@ pub fn validation(validation: &Validation) -> Vec<Drawing> {
                             y: *y,
                             tip: format!("{label}: {y:.2} % at {x}"),
                             shown: true,
+                            whisker: None,
                         });
                         line(i, *hollow, marks.collect())
                     })
@@ -249,7 +250,7 @@ fn panel(measure: &Measure, series: &[Series]) -> Panel {
             let marks = one.points.iter().filter_map(|(x, text, outcome)| {
                 let y = (measure.of)(outcome)?;
                 let tip = format!("{} {}: {y:.2} at {text}", one.label, measure.name);
-                Some(Mark { x: *x, y, tip, shown: true })
+                Some(Mark { x: *x, y, tip, shown: true, whisker: None })
             });
             line(i, one.hollow, marks.collect())
         })

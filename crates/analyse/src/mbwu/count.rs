@@ -1,0 +1,90 @@
+//! How many units a platform generates.
+
+use super::evaluation::{GrowthStep, Unit};
+use super::resource::Bottleneck;
+use super::round::{Request, Round};
+use crate::interval::Interval;
+
+/// What ended the growth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// There were no more devices, and the last one still added: the platform may generate more.
+    Devices,
+    /// A further device added next to nothing, and this was at its limit.
+    Saturated(Bottleneck),
+    /// One device was not the bottleneck, this was: the platform does not generate one unit.
+    BelowOne(Bottleneck),
+    /// A round does not count, for this reason.
+    Invalid(String),
+    /// Nobody went on.
+    CutShort,
+}
+
+impl Ended {
+    /// As it stands in `--json`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ended::Devices => "devices",
+            Ended::Saturated(_) => "saturated",
+            Ended::BelowOne(_) => "below_one",
+            Ended::Invalid(_) => "invalid",
+            Ended::CutShort => "cut_short",
+        }
+    }
+
+    /// The resource that ended it, where one did.
+    pub fn bottleneck(&self) -> Option<Bottleneck> {
+        match self {
+            Ended::Saturated(found) | Ended::BelowOne(found) => Some(*found),
+            Ended::Devices | Ended::Invalid(_) | Ended::CutShort => None,
+        }
+    }
+}
+
+/// The number of units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Count {
+    /// None where no unit is known to divide by.
+    pub units: Option<f64>,
+    pub interval: Option<Interval>,
+    /// The devices with which it was reached.
+    pub devices: Option<u32>,
+    pub ended: Ended,
+}
+
+pub(super) fn count(
+    request: &Request,
+    unit: Option<&Unit>,
+    known: bool,
+    growth: &[GrowthStep],
+    rounds: &[Round],
+) -> Count {
+    let best = growth.iter().max_by(|a, b| a.throughput_ops_s.total_cmp(&b.throughput_ops_s));
+    let best = best.filter(|_| known);
+    Count {
+        units: best.map(|step| step.units),
+        interval: best.and_then(|step| step.units_interval),
+        devices: best.map(|step| step.devices),
+        ended: ended(request, unit, growth, rounds),
+    }
+}
+
+fn ended(request: &Request, unit: Option<&Unit>, growth: &[GrowthStep], rounds: &[Round]) -> Ended {
+    if let Some(why) = rounds.iter().find_map(|round| round.invalid_because.first()) {
+        return Ended::Invalid(why.clone());
+    }
+    let over = |step: &GrowthStep| step.steady || step.rounds >= request.most_rounds;
+    let (Some(unit), Some(last)) = (unit, growth.last().filter(|last| over(last))) else {
+        return Ended::CutShort;
+    };
+    if unit.bottleneck != Bottleneck::Device {
+        return Ended::BelowOne(unit.bottleneck);
+    }
+    let of = request.given_unit.unwrap_or(unit.throughput_ops_s);
+    if let [.., before, last] = growth
+        && last.throughput_ops_s - before.throughput_ops_s < request.gain * of
+    {
+        return Ended::Saturated(last.bottleneck);
+    }
+    if last.devices < request.devices { Ended::CutShort } else { Ended::Devices }
+}

@@ -1,0 +1,203 @@
+//! What all rounds come to.
+
+use super::count::{Count, count};
+use super::resource::{Bottleneck, Use};
+use super::round::{Request, RequestError, Round, Stage};
+use crate::interval::{Interval, NoInterval};
+use crate::steady::{STEADY_ROUNDS, steady};
+use crate::welch::{Side, ratio_interval};
+use crate::{describe, mbwu::words};
+use record::Run;
+
+/// The work unit that one device gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// Mean of the last five rounds, or of all if there are fewer.
+    pub throughput_ops_s: f64,
+    pub interval: Result<Interval, NoInterval>,
+    pub threads: u32,
+    pub rounds: u32,
+    pub steady: bool,
+    pub bottleneck: Bottleneck,
+    /// The device was the bottleneck in a steady state; otherwise a unit is "at least" this.
+    pub proven: bool,
+}
+
+/// Rounds on so many devices at the same time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GrowthStep {
+    pub devices: u32,
+    pub throughput_ops_s: f64,
+    /// In units, and its interval where the rounds give one.
+    pub units: f64,
+    pub units_interval: Option<Interval>,
+    pub rounds: u32,
+    pub steady: bool,
+    pub bottleneck: Bottleneck,
+    /// Means over the rounds that count.
+    pub uses: Vec<Use>,
+}
+
+/// An evaluation, ended or cut short.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    pub request: Request,
+    /// All rounds in their order.
+    pub rounds: Vec<Round>,
+    /// What one device gave here; none if no round of it was measured.
+    pub unit: Option<Unit>,
+    /// From one device on.
+    pub growth: Vec<GrowthStep>,
+    pub count: Count,
+    /// One sentence each: what was found, and what a reader should know.
+    pub conclusion: String,
+    pub notes: Vec<String>,
+}
+
+impl Evaluation {
+    /// What these rounds come to.
+    pub fn of(request: &Request, rounds: &[Round]) -> Evaluation {
+        let of = |devices: u32| -> Vec<&Round> {
+            rounds.iter().filter(|r| r.stage != Stage::Raise && r.devices == devices).collect()
+        };
+        let unit = unit(request, &of(1));
+        // Of another platform, or of this one if it is proven to be the device's.
+        let reference = match request.given_unit {
+            Some(given) => Some((given, Vec::new())),
+            None => unit.as_ref().filter(|unit| unit.proven || !unit.steady).and_then(|unit| {
+                let known = unit.bottleneck == Bottleneck::Device;
+                known.then(|| (unit.throughput_ops_s, throughputs(last(&of(1)))))
+            }),
+        };
+        let growth: Vec<GrowthStep> = (1..=request.devices)
+            .map(|devices| (devices, of(devices)))
+            .take_while(|(_, rounds)| !rounds.is_empty())
+            .map(|(devices, rounds)| step(devices, &rounds, reference.as_ref()))
+            .collect();
+        let count = count(request, unit.as_ref(), reference.is_some(), &growth, rounds);
+        let conclusion = words::conclusion(unit.as_ref(), &count, &growth);
+        let notes = words::notes(rounds, unit.as_ref(), &growth);
+        Evaluation {
+            request: request.clone(),
+            rounds: rounds.to_vec(),
+            unit,
+            growth,
+            count,
+            conclusion,
+            notes,
+        }
+    }
+
+    /// What the runs of an execution come to.
+    ///
+    /// # Errors
+    /// None of them is a round of such an evaluation.
+    pub fn of_runs(runs: &[&Run]) -> Result<Evaluation, RequestError> {
+        let first = runs.iter().find(|run| Round::of(run).is_some());
+        let settings = first.map(|run| &run.settings).cloned().unwrap_or_default();
+        let request = Request::of(&settings)?;
+        let rounds: Vec<Round> = runs.iter().filter_map(|run| Round::of(run)).collect();
+        Ok(Evaluation::of(&request, &rounds))
+    }
+}
+
+fn unit(request: &Request, rounds: &[&Round]) -> Option<Unit> {
+    let first = rounds.first()?;
+    let found = last_steady(rounds);
+    let values = throughputs(last(rounds));
+    Some(Unit {
+        throughput_ops_s: found.throughput_ops_s,
+        interval: interval(&values),
+        threads: first.threads,
+        rounds: rounds.len() as u32,
+        steady: is_steady(rounds),
+        bottleneck: found.bottleneck,
+        proven: settled(request, rounds)
+            && is_steady(rounds)
+            && found.bottleneck == Bottleneck::Device
+            && rounds.iter().all(|round| round.invalid_because.is_empty()),
+    })
+}
+
+fn step(devices: u32, rounds: &[&Round], reference: Option<&(f64, Vec<f64>)>) -> GrowthStep {
+    let found = last_steady(rounds);
+    let values = throughputs(last(rounds));
+    let units = reference.map_or(f64::NAN, |(unit, _)| found.throughput_ops_s / unit);
+    let units_interval = reference.and_then(|(unit, of_unit)| match of_unit.is_empty() {
+        // A given unit has no interval of its own.
+        true => interval(&values).ok().map(|own| Interval {
+            low: own.low / unit,
+            high: own.high / unit,
+            method: own.method,
+        }),
+        false if devices == 1 => None,
+        false => {
+            let (unit, sum) = (Side::between(of_unit).ok()?, Side::between(&values).ok()?);
+            Some(ratio_interval(unit, sum, 0.0))
+        }
+    });
+    GrowthStep {
+        devices,
+        throughput_ops_s: found.throughput_ops_s,
+        units,
+        units_interval,
+        rounds: rounds.len() as u32,
+        steady: is_steady(rounds),
+        bottleneck: found.bottleneck,
+        uses: found.uses,
+    }
+}
+
+/// Whether rounds of one kind have come to their end.
+pub(super) fn settled(request: &Request, rounds: &[&Round]) -> bool {
+    is_steady(rounds) || rounds.len() as u32 >= request.most_rounds
+}
+
+fn is_steady(rounds: &[&Round]) -> bool {
+    <[f64; STEADY_ROUNDS]>::try_from(throughputs(last(rounds)))
+        .is_ok_and(|rounds| steady(&rounds).steady)
+}
+
+/// The rounds that count: the last five.
+fn last<'a, 'b>(rounds: &'b [&'a Round]) -> &'b [&'a Round] {
+    &rounds[rounds.len().saturating_sub(STEADY_ROUNDS)..]
+}
+
+fn throughputs(rounds: &[&Round]) -> Vec<f64> {
+    rounds.iter().map(|round| round.throughput_ops_s).collect()
+}
+
+fn interval(values: &[f64]) -> Result<Interval, NoInterval> {
+    match describe(values) {
+        Ok(description) => description.mean_interval,
+        Err(_) => Err(NoInterval::TooFewValues { got: values.len() as u64, needed: 2 }),
+    }
+}
+
+/// What the rounds that count have in common.
+pub(super) struct Together {
+    pub(super) throughput_ops_s: f64,
+    pub(super) bottleneck: Bottleneck,
+    pub(super) uses: Vec<Use>,
+}
+
+/// Means over the rounds that count, and what they were limited by as one round.
+pub(super) fn last_steady(rounds: &[&Round]) -> Together {
+    let last = last(rounds);
+    let n = (last.len() as f64).max(1.0);
+    let throughput_ops_s = throughputs(last).iter().sum::<f64>() / n;
+    let Some(newest) = last.last() else {
+        return Together { throughput_ops_s, bottleneck: Bottleneck::Unknown, uses: Vec::new() };
+    };
+    let mean = |one: &Use| {
+        let shares: Option<Vec<f64>> = last.iter().map(|round| round.used(one.resource)).collect();
+        let share = match shares {
+            Some(shares) => Ok(shares.iter().sum::<f64>() / n),
+            None => one.share.clone(),
+        };
+        Use { resource: one.resource, share }
+    };
+    let uses: Vec<Use> = newest.uses.iter().map(mean).collect();
+    let as_one = Round { uses: uses.clone(), ..(*newest).clone() };
+    Together { throughput_ops_s, bottleneck: as_one.bottleneck(), uses }
+}

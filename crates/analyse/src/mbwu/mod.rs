@@ -1,0 +1,19 @@
+//! Media-based work units (Liu, Kufeldt, Maltzahn, HPC-IODC 2019): the highest steady throughput of
+//! a workload on one storage device that no resource of the platform throttles, and how many of
+//! them a platform generates with 1, 2, ... n such devices.
+//!
+//! A pure procedure over the rounds so far: [`next`] says what to measure, [`Evaluation`] what
+//! it came to; whoever calls it does the measuring, and a results file holds all that it needs.
+
+mod count;
+mod evaluation;
+mod procedure;
+mod resource;
+mod round;
+mod words;
+
+pub use count::{Count, Ended};
+pub use evaluation::{Evaluation, GrowthStep, Unit};
+pub use procedure::{Next, next};
+pub use resource::{Bottleneck, LIMITS, Resource, Use};
+pub use round::{Request, RequestError, Round, Stage, keys};

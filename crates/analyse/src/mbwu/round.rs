@@ -1,0 +1,239 @@
+//! One round as the results file holds it.
+
+use record::{Phase, Run, Settings};
+use thiserror::Error;
+
+use super::resource::{Bottleneck, Resource, Use};
+
+/// The settings of a run that make it a round, and those of the whole evaluation.
+pub mod keys {
+    pub const STAGE: &str = "mbwu.stage";
+    /// Devices that are asked at the same time.
+    pub const DEVICES: &str = "mbwu.devices";
+    /// Threads for each of them.
+    pub const THREADS: &str = "mbwu.threads";
+    /// The round's number within its stage, devices and threads, from 1.
+    pub const ROUND: &str = "mbwu.round";
+    pub const LOADS: &str = "mbwu.loads";
+    pub const MOST_ROUNDS: &str = "mbwu.most_rounds";
+    pub const DEVICES_THERE: &str = "mbwu.devices_there";
+    pub const GAIN: &str = "mbwu.gain";
+    /// Operations per second of a unit that was measured elsewhere.
+    pub const GIVEN_UNIT: &str = "mbwu.unit";
+    /// Bytes of the data on one device for each byte of memory.
+    pub const DATA_OVER_MEMORY: &str = "mbwu.data_over_memory";
+    /// Bytes per second that the platform's memory moves at most.
+    pub const MEMORY_BANDWIDTH: &str = "mbwu.memory_bandwidth";
+}
+
+/// What a round is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Raising the load on one device.
+    Raise,
+    /// Waiting for the steady state at the load that was best.
+    Unit,
+    /// The same with more devices.
+    Growth,
+}
+
+impl Stage {
+    pub const ALL: [Stage; 3] = [Stage::Raise, Stage::Unit, Stage::Growth];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Raise => "raise",
+            Stage::Unit => "unit",
+            Stage::Growth => "growth",
+        }
+    }
+}
+
+/// What is evaluated, and how hard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Threads for each device, from the least to the most.
+    pub loads: Vec<u32>,
+    /// A load is no better than a lower one if it brings less than this share more; a further
+    /// device brings nothing if it adds less than this share of a unit.
+    pub gain: f64,
+    /// After so many rounds without a steady state it goes on with "not steady".
+    pub most_rounds: u32,
+    pub devices: u32,
+    /// A unit that was measured on another platform with the same device and workload, ops/s.
+    pub given_unit: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RequestError {
+    #[error("`{key}` is missing: these runs are no evaluation of work units")]
+    Missing { key: &'static str },
+    #[error("`{key}` is `{value}`, which is not what kvmeter writes there")]
+    Malformed { key: &'static str, value: String },
+}
+
+impl Request {
+    /// The settings by which a results file tells of it.
+    pub fn settings(&self, settings: &mut Settings) {
+        let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
+        let loads: Vec<String> = self.loads.iter().map(u32::to_string).collect();
+        put(keys::LOADS, loads.join(","));
+        put(keys::GAIN, self.gain.to_string());
+        put(keys::MOST_ROUNDS, self.most_rounds.to_string());
+        put(keys::DEVICES_THERE, self.devices.to_string());
+        if let Some(unit) = self.given_unit {
+            put(keys::GIVEN_UNIT, unit.to_string());
+        }
+    }
+
+    /// What a run's settings say.
+    ///
+    /// # Errors
+    /// A key that is missing or cannot be read.
+    pub fn of(settings: &Settings) -> Result<Request, RequestError> {
+        let text = |key: &'static str| {
+            settings.get(key).map(String::as_str).ok_or(RequestError::Missing { key })
+        };
+        let loads = text(keys::LOADS)?;
+        let loads =
+            loads.split(',').map(|load| read(keys::LOADS, load)).collect::<Result<_, _>>()?;
+        let given = settings.get(keys::GIVEN_UNIT);
+        Ok(Request {
+            loads,
+            gain: read(keys::GAIN, text(keys::GAIN)?)?,
+            most_rounds: read(keys::MOST_ROUNDS, text(keys::MOST_ROUNDS)?)?,
+            devices: read(keys::DEVICES_THERE, text(keys::DEVICES_THERE)?)?,
+            given_unit: given.map(|unit| read(keys::GIVEN_UNIT, unit)).transpose()?,
+        })
+    }
+}
+
+fn read<T: std::str::FromStr>(key: &'static str, value: &str) -> Result<T, RequestError> {
+    value.parse().map_err(|_| RequestError::Malformed { key, value: value.to_owned() })
+}
+
+/// One measured round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Round {
+    pub stage: Stage,
+    pub devices: u32,
+    /// For each device.
+    pub threads: u32,
+    pub number: u32,
+    /// Of all devices together, ops/s.
+    pub throughput_ops_s: f64,
+    /// Of each device; empty where it is not known.
+    pub each_ops_s: Vec<f64>,
+    /// How long each device had requests under way, and how many on average.
+    pub busy: Result<Vec<f64>, String>,
+    pub queue: Result<Vec<f64>, String>,
+    /// The device (the least busy of several), and every resource of the platform.
+    pub uses: Vec<Use>,
+    /// Share of the machine's CPU time that was not idle, whoever used it.
+    pub machine_busy: Option<f64>,
+    /// Bytes read from the devices for each byte that the workload read: far below 1, a cache
+    /// answered.
+    pub read_from_device: Option<f64>,
+    /// Why the round does not count.
+    pub invalid_because: Vec<String>,
+}
+
+impl Round {
+    /// The round that a run was; none if it was no round of an evaluation.
+    pub fn of(run: &Run) -> Option<Round> {
+        let number = |key| run.settings.get(key)?.parse::<u32>().ok();
+        let stage = run.settings.get(keys::STAGE)?;
+        let stage = Stage::ALL.into_iter().find(|known| known.name() == stage)?;
+        if run.phase != Phase::Measure {
+            return None;
+        }
+        let devices = number(keys::DEVICES)?;
+        let each = |group: &str, what: &str| -> Result<Vec<f64>, String> {
+            match devices {
+                1 => share(run, &format!("{group}.{what}")).map(|one| vec![one]),
+                many => (1..=many).map(|at| share(run, &format!("{group}.{at}.{what}"))).collect(),
+            }
+        };
+        let busy = each("volume", "busy");
+        let least = |all: &Vec<f64>| all.iter().copied().fold(f64::INFINITY, f64::min);
+        let operations = |at: u32| run.value(&format!("store.member.{at}.operations"));
+        let each_ops_s: Option<Vec<f64>> =
+            (1..=devices).map(|at| Some(operations(at)? / run.seconds.max(1e-9))).collect();
+        let mut uses = vec![Use {
+            resource: Resource::Device,
+            share: busy.as_ref().map(least).map_err(Clone::clone),
+        }];
+        uses.extend(
+            Resource::PLATFORM.map(|resource| Use { resource, share: used(run, resource) }),
+        );
+        let from_device = || {
+            let (device, workload) = (run.value("device.read")?, run.value("workload.read")?);
+            (workload > 0.0).then(|| device / workload)
+        };
+        Some(Round {
+            stage,
+            devices,
+            threads: number(keys::THREADS)?,
+            number: number(keys::ROUND)?,
+            throughput_ops_s: run.throughput(),
+            each_ops_s: each_ops_s.unwrap_or_default(),
+            queue: each("volume", "queue"),
+            busy,
+            uses,
+            machine_busy: run.value("machine.busy"),
+            read_from_device: from_device(),
+            invalid_because: run.invalid_because.clone(),
+        })
+    }
+
+    /// What kept it from being faster. A resource of the platform without head-room goes before a
+    /// device that is busy too: then it is not certain that the device is the limit. A device that
+    /// was not busy on CPUs that others kept busy waited for those.
+    pub fn bottleneck(&self) -> Bottleneck {
+        let full = |one: &&Use| one.resource != Resource::Device && one.is_at_its_limit();
+        let over =
+            |one: &&Use| one.share.as_ref().map_or(0.0, |share| share / one.resource.limit());
+        let platform = self.uses.iter().filter(full).max_by(|a, b| over(a).total_cmp(&over(b)));
+        let device = self.uses.iter().find(|one| one.resource == Resource::Device);
+        match (platform, device) {
+            (Some(one), _) => Bottleneck::Platform(one.resource),
+            (None, Some(device)) if device.is_at_its_limit() => Bottleneck::Device,
+            _ if self.machine_busy.is_some_and(|busy| busy >= Resource::Cpu.limit()) => {
+                Bottleneck::Platform(Resource::Cpu)
+            }
+            _ => Bottleneck::Unknown,
+        }
+    }
+
+    /// The share of a resource that it used, where that is known.
+    pub fn used(&self, resource: Resource) -> Option<f64> {
+        let found = self.uses.iter().find(|one| one.resource == resource)?;
+        found.share.as_ref().ok().copied()
+    }
+}
+
+fn share(run: &Run, signal: &str) -> Result<f64, String> {
+    let reading = run.reading(signal).ok_or_else(|| format!("{signal} was not read"))?;
+    match &reading.answer {
+        model::Answer::Value(value) => Ok(*value),
+        model::Answer::Unavailable { reason, .. } => Err(reason.clone()),
+    }
+}
+
+fn used(run: &Run, resource: Resource) -> Result<f64, String> {
+    match resource {
+        Resource::Device => share(run, "volume.busy"),
+        // What other programs used is no use of the platform by this workload.
+        Resource::Cpu => share(run, "limit.cpu").or_else(|_| share(run, "machine.busy")),
+        Resource::Memory => share(run, "limit.memory"),
+        Resource::Network => share(run, "limit.network"),
+        Resource::MemoryBandwidth => {
+            let given = run.settings.get(keys::MEMORY_BANDWIDTH);
+            let most = given.and_then(|text| text.parse::<f64>().ok()).ok_or_else(|| {
+                "the platform's bandwidth was not given: memory_bandwidth of [mbwu]".to_owned()
+            })?;
+            let moved = share(run, "dram.read")? + share(run, "dram.written")?;
+            Ok(moved / run.seconds.max(1e-9) / most)
+        }
+    }
+}

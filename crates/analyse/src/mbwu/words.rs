@@ -1,0 +1,101 @@
+//! What was found, in sentences.
+
+use super::count::{Count, Ended};
+use super::evaluation::{GrowthStep, Unit};
+use super::resource::{Bottleneck, Resource};
+use super::round::Round;
+
+pub(super) fn conclusion(unit: Option<&Unit>, count: &Count, growth: &[GrowthStep]) -> String {
+    let Some(unit) = unit else {
+        return match &count.ended {
+            Ended::Invalid(why) => format!("No unit was measured: {why}."),
+            _ => "No unit was measured.".to_owned(),
+        };
+    };
+    let rate = format!("{:.0} ops/s", unit.throughput_ops_s);
+    let one = match (unit.proven, unit.steady, unit.bottleneck) {
+        (true, ..) => format!("1 MBWU is {rate}: the device was the bottleneck."),
+        (false, false, Bottleneck::Device) => {
+            format!("1 MBWU is about {rate}, but {} rounds were not steady.", unit.rounds)
+        }
+        (false, _, found) => format!("1 MBWU is at least {rate}: {found} throttled one device."),
+    };
+    let many = match (count.units, count.devices) {
+        (Some(units), Some(devices)) => {
+            let interval = count.interval.map_or(String::new(), |interval| {
+                format!(" ({:.2} to {:.2})", interval.low, interval.high)
+            });
+            let devices = match devices {
+                1 => "1 device".to_owned(),
+                many => format!("{many} devices"),
+            };
+            format!(" This platform generates {units:.2} MBWU{interval} with {devices}")
+        }
+        _ => " How many of it this platform generates is not known".to_owned(),
+    };
+    let last = growth.last().map_or(1, |step| step.devices);
+    let end = match &count.ended {
+        Ended::Devices if last == 1 => "; there was one device only, so it may be more.".to_owned(),
+        Ended::Devices => "; there were no more devices, so it may be more.".to_owned(),
+        Ended::Saturated(Bottleneck::Device) => {
+            "; a further device added nothing, and all of them were busy: they share something \
+             below them."
+                .to_owned()
+        }
+        Ended::Saturated(found) => format!("; {found} ended the growth at {last} devices."),
+        Ended::BelowOne(_) if count.units.is_some() => ".".to_owned(),
+        Ended::BelowOne(_) => {
+            ": give a unit that was measured on another platform with the same device (`unit` of \
+             [mbwu])."
+                .to_owned()
+        }
+        Ended::Invalid(why) => format!("; it ended early: {why}."),
+        Ended::CutShort => "; it was cut short.".to_owned(),
+    };
+    format!("{one}{many}{end}")
+}
+
+/// From this share on reads came from the device, as a unit wants it.
+const READ_FROM_DEVICE: f64 = 0.9;
+
+pub(super) fn notes(rounds: &[Round], unit: Option<&Unit>, growth: &[GrowthStep]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for step in growth.iter().filter(|step| !step.steady) {
+        notes.push(format!(
+            "not steady: {} rounds with {} device(s); the mean of the last five is shown",
+            step.rounds, step.devices
+        ));
+    }
+    if let (Some(_), Some(step)) = (unit, growth.first()) {
+        let unknown: Vec<String> = step
+            .uses
+            .iter()
+            .filter(|one| one.resource != Resource::Device)
+            .filter_map(|one| Some(format!("{} ({})", one.resource, one.share.as_ref().err()?)))
+            .collect();
+        if !unknown.is_empty() {
+            notes.push(format!("head-room is not known of {}", unknown.join(", ")));
+        }
+    }
+    let busy = |round: &&Round| {
+        let own = round.used(Resource::Cpu).unwrap_or(0.0);
+        round.machine_busy.is_some_and(|all| all >= Resource::Cpu.limit() && all - own > 0.5 * all)
+    };
+    if rounds.iter().any(|round| busy(&round)) {
+        notes.push(
+            "other programs kept the CPUs busy in some rounds: the device was the bottleneck all \
+             the same where that is said, but repeat on a quiet machine"
+                .to_owned(),
+        );
+    }
+    let read: Vec<f64> = rounds.iter().filter_map(|round| round.read_from_device).collect();
+    let least = read.iter().copied().fold(f64::INFINITY, f64::min);
+    if least < READ_FROM_DEVICE {
+        notes.push(format!(
+            "in some rounds only {:.0} % of the bytes that the workload read came from the devices: \
+             a cache of the store or of the kernel answered the rest",
+            least * 100.0
+        ));
+    }
+    notes
+}

@@ -1,0 +1,188 @@
+//! `kvmeter precondition PATH`: a device or file in a known state.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use analyse::STEADY_ROUNDS;
+use micro::precondition::{
+    Ended, Job, Kind, Order, Phase, PreconditionError, Progress, Purge, Report, Rule, System,
+    Target,
+};
+use model::{Bytes, Span};
+use serde_json::json;
+
+use crate::args;
+use crate::exit::{Outcome, request};
+use crate::files;
+use crate::interrupt::stop_flag;
+use crate::show::Show;
+
+/// The steady state of the specification.
+pub const RULE: Rule = Rule {
+    window: STEADY_ROUNDS,
+    holds: |rounds| {
+        <&[f64; STEADY_ROUNDS]>::try_from(rounds).is_ok_and(|last| analyse::steady(last).steady)
+    },
+};
+
+pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
+    let size = args.size.map(|Bytes(size)| size);
+    let target = Target::inspect(&System::live(), &args.path, size).map_err(failed)?;
+    let order = Order {
+        purge: match (args.sanitize, args.no_purge) {
+            (true, _) => Purge::Sanitize,
+            (_, true) => Purge::None,
+            _ => Purge::Discard,
+        },
+        share: args.lbas,
+        times: args.times,
+        random: args.random.then_some((args.round.0, args.rounds)),
+        depth: args.depth,
+        rate: args.rate.map(|Bytes(rate)| rate as f64),
+    };
+    if args.dry_run {
+        for line in Job::describe(&target, &order).map_err(failed)? {
+            show.print(&line)?;
+        }
+        let names: Vec<String> = target.names.iter().map(|name| format!("{name:?}")).collect();
+        return show
+            .print(&format!("confirm with --confirm {}", names.join(" or ")))
+            .map(|()| Outcome::Done);
+    }
+    let state = match &args.state {
+        Some(state) => state.clone(),
+        None => state_file(&target)?,
+    };
+    let confirmed: Vec<String> = args.confirm.iter().cloned().collect();
+    let job = Job::new(target, order, &confirmed, state.clone(), args.resume).map_err(failed)?;
+    let stop = stop_flag()?;
+    let limit = args.limit.map(|Span(limit)| limit);
+    let mut shown = Shown::new(show);
+    let done = job.run(limit, RULE, &stop, &mut |progress| shown.tell(progress));
+    let report = done.map_err(failed)?;
+    tell(args, &report, &state, show)?;
+    Ok(match report.ended {
+        Ended::Done => Outcome::Done,
+        Ended::NotSteady | Ended::TimeLimit | Ended::Stopped => Outcome::Invalid,
+    })
+}
+
+fn tell(
+    args: &args::Precondition,
+    report: &Report,
+    state: &std::path::Path,
+    show: &Show,
+) -> anyhow::Result<()> {
+    let ended = match report.ended {
+        Ended::Done => "done",
+        Ended::NotSteady => "not_steady",
+        Ended::TimeLimit => "time_limit",
+        Ended::Stopped => "stopped",
+    };
+    if args.json {
+        let object = json!({
+            "path": args.path,
+            "ended": ended,
+            "purge": report.purged,
+            "range_bytes": report.range_bytes,
+            "written_bytes": report.written_bytes,
+            "total_bytes": report.total_bytes,
+            "seconds": report.seconds,
+            "steady": report.random.as_ref().map(|random| random.steady),
+            "random_rounds_iops": report.random.as_ref().map(|random| &random.rounds),
+        });
+        return show.print(&serde_json::to_string_pretty(&object)?);
+    }
+    show.print(&format!(
+        "{}: {}; {} of {} B written within the first {} B, in {:.1} s",
+        args.path.display(),
+        report.purged,
+        report.written_bytes,
+        report.total_bytes,
+        report.range_bytes,
+        report.seconds
+    ))?;
+    if let Some(random) = &report.random {
+        let last = random.rounds.last().copied().unwrap_or(0.0);
+        show.print(&format!(
+            "random writes: {} after {} rounds, {last:.0} a second in the last",
+            if random.steady { "steady" } else { "not steady" },
+            random.rounds.len(),
+        ))?;
+    }
+    if matches!(report.ended, Ended::TimeLimit | Ended::Stopped) {
+        show.note(&format!(
+            "Ended early; how far it is stands in {}. Go on with the same command and --resume",
+            state.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Where it is noted how far a target is: beside a file, else in the state folder.
+pub fn state_file(target: &Target) -> anyhow::Result<PathBuf> {
+    if target.kind == Kind::File {
+        let mut name = target.path.as_os_str().to_owned();
+        name.push(".precondition.json");
+        return Ok(PathBuf::from(name));
+    }
+    let bench = files::for_bench().ok_or_else(|| {
+        request("neither HOME nor XDG_STATE_HOME says where to note how far it is; give --state")
+    })?;
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = target.names.join("-").chars().map(plain).collect();
+    Ok(bench.with_file_name(format!("precondition-{name}.json")))
+}
+
+/// A mistake in the request ends with code 2, a failure of the device with 1.
+pub fn failed(error: PreconditionError) -> anyhow::Error {
+    match error.is_request() {
+        true => request(error.to_string()),
+        false => anyhow::Error::new(error),
+    }
+}
+
+/// A line of progress now and then.
+pub struct Shown<'a> {
+    show: &'a Show,
+    next: Instant,
+    begun: Instant,
+}
+
+/// How often a line is written.
+const EVERY: Duration = Duration::from_secs(5);
+
+impl<'a> Shown<'a> {
+    pub fn new(show: &'a Show) -> Self {
+        Shown { show, next: Instant::now() + EVERY, begun: Instant::now() }
+    }
+
+    pub fn tell(&mut self, progress: &Progress) {
+        if Instant::now() < self.next {
+            return;
+        }
+        self.next = Instant::now() + EVERY;
+        let Progress { phase, done, bytes, bytes_s } = progress;
+        let phase = match phase {
+            Phase::Purging => "purging".to_owned(),
+            Phase::Sanitizing => "sanitizing".to_owned(),
+            Phase::Sequential => "sequential".to_owned(),
+            Phase::Random { round, most } => format!("random, round {round} of at most {most}"),
+        };
+        let share = done.map_or(String::new(), |done| format!("  {:5.1} %", done * 100.0));
+        // Of what is left, at the present speed.
+        let left = match done {
+            Some(done) if *done > 0.0 && *bytes_s > 0.0 => {
+                let all = *bytes as f64 / done;
+                format!("  {:.0} s left", (all - *bytes as f64) / bytes_s)
+            }
+            _ => String::new(),
+        };
+        self.show.note(&format!(
+            "{phase}{share}  {}  {:.1} MB/s  {:.0} s{left}",
+            report::format::bytes(*bytes as f64),
+            bytes_s / 1e6,
+            self.begun.elapsed().as_secs_f64()
+        ));
+    }
+}

@@ -1,0 +1,316 @@
+//! Work units, on loop devices that are throttled equally, and what is refused before a device
+//! is written to. What needs root says when it is skipped.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::tool::{Place, Said, said, until};
+
+/// A small raw store: what a device does and nothing else.
+const STUDY: &str = r#"
+name = "units"
+sequence = ["half"]
+[store.raw]
+[data]
+records = 500
+key = { form = "text", size = 16 }
+value = { size = 4096 }
+[load]
+threads = 8
+[workloads.half]
+from = "ycsb-a"
+[measure]
+warm_up = "300ms"
+time = "1s"
+[probes]
+idle = "0s"
+[mbwu]
+threads = [1, 8]
+"#;
+
+/// One rig at a time: they share the machine.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn rig_program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/mbwu-rig")
+}
+
+/// kvmeter on a rig; none, said, where there cannot be one.
+fn rig(place: &Place, flags: &[&str], args: &[&str]) -> Option<Said> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kvmeter = place.command(args);
+    let mut command = Command::new(rig_program());
+    command.args(flags).arg("--").arg(kvmeter.get_program()).args(kvmeter.get_args());
+    command.current_dir(place.path()).env("TMPDIR", place.path()).stdin(Stdio::null());
+    for (key, value) in kvmeter.env("HOME", place.path()).get_envs() {
+        match value {
+            Some(value) => command.env(key, value),
+            None => command.env_remove(key),
+        };
+    }
+    let done = said(command.output().unwrap());
+    let skipped = done.code == 77;
+    if skipped {
+        eprintln!("skipped: {}", done.err);
+    }
+    nothing_stays(place);
+    (!skipped).then_some(done)
+}
+
+/// No loop device, mount or group of this place's rigs.
+fn nothing_stays(place: &Place) {
+    let here = place.path().display().to_string();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(&here), "{mounts}");
+    for entry in std::fs::read_dir("/sys/block").unwrap().flatten() {
+        let backing = std::fs::read_to_string(entry.path().join("loop/backing_file"));
+        assert!(!backing.unwrap_or_default().contains(&here), "{:?} stays", entry.file_name());
+    }
+    let groups = Command::new("find")
+        .args(["/sys/fs/cgroup", "-maxdepth", "2", "-name", "mbwu-rig.*"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&groups.stdout), "");
+    let left = std::fs::read_dir(place.path()).unwrap().flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("mbwu-rig")), "{left:?}");
+}
+
+fn units(place: &Place) -> Value {
+    let done = place.run(&["mbwu", "units.sqlite", "--json"]);
+    done.json()
+}
+
+#[test]
+fn two_equal_devices_are_two_units() {
+    let place = Place::new();
+    place.write("study.toml", STUDY);
+    let args = ["run", "study.toml", "--out", "units.sqlite"];
+    let Some(done) = rig(&place, &["--devices", "2", "--iops", "200", "--size", "64M"], &args)
+    else {
+        return;
+    };
+    assert_eq!(done.code, 0, "{done:#?}");
+    assert!(done.out.contains("the device was the bottleneck"), "{}", done.out);
+    let found = units(&place);
+    assert_eq!((&found["proven"], &found["bottleneck"]), (&true.into(), &"device".into()));
+    // 200 reads and 200 writes a second, in equal parts.
+    let unit = found["mbwu_ops_s"].as_f64().unwrap();
+    assert!((300.0..440.0).contains(&unit), "{found:#}");
+    let count = found["units"].as_f64().unwrap();
+    assert!((1.8..=2.2).contains(&count), "{found:#}");
+    assert_eq!(found["ended_by"], "devices");
+    // Both had their part of every round, and were busy.
+    for round in found["rounds"].as_array().unwrap().iter().filter(|r| r["devices"] == 2) {
+        let each: Vec<f64> = round["device_throughput_ops_s"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|v| v.as_f64().unwrap())
+            .collect();
+        assert!(each.len() == 2 && each[0] / each[1] < 1.5 && each[1] / each[0] < 1.5, "{round:#}");
+        assert!(round["device_busy"].as_array().unwrap().len() == 2);
+    }
+    let page = std::fs::read_to_string(place.file("units.html")).unwrap();
+    assert!(page.contains("Work units (MBWU)"));
+}
+
+#[test]
+fn a_platform_with_little_cpu_generates_less_and_the_cpu_is_named() {
+    let place = Place::new();
+    place.write("study.toml", STUDY);
+    let flags = ["--devices", "2", "--iops", "1200", "--cpu", "3", "--size", "64M"];
+    let args = ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[8]"];
+    let Some(done) = rig(&place, &flags, &args) else { return };
+    assert!(done.code == 0 || done.code == 1, "{done:#?}");
+    let found = units(&place);
+    match found["bottleneck"].as_str() {
+        // One device alone was still the device's: two of them are not two units.
+        Some("device") => assert!(found["units"].as_f64().unwrap() < 1.8, "{found:#}"),
+        // Not even one: then it is called no unit.
+        Some("cpu") => assert_eq!(found["proven"], false, "{found:#}"),
+        _ => panic!("{found:#}"),
+    }
+    let last = found["growth"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["bottleneck"], "cpu", "{found:#}");
+    assert!(found["conclusion"].as_str().unwrap().contains("the CPU"), "{found:#}");
+}
+
+#[test]
+fn nothing_stays_when_the_rig_is_killed() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = Place::new();
+    let rig = Command::new(rig_program())
+        .args(["--devices", "2", "--size", "32M", "--", "sh", "-c", "touch ready; sleep 300"])
+        .current_dir(place.path())
+        .env("TMPDIR", place.path())
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let rig = RefCell::new(rig);
+    until("the rig or its refusal", || {
+        place.file("ready").exists() || rig.borrow_mut().try_wait().unwrap().is_some()
+    });
+    if !place.file("ready").exists() {
+        eprintln!("skipped: there is no rig here");
+        return;
+    }
+    rig.borrow_mut().kill().unwrap();
+    rig.borrow_mut().wait().unwrap();
+    until("the end of what it made", || {
+        let left = std::fs::read_dir(place.path()).unwrap().flatten();
+        !left.into_iter().any(|one| one.file_name().to_string_lossy().starts_with("mbwu-rig"))
+    });
+    nothing_stays(&place);
+}
+
+#[test]
+fn block_devices_are_overwritten_only_when_they_are_named_once_more() {
+    let place = Place::new();
+    place.write("study.toml", STUDY);
+    let flags = ["--raw", "--devices", "1", "--iops", "2000", "--size", "64M"];
+    let run = ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[8]"];
+    let Some(done) = rig(&place, &flags, &run) else { return };
+    assert_eq!(done.code, 2, "{done:#?}");
+    assert!(
+        done.err.contains("loses all that is on it; confirm it with --confirm"),
+        "{}",
+        done.err
+    );
+
+    let more = ["--dry-run", "--set", "mbwu.precondition={share=0.5}"];
+    let dry = rig(&place, &flags, &[&run[..], &more[..]].concat()).unwrap();
+    assert_eq!(dry.code, 0, "{dry:#?}");
+    for words in ["discard every block", "within the first 32MiB (50 %)", "gets an ext4"] {
+        assert!(dry.out.contains(words), "{words}: {}", dry.out);
+    }
+    assert!(!place.file("units.sqlite").exists());
+
+    // The loop device's name is what lies behind it, which the rig knows: the lower loop device.
+    let confirmed: Vec<String> =
+        (0..64).flat_map(|loop_| ["--confirm".to_owned(), format!("/dev/loop{loop_}")]).collect();
+    let mut args: Vec<&str> = run.to_vec();
+    args.extend(["--set", "mbwu.precondition={share=0.5}"]);
+    args.extend(confirmed.iter().map(String::as_str));
+    let done = rig(&place, &flags, &args).unwrap();
+    assert!(done.code == 0 || done.code == 1, "{done:#?}");
+    assert!(units(&place)["mbwu_ops_s"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_killed_evaluation_goes_on_with_the_round_that_was_next() {
+    let place = Place::new();
+    place.write("study.toml", STUDY);
+    let device = place.path().join("disk");
+    std::fs::create_dir(&device).unwrap();
+    let set = ["--set", "measure.time=500ms", "--device", "disk"];
+    let args = [&["run", "study.toml", "--out", "units.sqlite"][..], &set[..]].concat();
+    let child = RefCell::new(place.start(&args));
+    let rounds = || {
+        let done = place.run(&["mbwu", "units.sqlite", "--json"]);
+        let found: Option<Value> = serde_json::from_str(&done.out).ok();
+        found.and_then(|found| Some(found["rounds"].as_array()?.clone())).unwrap_or_default()
+    };
+    until("two rounds", || rounds().len() >= 2 || child.borrow_mut().try_wait().unwrap().is_some());
+    if child.borrow_mut().try_wait().unwrap().is_some() {
+        let done = said(child.into_inner().wait_with_output().unwrap());
+        if done.err.contains("block device") || done.err.contains("direct I/O") {
+            eprintln!("skipped: {}", done.err);
+            return;
+        }
+        panic!("{done:#?}");
+    }
+    child.borrow_mut().kill().unwrap();
+    child.borrow_mut().wait().unwrap();
+    let before = rounds();
+    let done = place.run(&[&args[..], &["--resume"][..]].concat());
+    assert!(done.code == 0 || done.code == 1, "{done:#?}");
+    assert!(done.err.contains("rounds are done"), "{}", done.err);
+    let after = rounds();
+    assert!(after.len() > before.len() && after[..before.len()] == before[..], "it began anew");
+    assert_ne!(units(&place)["ended_by"], "cut_short");
+    place.refused(&[&args[..], &["--resume"][..]].concat(), &["nothing to resume"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_a_device_is_written_to() {
+    let place = Place::new();
+    place.write("study.toml", STUDY);
+    std::fs::create_dir(place.file("disk")).unwrap();
+    let run = ["run", "study.toml", "--device", "disk"];
+    place.refused(&["run", "study.toml"], &["no device is named", "--device PATH"]);
+    place.refused(&["run", "study.toml", "--device", "none"], &["--device none"]);
+    place.refused(&["run", "study.toml", "--device", "study.toml"], &["is no folder"]);
+    place.refused(&["run", "quickstart", "--device", "disk"], &["a study with [mbwu]"]);
+    let set = |assignment: &str, words: &[&str]| {
+        place.refused(&[&run[..], &["--set", assignment][..]].concat(), words);
+    };
+    set("mbwu.threads=[4,2]", &["rising numbers"]);
+    set("mbwu.rounds=3", &["takes 5 to 1000 rounds"]);
+    set("mbwu.gain=2", &["share from 0.001 to 0.5"]);
+    set("mbwu.roundz=3", &["rounds"]);
+    set("measure.threads=4", &["mbwu.threads"]);
+    set("measure.rate=4", &["closed loop"]);
+    set("repeats=2", &["one repeat"]);
+    set("store.raw.path=x", &["leave it out"]);
+    set("sequence=[\"ycsb-d\"]", &["reads, updates, scans"]);
+    set("mbwu.precondition={share=1.5}", &["at most 1"]);
+    // Two folders of one file system are one device.
+    std::fs::create_dir(place.file("other")).unwrap();
+    place.refused(&[&run[..], &["--device", "other"][..]].concat(), &["--device"]);
+    set("data.records=1000M", &["are needed"]);
+    assert!(std::fs::read_dir(place.file("disk")).unwrap().next().is_none(), "nothing was written");
+    let page = place.file("kept.sqlite").display().to_string();
+    place.ok(&["bench", "null", "--ops", "1k", "--out", &page]);
+    place.refused(&["mbwu", &page], &["holds no rounds"]);
+}
+
+#[test]
+fn preconditioning_a_file() {
+    let place = Place::new();
+    let base = ["precondition", "disk.img", "--size", "8MiB"];
+    let dry = place.ok(&[&base[..], &["--dry-run", "--lbas", "75%"][..]].concat());
+    for words in ["16MiB sequentially", "within the first 6MiB (75 %)", "--confirm \"disk.img\""] {
+        assert!(dry.contains(words), "{words}: {dry}");
+    }
+    assert!(!place.file("disk.img").exists());
+    place.refused(&base, &["loses all", "`disk.img`"]);
+    place.refused(&[&base[..], &["--confirm", "other"][..]].concat(), &["is not `other`"]);
+    let done = place.run(&[&base[..], &["--confirm", "disk.img", "--json"][..]].concat());
+    if done.err.contains("past the page cache") {
+        eprintln!("skipped: {}", done.err);
+        return;
+    }
+    assert_eq!(done.code, 0, "{done:#?}");
+    let report = done.json();
+    assert_eq!((&report["ended"], &report["purge"]), (&"done".into(), &"discarded".into()));
+    assert_eq!(report["written_bytes"], 16 << 20);
+    assert_eq!(std::fs::metadata(place.file("disk.img")).unwrap().len(), 8 << 20);
+}
+
+#[test]
+fn a_device_that_is_in_use_is_not_preconditioned() {
+    let place = Place::new();
+    // The rig's devices are mounted where the command runs.
+    let script = "shift; device=$(findmnt --noheadings --output SOURCE --target \"$2\"); \
+                  exec \"$KVMETER\" precondition \"$device\" --confirm x";
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let done = Command::new(rig_program())
+        .args(["--size", "32M", "--", "sh", "-c", script, "sh", "first"])
+        .env("KVMETER", env!("CARGO_BIN_EXE_kvmeter"))
+        .env("TMPDIR", place.path())
+        .output()
+        .unwrap();
+    let done = said(done);
+    if done.code == 77 {
+        eprintln!("skipped: {}", done.err);
+        return;
+    }
+    assert_eq!(done.code, 2, "{done:#?}");
+    assert!(done.err.contains("is mounted at"), "{}", done.err);
+    nothing_stays(&place);
+}

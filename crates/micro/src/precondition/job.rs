@@ -1,0 +1,408 @@
+//! The whole of a preconditioning: purge, sequential writes, random writes.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{PreconditionError, WriteError};
+use super::journal::Note;
+use super::random::{Rule, Scatter, Settled};
+use super::sequential::Sequence;
+use super::target::{Kind, Target};
+use super::{nvme, purge, random, sequential};
+
+/// As the published tool and the specification have it.
+const SEQUENTIAL_BLOCK: usize = 128 << 10;
+const RANDOM_BLOCK: usize = 4 << 10;
+
+/// How everything is taken away first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purge {
+    /// Discard, where the device can.
+    Discard,
+    /// NVMe sanitize: every namespace, and what is not addressable.
+    Sanitize,
+    None,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    pub purge: Purge,
+    /// Of the addresses, from the first on: more than 0, at most 1.
+    pub share: f64,
+    /// How many times the device's capacity is written sequentially, within that share.
+    pub times: f64,
+    /// Random writes of 4 KiB until the steady state, in rounds of this length, and at most so
+    /// many.
+    pub random: Option<(Duration, u32)>,
+    /// Writes under way.
+    pub depth: u32,
+    /// Bytes per second at most.
+    pub rate: Option<f64>,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Order { purge: Purge::Discard, share: 1.0, times: 2.0, random: None, depth: 32, rate: None }
+    }
+}
+
+/// Where a job stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Phase {
+    Purging,
+    /// A sanitize that the device does by itself.
+    Sanitizing,
+    Sequential,
+    Random {
+        round: u32,
+        most: u32,
+    },
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    pub phase: Phase,
+    /// Of this phase, 0 to 1; none where the end is not known.
+    pub done: Option<f64>,
+    /// Bytes that this phase wrote, and so many a second since it was begun or resumed.
+    pub bytes: u64,
+    pub bytes_s: f64,
+}
+
+/// How a job came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Done,
+    /// Not steady after the most rounds.
+    NotSteady,
+    TimeLimit,
+    Stopped,
+}
+
+/// The random writes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RandomReport {
+    /// Writes per second of each round.
+    pub rounds: Vec<f64>,
+    pub steady: bool,
+}
+
+/// What was done, earlier invocations included.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    pub ended: Ended,
+    /// What was taken away first, in words.
+    pub purged: String,
+    pub range_bytes: u64,
+    pub written_bytes: u64,
+    pub total_bytes: u64,
+    pub random: Option<RandomReport>,
+    pub seconds: f64,
+}
+
+/// A confirmed target and what is to be done to it.
+#[derive(Debug)]
+pub struct Job {
+    target: Target,
+    order: Order,
+    note: Note,
+    state: PathBuf,
+}
+
+impl Job {
+    /// Nothing is written yet. `state` is the file in which it is noted how far the job is;
+    /// with `resume` it goes on from there.
+    ///
+    /// # Errors
+    /// The target is not confirmed, is too small, the order makes no sense, or there is nothing to
+    /// resume.
+    pub fn new(
+        target: Target,
+        order: Order,
+        confirmed: &[String],
+        state: PathBuf,
+        resume: bool,
+    ) -> Result<Job, PreconditionError> {
+        check(&target, &order)?;
+        target.confirm(confirmed)?;
+        let note = match resume {
+            true => Note::read(&state, &target, &order)?,
+            false => Note::new(&target, &order),
+        };
+        Ok(Job { target, order, note, state })
+    }
+
+    /// What would be done, one line each.
+    ///
+    /// # Errors
+    /// The order makes no sense for this target.
+    pub fn describe(target: &Target, order: &Order) -> Result<Vec<String>, PreconditionError> {
+        check(target, order)?;
+        let path = target.path.display();
+        let bytes = |bytes: u64| model::Bytes(bytes).to_string();
+        let kind = match target.kind {
+            Kind::Device => "device",
+            Kind::File => "file",
+        };
+        let mut lines = vec![format!("{path}: {kind} of {} B", target.bytes)];
+        lines.push(match purge_of(target, order) {
+            Purge::Sanitize => "sanitize: every namespace of its controller is erased".to_owned(),
+            Purge::Discard if target.kind == Kind::File => "make one hole of it".to_owned(),
+            Purge::Discard => "discard every block".to_owned(),
+            Purge::None if order.purge == Purge::None => "no purge".to_owned(),
+            Purge::None => "no purge: the device cannot discard".to_owned(),
+        });
+        let (range, total) = (range(target, order), total(target, order));
+        lines.push(format!(
+            "write {} sequentially in blocks of 128 KiB, {} under way, within the first {} ({:.0} %)",
+            bytes(total),
+            order.depth,
+            bytes(range),
+            order.share * 100.0
+        ));
+        if let Some((round, most)) = order.random {
+            lines.push(format!(
+                "write blocks of 4 KiB at random there, in rounds of {} s until they are steady, at \
+                 most {most}",
+                round.as_secs_f64()
+            ));
+        }
+        Ok(lines)
+    }
+
+    /// Does it. Everything on the target is lost. It ends early when `stop` is raised or
+    /// after `limit`, and can be resumed then. `rule` says when random writes are steady.
+    ///
+    /// # Errors
+    /// The device is in use by now, failed (with the sector), or the note cannot be written.
+    pub fn run(
+        mut self,
+        limit: Option<Duration>,
+        rule: Rule,
+        stop: &AtomicBool,
+        told: &mut dyn FnMut(&Progress),
+    ) -> Result<Report, PreconditionError> {
+        let begun = Instant::now();
+        let limit = limit.and_then(|limit| begun.checked_add(limit));
+        // Far away, where there is none: a century.
+        let limit = limit.unwrap_or(begun + Duration::from_secs(3_200_000_000));
+        let path = self.target.path.clone();
+        let failed = |error| PreconditionError::Failed { path: path.clone(), error };
+        let file = self.target.open().map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => PreconditionError::Refused {
+                path: path.clone(),
+                why: "is in use by now; nothing was written".to_owned(),
+            },
+            _ => failed(WriteError::Call { what: "opening it past the page cache", error }),
+        })?;
+        let purged = self.purge(&file, limit, stop, told).map_err(failed)?;
+        let total = total(&self.target, &self.order);
+        let mut ended = self.sequential(&file, limit, stop, told).map_err(failed)?;
+        let mut random = None;
+        if let (Ended::Done, Some((round, most))) = (ended, self.order.random) {
+            let scatter = Scatter {
+                range: range(&self.target, &self.order),
+                block: RANDOM_BLOCK,
+                depth: self.order.depth as usize,
+                round,
+                most_rounds: most as usize,
+                rule,
+                rate: self.order.rate,
+            };
+            ended = self.random(&file, &scatter, limit, stop, told).map_err(failed)?;
+            let rounds = self.note.rounds.clone();
+            random = Some(RandomReport { steady: rule.is_steady(&rounds), rounds });
+        }
+        file.sync_all()
+            .map_err(|error| failed(WriteError::Call { what: "flushing its cache", error }))?;
+        if matches!(ended, Ended::Done | Ended::NotSteady) {
+            // There is nothing to go on with.
+            let _ = std::fs::remove_file(&self.state);
+        }
+        Ok(Report {
+            ended,
+            purged,
+            range_bytes: range(&self.target, &self.order),
+            written_bytes: self.note.written,
+            total_bytes: total,
+            random,
+            seconds: begun.elapsed().as_secs_f64(),
+        })
+    }
+
+    fn purge(
+        &mut self,
+        file: &File,
+        limit: Instant,
+        stop: &AtomicBool,
+        told: &mut dyn FnMut(&Progress),
+    ) -> Result<String, WriteError> {
+        if self.note.purged {
+            return Ok("purged before".to_owned());
+        }
+        let progress = |phase, done| Progress { phase, done, bytes: 0, bytes_s: 0.0 };
+        // From here on nobody may take what is there for what it was.
+        self.note.write(&self.state)?;
+        let words = match purge_of(&self.target, &self.order) {
+            Purge::Discard => {
+                told(&progress(Phase::Purging, None));
+                purge::discard(file, &self.target)?;
+                "discarded"
+            }
+            Purge::Sanitize => {
+                let mut share = |done| told(&progress(Phase::Sanitizing, Some(done)));
+                nvme::sanitize(file, limit, stop, &mut share)?;
+                "sanitized"
+            }
+            Purge::None if self.order.purge == Purge::None => "not purged, as asked",
+            Purge::None => "not purged: the device cannot discard",
+        };
+        self.note.purged = true;
+        self.note.write(&self.state)?;
+        Ok(words.to_owned())
+    }
+
+    fn sequential(
+        &mut self,
+        file: &File,
+        limit: Instant,
+        stop: &AtomicBool,
+        told: &mut dyn FnMut(&Progress),
+    ) -> Result<Ended, WriteError> {
+        let sequence = Sequence {
+            range: range(&self.target, &self.order),
+            total: total(&self.target, &self.order),
+            from: self.note.written,
+            block: SEQUENTIAL_BLOCK,
+            depth: self.order.depth as usize,
+            rate: self.order.rate,
+        };
+        let begun = Instant::now();
+        let Job { note, state, .. } = self;
+        let mut look = |written: u64| {
+            note.written = written;
+            let gained = (written - sequence.from) as f64;
+            told(&Progress {
+                phase: Phase::Sequential,
+                done: Some(written as f64 / sequence.total.max(1) as f64),
+                bytes: written,
+                bytes_s: gained / begun.elapsed().as_secs_f64().max(1e-9),
+            });
+            note.write(state)
+        };
+        let written = sequential::write(file, &sequence, limit, stop, &mut look)?;
+        look(written)?;
+        Ok(match written == sequence.total {
+            true => Ended::Done,
+            false => early(stop),
+        })
+    }
+
+    fn random(
+        &mut self,
+        file: &File,
+        scatter: &Scatter,
+        limit: Instant,
+        stop: &AtomicBool,
+        told: &mut dyn FnMut(&Progress),
+    ) -> Result<Ended, WriteError> {
+        let mut rounds = std::mem::take(&mut self.note.rounds);
+        let Job { note, state, .. } = self;
+        let begun = Instant::now();
+        let before = rounds.len();
+        let mut look = |rounds: &[f64], written: u64| {
+            let in_round = scatter.round.as_secs_f64() * (rounds.len() - before) as f64;
+            let since = (begun.elapsed().as_secs_f64() - in_round).max(1e-9);
+            let bytes = written * scatter.block as u64;
+            told(&Progress {
+                phase: Phase::Random {
+                    round: rounds.len() as u32 + 1,
+                    most: scatter.most_rounds as u32,
+                },
+                done: None,
+                bytes,
+                bytes_s: bytes as f64 / since,
+            });
+            if note.rounds != rounds {
+                note.rounds = rounds.to_vec();
+                note.write(state)?;
+            }
+            Ok(())
+        };
+        let settled = random::write(file, scatter, &mut rounds, limit, stop, &mut look)?;
+        self.note.rounds = rounds;
+        Ok(match settled {
+            Settled::Steady => Ended::Done,
+            Settled::NotSteady => Ended::NotSteady,
+            Settled::Interrupted => early(stop),
+        })
+    }
+}
+
+fn early(stop: &AtomicBool) -> Ended {
+    match stop.load(std::sync::atomic::Ordering::Relaxed) {
+        true => Ended::Stopped,
+        false => Ended::TimeLimit,
+    }
+}
+
+/// The purge that the target can do.
+fn purge_of(target: &Target, order: &Order) -> Purge {
+    match order.purge {
+        Purge::Discard if !target.can_discard => Purge::None,
+        other => other,
+    }
+}
+
+/// Bytes of addresses that are written.
+fn range(target: &Target, order: &Order) -> u64 {
+    let block = target.logical_block.max(RANDOM_BLOCK as u64);
+    (target.bytes as f64 * order.share) as u64 / block * block
+}
+
+fn total(target: &Target, order: &Order) -> u64 {
+    let block = target.logical_block.max(RANDOM_BLOCK as u64);
+    (target.bytes as f64 * order.times) as u64 / block * block
+}
+
+fn check(target: &Target, order: &Order) -> Result<(), PreconditionError> {
+    let no = |why: String| Err(PreconditionError::Refused { path: target.path.clone(), why });
+    if !(order.share > 0.0 && order.share <= 1.0) {
+        return no(format!("a share of {} is not more than 0 and at most 100 %", order.share));
+    }
+    if !(0.0..=100.0).contains(&order.times) {
+        return no(format!("{} times the capacity is not from 0 to 100", order.times));
+    }
+    if !(1..=4096).contains(&order.depth) {
+        return no(format!("{} writes under way are not from 1 to 4096", order.depth));
+    }
+    if order.rate.is_some_and(|rate| rate.is_nan() || rate <= 0.0) {
+        return no("a rate of nothing never ends".to_owned());
+    }
+    if let Some((round, most)) = order.random
+        && (round.is_zero() || most == 0)
+    {
+        return no("a steady state takes rounds of some length".to_owned());
+    }
+    if order.purge == Purge::Sanitize && target.kind == Kind::File {
+        return no("a file cannot be sanitized; leave out --sanitize".to_owned());
+    }
+    if target.logical_block > RANDOM_BLOCK as u64 {
+        return no(format!("has blocks of {} B; up to 4096 are known", target.logical_block));
+    }
+    if range(target, order) < SEQUENTIAL_BLOCK as u64 {
+        return no(format!(
+            "{} B are too small: the part that is written holds no block of 128 KiB",
+            target.bytes
+        ));
+    }
+    Ok(())
+}

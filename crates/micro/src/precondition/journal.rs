@@ -1,0 +1,88 @@
+//! How far a job is, on disk, so that another process can go on.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{PreconditionError, WriteError};
+use super::job::Order;
+use super::target::Target;
+
+/// What is noted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Note {
+    pub(super) names: Vec<String>,
+    pub(super) bytes: u64,
+    pub(super) order: Order,
+    pub(super) purged: bool,
+    /// Bytes of the sequential writes that are done without a gap.
+    pub(super) written: u64,
+    /// Random writes per second of each round.
+    pub(super) rounds: Vec<f64>,
+}
+
+impl Note {
+    pub(super) fn new(target: &Target, order: &Order) -> Note {
+        Note {
+            names: target.names.clone(),
+            bytes: target.bytes,
+            order: order.clone(),
+            purged: false,
+            written: 0,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// The note of this job, to go on with.
+    ///
+    /// # Errors
+    /// None is there, it cannot be read, or it is of another device or order.
+    pub(super) fn read(
+        path: &Path,
+        target: &Target,
+        order: &Order,
+    ) -> Result<Note, PreconditionError> {
+        let refused = |why: String| PreconditionError::Refused { path: path.to_owned(), why };
+        let text = fs::read_to_string(path).map_err(|error| {
+            refused(format!("{error}; there is nothing to resume: leave out --resume"))
+        })?;
+        let note: Note = serde_json::from_str(&text)
+            .map_err(|error| refused(format!("{error}; leave out --resume to begin anew")))?;
+        if note.names != target.names || note.bytes != target.bytes {
+            return Err(refused(format!(
+                "is of another device ({}); leave out --resume to begin anew",
+                note.names.join(", ")
+            )));
+        }
+        if note.order != *order {
+            return Err(refused(
+                "was begun with other settings; give the same ones, or leave out --resume"
+                    .to_owned(),
+            ));
+        }
+        Ok(note)
+    }
+
+    /// Replaces the note on disk.
+    pub(super) fn write(&self, path: &Path) -> Result<(), WriteError> {
+        self.replace(path).map_err(|error| {
+            WriteError::Other(format!("{}: the note cannot be written: {error}", path.display()))
+        })
+    }
+
+    fn replace(&self, path: &Path) -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(".new");
+        let new = PathBuf::from(name);
+        let mut file = File::create(&new)?;
+        file.write_all(&serde_json::to_vec_pretty(self)?)?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    }
+}

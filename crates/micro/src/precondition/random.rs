@@ -1,0 +1,118 @@
+//! Random writes in rounds until they are as fast in one as in the other.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use model::random::{Draws, below};
+
+use super::error::WriteError;
+use super::ring::Ring;
+
+/// When rounds are steady.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// Rounds that it looks back on.
+    pub window: usize,
+    /// Of the throughputs of so many.
+    pub holds: fn(&[f64]) -> bool,
+}
+
+impl Rule {
+    /// Whether the last rounds are steady.
+    pub(super) fn is_steady(&self, rounds: &[f64]) -> bool {
+        let first = rounds.len().checked_sub(self.window);
+        first.is_some_and(|first| (self.holds)(&rounds[first..]))
+    }
+}
+
+/// What to write.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scatter {
+    /// Bytes of addresses, from the first on.
+    pub(super) range: u64,
+    pub(super) block: usize,
+    pub(super) depth: usize,
+    pub(super) round: Duration,
+    pub(super) most_rounds: usize,
+    pub(super) rule: Rule,
+    /// Bytes per second at most.
+    pub(super) rate: Option<f64>,
+}
+
+/// How it ended.
+pub(super) enum Settled {
+    Steady,
+    /// After the most rounds.
+    NotSteady,
+    /// By `stop` or `limit`.
+    Interrupted,
+}
+
+/// Gets the rounds so far and the writes of the present one; an error of its own ends the writing.
+pub(super) type Told<'a> = dyn FnMut(&[f64], u64) -> Result<(), WriteError> + 'a;
+
+/// Writes rounds behind those that are there, in writes per second each.
+pub(super) fn write(
+    file: &File,
+    scatter: &Scatter,
+    rounds: &mut Vec<f64>,
+    limit: Instant,
+    stop: &AtomicBool,
+    told: &mut Told<'_>,
+) -> Result<Settled, WriteError> {
+    let places = (scatter.range / scatter.block as u64).max(1);
+    let mut ring = Ring::new(file, scatter.depth, scatter.block, rounds.len() as u64 ^ 0xd1ce)?;
+    let mut random = Draws::from(rounds.len() as u64);
+    while !scatter.rule.is_steady(rounds) {
+        if rounds.len() >= scatter.most_rounds {
+            return Ok(Settled::NotSteady);
+        }
+        let begun = Instant::now();
+        let (mut handed_over, mut written) = (0_u64, 0_u64);
+        let mut told_at = begun;
+        while begun.elapsed() < scatter.round && !ring.has_failed() {
+            if stop.load(Ordering::Relaxed) || Instant::now() >= limit {
+                ring.finish()?;
+                return Ok(Settled::Interrupted);
+            }
+            let allowed = |handed_over: u64| {
+                scatter.rate.is_none_or(|rate| {
+                    handed_over as f64 * scatter.block as f64
+                        <= rate * begun.elapsed().as_secs_f64()
+                })
+            };
+            while ring.has_room() && allowed(handed_over) {
+                let offset = below(random.next(), places) * scatter.block as u64;
+                ring.write(offset, scatter.block, handed_over)?;
+                handed_over += 1;
+            }
+            match ring.under_way() {
+                0 => std::thread::sleep(Duration::from_millis(1)),
+                _ => written += ring.wait(Duration::from_millis(50))?,
+            }
+            if told_at.elapsed() >= super::sequential::LOOK {
+                told_at = Instant::now();
+                told(rounds, written / scatter.block as u64)?;
+            }
+        }
+        written += ring.finish()?;
+        let seconds = begun.elapsed().as_secs_f64();
+        rounds.push(written as f64 / scatter.block as f64 / seconds);
+        told(rounds, 0)?;
+    }
+    Ok(Settled::Steady)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_rounds_decide() {
+        let rule = Rule { window: 3, holds: |rounds| rounds.iter().all(|round| *round == 7.0) };
+        assert!(!rule.is_steady(&[7.0; 2]));
+        assert!(rule.is_steady(&[1.0, 7.0, 7.0, 7.0]));
+        assert!(!rule.is_steady(&[7.0, 7.0, 7.0, 1.0]));
+    }
+}

@@ -1,0 +1,328 @@
+//! What is refused, what is written, and what is said of a device that fails.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use micro::precondition::{
+    Ended, Job, Kind, Order, Phase, PreconditionError, Purge, Rule, System, Target,
+};
+
+const MIB: u64 = 1 << 20;
+/// Two rounds that are alike within a factor of a hundred: what is tested is the order of things.
+const RULE: Rule = Rule { window: 2, holds: |rounds| rounds[0] < 100.0 * rounds[1] };
+const NEVER: Rule = Rule { window: 2, holds: |_| false };
+
+fn file(folder: &Path, bytes: u64) -> Target {
+    let path = folder.join("disk.img");
+    Target::inspect(&System::live(), &path, Some(bytes)).unwrap()
+}
+
+fn names(target: &Target) -> Vec<String> {
+    target.names[..1].to_vec()
+}
+
+fn job(target: &Target, order: &Order, resume: bool) -> Result<Job, PreconditionError> {
+    let mut state = target.path.clone();
+    state.set_extension("json");
+    Job::new(target.clone(), order.clone(), &names(target), state, resume)
+}
+
+/// Blocks of 4 KiB of a file that are not zero.
+fn written(path: &Path) -> Vec<bool> {
+    fs::read(path).unwrap().chunks(4096).map(|block| block.iter().any(|byte| *byte != 0)).collect()
+}
+
+/// Why a file system has no direct I/O here, if so.
+fn no_direct_io(folder: &Path) -> bool {
+    let target = file(folder, MIB);
+    let order = Order { times: 0.0, ..Order::default() };
+    let done =
+        job(&target, &order, false).unwrap().run(None, RULE, &AtomicBool::new(false), &mut |_| {});
+    let missing =
+        done.as_ref().is_err_and(|error| error.to_string().contains("past the page cache"));
+    if missing {
+        eprintln!("skipped: {} has no direct I/O", folder.display());
+    }
+    missing
+}
+
+#[test]
+fn the_first_part_is_written_and_no_block_is_like_another() {
+    let folder = tempfile::tempdir().unwrap();
+    if no_direct_io(folder.path()) {
+        return;
+    }
+    let target = file(folder.path(), 16 * MIB);
+    let order = Order { share: 0.75, times: 2.0, ..Order::default() };
+    let mut phases = Vec::new();
+    let report = job(&target, &order, false)
+        .unwrap()
+        .run(None, RULE, &AtomicBool::new(false), &mut |progress| phases.push(progress.phase))
+        .unwrap();
+    assert_eq!(report.ended, Ended::Done);
+    assert_eq!((report.range_bytes, report.total_bytes), (12 * MIB, 32 * MIB));
+    assert_eq!(report.written_bytes, report.total_bytes);
+    assert_eq!((phases[0], *phases.last().unwrap()), (Phase::Purging, Phase::Sequential));
+    let blocks = written(&target.path);
+    assert!(blocks[..3072].iter().all(|written| *written), "a block was left out");
+    assert!(blocks[3072..].iter().all(|written| !written), "beyond the share");
+    // A device that folds equal blocks into one has nothing to fold.
+    let content = fs::read(&target.path).unwrap();
+    let mut all: Vec<&[u8]> = content[..12 << 20].chunks(4096).collect();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 3072);
+    assert!(!target.path.with_extension("json").exists(), "nothing is left to resume");
+}
+
+#[test]
+fn what_was_ended_early_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    if no_direct_io(folder.path()) {
+        return;
+    }
+    let target = file(folder.path(), 16 * MIB);
+    let order = Order { times: 4.0, rate: Some(40e6), purge: Purge::None, ..Order::default() };
+    let stop = AtomicBool::new(false);
+    let mut told = |progress: &micro::precondition::Progress| {
+        stop.store(progress.bytes > 4 * MIB, Ordering::Relaxed);
+    };
+    let report = job(&target, &order, false).unwrap().run(None, RULE, &stop, &mut told).unwrap();
+    assert_eq!(report.ended, Ended::Stopped);
+    assert!(report.written_bytes > 4 * MIB && report.written_bytes < report.total_bytes);
+    // Another order is another job.
+    let other = Order { share: 0.5, ..order.clone() };
+    let error = job(&target, &other, true).unwrap_err();
+    assert!(error.to_string().contains("other settings"), "{error}");
+    let mut first = None;
+    let limit = Some(Duration::from_secs(60));
+    let going_on = job(&target, &order, true).unwrap();
+    let done = going_on.run(limit, RULE, &AtomicBool::new(false), &mut |progress| {
+        first.get_or_insert(progress.bytes);
+    });
+    let done = done.unwrap();
+    assert!(first.unwrap() >= report.written_bytes, "it began anew");
+    assert_eq!((done.ended, done.written_bytes), (Ended::Done, 64 * MIB));
+    assert!(written(&target.path).iter().all(|written| *written));
+    let error = job(&target, &order, true).unwrap_err();
+    assert!(error.to_string().contains("nothing to resume"), "{error}");
+}
+
+#[test]
+fn a_limit_ends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    if no_direct_io(folder.path()) {
+        return;
+    }
+    let target = file(folder.path(), 16 * MIB);
+    let order = Order { rate: Some(1e6), ..Order::default() };
+    let limit = Some(Duration::from_millis(300));
+    let report =
+        job(&target, &order, false).unwrap().run(limit, RULE, &AtomicBool::new(false), &mut |_| {});
+    assert_eq!(report.unwrap().ended, Ended::TimeLimit);
+}
+
+#[test]
+fn random_writes_end_steady_or_after_the_most_rounds() {
+    let folder = tempfile::tempdir().unwrap();
+    if no_direct_io(folder.path()) {
+        return;
+    }
+    let target = file(folder.path(), 16 * MIB);
+    let random = Some((Duration::from_millis(100), 4));
+    let order = Order { share: 0.5, times: 0.0, random, ..Order::default() };
+    let run = |rule| {
+        let job = job(&target, &order, false).unwrap();
+        job.run(None, rule, &AtomicBool::new(false), &mut |_| {}).unwrap()
+    };
+    let steady = run(RULE);
+    let rounds = steady.random.unwrap();
+    assert!(steady.ended == Ended::Done && rounds.steady && rounds.rounds.len() == 2);
+    assert!(rounds.rounds.iter().all(|iops| *iops > 0.0));
+    let never = run(NEVER);
+    assert_eq!(never.ended, Ended::NotSteady);
+    assert_eq!(never.random.map(|random| random.rounds.len()), Some(4));
+    let blocks = written(&target.path);
+    assert!(blocks[..2048].iter().any(|written| *written));
+    assert!(blocks[2048..].iter().all(|written| !written), "beyond the share");
+}
+
+#[test]
+fn nothing_is_written_that_was_not_confirmed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk.img");
+    fs::write(&path, vec![7; MIB as usize]).unwrap();
+    let target = Target::inspect(&System::live(), &path, None).unwrap();
+    assert_eq!((target.kind, target.bytes), (Kind::File, MIB));
+    let state = folder.path().join("state");
+    for given in [vec![], vec!["another.img".to_owned()]] {
+        let error = Job::new(target.clone(), Order::default(), &given, state.clone(), false);
+        let error = error.unwrap_err();
+        assert!(error.is_request() && error.to_string().contains("--confirm"), "{error}");
+        assert!(error.to_string().contains("disk.img"), "{error}");
+    }
+    assert!(Job::describe(&target, &Order::default()).unwrap()[2].contains("2MiB sequentially"));
+    assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == 7) && !state.exists());
+}
+
+#[test]
+fn orders_that_make_no_sense_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = file(folder.path(), 16 * MIB);
+    let orders = [
+        (Order { share: 0.0, ..Order::default() }, "share of 0"),
+        (Order { share: 1.1, ..Order::default() }, "share of 1.1"),
+        (Order { times: -1.0, ..Order::default() }, "-1 times"),
+        (Order { depth: 0, ..Order::default() }, "0 writes under way"),
+        (Order { rate: Some(0.0), ..Order::default() }, "never ends"),
+        (Order { random: Some((Duration::ZERO, 25)), ..Order::default() }, "of some length"),
+        (Order { purge: Purge::Sanitize, ..Order::default() }, "cannot be sanitized"),
+    ];
+    for (order, words) in orders {
+        let error = job(&target, &order, false).unwrap_err();
+        assert!(error.is_request() && error.to_string().contains(words), "{words}: {error}");
+    }
+    let small = file(folder.path(), 100 << 10);
+    let error = job(&small, &Order::default(), false).unwrap_err();
+    assert!(error.to_string().contains("too small"), "{error}");
+    assert!(!target.path.exists(), "nothing was made");
+}
+
+#[test]
+fn paths_that_are_no_target_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let system = System::live();
+    let refused = |path: &str, size| {
+        Target::inspect(&system, &folder.path().join(path), size).unwrap_err().to_string()
+    };
+    assert!(refused("", None).contains("neither a block device nor a file"));
+    assert!(refused("missing", None).contains("--size"));
+    assert!(refused("no/folder/x", None).contains("is not there"));
+}
+
+/// A recorded machine with one disk, `sda` (8:0), and what makes it one that must not be written.
+struct Recorded {
+    folder: tempfile::TempDir,
+}
+
+impl Recorded {
+    fn new() -> Recorded {
+        let recorded = Recorded { folder: tempfile::tempdir().unwrap() };
+        recorded.write("sys/block/sda/dev", "8:0\n");
+        recorded.write("sys/block/sda/size", "2048000\n");
+        recorded.write("sys/block/sda/ro", "0\n");
+        recorded.write("sys/block/sda/device/model", "Model X\n");
+        recorded.write("sys/block/sda/device/serial", "S123\n");
+        recorded.write("proc/self/mountinfo", "27 1 254:0 / / rw - ext4 /dev/vda rw\n");
+        recorded.write("proc/swaps", "Filename Type Size Used Priority\n");
+        recorded
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn why(&self, number: &str) -> String {
+        System::at(self.folder.path()).check(number).unwrap_err()
+    }
+}
+
+#[test]
+fn a_device_in_use_is_refused() {
+    let fine = Recorded::new();
+    System::at(fine.folder.path()).check("8:0").unwrap();
+
+    let one = Recorded::new();
+    one.write("sys/block/sda/ro", "1\n");
+    assert!(one.why("8:0").contains("read-only"));
+    let one = Recorded::new();
+    one.write("proc/self/mountinfo", "40 27 8:0 / /my\\040data rw - xfs /dev/sda rw\n");
+    assert!(one.why("8:0").contains("mounted at /my data"));
+    let one = Recorded::new();
+    one.write("proc/self/mountinfo", "40 27 0:33 / /btr rw - btrfs /dev/sda rw\n");
+    assert!(one.why("8:0").contains("mounted at /btr"), "a number of its own");
+    let one = Recorded::new();
+    one.write("proc/swaps", "Filename Type Size Used Priority\n/dev/sda partition 1 0 -2\n");
+    assert!(one.why("8:0").contains("/dev/sda is swapped to"));
+    let one = Recorded::new();
+    fs::create_dir_all(one.folder.path().join("sys/block/sda/holders/dm-3")).unwrap();
+    assert!(one.why("8:0").contains("used by dm-3"));
+    let one = Recorded::new();
+    one.write("sys/block/loop7/loop/backing_file", "/dev/sda\n");
+    assert!(one.why("8:0").contains("used by loop7"));
+
+    let parts = Recorded::new();
+    parts.write("sys/block/sda/sda1/partition", "1\n");
+    parts.write("sys/block/sda/sda1/dev", "8:1\n");
+    assert!(parts.why("8:0").contains("has partitions (sda1)"));
+    assert!(parts.why("8:1").contains("is a partition; name the whole device"));
+    parts.write("proc/self/mountinfo", "40 27 8:1 / /home rw - ext4 /dev/sda1 rw\n");
+    assert!(parts.why("8:0").contains("mounted at /home"));
+    assert!(parts.why("9:9").contains("no device 9:9"));
+}
+
+/// Runs a command in mounts of its own with a file system of 4 MiB in memory at the folder that
+/// it gets; None, said, where that cannot be.
+fn on_a_full_disk(script: &str) -> Option<std::process::Output> {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = format!("mount -t tmpfs -o size=4m none \"$1\" && {script}");
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &inside, "sh"]).arg(folder.path());
+    command.env("TEST", std::env::current_exe().unwrap());
+    let output = command.output();
+    match output {
+        Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("unshare failed") => {
+            Some(output)
+        }
+        _ => {
+            eprintln!("skipped: mounting a small file system needs root");
+            None
+        }
+    }
+}
+
+#[test]
+fn an_error_is_reported_with_its_sector_and_not_tried_again() {
+    let Some(output) = on_a_full_disk(
+        "FULL=\"$1\" exec \"$TEST\" --ignored --exact in_a_full_file_system --nocapture",
+    ) else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "is run by the test above, in a file system that is full"]
+fn in_a_full_file_system() {
+    let folder = PathBuf::from(std::env::var("FULL").unwrap());
+    let target = file(&folder, 64 * MIB);
+    let order = Order { purge: Purge::None, depth: 4, ..Order::default() };
+    let done =
+        job(&target, &order, false).unwrap().run(None, RULE, &AtomicBool::new(false), &mut |_| {});
+    let error = done.unwrap_err();
+    let words = error.to_string();
+    if words.contains("past the page cache") {
+        eprintln!("this kernel's tmpfs has no direct I/O");
+        return;
+    }
+    assert!(!error.is_request(), "the device failed, not the request");
+    let sector = words.split("at sector ").nth(1).and_then(|rest| rest.split(' ').next());
+    let sector: u64 = sector.unwrap_or_else(|| panic!("no sector: {words}")).parse().unwrap();
+    // What came before it is there, and it itself is not.
+    let file = fs::File::open(&target.path).unwrap();
+    let mut block = [0; 512];
+    file.read_exact_at(&mut block, 0).unwrap();
+    assert!(block.iter().any(|byte| *byte != 0));
+    assert!((MIB / 512..5 * MIB / 512).contains(&sector), "{words}");
+    assert!(words.contains("further writes"), "{words}");
+    // How far it was stays noted, so that it can go on when there is room.
+    assert!(target.path.with_extension("json").exists());
+}

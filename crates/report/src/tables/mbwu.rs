@@ -1,0 +1,151 @@
+//! Work units: every round with what limited it, and the growth with devices.
+
+use analyse::mbwu::{Bottleneck, Evaluation, GrowthStep, Resource, Round, Use};
+use record::{Execution, Run};
+
+use crate::format;
+use crate::table::{ALWAYS, Align, Cell, Table, Tone};
+
+/// The tables of each execution that has rounds; none where there is none.
+pub fn mbwu(runs: &[(&Execution, &Run)]) -> Vec<Table> {
+    let mut executions: Vec<&str> = Vec::new();
+    for (_, run) in runs.iter().filter(|(_, run)| Round::of(run).is_some()) {
+        if !executions.contains(&run.execution.as_str()) {
+            executions.push(&run.execution);
+        }
+    }
+    let of = |execution: &str| -> Option<Vec<Table>> {
+        let own: Vec<&Run> =
+            runs.iter().map(|(_, run)| *run).filter(|run| run.execution == execution).collect();
+        let evaluation = Evaluation::of_runs(&own).ok()?;
+        Some(vec![rounds(&evaluation), growth(&evaluation)])
+    };
+    executions.into_iter().filter_map(of).flatten().collect()
+}
+
+/// One row a round.
+pub fn rounds(evaluation: &Evaluation) -> Table {
+    let mut table = Table::new("Rounds")
+        .column("stage", Align::Left, ALWAYS)
+        .column("devices", Align::Right, ALWAYS)
+        .column("threads", Align::Right, ALWAYS)
+        .column("round", Align::Right, 60)
+        .column("kops/s", Align::Decimal, ALWAYS)
+        .column("device", Align::Right, ALWAYS)
+        .column("queue", Align::Decimal, 90)
+        .column("CPU", Align::Right, ALWAYS)
+        .column("memory", Align::Right, 70)
+        .column("bandwidth", Align::Right, 50)
+        .column("network", Align::Right, 50)
+        .column("bottleneck", Align::Left, ALWAYS);
+    for round in &evaluation.rounds {
+        let used = |resource| share(round.uses.iter().find(|one| one.resource == resource));
+        let queue = round.queue.as_ref().ok().map(|all| all.iter().sum::<f64>() / all.len() as f64);
+        let valid = round.invalid_because.is_empty();
+        table.row_of(
+            vec![
+                round.stage.name().into(),
+                round.devices.to_string().into(),
+                round.threads.to_string().into(),
+                round.number.to_string().into(),
+                Cell::new(format::kops(round.throughput_ops_s), Tone::Strong),
+                used(Resource::Device),
+                queue.map_or_else(unknown, |queue| format::significant(queue, 3).into()),
+                used(Resource::Cpu),
+                used(Resource::Memory),
+                used(Resource::MemoryBandwidth),
+                used(Resource::Network),
+                bottleneck(round.bottleneck()),
+            ],
+            valid,
+        );
+    }
+    table.note(
+        "threads: for each device; device: share of the time in which it had requests under way (of \
+         several the least busy one), queue: how many on average; a resource is at its limit from \
+         90 % on (memory 95 %, its bandwidth 80 %); ?: not known, see the notes",
+    );
+    table
+}
+
+/// One row for each number of devices, and what it came to.
+pub fn growth(evaluation: &Evaluation) -> Table {
+    let mut table = Table::new("Work units (MBWU)")
+        .column("devices", Align::Right, ALWAYS)
+        .column("rounds", Align::Right, 60)
+        .column("kops/s", Align::Decimal, ALWAYS)
+        .column("MBWU", Align::Decimal, ALWAYS)
+        .column("95 %", Align::Left, 80)
+        .column("steady", Align::Left, 70)
+        .column("bottleneck", Align::Left, ALWAYS);
+    for step in &evaluation.growth {
+        let GrowthStep { devices, units, units_interval, rounds, steady, .. } = step;
+        table.row(vec![
+            devices.to_string().into(),
+            rounds.to_string().into(),
+            format::kops(step.throughput_ops_s).into(),
+            match units.is_finite() {
+                true => Cell::new(format!("{units:.2}"), Tone::Strong),
+                false => unknown(),
+            },
+            units_interval
+                .map_or_else(String::new, |interval| {
+                    format!("{:.2} to {:.2}", interval.low, interval.high)
+                })
+                .into(),
+            match steady {
+                true => "yes".into(),
+                false => Cell::new("not steady", Tone::Warning),
+            },
+            bottleneck(step.bottleneck),
+        ]);
+    }
+    table.note(evaluation.conclusion.clone());
+    for note in &evaluation.notes {
+        table.note(note.clone());
+    }
+    table
+}
+
+/// One line as a round ends.
+pub fn mbwu_line(round: &Round) -> String {
+    let share = |resource| match round.used(resource) {
+        Some(share) => format::percent(share),
+        None => "?".to_owned(),
+    };
+    let devices = if round.devices == 1 { "device" } else { "devices" };
+    format!(
+        "{:<6} {} {devices}, {:>3} threads each, round {:>2}  {:>9}  device {}, CPU {}  {}",
+        round.stage.name(),
+        round.devices,
+        round.threads,
+        round.number,
+        format::rate(round.throughput_ops_s),
+        share(Resource::Device),
+        share(Resource::Cpu),
+        round.bottleneck(),
+    )
+}
+
+fn share(one: Option<&Use>) -> Cell {
+    match one {
+        Some(one @ Use { share: Ok(share), .. }) => {
+            let tone = if one.is_at_its_limit() { Tone::Warning } else { Tone::Plain };
+            Cell::new(format::percent(*share), tone)
+        }
+        _ => unknown(),
+    }
+}
+
+fn unknown() -> Cell {
+    Cell::new("?", Tone::Muted)
+}
+
+fn bottleneck(found: Bottleneck) -> Cell {
+    let tone = match found {
+        Bottleneck::Device => Tone::Good,
+        Bottleneck::Platform(_) => Tone::Warning,
+        Bottleneck::Unknown => Tone::Muted,
+    };
+    Cell::new(found.to_string(), tone)
+}

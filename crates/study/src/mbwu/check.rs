@@ -1,0 +1,155 @@
+//! What is refused before a device is written to.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use host::Root;
+use model::Op;
+use record::Phase;
+use store::{Directory, State, StoreUrl};
+
+use super::table::MbwuTable;
+use crate::error::StudyError;
+use crate::plan::{Plan, Segment, Step};
+use crate::source::Source;
+use crate::spec::Spec;
+
+pub(super) fn table(source: &Source, table: &MbwuTable) -> Result<(), StudyError> {
+    let threads = table.threads.get_ref();
+    let rising = threads.windows(2).all(|pair| pair[0] < pair[1]);
+    if threads.first().is_none_or(|least| *least == 0) || !rising || threads.len() > 64 {
+        let words = "is a list of rising numbers from 1 on, such as [1, 2, 4, 8]";
+        return Err(source.at(table.threads.span(), words));
+    }
+    let rounds = *table.rounds.get_ref();
+    if (rounds as usize) < analyse::STEADY_ROUNDS || rounds > 1000 {
+        let words = format!("a steady state takes {} to 1000 rounds", analyse::STEADY_ROUNDS);
+        return Err(source.at(table.rounds.span(), &words));
+    }
+    if !(0.001..=0.5).contains(table.gain.get_ref()) {
+        return Err(source.at(table.gain.span(), "is a share from 0.001 to 0.5"));
+    }
+    if let Some(unit) = table.unit.as_ref().filter(|unit| unit.get_ref().0 <= 0.0) {
+        return Err(source.at(unit.span(), "must be more than zero"));
+    }
+    if let Some(most) = table.memory_bandwidth.as_ref().filter(|most| most.get_ref().0 == 0) {
+        return Err(source.at(most.span(), "must be more than zero"));
+    }
+    if let Some(share) = table.precondition.map(|table| table.share)
+        && !(share > 0.0 && share <= 1.0)
+    {
+        return Err(StudyError::Request(format!(
+            "{}: precondition.share of [mbwu] is {share}; it is more than 0 and at most 1",
+            source.origin
+        )));
+    }
+    Ok(())
+}
+
+/// What the procedure decides by itself.
+pub(super) fn spec(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+    let decided = [
+        ("threads", "the load is raised by mbwu.threads; leave this out"),
+        ("rate", "the load is raised in a closed loop; leave this out"),
+        ("steady", "each round is a run, and mbwu.rounds says how many; leave this out"),
+    ];
+    for (key, words) in decided {
+        if let Some(span) = spec.measure.span_of(key) {
+            return Err(source.at(span, words));
+        }
+    }
+    if let Some(agents) = &spec.agents {
+        return Err(source.at(agents.span(), "work units are of stores on this machine's devices"));
+    }
+    Ok(())
+}
+
+/// The one measured step of a plan with one embedded store.
+pub(super) fn the_only_step<'a>(
+    source: &Source,
+    plan: &'a Plan,
+) -> Result<(&'a Segment, &'a Step), StudyError> {
+    let no = |words: &str| Err(StudyError::Request(format!("{}: {words}", source.origin)));
+    let measured: Vec<(&Segment, &Step)> =
+        plan.steps().filter(|(_, step)| step.phase == Phase::Measure).collect();
+    let &[(segment, step)] = measured.as_slice() else {
+        return no(
+            "with [mbwu] a study has one store, one repeat and one workload in its sequence",
+        );
+    };
+    if !segment.store.adapter()?.on_disk() {
+        return no("with [mbwu] the store is one that lies in a folder on the device");
+    }
+    if !segment.temporary {
+        return no("with [mbwu] the store's `path` is on the devices (--device); leave it out");
+    }
+    if step.trace.is_some() {
+        return no("with [mbwu] the workload is no trace");
+    }
+    let mix = &step.workload.mix;
+    if mix.asks(Op::Insert) || mix.asks(Op::Delete) {
+        return no(
+            "with [mbwu] the workload reads, updates, scans and modifies: with inserts or deletes \
+             the data of one round would not be that of the next",
+        );
+    }
+    Ok((segment, step))
+}
+
+/// Each device is another one.
+pub(super) fn devices(root: &Root, devices: &[PathBuf]) -> Result<(), StudyError> {
+    if devices.is_empty() {
+        return Err(StudyError::Request(
+            "no device is named: --device PATH, a folder on the device's file system, once for \
+             each device"
+                .to_owned(),
+        ));
+    }
+    let mut known: BTreeMap<String, &PathBuf> = BTreeMap::new();
+    for device in devices {
+        if !device.is_dir() {
+            let words = "is no folder; name one on the device's file system";
+            return Err(StudyError::Request(format!("--device {}: {words}", device.display())));
+        }
+        let volume = host::volume_of(root, device).map_err(|why| {
+            StudyError::Request(format!(
+                "--device {}: {why}; name a folder on a file system of a block device",
+                device.display()
+            ))
+        })?;
+        if let Some(other) = known.insert(volume.clone(), device) {
+            return Err(StudyError::Request(format!(
+                "--device {}: lies on {volume} as {} does; a unit is of one device",
+                device.display(),
+                other.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a device without room for the data, or that cannot be written.
+pub(super) fn room(url: &StoreUrl, step: &Step) -> Result<(), StudyError> {
+    Ok(Directory::check(url, needed(url, step))?)
+}
+
+/// Bytes that a load would need: none where the data is there.
+pub(super) fn needed(url: &StoreUrl, step: &Step) -> u64 {
+    match holds(url, step) {
+        Ok(true) => 0,
+        // As much again by half for what a log-structured store merges beside it.
+        _ => step.workload.data_bytes().saturating_add(step.workload.data_bytes() / 2),
+    }
+}
+
+/// Whether a folder holds the data that a step asks for, whole.
+pub(super) fn holds(url: &StoreUrl, step: &Step) -> Result<bool, StudyError> {
+    let dataset = step.workload.dataset().to_string();
+    Ok(match Directory::inspect(&url.path)? {
+        State::Ours(_) => {
+            let directory = Directory::claim(url, 0)?;
+            directory.holds(&dataset) && directory.marker().records == step.workload.records.0
+        }
+        _ => false,
+    })
+}
