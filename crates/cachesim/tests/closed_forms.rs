@@ -1,5 +1,7 @@
 //! The simulator against what can be worked out by hand.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use cachesim::cache::{Cache, Geometry, Replacement};

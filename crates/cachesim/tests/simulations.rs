@@ -1,5 +1,7 @@
 //! Whole simulations: what must hold of every one, and which way each parameter turns it.
 
+#![allow(clippy::unwrap_used)]
+
 use cachesim::describe::text::Source;
 use cachesim::{Machine, Outcome, Policy, Traffic, simulate};
 

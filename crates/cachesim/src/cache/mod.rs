@@ -118,6 +118,12 @@ impl Cache {
         self.tags[set * self.row + way as usize] == line
     }
 
+    /// Brings what is known of a set near the simulating processor, before it is asked for.
+    #[inline(always)]
+    pub(crate) fn warm(&self, set: usize) {
+        std::hint::black_box(self.states[set].free);
+    }
+
     /// Notes that a line was used.
     #[inline(always)]
     pub fn touch(&mut self, set: usize, way: u32) {

@@ -206,6 +206,7 @@ impl Caches {
         let mut run = Run { places: [(0, 0); RUN] };
         for (line, place) in (from..last).zip(&mut run.places) {
             let set = self.shared.set_of(line);
+            self.shared.warm(set);
             *place = (set as u32, self.shared.holding(set, line));
         }
         run
@@ -246,6 +247,8 @@ impl Caches {
                     self.shared.remove(set, way);
                 }
                 self.memory.device_writes += 1;
+                // What was there is invalid now: nothing was hit.
+                return false;
             }
         }
         found
