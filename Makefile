@@ -6,12 +6,13 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: mbwu-demo help quickstart test test-arm fuzz build bench install setup setup-test
+.PHONY: help quickstart mbwu-demo test test-arm test-dpdk fuzz build bench install setup setup-test
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
 	@echo "make test         install what the tests need, run every check"
 	@echo "make test-arm     unit tests of model, workload and host for Arm, under qemu-user"
+	@echo "make test-dpdk    what the feature dpdk adds, over virtual devices"
 	@echo "make build        build $(BIN)"
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
 	@echo "make fuzz         the parsers of protocols and files for FUZZ_SECONDS each"
@@ -54,8 +55,23 @@ test: setup-test
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- --deny warnings
 	cargo test --release --locked --workspace --no-fail-fast
+	@$(MAKE) --no-print-directory test-dpdk
 	RUSTDOCFLAGS="--deny warnings" cargo doc --release --locked --workspace --no-deps --quiet
 	$(MAKE) fuzz FUZZ_SECONDS=5
+
+# The feature `dpdk`, which nothing else needs: virtual devices, no card and no huge pages. Skips
+# where libdpdk is not installed, and says so.
+test-dpdk:
+	@if pkg-config --exists 'libdpdk >= 21.11' 2>/dev/null; then \
+	    set -ex; \
+	    cargo clippy --release --locked --package dpdk --package micro --package kvmeter \
+	        --features kvmeter/dpdk --all-targets -- --deny warnings; \
+	    cargo test --release --locked --package dpdk --features dpdk/link --lib; \
+	    cargo test --release --locked --package micro --features dpdk --test dpdk; \
+	    cargo test --release --locked --package kvmeter --features dpdk --test cli -- micro_net; \
+	else \
+	    echo "SKIPPED: DPDK is not tested: libdpdk is not installed (apt-get install libdpdk-dev)"; \
+	fi
 
 # Each parser of a protocol or a file for so many seconds; the same invariants run as ordinary
 # tests too. The dictionary is of the protocols.

@@ -34,6 +34,10 @@ pub enum Method {
     BetweenRuns { df: f64 },
     /// The same, but a side with a single run is known only by how it varied within itself.
     WithinRun { df: f64 },
+    /// Welch's t of a contrast of cells in a factorial: of their means, or where a cell has 5
+    /// repeats or more of 20 % trimmed means (`trimmed`); of logarithms or of the values
+    /// themselves. `pooled`: a cell with a single repeat took the spread of the others.
+    Contrast { df: f64, logarithms: bool, trimmed: bool, pooled: bool },
     /// The same runs stand on both sides, so there is nothing to tell apart.
     SameRuns,
 }
@@ -56,6 +60,19 @@ impl fmt::Display for Method {
                 "within a run: Welch's t on logarithms, {df:.1} degrees of freedom; \
                  variation from run to run is not covered"
             ),
+            Method::Contrast { df, logarithms, trimmed, pooled } => {
+                let of = match (trimmed, logarithms) {
+                    (true, true) => "20 % trimmed means of logarithms",
+                    (true, false) => "20 % trimmed means",
+                    (false, true) => "means of logarithms",
+                    (false, false) => "means",
+                };
+                write!(f, "contrast of cells: Welch's t on {of}, {df:.1} degrees of freedom")?;
+                match pooled {
+                    true => f.write_str("; a cell with one run took the spread of the others"),
+                    false => Ok(()),
+                }
+            }
             Method::SameRuns => f.write_str("the same runs on both sides"),
         }
     }

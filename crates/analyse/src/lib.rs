@@ -3,39 +3,52 @@
 //! `docs/statistics.md` says which interval is shown when, and what none of them covers.
 #![forbid(unsafe_code)]
 
+pub mod answer;
 mod bootstrap;
 pub mod check;
 mod compare;
 pub mod cost;
 mod describe;
+pub mod effect;
 mod efficiency;
+mod holm;
 mod interval;
 pub mod mbwu;
 mod named;
+mod outliers;
+mod pareto;
 mod per_operation;
 mod percentile;
+mod proportionality;
 mod quantile;
 pub mod search;
 mod series;
 pub mod sides;
 pub mod slo;
 mod steady;
+mod trimmed;
 mod welch;
 
 pub use compare::{
-    Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, Selection, Statistic,
-    Verdict, Wish, Withheld, compare, compare_with_machines,
+    Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, Overall, Selection,
+    Statistic, Verdict, Wish, Withheld, compare, compare_with_machines,
 };
 pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe};
 pub use efficiency::{
     BOUNDARIES, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET, Surroundings,
     efficiency, net,
 };
+pub use holm::holm;
 pub use interval::{Interval, LEVEL, Method, NoInterval};
 pub use named::{Field, Named, NoValue, Point, metric_value};
+pub use outliers::{OUTLIERS_FROM, outliers};
+pub use pareto::{ParetoError, Standing, pareto};
 pub use per_operation::{
     CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION, cpu_s_per_mop, per_mop,
     read_amplification, write_amplification,
 };
 pub use percentile::{MergeError, merge, percentile_interval, samples_needed};
+pub use proportionality::{
+    Level, LoadLevel, Proportionality, ProportionalityError, proportionality,
+};
 pub use steady::{STEADY_FIT_RANGE, STEADY_RANGE, STEADY_ROUNDS, Steady, steady};

@@ -1,6 +1,7 @@
 //! Quantiles of the distributions that the intervals are built from.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::function::beta::checked_beta_reg;
 use statrs::function::gamma::ln_gamma;
 
 /// Above this many degrees of freedom the expansion in 1/df is exact to 10^-8.
@@ -36,6 +37,18 @@ pub(crate) fn student(p: f64, df: f64) -> f64 {
         }
     }
     high
+}
+
+/// Above this many degrees of freedom the tails are the normal's to 10^-6.
+const NORMAL_FROM_DF: f64 = 1e6;
+
+/// `P(|T| >= t)` of Student's t with `df` degrees of freedom, for `t` of 0 or more: the
+/// regularised incomplete beta function `I(df / (df + t^2); df / 2, 1 / 2)` (Abramowitz and
+/// Stegun 26.5.27), which keeps its digits where it is small. 1 without a positive `df`.
+pub(crate) fn student_tails(t: f64, df: f64) -> f64 {
+    let df = df.min(NORMAL_FROM_DF);
+    // What is no number of degrees is refused by the function.
+    checked_beta_reg(df / 2.0, 0.5, df / (df + t * t)).unwrap_or(1.0)
 }
 
 pub(crate) fn normal(p: f64) -> f64 {
@@ -95,6 +108,21 @@ mod tests {
         let (below, above) = (student(0.975, 999.999), student(0.975, 1000.0));
         assert!((below - above).abs() < 1e-7, "{below} {above}");
         assert!(student(0.975, 0.0).is_infinite());
+    }
+
+    #[test]
+    fn tails_are_what_the_quantile_leaves() {
+        for df in [1.0, 2.9, 9.0, 100.0, 5e3] {
+            for p in [0.1, 0.05, 0.001] {
+                let found = student_tails(student(1.0 - p / 2.0, df), df);
+                assert!((found / p - 1.0).abs() < 1e-5, "{df} {p} {found}");
+            }
+        }
+        // df 1 is Cauchy's: 1 - 2 atan(t) / pi, which is 2 / (pi t) far out.
+        assert!((student_tails(1e9, 1.0) * 1e9 * std::f64::consts::PI / 2.0 - 1.0).abs() < 1e-6);
+        assert_eq!(student_tails(0.0, 5.0), 1.0);
+        assert_eq!(student_tails(3.0, 0.0), 1.0);
+        assert!((student_tails(1.959_964, 1e12) - 0.05).abs() < 1e-6);
     }
 
     #[test]

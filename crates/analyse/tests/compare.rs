@@ -327,3 +327,43 @@ fn what_was_modelled_is_not_ranked_beside_what_was_measured() {
     assert_eq!(energy.verdict, Verdict::Better);
     assert_eq!(energy.metric.provenance().unwrap().1, Origin::Modelled);
 }
+
+#[test]
+fn all_cells_together_have_a_verdict() {
+    let side = |store: &str, factor: f64| -> Vec<Run> {
+        let mut runs = Vec::new();
+        for (workload, rate) in [("a", 1e5), ("b", 4e5)] {
+            for (i, noise) in [0.99, 1.0, 1.01].into_iter().enumerate() {
+                let pairs = [("store", store), ("workload", workload)];
+                let id = format!("{store} {workload} {i}");
+                runs.push(run(&id, &pairs, rate * factor * noise, 1e4, 1));
+            }
+        }
+        runs
+    };
+    let (a, b, c) = (side("x", 1.0), side("y", 1.3), side("z", 1.0));
+    let compared = |a: &[Run], b: &[Run]| {
+        compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>()).unwrap()
+    };
+    let found = compared(&a, &b);
+    let overall = found.overall();
+    let throughput = overall.iter().find(|one| one.metric == "throughput").unwrap();
+    assert_eq!((throughput.cells, throughput.verdict), (2, Verdict::Better));
+    assert!((throughput.ratio - 1.3).abs() < 1e-3, "{throughput:?}");
+    let interval = throughput.interval.clone().unwrap();
+    // Two cells of three repeats each: se = 0.01 sqrt(2 / 3) / sqrt(2), df 8, t 2.306.
+    let half = 2.306 * 0.01 * (1.0_f64 / 3.0).sqrt();
+    assert!(((interval.high / 1.3).ln() - half).abs() < 2e-4, "{interval:?}");
+    // Latency is the same, CPU goes with the rate.
+    let sentence = found.verdict();
+    assert!(
+        sentence.starts_with("B is better than A: better in throughput (1.300 times"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("no difference shown in latency.read.p99"), "{sentence}");
+    assert!(found.asked_differently().is_none());
+    let sentence = compared(&a, &c).verdict();
+    assert!(sentence.starts_with("no difference between B and A is shown"), "{sentence}");
+    let sentence = compared(&b, &a).verdict();
+    assert!(sentence.starts_with("B is worse than A"), "{sentence}");
+}

@@ -31,10 +31,15 @@ pub struct CpuOrder {
     pub cores_known: bool,
 }
 
-/// The CPUs that this process may run on (`sched_getaffinity`), in the order
-/// for pinning load threads. The cores are those of `root`.
+/// The CPUs that this process may run on (`sched_getaffinity`; of a recorded machine all that
+/// are online), in the order for pinning load threads. The cores are those of `root`.
 pub fn cpus(root: &Root) -> Result<CpuOrder, AffinityError> {
-    let allowed = allowed()?;
+    let allowed = match root.is_live() {
+        true => allowed()?,
+        false => {
+            topology::online(root).map_err(|error| AffinityError::Unreadable(error.to_string()))?
+        }
+    };
     Ok(match topology::threads(root) {
         Ok(threads) => order(&allowed, &threads),
         Err(_) => CpuOrder { cores: allowed.len(), cpus: allowed, cores_known: false },

@@ -26,9 +26,13 @@ mod unavailable;
 
 pub use affinity::{AffinityError, CpuOrder, cpus, cpus_of, pin_current};
 pub use doctor::{Check, State, doctor};
+pub use facts::cache::{Cache, caches};
 pub use facts::facts;
+pub use facts::memory::available_bytes as memory_available_bytes;
 pub use facts::memory::total_bytes as memory_total_bytes;
+pub use parse::cpu_list;
 pub use probe::energy::{EnergySettings, IdlePower, idle_power};
+pub use probe::quiet::{Quiet, neighbours_doubt, steal_doubt};
 pub use probe::{
     Choice, Context, CounterChoice, CounterScope, Gauge, Observed, PROBES, Prepared, Probe,
     ProbeSpec, Signal, Task, Watch,

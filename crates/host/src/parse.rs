@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// A CPU list such as `0-3,8,10-11`; `None` where it is not one.
-pub(crate) fn cpu_list(text: &str) -> Option<Vec<u32>> {
+pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = BTreeSet::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         match part.split_once('-') {

@@ -6,6 +6,7 @@ use crate::agent_flags::{AGENTS, Secrets};
 use crate::cost_flags::{Cost, PlatformFlag};
 use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::machine_flags::{MachineFlags, Recorded};
+use crate::micro_args::Micro;
 use crate::sweep::Sweep;
 use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
@@ -71,10 +72,16 @@ pub enum Verb {
     Compare(Compare),
     /// What serving a load costs: servers, energy, break-even prices between machines
     Cost(Box<Cost>),
+    /// Gathers results files, of one machine or several, in one
+    Merge(Merge),
     /// Writes results as CSV, JSON, Parquet or Markdown
     Export(Export),
+    /// Measures what the machine itself can do, without a store
+    Micro(Micro),
     /// Lists, shows, turns and restores the machine's knobs
     Knob(Knob),
+    /// Simulates what hardware does where it cannot be turned: direct cache access
+    Simulate(Simulate),
     /// Does one pass of a simulation
     #[command(hide = true)]
     SimulatedPass(SimulatedPass),
@@ -110,6 +117,7 @@ pub struct Doctor {
     kvmeter run quickstart --dry-run\n  \
     kvmeter run study.toml --out results.sqlite --set data.records=1M --set measure.time=30s\n  \
     kvmeter run study.toml --out results.sqlite --resume    goes on after a kill\n  \
+    kvmeter run study.toml --scale small --max-time 30m     a smaller one, within half an hour\n  \
     kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2  work units of devices\n\n\
     Without --out the results go to results/NAME-TIME.sqlite.")]
 pub struct Run {
@@ -119,9 +127,16 @@ pub struct Run {
     /// The results file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
-    /// Print every run in its order with an estimate of its time and disk, and do nothing
+    /// Print the cells, every run in its order, and an estimate of time, disk and energy, and do
+    /// nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Run the smaller or larger version that the study calls by this name
+    #[arg(long, value_name = "NAME")]
+    pub scale: Option<String>,
+    /// The most time that it may take from now on: repeats are dropped before cells
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub max_time: Option<Span>,
     /// Go on where a stopped or killed run of this study ended
     #[arg(long)]
     pub resume: bool,
@@ -382,6 +397,26 @@ pub struct Report {
     /// Print JSON instead: an array with one object a run
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
+    /// Print only what a study with a design answers; with --json an array with one object a study
+    #[arg(long)]
+    pub answers: bool,
+    /// Write the study's own figures as SVG, and the data behind each as CSV, into this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub figures: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter merge arm.sqlite x86.sqlite --out both.sqlite\n  \
+    kvmeter report both.sqlite --html both.html\n\n\
+    Each run keeps its machine: a question or figure of a study may name `machine`.")]
+pub struct Merge {
+    /// Results files, or parts of them: FILE?key=value&key=value
+    #[arg(required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub files: Vec<String>,
+    /// The new results file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -477,6 +512,64 @@ pub enum KnobVerb {
         /// The folder of its journal
         folder: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Simulate {
+    #[command(subcommand)]
+    pub what: Simulated,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Simulated {
+    /// The last-level cache with direct cache access, under packets, cores and neighbours
+    Dca(Box<SimulateDca>),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter simulate dca                                       forwarding at 100 Gbit/s\n  \
+    kvmeter simulate dca --sweep descriptors=128,1024,4096 --sweep ways=2,4,6\n  \
+    kvmeter simulate dca --traffic co-run --policy on,off,iat,yield-search\n  \
+    kvmeter simulate dca --machine my.toml --traffic my-traffic.toml --json\n  \
+    kvmeter simulate dca --trace accesses.txt\n  \
+    kvmeter simulate dca --validate\n\n\
+    Machines: xeon-gold-6140, xeon-e5-2697-v2. Traffic: forward, ping-pong, flow, store, co-run.\n\
+    Policies: on, off, ways:N, phase-and-rate, iat, yield-search.\n\
+    Every number is simulated; docs/cache-simulation.md says what is modelled and what is not.")]
+pub struct SimulateDca {
+    /// A built-in machine (xeon-gold-6140 where nothing is said) or a TOML file
+    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
+    pub machine: Option<String>,
+    /// Built-in traffic or a TOML file
+    #[arg(long, default_value = "forward", value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
+    pub traffic: String,
+    /// Who decides about the ways: one or more policies
+    #[arg(long, default_value = "on", value_delimiter = ',', value_name = "POLICY")]
+    pub policy: Vec<String>,
+    /// Another value, or several, for packet, descriptors, cores, ways, rate, cycles, stride,
+    /// working-set or seed; every combination is simulated
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    pub sweep: Vec<String>,
+    /// Packets as they were asked for in this recorded run: `FILE` or `FILE?key=value`
+    #[arg(long, value_name = "RESULTS", conflicts_with = "trace", value_hint = ValueHint::FilePath)]
+    pub from_run: Option<String>,
+    /// A memory trace through the caches instead of traffic: a line an access,
+    /// `core0 read 0x1000 8` or `card write 0x1000 1500`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["validate", "sweep"], value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+    /// Simulate every published point and show its error; ends with 1 where a limit is broken
+    #[arg(long, conflicts_with_all = ["sweep", "from_run"])]
+    pub validate: bool,
+    /// Simulate figures 4.1 to 4.9 of Basavaraj 2017, on its machine unless --machine says another
+    #[arg(long, requires = "figures", conflicts_with_all = ["sweep", "validate", "trace", "from_run"])]
+    pub seed_figures: bool,
+    /// Draw what was swept into this HTML file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub figures: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

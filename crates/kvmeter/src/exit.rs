@@ -47,6 +47,7 @@ fn code(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         if cause.is::<Request>()
             || cause.is::<record::Error>()
+            || cause.is::<cachesim::SimError>()
             || cause.is::<workload::SpecError>()
             || cause.is::<analyse::CompareError>()
             || cause.is::<platform::PlatformError>()
@@ -55,6 +56,7 @@ fn code(error: &anyhow::Error) -> u8 {
                 cause.downcast_ref::<ExportError>(),
                 Some(ExportError::UnknownFormat { .. } | ExportError::UnknownTable(_))
             )
+            || cause.downcast_ref::<micro::Fault>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<host::knob::KnobError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<study::StudyError>().is_some_and(|e| e.is_request())
             || matches!(

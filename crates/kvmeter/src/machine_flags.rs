@@ -52,6 +52,13 @@ impl Recorded {
         self.root.as_ref().map_or_else(Root::live, Root::at)
     }
 
+    /// How the process is started that puts the knobs back when this one is killed.
+    pub fn supervisor(&self) -> anyhow::Result<Supervisor> {
+        let program = this_program()?;
+        let (folder, root) = (state_folder(), self.root.clone());
+        Ok(Arc::new(move || supervisor(&program, &folder, root.as_deref())))
+    }
+
     /// Runs `work` while the knobs of the machine stand at `levels`, and says how they came back.
     pub fn under<T>(
         &self,
@@ -59,10 +66,7 @@ impl Recorded {
         show: &Show,
         work: impl FnOnce(&Seen) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let program = this_program()?;
-        let (folder, root) = (state_folder(), self.root.clone());
-        let supervisor: Supervisor =
-            Arc::new(move || supervisor(&program, &folder, root.as_deref()));
+        let supervisor = self.supervisor()?;
         let told = |seen: &Seen| {
             seen.0.iter().for_each(|proof| show.note(&proof.to_string()));
             work(seen)

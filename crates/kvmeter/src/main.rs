@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod agent_flags;
+mod answers;
 mod args;
 mod cmd;
 mod cost_flags;
@@ -13,7 +14,10 @@ mod found;
 mod interrupt;
 mod kept;
 mod machine_flags;
+mod micro_args;
+mod micro_net_args;
 mod network_checks;
+mod planned;
 mod show;
 mod sweep;
 
@@ -39,8 +43,11 @@ fn main() -> std::process::ExitCode {
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Cost(args) => cmd::cost::run(&args, &show),
+        Verb::Merge(args) => cmd::merge::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
+        Verb::Micro(args) => cmd::micro::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
+        Verb::Simulate(args) => cmd::simulate::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
         Verb::Completions(args) => cmd::completions::run(&args),
         Verb::Man(args) => cmd::man::run(&args),

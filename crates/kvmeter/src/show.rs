@@ -74,6 +74,12 @@ impl Show {
         let hidden = self.quiet || !std::io::stderr().is_terminal() || is_dumb();
         Bar::new(steps.map(seconds).collect(), hidden, !self.quiet)
     }
+
+    /// A bar of so many parts, on a terminal only.
+    pub fn parts(&self, parts: u64) -> ProgressBar {
+        let hidden = self.quiet || !std::io::stderr().is_terminal() || is_dumb();
+        plain_bar(parts, hidden)
+    }
 }
 
 /// A line on standard error. That nobody reads it ends nothing.
@@ -91,6 +97,18 @@ fn console_width() -> Option<usize> {
     Some(usize::from(width))
 }
 
+fn plain_bar(parts: u64, hidden: bool) -> ProgressBar {
+    let target = match hidden {
+        true => ProgressDrawTarget::hidden(),
+        false => ProgressDrawTarget::stderr_with_hz(5),
+    };
+    let bar = ProgressBar::with_draw_target(Some(parts), target);
+    let style = ProgressStyle::with_template("{prefix} [{bar:24}] {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style.progress_chars("=> "));
+    bar
+}
+
 /// A bar on a terminal; one line a finished run where there is none.
 pub struct Bar {
     bar: ProgressBar,
@@ -105,14 +123,7 @@ pub struct Bar {
 
 impl Bar {
     fn new(expected: Vec<Duration>, hidden: bool, notes: bool) -> Self {
-        let target = match hidden {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr_with_hz(5),
-        };
-        let bar = ProgressBar::with_draw_target(Some(1000), target);
-        let style = ProgressStyle::with_template("{prefix} [{bar:24}] {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("=> "));
+        let bar = plain_bar(1000, hidden);
         Bar { bar, lines: hidden && notes, expected, step: 0, looked: (0, Duration::ZERO) }
     }
 
@@ -208,9 +219,21 @@ impl Listener for Bar {
             Event::Reusing { step } => {
                 self.say(&format!("{}: using the data that is there", step.label));
             }
+            Event::BroughtBack { step } => {
+                self.say(&format!("{}: bringing back the data as it was loaded", step.label));
+            }
+            Event::Copied { done: true } => {}
+            Event::Copied { done: false } => {
+                self.say("no room for a copy of the data: it is loaded anew where it is needed");
+            }
             Event::Idling { seconds } => {
                 let time = format::seconds(seconds);
                 self.say(&format!("measuring the power of the idle machine for {time}"));
+            }
+            Event::Unturned { levels, why } => {
+                let levels: Vec<String> =
+                    levels.0.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
+                self.say(&format!("nothing is run at {}: {why}", levels.join(", ")));
             }
             Event::Simulating { step } => {
                 self.say(&format!("{}: a pass under cachegrind, which takes a while", step.label));

@@ -1,5 +1,24 @@
 //! Microbenchmarks: what the machine itself can do, without a store.
+//!
+//! Memory: [`stream`] (bandwidth), [`latency`] (a dependent chain of loads), [`hog`] (takes
+//! bandwidth away from others at a given rate). The kernel: [`clock`], [`syscall`], [`switch`].
+//! The network: [`net`] (ping-pong and flow). Devices: [`precondition`].
+//! Nothing here reads `/sys`: CPUs and sizes are given.
 
 #![deny(unsafe_code)]
 
+mod barrier;
+mod batches;
+pub mod clock;
+pub mod fault;
+pub mod hog;
+pub mod latency;
+pub mod net;
+pub mod pin;
 pub mod precondition;
+pub mod region;
+pub mod stream;
+pub mod switch;
+pub mod syscall;
+
+pub use fault::Fault;

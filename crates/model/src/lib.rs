@@ -16,6 +16,6 @@ pub mod suggest;
 pub use address::{Address, AddressError};
 pub use machine::{Fact, Machine};
 pub use op::{Op, PerOp};
-pub use quantity::{Bytes, Count, QuantityError, Rate, Span};
+pub use quantity::{ByteRate, Bytes, Count, QuantityError, Rate, Span};
 pub use reading::{Answer, Origin, Reading, Scope, Unit};
 pub use series::Series;

@@ -188,6 +188,32 @@ impl fmt::Display for Rate {
     }
 }
 
+/// Bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct ByteRate(pub f64);
+quantity!(ByteRate, f64, "a bandwidth", "`10GB/s`, `800MB/s` or `5GiB/s`");
+
+impl ByteRate {
+    fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let text = text.strip_suffix("/s").unwrap_or(text);
+        let (value, suffix) = split(text)?;
+        // A number without a unit is a slip, and `b` would be bits.
+        let suffix = suffix.strip_suffix('B')?;
+        Some(ByteRate(value * scale(suffix)?))
+    }
+}
+
+impl fmt::Display for ByteRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.fract() == 0.0 && self.0 < 9.0e15 {
+            write!(f, "{}B/s", decimal(self.0 as u64))
+        } else {
+            write!(f, "{}B/s", self.0)
+        }
+    }
+}
+
 /// A span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Span(pub Duration);
@@ -289,6 +315,13 @@ mod tests {
     fn rates_and_spans() {
         assert_eq!("20k/s".parse(), Ok(Rate(20_000.0)));
         assert_eq!("0.5".parse(), Ok(Rate(0.5)));
+        for (text, rate) in [("10GB/s", 1e10), ("1.5GB", 1.5e9), ("1GiB/s", 1073741824.0)] {
+            assert_eq!(text.parse(), Ok(ByteRate(rate)), "{text}");
+            assert_eq!(ByteRate(rate).to_string().parse(), Ok(ByteRate(rate)));
+        }
+        for text in ["", "10", "10G/s", "GB/s", "-1GB/s", "10Gb/s"] {
+            assert!(text.parse::<ByteRate>().is_err(), "{text}");
+        }
         for (text, millis) in [
             ("10s", 10_000),
             ("10", 10_000),

@@ -9,6 +9,7 @@ pub enum Unit {
     /// Events: operations, faults, context switches.
     Count,
     Bytes,
+    BytesPerSecond,
     Seconds,
     Nanoseconds,
     OpsPerSecond,
@@ -34,6 +35,7 @@ impl Unit {
         match self {
             Unit::Count | Unit::Ratio => "",
             Unit::Bytes => "B",
+            Unit::BytesPerSecond => "B/s",
             Unit::Seconds => "s",
             Unit::Nanoseconds => "ns",
             Unit::OpsPerSecond => "ops/s",

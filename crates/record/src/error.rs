@@ -55,6 +55,12 @@ pub enum Error {
     Interrupted(PathBuf),
     #[error("{} has execution {id} already", path.display())]
     ExecutionExists { path: PathBuf, id: String },
+    #[error(
+        "{} and {} both hold the execution {id} of `{study}`: its runs would count twice. Leave \
+         one of the files out, or select other executions of it with `?execution=...`",
+        first.display(), second.display()
+    )]
+    ExecutionTwice { first: PathBuf, second: PathBuf, id: String, study: String },
     #[error("{} has no execution {id}; it has to begin before its runs are kept", path.display())]
     UnknownExecution { path: PathBuf, id: String },
     #[error("{} has run {ordinal} of execution {execution} already (or its id {id})", path.display())]

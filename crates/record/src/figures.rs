@@ -5,11 +5,11 @@ use hdrhistogram::Histogram;
 const NANOS_PER_MICRO: f64 = 1e3;
 
 /// The names in the order of [`figures_us`]; a column adds its unit: `p99_us`.
-pub(crate) const FIGURES: [&str; 9] =
+pub const FIGURES: [&str; 9] =
     ["mean", "min", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max"];
 
 /// Microseconds, from a histogram of nanoseconds. Without a sample there is no figure.
-pub(crate) fn figures_us(histogram: &Histogram<u64>) -> [Option<f64>; FIGURES.len()] {
+pub fn figures_us(histogram: &Histogram<u64>) -> [Option<f64>; FIGURES.len()] {
     if histogram.is_empty() {
         return [None; FIGURES.len()];
     }

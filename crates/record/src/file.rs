@@ -136,6 +136,20 @@ impl File {
         self.change(|transaction, path| keep::note(transaction, path, execution_id, text))
     }
 
+    /// Keeps executions that have ended elsewhere, with their runs, in one transaction: all of
+    /// it or nothing.
+    pub(crate) fn keep_all(&mut self, all: &[(&Execution, Vec<&Run>)]) -> Result<(), Error> {
+        self.change(|transaction, path| {
+            for (execution, runs) in all {
+                keep::execution(transaction, path, execution)?;
+                for run in runs {
+                    keep::run(transaction, path, run)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Notes that every run of the plan was dealt with. `at`: RFC 3339, UTC.
     pub fn finish(&mut self, execution_id: &str, at: &str) -> Result<(), Error> {
         self.change(|transaction, path| keep::finish(transaction, path, execution_id, at))

@@ -6,12 +6,13 @@ mod asked;
 pub mod design;
 mod error;
 pub mod export;
-mod figures;
+pub mod figures;
 mod file;
 mod filter;
 mod keep;
 mod load;
 mod lock;
+mod merge;
 mod names;
 mod run;
 mod schema;
@@ -24,6 +25,7 @@ pub use design::Design;
 pub use error::{Error, FilterError};
 pub use file::File;
 pub use filter::Filter;
+pub use merge::merge;
 pub use run::{
     Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
 };

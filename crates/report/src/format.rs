@@ -144,6 +144,7 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Count if value.fract() == 0.0 && (0.0..9e15).contains(&value) => count(value as u64),
         Unit::Count | Unit::Ratio => significant(value, 3),
         Unit::Bytes => bytes(value),
+        Unit::BytesPerSecond => scaled(value, 3, 1e3, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]),
         Unit::Seconds => seconds(value),
         Unit::Nanoseconds => latency(value),
         Unit::OpsPerSecond => rate(value),
@@ -308,6 +309,7 @@ mod tests {
         assert_eq!(value(1e6, Unit::Count), "1,000,000");
         assert_eq!(value(2.5555, Unit::Ratio), "2.56");
         assert_eq!(value(2048.0, Unit::Bytes), "2.00 KiB");
+        assert_eq!(value(1.25e10, Unit::BytesPerSecond), "12.5 GB/s");
         assert_eq!(value(2.5e9, Unit::Hertz), "2.50 GHz");
         assert_eq!(value(4.2, Unit::CpuSecondsPerMillionOps), "4.20 CPU-s/Mop");
         assert_eq!(value(65.0, Unit::Watts), "65.0 W");

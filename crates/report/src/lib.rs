@@ -15,6 +15,7 @@ pub mod format;
 pub mod html;
 pub mod markdown;
 mod naming;
+pub mod study;
 pub mod table;
 pub mod tables;
 pub mod terminal;

@@ -3,6 +3,7 @@
 use record::{Execution, Run};
 
 use crate::curves;
+use crate::study::{Study, counted};
 use crate::table::{Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, PlanRow};
 
@@ -25,6 +26,40 @@ pub fn runs(runs: &[(&Execution, &Run)]) -> String {
             escaped(&note.text)
         );
     }
+    out
+}
+
+/// A study with a design: question, answers, its figures' numbers, and the tables behind them.
+/// `figures`: the folder that the drawings lie in, as a link sees it.
+pub fn study(study: &Study, figures: Option<&str>) -> String {
+    let mut out = format!("## {}\n\n", escaped(study.question.unwrap_or(study.name)));
+    if let Some(note) = study.scale_note() {
+        out += &format!("> {}\n\n", escaped(&note));
+    }
+    for answer in &study.answers {
+        out += &format!(
+            "**{}** {} Confidence: **{}**{}.\n\n",
+            escaped(&answer.ask),
+            escaped(&answer.verdict),
+            answer.confidence,
+            escaped(&counted(answer))
+        );
+    }
+    for shown in study.figures() {
+        out += &format!("### {}\n\n", escaped(&shown.title));
+        if let Some(folder) = figures {
+            out += &format!("![{}]({folder}/{}.svg)\n\n", escaped(&shown.alt), shown.id);
+        }
+        out += &table(&shown.data);
+        out.push('\n');
+        for caption in &shown.captions {
+            out += &format!("- {}\n", escaped(caption));
+        }
+        out.push('\n');
+    }
+    let mut tables = study.tables();
+    tables.extend(crate::study::cells(study));
+    out += &tables.iter().map(table).collect::<Vec<_>>().join("\n");
     out
 }
 

@@ -7,6 +7,7 @@ use record::{Execution, Run};
 use unicode_width::UnicodeWidthStr;
 
 use crate::curves;
+use crate::study::{Study, counted};
 use crate::table::{ALWAYS, Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, Note, PlanRow};
 
@@ -47,6 +48,28 @@ pub fn runs(runs: &[(&Execution, &Run)], style: &Style) -> String {
     }
     for note in &notes {
         out += &note_text(note, style);
+    }
+    out
+}
+
+/// A study with a design: its answers, then the tables behind them.
+pub fn study(study: &Study, style: &Style) -> String {
+    let mut out = String::new();
+    let mut say = |text: &str, tone| out += &wrapped(&style.text(text), "", "", style, tone);
+    say(study.question.unwrap_or(study.name), Tone::Strong);
+    if let Some(note) = study.scale_note() {
+        say(&note, Tone::Warning);
+    }
+    for answer in &study.answers {
+        say("", Tone::Plain);
+        say(&answer.ask, Tone::Strong);
+        say(&answer.verdict, Tone::Plain);
+        let confidence = format!("Confidence: {}{}", answer.confidence, counted(answer));
+        say(&confidence, Tone::Muted);
+    }
+    for own in study.tables() {
+        out.push('\n');
+        out += &table(&own, style);
     }
     out
 }

@@ -103,6 +103,7 @@ fn check(page: &str, dark: bool) {
 fn the_page_works_in_light_and_dark() {
     let mut study = sample::study();
     study.extend(sample::sweep());
+    study.extend(sample::factorial());
     let page = report::html::page(&study);
     for dark in [false, true] {
         check(&page, dark);

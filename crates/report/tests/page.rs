@@ -215,3 +215,68 @@ fn a_page_of_nothing_is_a_page() {
     assert!(page.contains("No runs are finished yet.") && page.ends_with("</html>\n"));
     assert!(html::page(&[]).contains("</html>"));
 }
+
+#[test]
+fn a_study_s_page_answers_its_questions_and_holds_no_nan() {
+    let mut study = sample::factorial();
+    let page = html::page(&study);
+    for text in [
+        "What does SMT cost in watts?",
+        "Against smt = on, power_w is 4.8 % lower with off",
+        "Not answered: unavailable in all 88 runs",
+        "no difference shown",
+        "Run at the scale `small`",
+        "published, text of 4.3",
+        "this processor has no C1E",
+        "the budget of 20 min left out 1 of 90 runs",
+        "1 of 90 planned runs",
+        "what a server needs is part of what its client waits for",
+        "Holm",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    // Whatever is missing: no cell, one cell, one run, no valid run.
+    for keep in [study[0].1.len(), 20, 1, 0] {
+        study[0].1.truncate(keep);
+        let mut uncounted = study.clone();
+        for run in &mut uncounted[0].1 {
+            run.invalid_because.push("none counts".to_owned());
+        }
+        assert_no_nan(&html::page(&study));
+        assert_no_nan(&html::page(&uncounted));
+    }
+}
+
+fn assert_no_nan(page: &str) {
+    // The page's own script may name them.
+    let body = page.split("<script>").next().expect("a page has a body");
+    for word in ["NaN", ">inf", " inf ", "inf ×", "-inf"] {
+        assert!(
+            !body.contains(word),
+            "{word}: {:?}",
+            body.split(word).next().map(|b| &b[b.len().saturating_sub(120)..])
+        );
+    }
+}
+
+#[test]
+fn figures_are_files_with_their_numbers() {
+    let study = sample::factorial();
+    let executions = study.iter().map(|(execution, _)| execution);
+    let studies = report::study::studies(executions, &sample::pairs(&study));
+    let files = studies[0].files();
+    let ids: Vec<&str> = files.iter().map(|file| file.id.as_str()).collect();
+    assert_eq!(ids, ["figure-graph-1", "figure-graph-2"], "the third has no data");
+    for file in &files {
+        assert!(file.svg.starts_with("<?xml") && file.svg.contains("<style>"), "{}", file.id);
+        assert!(!file.svg.contains("var(") && !file.svg.contains("NaN"));
+        let mut lines = file.csv.lines();
+        let columns = lines.next().map_or(0, |head| head.split(',').count());
+        assert_eq!(columns, 17);
+    }
+    // 18 cells and 2 published points; 3 x 3 cells and 2 published.
+    let rows: Vec<usize> = files.iter().map(|file| file.csv.lines().count() - 1).collect();
+    assert_eq!(rows, [20, 11]);
+    let published = files[0].csv.lines().find(|line| line.starts_with("published")).expect("one");
+    assert_eq!(published, "published,smt = on,none,10k,,71,,,,,,,,,,us,table 5.2");
+}

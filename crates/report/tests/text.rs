@@ -225,3 +225,16 @@ fn what_does_not_count_is_said_with_the_flag_that_helps() {
         assert!(text.contains("closed loop: latency is service time"), "{text}");
     }
 }
+
+#[test]
+fn a_study_in_the_terminal_and_in_markdown() {
+    let study = sample::factorial();
+    let executions = study.iter().map(|(execution, _)| execution);
+    let studies = report::study::studies(executions, &sample::pairs(&study));
+    insta::assert_snapshot!("study_terminal", terminal::study(&studies[0], &style(100)));
+    insta::assert_snapshot!("study_markdown", markdown::study(&studies[0], Some("figures")));
+    for width in [40, 80, 200] {
+        let text = terminal::study(&studies[0], &style(width));
+        assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
+    }
+}

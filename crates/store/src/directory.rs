@@ -4,7 +4,10 @@
 //! PATH/KVMETER.json   whose it is and what is in it
 //! PATH/KVMETER.lock   locked by the process that uses it
 //! PATH/data/          the store's own files
+//! PATH/prepared/      copies of data as it was loaded
 //! ```
+
+mod prepared;
 
 use std::fs::{self, File, TryLockError};
 use std::io;

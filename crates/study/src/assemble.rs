@@ -10,13 +10,10 @@ use store::Statistic;
 use workload::Skew;
 
 use crate::asking::Manner;
+use crate::beside;
 use crate::plan::Step;
 use crate::server_side::Found;
 
-/// Stolen time from which a reader should know.
-const NOTABLE_STEAL: f64 = 0.01;
-/// CPU time of other processes from which a reader should know, as a share of the machine.
-const NOTABLE_NEIGHBOURS: f64 = 0.05;
 /// A window shorter than this says little about a rate. Less than a second, for one of a second
 /// may end some milliseconds early.
 const SHORT_WINDOW_S: f64 = 0.9;
@@ -348,19 +345,10 @@ fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> 
         readings.iter().find(|reading| reading.signal == signal).and_then(Reading::value)
     };
     let mut doubts = Vec::new();
-    if let Some(steal) = value("machine.steal").filter(|steal| *steal > NOTABLE_STEAL) {
-        doubts.push(format!(
-            "the hypervisor gave {:.1} % of the CPU time to others; repeat on a quieter host",
-            steal * 100.0
-        ));
-    }
+    doubts.extend(value("machine.steal").and_then(host::steal_doubt));
     let others = value("machine.neighbours").map(|all| all - servers_share(&value));
-    if let Some(others) = others.filter(|others| *others > NOTABLE_NEIGHBOURS) {
-        doubts.push(format!(
-            "other processes used {:.1} % of the machine's CPU time; stop them and repeat",
-            others * 100.0
-        ));
-    }
+    doubts.extend(others.and_then(host::neighbours_doubt));
+    doubts.extend(beside::doubt(&value));
     if outcome.seconds < SHORT_WINDOW_S && outcome.operations > 0 {
         let more = if phase == Phase::Load { "load more records" } else { "give it more time" };
         doubts.push(format!("the window lasted {:.2} s only; {more}", outcome.seconds));
@@ -371,13 +359,14 @@ fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> 
     doubts
 }
 
-/// The share of the machine that the servers took, if they run here: they are what is measured,
-/// no neighbours. All CPUs' time is what this process used over its share of it.
+/// The share of the machine that the servers took, if they run here, and what the study put beside
+/// them: they are what is measured, no neighbours. All CPUs' time is what this process used over its share of it.
 fn servers_share(value: &impl Fn(&str) -> Option<f64>) -> f64 {
     let share = || {
         let own_s = value("cpu.user")? + value("cpu.system")?;
         let own_share = value("machine.busy")? - value("machine.neighbours")?;
-        Some(value("server.cpu")? * own_share / own_s)
+        let others_s = [value("server.cpu"), value(beside::CPU)];
+        Some(others_s.into_iter().flatten().sum::<f64>() * own_share / own_s)
     };
     share().filter(|share| share.is_finite()).unwrap_or(0.0)
 }

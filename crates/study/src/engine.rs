@@ -10,10 +10,11 @@ use model::{Machine, Reading};
 use record::{Execution, Phase, Run, Settings};
 use store::{Directory, State, StoreUrl};
 
+use crate::course::{Course, Ended, Go};
 use crate::error::StudyError;
 use crate::fleet::Crew;
 use crate::keeper::Keeper;
-use crate::knobs::Seen;
+use crate::knobs::{Levels, Seen, Turn};
 use crate::plan::{Plan, Segment, Step};
 use crate::probes::{Probes, measure_idle};
 use crate::server_side::ServerSide;
@@ -34,6 +35,14 @@ pub enum Event<'a> {
     Reusing {
         step: &'a Step,
     },
+    /// The data was brought back from a copy of what was loaded earlier.
+    BroughtBack {
+        step: &'a Step,
+    },
+    /// The data that was loaded was copied, or there was no room for that.
+    Copied {
+        done: bool,
+    },
     /// The idle machine is measured for so long.
     Idling {
         seconds: f64,
@@ -52,6 +61,11 @@ pub enum Event<'a> {
     /// The store writes out what it holds.
     Settling {
         step: &'a Step,
+    },
+    /// The knobs cannot be turned to these levels after all; their runs are left out.
+    Unturned {
+        levels: &'a Levels,
+        why: &'a StudyError,
     },
     /// The run is in the file.
     Kept {
@@ -103,59 +117,138 @@ fn existing(path: &Path) -> &Path {
     path.ancestors().find(|part| part.exists()).unwrap_or(Path::new("."))
 }
 
-/// Measures the idle machine, then runs every step that is not done, in its order, and keeps each
-/// run when it ends; `knobs` tells under which they run. When
-/// `stop` is raised the step under way ends early, is not kept, and the rest does not begin;
-/// the answer says whether all was done.
+/// What an execution is done with.
+pub struct Doing<'a> {
+    /// Which of the planned runs are done.
+    pub course: &'a mut Course,
+    /// Who turns the knobs.
+    pub turn: &'a mut dyn Turn,
+    pub keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
+    pub listener: &'a mut dyn Listener,
+    /// Raised: the step under way ends early, is not kept, and the rest does not begin.
+    pub stop: &'a Arc<AtomicBool>,
+}
+
+/// Runs every step that is not `done` and that its course wants, in its order, under the knobs
+/// of its block, each block after a look at the idle machine; keeps each run when it ends.
+///
+/// # Errors
+/// What went wrong with a run; every run before it is kept.
 pub fn execute(
     plan: &Plan,
     execution: &Execution,
     done: &BTreeSet<u32>,
-    keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
-    listener: &mut dyn Listener,
-    stop: &Arc<AtomicBool>,
-    knobs: &Seen,
-) -> Result<bool, StudyError> {
+    doing: Doing<'_>,
+) -> Result<Ended, StudyError> {
+    let Doing { course, turn, keep, listener, stop } = doing;
     let clock = Ticks::new();
     let mut crew = plan.agents.clone().map(Crew::new);
     plan.probes.check_required()?;
-    let idle = match plan.steps().all(|(_, step)| done.contains(&step.ordinal)) {
-        true => Vec::new(),
-        false => measure_idle(&plan.probes, listener, stop),
-    };
-    for segment in &plan.segments {
-        let mut left = segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).cloned();
-        let Some(first) = left.next() else { continue };
-        let preloads =
-            segment.steps.iter().any(|step| step.manner.insight.preloads(step.manner.is_open()));
-        let mut scene = Scene {
-            clock: &clock,
-            execution,
-            stop,
-            crew: crew.as_mut(),
-            probes: &plan.probes,
-            idle: &idle,
-            seen: knobs,
-        };
-        if !scene.play(segment, first, &mut InOrder { left, preloads }, keep, listener)? {
-            return Ok(false);
+    let mut idle: Vec<(Levels, Vec<Reading>)> = Vec::new();
+    let mut unturned = Vec::new();
+    let mut kept_any = false;
+    for block in plan.segments.chunk_by(|a, b| a.knobs == b.knobs) {
+        let left = |segment: &&Segment| segment.steps.iter().any(|s| !done.contains(&s.ordinal));
+        let Some(levels) = block.iter().find(left).map(|segment| &segment.knobs) else { continue };
+        let wanted = block
+            .iter()
+            .flat_map(|segment| &segment.steps)
+            .any(|step| !done.contains(&step.ordinal) && course.decide(step) == Go::Run);
+        if !wanted {
+            continue;
+        }
+        let mut ended = Ended::Whole;
+        let mut begun = false;
+        let turned = turn.turn(levels, &mut |seen| {
+            begun = true;
+            // Idle states and frequencies are what the idle machine draws by: each set of levels
+            // has its own.
+            if !idle.iter().any(|(known, _)| known == levels) {
+                idle.push((levels.clone(), measure_idle(&plan.probes, &mut *listener, stop)));
+            }
+            let idle = idle.iter().find(|(known, _)| known == levels).map(|(_, read)| read);
+            for segment in block {
+                let mut agenda = InOrder::new(segment, done, course);
+                let Some(first) = agenda.first() else { continue };
+                let mut scene = Scene {
+                    clock: &clock,
+                    execution,
+                    stop,
+                    crew: crew.as_mut(),
+                    probes: &plan.probes,
+                    idle: idle.map_or(&[], Vec::as_slice),
+                    seen,
+                };
+                kept_any = true;
+                if !scene.play(segment, first, &mut agenda, &mut *keep, &mut *listener)? {
+                    ended = Ended::Stopped;
+                    break;
+                }
+            }
+            Ok(())
+        });
+        match turned {
+            Ok(()) => {}
+            // Nothing was begun: the levels cannot be had after all, and the rest can.
+            Err(error) if !begun && !levels.is_empty() => {
+                listener.hear(Event::Unturned { levels, why: &error });
+                course.unturned(levels, &error);
+                unturned.push(error);
+            }
+            Err(error) => return Err(error),
+        }
+        if ended == Ended::Stopped {
+            return Ok(ended);
         }
     }
-    for segment in plan.segments.iter().filter(|segment| segment.temporary) {
-        remove_temporary(&segment.store.path)?;
+    match unturned.pop() {
+        Some(error) if !kept_any && done.is_empty() => return Err(error),
+        _ => {}
     }
-    Ok(true)
+    for segment in &plan.segments {
+        if segment.temporary {
+            remove_temporary(&segment.store.path)?;
+        } else if segment.copies {
+            Directory::claim(&segment.store, 0)?.drop_prepared()?;
+        }
+    }
+    Ok(Ended::Whole)
 }
 
-/// Steps that were planned.
-struct InOrder<I> {
-    left: I,
+/// The steps of a segment that are left and wanted.
+struct InOrder<'a> {
+    left: Vec<&'a Step>,
+    next: usize,
     preloads: bool,
+    course: &'a mut Course,
 }
 
-impl<I: Iterator<Item = Step>> Agenda for InOrder<I> {
-    fn next(&mut self, _: &Run) -> Option<Step> {
-        self.left.next()
+impl<'a> InOrder<'a> {
+    fn new(segment: &'a Segment, done: &BTreeSet<u32>, course: &'a mut Course) -> InOrder<'a> {
+        let preloads =
+            segment.steps.iter().any(|step| step.manner.insight.preloads(step.manner.is_open()));
+        let left = segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).collect();
+        InOrder { left, next: 0, preloads, course }
+    }
+
+    fn first(&mut self) -> Option<Step> {
+        while let Some(step) = self.left.get(self.next) {
+            self.next += 1;
+            if self.course.decide(step) == Go::Run {
+                return Some((*step).clone());
+            }
+        }
+        None
+    }
+}
+
+impl Agenda for InOrder<'_> {
+    fn next(&mut self, run: &Run) -> Option<Step> {
+        let step = self.left[..self.next].iter().rfind(|step| step.ordinal == run.ordinal);
+        if let Some(step) = step {
+            self.course.kept(step, run);
+        }
+        self.first()
     }
 
     fn preloads(&self) -> bool {
@@ -191,11 +284,13 @@ impl Scene<'_> {
         Session {
             clock: self.clock,
             segment,
+            asked: segment.store.clone(),
             beside: Vec::new(),
             agenda,
             keeper: Keeper::Nobody,
             load_first: None,
             found: false,
+            may_copy: false,
             execution: self.execution,
             keep,
             listener,
@@ -228,16 +323,18 @@ impl Scene<'_> {
             // Before anything is loaded or measured: whether they can be used.
             crew.reach()?;
         }
-        let mut next = Some(first);
+        let (mut next, mut may_copy) = (Some(first), true);
         while let Some(first) = next {
             let mut session = self.session(segment, agenda, keep, listener);
-            let Closed { mut keeper, name, next: after } = match segment.store.remote()? {
+            session.may_copy = may_copy;
+            let Closed { mut keeper, name, next: after, copy } = match segment.store.remote()? {
                 Some(mut remote) => {
                     let started = match &segment.server {
                         None => None,
                         Some(order) => {
                             let started = order.start(preload)?;
                             remote.servers = started.launched.addresses.clone();
+                            session.asked.servers.clone_from(&remote.servers);
                             Some(started)
                         }
                     };
@@ -271,6 +368,10 @@ impl Scene<'_> {
             // The store is closed, so all that it was given is in its files.
             if let Some(name) = name {
                 keeper.set(&name)?;
+            }
+            if copy {
+                may_copy = keeper.keep_prepared()?;
+                listener.hear(Event::Copied { done: may_copy });
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(false);

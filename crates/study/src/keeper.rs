@@ -84,6 +84,37 @@ impl Keeper {
         }
     }
 
+    /// Brings the data that a step needs back from its copy, where there is one.
+    pub(crate) fn bring_back(&mut self, step: &Step) -> Result<bool, StoreError> {
+        match self {
+            Keeper::Directories(directories) => {
+                let dataset = step.workload.dataset().to_string();
+                for directory in directories {
+                    if !directory.bring_back(&dataset, step.workload.records.0)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Keeper::Nobody | Keeper::Servers(_) => Ok(false),
+        }
+    }
+
+    /// Copies the data of a store that is closed; `false` where it cannot be copied.
+    pub(crate) fn keep_prepared(&mut self) -> Result<bool, StoreError> {
+        match self {
+            Keeper::Directories(directories) => {
+                for directory in directories {
+                    if !directory.keep_prepared()? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Keeper::Nobody | Keeper::Servers(_) => Ok(false),
+        }
+    }
+
     /// The data is about to be changed.
     pub(crate) fn unset(&mut self) -> Result<(), StoreError> {
         match self {

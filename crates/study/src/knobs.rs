@@ -102,20 +102,75 @@ pub fn under<T, E: From<KnobError>>(
     Ok((done, Some(restored?)))
 }
 
+/// A level as `kvmeter knob set` takes it.
+pub(crate) fn level_text(level: &toml::Value) -> Result<String, String> {
+    match level {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        // `turbo = off` without quotes is no TOML, `false` is what people write then.
+        toml::Value::Boolean(on) => Ok((if *on { "on" } else { "off" }).to_owned()),
+        other => Err(format!("a level is text or a number, not {}", other.type_str())),
+    }
+}
+
+/// Who turns the knobs for runs.
+pub trait Turn {
+    /// Does `work` while the knobs stand at `levels`, and puts them back.
+    ///
+    /// # Errors
+    /// As [`under`].
+    fn turn(
+        &mut self,
+        levels: &Levels,
+        work: &mut dyn FnMut(&Seen) -> Result<(), StudyError>,
+    ) -> Result<(), StudyError>;
+}
+
+/// The knobs are turned already, around all of it.
+pub struct Held<'a>(pub &'a Seen);
+
+impl Turn for Held<'_> {
+    fn turn(
+        &mut self,
+        _: &Levels,
+        work: &mut dyn FnMut(&Seen) -> Result<(), StudyError>,
+    ) -> Result<(), StudyError> {
+        work(self.0)
+    }
+}
+
+/// They are turned for each block of runs at the same levels.
+pub struct Turner<'a> {
+    pub root: Root,
+    pub supervisor: Supervisor,
+    /// Hears what was seen of them, and how they came back.
+    pub tell: &'a dyn Fn(&str),
+}
+
+impl Turn for Turner<'_> {
+    fn turn(
+        &mut self,
+        levels: &Levels,
+        work: &mut dyn FnMut(&Seen) -> Result<(), StudyError>,
+    ) -> Result<(), StudyError> {
+        let tell = self.tell;
+        let told = |seen: &Seen| {
+            seen.0.iter().for_each(|proof| tell(&proof.to_string()));
+            work(seen)
+        };
+        let ((), restored) = under(&self.root, levels, &self.supervisor, told)?;
+        if let Some(restored) = restored {
+            tell(&restored.to_string());
+        }
+        Ok(())
+    }
+}
+
 /// `[knobs]` of a study: levels by name, as `kvmeter knob set` takes them.
 pub(crate) fn of_study(source: &Source, spec: &Spec, root: &Root) -> Result<Levels, StudyError> {
     let mut levels = Levels::default();
     for (knob, level) in spec.knobs.iter().flatten() {
-        let text = match level.get_ref() {
-            toml::Value::String(text) => text.clone(),
-            toml::Value::Integer(number) => number.to_string(),
-            // `turbo = off` without quotes is no TOML, `false` is what people write then.
-            toml::Value::Boolean(on) => (if *on { "on" } else { "off" }).to_owned(),
-            other => {
-                let words = format!("a level is text or a number, not {}", other.type_str());
-                return Err(source.at(level.span(), &words));
-            }
-        };
+        let text = level_text(level.get_ref()).map_err(|words| source.at(level.span(), &words))?;
         levels.0.push((knob.get_ref().clone(), text));
         // One by one, so that an error points at the very knob; what clashes shows at the last.
         if let Err(error) = levels.plan(root) {

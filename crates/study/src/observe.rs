@@ -3,8 +3,10 @@
 use drive::Progress;
 use drive::Target;
 use host::{Observed, Prepared, Watch};
+use model::Reading;
 use store::Statistic;
 
+use crate::beside::Running;
 use crate::engine::{Event, Listener};
 use crate::plan::Step;
 use crate::server_side::{Seen, ServerSide};
@@ -30,6 +32,9 @@ pub(crate) struct Watching<'a, T> {
     pub(crate) prepared: Option<Prepared>,
     pub(crate) watch: Option<Watch>,
     pub(crate) servers: &'a mut ServerSide,
+    /// What else keeps the machine busy, and what it said of itself.
+    pub(crate) beside: Option<Running>,
+    pub(crate) taken: Vec<Reading>,
     /// What was seen of the servers.
     pub(crate) seen: Seen,
     pub(crate) before: Vec<Statistic>,
@@ -41,11 +46,15 @@ impl<T: Target> drive::Observer for Watching<'_, T> {
     fn window_opens(&mut self) {
         self.before = self.store.statistics();
         self.servers.begin();
+        if let Some(beside) = &mut self.beside {
+            beside.window_opens();
+        }
         self.watch = self.prepared.take().map(Prepared::begin);
     }
 
     fn window_closes(&mut self) {
         self.observed = self.watch.take().map(Watch::end).unwrap_or_default();
+        self.taken = self.beside.as_mut().map(Running::window_closes).unwrap_or_default();
         self.seen = self.servers.end();
         self.after = self.store.statistics();
     }

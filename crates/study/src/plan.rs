@@ -1,6 +1,10 @@
 //! Every run in its order, from a study or from one measurement.
 
+mod cells;
 mod checks;
+mod document;
+mod estimate;
+mod order;
 mod sections;
 mod stores;
 mod study;
@@ -14,6 +18,7 @@ use store::StoreUrl;
 use workload::Spec as WorkloadSpec;
 
 use crate::asking::Manner;
+use crate::beside::Beside;
 use crate::error::StudyError;
 use crate::fleet::Agents;
 use crate::knobs::Levels;
@@ -24,6 +29,7 @@ use crate::started::ServerOrder;
 use crate::trace::Recording;
 
 pub(crate) use checks::{check_manner, check_store};
+pub use estimate::Estimates;
 
 /// A rough guess for how fast a store is that nobody has measured yet.
 const GUESSED_BYTES_S: f64 = 60e6;
@@ -42,8 +48,8 @@ pub struct Plan {
     /// The machines that ask instead of this one.
     pub agents: Option<Agents>,
     pub probes: Probes,
-    /// The machine's knobs, at these levels around all of it.
-    pub knobs: Levels,
+    /// How often each cell runs; the most of it where repeats are adaptive.
+    pub repeats: u32,
     /// What it varies, checks and asks.
     pub design: Design,
 }
@@ -59,18 +65,29 @@ pub struct Segment {
     pub steps: Vec<Step>,
     /// How data is loaded when a step needs it and no step of the segment has loaded it.
     pub preparing: Manner,
+    /// The levels of the machine's knobs under which it runs.
+    pub knobs: Levels,
+    /// The data that is loaded for it is wanted again later, after it was changed: a copy is
+    /// kept beside it.
+    pub copies: bool,
 }
 
 /// One run.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub ordinal: u32,
+    /// Runs that are repeats of one cell on one store have the same.
+    pub unit: u32,
+    /// Counted from 1.
+    pub repeat: u32,
     pub label: String,
     pub phase: Phase,
     pub workload: WorkloadSpec,
     /// What is replayed instead of the workload, which is then of no meaning.
     pub trace: Option<Recording>,
     pub manner: Manner,
+    /// What else keeps the machine busy meanwhile.
+    pub beside: Option<Beside>,
     pub settings: Settings,
 }
 
@@ -133,18 +150,51 @@ impl Plan {
             segments,
             agents: None,
             probes: Probes::default(),
-            knobs: Levels::default(),
+            repeats: 1,
             design: Design::default(),
         }
     }
 
     /// The same on a machine whose knobs are at these levels.
     pub fn with_knobs(mut self, levels: Levels) -> Plan {
-        for step in self.segments.iter_mut().flat_map(|segment| &mut segment.steps) {
-            levels.settings(&mut step.settings);
+        for segment in &mut self.segments {
+            for step in &mut segment.steps {
+                levels.settings(&mut step.settings);
+            }
+            segment.knobs = levels.clone();
         }
-        self.knobs = levels;
         self
+    }
+
+    /// Every set of levels under which runs happen, in the order of the first of them.
+    pub fn knobs(&self) -> Vec<&Levels> {
+        let mut all: Vec<&Levels> = Vec::new();
+        for segment in &self.segments {
+            if !all.contains(&&segment.knobs) {
+                all.push(&segment.knobs);
+            }
+        }
+        all
+    }
+
+    /// The levels around all of it, where they are the same everywhere.
+    pub fn common_knobs(&self) -> Option<Levels> {
+        match self.knobs()[..] {
+            [] => Some(Levels::default()),
+            [levels] => Some(levels.clone()),
+            _ => None,
+        }
+    }
+
+    /// How often the knobs are turned from one set of levels to another, the first time included.
+    pub fn knob_changes(&self) -> usize {
+        let mut last = &Levels::default();
+        let mut changes = 0;
+        for segment in &self.segments {
+            changes += usize::from(segment.knobs != *last && !segment.knobs.is_empty());
+            last = &segment.knobs;
+        }
+        changes
     }
 
     pub fn steps(&self) -> impl Iterator<Item = (&Segment, &Step)> {
@@ -167,9 +217,9 @@ impl Plan {
         let mut ordinal = 0;
         for repeat in 1..=repeats {
             let mut steps = Vec::new();
-            for manner in manners {
+            for (unit, manner) in manners.iter().enumerate() {
                 ordinal += 1;
-                let at = (ordinal, repeat);
+                let at = (ordinal, unit as u32, repeat);
                 let whom = (&store, server.as_ref());
                 steps.push(step(whom, name, &workload, phase, manner, at)?);
             }
@@ -181,10 +231,12 @@ impl Plan {
                 temporary: false,
                 steps: steps.to_vec(),
                 preparing: steps[0].manner.preparing(),
+                knobs: Levels::default(),
+                copies: false,
             }));
         }
         let seed = workload.seed;
-        Ok(Plan { seed, ..Plan::new("bench", segments) })
+        Ok(Plan { seed, repeats, ..Plan::new("bench", segments) })
     }
 
     /// The same, with one more setting of every run.
@@ -202,14 +254,14 @@ impl Plan {
     }
 }
 
-/// One run of a store without a study; `at` is its ordinal and repeat.
+/// One run of a store without a study; `at` is its ordinal, unit and repeat.
 pub(crate) fn step(
     (store, server): (&StoreUrl, Option<&ServerOrder>),
     name: &str,
     workload: &WorkloadSpec,
     phase: Phase,
     manner: &Manner,
-    (ordinal, repeat): (u32, u32),
+    (ordinal, unit, repeat): (u32, u32, u32),
 ) -> Result<Step, StudyError> {
     let manner = match phase {
         Phase::Load => manner.clone(),
@@ -219,7 +271,18 @@ pub(crate) fn step(
     check_manner(store, &manner)?;
     let settings = settings((store, server), name, workload, &manner, repeat);
     let (label, workload) = (label(store, name), workload.clone());
-    Ok(Step { ordinal, label, phase, workload, trace: None, manner, settings })
+    Ok(Step {
+        ordinal,
+        unit,
+        repeat,
+        label,
+        phase,
+        workload,
+        trace: None,
+        manner,
+        beside: None,
+        settings,
+    })
 }
 
 pub(crate) fn label(store: &StoreUrl, workload: &str) -> String {

@@ -85,6 +85,8 @@ impl Search {
             temporary: false,
             steps: vec![self.calibration()?],
             preparing: self.manner.preparing(),
+            knobs: Levels::default(),
+            copies: false,
         }];
         let plan = Plan {
             seed: self.workload.seed,
@@ -159,7 +161,7 @@ impl Search {
     }
 
     fn step(&self, manner: &Manner, ordinal: u32, role: &str) -> Result<Step, StudyError> {
-        let (whom, at) = ((&self.store, self.server.as_ref()), (ordinal, 1));
+        let (whom, at) = ((&self.store, self.server.as_ref()), (ordinal, 0, 1));
         let mut step = step(whom, &self.name, &self.workload, Phase::Measure, manner, at)?;
         step.settings.insert(ROLE_KEY.to_owned(), role.to_owned());
         step.settings.insert(OBJECTIVE_KEY.to_owned(), self.objective.to_string());

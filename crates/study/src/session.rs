@@ -9,13 +9,14 @@ use drive::{Changes, Outcome, Target, Tax, Ticks, What};
 use host::{Choice, Context, Observed, Watch};
 use model::{Op, Reading};
 use record::{Execution, Phase, Run, Settings};
-use store::{Store, StoreError, Visit};
+use store::{Store, StoreError, StoreUrl, Visit};
 use workload::{Spec, Workload};
 
 use crate::asking::{Manner, cpus_of_load, first_of_all};
 use crate::assemble::{Measured, assemble};
 use crate::engine::{Event, Listener, now};
 use crate::error::StudyError;
+use crate::findings::findings;
 use crate::fleet::{Borne, Crew, Task};
 use crate::keeper::{Keeper, Name};
 use crate::observe::{Showing, Watching};
@@ -40,6 +41,8 @@ pub(crate) trait Agenda {
 pub(crate) struct Session<'a> {
     pub(crate) clock: &'a Ticks,
     pub(crate) segment: &'a Segment,
+    /// Its store, with the address of a server that was started for it.
+    pub(crate) asked: StoreUrl,
     /// The folders of further stores that are asked at the same time.
     pub(crate) beside: Vec<PathBuf>,
     pub(crate) agenda: &'a mut dyn Agenda,
@@ -48,6 +51,8 @@ pub(crate) struct Session<'a> {
     pub(crate) load_first: Option<&'static str>,
     /// The data of an earlier invocation is used.
     pub(crate) found: bool,
+    /// Data that is loaded may be copied; not where there was no room for it.
+    pub(crate) may_copy: bool,
     pub(crate) execution: &'a Execution,
     pub(crate) keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
     pub(crate) listener: &'a mut dyn Listener,
@@ -87,8 +92,11 @@ pub(crate) struct Closed {
     pub(crate) keeper: Keeper,
     /// What the data is, where that was not certain while the store was open.
     pub(crate) name: Option<Name>,
-    /// A run that wants the data as it was loaded, which it no longer is.
+    /// A run that wants the data as it was loaded, which it no longer is; or that waits until
+    /// the data was copied.
     pub(crate) next: Option<Step>,
+    /// The data was loaded just now and is wanted again later.
+    pub(crate) copy: bool,
 }
 
 /// A session on a store in this process, and its first step.
@@ -111,6 +119,10 @@ impl Session<'_> {
         }
         if first.phase == Phase::Measure {
             self.load_first = self.keeper.must_load(first)?;
+            if self.load_first.is_some() && self.keeper.bring_back(first)? {
+                self.load_first = None;
+                self.listener.hear(Event::BroughtBack { step: first });
+            }
             self.found = self.load_first.is_none();
         }
         if let Some(why) = self.load_first {
@@ -146,6 +158,11 @@ impl Session<'_> {
                 if self.stopped() {
                     break;
                 }
+                if self.segment.copies && self.may_copy && self.keeper.on_disk() {
+                    // Only the files of a closed store can be copied; then it goes on.
+                    let Session { keeper, name, .. } = self;
+                    return Ok(Closed { keeper, name, next: Some(step), copy: true });
+                }
             } else if std::mem::take(&mut self.found) {
                 self.listener.hear(Event::Reusing { step: &step });
             }
@@ -153,7 +170,7 @@ impl Session<'_> {
                 next = self.agenda.next(&run);
             }
         }
-        Ok(Closed { keeper: self.keeper, name: self.name, next })
+        Ok(Closed { keeper: self.keeper, name: self.name, next, copy: false })
     }
 
     fn stopped(&self) -> bool {
@@ -210,12 +227,17 @@ impl Session<'_> {
         check(self.probes, &context, Before::Run)?;
         let simulated = self.simulated(step);
         let started_at = now();
+        // Before the load begins, so that it warms up under it too.
+        let program = self.probes.pass.first();
+        let beside = step.beside.as_ref().map(|beside| beside.start(program)).transpose()?;
         let mut watching = Watching {
             step,
             listener: &mut *self.listener,
             store: &**store,
             prepared: Some(Watch::prepare(&self.probes.root, &context)),
             watch: None,
+            beside,
+            taken: Vec::new(),
             servers: &mut self.servers,
             seen: Seen::default(),
             before: Vec::new(),
@@ -242,7 +264,7 @@ impl Session<'_> {
                 let task = Task {
                     clock: self.clock,
                     target: store,
-                    store: &self.segment.store,
+                    store: &self.asked,
                     workload,
                     step,
                     stop: self.stop,
@@ -253,13 +275,15 @@ impl Session<'_> {
                 Asked { outcome, manner, tax: borne.tax, borne: Some(borne) }
             }
         };
-        let Watching { observed: Observed { readings, series }, before, after, seen, .. } =
-            watching;
+        let Watching {
+            observed: Observed { readings, series }, before, after, seen, taken, ..
+        } = watching;
         let mut readings = match &borne {
             Some(borne) => borne.readings(readings),
             None => readings,
         };
         readings.extend(simulated);
+        readings.extend(taken);
         // What was measured until then is kept as an invalid run; nothing is not.
         if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
             return Err(StudyError::Failed(format!("{}: ended early, {why}", step.label)));
@@ -304,6 +328,8 @@ impl Session<'_> {
         });
         let missing = missing(&self.probes.require, &run.readings);
         run.invalid_because.extend(missing.clone());
+        let findings = findings(&self.execution.design.checks, &run);
+        run.warnings.extend(findings);
         // The data has its name again only when the run that changed it is kept: a kill in
         // between repeats nothing, it only loads the data anew for what follows.
         (self.keep)(&run)?;

@@ -3,10 +3,13 @@
 use std::ops::Range;
 use std::path::Path;
 
+use host::Root;
 use model::suggest::{hint, nearest};
+use record::design::Scale;
 use toml::Spanned;
 
 use crate::error::StudyError;
+use crate::sized;
 use crate::spec::Spec;
 
 /// What a key holds, if it was given.
@@ -20,6 +23,8 @@ pub struct BuiltIn {
     /// One line for a list.
     pub what: &'static str,
     text: &'static str,
+    /// Its `published.toml`, if it has one.
+    published: Option<&'static str>,
 }
 
 pub const BUILT_IN: &[BuiltIn] = &[
@@ -27,35 +32,81 @@ pub const BUILT_IN: &[BuiltIn] = &[
         name: "quickstart",
         what: "Spill and RocksDB under the YCSB core workloads, in two to three minutes",
         text: include_str!("../../../studies/quickstart/study.toml"),
+        published: None,
     },
     BuiltIn {
         name: "memcached",
         what: "both sides of the latency of a memcached that it starts, in under a minute",
         text: include_str!("../../../studies/memcached/study.toml"),
+        published: None,
+    },
+    BuiltIn {
+        name: "arm-vs-x86",
+        what: "two stores by the second and by the joule, SMT, tails and block cache (Mikrou 2019)",
+        text: include_str!("../../../studies/arm-vs-x86/study.toml"),
+        published: Some(include_str!("../../../studies/arm-vs-x86/published.toml")),
+    },
+    BuiltIn {
+        name: "memcached-power",
+        what: "SMT and idle states under memcached: latency and power (Kazarian 2022)",
+        text: include_str!("../../../studies/memcached-power/study.toml"),
+        published: Some(include_str!("../../../studies/memcached-power/published.toml")),
+    },
+    BuiltIn {
+        name: "direct-cache-access",
+        what: "DDIO under data caching, by request rate (Basavaraj 2017)",
+        text: include_str!("../../../studies/direct-cache-access/study.toml"),
+        published: Some(include_str!("../../../studies/direct-cache-access/published.toml")),
     },
     BuiltIn {
         name: "mbwu",
         what: "media-based work units of the devices that are named, in hours",
         text: include_str!("../../../studies/mbwu/study.toml"),
+        published: Some(include_str!("../../../studies/mbwu/published.toml")),
     },
 ];
+
+/// The file beside a study that holds the figures which were published.
+const PUBLISHED: &str = "published.toml";
 
 /// The text of a study and the name by which messages call it.
 #[derive(Debug, Clone)]
 pub struct Source {
     pub origin: String,
     pub text: String,
+    /// The `published.toml` beside it.
+    pub(crate) published: Option<String>,
+    /// The size of it that was chosen.
+    pub(crate) scale: Option<Scale>,
+    /// The machine that numbers such as `8 per cpu` follow.
+    root: Root,
 }
 
 impl Source {
+    /// A study of this text.
+    pub fn new(origin: &str, text: &str) -> Source {
+        let (origin, text) = (origin.to_owned(), text.to_owned());
+        Source { origin, text, published: None, scale: None, root: Root::live() }
+    }
+
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The same for another machine than this one.
+    pub(crate) fn on(&self, root: &Root) -> Source {
+        Source { root: root.clone(), ..self.clone() }
+    }
+
     /// A built-in study by its name, or a file by its path.
     pub fn open(name: &str) -> Result<Source, StudyError> {
         if let Some(found) = BUILT_IN.iter().find(|study| study.name == name) {
-            return Ok(Source { origin: name.to_owned(), text: found.text.to_owned() });
+            let source = Source::new(name, found.text);
+            return Ok(Source { published: found.published.map(str::to_owned), ..source });
         }
         let path = Path::new(name);
         match std::fs::read_to_string(path) {
-            Ok(text) => Ok(Source { origin: name.to_owned(), text }),
+            Ok(text) => Ok(Source { published: beside(path)?, ..Source::new(name, &text) }),
             Err(error) if path.exists() => {
                 Err(StudyError::Request(format!("{name}: cannot be read: {error}")))
             }
@@ -90,8 +141,57 @@ impl Source {
         Ok(())
     }
 
+    /// Makes it the smaller (or larger) study that it calls by this name, before any [`Source::set`].
+    ///
+    /// # Errors
+    /// It has none of this name, or a key in it that no study has.
+    pub fn scale(&mut self, name: &str) -> Result<(), StudyError> {
+        let spec = self.spec()?;
+        let Some((key, chosen)) = spec.scale.iter().find(|(key, _)| key.get_ref() == name) else {
+            let names: Vec<&str> = spec.scale.keys().map(|name| name.get_ref().as_str()).collect();
+            let words = match names.is_empty() {
+                true => format!("{} has no [scale.NAME] at all", self.origin),
+                false => format!("{} has none of this name; {}", self.origin, hint(name, names)),
+            };
+            return Err(StudyError::Request(format!("--scale {name}: {words}")));
+        };
+        let mut changed = self.clone();
+        for (path, value) in &chosen.set {
+            let change = [(path.get_ref().clone(), value.clone())];
+            let place = path.span();
+            let next = changed.with(&change).map_err(|words| self.at(place.clone(), &words))?;
+            if let Err(error) = next.spec() {
+                let words = error.to_string();
+                return Err(self.at(place, words.lines().next().unwrap_or_default()));
+            }
+            changed = next;
+        }
+        let set = |(path, value): (&Spanned<String>, &toml::Value)| {
+            (path.get_ref().clone(), value.to_string())
+        };
+        let (name, note) = (key.get_ref().clone(), chosen.note.clone());
+        changed.scale = Some(Scale { name, note, set: chosen.set.iter().map(set).collect() });
+        *self = changed;
+        Ok(())
+    }
+
+    /// The same study with values in other keys, as `--set` would put them there.
+    ///
+    /// # Errors
+    /// What is wrong, in words: a key inside a value.
+    pub(crate) fn with(&self, changes: &[(String, toml::Value)]) -> Result<Source, String> {
+        let mut document: toml_edit::DocumentMut =
+            self.text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
+        for (path, value) in changes {
+            put(document.as_table_mut(), path, edited(value))?;
+        }
+        Ok(Source { text: document.to_string(), ..self.clone() })
+    }
+
     pub fn spec(&self) -> Result<Spec, StudyError> {
-        toml::from_str(&self.text).map_err(|error| {
+        let sized = sized::resolve(&self.text, &self.root)
+            .map_err(|(place, words)| self.at(place, &words))?;
+        toml::from_str(sized.as_ref().unwrap_or(&self.text)).map_err(|error| {
             let words = with_suggestion(error.message());
             match error.span() {
                 Some(span) => self.at(span, &words),
@@ -132,16 +232,20 @@ fn assign(root: &mut toml_edit::Table, assignment: &str) -> Result<(), StudyErro
     let (path, text) = assignment
         .split_once('=')
         .ok_or_else(|| wrong("write it as `table.key=value`, e.g. `data.records=1M`"))?;
-    let mut value: toml_edit::Value =
+    let value: toml_edit::Value =
         text.trim().parse().unwrap_or_else(|_| toml_edit::Value::from(text.trim()));
+    put(root, path, value).map_err(|why| wrong(&why))
+}
+
+/// Puts a value at a dotted path; tables on the way are made.
+fn put(root: &mut toml_edit::Table, path: &str, mut value: toml_edit::Value) -> Result<(), String> {
     let mut keys: Vec<&str> = path.trim().split('.').collect();
-    let last = keys.pop().filter(|key| !key.is_empty()).ok_or_else(|| wrong("the key is empty"))?;
+    let last = keys.pop().filter(|key| !key.is_empty()).ok_or("the key is empty")?;
     let mut table: &mut dyn toml_edit::TableLike = root;
     for key in keys {
         let item = table.entry(key).or_insert(toml_edit::Item::Table(toml_edit::Table::new()));
-        table = item
-            .as_table_like_mut()
-            .ok_or_else(|| wrong(&format!("`{key}` is a value, not a table")))?;
+        table =
+            item.as_table_like_mut().ok_or_else(|| format!("`{key}` is a value, not a table"))?;
     }
     if let Some(old) = table.get(last).and_then(toml_edit::Item::as_value) {
         // A comment behind the value stays.
@@ -149,6 +253,33 @@ fn assign(root: &mut toml_edit::Table, assignment: &str) -> Result<(), StudyErro
     }
     table.insert(last, toml_edit::Item::Value(value));
     Ok(())
+}
+
+/// The same value for a document that is edited.
+fn edited(value: &toml::Value) -> toml_edit::Value {
+    match value {
+        toml::Value::String(text) => text.as_str().into(),
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(yes) => (*yes).into(),
+        toml::Value::Datetime(time) => (*time).into(),
+        toml::Value::Array(list) => list.iter().map(edited).collect(),
+        toml::Value::Table(table) => {
+            table.iter().map(|(key, value)| (key.as_str(), edited(value))).collect()
+        }
+    }
+}
+
+/// The figures that were published, where they lie beside the study.
+fn beside(study: &Path) -> Result<Option<String>, StudyError> {
+    let path = study.with_file_name(PUBLISHED);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(StudyError::Request(format!("{}: cannot be read: {error}", path.display())))
+        }
+    }
 }
 
 /// serde lists the names that it expected; the nearest of them is what was meant.
@@ -169,7 +300,7 @@ mod tests {
     use super::*;
 
     fn source(text: &str) -> Source {
-        Source { origin: "study.toml".to_owned(), text: text.to_owned() }
+        Source::new("study.toml", text)
     }
 
     #[test]

@@ -5,10 +5,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use model::{Count, Rate, Span};
+use record::design::{Check, FigureSpec, Question};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, ValueSpec};
 
+use crate::beside::BesideTable;
+use crate::factors::{DesignTable, FactorTable, ScaleTable};
 use crate::mbwu::MbwuTable;
 use crate::probes::ProbesTable;
 use crate::trace::Speed;
@@ -55,6 +58,30 @@ pub struct Spec {
     /// The levels of the machine's knobs, under which everything runs.
     #[serde(default)]
     pub knobs: Option<BTreeMap<Spanned<String>, Spanned<toml::Value>>>,
+    /// What else keeps the machine busy while it is measured.
+    #[serde(default)]
+    pub beside: BesideTable,
+    /// What varies from cell to cell.
+    #[serde(default)]
+    pub factors: BTreeMap<Spanned<String>, FactorTable>,
+    /// Which cells there are, and how often each is run.
+    #[serde(default)]
+    pub design: DesignTable,
+    /// What must hold in every run.
+    #[serde(default)]
+    pub checks: Vec<Spanned<Check>>,
+    /// What is answered from the results.
+    #[serde(default)]
+    pub questions: Vec<Spanned<Question>>,
+    /// The study's own layout.
+    #[serde(default)]
+    pub figures: Vec<Spanned<FigureSpec>>,
+    /// Other sizes of the same study, for `--scale`.
+    #[serde(default)]
+    pub scale: BTreeMap<Spanned<String>, ScaleTable>,
+    /// What this machine costs: a name of `platforms/`.
+    #[serde(default)]
+    pub platform: Option<String>,
 }
 
 fn one() -> u64 {

@@ -1,6 +1,7 @@
 //! Servers that kvmeter starts for a study, and ends.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,14 @@ impl ServerOrder {
         let program = server::launch::program(program)?;
         server::launch::check(program, &wanted)?;
         Ok(ServerOrder { program, wanted })
+    }
+
+    /// Whether it will listen at an address by which other machines can be told to reach it.
+    pub(crate) fn is_reachable(&self) -> bool {
+        let given = |wanted: &str| self.wanted.0.iter().find(|(key, _)| key == wanted);
+        let listen = given("listen").and_then(|(_, at)| at.to_string().parse::<IpAddr>().ok());
+        given("socket").is_none()
+            && listen.is_some_and(|at| !at.is_loopback() && !at.is_unspecified())
     }
 
     pub(crate) fn settings(&self, settings: &mut Settings) {

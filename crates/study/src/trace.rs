@@ -18,6 +18,7 @@ use workload::{SizedValues, Spec as WorkloadSpec};
 
 use crate::asking::{Manner, trace_manner};
 use crate::error::StudyError;
+use crate::knobs::Levels;
 use crate::plan::{Plan, Segment, Step, check_manner, label};
 use crate::settings::settings;
 use crate::source::Source;
@@ -191,18 +192,21 @@ impl Plan {
         let workload = in_place_of_a_workload(seed);
         let mut segments = Vec::new();
         for repeat in 1..=repeats {
-            for manner in manners {
+            for (unit, manner) in manners.iter().enumerate() {
                 check_manner(&store, manner)?;
                 let whom = (&store, server.as_ref());
                 let mut settings = settings(whom, NAME, &workload, manner, repeat);
                 told(recording, manner, &mut settings);
                 let step = Step {
                     ordinal: segments.len() as u32 + 1,
+                    unit: unit as u32,
+                    repeat,
                     label: label(&store, NAME),
                     phase: Phase::Measure,
                     workload: workload.clone(),
                     trace: Some(recording.clone()),
                     manner: manner.clone(),
+                    beside: None,
                     settings,
                 };
                 segments.push(Segment {
@@ -211,10 +215,12 @@ impl Plan {
                     temporary: false,
                     steps: vec![step],
                     preparing: manner.preparing(),
+                    knobs: Levels::default(),
+                    copies: false,
                 });
             }
         }
-        let plan = Plan { seed, ..Plan::new("bench", segments) };
+        let plan = Plan { seed, repeats, ..Plan::new("bench", segments) };
         check_stdin(&plan)?;
         Ok(plan)
     }

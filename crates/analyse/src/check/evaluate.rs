@@ -27,11 +27,26 @@ impl Relation {
     /// What each name in it stands for in this run, in words.
     pub(super) fn values(&self, run: &Run) -> Vec<String> {
         let told = |name: &str| match named(name, run) {
-            Ok(Value::Number(number)) => format!("{name} is {number}"),
+            Ok(Value::Number(number)) => format!("{name} is {}", shown(number)),
             Ok(Value::Text(text)) => format!("{name} is {text}"),
             Err(reason) => format!("{name} is not known: {reason}"),
         };
         self.names().into_iter().map(told).collect()
+    }
+}
+
+/// Six digits: enough to see why a relation breaks.
+fn shown(number: f64) -> String {
+    const DIGITS: f64 = 6.0;
+    let magnitude = number.abs().log10().floor();
+    if !magnitude.is_finite() || !(-4.0..15.0).contains(&magnitude) {
+        return number.to_string();
+    }
+    let decimals = (DIGITS - 1.0 - magnitude).max(0.0) as usize;
+    let text = format!("{number:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 
@@ -135,5 +150,24 @@ fn named(name: &str, run: &Run) -> Result<Value, String> {
         Ok(number) => Ok(Value::Number(number)),
         Err(NoValue::Unavailable(reason)) => Err(reason),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_digits_are_shown() {
+        for (number, text) in [
+            (5_141_723.153_511, "5141723"),
+            (0.0, "0"),
+            (0.25, "0.25"),
+            (83.123_456_7, "83.1235"),
+            (-1.0, "-1"),
+            (100.0, "100"),
+        ] {
+            assert_eq!(shown(number), text);
+        }
     }
 }

@@ -5,6 +5,7 @@ mod contrast;
 mod error;
 mod figure;
 mod metric;
+mod overall;
 mod pairing;
 mod titles;
 
@@ -14,6 +15,7 @@ pub use contrast::{Contrast, Verdict};
 pub use error::{CompareError, Selection};
 pub(crate) use metric::wish_of;
 pub use metric::{Metric, Statistic, Wish};
+pub use overall::Overall;
 pub use pairing::{Difference, Lonely};
 
 /// Two selections, compared.
@@ -31,6 +33,24 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Throughput, p99 and what an operation costs, over all cells together.
+    pub fn overall(&self) -> Vec<Overall> {
+        overall::overall(&self.cells)
+    }
+
+    /// B seen from A in one sentence, from [`Comparison::overall`].
+    pub fn verdict(&self) -> String {
+        overall::sentence(&self.overall(), &self.differences)
+    }
+
+    /// What was asked on the two sides, where that differs: then the sides do not answer the
+    /// same question.
+    pub fn asked_differently(&self) -> Option<&Difference> {
+        self.differences.iter().find(|difference| {
+            difference.setting == "workload" || difference.setting.starts_with("workload.")
+        })
+    }
+
     /// How many verdicts of `better` or `worse` chance alone would give if nothing differed:
     /// 5 % of the intervals that there are. They are not corrected for their number.
     pub fn by_chance(&self) -> f64 {

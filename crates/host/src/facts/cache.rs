@@ -10,12 +10,14 @@ const SOURCE: &str = "/sys/devices/system/cpu/cpu*/cache";
 
 /// One cache, as the kernel or the hypervisor describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Cache {
-    size: Option<u64>,
-    ways: Option<u32>,
-    line: Option<u32>,
+pub struct Cache {
+    /// Bytes.
+    pub size: Option<u64>,
+    pub ways: Option<u32>,
+    /// Bytes of a line.
+    pub line: Option<u32>,
     /// The hardware threads that share it.
-    shared: Vec<u32>,
+    pub shared: Vec<u32>,
 }
 
 impl Cache {
@@ -53,8 +55,12 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
     }
 }
 
-/// The caches of each level (`l1d`, `l1i`, `l2`, `l3`), each cache once.
-fn caches(root: &Root) -> Result<BTreeMap<String, Vec<Cache>>, RootError> {
+/// The caches of each level (`l1d`, `l1i`, `l2`, `l3`), each cache once, as the kernel or the
+/// hypervisor describes them.
+///
+/// # Errors
+/// The CPUs cannot be listed. A cache that no file describes is left out.
+pub fn caches(root: &Root) -> Result<BTreeMap<String, Vec<Cache>>, RootError> {
     let mut levels: BTreeMap<String, Vec<Cache>> = BTreeMap::new();
     for cpu in super::topology::online(root)? {
         let folder = format!("{CPUS}/cpu{cpu}/cache");

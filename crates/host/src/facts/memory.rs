@@ -32,8 +32,12 @@ pub fn total_bytes(root: &Root) -> Result<u64, RootError> {
         .ok_or_else(|| RootError::malformed(MEMINFO, &text, "a list with a MemTotal in kB"))
 }
 
-/// What could be given to programs without swapping (`/proc/meminfo: MemAvailable`).
-pub(crate) fn available_bytes(root: &Root) -> Result<u64, RootError> {
+/// The memory that programs could still have without swapping, in bytes
+/// (`/proc/meminfo: MemAvailable`).
+///
+/// # Errors
+/// The file cannot be read or has no such line.
+pub fn available_bytes(root: &Root) -> Result<u64, RootError> {
     let text = root.text(MEMINFO)?;
     kilobytes(&text, "MemAvailable")
         .ok_or_else(|| RootError::malformed(MEMINFO, &text, "a list with a MemAvailable in kB"))

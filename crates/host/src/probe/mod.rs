@@ -17,6 +17,7 @@ mod machine;
 mod memory;
 mod network;
 mod pressure;
+pub mod quiet;
 mod residency;
 mod sampler;
 mod signal;

@@ -4,8 +4,8 @@ use std::path::Path;
 use model::Rate;
 use record::{Execution, Phase, Run};
 use store::StoreUrl;
-use study::knobs::Seen;
-use study::{Manner, Plan, Recording, ServerOrder, Steady, Wish};
+use study::knobs::{Held, Seen};
+use study::{Course, Doing, Ended, Manner, Plan, Recording, ServerOrder, Steady, Wish};
 
 use crate::args::Bench;
 use crate::exit::{Outcome, request};
@@ -42,15 +42,16 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
         })?;
     }
     plan.probes = args.machine.probes()?;
-    let plan = plan.with_knobs(args.machine.levels()?);
-    let knobs = plan.knobs.plan(&plan.probes.root)?;
+    let levels = args.machine.levels()?;
+    let plan = plan.with_knobs(levels.clone());
+    let knobs = levels.plan(&plan.probes.root)?;
     if args.dry_run {
         return described(args, &plan, &knobs, show);
     }
     study::check_directories(&plan)?;
     args.machine
         .recorded
-        .under(&plan.knobs, show, |seen| measure(args, &plan, manners.len(), seen, show))
+        .under(&levels, show, |seen| measure(args, &plan, manners.len(), seen, show))
 }
 
 /// What would be written and run.
@@ -61,7 +62,7 @@ fn described(
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let steps: Vec<_> = plan.steps().map(|(_, step)| step).collect();
-    super::run::describe(&steps, knobs, args.json, show)
+    crate::planned::describe(&steps, knobs, args.json, show)
 }
 
 fn measure(
@@ -82,8 +83,14 @@ fn measure(
         runs.push(run.clone());
         Ok(())
     };
-    let ended =
-        study::execute(plan, &execution, &BTreeSet::new(), &mut keep, &mut bar, &stop, seen);
+    let doing = Doing {
+        course: &mut Course::new(plan, &[], None)?,
+        turn: &mut Held(seen),
+        keep: &mut keep,
+        listener: &mut bar,
+        stop: &stop,
+    };
+    let ended = study::execute(plan, &execution, &BTreeSet::new(), doing);
     bar.finish();
     if ended.is_ok() {
         kept.finish(&execution)?;
@@ -92,7 +99,7 @@ fn measure(
     if let (Some(path), false) = (kept.place(), runs.is_empty()) {
         show.note(&format!("kept in {}", path.display()));
     }
-    if !ended? {
+    if ended? == Ended::Stopped {
         show.note("stopped; the run under way is not kept");
         return Ok(Outcome::Invalid);
     }

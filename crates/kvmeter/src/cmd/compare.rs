@@ -7,7 +7,7 @@ use report::{DifferenceRow, Verdict};
 use serde_json::{Value, json};
 
 use crate::args::Compare;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, request};
 use crate::show::Show;
 
 pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
@@ -17,6 +17,7 @@ pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
         (a.runs.iter().collect(), b.runs.iter().collect());
     let comparison =
         compare_with_machines(&runs_a, &runs_b, |run| machines.get(&run.execution).cloned())?;
+    same_question(&comparison, (&a, &b))?;
     if args.json {
         show.print(&serde_json::to_string_pretty(&object(args, &comparison))?)?;
         return Ok(Outcome::Done);
@@ -32,6 +33,23 @@ pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
         show.print(&line)?;
     }
     Ok(Outcome::Done)
+}
+
+/// Refuses sides that were asked different things, unless a filter names the workload: then it
+/// is meant.
+fn same_question(comparison: &Comparison, sides: (&Selection, &Selection)) -> anyhow::Result<()> {
+    let meant = |side: &Selection| side.filter.to_string().contains("workload");
+    match comparison.asked_differently() {
+        Some(difference) if !meant(sides.0) && !meant(sides.1) => Err(request(format!(
+            "`{setting}` is {} in A and {} in B: they were not asked the same, and are not \
+             comparable; select what both have, or name it (`FILE?{setting}=...`) to compare \
+             them all the same",
+            difference.a.join(", "),
+            difference.b.join(", "),
+            setting = difference.setting,
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The machine of each execution.
@@ -96,7 +114,7 @@ fn verdict(contrast: &Contrast) -> Verdict {
 
 /// What the table does not say: what is being compared, and what was left out.
 fn notes(comparison: &Comparison) -> Vec<String> {
-    let mut lines = vec![String::new()];
+    let mut lines = vec![String::new(), comparison.verdict()];
     let stores_differ = comparison.differences.iter().any(|d| d.setting == "store");
     // Two stores have options of their own, which are no differences one by one.
     let (options, others): (Vec<_>, Vec<_>) = comparison
@@ -169,6 +187,22 @@ fn object(args: &Compare, comparison: &Comparison) -> Value {
         "one_side_only": lonely,
         "excluded_invalid": { "a": comparison.excluded_a, "b": comparison.excluded_b },
         "expected_by_chance": comparison.by_chance(),
+        "overall": comparison.overall().iter().map(overall).collect::<Vec<_>>(),
+        "verdict": comparison.verdict(),
+    })
+}
+
+fn overall(one: &analyse::Overall) -> Value {
+    let ends = one.interval.as_ref().ok();
+    json!({
+        "metric": one.metric,
+        "cells": one.cells,
+        "ratio": one.ratio,
+        "ratio_low": ends.map(|i| i.low),
+        "ratio_high": ends.map(|i| i.high),
+        "p_holm": one.corrected,
+        "no_interval_because": one.interval.as_ref().err().map(ToString::to_string),
+        "verdict": one.verdict.to_string(),
     })
 }
 

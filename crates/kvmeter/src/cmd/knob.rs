@@ -37,7 +37,12 @@ pub fn run(args: &Knob, show: &Show) -> anyhow::Result<Outcome> {
 pub fn recover(verb: &Verb, show: &Show) -> anyhow::Result<()> {
     let measures = matches!(
         verb,
-        Verb::Run(_) | Verb::Bench(_) | Verb::Search(_) | Verb::Agent(_) | Verb::Doctor(_)
+        Verb::Run(_)
+            | Verb::Bench(_)
+            | Verb::Search(_)
+            | Verb::Agent(_)
+            | Verb::Doctor(_)
+            | Verb::Micro(_)
     );
     if measures {
         tell(&Journal::recover(&Root::live(), &state_folder())?, show);

@@ -124,9 +124,11 @@ pub fn measure(
     }
     let folders = devices.ready(&stop, show)?;
     let mbwu = Mbwu::of(source, folders.paths(), &args.recorded.root())?;
-    args.recorded.under(&mbwu.plan().knobs, show, |seen| {
-        evaluate(args, &mbwu, (&out, &html), seen, &stop, show)
-    })
+    let Some(knobs) = mbwu.plan().common_knobs() else {
+        return Err(request("the knobs of a study with [mbwu] cannot be factors".to_owned()));
+    };
+    args.recorded
+        .under(&knobs, show, |seen| evaluate(args, &mbwu, (&out, &html), seen, &stop, show))
 }
 
 fn evaluate(

@@ -1,5 +1,9 @@
-use record::{Execution, Run, Selection};
+use std::path::Path;
 
+use record::{Execution, Run, Selection};
+use report::study::{Study, studies};
+
+use crate::answers;
 use crate::args::Report;
 use crate::exit::{Outcome, request};
 use crate::files;
@@ -11,22 +15,67 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
         files::check_output("--html", html, &[&selection.path])?;
     }
     let pairs = selection.pairs();
-    if args.json {
+    let studies = studies(&selection.executions, &pairs);
+    if args.answers && studies.is_empty() {
+        return Err(request(format!(
+            "--answers: no study of {} asks questions; leave it out for the tables of its runs",
+            args.file
+        )));
+    }
+    if let Some(folder) = &args.figures {
+        figures(folder, &studies, &args.file, show)?;
+    }
+    if args.json && args.answers {
+        let objects: Vec<_> = studies.iter().map(answers::object).collect();
+        show.print(&serde_json::to_string_pretty(&objects)?)?;
+    } else if args.json {
         let objects: Vec<_> = pairs.iter().map(|(execution, run)| run.summary(execution)).collect();
         show.print(&serde_json::to_string_pretty(&objects)?)?;
     } else if args.markdown {
-        show.print(&report::markdown::runs(&pairs))?;
+        let folder = args.figures.as_ref().map(|folder| folder.display().to_string());
+        for study in &studies {
+            show.print(&report::markdown::study(study, folder.as_deref()))?;
+        }
+        if !args.answers {
+            show.print(&report::markdown::runs(&pairs))?;
+        }
     } else {
-        show.print(&report::terminal::runs(&pairs, show.style()))?;
+        for study in &studies {
+            show.print(&report::terminal::study(study, show.style()))?;
+        }
+        if !args.answers {
+            show.print(&report::terminal::runs(&pairs, show.style()))?;
+        }
     }
     if let Some(html) = &args.html {
         let page = report::html::page(&by_execution(&selection));
-        files::make_room_for(html)
-            .and_then(|()| std::fs::write(html, page))
-            .map_err(|error| request(format!("{}: {error}", html.display())))?;
+        write(html, page.as_bytes())?;
         show.note(&format!("report   {}", html.display()));
     }
     Ok(Outcome::Done)
+}
+
+/// The studies' own figures as files.
+fn figures(folder: &Path, studies: &[Study], file: &str, show: &Show) -> anyhow::Result<()> {
+    let all: Vec<_> = studies.iter().flat_map(Study::files).collect();
+    if all.is_empty() {
+        return Err(request(format!(
+            "--figures: no study of {file} has figures of its own that its runs can fill; `kvmeter \
+             export` has the data of all runs"
+        )));
+    }
+    for figure in &all {
+        write(&folder.join(format!("{}.svg", figure.id)), figure.svg.as_bytes())?;
+        write(&folder.join(format!("{}.csv", figure.id)), figure.csv.as_bytes())?;
+    }
+    show.note(&format!("figures  {}: {} as SVG and CSV", folder.display(), all.len()));
+    Ok(())
+}
+
+fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
+    files::make_room_for(path)
+        .and_then(|()| std::fs::write(path, text))
+        .map_err(|error| request(format!("{}: {error}", path.display())))
 }
 
 /// Each execution with its runs, as the page wants them.

@@ -1,20 +1,24 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use model::Span;
 use record::{Execution, File, Filter, Run};
-use report::PlanRow;
-use study::knobs::Seen;
-use study::{Plan, Source};
+use study::knobs::{Held, Seen, Turn, Turner};
+use study::{Course, Doing, Ended, MachineLock, Plan, Source};
 
 use crate::args;
 use crate::exit::{Outcome, request};
 use crate::files;
 use crate::interrupt::stop_flag;
 use crate::machine_flags::pass;
+use crate::planned;
 use crate::show::Show;
 
 pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
     let mut source = Source::open(&args.study)?;
+    if let Some(name) = &args.scale {
+        source.scale(name)?;
+    }
     source.set(&args.set)?;
     if let Some(table) = study::Mbwu::table(&source)? {
         return super::mbwu::measure(args, &table, &source, show);
@@ -37,39 +41,22 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
     if args.dry_run {
         study::check_directories(&plan)?;
         let done = done_before(args, &out)?;
-        let left: Vec<_> =
-            plan.steps().map(|(_, step)| step).filter(|s| !done.contains(&s.ordinal)).collect();
-        return describe(&left, &plan.knobs.plan(&plan.probes.root)?, args.json, show);
+        return planned::describe_study(&plan, &done, args.max_time, args.json, show);
     }
-    args.recorded.under(&plan.knobs, show, |seen| measure(args, &plan, &out, &html, seen, show))
-}
-
-/// What would be run, and what would be written before it.
-pub fn describe(
-    steps: &[&study::Step],
-    knobs: &host::knob::Plan,
-    json: bool,
-    show: &Show,
-) -> anyhow::Result<Outcome> {
-    let turns = knobs.levels().next().is_some();
-    if json {
-        let writes: Vec<String> = knobs.writes().map(|(.., write)| write.to_string()).collect();
-        let with_writes = |step: &&study::Step| {
-            let mut object = object(step);
-            if turns {
-                object["knob_writes"] = writes.clone().into();
-            }
-            object
-        };
-        let steps: Vec<_> = steps.iter().map(with_writes).collect();
-        show.print(&serde_json::to_string_pretty(&steps)?)?;
-        return Ok(Outcome::Done);
-    }
-    let rows: Vec<PlanRow> = steps.iter().map(|step| row(step)).collect();
-    show.print(&report::terminal::plan(&rows, show.style()))?;
-    match turns {
-        true => super::knob::describe(knobs, show),
-        false => Ok(Outcome::Done),
+    // Whoever runs a study measures alone.
+    let _alone = MachineLock::take()?;
+    planned::announce(&plan, args.max_time, show);
+    match plan.common_knobs() {
+        Some(levels) => args.recorded.under(&levels, show, |seen| {
+            measure(args, &plan, &out, &html, (seen, &mut Held(seen)), show)
+        }),
+        None => {
+            let tell = |words: &str| show.note(words);
+            let (root, supervisor) = (args.recorded.root(), args.recorded.supervisor()?);
+            let mut turner = Turner { root, supervisor, tell: &tell };
+            let nothing = Seen::default();
+            measure(args, &plan, &out, &html, (&nothing, &mut turner), show)
+        }
     }
 }
 
@@ -78,7 +65,7 @@ fn measure(
     plan: &Plan,
     out: &Path,
     html: &Path,
-    seen: &Seen,
+    (seen, turn): (&Seen, &mut dyn Turn),
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let (mut file, mut execution, done) = open(args, plan, out, seen)?;
@@ -92,6 +79,8 @@ fn measure(
             left.len()
         ));
     }
+    let kept = runs_of(&file, &execution)?;
+    let mut course = Course::new(plan, &kept, args.max_time.map(|Span(limit)| limit))?;
     let stop = stop_flag()?;
     let mut bar = show.bar(left.into_iter());
     let mut keep = |run: &Run| {
@@ -102,16 +91,23 @@ fn measure(
         }
         Ok(())
     };
-    let ended = study::execute(plan, &execution, &done, &mut keep, &mut bar, &stop, seen);
+    let doing =
+        Doing { course: &mut course, turn, keep: &mut keep, listener: &mut bar, stop: &stop };
+    let ended = study::execute(plan, &execution, &done, doing);
     bar.finish();
     let how = resume_hint(args, out);
     match ended {
-        Ok(true) => {
+        Ok(Ended::Whole) => {
+            for note in course.notes() {
+                show.note(&note);
+                file.note(&execution.id, &note)?;
+                execution.notes.push(note);
+            }
             let at = study::now();
             file.finish(&execution.id, &at)?;
             execution.finished_at = Some(at);
         }
-        Ok(false) => {
+        Ok(Ended::Stopped) => {
             show.note(&format!(
                 "Stopped; every finished run is in {}. Go on with: {how}",
                 out.display()
@@ -123,8 +119,7 @@ fn measure(
             return Err(error.with_note(&kept).into());
         }
     }
-    let mut runs = file.runs(&Filter::all())?;
-    runs.retain(|run| run.execution == execution.id);
+    let runs = runs_of(&file, &execution)?;
     let valid = runs.iter().all(Run::valid);
     if !args.json {
         let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
@@ -136,6 +131,13 @@ fn measure(
         .and_then(|()| std::fs::write(html, page))
         .map_err(|error| request(format!("{}: {error}", html.display())))?;
     Ok(if valid { Outcome::Done } else { Outcome::Invalid })
+}
+
+/// The runs of an execution that are kept.
+fn runs_of(file: &File, execution: &Execution) -> anyhow::Result<Vec<Run>> {
+    let mut runs = file.runs(&Filter::all())?;
+    runs.retain(|run| run.execution == execution.id);
+    Ok(runs)
 }
 
 /// The results file, this invocation in it, and what of it is done already.
@@ -205,7 +207,7 @@ fn check_the_same(
 ) -> anyhow::Result<()> {
     let planned: Vec<_> = plan.steps().map(|(_, step)| step.planned()).collect();
     let changed = if execution.plan != planned {
-        "with another plan (the study or a --set has changed)"
+        "with another plan (the study, its --scale or a --set has changed)"
     } else if execution.machine.id != study::execution(plan, Vec::new(), seen).machine.id {
         "on another machine"
     } else if execution.version != env!("CARGO_PKG_VERSION") {
@@ -221,6 +223,9 @@ fn check_the_same(
 pub fn resume_hint(args: &args::Run, out: &Path) -> String {
     let mut words = vec!["kvmeter".to_owned(), "run".to_owned(), quoted(&args.study)];
     words.extend(["--out".to_owned(), quoted(&out.display().to_string())]);
+    if let Some(scale) = &args.scale {
+        words.extend(["--scale".to_owned(), quoted(scale)]);
+    }
     for set in &args.set {
         words.extend(["--set".to_owned(), quoted(set)]);
     }
@@ -241,29 +246,4 @@ fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-fn row(step: &study::Step) -> PlanRow {
-    let estimate = step.estimate();
-    PlanRow {
-        ordinal: step.ordinal,
-        label: step.label.clone(),
-        phase: step.phase,
-        settings: step.settings.clone(),
-        seconds: Some(estimate.seconds),
-        bytes: Some(estimate.data.0),
-    }
-}
-
-fn object(step: &study::Step) -> serde_json::Value {
-    let estimate = step.estimate();
-    serde_json::json!({
-        "ordinal": step.ordinal,
-        "label": step.label,
-        "phase": step.phase,
-        "settings": step.settings,
-        "estimated_seconds": estimate.seconds,
-        "estimate_is_a_guess": estimate.guessed,
-        "data_bytes": estimate.data.0,
-    })
 }

@@ -21,9 +21,10 @@ const WARM_UP: Span = Span(Duration::from_millis(500));
 pub fn run(args: &args::Search, show: &Show) -> anyhow::Result<Outcome> {
     let search = asked(args)?;
     let plan = search.plan()?;
-    plan.knobs.plan(&plan.probes.root)?;
+    search.knobs.plan(&plan.probes.root)?;
     study::check_directories(&plan)?;
-    args.machine.recorded.under(&plan.knobs, show, |seen| measure(args, &search, &plan, seen, show))
+    let levels = &search.knobs;
+    args.machine.recorded.under(levels, show, |seen| measure(args, &search, &plan, seen, show))
 }
 
 fn measure(

@@ -107,3 +107,50 @@ fn filters_that_match_nothing_say_what_there_is() {
     place.refused(&["export", "r.sqlite", "--format", "xml"], &["xml", "csv"]);
     place.refused(&["export", "r.sqlite", "--format", "csv", "--table", "run"], &["runs"]);
 }
+
+/// A bench of the null store in a file of its own.
+fn benched(place: &Place, file: &str, more: &[&str]) {
+    let args = ["bench", "null", "--records", "1k", "--time", "100ms", "--repeat", "3"];
+    let out = ["--out", file, "--quiet"];
+    place.ok(&[&args[..], &out[..], more].concat());
+}
+
+#[test]
+fn files_are_merged_once_and_compared_with_a_verdict() {
+    let place = Place::new();
+    benched(&place, "a.sqlite", &[]);
+    benched(&place, "b.sqlite", &[]);
+    place.ok(&["merge", "a.sqlite", "b.sqlite", "--out", "both.sqlite"]);
+    assert_eq!(place.json(&["report", "both.sqlite", "--json"]).as_array().unwrap().len(), 6);
+    let twice = ["merge", "a.sqlite", "both.sqlite", "--out", "c.sqlite"];
+    place.refused(&twice, &["a.sqlite", "both.sqlite", "both hold"]);
+    assert!(!place.file("c.sqlite").exists());
+    place.refused(&["merge", "a.sqlite", "--out", "both.sqlite"], &["exists already"]);
+    place.refused(&["merge", "a.sqlite", "none.sqlite", "--out", "d.sqlite"], &["none.sqlite"]);
+
+    let found = place.json(&["compare", "a.sqlite", "b.sqlite", "--json"]);
+    assert!(found["verdict"].as_str().unwrap().ends_with('.'), "{found}");
+    let overall = found["overall"].as_array().unwrap();
+    assert!(overall.iter().any(|one| one["metric"] == "throughput"), "{found}");
+}
+
+#[test]
+fn sides_that_were_asked_different_things_are_compared_on_purpose_only() {
+    let place = Place::new();
+    benched(&place, "a.sqlite", &["--workload", "ycsb-c"]);
+    benched(&place, "b.sqlite", &["--workload", "ycsb-b"]);
+    place.refused(
+        &["compare", "a.sqlite", "b.sqlite"],
+        &["`workload", "ycsb-c", "ycsb-b", "not comparable"],
+    );
+    let meant = ["compare", "a.sqlite?workload=ycsb-c", "b.sqlite?workload=ycsb-b"];
+    assert!(place.ok(&meant).contains("another workload"));
+}
+
+#[test]
+fn what_no_study_answers_or_draws_is_refused() {
+    let place = Place::new();
+    benched(&place, "a.sqlite", &[]);
+    place.refused(&["report", "a.sqlite", "--answers"], &["--answers", "a.sqlite"]);
+    place.refused(&["report", "a.sqlite", "--figures", "f"], &["--figures", "export"]);
+}

@@ -44,6 +44,8 @@ impl Place {
             // Nothing of the tester's own is touched.
             .env("HOME", self.path())
             .env("XDG_STATE_HOME", self.file("state"))
+            // One study at a time on a machine, but each test is one.
+            .env("KVMETER_STATE_DIR", self.file("state/kvmeter"))
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
         command

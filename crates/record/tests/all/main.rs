@@ -7,6 +7,7 @@ mod crash;
 mod example;
 mod export;
 mod full_disk;
+mod merge;
 mod round_trip;
 mod sql;
 mod summary;

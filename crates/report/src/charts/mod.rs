@@ -111,7 +111,7 @@ fn title(cell: &Cell) -> String {
 }
 
 /// A name as part of an identifier.
-fn slug(text: &str) -> String {
+pub(crate) fn slug(text: &str) -> String {
     let words: Vec<String> = text
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())

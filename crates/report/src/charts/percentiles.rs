@@ -171,7 +171,7 @@ fn points(curve: &Curve) -> Vec<Point> {
                 ),
             };
             let tip = format!("{}: {word} = {}", curve.name, format::latency(value as f64));
-            Point { x: percentile_position(percentile), y: value as f64, tip, shown }
+            Point { x: percentile_position(percentile), y: value as f64, tip, shown, whisker: None }
         })
         .collect()
 }

@@ -193,7 +193,13 @@ fn lines(curves: &[&Curve], value: impl Fn(&Cell) -> Option<(f64, String)>) -> V
             let points: Vec<Point> = cells
                 .filter_map(|cell| {
                     let (y, text) = value(cell)?;
-                    Some(Point { x: cell.achieved()?, y, tip: tip(cell, &text), shown: true })
+                    Some(Point {
+                        x: cell.achieved()?,
+                        y,
+                        tip: tip(cell, &text),
+                        shown: true,
+                        whisker: None,
+                    })
                 })
                 .collect();
             if !points.is_empty() {

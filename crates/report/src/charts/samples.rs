@@ -79,6 +79,7 @@ fn points(series: &Series, seconds: f64) -> Vec<Point> {
             format::value(*value, series.unit)
         ),
         shown: !many,
+        whisker: None,
     };
     inside.map(point).collect()
 }

@@ -37,6 +37,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
                 y: b.throughput(),
                 tip: format!("{}: {}", b.when(), format::rate(b.throughput())),
                 shown: buckets.len() <= 40,
+                whisker: None,
             })
             .collect(),
     };
@@ -57,6 +58,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
                     y: p99,
                     tip: format!("{}: {} p99 = {}", b.when(), op_name(*op), format::latency(p99)),
                     shown: buckets.len() <= 40,
+                    whisker: None,
                 })
                 .collect(),
         })

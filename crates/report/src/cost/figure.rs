@@ -80,7 +80,7 @@ fn line(row: &Costed, cost: &CostAt, color: usize, dashed: bool, dearest: f64) -
             format::usd(y),
             format::dollars(x)
         );
-        Point { x, y, tip, shown: false }
+        Point { x, y, tip, shown: false, whisker: None }
     });
     Line {
         color,
@@ -123,7 +123,7 @@ fn marks(view: &CostView<'_>, group: &Group, usd_per_kwh: f64) -> (Vec<Line>, Ve
                 hollow: true,
                 shape: Shape::nth(color),
                 joined: false,
-                points: vec![Point { x, y: cost, tip: tip(row, x), shown: true }],
+                points: vec![Point { x, y: cost, tip: tip(row, x), shown: true, whisker: None }],
             });
         }
         levels.push(Level {

@@ -12,6 +12,8 @@ pub struct Point {
     pub tip: String,
     /// Seen before it is hovered.
     pub shown: bool,
+    /// The ends of its interval.
+    pub whisker: Option<(f64, f64)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -115,6 +117,13 @@ impl LineChart {
         for line in &panel.lines {
             for point in &line.points {
                 let (x, y) = place(point);
+                if let Some((low, high)) = point.whisker {
+                    let at = |y: f64| place(&Point { y, ..point.clone() }).1;
+                    svg.line("whisker", (x, at(low)), (x, at(high)));
+                    for end in [low, high] {
+                        svg.line("whisker", (x - 3.0, at(end)), (x + 3.0, at(end)));
+                    }
+                }
                 let hidden = if point.shown { "" } else { " q" };
                 let fill = if line.hollow { "hollow" } else { "dot" };
                 let class = format!("{fill} {}{hidden}", legend::color(line.color));
@@ -132,7 +141,13 @@ mod tests {
 
     #[test]
     fn lines_are_told_apart_and_points_have_values() {
-        let point = |x: f64, y: f64| Point { x, y, tip: format!("{y} at {x}"), shown: x > 0.0 };
+        let point = |x: f64, y: f64| Point {
+            x,
+            y,
+            tip: format!("{y} at {x}"),
+            shown: x > 0.0,
+            whisker: (x > 0.0).then_some((y / 2.0, y)),
+        };
         let line = |color, dashed| Line {
             color,
             dashed,
@@ -154,6 +169,7 @@ mod tests {
         let text = chart.draw(420.0, "two lines");
         assert_eq!(text.matches("class=\"line c").count(), 3, "two lines and a level");
         assert_eq!(text.matches(" dash\"").count(), 2);
+        assert_eq!(text.matches("class=\"whisker\"").count(), 9, "a line and two caps each");
         assert_eq!(text.matches("<title>").count(), 6);
         assert_eq!(text.matches(" q\"").count(), 3);
     }

@@ -4,18 +4,22 @@
 //! style sheet gives meaning to: one drawing serves light, dark and print. Each thing that
 //! has a value is an element of class `m` whose `<title>` is that value in words.
 
+mod columns;
 mod legend;
 mod lines;
 mod marker;
 mod rows;
 mod scale;
+mod standalone;
 mod svg;
 
+pub use columns::{Column, ColumnChart, ColumnGroup, ColumnPanel, Spot};
 pub use legend::Entry;
 pub use lines::{Level, Line, LineChart, Panel, Point};
 pub use marker::Shape;
 pub use rows::{Bar, Dot, Group, Row, RowChart};
 pub use scale::{Axis, Scale, percentile_position};
+pub use standalone::standalone;
 pub(crate) use svg::escaped;
 
 /// Width that a figure is drawn at for a desk and for paper.
@@ -28,6 +32,7 @@ pub const COLORS: usize = 8;
 pub enum Chart {
     Rows(RowChart),
     Lines(LineChart),
+    Columns(ColumnChart),
 }
 
 impl Chart {
@@ -36,6 +41,7 @@ impl Chart {
         match self {
             Chart::Rows(chart) => chart.draw(width, alt),
             Chart::Lines(chart) => chart.draw(width, alt),
+            Chart::Columns(chart) => chart.draw(width, alt),
         }
     }
 }

@@ -4,6 +4,8 @@
 mod figures;
 mod markup;
 mod sections;
+mod sheet;
+mod study;
 mod table;
 
 use std::collections::BTreeSet;
@@ -14,9 +16,11 @@ use crate::cells;
 use crate::charts::{self, Series, Shown};
 use crate::curves::{self, Curve};
 use crate::naming;
+use crate::study::{Study, studies};
 use crate::table::Table;
 use crate::tables;
 use markup::Markup;
+pub use sheet::{Drawing, sheet};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -30,6 +34,20 @@ const RATES: &str = "rates-section";
 /// Stands where a figure would only say again what the curves say.
 const SWEPT: &str = "Every run is a point of a curve: see \
     <a href=\"#rates-section\">latency against rate</a>.";
+/// How a study's answers were reached, and what they do not cover.
+const METHOD_OF_STUDIES: &str = "<div><dt>Effects</dt><dd>Cells that differ in one factor alone are compared, and the \
+     differences averaged over the combinations of the others: contrasts of 20 % trimmed means \
+     of logarithms (plain means below 5 repeats), Welch's t without pooling the cells' \
+     variances. So neither one disturbed repeat nor a setting that varies more than another \
+     decides.</dd></div>\
+     <div><dt>Verdicts</dt><dd>A difference is called where p is below 0.05 after Holm's \
+     correction for all comparisons of the study. “Not shown” is not “equal”: the interval says \
+     how large a difference could hide.</dd></div>\
+     <div><dt>Outliers</dt><dd>Repeats with a modified z-score above 3.5 are pointed at and \
+     left in.</dd></div>\
+     <div><dt>Limits</dt><dd>An effect is of these levels, on this machine, with these \
+     versions. Averages over combinations weigh each the same, however often it occurs in \
+     practice.</dd></div>";
 /// A section of the page: its anchor and its title.
 const SECTIONS: [(&str, &str); 11] = [
     ("glance", "At a glance"),
@@ -56,10 +74,11 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
     out.raw("<body><a class=\"skip\" href=\"#glance\">To the answer</a>");
     let runs = curves::in_order(&runs);
     let curves = curves::curves(&runs);
-    contents(&mut out, &curves);
+    let studies = studies(executions.iter().map(|(execution, _)| execution), &runs);
+    contents(&mut out, &studies, &curves);
     out.raw("<main>");
     sections::headline(&mut out, executions, &runs);
-    body(&mut out, executions, &runs, &curves);
+    body(&mut out, executions, &runs, &studies, &curves);
     foot(&mut out);
     out.into_string()
 }
@@ -95,14 +114,16 @@ fn foot(out: &mut Markup) {
     out.raw(SCRIPT).raw("</script></body></html>\n");
 }
 
-fn sections(curves: &[Curve]) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn sections(studies: &[Study], curves: &[Curve]) -> Vec<(&'static str, &'static str)> {
+    let of_study = study::SECTIONS.into_iter().filter(|(id, _)| study::has(id, studies));
     let none = curves.is_empty();
-    SECTIONS.into_iter().filter(move |(id, _)| *id != RATES || !none)
+    let of_runs = SECTIONS.into_iter().filter(|(id, _)| *id != RATES || !none);
+    of_study.chain(of_runs).collect()
 }
 
-fn contents(out: &mut Markup, curves: &[Curve]) {
+fn contents(out: &mut Markup, studies: &[Study], curves: &[Curve]) {
     out.raw("<nav aria-label=\"Contents\"><ol>");
-    for (id, title) in sections(curves) {
+    for (id, title) in sections(studies, curves) {
         out.raw("<li><a href=\"#").raw(id).raw("\">").raw(title).raw("</a></li>");
     }
     out.raw("</ol></nav>");
@@ -112,6 +133,7 @@ fn body(
     out: &mut Markup,
     executions: &[(Execution, Vec<Run>)],
     runs: &sections::Runs,
+    studies: &[Study],
     curves: &[Curve],
 ) {
     let cells = cells::cells(runs);
@@ -125,7 +147,7 @@ fn body(
         .filter(|cell| !cell.runs.iter().any(|run| swept.contains(run.id.as_str())))
         .collect();
     let all_swept = alone.is_empty() && !swept.is_empty();
-    for (id, title) in sections(curves) {
+    for (id, title) in sections(studies, curves) {
         out.raw("<section id=\"").raw(id).raw("\"><h2>").raw(title).raw("</h2>");
         match id {
             "glance" => {
@@ -196,12 +218,13 @@ fn body(
                     table::table(out, &checks);
                 }
             }
-            "method" => method(out, runs),
+            "method" => method(out, runs, studies),
             "machine" => sections::machines(out, executions),
-            _ => {
+            "provenance" => {
                 sections::readings(out, runs);
                 sections::provenance(out, executions);
             }
+            of_study => study::section(out, of_study, studies),
         }
         out.raw("</section>");
     }
@@ -224,8 +247,9 @@ fn grid(out: &mut Markup, shown: Vec<Shown>, without: &'static str) {
     }
 }
 
-fn method(out: &mut Markup, runs: &sections::Runs) {
+fn method(out: &mut Markup, runs: &sections::Runs, studies: &[Study]) {
     table::table(out, &tables::method(runs));
+    let of_studies = if studies.is_empty() { "" } else { METHOD_OF_STUDIES };
     out.raw(
         "<dl class=\"terms\"><div><dt>Percentiles</dt><dd>From histograms that keep three \
          significant digits of every latency; repeats are added up, never averaged.</dd></div>\
@@ -236,6 +260,7 @@ fn method(out: &mut Markup, runs: &sections::Runs) {
          <div><dt>Answers checked</dt><dd>Answers compared with what must have been written; a \
          wrong one marks the run.</dd></div>\
          <div><dt>Unavailable</dt><dd>Could not be measured here, for the reason given; never \
-         zero.</dd></div></dl>",
+         zero.</dd></div>",
     );
+    out.raw(of_studies).raw("</dl>");
 }

@@ -7,6 +7,9 @@ use record::{Phase, Settings};
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};
 
+/// What a setting begins with that is the level of a factor.
+const FACTOR: &str = "factor.";
+
 /// One run of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanRow {
@@ -28,14 +31,18 @@ pub fn plan(rows: &[PlanRow]) -> Table {
         .column("phase", Align::Left, 40)
         .column("time", Align::Right, ALWAYS)
         .column("data", Align::Right, 60)
+        .column("cell", Align::Left, 80)
         .column("settings", Align::Left, 20);
     let keys: BTreeSet<&String> = rows.iter().flat_map(|row| row.settings.keys()).collect();
+    let (levels, keys): (Vec<&String>, Vec<&String>) =
+        keys.into_iter().partition(|key| key.starts_with(FACTOR));
     let (common, varying): (Vec<&String>, Vec<&String>) = keys.into_iter().partition(|key| {
         rows.len() > 1 && rows.iter().all(|r| r.settings.get(*key) == rows[0].settings.get(*key))
     });
     let text = |settings: &Settings, keys: &[&String]| {
         let pairs = keys.iter().filter_map(|key| Some((key, settings.get(*key)?)));
-        pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+        let name = |key: &String| key.strip_prefix(FACTOR).unwrap_or(key).to_owned();
+        pairs.map(|(key, value)| format!("{}={value}", name(key))).collect::<Vec<_>>().join(" ")
     };
     for row in rows {
         table.row(vec![
@@ -44,6 +51,7 @@ pub fn plan(rows: &[PlanRow]) -> Table {
             phase(row.phase).into(),
             row.seconds.map_or(format::NONE.into(), format::seconds).into(),
             row.bytes.map_or(format::NONE.into(), |b| format::bytes(b as f64)).into(),
+            text(&row.settings, &levels).into(),
             text(&row.settings, &varying).into(),
         ]);
     }

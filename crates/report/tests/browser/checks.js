@@ -95,7 +95,7 @@ const checkPage = async (frame) => {
   const tip = page.document.getElementById("tip").textContent;
   say(tip.includes("251.7 kops/s"), `${width}: the exact value is shown (${tip})`);
   const one = (id) => figures.find((figure) => figure.id.startsWith(id));
-  for (const id of ["throughput", "latency", "percentiles", "series"]) await checkSaving(page, one(id), width);
+  for (const id of ["throughput", "latency", "percentiles", "series", "figure-graph-1", "figure-graph-2"]) await checkSaving(page, one(id), width);
 };
 
 // The browser writes this document down when it has loaded. A document that is being

@@ -2,6 +2,7 @@
 //! runs that do not count, warnings and readings that are missing; and LMDB beside it.
 //! Everything follows from fixed seeds: the snapshots are of it.
 
+mod factorial;
 mod sweep;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use record::{
     Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
 };
 
+pub use factorial::factorial;
 pub use sweep::sweep;
 
 const SAMPLES: u64 = 20_000;

@@ -94,18 +94,22 @@ impl Agents {
         let store = &segment.store;
         let count = self.hosts.len();
         let Manner { threads, until, pacing, .. } = step.manner;
-        if segment.server.is_some() {
-            let why = "need a server that they can reach, and one that is started here listens on \
-                       this machine only; start it yourself and name it";
-            return Err(("agents", why.to_owned()));
-        }
-        if store.servers.is_empty() {
-            let why = format!(
-                "is for stores behind a network, and `{}` runs in this process; leave it out, or \
-                 measure a server, e.g. `memcached://HOST`",
-                store.scheme
-            );
-            return Err(("agents", why));
+        match &segment.server {
+            Some(server) if !server.is_reachable() => {
+                let why = "need a server that they can reach; have the one that is started here \
+                           listen at an address of this machine (`listen`, not 0.0.0.0), or start \
+                           it yourself and name it";
+                return Err(("agents", why.to_owned()));
+            }
+            None if store.servers.is_empty() => {
+                let why = format!(
+                    "is for stores behind a network, and `{}` runs in this process; leave it out, \
+                     or measure a server, e.g. `memcached://HOST`",
+                    store.scheme
+                );
+                return Err(("agents", why));
+            }
+            _ => {}
         }
         if (threads as usize) < count {
             let why = format!(
@@ -272,7 +276,7 @@ mod tests {
     use workload::Spec;
 
     use super::*;
-    use crate::Insight;
+    use crate::{Insight, ServerOrder};
 
     fn assignment() -> Assignment {
         let pacing = Pacing::Open { rate: 0.1 + 0.2, arrivals: Arrivals::Pareto { shape: 0.154 } };
@@ -341,6 +345,22 @@ mod tests {
             plan(store, manner).with_agents(agents).unwrap_err().0
         };
         assert_eq!(refused("null", Manner::closed(2), agents(2)), "agents");
+        // A server that is started here, at an address that others reach, or not.
+        let started = |listen: &str| {
+            let wanted = server::launch::Settings::default().with("listen", listen);
+            let order = ServerOrder::new("memcached", wanted).unwrap();
+            let named: StoreUrl = server.parse().unwrap();
+            let store = StoreUrl { servers: Vec::new(), ..named };
+            let (spec, manners) = (Spec::preset("ycsb-c").unwrap(), [Manner::closed(2)]);
+            Plan::single((store, Some(order)), "c", spec, Phase::Measure, &manners, 1)
+                .unwrap()
+                .with_agents(agents(2))
+        };
+        assert!(started("192.0.2.7").is_ok());
+        for listen in ["127.0.0.1", "0.0.0.0"] {
+            let (key, why) = started(listen).unwrap_err();
+            assert!(key == "agents" && why.contains("`listen`"), "{key}: {why}");
+        }
         assert_eq!(refused(server, Manner::closed(1), agents(2)), "threads");
         let steady = Some((Duration::from_secs(1), 25));
         assert_eq!(refused(server, Manner { steady, ..Manner::closed(2) }, agents(2)), "steady");

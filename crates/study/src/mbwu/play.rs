@@ -37,7 +37,7 @@ impl Visit for Filling<'_> {
         let Filling(mut session, step) = self;
         let workload = Arc::new(Workload::new(&step.workload)?);
         session.prepare(&Arc::new(store), &workload, &step)?;
-        Ok(Closed { keeper: session.keeper, name: session.name, next: None })
+        Ok(Closed { keeper: session.keeper, name: session.name, next: None, copy: false })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model::Address;
-use store::{Place, StoreUrl};
+use store::{ADAPTERS, Adapter, Place, StoreUrl};
 use toml::Spanned;
 
 use crate::error::StudyError;
@@ -22,8 +22,12 @@ pub(super) struct Stored {
 
 pub(super) fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<Stored>, StudyError> {
     check_servers(source, spec)?;
+    let missing = not_built_in(spec);
     let mut stores: Vec<Stored> = Vec::new();
     for (scheme, options) in &spec.store {
+        if missing.iter().any(|(name, _)| name == scheme.get_ref()) {
+            continue;
+        }
         let mut url = StoreUrl {
             scheme: scheme.get_ref().clone(),
             path: PathBuf::new(),
@@ -77,6 +81,19 @@ pub(super) fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<St
         )));
     }
     Ok(stores)
+}
+
+/// The stores that this build leaves out, each with the reason, where others remain: a study runs
+/// what it can. A study of nothing else is refused when its stores are read.
+pub(super) fn not_built_in(spec: &Spec) -> Vec<(String, String)> {
+    let why = |scheme: &Spanned<String>| {
+        let name = scheme.get_ref();
+        let lacks = |adapter: &&Adapter| adapter.scheme == name && !adapter.is_built_in();
+        let lacks = ADAPTERS.iter().find(lacks)?.available().err()?;
+        Some((name.clone(), format!("{}: {}", lacks.reason, lacks.remedy)))
+    };
+    let missing: Vec<(String, String)> = spec.store.keys().filter_map(why).collect();
+    if missing.len() == spec.store.len() { Vec::new() } else { missing }
 }
 
 /// Every server that is to be started has a store that asks it.

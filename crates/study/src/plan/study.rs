@@ -1,130 +1,97 @@
-//! From a study's text to its runs in their order.
+//! From a study's text to its runs in their order: what varies, how often, and what is put
+//! together because it is expensive to change.
 
 use std::path::Path;
 
 use host::Root;
-use model::random::{Draws, below};
+use record::design::{Levels, Skipped};
 use record::{Design, Phase};
-use toml::Spanned;
 
-use super::checks::{check_keys, check_manner, check_name, check_scans};
-use super::sections::{check_variants, sections};
-use super::stores::{Stored, stores};
-use super::{Plan, Segment, Step, label};
-use crate::asking::{load_manner, manner};
+use super::cells::{Unit, units};
+use super::estimate::mark_copies;
+use super::order::{Costly, order};
+use super::stores::not_built_in;
+use super::{Plan, Segment};
 use crate::error::StudyError;
-use crate::knobs::{self, Levels};
-use crate::probes::{self, Probes};
-use crate::settings::settings;
+use crate::factors::Varying;
+use crate::names;
 use crate::source::Source;
 use crate::trace;
 
 /// Every run of a study. Stores without a path get a folder of their own under `data`.
 pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, StudyError> {
+    let source = &source.on(root);
     let spec = source.spec()?;
-    check_name(source, &spec)?;
-    check_variants(source, &spec)?;
-    let stores = stores(source, &spec, data)?;
-    let machines = spec.agents.as_ref().map_or(1, |agents| agents.get_ref().hosts.get_ref().len());
-    let cores = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
-    // Agents are taken to be machines like this one.
-    let cores = cores.saturating_mul(machines.max(1) as u32);
-    let load = load_manner(source, &spec.load, cores)?;
-    let measure = manner(source, &spec.measure, cores)?.with_default_length();
-    if spec.repeats == 0 {
-        return Err(StudyError::Request(format!(
-            "{}: repeats must be more than zero",
-            source.origin
-        )));
-    }
-    let traces = trace::of_study(source, &spec, cores)?;
-    let sections = sections(source, &spec, &load, &measure)?;
-    for Stored { url, .. } in &stores {
-        check_manner(url, &measure)?;
-        let flushes = matches!(url.remote(), Ok(Some(remote)) if remote.may_flush);
-        if sections.len() > 1 && !url.servers.is_empty() && !flushes {
-            return Err(StudyError::Request(format!(
-                "{}: \"clear\" empties the servers of `{}` of all that they hold; allow it with \
-                 `clear = \"flush\"` in [store.{}]",
-                source.origin, url.scheme, url.scheme
-            )));
-        }
-        for (name, _, workload) in sections.iter().flatten() {
-            check_scans(url, workload).map_err(|words| {
-                let step = spec.sequence.iter().find(|step| step.get_ref() == name);
-                source.at(step.unwrap_or(&spec.sequence[0]).span(), &words)
-            })?;
-            let place = spec.data.key.as_ref().map_or(spec.sequence[0].span(), Spanned::span);
-            check_keys(url, workload).map_err(|words| source.at(place, &words))?;
-        }
-    }
-
-    let mut blocks: Vec<(usize, u32)> = (1..=spec.repeats)
-        .flat_map(|repeat| (0..stores.len()).map(move |store| (store, repeat)))
-        .collect();
-    shuffle(&mut blocks, spec.seed);
-
-    let mut segments = Vec::new();
-    let mut ordinal = 0;
-    for (store, repeat) in blocks {
-        let Stored { url, temporary, server } = &stores[store];
-        for section in &sections {
-            let mut steps = Vec::new();
-            for (name, phase, workload) in section {
-                ordinal += 1;
-                let traced = traces.get(name).filter(|_| *phase == Phase::Measure);
-                let manner = match phase {
-                    Phase::Load => load.clone(),
-                    Phase::Measure => traced.map_or(&measure, |own| &own.manner).clone(),
-                };
-                let whom = (url, server.as_ref());
-                let mut settings = settings(whom, name, workload, &manner, repeat);
-                if let Some(traced) = traced {
-                    trace::told(&traced.recording, &manner, &mut settings);
-                }
-                steps.push(Step {
-                    ordinal,
-                    label: label(url, name),
-                    phase: *phase,
-                    workload: workload.clone(),
-                    trace: traced.map(|own| own.recording.clone()),
-                    manner,
-                    settings,
-                });
+    let varying = Varying::of(source, &spec, root)?;
+    let (first, units) = units(source, &varying, data, root)?;
+    let repeats = varying.adaptive.as_ref().map_or(first.repeats, |adaptive| adaptive.most);
+    let keys: Vec<Costly<3>> = units.iter().map(costly).collect();
+    let mut segments: Vec<Segment> = Vec::new();
+    for (unit, repeat) in order(&keys, repeats, first.seed) {
+        for segment in &units[unit] {
+            let mut segment = segment.clone();
+            for step in &mut segment.steps {
+                (step.unit, step.repeat) = (unit as u32, repeat);
+                step.settings.insert("repeat".to_owned(), repeat.to_string());
             }
-            segments.push(Segment {
-                store: url.clone(),
-                server: server.clone(),
-                temporary: *temporary,
-                steps,
-                preparing: load.clone(),
-            });
+            match segments.last_mut() {
+                Some(last) if goes_on(last, &segment, &units, repeat) => {
+                    last.steps.append(&mut segment.steps);
+                }
+                _ => segments.push(segment),
+            }
         }
     }
-    let agents = spec.agents.clone();
-    let plan = Plan {
-        name: spec.name.get_ref().clone(),
-        question: spec.question.clone(),
-        seed: spec.seed,
-        text: source.text.clone(),
-        segments,
-        agents: None,
-        probes: Probes { root: root.clone(), ..probes::of_study(source, &spec)? },
-        knobs: Levels::default(),
-        design: Design::default(),
+    mark_copies(&mut segments);
+    let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
+    steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
+    let missing = not_built_in(&spec)
+        .into_iter()
+        .map(|(store, why)| Skipped { levels: Levels::from([("store".to_owned(), store)]), why });
+    let design = Design {
+        kind: varying.kind,
+        factors: varying.factors(),
+        baseline: varying.baseline.clone(),
+        skipped: varying.skipped.iter().cloned().chain(missing).collect(),
+        adaptive: varying.adaptive.clone(),
+        ..Design::default()
     };
-    let plan = plan.with_knobs(knobs::of_study(source, &spec, root)?);
+    let plan = Plan { text: source.text.clone(), segments, repeats: first.repeats, ..first };
+    let plan = Plan { design: names::designed(source, &spec, &plan, design)?, ..plan };
     trace::check_stdin(&plan)?;
-    match agents {
-        Some(machines) => crate::fleet::borne_by(plan, source, &spec, &machines),
-        None => Ok(plan),
-    }
+    Ok(plan)
 }
 
-/// Fisher-Yates from the recorded seed: the same study has the same order.
-pub(super) fn shuffle<T>(items: &mut [T], seed: u64) {
-    let mut random = Draws::from(seed);
-    for i in (1..items.len()).rev() {
-        items.swap(i, below(random.next(), i as u64 + 1) as usize);
-    }
+/// What has to be changed for a unit: knobs, then data, then the server or the way in which a
+/// store is opened.
+fn costly(unit: &Unit) -> Costly<3> {
+    let Some(first) = unit.first() else { return Default::default() };
+    let dataset = first.steps.first().map(|step| step.workload.dataset().to_string());
+    let Segment { store, server, knobs, .. } = first;
+    [
+        format!("{knobs:?}"),
+        format!("{} {} {dataset:?}", store.scheme, store.path.display()),
+        format!("{store:?} {server:?}"),
+    ]
+}
+
+/// Whether a unit can be asked of the store or server that the one before it leaves open: the
+/// same in every respect, within one repeat, and nothing in it that begins with an empty store.
+fn goes_on(last: &Segment, next: &Segment, units: &[Unit], repeat: u32) -> bool {
+    let alone = |segment: &Segment| {
+        segment.steps.iter().all(|step| {
+            step.phase == Phase::Measure
+                && step.trace.is_none()
+                && units.get(step.unit as usize).is_some_and(|unit| unit.len() == 1)
+        })
+    };
+    let dataset =
+        |segment: &Segment| segment.steps.first().map(|step| step.workload.dataset().to_string());
+    last.steps.iter().all(|step| step.repeat == repeat)
+        && format!("{:?}", last.knobs) == format!("{:?}", next.knobs)
+        && format!("{:?} {:?}", last.store, last.server)
+            == format!("{:?} {:?}", next.store, next.server)
+        && dataset(last) == dataset(next)
+        && alone(last)
+        && alone(next)
 }

@@ -4,6 +4,7 @@
 mod idle;
 mod required;
 mod table;
+mod watts;
 mod words;
 
 use std::ffi::OsString;
@@ -16,8 +17,10 @@ use crate::error::StudyError;
 use crate::simulated::Simulation;
 
 pub use table::ProbesTable;
+pub use watts::Watts;
 
 pub(crate) use idle::measure as measure_idle;
+pub(crate) use required::check_name as check_signal;
 pub(crate) use required::{Before, check, missing};
 pub(crate) use table::of_study;
 

@@ -29,7 +29,7 @@ const OPEN: [&str; 9] = [
 const TRIAL: Duration = Duration::from_millis(120);
 
 /// Refuses a name that no run has.
-pub(super) fn check_name(signal: &str) -> Result<(), String> {
+pub(crate) fn check_name(signal: &str) -> Result<(), String> {
     let known = PROBES.iter().flat_map(|spec| spec.signals).map(|signal| signal.name);
     let known = known.chain(DERIVED);
     let open = OPEN.iter().any(|open| signal.starts_with(open) && signal.len() > open.len());

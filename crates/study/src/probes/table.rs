@@ -149,7 +149,7 @@ mod tests {
 
     fn probes(table: &str) -> Result<Probes, StudyError> {
         let text = format!("name = \"x\"\nsequence = [\"ycsb-c\"]\n[store.null]\n{table}");
-        let source = Source { origin: "study.toml".to_owned(), text };
+        let source = Source::new("study.toml", &text);
         let spec = source.spec()?;
         of_study(&source, &spec)
     }

@@ -1,0 +1,254 @@
+//! Runs as cells of a design: what tells them apart, and their values.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Origin, Scope};
+use record::design::{Levels, value_of};
+use record::{Design, Execution, Phase, Run, Settings};
+
+use super::Measured;
+use crate::effect::Observed;
+use crate::efficiency::BOUNDARIES;
+use crate::named::{Field, Named};
+
+/// Settings that tell cells apart in every study, after its factors.
+const ALWAYS: [&str; 3] = ["machine", "store", "workload"];
+
+/// A run and where it stands: its settings, with its machine among them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Situated<'a> {
+    pub run: &'a Run,
+    pub at: Settings,
+}
+
+impl<'a> Situated<'a> {
+    /// `machine` is added to the run's settings, so that conditions, axes and factors may name
+    /// it, and `threads` where they lack it.
+    pub fn new(execution: &Execution, run: &'a Run) -> Situated<'a> {
+        let mut at = run.settings.clone();
+        at.insert("machine".to_owned(), execution.machine.id.clone());
+        at.entry("threads".to_owned()).or_insert_with(|| run.threads.to_string());
+        Situated { run, at }
+    }
+}
+
+/// One cell: where it stands and the values of its valid runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    pub at: Levels,
+    /// One row a run that has every metric, in the order of the metrics.
+    pub values: Vec<Vec<f64>>,
+}
+
+/// The cells of some runs with their values of some metrics.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gathered {
+    pub metrics: Vec<Measured>,
+    /// What can tell cells apart: the factors in the study's order, then the settings.
+    pub names: Vec<String>,
+    /// In the order of their levels.
+    pub cells: Vec<Cell>,
+    /// Why runs have no value, each reason once with the number of runs.
+    pub missing: Vec<(String, usize)>,
+}
+
+/// The cells of these runs: one for each combination of the design's factors, the machine, the
+/// store, the workload and the settings in `by`. Loads count only where they are all there is,
+/// or where `by` names the workload: a store's loading is no answer to how it serves.
+///
+/// Errors, in words: a metric that no figure has, or that no valid run has; readings of
+/// different boundary or origin, which are not compared.
+pub fn gather(
+    design: &Design,
+    runs: &[&Situated<'_>],
+    metrics: &[&str],
+    by: &[&str],
+) -> Result<Gathered, String> {
+    let named: Vec<Named> = metrics
+        .iter()
+        .map(|name| Named::parse(name).map_err(|error| error.to_string()))
+        .collect::<Result<_, _>>()?;
+    let measures = runs.iter().any(|run| run.run.phase == Phase::Measure);
+    let loads = !measures || by.contains(&"workload") || by.contains(&"phase");
+    let counted = || {
+        let asked = |run: &&&Situated<'_>| loads || run.run.phase == Phase::Measure;
+        runs.iter().filter(|run| run.run.valid()).filter(asked)
+    };
+    let names = dimensions(design, by);
+    let mut cells: BTreeMap<Levels, Vec<Vec<f64>>> = BTreeMap::new();
+    let mut missing: Vec<(String, usize)> = Vec::new();
+    let mut told: Vec<BTreeSet<(String, String, String)>> = vec![BTreeSet::new(); metrics.len()];
+    let mut first: Option<&Run> = None;
+    for run in counted() {
+        let values: Result<Vec<f64>, _> = named.iter().map(|name| name.value(run.run)).collect();
+        match values {
+            Ok(values) => {
+                let at = names
+                    .iter()
+                    .filter_map(|name| Some((name.clone(), value_of(&run.at, name)?.to_owned())));
+                cells.entry(at.collect()).or_default().push(values);
+                first = first.or(Some(run.run));
+                for (name, told) in named.iter().zip(&mut told) {
+                    told.extend(provenance(name, run.run).map(|(scope, origin)| {
+                        let unit = name.unit(Some(run.run)).unwrap_or_default();
+                        (scope.to_string(), format!("{origin:?}").to_lowercase(), unit.to_owned())
+                    }));
+                }
+            }
+            Err(why) => {
+                let why = why.to_string();
+                match missing.iter_mut().find(|(known, _)| *known == why) {
+                    Some((_, count)) => *count += 1,
+                    None => missing.push((why, 1)),
+                }
+            }
+        }
+    }
+    let Some(first) = first else {
+        return Err(match missing.first() {
+            Some((why, count)) => format!("unavailable in all {count} runs: {why}"),
+            None => "no valid run counts here".to_owned(),
+        });
+    };
+    for (name, told) in metrics.iter().zip(&told) {
+        if told.len() > 1 {
+            let kinds: Vec<String> =
+                told.iter().map(|(scope, origin, _)| format!("{scope}, {origin}")).collect();
+            return Err(format!(
+                "the runs' `{name}` are not of one kind and are not compared: {}",
+                kinds.join(" against ")
+            ));
+        }
+    }
+    let metrics = metrics.iter().zip(&named).map(|(name, named)| Measured {
+        name: (*name).to_owned(),
+        unit: named.unit(Some(first)).unwrap_or_default().to_owned(),
+        wish: named.wish(),
+        provenance: provenance(named, first),
+    });
+    let cells = cells.into_iter().map(|(at, values)| Cell { at, values }).collect();
+    let mut gathered = Gathered { metrics: metrics.collect(), names, cells, missing };
+    gathered.sort(design);
+    Ok(gathered)
+}
+
+/// All that can tell cells apart, each once.
+fn dimensions(design: &Design, by: &[&str]) -> Vec<String> {
+    let factors = design.factors.iter().map(|factor| factor.name.as_str());
+    let mut names: Vec<String> = Vec::new();
+    for name in factors.chain(ALWAYS).chain(by.iter().copied()) {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// The boundary and origin of a figure that is a reading or made of one.
+pub fn provenance(named: &Named, run: &Run) -> Option<(Scope, Origin)> {
+    let reading = match named {
+        Named::Signal(signal) => run.reading(signal)?,
+        Named::Field(Field::Power) => BOUNDARIES
+            .iter()
+            .filter_map(|name| run.reading(&format!("energy.{name}")))
+            .find(|reading| reading.value().is_some())?,
+        _ => return None,
+    };
+    Some((reading.scope, reading.origin))
+}
+
+impl Gathered {
+    /// The cells with their values of one metric.
+    pub fn observed(&self, metric: usize) -> Vec<Observed> {
+        let of = |cell: &Cell| Observed {
+            at: cell.at.clone(),
+            values: cell.values.iter().map(|run| run[metric]).collect(),
+        };
+        self.cells.iter().map(of).collect()
+    }
+
+    fn sort(&mut self, design: &Design) {
+        let orders: Vec<Vec<String>> =
+            self.names.iter().map(|name| self.order(design, name)).collect();
+        let rank = |cell: &Cell| -> Vec<Option<usize>> {
+            let names = self.names.iter().zip(&orders);
+            let place = |(name, order): (&String, &Vec<String>)| {
+                let level = cell.at.get(name)?;
+                order.iter().position(|known| known == level)
+            };
+            names.map(place).collect()
+        };
+        let mut cells = std::mem::take(&mut self.cells);
+        cells.sort_by_key(rank);
+        self.cells = cells;
+    }
+
+    /// The levels of a factor in the order in which they are compared: a baseline first, then
+    /// the study's own order; of a setting numbers by size, then words.
+    pub fn order(&self, design: &Design, factor: &str) -> Vec<String> {
+        let found: BTreeSet<&String> =
+            self.cells.iter().filter_map(|cell| cell.at.get(factor)).collect();
+        let mut levels: Vec<String> = design.baseline.get(factor).cloned().into_iter().collect();
+        match design.factor(factor) {
+            Some(known) => levels.extend(known.levels.iter().cloned()),
+            None => levels.extend(by_size(found.into_iter().cloned().collect())),
+        }
+        let mut seen = BTreeSet::new();
+        levels.retain(|level| seen.insert(level.clone()));
+        levels
+    }
+
+    /// What tells each cell from the others: `smt=on, idle=none`.
+    pub fn titles(&self) -> Vec<String> {
+        let varies = |name: &&String| {
+            let levels: BTreeSet<_> = self.cells.iter().map(|cell| cell.at.get(*name)).collect();
+            levels.len() > 1
+        };
+        let telling: Vec<&String> = self.names.iter().filter(varies).collect();
+        let title = |cell: &Cell| {
+            let part = |name: &&String| Some(format!("{name}={}", cell.at.get(*name)?));
+            let parts: Vec<String> = telling.iter().filter_map(part).collect();
+            if parts.is_empty() { "all runs".to_owned() } else { parts.join(", ") }
+        };
+        self.cells.iter().map(title).collect()
+    }
+}
+
+/// Levels in the order of the quantities that they are, words after them by name.
+pub(crate) fn by_size(mut levels: Vec<String>) -> Vec<String> {
+    levels.sort_by(|a, b| {
+        let (x, y) = (quantity(a), quantity(b));
+        x.is_none()
+            .cmp(&y.is_none())
+            .then(x.partial_cmp(&y).unwrap_or(std::cmp::Ordering::Equal))
+            .then(a.cmp(b))
+    });
+    levels
+}
+
+/// `10k`, `2GiB`, `20 ms`, `50%` as a number; None of a word.
+pub fn quantity(level: &str) -> Option<f64> {
+    let level = level.trim();
+    let end =
+        level.find(|c: char| !(c.is_ascii_digit() || ".-_".contains(c))).unwrap_or(level.len());
+    let number: f64 = level[..end].replace('_', "").parse().ok()?;
+    let factor = match level[end..].trim() {
+        "" | "B" | "s" => 1.0,
+        "%" => 1e-2,
+        "k" | "K" | "kB" | "KB" => 1e3,
+        "M" | "MB" => 1e6,
+        "G" | "GB" => 1e9,
+        "T" | "TB" => 1e12,
+        "KiB" => 1024.0,
+        "MiB" => 1_048_576.0,
+        "GiB" => 1_073_741_824.0,
+        "TiB" => 1_099_511_627_776.0,
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "min" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    Some(number * factor)
+}

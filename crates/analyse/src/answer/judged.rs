@@ -1,0 +1,106 @@
+use std::fmt;
+
+use crate::compare::{Verdict, Wish};
+use crate::effect::{Effect, Interaction, Size};
+
+/// Differences are called at this corrected p.
+pub(super) const CALLED_BELOW: f64 = 0.05;
+const GOOD_BELOW: f64 = 0.01;
+const HIGH_BELOW: f64 = 0.001;
+
+/// What has a size that can be judged.
+pub trait Judged {
+    fn size(&self) -> &Size;
+}
+
+impl Judged for Effect {
+    fn size(&self) -> &Size {
+        &self.size
+    }
+}
+
+impl Judged for Interaction {
+    fn size(&self) -> &Size {
+        &self.size
+    }
+}
+
+/// A comparison with its verdict among all comparisons of the study.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedSize<T> {
+    pub of: T,
+    /// p after Holm's correction; None without an interval.
+    pub corrected: Option<f64>,
+    pub verdict: Verdict,
+}
+
+impl<T: Judged> JudgedSize<T> {
+    pub(super) fn new(of: T) -> Self {
+        JudgedSize { of, corrected: None, verdict: Verdict::NotEnoughData }
+    }
+
+    /// `corrected` yields one value for each comparison that has a p.
+    pub(super) fn judge(&mut self, wish: Wish, corrected: &mut impl Iterator<Item = f64>) {
+        let size = self.of.size();
+        if size.p.is_none() {
+            return;
+        }
+        let p = corrected.next().unwrap_or(1.0);
+        self.corrected = Some(p);
+        let more = size.value > size.scale.no_effect();
+        self.verdict = match (p < CALLED_BELOW, wish, more) {
+            (false, ..) => Verdict::NoDifference,
+            (true, Wish::More, true) | (true, Wish::Less, false) => Verdict::Better,
+            (true, Wish::More, false) | (true, Wish::Less, true) => Verdict::Worse,
+            (true, Wish::Neither, _) => Verdict::Different,
+        };
+    }
+}
+
+/// How sure a verdict is, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// There is no interval, so nothing is said.
+    NoData,
+    /// No difference was shown; that is not to say that there is none.
+    NotShown,
+    /// Corrected p below 0.05; for a front, every member in half of the resamples.
+    Fair,
+    /// Below 0.01; in 80 %.
+    Good,
+    /// Below 0.001; in 95 %.
+    High,
+}
+
+impl Confidence {
+    /// Of the least sure among the differences that are called.
+    pub(super) fn of_p(corrected: f64) -> Confidence {
+        match corrected {
+            p if p < HIGH_BELOW => Confidence::High,
+            p if p < GOOD_BELOW => Confidence::Good,
+            p if p < CALLED_BELOW => Confidence::Fair,
+            _ => Confidence::NotShown,
+        }
+    }
+
+    pub(super) fn of_share(share: f64) -> Confidence {
+        match share {
+            s if s >= 0.95 => Confidence::High,
+            s if s >= 0.8 => Confidence::Good,
+            s if s >= 0.5 => Confidence::Fair,
+            _ => Confidence::NotShown,
+        }
+    }
+}
+
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Confidence::NoData => "not enough data",
+            Confidence::NotShown => "nothing shown",
+            Confidence::Fair => "fair",
+            Confidence::Good => "good",
+            Confidence::High => "high",
+        })
+    }
+}

@@ -1,0 +1,244 @@
+//! The questions of a study, each answered in a sentence with its confidence.
+
+mod cells;
+mod judged;
+mod words;
+
+use model::{Origin, Scope};
+use record::Design;
+use record::design::Question;
+
+pub use cells::{Cell, Gathered, Situated, gather, provenance, quantity};
+pub use judged::{Confidence, Judged, JudgedSize};
+
+use crate::compare::{Verdict, Wish};
+use crate::effect::{Effect, Interaction, Share, interactions, main_effects, variation};
+use crate::holm::holm;
+use crate::named::{Named, Point};
+use crate::pareto::{Standing, pareto};
+
+/// A latency is known to a histogram's bucket: three digits.
+const LATENCY_RESOLUTION: f64 = 1e-3;
+
+/// One question and what the runs say to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub ask: String,
+    /// The verdict, in one sentence.
+    pub verdict: String,
+    pub confidence: Confidence,
+    pub found: Found,
+    /// Runs that were looked at, and those of them that are invalid and do not count.
+    pub runs: usize,
+    pub invalid: usize,
+    /// Why runs have no value of a metric, each reason once with the number of runs.
+    pub missing: Vec<(String, usize)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// Of each factor that the question names, and of each pair of them.
+    Effects {
+        of: Vec<Effects>,
+        interactions: Vec<JudgedSize<Interaction>>,
+    },
+    Front {
+        metrics: Vec<String>,
+        cells: Vec<FrontCell>,
+    },
+    /// The question cannot be answered from these runs, for the reason in the verdict.
+    Nothing,
+}
+
+/// What one factor does to one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effects {
+    pub factor: String,
+    pub metric: Measured,
+    pub levels: Vec<JudgedSize<Effect>>,
+    /// How much of all that varies it and the other factors explain, where every combination is
+    /// there.
+    pub shares: Vec<Share>,
+}
+
+/// A metric and how it came to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// As in `--json`.
+    pub name: String,
+    pub unit: String,
+    pub wish: Wish,
+    /// The boundary and kind of a reading.
+    pub provenance: Option<(Scope, Origin)>,
+}
+
+/// A cell among the candidates of a front.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FrontCell {
+    /// What tells it from the others: `smt=on, idle=none`.
+    pub title: String,
+    pub runs: usize,
+    pub standing: Standing,
+    /// The title of the cell that beats it.
+    pub beaten_by: Option<String>,
+}
+
+/// Answers every question of a design from these runs.
+///
+/// The p-values of all comparisons of all questions are corrected together by Holm's method, so
+/// that the chance of even one difference that is none is at most 5 % for the whole study.
+/// Effects are as [`main_effects`] and [`interactions`] have them. What cannot be answered says
+/// why in its verdict. Invalid runs do not count.
+pub fn answers(design: &Design, runs: &[Situated<'_>]) -> Vec<Answer> {
+    let mut answers: Vec<Answer> =
+        design.questions.iter().map(|question| answer(design, question, runs)).collect();
+    let p: Vec<f64> = answers.iter().flat_map(|answer| answer.found.p()).collect();
+    let mut corrected = holm(&p).into_iter();
+    let family = p.len();
+    for answer in &mut answers {
+        answer.found.judge(&mut corrected);
+        words::put(answer, family);
+    }
+    answers
+}
+
+fn answer(design: &Design, question: &Question, runs: &[Situated<'_>]) -> Answer {
+    let within: Vec<&Situated<'_>> =
+        runs.iter().filter(|run| question.within.hold(&run.at)).collect();
+    let nothing = |why: String| Answer {
+        ask: question.ask.clone(),
+        verdict: why,
+        confidence: Confidence::NoData,
+        found: Found::Nothing,
+        runs: within.len(),
+        invalid: within.iter().filter(|run| !run.run.valid()).count(),
+        missing: Vec::new(),
+    };
+    if within.is_empty() {
+        return nothing("no run is within its conditions".to_owned());
+    }
+    let factors: Vec<&str> =
+        question.factor.iter().chain(&question.factors).map(String::as_str).collect();
+    let metric = question.metric.as_deref();
+    let asked = match (factors.as_slice(), metric, question.pareto.as_slice()) {
+        (_, _, metrics @ [_, _, ..]) => front(design, &within, metrics),
+        ([_, ..], Some(metric), _) => effects(design, &within, metric, &factors),
+        _ => Err("it names neither a metric with a factor nor the metrics of a front".to_owned()),
+    };
+    match asked {
+        Err(why) => nothing(why),
+        Ok((found, missing)) => Answer { found, missing, ..nothing(String::new()) },
+    }
+}
+
+type Asked = Result<(Found, Vec<(String, usize)>), String>;
+
+fn effects(design: &Design, runs: &[&Situated<'_>], metric: &str, factors: &[&str]) -> Asked {
+    let named = Named::parse(metric).map_err(|error| error.to_string())?;
+    let gathered = gather(design, runs, &[metric], factors)?;
+    let cells = gathered.observed(0);
+    let resolution = match &named {
+        Named::Latency { point: Point::Count, .. } => 0.0,
+        Named::Latency { .. } => LATENCY_RESOLUTION,
+        _ => 0.0,
+    };
+    let order = |factor: &str| gathered.order(design, factor);
+    // What this machine could not turn says why there is nothing to compare.
+    let because = |error: crate::effect::EffectError| {
+        let about = |skipped: &&record::design::Skipped| {
+            factors.iter().any(|factor| skipped.levels.contains_key(*factor))
+        };
+        match design.skipped.iter().find(about) {
+            Some(skipped) => format!("{error}; not run here: {}", skipped.why),
+            None => error.to_string(),
+        }
+    };
+    let of = |factor: &str| -> Result<Effects, String> {
+        let found = main_effects(&cells, factor, &order(factor), resolution);
+        Ok(Effects {
+            factor: factor.to_owned(),
+            metric: gathered.metrics[0].clone(),
+            levels: found.map_err(because)?.into_iter().map(JudgedSize::new).collect(),
+            shares: variation(&cells).unwrap_or_default(),
+        })
+    };
+    let all = factors.iter().map(|factor| of(factor)).collect::<Result<_, _>>()?;
+    let mut together = Vec::new();
+    for (at, first) in factors.iter().enumerate() {
+        for second in &factors[at + 1..] {
+            let (a, b) = (order(first), order(second));
+            let found = interactions(&cells, (first, &a), (second, &b), resolution);
+            together.extend(found.map_err(because)?.into_iter().map(JudgedSize::new));
+        }
+    }
+    let found = Found::Effects { of: all, interactions: together };
+    Ok((found, gathered.missing))
+}
+
+fn front(design: &Design, runs: &[&Situated<'_>], metrics: &[String]) -> Asked {
+    let names: Vec<&str> = metrics.iter().map(String::as_str).collect();
+    let gathered = gather(design, runs, &names, &[])?;
+    let wishes: Vec<Wish> = gathered.metrics.iter().map(|metric| metric.wish).collect();
+    let candidates: Vec<Vec<Vec<f64>>> =
+        gathered.cells.iter().map(|cell| cell.values.clone()).collect();
+    let standings = pareto(&candidates, &wishes).map_err(|error| match error {
+        crate::pareto::ParetoError::NoWish(at) => format!(
+            "no front can be drawn of `{}`: neither more nor less of it is better",
+            metrics[at]
+        ),
+        other => other.to_string(),
+    })?;
+    let titles = gathered.titles();
+    let cells =
+        standings.into_iter().zip(&gathered.cells).enumerate().map(|(at, (standing, cell))| {
+            FrontCell {
+                title: titles[at].clone(),
+                runs: cell.values.len(),
+                beaten_by: standing.dominated_by.map(|by| titles[by].clone()),
+                standing,
+            }
+        });
+    Ok((Found::Front { metrics: metrics.to_vec(), cells: cells.collect() }, gathered.missing))
+}
+
+impl Found {
+    /// One value of each comparison, where it has one: first of the effects, then of the
+    /// interactions. [`Found::judge`] goes through them in the same order.
+    fn of_each<T>(
+        &self,
+        effect: impl Fn(&JudgedSize<Effect>) -> Option<T>,
+        both: impl Fn(&JudgedSize<Interaction>) -> Option<T>,
+    ) -> Vec<T> {
+        let Found::Effects { of, interactions } = self else { return Vec::new() };
+        let effects = of.iter().flat_map(|effects| &effects.levels).filter_map(effect);
+        effects.chain(interactions.iter().filter_map(both)).collect()
+    }
+
+    /// The p-values of its comparisons, not corrected.
+    fn p(&self) -> Vec<f64> {
+        self.of_each(|level| level.of.size.p, |found| found.of.size.p)
+    }
+
+    /// The corrected p-values of its comparisons.
+    pub fn corrected(&self) -> Vec<f64> {
+        self.of_each(|level| level.corrected, |found| found.corrected)
+    }
+
+    /// The verdicts of its comparisons.
+    pub fn verdicts(&self) -> Vec<Verdict> {
+        self.of_each(|level| Some(level.verdict), |found| Some(found.verdict))
+    }
+
+    fn judge(&mut self, corrected: &mut impl Iterator<Item = f64>) {
+        let Found::Effects { of, interactions } = self else { return };
+        for effects in of {
+            for level in &mut effects.levels {
+                level.judge(effects.metric.wish, corrected);
+            }
+        }
+        for found in interactions {
+            // That one factor changes what the other does is neither good nor bad.
+            found.judge(Wish::Neither, corrected);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! The sentence that answers a question, from what was found.
+
+use super::{Answer, Confidence, Effects, Found, FrontCell, JudgedSize};
+use crate::compare::Verdict;
+use crate::effect::{Effect, Interaction, Scale, Size};
+
+/// More levels than this in one sentence are not read.
+const MOST_LEVELS: usize = 6;
+const MOST_CELLS: usize = 4;
+
+/// Writes the verdict and its confidence; `family` is how many comparisons were corrected
+/// together.
+pub(super) fn put(answer: &mut Answer, family: usize) {
+    let (sentence, confidence) = match &answer.found {
+        Found::Effects { of, interactions } => {
+            let both = pairs(interactions).into_iter().map(|pair| together(&pair, unit_of(of)));
+            let parts: Vec<String> = of.iter().map(effects).chain(both).collect();
+            (parts.join("; "), of_comparisons(answer))
+        }
+        Found::Front { metrics, cells } => front(metrics, cells),
+        Found::Nothing => (format!("Not answered: {}", answer.verdict), Confidence::NoData),
+    };
+    let corrected = match (&answer.found, family) {
+        (Found::Effects { .. }, 2..) => {
+            format!("; p after Holm's correction for all {family} comparisons of the study")
+        }
+        _ => String::new(),
+    };
+    let mut sentence = sentence;
+    if let Some(first) = sentence.get(..1).map(str::to_uppercase) {
+        // A metric's name keeps its own spelling.
+        if sentence.starts_with("against ") || sentence.starts_with("no ") {
+            sentence.replace_range(..1, &first);
+        }
+    }
+    answer.verdict = format!("{sentence}{corrected}.");
+    answer.confidence = confidence;
+}
+
+/// Of the least sure difference that is called; where none is, whether there was data.
+fn of_comparisons(answer: &Answer) -> Confidence {
+    let verdicts = answer.found.verdicts();
+    let called = answer.found.corrected().into_iter().filter(|p| *p < super::judged::CALLED_BELOW);
+    match called.reduce(f64::max) {
+        Some(p) => Confidence::of_p(p),
+        None if verdicts.iter().all(|v| *v == Verdict::NotEnoughData) => Confidence::NoData,
+        None => Confidence::NotShown,
+    }
+}
+
+fn effects(effects: &Effects) -> String {
+    let Effects { factor, metric, levels, .. } = effects;
+    let Some(first) = levels.first() else { return String::new() };
+    let from = &first.of.from;
+    let unit = &metric.unit;
+    let kind = match metric.provenance {
+        Some((_, origin)) if origin != model::Origin::Measured => {
+            format!(" ({origin:?})").to_lowercase()
+        }
+        _ => String::new(),
+    };
+    let name = format!("{}{kind}", metric.name);
+    let told: Vec<String> =
+        levels.iter().take(MOST_LEVELS).map(|level| level_words(level, unit)).collect();
+    let more = match levels.len() {
+        n if n > MOST_LEVELS => format!(", and {} more levels", n - MOST_LEVELS),
+        _ => String::new(),
+    };
+    format!("against {factor} = {from}, {name} is {}{more}{}", told.join(", "), over(&first.of))
+}
+
+/// `20 % higher with on (95 % +18 % to +22 %, p < 0.001)`.
+fn level_words(level: &JudgedSize<Effect>, unit: &str) -> String {
+    let (size, to) = (&level.of.size, &level.of.to);
+    match (&level.verdict, &size.interval) {
+        (Verdict::NotEnoughData, Err(why)) => {
+            format!("{} with {to}, which one run alone cannot prove ({why})", change(size, unit))
+        }
+        (Verdict::NoDifference, Ok(interval)) => {
+            let apart = !interval.covers(size.scale.no_effect());
+            let but = if apart { ", which the number of comparisons explains" } else { "" };
+            format!("not shown to differ with {to} ({}{but})", evidence(level, unit))
+        }
+        _ => format!("{} with {to} ({})", change(size, unit), evidence(level, unit)),
+    }
+}
+
+/// `95 % +8.1 % to +16.7 %, p = 0.0004`.
+fn evidence<T: super::Judged>(level: &JudgedSize<T>, unit: &str) -> String {
+    let size = level.of.size();
+    let interval = match &size.interval {
+        Ok(interval) => {
+            let end = |value: f64| end(told(size), value, unit);
+            format!("95 % {} to {}", end(interval.low), end(interval.high))
+        }
+        Err(why) => why.to_string(),
+    };
+    match level.corrected {
+        Some(p) => format!("{interval}, {}", probability(p)),
+        None => interval,
+    }
+}
+
+fn over(effect: &Effect) -> String {
+    let names: Vec<&str> = effect.simple.first().map_or(Vec::new(), |first| {
+        let varies = |name: &&String| {
+            effect.simple.iter().any(|one| one.at.get(*name) != first.at.get(*name))
+        };
+        first.at.keys().filter(varies).map(String::as_str).collect()
+    });
+    let runs = effect.n_from + effect.n_to;
+    match (effect.simple.len(), names.as_slice()) {
+        (0 | 1, _) | (_, []) => format!(" ({runs} runs)"),
+        (n, names) => format!(" (mean of {n} combinations of {}, {runs} runs)", listed(names)),
+    }
+}
+
+fn unit_of(effects: &[Effects]) -> &str {
+    effects.first().map_or("", |effects| &effects.metric.unit)
+}
+
+/// The interactions of each pair of factors.
+fn pairs(interactions: &[JudgedSize<Interaction>]) -> Vec<Vec<&JudgedSize<Interaction>>> {
+    let mut pairs: Vec<Vec<&JudgedSize<Interaction>>> = Vec::new();
+    for found in interactions {
+        match pairs.last_mut() {
+            Some(pair) if pair[0].of.factors == found.of.factors => pair.push(found),
+            _ => pairs.push(vec![found]),
+        }
+    }
+    pairs
+}
+
+fn together(interactions: &[&JudgedSize<Interaction>], unit: &str) -> String {
+    let Some([first, second]) = interactions.first().map(|found| &found.of.factors) else {
+        return String::new();
+    };
+    let called: Vec<&JudgedSize<Interaction>> = interactions
+        .iter()
+        .copied()
+        .filter(|found| !matches!(found.verdict, Verdict::NoDifference | Verdict::NotEnoughData))
+        .collect();
+    if called.is_empty() {
+        return match interactions.iter().all(|found| found.verdict == Verdict::NotEnoughData) {
+            true => format!(
+                "whether {first} and {second} change each other's effect cannot be told: one \
+                 value has no interval"
+            ),
+            false => {
+                format!("that {first} and {second} change each other's effect is not shown")
+            }
+        };
+    }
+    let told: Vec<String> = called
+        .iter()
+        .take(MOST_LEVELS)
+        .map(|found| {
+            let times = match found.of.size.scale {
+                Scale::Ratio => format!("{} times", number(found.of.size.value)),
+                Scale::Difference => end(Told::Amount, found.of.size.value, unit),
+            };
+            format!(
+                "with {second} = {} the effect of {first} = {} is {times} that with {} ({})",
+                found.of.second.1,
+                found.of.first.1,
+                found.of.second.0,
+                evidence(found, unit)
+            )
+        })
+        .collect();
+    told.join(", ")
+}
+
+fn front(metrics: &[String], cells: &[FrontCell]) -> (String, Confidence) {
+    let on: Vec<&FrontCell> = cells.iter().filter(|cell| cell.standing.on_front()).collect();
+    let names: Vec<&str> = metrics.iter().map(String::as_str).collect();
+    let mut titles: Vec<String> = on
+        .iter()
+        .take(MOST_CELLS)
+        .map(|cell| match cell.standing.share {
+            Some(share) => format!("{} (in {:.0} % of resamples)", cell.title, share * 100.0),
+            None => cell.title.clone(),
+        })
+        .collect();
+    if on.len() > MOST_CELLS {
+        titles.push(format!("{} more", on.len() - MOST_CELLS));
+    }
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let sentence = format!(
+        "no other cell beats these {} of {} in all of {} at once: {}",
+        on.len(),
+        cells.len(),
+        listed(&names),
+        titles.join("; ")
+    );
+    let least = on.iter().map(|cell| cell.standing.share).reduce(|a, b| match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        _ => None,
+    });
+    match least.flatten() {
+        Some(share) => (sentence, Confidence::of_share(share)),
+        None => (format!("{sentence}; single runs, so how sure is not known"), Confidence::NoData),
+    }
+}
+
+fn listed(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// How a size and its interval are told: a quotient far from 1 is no percentage.
+#[derive(Clone, Copy)]
+enum Told {
+    Percent,
+    Times,
+    Amount,
+}
+
+fn told(size: &Size) -> Told {
+    let ends = size.interval.as_ref().map_or([size.value; 2], |i| [i.low, i.high]);
+    let far = |ratio: f64| !(0.1..2.0).contains(&ratio);
+    match size.scale {
+        Scale::Difference => Told::Amount,
+        Scale::Ratio if far(size.value) || ends.into_iter().any(far) => Told::Times,
+        Scale::Ratio => Told::Percent,
+    }
+}
+
+/// `12.3 % higher`, `2.31 times as high`, `0.12 W lower`.
+fn change(size: &Size, unit: &str) -> String {
+    let way = |up: bool| if up { "higher" } else { "lower" };
+    match told(size) {
+        Told::Times => format!("{} times as high", number(size.value)),
+        Told::Percent => {
+            let change = size.value - 1.0;
+            format!("{} {}", percent(change.abs()), way(change > 0.0))
+        }
+        Told::Amount => format!("{} {}", amount(size.value.abs(), unit), way(size.value > 0.0)),
+    }
+}
+
+/// An end of an interval: `+8.1 %`, `2.1`, `-0.3 W`.
+fn end(told: Told, value: f64, unit: &str) -> String {
+    let sign = |value: f64| if value < 0.0 { "-" } else { "+" };
+    match told {
+        Told::Times => number(value),
+        Told::Percent => format!("{}{}", sign(value - 1.0), percent((value - 1.0).abs())),
+        Told::Amount => format!("{}{}", sign(value), amount(value.abs(), unit)),
+    }
+}
+
+fn amount(value: f64, unit: &str) -> String {
+    if unit.is_empty() { number(value) } else { format!("{} {unit}", number(value)) }
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p >= 9.95 => format!("{p:.0} %"),
+        p if p >= 0.095 => format!("{p:.1} %"),
+        p => format!("{p:.2} %"),
+    }
+}
+
+fn probability(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "p < 0.001".to_owned(),
+        p if p < 0.1 => format!("p = {p:.3}"),
+        p => format!("p = {p:.2}"),
+    }
+}
+
+/// Three digits, without an exponent as far as people read it.
+fn number(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        0.0 => "0".to_owned(),
+        s if !(1e-4..1e7).contains(&s) => format!("{value:.2e}"),
+        _ => {
+            let decimals = (2 - size.log10().floor() as i32).clamp(0, 6) as usize;
+            format!("{value:.decimals$}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_as_people_read_them() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.234, "1.23"),
+            (12.34, "12.3"),
+            (1234.4, "1234"),
+            (0.0123, "0.0123"),
+            (1e-9, "1.00e-9"),
+            (-2.5, "-2.50"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+        assert_eq!(percent(0.12345), "12 %");
+        assert_eq!(percent(0.0123), "1.2 %");
+        assert_eq!(percent(0.0001), "0.01 %");
+        assert_eq!(end(Told::Percent, 0.91, ""), "-9.0 %");
+        assert_eq!(end(Told::Times, 2.5, ""), "2.50");
+        assert_eq!(end(Told::Amount, -0.3, "W"), "-0.300 W");
+        assert_eq!(probability(0.0), "p < 0.001");
+        assert_eq!(probability(0.0312), "p = 0.031");
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+    }
+}

@@ -1,0 +1,140 @@
+//! What a factor does: main effects and interactions in a replicated factorial, each with its
+//! size, its interval and its probability by chance.
+//!
+//! Everything here is a contrast of cells: a sum of the cells' locations with coefficients.
+//! The cells' variances are not pooled, for a tail varies more in one setting than in another,
+//! and their values are trimmed, for one disturbed repeat must not decide. See [`Contrast`].
+
+mod contrast;
+mod interaction;
+mod main_effect;
+mod share;
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use crate::interval::{Interval, NoInterval};
+
+pub use interaction::{Interaction, interactions};
+pub use main_effect::{Effect, Simple, main_effects};
+pub use share::{Share, variation};
+
+/// The values of one metric in one cell: its valid repeats.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// Factor and level: all that tells this cell from the others.
+    pub at: BTreeMap<String, String>,
+    pub values: Vec<f64>,
+}
+
+/// What a difference of two levels is told in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// As a quotient, computed on logarithms: 1 is no effect.
+    Ratio,
+    /// As a difference in the metric's unit, where a value is not positive: 0 is no effect.
+    Difference,
+}
+
+impl Scale {
+    /// Of a metric: quotients wherever every value of every cell has a logarithm.
+    pub fn of(cells: &[Observed]) -> Scale {
+        let positive = cells.iter().flat_map(|cell| &cell.values).all(|value| *value > 0.0);
+        if positive { Scale::Ratio } else { Scale::Difference }
+    }
+
+    pub const fn no_effect(self) -> f64 {
+        match self {
+            Scale::Ratio => 1.0,
+            Scale::Difference => 0.0,
+        }
+    }
+
+    /// To where sizes are added up.
+    fn into_sum(self, value: f64) -> f64 {
+        match self {
+            Scale::Ratio => value.ln(),
+            Scale::Difference => value,
+        }
+    }
+
+    /// And back.
+    fn out_of_sum(self, sum: f64) -> f64 {
+        match self {
+            Scale::Ratio => sum.exp(),
+            Scale::Difference => sum,
+        }
+    }
+}
+
+/// The size of a contrast on its scale, and how sure it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Size {
+    pub scale: Scale,
+    /// The quotient or the difference.
+    pub value: f64,
+    /// 95 %, not corrected for other comparisons, or why there is none.
+    pub interval: Result<Interval, NoInterval>,
+    /// Two-sided probability of so large a contrast if there were none; there where the
+    /// interval is. Neither is it corrected.
+    pub p: Option<f64>,
+    /// The contrast in standard deviations of single repeats within their cells (on the scale's
+    /// own sum), pooled over the cells; None where they do not vary or none was repeated.
+    pub standardised: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EffectError {
+    #[error("`{0}` is no factor of these cells")]
+    NoFactor(String),
+    #[error("`{factor}` has the level {level} alone, and an effect is between two")]
+    OneLevel { factor: String, level: String },
+    #[error("`{factor}` has no level `{level}` in these cells")]
+    NoLevel { factor: String, level: String },
+    #[error("no two cells differ in `{0}` alone: what it does cannot be told from the rest")]
+    Confounded(String),
+    #[error(
+        "no four cells cross two levels of `{0}` with two of `{1}` and agree otherwise: what \
+         they do together cannot be told"
+    )]
+    NotCrossed(String, String),
+    #[error("the cells do not have every combination of their factors: {missing} are missing")]
+    Incomplete { missing: usize },
+    #[error("a cell has no value, or one that is not a number")]
+    NotFinite,
+}
+
+fn check(cells: &[Observed]) -> Result<(), EffectError> {
+    let sound = |cell: &Observed| {
+        !cell.values.is_empty() && cell.values.iter().all(|value| value.is_finite())
+    };
+    if cells.iter().all(sound) { Ok(()) } else { Err(EffectError::NotFinite) }
+}
+
+/// The levels of a factor in the cells: those of `order` first, in that order, then the others
+/// by name.
+fn levels<'a>(
+    cells: &'a [Observed],
+    factor: &str,
+    order: &'a [String],
+) -> Result<Vec<&'a str>, EffectError> {
+    let found: std::collections::BTreeSet<&str> =
+        cells.iter().filter_map(|cell| cell.at.get(factor)).map(String::as_str).collect();
+    let mut levels: Vec<&str> =
+        order.iter().map(String::as_str).filter(|level| found.contains(level)).collect();
+    levels.extend(found.iter().filter(|level| !order.iter().any(|known| known == *level)));
+    match levels.as_slice() {
+        [] => Err(EffectError::NoFactor(factor.to_owned())),
+        [only] => {
+            Err(EffectError::OneLevel { factor: factor.to_owned(), level: (*only).to_owned() })
+        }
+        _ => Ok(levels),
+    }
+}
+
+/// All that a cell is but for these factors.
+fn rest<'a>(cell: &'a Observed, but: &[&str]) -> BTreeMap<&'a str, &'a str> {
+    let others = cell.at.iter().filter(|(name, _)| !but.contains(&name.as_str()));
+    others.map(|(name, level)| (name.as_str(), level.as_str())).collect()
+}

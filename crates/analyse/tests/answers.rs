@@ -1,0 +1,253 @@
+//! Questions of a study, answered from simulated runs whose truth is known.
+
+// Helpers of tests panic as tests do.
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code)]
+mod synthetic;
+
+use analyse::Verdict;
+use analyse::answer::{Answer, Confidence, Found, Situated, answers};
+use record::{Design, Execution, Run};
+use serde_json::{Value, json};
+use synthetic::{Random, reading, run};
+
+const REPEATS: usize = 5;
+
+/// SMT x idle at five repeats. SMT makes throughput 1.2 times and `all` 0.9 times, `none` makes latency 0.7 times,
+/// and with SMT only 0.85 times. Neither changes `cpu_s_per_mop` but through throughput, and
+/// `ipc` is the same everywhere.
+fn runs(smt: &[&str], idle: &[&str]) -> Vec<Run> {
+    let mut random = Random::new(32);
+    let mut runs = Vec::new();
+    for repeat in 1..=REPEATS {
+        for s in smt {
+            for i in idle {
+                let rate =
+                    1e5 * if *s == "on" { 1.2 } else { 1.0 } * if *i == "all" { 0.9 } else { 1.0 };
+                let latency = match (*i, *s) {
+                    ("none", "on") => 0.85e4,
+                    ("none", _) => 0.7e4,
+                    _ => 1e4,
+                };
+                let mut noise = || (0.01 * random.normal()).exp();
+                let pairs = [
+                    ("factor.smt", *s),
+                    ("factor.idle", *i),
+                    ("store", "memcached"),
+                    ("workload", "etc"),
+                    ("repeat", &repeat.to_string()),
+                ];
+                let id = format!("{s} {i} {repeat}");
+                let mut run = run(&id, &pairs, rate * noise(), latency * noise(), 1);
+                run.readings.push(reading("ipc", 1.5 * noise()));
+                runs.push(run);
+            }
+        }
+    }
+    runs
+}
+
+fn design(questions: Value) -> Design {
+    serde_json::from_value(json!({
+        "factors": [
+            { "name": "smt", "sets": ["knobs.smt"], "levels": ["off", "on"] },
+            { "name": "idle", "sets": ["knobs.idle"], "levels": ["all", "none"] },
+        ],
+        "questions": questions,
+    }))
+    .unwrap()
+}
+
+fn execution(machine: &str) -> Execution {
+    Execution {
+        id: machine.to_owned(),
+        study: "study".to_owned(),
+        question: None,
+        spec: String::new(),
+        seed: 0,
+        command: Vec::new(),
+        version: String::new(),
+        started_at: String::new(),
+        finished_at: None,
+        machine: model::Machine { id: machine.to_owned(), facts: Vec::new() },
+        plan: Vec::new(),
+        design: Design::default(),
+        notes: Vec::new(),
+    }
+}
+
+fn asked(questions: Value, runs: &[Run]) -> Vec<Answer> {
+    let execution = execution("m");
+    let situated: Vec<Situated> = runs.iter().map(|run| Situated::new(&execution, run)).collect();
+    answers(&design(questions), &situated)
+}
+
+#[test]
+fn a_main_effect_is_found_with_its_size() {
+    let question =
+        json!([{ "ask": "What does SMT do?", "metric": "throughput_ops_s", "factor": "smt" }]);
+    let found = asked(question, &runs(&["off", "on"], &["all", "none"]));
+    let [answer] = found.as_slice() else { panic!("{found:?}") };
+    let Found::Effects { of, interactions } = &answer.found else { panic!("{answer:?}") };
+    assert!(interactions.is_empty());
+    let level = &of[0].levels[0];
+    let interval = level.of.size.interval.clone().unwrap();
+    assert!(interval.covers(1.2) && interval.high - interval.low < 0.06, "{interval:?}");
+    assert_eq!((level.verdict, answer.confidence), (Verdict::Better, Confidence::High));
+    assert_eq!(of[0].shares[0].factors, ["smt"]);
+    assert!(of[0].shares[0].share > 0.6);
+    assert!(
+        answer
+            .verdict
+            .starts_with("Against smt = off, throughput_ops_s is 20 % higher with on (95 % +1"),
+        "{}",
+        answer.verdict
+    );
+    assert!(
+        answer.verdict.ends_with("(mean of 2 combinations of idle, 20 runs)."),
+        "{}",
+        answer.verdict
+    );
+}
+
+#[test]
+fn an_interaction_is_told_and_all_comparisons_are_corrected_together() {
+    let questions = json!([
+        { "ask": "Both?", "metric": "latency_us.read.p50", "factors": ["smt", "idle"] },
+        { "ask": "IPC?", "metric": "ipc", "factor": "smt" },
+    ]);
+    let found = asked(questions, &runs(&["off", "on"], &["all", "none"]));
+    let Found::Effects { interactions, .. } = &found[0].found else { panic!("{found:?}") };
+    let size = &interactions[0].of.size;
+    let truth = 0.85 / 0.7;
+    assert!(size.interval.clone().unwrap().covers(truth), "{size:?}");
+    assert_eq!(interactions[0].verdict, Verdict::Different);
+    assert!(
+        found[0].verdict.contains("with idle = none the effect of smt = on is 1.2"),
+        "{}",
+        found[0].verdict
+    );
+    assert!(
+        found[0].verdict.ends_with("p after Holm's correction for all 4 comparisons of the study."),
+        "{}",
+        found[0].verdict
+    );
+    assert_eq!(found[1].confidence, Confidence::NotShown);
+    assert!(found[1].verdict.contains("ipc is not shown to differ"), "{}", found[1].verdict);
+    let corrected: Vec<f64> = found.iter().flat_map(|answer| answer.found.corrected()).collect();
+    assert_eq!(corrected.len(), 4);
+}
+
+#[test]
+fn a_front_names_its_cells() {
+    let question =
+        json!([{ "ask": "Best?", "pareto": ["throughput_ops_s", "latency_us.read.p99"] }]);
+    let found = asked(question, &runs(&["off", "on"], &["all", "none"]));
+    let Found::Front { cells, .. } = &found[0].found else { panic!("{found:?}") };
+    let on: Vec<&str> =
+        cells.iter().filter(|c| c.standing.on_front()).map(|c| c.title.as_str()).collect();
+    assert_eq!(on, ["smt=off, idle=none", "smt=on, idle=none"]);
+    let beaten = cells.iter().find(|cell| cell.title == "smt=on, idle=all").unwrap();
+    assert_eq!(beaten.beaten_by.as_deref(), Some("smt=on, idle=none"));
+    assert!(
+        found[0].verdict.starts_with("No other cell beats these 2 of 4"),
+        "{}",
+        found[0].verdict
+    );
+    assert_eq!(found[0].confidence, Confidence::High);
+}
+
+#[test]
+fn machines_are_a_factor_of_merged_files() {
+    let all = runs(&["off"], &["all", "none"]);
+    let (old, new) = (execution("old"), execution("new"));
+    let mut faster = runs(&["off"], &["all", "none"]);
+    for run in &mut faster {
+        run.operations *= 2;
+    }
+    let situated: Vec<Situated> = all
+        .iter()
+        .map(|run| Situated::new(&old, run))
+        .chain(faster.iter().map(|run| Situated::new(&new, run)))
+        .collect();
+    let question = json!([{ "ask": "Which?", "metric": "throughput_ops_s", "factor": "machine" }]);
+    let found = answers(&design(question), &situated);
+    assert!(
+        found[0].verdict.contains("50 % lower with old (95 % -51 % to -49 %, p < 0.001)"),
+        "{}",
+        found[0].verdict
+    );
+}
+
+#[test]
+fn what_cannot_be_answered_says_why() {
+    let questions = json!([
+        { "ask": "a", "metric": "no metric!", "factor": "smt" },
+        { "ask": "b", "metric": "power_w", "factor": "smt" },
+        { "ask": "c", "metric": "throughput_ops_s", "factor": "turbo" },
+        { "ask": "d", "metric": "throughput_ops_s" },
+        { "ask": "e", "metric": "throughput_ops_s", "factor": "smt", "where": { "store": "redis" } },
+        { "ask": "f", "pareto": ["throughput_ops_s", "ipc"] },
+    ]);
+    let found = asked(questions, &runs(&["off", "on"], &["all"]));
+    for (answer, why) in found.iter().zip([
+        "names no figure",
+        "no energy was read",
+        "`turbo` is no factor",
+        "neither a metric with a factor",
+        "no run is within its conditions",
+        "neither more nor less of it is better",
+    ]) {
+        assert_eq!(answer.confidence, Confidence::NoData);
+        assert!(
+            answer.verdict.starts_with("Not answered: ") && answer.verdict.contains(why),
+            "{}",
+            answer.verdict
+        );
+    }
+}
+
+#[test]
+fn single_runs_and_what_one_machine_cannot_turn() {
+    let once: Vec<Run> = runs(&["off", "on"], &["all"]).into_iter().take(2).collect();
+    let question = json!([{ "ask": "a", "metric": "throughput_ops_s", "factor": "smt" }]);
+    let found = asked(question.clone(), &once);
+    assert_eq!(found[0].confidence, Confidence::NoData);
+    assert!(found[0].verdict.contains("one value has no interval"), "{}", found[0].verdict);
+
+    let mut design = design(question);
+    design.skipped.push(record::design::Skipped {
+        levels: [("smt".to_owned(), "on".to_owned())].into(),
+        why: "this machine has no SMT".to_owned(),
+    });
+    let all = runs(&["off"], &["all"]);
+    let execution = execution("m");
+    let situated: Vec<Situated> = all.iter().map(|run| Situated::new(&execution, run)).collect();
+    let found = answers(&design, &situated);
+    assert!(
+        found[0].verdict.contains("not run here: this machine has no SMT"),
+        "{}",
+        found[0].verdict
+    );
+}
+
+#[test]
+fn invalid_runs_and_two_boundaries_do_not_count() {
+    let mut all = runs(&["off", "on"], &["all"]);
+    all[0].invalid_because.push("stolen".to_owned());
+    all[1].readings.clear();
+    let question = json!([{ "ask": "a", "metric": "ipc", "factor": "smt" }]);
+    let found = asked(question.clone(), &all);
+    assert_eq!((found[0].runs, found[0].invalid), (10, 1));
+    assert_eq!(found[0].missing, [("no `ipc` was read in this run".to_owned(), 1)]);
+    for run in &mut all[2..] {
+        if run.settings["factor.smt"] == "on" {
+            for reading in &mut run.readings {
+                reading.scope = model::Scope::Wall;
+            }
+        }
+    }
+    let found = asked(question, &all);
+    assert!(found[0].verdict.contains("not of one kind"), "{}", found[0].verdict);
+}

@@ -1,0 +1,49 @@
+//! Simulated line accesses a second on one core.
+
+use cachesim::cache::{Geometry, Replacement};
+use cachesim::memory::{Caches, Consumed, Shape};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use std::hint::black_box;
+
+const PACKETS: u32 = 512;
+const LINES: u32 = 24;
+
+fn shape(replacement: Replacement) -> Shape {
+    Shape {
+        shared: Geometry { slices: 18, sets: 2048, ways: 11 },
+        shared_replacement: replacement,
+        private: Geometry { slices: 1, sets: 1024, ways: 16 },
+        private_replacement: Replacement::Lru,
+        directory_ways: 12,
+        cores: 1,
+        inclusive: false,
+        consumed: Consumed::Migrate { ways: 3 },
+    }
+}
+
+/// A ring of 4,096 buffers of 24 lines each: written by the card, first line changed by a core,
+/// sent by the card.
+fn ring(c: &mut Criterion) {
+    let mut group = c.benchmark_group("line accesses");
+    group.throughput(Throughput::Elements(u64::from(PACKETS * (2 * LINES + 1))));
+    for replacement in
+        [Replacement::Random, Replacement::Lru, Replacement::TreePlru, Replacement::Rrip]
+    {
+        let mut caches = Caches::new(shape(replacement), 1);
+        let mut next = 0_u32;
+        group.bench_function(format!("{replacement:?}"), |b| {
+            b.iter(|| {
+                for _ in 0..PACKETS {
+                    let first = next % 4096 * 37;
+                    next += 1;
+                    black_box(caches.device_write(first, LINES, false, Some(0x600)));
+                    black_box(caches.core_access(0, first, true, 0x7ff));
+                    black_box(caches.device_read(first, LINES));
+                }
+            });
+        });
+    }
+}
+
+criterion_group!(benches, ring);
+criterion_main!(benches);

@@ -1,0 +1,106 @@
+//! How many lines a cache has, and in which set a line stands.
+
+use model::random::mix;
+
+/// Bytes in a line: the unit of every cache that is simulated.
+pub const LINE: u64 = 64;
+
+/// The number of a line: its address divided by [`LINE`]. 2^32 lines are 256 GiB.
+pub type LineNumber = u32;
+
+/// Slices of sets of ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Parts of the cache, each with its own sets; a line's slice is a hash of its address.
+    pub slices: u32,
+    /// Sets in a slice: a power of two, as the set is the low bits of the line's number.
+    pub sets: u32,
+    /// Lines in a set, at most 32.
+    pub ways: u32,
+}
+
+/// Why a geometry cannot be built: the key of it that is wrong and what is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unbuildable {
+    pub key: &'static str,
+    pub why: &'static str,
+}
+
+impl Geometry {
+    pub fn checked(self) -> Result<Geometry, Unbuildable> {
+        if self.slices == 0 || self.slices > 256 {
+            return Err(Unbuildable { key: "slices", why: "must be 1 to 256" });
+        }
+        if !self.sets.is_power_of_two() || self.sets > 1 << 20 {
+            let why = "must be a power of two up to 1048576: the set is the low bits of an address";
+            return Err(Unbuildable { key: "sets", why });
+        }
+        if self.ways == 0 || self.ways > 32 {
+            return Err(Unbuildable { key: "ways", why: "must be 1 to 32" });
+        }
+        Ok(self)
+    }
+
+    /// Sets in all slices.
+    pub fn all_sets(self) -> usize {
+        self.slices as usize * self.sets as usize
+    }
+
+    pub fn lines(self) -> u64 {
+        self.all_sets() as u64 * u64::from(self.ways)
+    }
+
+    pub fn bytes(self) -> u64 {
+        self.lines() * LINE
+    }
+
+    /// A bit for each way.
+    pub fn every_way(self) -> u32 {
+        u32::MAX >> (32 - self.ways)
+    }
+
+    /// The set of a line among those of all slices.
+    ///
+    /// The slice hash of real processors is unpublished where slices are not a power of two; any
+    /// hash that spreads well gives the same statistics, and this one does.
+    #[inline(always)]
+    pub fn set_of(self, line: LineNumber) -> usize {
+        let set = line & (self.sets - 1);
+        if self.slices == 1 {
+            return set as usize;
+        }
+        let hash = mix(u64::from(line)) >> 32;
+        let slice = (hash * u64::from(self.slices)) >> 32;
+        slice as usize * self.sets as usize + set as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_indexed_is_built() {
+        let good = Geometry { slices: 18, sets: 2048, ways: 11 };
+        assert_eq!(good.checked(), Ok(good));
+        assert_eq!(good.bytes(), 25_952_256, "24.75 MiB");
+        let key = |geometry: Geometry| geometry.checked().unwrap_err().key;
+        assert_eq!(key(Geometry { slices: 0, ..good }), "slices");
+        assert_eq!(key(Geometry { sets: 2047, ..good }), "sets");
+        assert_eq!(key(Geometry { ways: 33, ..good }), "ways");
+    }
+
+    #[test]
+    fn lines_spread_over_slices_as_if_drawn() {
+        let geometry = Geometry { slices: 18, sets: 64, ways: 1 };
+        let mut counts = vec![0_u32; 18];
+        let lines = 180_000_u32;
+        for line in 0..lines {
+            counts[geometry.set_of(line * 37) / 64] += 1;
+        }
+        let mean = f64::from(lines) / 18.0;
+        let chi: f64 = counts.iter().map(|&n| (f64::from(n) - mean).powi(2) / mean).sum();
+        // 17 degrees of freedom: above 45 once in 5,000.
+        assert!(chi < 45.0, "{chi}: {counts:?}");
+    }
+}

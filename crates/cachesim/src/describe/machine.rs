@@ -1,0 +1,263 @@
+//! A machine: its caches, memory, bus and card.
+
+use std::path::Path;
+
+use model::{Bytes, Rate, Span};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::text::Source;
+use crate::cache::{Geometry, Replacement, Unbuildable};
+use crate::error::SimError;
+use crate::memory::{Consumed, Shape};
+use crate::policy::Choice;
+
+/// A machine as its file describes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    pub name: String,
+    pub cores: Spanned<u32>,
+    /// Cycles a second.
+    pub frequency: Rate,
+    pub shared: Shared,
+    pub private: Private,
+    pub dca: Dca,
+    pub memory: Memory,
+    pub bus: Bus,
+    pub card: Card,
+}
+
+/// The last-level cache.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Shared {
+    pub slices: Spanned<u32>,
+    pub sets: Spanned<u32>,
+    pub ways: Spanned<u32>,
+    pub replacement: Replacement,
+    /// Whatever a private cache holds is here too.
+    pub inclusive: bool,
+    /// From a miss in the private cache to the data.
+    pub latency: Span,
+    /// Entries for one set in the snoop filter.
+    pub directory_ways: Spanned<u32>,
+}
+
+/// The cache of each core.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Private {
+    pub sets: Spanned<u32>,
+    pub ways: Spanned<u32>,
+    pub replacement: Replacement,
+    pub latency: Span,
+    /// Misses that a core waits for at the same time.
+    pub overlap: Spanned<f64>,
+}
+
+/// What becomes of a line that a device wrote when a core reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhenConsumed {
+    Keep,
+    Migrate,
+    Move,
+}
+
+/// Direct cache access.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Dca {
+    /// Ways in which a device may allocate, counted from the highest.
+    pub ways: Spanned<u32>,
+    pub when_consumed: WhenConsumed,
+    /// Ways, counted from the lowest, that keep lines which a core holds too.
+    pub inclusive_ways: Spanned<u32>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    pub latency: Span,
+    /// Bytes a second, reads and writes together.
+    pub bandwidth: Spanned<Rate>,
+}
+
+/// The bus between card and processor.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Bus {
+    /// Payload bytes a second in each direction.
+    pub bandwidth: Spanned<Rate>,
+    /// From a request of the card to the answer of a cache.
+    pub latency: Span,
+    /// Bytes that the card has asked for and not got, at most.
+    pub read_window: Spanned<Bytes>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Card {
+    /// Bits a second on the wire.
+    pub line_rate: Spanned<Rate>,
+    /// Share of the line rate that a generator's packets take at most.
+    pub filled: Spanned<f64>,
+    /// Bytes that wait in the card for the bus.
+    pub buffer: Bytes,
+    /// Packets whose completions share a line (completion compression).
+    pub completions_per_line: Spanned<u32>,
+}
+
+const BUILT_IN: &[(&str, &str)] = &[
+    ("xeon-gold-6140", include_str!("../machines/xeon-gold-6140.toml")),
+    ("xeon-e5-2697-v2", include_str!("../machines/xeon-e5-2697-v2.toml")),
+];
+
+impl Machine {
+    /// Names of the machines that need no file.
+    pub fn built_in() -> impl Iterator<Item = &'static str> + Clone {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// A built-in machine by its name, or a file by its path.
+    pub fn open(name: &str) -> Result<Machine, SimError> {
+        Machine::parse(&super::open(name, BUILT_IN, "machine")?)
+    }
+
+    pub fn read(path: &Path) -> Result<Machine, SimError> {
+        Machine::parse(&Source::read(path)?)
+    }
+
+    pub fn parse(source: &Source) -> Result<Machine, SimError> {
+        let machine: Machine = source.parse()?;
+        machine.check(source)?;
+        Ok(machine)
+    }
+
+    fn check(&self, source: &Source) -> Result<(), SimError> {
+        let at = |key: std::ops::Range<usize>, words: &str| Err(source.at(key, words));
+        if !(1..=64).contains(self.cores.get_ref()) {
+            return at(self.cores.span(), "`cores` must be 1 to 64");
+        }
+        if let Err(Unbuildable { key, why }) = self.shared_geometry().checked() {
+            let span = match key {
+                "slices" => self.shared.slices.span(),
+                "sets" => self.shared.sets.span(),
+                _ => self.shared.ways.span(),
+            };
+            return at(span, &format!("`shared.{key}` {why}"));
+        }
+        if let Err(Unbuildable { key, why }) = self.private_geometry().checked() {
+            let span =
+                if key == "sets" { self.private.sets.span() } else { self.private.ways.span() };
+            return at(span, &format!("`private.{key}` {why}"));
+        }
+        let ways = *self.shared.ways.get_ref();
+        if !(1..=32).contains(self.shared.directory_ways.get_ref()) {
+            return at(
+                self.shared.directory_ways.span(),
+                "`shared.directory-ways` must be 1 to 32",
+            );
+        }
+        if *self.dca.ways.get_ref() > ways {
+            let words =
+                format!("`dca.ways` must be at most {ways}, the ways that the cache has; 0 is off");
+            return at(self.dca.ways.span(), &words);
+        }
+        let inclusive = *self.dca.inclusive_ways.get_ref();
+        if inclusive > ways || (inclusive == 0 && self.dca.when_consumed == WhenConsumed::Migrate) {
+            let words =
+                format!("`dca.inclusive-ways` must be 1 to {ways}, the ways that the cache has");
+            return at(self.dca.inclusive_ways.span(), &words);
+        }
+        let positive = [
+            (&self.memory.bandwidth, "memory.bandwidth"),
+            (&self.bus.bandwidth, "bus.bandwidth"),
+            (&self.card.line_rate, "card.line-rate"),
+        ];
+        for (rate, key) in positive {
+            if rate.get_ref().0 <= 0.0 {
+                return at(rate.span(), &format!("`{key}` must be above 0"));
+            }
+        }
+        if *self.private.overlap.get_ref() < 1.0 {
+            return at(self.private.overlap.span(), "`private.overlap` must be at least 1");
+        }
+        if !(0.0..=1.0).contains(self.card.filled.get_ref()) || *self.card.filled.get_ref() == 0.0 {
+            return at(self.card.filled.span(), "`card.filled` must be above 0 and at most 1");
+        }
+        if self.bus.read_window.get_ref().0 == 0 {
+            return at(self.bus.read_window.span(), "`bus.read-window` must be above 0");
+        }
+        if *self.card.completions_per_line.get_ref() == 0 {
+            let span = self.card.completions_per_line.span();
+            return at(span, "`card.completions-per-line` must be at least 1");
+        }
+        Ok(())
+    }
+
+    pub fn shared_geometry(&self) -> Geometry {
+        Geometry {
+            slices: *self.shared.slices.get_ref(),
+            sets: *self.shared.sets.get_ref(),
+            ways: *self.shared.ways.get_ref(),
+        }
+    }
+
+    pub fn private_geometry(&self) -> Geometry {
+        Geometry {
+            slices: 1,
+            sets: *self.private.sets.get_ref(),
+            ways: *self.private.ways.get_ref(),
+        }
+    }
+
+    /// The highest `count` ways of the shared cache: the place of direct cache access.
+    pub fn highest_ways(&self, count: u32) -> u32 {
+        let ways = *self.shared.ways.get_ref();
+        let every = self.shared_geometry().every_way();
+        every & !(every >> count.min(ways))
+    }
+
+    /// What a policy may choose from on this machine.
+    pub fn choice(&self) -> Choice {
+        let every = self.shared_geometry().every_way();
+        let ways = self.shared_geometry().ways;
+        Choice { ways, usual: *self.dca.ways.get_ref(), workers: every, neighbours: every }
+    }
+
+    /// Gives direct cache access so many ways.
+    pub fn set_ways(&mut self, text: &str) -> Result<(), SimError> {
+        let most = *self.shared.ways.get_ref();
+        match text.parse() {
+            Ok(ways) if ways <= most => {
+                self.dca.ways = Spanned::new(0..0, ways);
+                Ok(())
+            }
+            _ => Err(SimError::Value(format!(
+                "ways={text}: must be 0 to {most}, the ways that the cache has; 0 is off"
+            ))),
+        }
+    }
+
+    /// What the caches are made of, for the cores that are used.
+    pub fn shape(&self, cores: usize) -> Shape {
+        let lowest = *self.dca.inclusive_ways.get_ref();
+        let consumed = match self.dca.when_consumed {
+            WhenConsumed::Keep => Consumed::Keep,
+            WhenConsumed::Move => Consumed::Move,
+            WhenConsumed::Migrate => Consumed::Migrate { ways: u32::MAX >> (32 - lowest) },
+        };
+        Shape {
+            shared: self.shared_geometry(),
+            shared_replacement: self.shared.replacement,
+            private: self.private_geometry(),
+            private_replacement: self.private.replacement,
+            directory_ways: *self.shared.directory_ways.get_ref(),
+            cores,
+            inclusive: self.shared.inclusive,
+            consumed,
+        }
+    }
+}

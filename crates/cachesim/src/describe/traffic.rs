@@ -1,0 +1,464 @@
+//! Traffic: what arrives, who answers it, and who else uses the cache.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use model::{Bytes, Count, Rate, Span};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::machine::Machine;
+use super::text::Source;
+use crate::cache::LINE;
+use crate::error::SimError;
+use crate::recorded::Recorded;
+
+/// Traffic as its file describes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    pub name: String,
+    #[serde(default = "one")]
+    pub seed: u64,
+    pub port: Port,
+    pub queues: Queues,
+    #[serde(default)]
+    pub pool: Pool,
+    pub workers: Workers,
+    #[serde(default)]
+    pub neighbours: Vec<Neighbour>,
+    #[serde(default)]
+    pub run: Run,
+}
+
+/// What arrives at the card.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Port {
+    /// Packets a second; as many as the wire carries where nothing is said.
+    pub rate: Option<Spanned<Rate>>,
+    /// Bytes of a frame, without checksum, preamble and gap.
+    pub packet: Spanned<Bytes>,
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// Packets of one flow in a row; a flow always goes to the same queue.
+    #[serde(default = "one_packet")]
+    pub train: Spanned<Count>,
+    /// Generators whose packets alternate.
+    #[serde(default = "one_packet")]
+    pub generators: Spanned<Count>,
+    /// A file of recorded arrivals, `seconds,bytes` a line; takes the place of rate, packet and
+    /// arrivals.
+    pub recorded: Option<Spanned<String>>,
+    /// The same without a file.
+    #[serde(skip)]
+    pub recording: Option<Arc<Recorded>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// At equal distances.
+    #[default]
+    Even,
+    /// Each at any time (exponential distances).
+    Poisson,
+}
+
+/// Rings between card and worker; one of each a worker.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Queues {
+    /// Receive descriptors.
+    pub receive: Spanned<Count>,
+    /// Send descriptors.
+    #[serde(default = "send_descriptors")]
+    pub send: Spanned<Count>,
+    /// Packets that the program holds when the send ring is full, before it stops receiving.
+    #[serde(default = "software_queue")]
+    pub software: Spanned<Count>,
+    /// Packets that a worker takes at a time.
+    #[serde(default = "burst")]
+    pub burst: Spanned<Count>,
+}
+
+/// Where buffers come from and go to.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Pool {
+    pub buffers: Spanned<Count>,
+    /// Buffers that each worker keeps for itself: last in, first out. 0 makes the pool one queue,
+    /// first in, first out.
+    pub cache: Count,
+    /// From the beginning of a buffer to that of the next.
+    pub stride: Spanned<Bytes>,
+    /// From the beginning of a buffer to the packet in it.
+    pub offset: Spanned<Bytes>,
+}
+
+impl Default for Pool {
+    /// As DPDK's packet buffers: object header, descriptor, headroom and 2 KiB of data.
+    fn default() -> Pool {
+        Pool {
+            buffers: Spanned::new(0..0, Count(65_535)),
+            cache: Count(256),
+            stride: Spanned::new(0..0, Bytes(2368)),
+            offset: Spanned::new(0..0, Bytes(320)),
+        }
+    }
+}
+
+/// The cores that answer.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workers {
+    pub cores: Spanned<u32>,
+    /// Cycles for each packet, misses aside.
+    #[serde(default = "cycles")]
+    pub cycles: Rate,
+    /// Ways of the last-level cache that they may fill, as a mask; all where nothing is said.
+    pub ways: Option<Spanned<u32>>,
+    #[serde(default)]
+    pub read: Option<Read>,
+    #[serde(default)]
+    pub store: Option<Store>,
+}
+
+/// Touches what was received.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Read {
+    /// Bytes from one read to the next.
+    #[serde(default = "line_stride")]
+    pub stride: Spanned<Bytes>,
+    /// Packets that arrive before a packet is read: how far behind the reader is.
+    #[serde(default)]
+    pub behind: Count,
+    /// Copies the packet to the program's memory first, as a kernel's network stack does: the
+    /// size of that memory.
+    pub copy: Option<Bytes>,
+}
+
+/// Answers from a key-value store's memory.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Store {
+    /// Memory of the index; each request touches `lookups` lines of it.
+    pub index: Spanned<Bytes>,
+    #[serde(default = "lookups")]
+    pub lookups: Count,
+    /// Memory of the values, and the size of one.
+    pub values: Spanned<Bytes>,
+    pub value: Spanned<Bytes>,
+    /// Skew of the values' popularity: 0 is uniform, below 1.
+    #[serde(default)]
+    pub skew: Option<Spanned<f64>>,
+}
+
+/// Somebody else who uses the cache.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Neighbour {
+    pub name: String,
+    #[serde(default = "one_core")]
+    pub cores: Spanned<u32>,
+    /// Memory that each of its cores uses.
+    pub working_set: Spanned<Bytes>,
+    #[serde(default)]
+    pub pattern: Pattern,
+    /// Time between two accesses, the accesses aside.
+    #[serde(default = "think")]
+    pub think: Span,
+    /// Share of the accesses that write.
+    #[serde(default)]
+    pub writes: Option<Spanned<f64>>,
+    /// Ways of the last-level cache that it may fill, as a mask.
+    pub ways: Option<Spanned<u32>>,
+    /// It works and rests by turns, each for so long; always at work where nothing is said.
+    pub phase: Option<Spanned<Span>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Any line, each with the same chance.
+    #[default]
+    Random,
+    /// One line after the other, over and over.
+    Sequential,
+}
+
+/// How long it is simulated.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Run {
+    /// Before anything counts; a few rounds of all rings where nothing is said.
+    pub warm_up: Option<Span>,
+    /// What counts; enough packets for a standard error below 0.1 % where nothing is said.
+    pub measure: Option<Span>,
+}
+
+const BUILT_IN: &[(&str, &str)] = &[
+    ("forward", include_str!("../traffics/forward.toml")),
+    ("ping-pong", include_str!("../traffics/ping-pong.toml")),
+    ("flow", include_str!("../traffics/flow.toml")),
+    ("store", include_str!("../traffics/store.toml")),
+    ("co-run", include_str!("../traffics/co-run.toml")),
+];
+
+fn one() -> u64 {
+    1
+}
+fn spanned<T>(value: T) -> Spanned<T> {
+    Spanned::new(0..0, value)
+}
+fn one_packet() -> Spanned<Count> {
+    spanned(Count(1))
+}
+fn one_core() -> Spanned<u32> {
+    spanned(1)
+}
+/// `FromDPDKDevice`'s and `ToDPDKDevice`'s defaults in FastClick.
+fn send_descriptors() -> Spanned<Count> {
+    spanned(Count(256))
+}
+fn software_queue() -> Spanned<Count> {
+    spanned(Count(1024))
+}
+fn burst() -> Spanned<Count> {
+    spanned(Count(32))
+}
+fn cycles() -> Rate {
+    Rate(200.0)
+}
+fn line_stride() -> Spanned<Bytes> {
+    spanned(Bytes(LINE))
+}
+fn lookups() -> Count {
+    Count(2)
+}
+fn think() -> Span {
+    Span(std::time::Duration::from_nanos(2))
+}
+
+impl Traffic {
+    /// Names of the traffic that needs no file.
+    pub fn built_in() -> impl Iterator<Item = &'static str> + Clone {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Built-in traffic by its name, or a file by its path; checked against the machine.
+    pub fn open(name: &str, machine: &Machine) -> Result<Traffic, SimError> {
+        Traffic::parse(&super::open(name, BUILT_IN, "traffic")?, machine)
+    }
+
+    pub fn parse(source: &Source, machine: &Machine) -> Result<Traffic, SimError> {
+        let mut traffic: Traffic = source.parse()?;
+        traffic.check(source, machine)?;
+        if let Some(recorded) = &mut traffic.port.recorded {
+            let beside = Path::new(&source.origin).parent().unwrap_or(Path::new(""));
+            let path = beside.join(recorded.get_ref()).display().to_string();
+            *recorded = Spanned::new(recorded.span(), path);
+        }
+        Ok(traffic)
+    }
+
+    /// Keys that [`Traffic::set`] knows.
+    pub const KEYS: [&'static str; 9] = [
+        "packet",
+        "descriptors",
+        "cores",
+        "rate",
+        "cycles",
+        "stride",
+        "behind",
+        "working-set",
+        "seed",
+    ];
+
+    /// Gives one key another value, as in the file. Not checked: see [`Traffic::recheck`].
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), SimError> {
+        fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
+            key: &str,
+            text: &str,
+        ) -> Result<T, SimError> {
+            text.parse().map_err(|error| SimError::Value(format!("{key}={text}: {error}")))
+        }
+        match key {
+            "packet" => self.port.packet = spanned(read(key, text)?),
+            "descriptors" => self.queues.receive = spanned(read(key, text)?),
+            "cores" => self.workers.cores = spanned(read(key, text)?),
+            "rate" => self.port.rate = Some(spanned(read(key, text)?)),
+            "cycles" => self.workers.cycles = read(key, text)?,
+            "seed" => self.seed = read(key, text)?,
+            "stride" | "behind" => {
+                let Some(work) = &mut self.workers.read else {
+                    return Err(SimError::Value(format!(
+                        "{key}={text}: the workers of `{}` do not read packets; use traffic with \
+                         `[workers.read]`, e.g. flow",
+                        self.name
+                    )));
+                };
+                if key == "stride" {
+                    work.stride = spanned(read(key, text)?);
+                } else {
+                    work.behind = read(key, text)?;
+                }
+            }
+            "working-set" => {
+                if self.neighbours.is_empty() {
+                    return Err(SimError::Value(format!(
+                        "{key}={text}: `{}` has no neighbours; use traffic with `[[neighbours]]`, \
+                         e.g. co-run",
+                        self.name
+                    )));
+                }
+                for neighbour in &mut self.neighbours {
+                    neighbour.working_set = spanned(read(key, text)?);
+                }
+            }
+            _ => {
+                let hint = model::suggest::hint(key, Traffic::KEYS.into_iter().chain(["ways"]));
+                return Err(SimError::Value(format!("there is no key `{key}` to sweep; {hint}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks values that were changed after the file was read.
+    pub fn recheck(&self, machine: &Machine) -> Result<(), SimError> {
+        let source = Source { origin: self.name.clone(), text: String::new() };
+        self.check(&source, machine).map_err(|error| {
+            let words = error.to_string();
+            let said = words.split(": ").skip(1).collect::<Vec<_>>().join(": ");
+            SimError::Value(said.lines().next().unwrap_or_default().to_owned())
+        })
+    }
+
+    fn check(&self, source: &Source, machine: &Machine) -> Result<(), SimError> {
+        let at = |span: Range<usize>, words: &str| Err(source.at(span, words));
+        let counts = [
+            (&self.queues.receive, "queues.receive", 1, 65_536),
+            (&self.queues.send, "queues.send", 1, 65_536),
+            (&self.queues.software, "queues.software", 0, 1 << 20),
+            (&self.queues.burst, "queues.burst", 1, 1024),
+            (&self.port.train, "port.train", 1, 1 << 20),
+            (&self.port.generators, "port.generators", 1, 1024),
+            (&self.pool.buffers, "pool.buffers", 1, 1 << 22),
+        ];
+        for (count, key, least, most) in counts {
+            if !(least..=most).contains(&count.get_ref().0) {
+                return at(count.span(), &format!("`{key}` must be {least} to {most}"));
+            }
+        }
+        if let Some(rate) = &self.port.rate
+            && rate.get_ref().0 <= 0.0
+        {
+            return at(rate.span(), "`port.rate` must be above 0");
+        }
+        let (stride, offset) = (self.pool.stride.get_ref().0, self.pool.offset.get_ref().0);
+        if stride == 0 || stride % LINE != 0 {
+            return at(self.pool.stride.span(), "`pool.stride` must be a multiple of 64 B");
+        }
+        if offset % LINE != 0 {
+            return at(self.pool.offset.span(), "`pool.offset` must be a multiple of 64 B");
+        }
+        let packet = self.port.packet.get_ref().0;
+        if packet == 0 || packet + offset > stride {
+            let most = stride.saturating_sub(offset);
+            return at(
+                self.port.packet.span(),
+                &format!("`port.packet` must be 1 to {most} B: it has to fit a buffer"),
+            );
+        }
+        let workers = *self.workers.cores.get_ref();
+        let others: u32 = self.neighbours.iter().map(|n| *n.cores.get_ref()).sum();
+        let cores = *machine.cores.get_ref();
+        if workers == 0 || workers + others > cores {
+            let words = format!(
+                "`workers.cores` and those of the neighbours must be 1 to {cores}, the cores of {}",
+                machine.name
+            );
+            return at(self.workers.cores.span(), &words);
+        }
+        let need =
+            u64::from(workers) * (self.queues.receive.get_ref().0 + self.queues.send.get_ref().0);
+        if need > self.pool.buffers.get_ref().0 {
+            let words =
+                format!("`pool.buffers` must be at least {need}: the rings alone take so many");
+            return at(self.pool.buffers.span(), &words);
+        }
+        let masks = self.neighbours.iter().filter_map(|n| n.ways.as_ref());
+        let every = machine.shared_geometry().every_way();
+        for mask in masks.chain(&self.workers.ways) {
+            if *mask.get_ref() == 0 || mask.get_ref() & !every != 0 {
+                return at(
+                    mask.span(),
+                    &format!(
+                        "`ways` must be a mask of 0x1 to {every:#x}: the cache has {} ways",
+                        every.count_ones()
+                    ),
+                );
+            }
+        }
+        for neighbour in &self.neighbours {
+            if neighbour.working_set.get_ref().0 < LINE {
+                return at(neighbour.working_set.span(), "`working-set` must be at least 64 B");
+            }
+            if let Some(share) = &neighbour.writes
+                && !(0.0..=1.0).contains(share.get_ref())
+            {
+                return at(share.span(), "`writes` must be 0 to 1");
+            }
+            if let Some(phase) = &neighbour.phase
+                && phase.get_ref().0.is_zero()
+            {
+                return at(phase.span(), "`phase` must be above 0");
+            }
+        }
+        if let Some(read) = &self.workers.read
+            && read.stride.get_ref().0 == 0
+        {
+            return at(read.stride.span(), "`stride` must be above 0");
+        }
+        if let Some(store) = &self.workers.store {
+            if store.index.get_ref().0 < LINE {
+                return at(store.index.span(), "`index` must be at least 64 B");
+            }
+            let value = store.value.get_ref().0;
+            if value == 0 || value + offset > stride {
+                return at(store.value.span(), "`value` must be above 0 and fit a buffer");
+            }
+            if store.values.get_ref().0 < value {
+                return at(store.values.span(), "`values` must hold at least one value");
+            }
+            if let Some(skew) = &store.skew
+                && !(0.0..1.0).contains(skew.get_ref())
+            {
+                return at(skew.span(), "`skew` must be at least 0 and below 1");
+            }
+        }
+        if self.memory() > LINE << 32 {
+            return Err(SimError::Value(format!(
+                "{}: more than 256 GiB of memory are described",
+                source.origin
+            )));
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory that the described programs use.
+    fn memory(&self) -> u64 {
+        let pool = self.pool.buffers.get_ref().0 * self.pool.stride.get_ref().0;
+        let read = self.workers.read.as_ref().and_then(|r| r.copy).map_or(0, |b| b.0);
+        let store =
+            self.workers.store.as_ref().map_or(0, |s| s.index.get_ref().0 + s.values.get_ref().0);
+        let neighbours = self.neighbours.iter();
+        let others: u64 = neighbours
+            .map(|n| n.working_set.get_ref().0.saturating_mul(u64::from(*n.cores.get_ref())))
+            .sum();
+        let rings = 1 << 30;
+        [pool, read * 64, store, others, rings].into_iter().fold(0, u64::saturating_add)
+    }
+}

@@ -1,0 +1,278 @@
+//! The simulation in time: packets arrive, cores answer, neighbours compute, and each waits for
+//! lines as long as the caches and memory make it wait.
+//!
+//! One queue of events, each the turn of one agent. Within a turn the caches change at once; turns
+//! are short (a burst of packets, 64 accesses), so that agents interleave as finely as they do on
+//! a machine whose cores run a few microseconds between two looks at shared state.
+
+mod arrivals;
+mod card;
+mod dram;
+mod neighbour;
+mod overseer;
+mod regions;
+mod socket;
+mod tally;
+pub(crate) mod time;
+mod worker;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::Path;
+
+use hdrhistogram::Histogram;
+use model::random::mix;
+
+use crate::describe::machine::Machine;
+use crate::describe::traffic::Traffic;
+use crate::error::SimError;
+use crate::memory::Caches;
+use crate::policy::{Choice, Policy};
+use crate::pool::Pool;
+use crate::recorded::Recorded;
+use arrivals::{Arrival, Arrivals};
+use card::Card;
+use neighbour::Neighbour;
+pub use overseer::Change;
+use overseer::Overseer;
+use regions::Regions;
+use socket::Socket;
+pub use tally::{Levels, Tally};
+use time::{Picos, of_seconds, of_span, seconds};
+use worker::{Next, Worker};
+
+/// Packets that are measured where nothing is said.
+const MEASURED: f64 = 200_000.0;
+/// Rounds of all rings before anything counts where nothing is said.
+const ROUNDS: f64 = 6.0;
+/// From the card's doorbell to its first fetch.
+const DOORBELL: Picos = 150_000;
+/// The longest simulated time.
+const LONGEST: f64 = 3600.0;
+
+/// Whose turn it is. In this order where the instant is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    Measure,
+    Oversee,
+    Arrive,
+    Send,
+    Work(usize),
+    Compute(usize),
+    End,
+}
+
+/// A machine under traffic.
+#[derive(Debug)]
+pub struct Simulation {
+    socket: Socket,
+    pool: Pool,
+    card: Card,
+    arrivals: Arrivals,
+    next: Arrival,
+    workers: Vec<Worker>,
+    neighbours: Vec<Neighbour>,
+    overseer: Overseer,
+    turns: BinaryHeap<Reverse<(Picos, Turn)>>,
+    warm_up: Picos,
+    measure: Picos,
+    buffers: usize,
+}
+
+/// What one simulation counted in its window.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    /// Seconds that were counted, after so many that were not.
+    pub window: f64,
+    pub warm_up: f64,
+    pub tally: Tally,
+    /// One of each described neighbour.
+    pub neighbours: Vec<Levels>,
+    /// Bytes of memory that the simulated caches took.
+    pub footprint: usize,
+    /// Every setting that held, and from when on.
+    pub settings: Vec<Change>,
+    /// Buffers that are neither in the pool nor in a ring: 0, or something was lost.
+    pub lost_buffers: i64,
+}
+
+impl Simulation {
+    pub fn new(
+        machine: &Machine,
+        traffic: &Traffic,
+        policy: Policy,
+    ) -> Result<Simulation, SimError> {
+        traffic.recheck(machine)?;
+        let workers = *traffic.workers.cores.get_ref() as usize;
+        let others: u32 = traffic.neighbours.iter().map(|n| *n.cores.get_ref()).sum();
+        let mut regions = Regions::default();
+        // Buffers come first: their number times their stride is their place.
+        let count = traffic.pool.buffers.get_ref().0;
+        regions.take(count * traffic.pool.stride.get_ref().0);
+        let shared = traffic.workers.store.as_ref().map(|store| {
+            (regions.take(store.index.get_ref().0), regions.take(store.values.get_ref().0))
+        });
+        let worker = |core| Worker::new(core, machine, traffic, &mut regions, shared);
+        let workers: Vec<Worker> = (0..workers).map(worker).collect();
+        let mut neighbours = Vec::new();
+        for (of, described) in traffic.neighbours.iter().enumerate() {
+            for _ in 0..*described.cores.get_ref() {
+                let core = workers.len() + neighbours.len();
+                neighbours.push(Neighbour::new(core, of, described, &mut regions, traffic.seed));
+            }
+        }
+        let stride = traffic.pool.stride.get_ref().0 - traffic.pool.offset.get_ref().0;
+        let recorded = match (&traffic.port.recording, &traffic.port.recorded) {
+            (Some(recording), _) => Some(recording.clone()),
+            (None, Some(path)) => Some(Recorded::read(Path::new(path.get_ref()), stride)?.into()),
+            (None, None) => None,
+        };
+        let carried = machine.card.line_rate.get_ref().0 * machine.card.filled.get_ref();
+        let mut arrivals = Arrivals::new(
+            &traffic.port,
+            carried,
+            workers.len() as u32,
+            recorded,
+            mix(traffic.seed ^ 0x5eed),
+        );
+        let round = workers.len() as f64 * traffic.queues.receive.get_ref().0 as f64;
+        let packets = |count: f64| of_seconds((count * arrivals.distance()).min(LONGEST));
+        let warm_up = traffic.run.warm_up.map_or(packets(ROUNDS * round.max(8192.0)), of_span);
+        let measure = traffic.run.measure.map_or(packets(MEASURED.max(4.0 * round)), of_span);
+        let caches = Caches::new(machine.shape(workers.len() + others as usize), traffic.seed);
+        let latency = Histogram::new(3)
+            .map_err(|error| SimError::Value(format!("no histogram can be made: {error}")))?;
+        arrivals.ramp(warm_up / 2);
+        let next = arrivals.next();
+        let usual = machine.choice();
+        let masks = traffic.neighbours.iter().find_map(|n| n.ways.as_ref());
+        let choice = Choice {
+            workers: traffic.workers.ways.as_ref().map_or(usual.workers, |ways| *ways.get_ref()),
+            neighbours: masks.map_or(usual.neighbours, |ways| *ways.get_ref()),
+            ..usual
+        };
+        let (setting, controller) = policy.start(choice)?;
+        let mut simulation = Simulation {
+            socket: Socket::new(caches, machine, Tally::new(latency), setting),
+            pool: Pool::new(count as u32, workers.len(), traffic.pool.cache.0 as usize),
+            card: Card::new(machine, traffic),
+            arrivals,
+            next,
+            workers,
+            neighbours,
+            overseer: Overseer::new(controller, setting),
+            turns: BinaryHeap::new(),
+            warm_up,
+            measure,
+            buffers: count as usize,
+        };
+        simulation.begin();
+        Ok(simulation)
+    }
+
+    fn begin(&mut self) {
+        self.at(self.warm_up, Turn::Measure);
+        self.at(self.warm_up + self.measure, Turn::End);
+        // Receive rings are filled before the first packet comes.
+        for i in 0..self.workers.len() {
+            self.at(0, Turn::Work(i));
+        }
+        for i in 0..self.neighbours.len() {
+            self.at(0, Turn::Compute(i));
+        }
+        self.at(self.next.at, Turn::Arrive);
+        if let Some(window) = self.overseer.window() {
+            self.at(window, Turn::Oversee);
+        }
+    }
+
+    fn at(&mut self, time: Picos, turn: Turn) {
+        self.turns.push(Reverse((time, turn)));
+    }
+
+    /// Runs to the end.
+    pub fn run(mut self) -> Counted {
+        while let Some(Reverse((now, turn))) = self.turns.pop() {
+            match turn {
+                Turn::Measure => self.reset(),
+                Turn::Oversee => {
+                    let next = self.overseer.turn(now, &mut self.socket, &self.neighbours);
+                    if let Some(next) = next {
+                        self.at(next, Turn::Oversee);
+                    }
+                }
+                Turn::Arrive => self.arrive(),
+                Turn::Send => {
+                    if let Some(next) = self.card.send(now, &mut self.workers, &mut self.socket) {
+                        self.at(next, Turn::Send);
+                    }
+                }
+                Turn::Work(i) => self.work(i, now),
+                Turn::Compute(i) => {
+                    let next = self.neighbours[i].turn(now, &mut self.socket);
+                    self.at(next, Turn::Compute(i));
+                }
+                Turn::End => break,
+            }
+        }
+        self.counted()
+    }
+
+    fn arrive(&mut self) {
+        let arrival = self.next;
+        let own = arrival.queue as usize;
+        let worker = &mut self.workers[own];
+        if let Some(visible) = self.card.receive(arrival, worker, &mut self.socket)
+            && worker.idle
+        {
+            worker.idle = false;
+            self.at(visible, Turn::Work(own));
+        }
+        self.next = self.arrivals.next();
+        self.at(self.next.at, Turn::Arrive);
+    }
+
+    fn work(&mut self, own: usize, now: Picos) {
+        let worker = &mut self.workers[own];
+        let (next, sends) = worker.turn(now, &mut self.socket, &mut self.pool);
+        if let Next::At(next) = next {
+            self.at(next.max(now + 1), Turn::Work(own));
+        }
+        if sends && !self.card.sending {
+            self.card.sending = true;
+            self.at(now + DOORBELL, Turn::Send);
+        }
+    }
+
+    /// Forgets what was counted while the caches filled.
+    fn reset(&mut self) {
+        let mut latency = self.socket.tally.latency.clone();
+        latency.reset();
+        self.socket.tally = Tally::new(latency);
+        self.socket.caches.memory = Default::default();
+        for neighbour in &mut self.neighbours {
+            neighbour.levels = Levels::default();
+        }
+        self.overseer.counters_begin_again(self.warm_up);
+    }
+
+    fn counted(self) -> Counted {
+        let mut tally = self.socket.tally;
+        tally.memory = self.socket.caches.memory;
+        let count = self.neighbours.iter().map(|neighbour| neighbour.of + 1).max().unwrap_or(0);
+        let mut neighbours = vec![Levels::default(); count];
+        for neighbour in &self.neighbours {
+            neighbours[neighbour.of].add(neighbour.levels);
+        }
+        let held: usize = self.workers.iter().map(Worker::held).sum();
+        Counted {
+            window: seconds(self.measure),
+            warm_up: seconds(self.warm_up),
+            tally,
+            neighbours,
+            settings: self.overseer.changes,
+            footprint: self.socket.caches.footprint(),
+            lost_buffers: self.buffers as i64 - (self.pool.left() + held) as i64,
+        }
+    }
+}

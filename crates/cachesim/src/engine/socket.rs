@@ -1,0 +1,119 @@
+//! What all agents share: the caches, memory and the tally.
+
+use super::dram::Dram;
+use super::tally::Tally;
+use super::time::{Picos, of_span};
+use crate::cache::LineNumber;
+use crate::describe::machine::Machine;
+use crate::memory::{Caches, Hits, Level};
+use crate::policy::Setting;
+use crate::pool::Buffer;
+
+/// A packet on its way through the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    pub buffer: Buffer,
+    pub bytes: u32,
+    /// When it came to the card.
+    pub arrived: Picos,
+    /// From when on its worker can see it.
+    pub visible: Picos,
+}
+
+#[derive(Debug)]
+pub struct Socket {
+    pub caches: Caches,
+    pub dram: Dram,
+    pub tally: Tally,
+    pub setting: Setting,
+    shared_latency: Picos,
+    overlap: f64,
+    completions_per_line: u64,
+}
+
+impl Socket {
+    pub fn new(caches: Caches, machine: &Machine, tally: Tally, setting: Setting) -> Socket {
+        Socket {
+            caches,
+            dram: Dram::new(&machine.memory),
+            tally,
+            setting,
+            shared_latency: of_span(machine.shared.latency),
+            overlap: *machine.private.overlap.get_ref(),
+            completions_per_line: u64::from(*machine.card.completions_per_line.get_ref()),
+        }
+    }
+
+    /// The completion line that the `n`-th packet begins, if it begins one.
+    pub fn completion_line(&self, n: u64) -> Option<u64> {
+        n.is_multiple_of(self.completions_per_line).then_some(n)
+    }
+
+    /// A core's access; what it waits, when others of its misses overlap with this one.
+    #[inline]
+    pub fn access(
+        &mut self,
+        core: usize,
+        line: LineNumber,
+        write: bool,
+        ways: u32,
+        now: Picos,
+    ) -> (Level, Picos) {
+        let before = self.caches.memory;
+        let level = self.caches.core_access(core, line, write, ways);
+        let latency = match level {
+            Level::Private => return (level, 0),
+            Level::Shared => self.shared_latency,
+            // A snoop goes to the other core and back.
+            Level::Peer => 2 * self.shared_latency,
+            Level::Memory => self.shared_latency + self.dram.latency(now),
+        };
+        self.carry(before.reads() + before.writes(), now);
+        (level, (latency as f64 / self.overlap) as Picos)
+    }
+
+    /// A worker's access.
+    #[inline]
+    pub fn worker_access(
+        &mut self,
+        core: usize,
+        line: LineNumber,
+        write: bool,
+        now: Picos,
+    ) -> Picos {
+        let (level, waited) = self.access(core, line, write, self.setting.workers, now);
+        self.tally.workers.count(level);
+        waited
+    }
+
+    /// The card writes; counted.
+    pub fn card_writes(&mut self, first: LineNumber, lines: u32, part: bool, now: Picos) -> Hits {
+        let before = self.caches.memory;
+        let hits = self.caches.device_write(first, lines, part, self.setting.device());
+        self.tally.write += hits;
+        self.carry(before.reads() + before.writes(), now);
+        hits
+    }
+
+    /// The card reads; counted.
+    pub fn card_reads(&mut self, first: LineNumber, lines: u32, now: Picos) -> Hits {
+        let before = self.caches.memory;
+        let hits = self.caches.device_read(first, lines);
+        self.tally.read += hits;
+        self.carry(before.reads() + before.writes(), now);
+        hits
+    }
+
+    fn carry(&mut self, before: u64, now: Picos) {
+        let after = self.caches.memory;
+        self.dram.carry(now, after.reads() + after.writes() - before);
+    }
+
+    /// A packet was dealt with, so long after it arrived.
+    pub fn finish(&mut self, took: Picos, sent_bytes: u32) {
+        self.tally.finished += 1;
+        self.tally.sent_bytes += u64::from(sent_bytes);
+        // It grows as far as it has to; nothing is too long for it.
+        let _grown = self.tally.latency.record((took / 1000).max(1));
+    }
+}

@@ -1,0 +1,29 @@
+//! A simulator of the last-level cache with direct cache access: a card that writes packets into
+//! the cache, cores that take them from it, and neighbours that want it for themselves.
+//!
+//! [`describe`] reads machines and traffic, [`simulate`] runs one simulation, [`sweep`] many,
+//! [`validate`] compares with published measurements, [`trace`] runs a memory trace through the
+//! caches alone. [`cache`] and [`memory`] are the caches themselves. Whatever comes out is
+//! simulated and says so.
+#![forbid(unsafe_code)]
+
+pub mod cache;
+pub mod describe;
+pub mod engine;
+mod error;
+pub mod memory;
+pub mod outcome;
+pub mod policy;
+mod pool;
+mod recorded;
+pub mod sweep;
+pub mod thesis;
+pub mod trace;
+pub mod validate;
+
+pub use describe::machine::Machine;
+pub use describe::traffic::Traffic;
+pub use error::SimError;
+pub use outcome::{Outcome, simulate};
+pub use policy::Policy;
+pub use recorded::Recorded;

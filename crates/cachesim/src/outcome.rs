@@ -1,0 +1,193 @@
+//! What a simulation says, with units in its names.
+
+use serde::Serialize;
+
+use crate::cache::LINE;
+use crate::describe::machine::Machine;
+use crate::describe::traffic::Traffic;
+use crate::engine::{Counted, Levels, Simulation};
+use crate::error::SimError;
+use crate::policy::Policy;
+
+/// One simulation. Every number is simulated.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// Always `simulated`: never to be mistaken for a measurement.
+    pub kind: &'static str,
+    pub machine: String,
+    pub traffic: String,
+    pub policy: String,
+    pub seed: u64,
+    pub packet_bytes: u64,
+    pub receive_descriptors: u64,
+    pub workers: u32,
+    pub warm_up_s: f64,
+    pub window_s: f64,
+    pub offered_packets_s: f64,
+    pub throughput_packets_s: f64,
+    /// Bits that were sent, frames without preamble and gap.
+    pub sent_bits_s: f64,
+    pub received_bits_s: f64,
+    pub drops: Drops,
+    /// Lines that the card wrote and the last-level cache had; none where nothing was written.
+    pub pcie_write_hit_percent: Option<f64>,
+    pub pcie_read_hit_percent: Option<f64>,
+    pub pcie_write_lines_s: f64,
+    pub pcie_read_lines_s: f64,
+    pub memory: MemoryTraffic,
+    /// From the arrival at the card to the last bit on the wire, or to the last touch where
+    /// nothing is sent.
+    pub latency_us: Option<Latency>,
+    pub worker: Group,
+    /// Share of their time that workers spent with packets.
+    pub worker_busy: f64,
+    /// Mean time that a worker spent with a packet.
+    pub service_us: Option<f64>,
+    pub neighbours: Vec<NeighbourOutcome>,
+    /// Settings in the order in which they held.
+    pub settings: Vec<SettingOutcome>,
+    /// Memory that the simulated caches took.
+    pub footprint_bytes: usize,
+    #[serde(skip)]
+    pub lost_buffers: i64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Drops {
+    /// Share of the offered packets.
+    pub share: f64,
+    pub no_descriptor: u64,
+    pub card_full: u64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct MemoryTraffic {
+    pub read_bytes_s: f64,
+    pub write_bytes_s: f64,
+    pub core_reads_bytes_s: f64,
+    pub device_reads_bytes_s: f64,
+    pub write_backs_bytes_s: f64,
+    pub device_writes_bytes_s: f64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Latency {
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+/// Accesses of a group of cores.
+#[derive(Debug, Clone, Serialize)]
+pub struct Group {
+    pub accesses_s: f64,
+    /// Of the accesses that reached the last-level cache.
+    pub llc_miss_percent: Option<f64>,
+    pub llc_misses_s: f64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct NeighbourOutcome {
+    pub name: String,
+    #[serde(flatten)]
+    pub group: Group,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct SettingOutcome {
+    pub at_s: f64,
+    /// Masks of ways; a card without ways writes to memory.
+    pub card_ways: String,
+    pub worker_ways: String,
+    pub neighbour_ways: String,
+}
+
+/// Runs one simulation from its beginning to its end.
+pub fn simulate(machine: &Machine, traffic: &Traffic, policy: Policy) -> Result<Outcome, SimError> {
+    let counted = Simulation::new(machine, traffic, policy)?.run();
+    Ok(Outcome::of(machine, traffic, policy, &counted))
+}
+
+impl Outcome {
+    fn of(machine: &Machine, traffic: &Traffic, policy: Policy, counted: &Counted) -> Outcome {
+        let tally = &counted.tally;
+        let window = counted.window;
+        let rate = |count: u64| count as f64 / window;
+        let bytes = |lines: u64| (lines * LINE) as f64 / window;
+        let percent = |share: Option<f64>| share.map(|share| share * 100.0);
+        let group = |levels: Levels| Group {
+            accesses_s: rate(levels.total()),
+            llc_miss_percent: percent(levels.miss_rate()),
+            llc_misses_s: rate(levels.memory),
+        };
+        let dropped = tally.no_descriptor + tally.card_full;
+        let workers = *traffic.workers.cores.get_ref();
+        let busy = tally.busy as f64 / crate::engine::time::SECOND;
+        let us = |ns: f64| ns / 1e3;
+        let at = |percentile: f64| us(tally.latency.value_at_percentile(percentile) as f64);
+        let names = traffic.neighbours.iter().map(|neighbour| neighbour.name.clone());
+        Outcome {
+            kind: "simulated",
+            machine: machine.name.clone(),
+            traffic: traffic.name.clone(),
+            policy: policy.name(),
+            seed: traffic.seed,
+            packet_bytes: traffic.port.packet.get_ref().0,
+            receive_descriptors: traffic.queues.receive.get_ref().0,
+            workers,
+            warm_up_s: counted.warm_up,
+            window_s: window,
+            offered_packets_s: rate(tally.offered),
+            throughput_packets_s: rate(tally.finished),
+            sent_bits_s: rate(tally.sent_bytes * 8),
+            received_bits_s: rate(tally.received_bytes * 8),
+            drops: Drops {
+                share: dropped as f64 / tally.offered.max(1) as f64,
+                no_descriptor: tally.no_descriptor,
+                card_full: tally.card_full,
+            },
+            pcie_write_hit_percent: percent(tally.write.rate()),
+            pcie_read_hit_percent: percent(tally.read.rate()),
+            pcie_write_lines_s: rate(tally.write.total()),
+            pcie_read_lines_s: rate(tally.read.total()),
+            memory: MemoryTraffic {
+                read_bytes_s: bytes(tally.memory.reads()),
+                write_bytes_s: bytes(tally.memory.writes()),
+                core_reads_bytes_s: bytes(tally.memory.core_reads),
+                device_reads_bytes_s: bytes(tally.memory.device_reads),
+                write_backs_bytes_s: bytes(tally.memory.write_backs),
+                device_writes_bytes_s: bytes(tally.memory.device_writes),
+            },
+            latency_us: (!tally.latency.is_empty()).then(|| Latency {
+                mean: us(tally.latency.mean()),
+                p50: at(50.0),
+                p90: at(90.0),
+                p99: at(99.0),
+                p999: at(99.9),
+                max: us(tally.latency.max() as f64),
+            }),
+            worker: group(tally.workers),
+            worker_busy: busy / window / f64::from(workers),
+            service_us: (tally.finished > 0).then(|| busy * 1e6 / tally.finished as f64),
+            neighbours: names
+                .zip(&counted.neighbours)
+                .map(|(name, levels)| NeighbourOutcome { name, group: group(*levels) })
+                .collect(),
+            settings: counted
+                .settings
+                .iter()
+                .map(|change| SettingOutcome {
+                    at_s: change.at_s,
+                    card_ways: format!("{:#x}", change.setting.card),
+                    worker_ways: format!("{:#x}", change.setting.workers),
+                    neighbour_ways: format!("{:#x}", change.setting.neighbours),
+                })
+                .collect(),
+            footprint_bytes: counted.footprint,
+            lost_buffers: counted.lost_buffers,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A finite-state controller after IAT (Yuan et al., "Don't Forget the I/O When Allocating Your
+//! LLC", ISCA 2021).
+//!
+//! Each window it compares the card's allocations, its hits and the cores' misses with those of
+//! the window before, and moves one way a step: to the card while it allocates much (I/O demand),
+//! to the workers while they miss more although the card is at ease (core demand), back to where
+//! it was while nothing needs it (reclaim). The workers have ways of their own; the neighbours, which
+//! IAT would call best-effort, share the others with the card. IAT polls each second; simulated runs
+//! last tens of milliseconds, so the window is shorter here.
+
+use super::{Choice, Controller, Observed, Setting};
+
+/// Changes below this share are none (IAT's threshold of stability).
+const STABLE: f64 = 0.03;
+/// Allocations of the card a second, below which it is at ease (IAT's low threshold of misses).
+const FEW: f64 = 1e6;
+const MOST_CARD: u32 = 6;
+const LEAST: u32 = 2;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    LowKeep,
+    HighKeep,
+    IoDemand,
+    CoreDemand,
+    Reclaim,
+}
+
+#[derive(Debug)]
+pub struct Iat {
+    choice: Choice,
+    state: State,
+    card: u32,
+    workers: u32,
+    before: Option<Observed>,
+}
+
+impl Iat {
+    pub fn new(choice: Choice) -> Self {
+        let card = choice.usual.max(1);
+        let workers = LEAST.max(choice.ways / 4).min(choice.ways - 1);
+        Iat { choice, state: State::LowKeep, card, workers, before: None }
+    }
+
+    /// The workers have the lowest ways for themselves; the neighbours, as IAT's best-effort
+    /// tenants, have all others and share the highest with the card.
+    fn setting(&self) -> Setting {
+        let workers = self.choice.lowest(self.workers);
+        Setting {
+            card: self.choice.highest(self.card),
+            workers,
+            neighbours: self.choice.every() & !workers,
+        }
+    }
+}
+
+/// The change from `before` to `now` as a share of `before`.
+fn change(before: f64, now: f64) -> f64 {
+    (now - before) / before.max(1.0)
+}
+
+impl Controller for Iat {
+    fn window(&self) -> f64 {
+        5e-4
+    }
+
+    fn begin(&self) -> Setting {
+        self.setting()
+    }
+
+    fn next(&mut self, seen: &Observed) -> Setting {
+        let Some(before) = self.before.replace(*seen) else { return self.setting() };
+        let allocations = seen.write_misses as f64 / seen.seconds;
+        let of = |observed: &Observed, what: fn(&Observed) -> u64| {
+            what(observed) as f64 / observed.seconds
+        };
+        let misses = change(of(&before, |o| o.write_misses), allocations);
+        let hits = change(of(&before, |o| o.write_hits), of(seen, |o| o.write_hits));
+        let cores = change(of(&before, |o| o.worker_misses), of(seen, |o| o.worker_misses));
+        let high = allocations > FEW;
+        self.state = match self.state {
+            State::LowKeep if high && misses > STABLE && hits < -STABLE => State::CoreDemand,
+            State::LowKeep if high => State::IoDemand,
+            State::IoDemand if self.card >= MOST_CARD => State::HighKeep,
+            State::IoDemand if misses < -STABLE && !high => State::Reclaim,
+            State::IoDemand if high => State::IoDemand,
+            State::HighKeep if !high || misses < -STABLE * 4.0 => State::Reclaim,
+            State::HighKeep if cores > STABLE => State::CoreDemand,
+            State::CoreDemand if cores <= STABLE => State::Reclaim,
+            State::Reclaim if high && misses > STABLE => State::IoDemand,
+            State::Reclaim if self.card <= 1 => State::LowKeep,
+            State::IoDemand => State::LowKeep,
+            same => same,
+        };
+        let free = self.choice.ways.saturating_sub(self.card + self.workers);
+        match self.state {
+            State::IoDemand => self.card = (self.card + 1).min(MOST_CARD).min(self.choice.ways - 1),
+            State::CoreDemand if free > LEAST => self.workers += 1,
+            State::Reclaim if self.card > LEAST => self.card -= 1,
+            State::Reclaim if self.workers > LEAST => self.workers -= 1,
+            _ => {}
+        }
+        if self.state == State::Reclaim && self.card <= LEAST {
+            self.state = State::LowKeep;
+        }
+        self.setting()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHOICE: Choice = Choice { ways: 11, usual: 2, workers: 0x7ff, neighbours: 0x7ff };
+
+    fn seen(write_misses: u64) -> Observed {
+        Observed { seconds: 1e-3, write_hits: 1000, write_misses, ..Observed::default() }
+    }
+
+    #[test]
+    fn a_card_that_allocates_much_gets_one_way_a_step_up_to_its_most() {
+        let mut iat = Iat::new(CHOICE);
+        assert_eq!(iat.begin().card.count_ones(), 2);
+        let ways: Vec<u32> =
+            (0..8).map(|i| iat.next(&seen(100_000 + i)).card.count_ones()).collect();
+        assert_eq!(ways, [2, 3, 4, 5, 6, 6, 6, 6]);
+    }
+
+    #[test]
+    fn no_group_loses_all_ways_and_neighbours_stay_clear_of_the_workers() {
+        let mut iat = Iat::new(CHOICE);
+        for i in 0..50 {
+            let setting = iat.next(&seen(if i % 20 < 10 { 1_000_000 } else { 0 }));
+            assert!(setting.card != 0 && setting.workers != 0 && setting.neighbours != 0);
+            assert_eq!(setting.workers & setting.neighbours, 0);
+            assert_eq!((setting.card | setting.workers | setting.neighbours) & !0x7ff, 0);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Who may fill which ways: fixed settings and controllers that change them while it runs.
+//!
+//! A controller sees what counters of real processors tell (per window: lines that the card wrote
+//! and found, misses of each group of cores, work done) and turns what real processors let one
+//! turn: the card's ways and a mask of ways for each group.
+
+mod iat;
+mod seed;
+mod yield_search;
+
+use model::suggest::hint;
+
+use crate::error::SimError;
+
+/// Ways of the last-level cache, one bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// Ways in which the card may allocate; 0 turns direct cache access off.
+    pub card: u32,
+    /// Ways that the workers may fill.
+    pub workers: u32,
+    /// Ways that the neighbours may fill.
+    pub neighbours: u32,
+}
+
+impl Setting {
+    /// The card's ways, if it may allocate at all.
+    #[inline]
+    pub fn device(self) -> Option<u32> {
+        (self.card != 0).then_some(self.card)
+    }
+}
+
+/// What a controller may choose from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// Ways of the cache.
+    pub ways: u32,
+    /// Ways of the card when nobody turns anything.
+    pub usual: u32,
+    /// Masks from the traffic's description.
+    pub workers: u32,
+    pub neighbours: u32,
+}
+
+impl Choice {
+    pub fn every(self) -> u32 {
+        u32::MAX >> (32 - self.ways)
+    }
+
+    /// The highest `count` ways.
+    pub fn highest(self, count: u32) -> u32 {
+        self.every() & !(self.every() >> count.min(self.ways))
+    }
+
+    /// The lowest `count` ways.
+    pub fn lowest(self, count: u32) -> u32 {
+        self.every() >> (self.ways - count.min(self.ways))
+    }
+
+    /// What the machine does when nobody turns anything.
+    pub fn usual(self) -> Setting {
+        Setting {
+            card: self.highest(self.usual),
+            workers: self.workers,
+            neighbours: self.neighbours,
+        }
+    }
+}
+
+/// What happened in one window.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Observed {
+    pub seconds: f64,
+    /// Lines that the card wrote and that were there, or had to be allocated (or went to memory).
+    pub write_hits: u64,
+    pub write_misses: u64,
+    /// Lines that the card read.
+    pub read_hits: u64,
+    pub read_misses: u64,
+    /// Packets that were answered, and the time that workers were busy with it.
+    pub answered: u64,
+    pub busy_seconds: f64,
+    /// Packets that were dropped.
+    pub dropped: u64,
+    /// Accesses of the workers and the neighbours that reached the last-level cache, and misses.
+    pub worker_reached: u64,
+    pub worker_misses: u64,
+    pub neighbour_accesses: u64,
+    pub neighbour_reached: u64,
+    pub neighbour_misses: u64,
+}
+
+/// Changes the setting as it runs.
+pub trait Controller: std::fmt::Debug {
+    /// Seconds of a window.
+    fn window(&self) -> f64;
+    fn begin(&self) -> Setting;
+    /// The setting for the next window, after one with the present setting.
+    fn next(&mut self, observed: &Observed) -> Setting;
+}
+
+/// A policy by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// As the machine comes.
+    On,
+    /// The card writes to memory.
+    Off,
+    /// So many ways for the card.
+    Ways(u32),
+    /// By phase and rate, as the seed of this study proposes (Basavaraj 2017, chapters 3 and 5).
+    PhaseAndRate,
+    /// A finite-state controller after IAT (Yuan et al., ISCA 2021).
+    Iat,
+    /// Tries settings and keeps what does both sides most good.
+    YieldSearch,
+}
+
+const NAMES: [&str; 6] = ["on", "off", "ways:N", "phase-and-rate", "iat", "yield-search"];
+
+impl Policy {
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+        NAMES.into_iter()
+    }
+
+    pub fn parse(text: &str) -> Result<Policy, SimError> {
+        match text {
+            "on" => Ok(Policy::On),
+            "off" => Ok(Policy::Off),
+            "phase-and-rate" => Ok(Policy::PhaseAndRate),
+            "iat" => Ok(Policy::Iat),
+            "yield-search" => Ok(Policy::YieldSearch),
+            _ => match text.strip_prefix("ways:").map(str::parse) {
+                Some(Ok(ways)) => Ok(Policy::Ways(ways)),
+                _ => Err(SimError::Value(format!(
+                    "there is no policy `{text}`; {}",
+                    hint(text, Policy::names())
+                ))),
+            },
+        }
+    }
+
+    pub fn name(self) -> String {
+        match self {
+            Policy::On => "on".into(),
+            Policy::Off => "off".into(),
+            Policy::Ways(ways) => format!("ways:{ways}"),
+            Policy::PhaseAndRate => "phase-and-rate".into(),
+            Policy::Iat => "iat".into(),
+            Policy::YieldSearch => "yield-search".into(),
+        }
+    }
+
+    /// The setting it begins with, and the controller that changes it.
+    pub fn start(self, choice: Choice) -> Result<(Setting, Option<Box<dyn Controller>>), SimError> {
+        let usual = choice.usual();
+        let fixed = |card| Ok((Setting { card, ..usual }, None));
+        let controlled =
+            |controller: Box<dyn Controller>| Ok((controller.begin(), Some(controller)));
+        match self {
+            Policy::On => fixed(usual.card),
+            Policy::Off => fixed(0),
+            Policy::Ways(ways) if ways > choice.ways => Err(SimError::Value(format!(
+                "policy `ways:{ways}`: the cache has {} ways",
+                choice.ways
+            ))),
+            Policy::Ways(ways) => fixed(choice.highest(ways)),
+            Policy::PhaseAndRate => controlled(Box::new(seed::PhaseAndRate::new(choice))),
+            Policy::Iat => controlled(Box::new(iat::Iat::new(choice))),
+            Policy::YieldSearch => controlled(Box::new(yield_search::YieldSearch::new(choice))),
+        }
+    }
+}

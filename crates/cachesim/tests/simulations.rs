@@ -1,0 +1,131 @@
+//! Whole simulations: what must hold of every one, and which way each parameter turns it.
+
+#![allow(clippy::unwrap_used)]
+
+use cachesim::describe::text::Source;
+use cachesim::{Machine, Outcome, Policy, Traffic, simulate};
+
+fn machine() -> Machine {
+    Machine::open("xeon-gold-6140").unwrap()
+}
+
+/// Forwarding with some keys changed and a short window.
+fn forward(changes: &[(&str, &str)], policy: &str) -> Outcome {
+    let machine = machine();
+    let mut traffic = Traffic::open("forward", &machine).unwrap();
+    for (key, value) in changes {
+        traffic.set(key, value).unwrap();
+    }
+    traffic.run.warm_up = Some("3ms".parse().unwrap());
+    traffic.run.measure = Some("3ms".parse().unwrap());
+    simulate(&machine, &traffic, Policy::parse(policy).unwrap()).unwrap()
+}
+
+fn hits(outcome: &Outcome) -> f64 {
+    outcome.pcie_write_hit_percent.unwrap()
+}
+
+#[test]
+fn a_small_ring_never_misses_and_touches_no_memory() {
+    let outcome = forward(&[("descriptors", "128")], "on");
+    assert!(hits(&outcome) > 99.5, "{outcome:?}");
+    assert!(outcome.memory.read_bytes_s < 1e8, "{:?}", outcome.memory);
+    assert_eq!(outcome.drops.share, 0.0);
+    assert_eq!(outcome.lost_buffers, 0);
+    let latency = outcome.latency_us.unwrap();
+    assert!(latency.p50 <= latency.p99 && latency.p99 <= latency.max);
+    assert!(latency.p50 > 1.0, "two trips over the bus: {}", latency.p50);
+}
+
+#[test]
+fn more_descriptors_fewer_ways_and_larger_packets_are_worse() {
+    let base = hits(&forward(&[("descriptors", "2048")], "on"));
+    assert!(hits(&forward(&[("descriptors", "4096")], "on")) < base - 10.0);
+    assert!(hits(&forward(&[("descriptors", "2048")], "ways:4")) > base + 10.0);
+    assert!(hits(&forward(&[("descriptors", "2048"), ("packet", "512")], "on")) > base + 10.0);
+    assert!(hits(&forward(&[("descriptors", "2048"), ("cores", "4")], "on")) < base - 10.0);
+}
+
+#[test]
+fn without_direct_cache_access_every_byte_goes_to_memory() {
+    let outcome = forward(&[("descriptors", "256")], "off");
+    let received = outcome.received_bits_s / 8.0;
+    assert_eq!(hits(&outcome), 0.0);
+    assert!(outcome.memory.device_writes_bytes_s >= received * 0.99, "{outcome:?}");
+    assert!(outcome.pcie_read_hit_percent.unwrap() < 10.0);
+}
+
+#[test]
+fn a_slow_worker_drops_and_queues() {
+    let quick = forward(&[("descriptors", "512")], "on");
+    let slow = forward(&[("descriptors", "512"), ("cycles", "1200")], "on");
+    assert!(slow.drops.share > 0.5 && slow.drops.no_descriptor > 0, "{:?}", slow.drops);
+    assert!(slow.worker_busy > 0.98);
+    let p50 = |outcome: &Outcome| outcome.latency_us.as_ref().unwrap().p50;
+    assert!(p50(&slow) > 20.0 * p50(&quick), "the ring is a queue: {}", p50(&slow));
+    let share = slow.throughput_packets_s / slow.offered_packets_s + slow.drops.share;
+    assert!((share - 1.0).abs() < 0.02, "what is not dropped is sent: {share}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_numbers_and_another_seed_others() {
+    let once = serde_json::to_string(&forward(&[], "on")).unwrap();
+    assert_eq!(once, serde_json::to_string(&forward(&[], "on")).unwrap());
+    assert_ne!(once, serde_json::to_string(&forward(&[("seed", "2")], "on")).unwrap());
+}
+
+#[test]
+fn buffers_are_kept_in_every_kind_of_traffic() {
+    let machine = machine();
+    for name in Traffic::built_in() {
+        let mut traffic = Traffic::open(name, &machine).unwrap();
+        traffic.run.warm_up = Some("1ms".parse().unwrap());
+        traffic.run.measure = Some("1ms".parse().unwrap());
+        for policy in ["on", "off", "phase-and-rate", "iat", "yield-search"] {
+            let policy = Policy::parse(policy).unwrap();
+            let outcome = simulate(&machine, &traffic, policy).unwrap();
+            assert_eq!(outcome.lost_buffers, 0, "{name}");
+            assert!(outcome.throughput_packets_s > 0.0, "{name}");
+            assert_eq!(outcome.neighbours.len(), traffic.neighbours.len());
+        }
+    }
+}
+
+#[test]
+fn wrong_descriptions_are_shown_in_their_place() {
+    let machine = machine();
+    let text = include_str!("../src/machines/xeon-gold-6140.toml");
+    let broken = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        let source = Source { origin: "m.toml".into(), text: text.replacen(from, to, 1) };
+        Machine::parse(&source).unwrap_err().to_string()
+    };
+    let says = broken("sets = 2048", "sets = 2000");
+    assert!(says.starts_with("m.toml:11:8: `shared.sets` must be a power of two"), "{says}");
+    let says = broken("[dca]\nways = 2", "[dca]\nways = 12");
+    assert!(says.contains("`dca.ways` must be at most 11"), "{says}");
+    let says = broken("inclusive = false", "inclusiv = false");
+    assert!(says.contains("did you mean `inclusive`?"), "{says}");
+
+    let traffic = |text: &str| {
+        let source = Source { origin: "t.toml".into(), text: text.into() };
+        Traffic::parse(&source, &machine).unwrap_err().to_string()
+    };
+    let base = "name = \"x\"\n[port]\npacket = 1500\n[queues]\nreceive = 4096\n[workers]\ncores = ";
+    assert!(traffic(&format!("{base}19")).starts_with("t.toml:7:9: `workers.cores`"), "cores");
+    let says = traffic(&format!("{base}1\nways = 0x800"));
+    assert!(says.starts_with("t.toml:8:8: `ways` must be a mask of 0x1 to 0x7ff"), "{says}");
+    let says = traffic(&format!("{base}18").replace("4096", "8192"));
+    assert!(says.contains("`pool.buffers` must be at least 152064"), "{says}");
+    let says = traffic(&format!("{base}1").replace("1500", "4000"));
+    assert!(says.contains("`port.packet` must be 1 to 2048 B"), "{says}");
+    assert!(Policy::parse("iatt").unwrap_err().to_string().contains("did you mean `iat`?"));
+    assert!(Machine::open("xeon-gold").unwrap_err().to_string().contains("xeon-gold-6140"));
+}
+
+#[test]
+fn published_series_are_met() {
+    let validation = cachesim::validate::validate().unwrap();
+    assert_eq!(validation.points.len(), 11);
+    assert!(validation.valid, "{validation:?}");
+}

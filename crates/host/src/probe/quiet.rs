@@ -1,0 +1,131 @@
+//! Whether the machine was left alone while something short was measured.
+
+use std::time::{Duration, Instant};
+
+use model::{Answer, Reading};
+
+use super::{Context, Probe, machine};
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+/// A larger share of stolen time makes timings doubtful.
+const NOTABLE_STEAL: f64 = 0.01;
+/// A larger share of the machine taken by others makes timings doubtful.
+const NOTABLE_NEIGHBOURS: f64 = 0.05;
+
+/// What to doubt where the hypervisor gave this share of the CPU time to others.
+pub fn steal_doubt(share: f64) -> Option<String> {
+    (share > NOTABLE_STEAL).then(|| {
+        format!(
+            "the hypervisor gave {:.1} % of the CPU time to others; repeat on a quieter host",
+            share * 100.0
+        )
+    })
+}
+
+/// What to doubt where other processes used this share of the machine's CPU time.
+pub fn neighbours_doubt(share: f64) -> Option<String> {
+    (share > NOTABLE_NEIGHBOURS).then(|| {
+        format!(
+            "other processes used {:.1} % of the machine's CPU time; stop them and repeat",
+            share * 100.0
+        )
+    })
+}
+
+/// A look at what all CPUs do, from when it is made.
+pub struct Quiet {
+    probe: Result<Box<dyn Probe>, Unavailable>,
+    begun: Instant,
+}
+
+/// What was seen meanwhile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// Those of the probe `machine`.
+    pub readings: Vec<Reading>,
+    /// Why timings of that time are doubtful; empty on a quiet machine.
+    pub doubts: Vec<String>,
+}
+
+impl Quiet {
+    pub fn begin(root: &Root) -> Quiet {
+        let mut probe = (machine::SPEC.init)(root, &Context::default());
+        if let Ok(probe) = &mut probe {
+            probe.start();
+        }
+        Quiet { probe, begun: Instant::now() }
+    }
+
+    /// Ends the look.
+    pub fn end(self) -> Seen {
+        let window = self.begun.elapsed();
+        match self.probe {
+            Ok(mut probe) => seen(probe.stop(window)),
+            Err(why) => Seen { readings: Vec::new(), doubts: vec![unknown(&why.to_string())] },
+        }
+    }
+}
+
+fn unknown(why: &str) -> String {
+    format!("whether the machine was quiet is not known: {why}")
+}
+
+fn seen(readings: Vec<Reading>) -> Seen {
+    let of = |signal: &str| readings.iter().find(|reading| reading.signal == signal);
+    let doubt = |signal: &str, doubt: fn(f64) -> Option<String>| match &of(signal)?.answer {
+        Answer::Value(share) => doubt(*share),
+        // Over less than a tick nobody else can have taken much either.
+        Answer::Unavailable { .. } if of(signal)?.window_s < SHORT.as_secs_f64() => None,
+        Answer::Unavailable { reason, .. } => Some(unknown(reason)),
+    };
+    let doubts =
+        [doubt("machine.steal", steal_doubt), doubt("machine.neighbours", neighbours_doubt)];
+    let doubts = doubts.into_iter().flatten().collect();
+    Seen { readings, doubts }
+}
+
+/// A few ticks of `/proc/stat`.
+const SHORT: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use model::{Origin, Scope, Unit};
+
+    use super::*;
+
+    fn reading(signal: &str, answer: Answer) -> Reading {
+        Reading {
+            signal: signal.to_owned(),
+            answer,
+            unit: Unit::Ratio,
+            scope: Scope::Machine,
+            source: "test".to_owned(),
+            window_s: 1.0,
+            origin: Origin::Measured,
+        }
+    }
+
+    #[test]
+    fn others_are_told_where_they_took_more_than_a_little() {
+        let doubts = |steal: f64, neighbours: f64| {
+            let steal = reading("machine.steal", Answer::Value(steal));
+            let neighbours = reading("machine.neighbours", Answer::Value(neighbours));
+            seen(vec![steal, neighbours]).doubts
+        };
+        assert!(doubts(0.005, 0.04).is_empty());
+        assert!(doubts(0.02, 0.0)[0].contains("2.0 %"));
+        assert_eq!(doubts(0.5, 0.5).len(), 2);
+        let reason = "a counter went back".to_owned();
+        let lost = reading("machine.steal", Answer::Unavailable { reason, remedy: None });
+        assert!(seen(vec![lost]).doubts[0].contains("not known: a counter went back"));
+    }
+
+    #[test]
+    fn this_machine_answers() {
+        let seen = Quiet::begin(&Root::live()).end();
+        assert!(seen.readings.iter().any(|reading| reading.signal == "machine.steal"));
+        let nowhere = Quiet::begin(&Root::at("/nonexistent")).end();
+        assert!(nowhere.doubts[0].contains("is not known"), "{nowhere:?}");
+    }
+}

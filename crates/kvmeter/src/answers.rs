@@ -1,0 +1,122 @@
+//! What a study answers, as one JSON object: units and methods in words, unknowns as null.
+
+use analyse::answer::{Answer, Effects, Found};
+use analyse::effect::{Scale, Size};
+use report::study::{Study, checked};
+use serde_json::{Value, json};
+
+pub fn object(study: &Study) -> Value {
+    let answers: Vec<Value> = study.answers.iter().map(answer).collect();
+    let checks: Vec<Value> = checked(study)
+        .iter()
+        .map(|found| {
+            json!({
+                "that": found.check.that,
+                "when": found.check.when,
+                "why": found.check.why,
+                "holds": found.holds,
+                "broken": found.broken.iter().map(|(run, values)| {
+                    json!({ "run": run, "values": values })
+                }).collect::<Vec<_>>(),
+                "not_known": found.unknown.iter().map(|(why, runs)| {
+                    json!({ "because": why, "runs": runs })
+                }).collect::<Vec<_>>(),
+                "not_asked": found.not_asked,
+            })
+        })
+        .collect();
+    json!({
+        "study": study.name,
+        "question": study.question,
+        "scale": study.design.scale,
+        "machines": study.executions.iter().map(|e| e.machine.id.as_str())
+            .collect::<std::collections::BTreeSet<_>>(),
+        "runs": study.runs.len(),
+        "level": analyse::LEVEL,
+        "answers": answers,
+        "checks": checks,
+        "not_run": study.design.skipped,
+        "notes": study.executions.iter().flat_map(|e| &e.notes).collect::<Vec<_>>(),
+    })
+}
+
+fn answer(answer: &Answer) -> Value {
+    let mut object = json!({
+        "ask": answer.ask,
+        "verdict": answer.verdict,
+        "confidence": answer.confidence.to_string(),
+        "runs": answer.runs,
+        "invalid": answer.invalid,
+        "missing": answer.missing.iter().map(|(why, runs)| {
+            json!({ "because": why, "runs": runs })
+        }).collect::<Vec<_>>(),
+    });
+    match &answer.found {
+        Found::Effects { of, interactions } => {
+            object["effects"] = of.iter().flat_map(effects).collect();
+            object["interactions"] = interactions
+                .iter()
+                .map(|found| {
+                    let mut object = size(&found.of.size, found.corrected);
+                    object["factors"] = json!(found.of.factors);
+                    object["first"] = json!([found.of.first.0, found.of.first.1]);
+                    object["second"] = json!([found.of.second.0, found.of.second.1]);
+                    object["verdict"] = found.verdict.to_string().into();
+                    object
+                })
+                .collect();
+        }
+        Found::Front { metrics, cells } => {
+            object["metrics"] = json!(metrics);
+            object["cells"] = cells
+                .iter()
+                .map(|cell| {
+                    json!({
+                        "cell": cell.title,
+                        "runs": cell.runs,
+                        "medians": cell.standing.medians,
+                        "on_front": cell.standing.on_front(),
+                        "share_of_resamples": cell.standing.share,
+                        "beaten_by": cell.beaten_by,
+                    })
+                })
+                .collect();
+        }
+        Found::Nothing => {}
+    }
+    object
+}
+
+fn effects(effects: &Effects) -> Vec<Value> {
+    let of = |level: &analyse::answer::JudgedSize<analyse::effect::Effect>| {
+        let mut object = size(&level.of.size, level.corrected);
+        object["metric"] = effects.metric.name.as_str().into();
+        object["unit"] = effects.metric.unit.as_str().into();
+        object["factor"] = effects.factor.as_str().into();
+        object["from"] = level.of.from.as_str().into();
+        object["to"] = level.of.to.as_str().into();
+        object["combinations"] = level.of.simple.len().into();
+        object["runs"] = json!([level.of.n_from, level.of.n_to]);
+        object["verdict"] = level.verdict.to_string().into();
+        object
+    };
+    effects.levels.iter().map(of).collect()
+}
+
+fn size(size: &Size, corrected: Option<f64>) -> Value {
+    let (low, high, method, none) = match &size.interval {
+        Ok(i) => (Some(i.low), Some(i.high), Some(i.method.to_string()), None),
+        Err(why) => (None, None, None, Some(why.to_string())),
+    };
+    json!({
+        "scale": match size.scale { Scale::Ratio => "ratio", Scale::Difference => "difference" },
+        "value": size.value,
+        "low": low,
+        "high": high,
+        "method": method,
+        "no_interval_because": none,
+        "p": size.p,
+        "p_holm": corrected,
+        "in_sd": size.standardised,
+    })
+}

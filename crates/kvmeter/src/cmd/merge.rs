@@ -1,0 +1,27 @@
+use std::collections::BTreeSet;
+
+use record::Selection;
+
+use crate::args::Merge;
+use crate::exit::{Outcome, request};
+use crate::files;
+use crate::show::Show;
+
+pub fn run(args: &Merge, show: &Show) -> anyhow::Result<Outcome> {
+    let parts: Vec<Selection> =
+        args.files.iter().map(|file| Selection::open(file)).collect::<Result<_, _>>()?;
+    let out = &args.out;
+    files::make_room_for(out).map_err(|error| request(format!("{}: {error}", out.display())))?;
+    record::merge(&parts, out)?;
+    let executions = || parts.iter().flat_map(|part| &part.executions);
+    let machines: BTreeSet<&str> = executions().map(|e| e.machine.id.as_str()).collect();
+    let runs: usize = parts.iter().map(|part| part.runs.len()).sum();
+    show.note(&format!(
+        "merged   {}: {runs} runs of {} executions on {} machine{}",
+        out.display(),
+        executions().count(),
+        machines.len(),
+        if machines.len() == 1 { "" } else { "s" }
+    ));
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,132 @@
+use std::time::{Duration, Instant};
+
+use micro::hog::{Achieved, Hog, Spec};
+use model::ByteRate;
+use report::format::significant;
+use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use serde_json::{Map, Value, json};
+
+use super::{Session, flagged, one, size};
+use crate::exit::Outcome;
+use crate::micro_args;
+use crate::show::Show;
+
+/// Each thread goes around in this many times the last-level caches.
+const OUTSIDE_CACHES: u64 = 4;
+/// How evenly the rate was held is told over intervals of this length.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
+    let session = Session::begin("hog", &args.at, show)?;
+    let buffer = args.size.map_or_else(|| session.last_level_bytes() * OUTSIDE_CACHES, |s| s.0);
+    session.has_room(buffer.saturating_mul(session.cpus.len() as u64))?;
+    let spec = Spec {
+        cpus: session.cpus.clone(),
+        bytes_s: args.rate.map(|ByteRate(rate)| rate),
+        traffic: args.traffic,
+        buffer,
+        pages: args.memory.pages,
+        placement: args.memory.place,
+    };
+    let hog = Hog::start(&spec).map_err(flagged)?;
+    if args.serve {
+        micro::hog::serve(&hog, std::io::stdin().lock(), std::io::stdout().lock())?;
+        return Ok(Outcome::Done);
+    }
+    let (whole, intervals) = watch(&hog, args.time.0, &session, show);
+    hog.stop();
+    let mut warnings = Vec::new();
+    if buffer < session.last_level_bytes() * 2 {
+        warnings.push(format!(
+            "buffers of {} lie in the caches for a part: not all of this is memory traffic",
+            size(buffer)
+        ));
+    }
+    if let (false, Some(target)) = (whole.held, whole.target_gb_s) {
+        warnings.push(format!(
+            "{} GB/s were asked for: these CPUs could not move so much meanwhile; name more with \
+             --cpus",
+            significant(target, 3)
+        ));
+    }
+    let held = whole.held;
+    let outcome = session.end(
+        object(&spec, &whole, &intervals)?,
+        &[table(&spec, &whole, &intervals)],
+        warnings,
+    )?;
+    Ok(if held { outcome } else { Outcome::Invalid })
+}
+
+/// The whole time, and the rate of each interval in GB/s.
+fn watch(hog: &Hog, time: Duration, session: &Session<'_>, show: &Show) -> (Achieved, Vec<f64>) {
+    let bar = show.parts(time.as_millis() as u64);
+    bar.set_prefix("hog");
+    let begun = Instant::now();
+    let (all, mut last) = (hog.mark(), hog.mark());
+    let mut intervals = Vec::new();
+    while begun.elapsed() < time && !session.stopped() {
+        std::thread::sleep(INTERVAL.min(time.saturating_sub(begun.elapsed())));
+        let achieved = hog.since(&last);
+        last = hog.mark();
+        // The last one is cut short, and tells of the clock more than of the hog.
+        if achieved.seconds > INTERVAL.as_secs_f64() / 2.0 {
+            intervals.push(achieved.gb_s);
+        }
+        bar.set_position(begun.elapsed().as_millis() as u64);
+        bar.set_message(format!("{} GB/s", significant(achieved.gb_s, 3)));
+    }
+    let whole = hog.since(&all);
+    bar.finish_and_clear();
+    intervals.sort_by(f64::total_cmp);
+    (whole, intervals)
+}
+
+fn object(spec: &Spec, whole: &Achieved, sorted: &[f64]) -> anyhow::Result<Map<String, Value>> {
+    let mut hog = serde_json::to_value(whole)?;
+    if let Value::Object(object) = &mut hog {
+        let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
+        put("interval_s", INTERVAL.as_secs_f64().into());
+        put("interval_min_gb_s", sorted.first().copied().into());
+        put("interval_median_gb_s", sorted.get(sorted.len() / 2).copied().into());
+        put("interval_max_gb_s", sorted.last().copied().into());
+        put("cpus", json!(spec.cpus));
+        put("traffic", json!(spec.traffic));
+        put("buffer_bytes", spec.buffer.into());
+        put("pages", json!(spec.pages));
+        put("placement", json!(spec.placement));
+    }
+    one("hog", Ok(hog))
+}
+
+fn table(spec: &Spec, whole: &Achieved, sorted: &[f64]) -> Table {
+    let mut table = Table::new("Memory traffic, GB/s")
+        .column("asked", Align::Decimal, ALWAYS)
+        .column("achieved", Align::Decimal, ALWAYS)
+        .column("least", Align::Decimal, 20)
+        .column("median", Align::Decimal, 20)
+        .column("most", Align::Decimal, 20)
+        .column("moved", Align::Right, 10)
+        .column("time", Align::Right, 10);
+    let rate =
+        |gb_s: Option<&f64>| gb_s.map_or(report::format::NONE.into(), |r| significant(*r, 4));
+    let tone = if whole.held { Tone::Strong } else { Tone::Warning };
+    table.row(vec![
+        whole.target_gb_s.map_or("all".to_owned(), |target| significant(target, 4)).into(),
+        Cell::new(significant(whole.gb_s, 4), tone),
+        rate(sorted.first()).into(),
+        rate(sorted.get(sorted.len() / 2)).into(),
+        rate(sorted.last()).into(),
+        report::format::bytes(whole.bytes as f64).into(),
+        report::format::seconds(whole.seconds).into(),
+    ]);
+    table.note(format!(
+        "{} traffic of CPUs {:?}, each in {} of its own; least, median and most over intervals of \
+         {} ms.",
+        spec.traffic,
+        spec.cpus,
+        size(spec.buffer),
+        INTERVAL.as_millis()
+    ));
+    table
+}

@@ -1,0 +1,124 @@
+use micro::latency::levels::{Level, Stated, find, matched};
+use micro::latency::{Curve, Spec, sizes};
+use report::format::{NONE, significant};
+use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use serde_json::{json, to_value};
+
+use super::{Session, flagged, huge_words, one, size};
+use crate::exit::{Outcome, request};
+use crate::micro_args::Latency;
+use crate::show::Show;
+
+/// The smallest ring: less than any first-level cache.
+const LEAST: u64 = 4 << 10;
+/// The largest ring is so many times the last-level cache: an eighth of it is still in there.
+const BEYOND_CACHES: u64 = 8;
+
+pub fn run(args: &Latency, show: &Show) -> anyhow::Result<Outcome> {
+    let session = Session::begin("latency", &args.at, show)?;
+    let cpu = session.first_cpu();
+    let stated = stated(&session, cpu);
+    let last = stated.iter().map(|cache| cache.bytes).max().unwrap_or(32 << 20);
+    let usual = || sizes(LEAST, last * BEYOND_CACHES);
+    let asked = args.size.as_ref().map_or_else(usual, |asked| asked.all(sizes));
+    let Some(most) = asked.last().copied() else {
+        return Err(request("--size: there is no size of four an octave in that range"));
+    };
+    session.has_room(most)?;
+    let bar = show.parts(asked.len() as u64);
+    bar.set_prefix("latency");
+    let spec = Spec {
+        cpu,
+        sizes: asked,
+        stride: usize::try_from(args.stride.0).unwrap_or(usize::MAX),
+        time: args.time.0,
+        pages: args.memory.pages,
+        placement: args.memory.place,
+        seed: args.seed,
+    };
+    let mut heard = |point: &micro::latency::Point| {
+        bar.inc(1);
+        bar.set_message(format!("{}  {} ns", size(point.bytes), significant(point.load.min_ns, 3)));
+    };
+    let curve = micro::latency::run(&spec, &session.stop(), &mut heard).map_err(flagged)?;
+    bar.finish_and_clear();
+    let levels = find(&curve.points);
+    let caches = matched(&levels, &stated);
+    let object = |(level, cache): (&Level, &Option<&Stated>)| {
+        json!({
+            "load_ns": level.ns,
+            "bytes": level.bytes,
+            "stated": cache.map(|cache| json!({ "name": cache.name, "bytes": cache.bytes })),
+        })
+    };
+    let mut results = one("latency", to_value(&curve))?;
+    let found: Vec<_> = levels.iter().zip(&caches).map(object).collect();
+    results.insert("levels".to_owned(), found.into());
+    let tables = [curve_table(&curve), levels_table(&levels, &caches)];
+    session.end(results, &tables, Vec::new())
+}
+
+/// The data caches of a CPU as the kernel or the hypervisor states them, the smallest first.
+fn stated(session: &Session<'_>, cpu: u32) -> Vec<Stated> {
+    let caches = host::caches(&session.root).unwrap_or_default();
+    let mut stated: Vec<Stated> = caches
+        .into_iter()
+        .filter(|(name, _)| !name.ends_with('i'))
+        .filter_map(|(name, caches)| {
+            let cache = caches.into_iter().find(|cache| cache.shared.contains(&cpu))?;
+            Some(Stated { name, bytes: cache.size? })
+        })
+        .collect();
+    stated.sort_by_key(|cache| cache.bytes);
+    stated
+}
+
+fn curve_table(curve: &Curve) -> Table {
+    let mut table = Table::new("Latency of a dependent load, ns")
+        .column("size", Align::Right, ALWAYS)
+        .column("min", Align::Decimal, ALWAYS)
+        .column("median", Align::Decimal, 20)
+        .column("mean", Align::Decimal, 19)
+        .column("max", Align::Decimal, 18);
+    for point in &curve.points {
+        let ns = |ns: f64| significant(ns, 3);
+        table.row(vec![
+            size(point.bytes).into(),
+            Cell::new(ns(point.load.min_ns), Tone::Strong),
+            ns(point.load.median_ns).into(),
+            ns(point.load.mean_ns).into(),
+            ns(point.load.max_ns).into(),
+        ]);
+    }
+    let largest = curve.points.last().map_or(0, |point| point.bytes);
+    table.note(format!(
+        "CPU {}; a random ring with a place each {} B; {} pages: {}.",
+        curve.cpu,
+        curve.stride_bytes,
+        curve.pages,
+        huge_words(&curve.huge_bytes, largest)
+    ));
+    table
+}
+
+fn levels_table(levels: &[Level], caches: &[Option<&Stated>]) -> Table {
+    let mut table = Table::new("Levels found in the curve")
+        .column("level", Align::Left, ALWAYS)
+        .column("load ns", Align::Decimal, ALWAYS)
+        .column("up to", Align::Right, ALWAYS)
+        .column("the kernel says", Align::Left, ALWAYS);
+    for (i, (level, cache)) in levels.iter().zip(caches).enumerate() {
+        let says = cache.map_or(NONE.to_owned(), |c| format!("{} {}", c.name, size(c.bytes)));
+        table.row(vec![
+            match level.bytes {
+                Some(_) => format!("{}", i + 1),
+                None => format!("{}, the last", i + 1),
+            }
+            .into(),
+            Cell::new(significant(level.ns, 3), Tone::Strong),
+            level.bytes.map_or(NONE.to_owned(), size).into(),
+            says.into(),
+        ]);
+    }
+    table
+}

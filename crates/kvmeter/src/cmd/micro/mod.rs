@@ -1,0 +1,188 @@
+//! `micro NAME`: what the machine itself can do. One file a microbenchmark; here is what they share.
+
+mod clock;
+mod hog;
+mod latency;
+mod net;
+mod stream;
+mod switch;
+mod syscall;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use host::{Quiet, Root};
+use model::{Answer, Bytes};
+use report::table::Table;
+use serde_json::{Map, Value};
+
+use crate::exit::{Outcome, request};
+use crate::interrupt::stop_flag;
+use crate::micro_args::{CpuList, Micro, MicroVerb, Where};
+use crate::show::Show;
+
+pub fn run(args: &Micro, show: &Show) -> anyhow::Result<Outcome> {
+    match &args.verb {
+        MicroVerb::Stream(args) => stream::run(args, show),
+        MicroVerb::Hog(args) => hog::run(args, show),
+        MicroVerb::Latency(args) => latency::run(args, show),
+        MicroVerb::Clock(args) => clock::run(args, show),
+        MicroVerb::Syscall(args) => syscall::run(args, show),
+        MicroVerb::Switch(args) => switch::run(args, show),
+        MicroVerb::Pingpong(args) => net::pingpong(args, show),
+        MicroVerb::Flow(args) => net::flow(args, show),
+    }
+}
+
+/// A microbenchmark that begins.
+struct Session<'a> {
+    name: &'static str,
+    show: &'a Show,
+    json: bool,
+    root: Root,
+    /// In the order for threads.
+    cpus: Vec<u32>,
+    quiet: Quiet,
+    stop: Arc<AtomicBool>,
+    started_at: String,
+}
+
+impl<'a> Session<'a> {
+    fn begin(name: &'static str, at: &Where, show: &'a Show) -> anyhow::Result<Session<'a>> {
+        let root = Root::live();
+        let allowed = host::cpus(&root)?.cpus;
+        let cpus = match &at.cpus {
+            Some(CpuList(cpus)) => cpus.clone(),
+            None => allowed.clone(),
+        };
+        if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            return Err(request(format!(
+                "--cpus: CPU {cpu} cannot be used; kvmeter may use {allowed:?}"
+            )));
+        }
+        Ok(Session {
+            name,
+            show,
+            json: at.json,
+            quiet: Quiet::begin(&root),
+            root,
+            cpus,
+            stop: stop_flag()?,
+            started_at: study::now(),
+        })
+    }
+
+    fn first_cpu(&self) -> u32 {
+        self.cpus.first().copied().unwrap_or_default()
+    }
+
+    /// Bytes of all last-level caches together, as the kernel states them; 32 MiB where it does
+    /// not.
+    fn last_level_bytes(&self) -> u64 {
+        const USUAL: u64 = 32 << 20;
+        let caches = host::caches(&self.root).unwrap_or_default();
+        let data = caches.into_iter().filter(|(name, _)| !name.ends_with('i'));
+        let last = data.max_by(|(a, _), (b, _)| a.cmp(b));
+        let sum = last.map(|(_, caches)| caches.iter().filter_map(|cache| cache.size).sum());
+        sum.filter(|bytes| *bytes > 0).unwrap_or(USUAL)
+    }
+
+    /// Refuses what would drive the machine out of memory.
+    fn has_room(&self, bytes: u64) -> anyhow::Result<()> {
+        let Ok(there) = host::memory_available_bytes(&self.root) else { return Ok(()) };
+        if bytes > there {
+            return Err(request(format!(
+                "--size: {} are needed and {} are available; name a smaller size",
+                report::format::bytes(bytes as f64),
+                report::format::bytes(there as f64)
+            )));
+        }
+        Ok(())
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// A look at the flag that the first Ctrl-C raises.
+    fn stop(&self) -> impl Fn() -> bool + Sync + use<> {
+        let stop = Arc::clone(&self.stop);
+        move || stop.load(Ordering::Relaxed)
+    }
+
+    /// Shows what was found: tables, or one object with `results` in it.
+    fn end(
+        self,
+        results: Map<String, Value>,
+        tables: &[Table],
+        mut warnings: Vec<String>,
+    ) -> anyhow::Result<Outcome> {
+        let stopped = self.stopped();
+        let seen = self.quiet.end();
+        warnings.extend(seen.doubts);
+        if stopped {
+            warnings.push("stopped before its end; this is what there was".to_owned());
+        }
+        if self.json {
+            let share = |signal: &str| {
+                let reading = seen.readings.iter().find(|reading| reading.signal == signal);
+                reading.and_then(|reading| match reading.answer {
+                    Answer::Value(share) => Some(share),
+                    Answer::Unavailable { .. } => None,
+                })
+            };
+            let mut object = Map::new();
+            let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
+            put("micro", self.name.into());
+            put("kvmeter", env!("CARGO_PKG_VERSION").into());
+            put("started_at", self.started_at.into());
+            for (key, value) in results {
+                put(&key, value);
+            }
+            put("steal", share("machine.steal").into());
+            put("neighbours", share("machine.neighbours").into());
+            put("warnings", warnings.into());
+            put("machine", serde_json::to_value(host::facts(&self.root))?);
+            self.show.print(&serde_json::to_string_pretty(&object)?)?;
+        } else {
+            let tables: Vec<String> =
+                tables.iter().map(|t| report::terminal::table(t, self.show.style())).collect();
+            self.show.print(&tables.join("\n"))?;
+            for warning in warnings {
+                self.show.warn(&warning);
+            }
+        }
+        Ok(if stopped { Outcome::Invalid } else { Outcome::Done })
+    }
+}
+
+/// An object with one entry.
+fn one(key: &str, value: serde_json::Result<Value>) -> anyhow::Result<Map<String, Value>> {
+    Ok(Map::from_iter([(key.to_owned(), value?)]))
+}
+
+/// The flag of the setting that a fault names.
+fn flagged(fault: micro::Fault) -> anyhow::Error {
+    match fault {
+        micro::Fault::Request { key, why } => request(format!("--{key}: {why}")),
+        other => other.into(),
+    }
+}
+
+/// A size without a digit to spare where it is a short whole number of a unit.
+fn size(bytes: u64) -> String {
+    let plain = Bytes(bytes).to_string();
+    match plain.find(|c: char| !c.is_ascii_digit()) {
+        Some(digits) if digits <= 4 => plain,
+        _ => report::format::bytes(bytes as f64),
+    }
+}
+
+/// What huge pages came of the asking.
+fn huge_words(huge: &Result<u64, String>, of: u64) -> String {
+    match huge {
+        Ok(0) => "no huge pages".to_owned(),
+        Ok(bytes) => format!("{} of {} on huge pages", size(*bytes), size(of)),
+        Err(why) => format!("huge pages not known: {why}"),
+    }
+}

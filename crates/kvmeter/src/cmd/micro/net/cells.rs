@@ -1,0 +1,122 @@
+//! Which cells are measured, side by side what is to be compared.
+
+use micro::net::{Job, Kind, LARGEST_DATAGRAM, Stack, Transport};
+use model::Bytes;
+
+use super::verb;
+use crate::exit::request;
+use crate::micro_net_args::{Flow, NetFlags, Pingpong};
+
+/// Sizes where none are named: every fourth power of two.
+const USUAL: (u64, u64) = (1, 1 << 20);
+
+/// The cells in the order in which they are shown.
+pub struct Cells {
+    pub kind: Kind,
+    pub jobs: Vec<Job>,
+}
+
+impl Cells {
+    pub fn pingpong(args: &Pingpong) -> anyhow::Result<Cells> {
+        let job = Job { kind: Kind::Pingpong, stride: 0, ..usual(&args.net) };
+        Cells::new(&args.net, &job, &[(0, 0)])
+    }
+
+    pub fn flow(args: &Flow) -> anyhow::Result<Cells> {
+        let rate = args.rate.map(|rate| rate.0);
+        let job = Job { kind: Kind::Flow, rate, ..usual(&args.net) };
+        let touches: Vec<(u64, u64)> = args
+            .stride
+            .iter()
+            .flat_map(|stride| args.reuse.iter().map(move |reuse| (stride.0, reuse.0)))
+            .collect();
+        Cells::new(&args.net, &job, &touches)
+    }
+
+    fn new(flags: &NetFlags, usual: &Job, touches: &[(u64, u64)]) -> anyhow::Result<Cells> {
+        let sizes = match &flags.size {
+            Some(sizes) => sizes.all(quarters),
+            None => quarters(USUAL.0, USUAL.1),
+        };
+        if sizes.is_empty() {
+            return Err(request("--size: no size of 1, 4, 16, 64, ... lies in that range"));
+        }
+        let mut jobs = Vec::new();
+        for size in sizes {
+            for connections in &flags.connections {
+                for (stride, reuse) in touches {
+                    for transport in transports(flags) {
+                        // A default that a transport cannot carry is left out; what was named
+                        // is refused.
+                        let most = most_usual(transport);
+                        if flags.size.is_none() && size > most {
+                            continue;
+                        }
+                        let job = Job {
+                            size,
+                            transport,
+                            connections: *connections,
+                            stride: *stride,
+                            reuse: *reuse,
+                            threads: if transport == Transport::Ethernet {
+                                1
+                            } else {
+                                usual.threads
+                            },
+                            ..usual.clone()
+                        };
+                        job.check().map_err(|error| request(error.to_string()))?;
+                        jobs.push(job);
+                    }
+                }
+            }
+        }
+        Ok(Cells { kind: usual.kind, jobs })
+    }
+
+    pub fn name(&self) -> &'static str {
+        verb(self.kind)
+    }
+
+    pub fn of(&self, stack: Stack) -> Vec<&Job> {
+        self.jobs.iter().filter(|job| job.transport.stack() == stack).collect()
+    }
+
+    /// Where a cell stands in the order.
+    pub fn place(&self, job: &Job) -> usize {
+        self.jobs.iter().position(|other| other == job).unwrap_or(self.jobs.len())
+    }
+}
+
+fn usual(flags: &NetFlags) -> Job {
+    Job {
+        threads: flags.threads,
+        busy_poll: flags.busy_poll,
+        timeout_s: flags.timeout.0.as_secs_f64(),
+        socket_buffer: flags.socket_buffer.map(|Bytes(bytes)| bytes),
+        ..Job::default()
+    }
+}
+
+/// In the order of their naming, each once.
+fn transports(flags: &NetFlags) -> Vec<Transport> {
+    let mut all = Vec::new();
+    if flags.has(Stack::Kernel) {
+        all.extend(flags.transport.iter().map(|flag| Transport::from(*flag)));
+    }
+    if flags.has(Stack::Dpdk) {
+        all.push(Transport::Ethernet);
+    }
+    all.dedup();
+    all
+}
+
+/// The largest message that is sent where no size was named.
+fn most_usual(transport: Transport) -> u64 {
+    if transport.loses() { LARGEST_DATAGRAM } else { u64::MAX }
+}
+
+/// Every fourth power of two in a range.
+fn quarters(from: u64, to: u64) -> Vec<u64> {
+    (0..u64::BITS).step_by(2).map(|shift| 1 << shift).filter(|s| (from..=to).contains(s)).collect()
+}

@@ -1,0 +1,60 @@
+//! The cells over DPDK. Its environment may end the process it runs in, so it runs in one of
+//! its own: the same command again, marked `--inner`, whose last words are read here.
+
+#[cfg(feature = "dpdk")]
+mod inner;
+#[cfg(feature = "dpdk")]
+mod outer;
+
+#[cfg(feature = "dpdk")]
+pub use self::inner::{inner_client, inner_server};
+#[cfg(feature = "dpdk")]
+pub use self::outer::{check, guarded_client, guarded_server};
+
+#[cfg(not(feature = "dpdk"))]
+pub use self::absent::{check, guarded_client, guarded_server, inner_client, inner_server};
+
+/// This kvmeter was built without DPDK.
+#[cfg(not(feature = "dpdk"))]
+mod absent {
+    use std::sync::atomic::AtomicBool;
+
+    use micro::net::{Kind, Measured, Stack};
+
+    use super::super::cells::Cells;
+    use crate::exit::{Outcome, request};
+    use crate::micro_net_args::NetFlags;
+    use crate::show::Show;
+
+    fn not_built<T>() -> anyhow::Result<T> {
+        Err(request(
+            "--stack dpdk: this kvmeter was built without DPDK; install libdpdk-dev (Debian, \
+             Ubuntu) and build it with `cargo build --release --package kvmeter --features dpdk`",
+        ))
+    }
+
+    pub fn check(flags: &NetFlags) -> anyhow::Result<()> {
+        if flags.has(Stack::Dpdk) { not_built() } else { Ok(()) }
+    }
+
+    pub fn guarded_client(
+        _: &NetFlags,
+        _: Kind,
+        _: &[u32],
+        _: &AtomicBool,
+    ) -> anyhow::Result<Vec<Measured>> {
+        not_built()
+    }
+
+    pub fn guarded_server(_: &Show) -> anyhow::Result<Outcome> {
+        not_built()
+    }
+
+    pub fn inner_client(_: &NetFlags, _: &Cells, _: &Show) -> anyhow::Result<Outcome> {
+        not_built()
+    }
+
+    pub fn inner_server(_: &str, _: &NetFlags, _: &Show) -> anyhow::Result<Outcome> {
+        not_built()
+    }
+}

@@ -1,0 +1,131 @@
+//! The process in which DPDK's environment runs.
+
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use dpdk::{Config, DpdkError, Eal, Port};
+use micro::net::{Client, Job, Manner, Measured, NoMeter, Server, Stack};
+
+use super::super::cells::Cells;
+use super::super::meter::Counters;
+use super::super::{CONNECT, address, ends, found, manner, server};
+use super::outer::RESULT;
+use crate::exit::{Outcome, request};
+use crate::interrupt::stop_flag;
+use crate::micro_net_args::NetFlags;
+use crate::show::Show;
+
+/// How an error of the environment begins, whose reasons are in DPDK's own log.
+pub const ENVIRONMENT: &str = "DPDK's environment does not start";
+/// A physical link takes seconds to come up.
+const LINK: Duration = Duration::from_secs(15);
+/// Of all cells over a pair of rings in one process.
+const PAIR: &str = "both ends of the DPDK cells are threads of one process: the hardware \
+                    counters of either cover both";
+
+/// A server with a port.
+pub fn inner_server(place: &str, flags: &NetFlags, show: &Show) -> anyhow::Result<Outcome> {
+    micro::net::end_with_parent();
+    let name = flags
+        .port
+        .as_deref()
+        .ok_or_else(|| request("--stack dpdk --listen: name this end's port with --port"))?;
+    let mut eal = start(flags.eal.as_deref(), flags)?;
+    let port = eal.port(name, 1).map_err(mistake)?;
+    server::serve(place, flags, Some(port), show)
+}
+
+/// Measures the cells, and says them as one line.
+pub fn inner_client(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> {
+    micro::net::end_with_parent();
+    let stop = stop_flag()?;
+    // Before the environment pins this thread.
+    let order = host::cpus(&host::Root::live())?.cpus;
+    let cpus = flags.at.cpus.as_ref().map_or(order, |list| list.0.clone());
+    let (own, servers) = ends(flags, &cpus);
+    let manner = manner(flags, own)?;
+    let jobs = cells.of(Stack::Dpdk);
+    let mut eal = start(flags.eal.as_deref(), flags)?;
+    let place = flags.connect.as_ref().or(flags.inner_connect.as_ref());
+    let measured = match (place, &flags.port, &flags.server_port) {
+        (Some(place), Some(name), _) => {
+            let mut port = eal.port(name, 1).map_err(mistake)?;
+            let place = address("connect", place)?;
+            let mut client = Client::connect(&place, cells.kind, CONNECT, None::<&mut Port>, &stop)
+                .map_err(found)?;
+            // The other end's port is there when its server answers.
+            port.wait_up(LINK)?;
+            client.take_port(&mut port);
+            all(&mut client, &jobs, &manner)?
+        }
+        (None, None, None) => {
+            let (client, server) = eal.ring_pair().map_err(mistake)?;
+            pair(client, server, &jobs, &manner, servers, &stop)?
+        }
+        (None, Some(name), Some(other)) => {
+            let client = eal.port(name, 2).map_err(mistake)?;
+            let server = eal.port(other, 2).map_err(mistake)?;
+            client.wait_up(LINK)?;
+            server.wait_up(LINK)?;
+            pair(client, server, &jobs, &manner, servers, &stop)?
+        }
+        _ => return Err(request("--port and --server-port belong together")),
+    };
+    // On a line of its own, whatever DPDK wrote before.
+    show.print(&format!("\n{RESULT}{}", serde_json::to_string(&measured)?))?;
+    Ok(Outcome::Done)
+}
+
+fn all(
+    client: &mut Client<'_, Port>,
+    jobs: &[&Job],
+    manner: &Manner,
+) -> anyhow::Result<Vec<Measured>> {
+    let measure = |job: &&Job| client.measure(job, manner, &mut Counters::default()).map_err(found);
+    jobs.iter().map(measure).collect()
+}
+
+/// Both ends here.
+fn pair(
+    mut client: Port,
+    server: Port,
+    jobs: &[&Job],
+    manner: &Manner,
+    server_cpus: Vec<u32>,
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<Measured>> {
+    let (here, there) = UnixStream::pair()?;
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut server = Server::new(Some(server), server_cpus, stop);
+            // The client is told what failed.
+            let _ = server.serve_pair(there, &mut NoMeter);
+        });
+        let mut client = Client::over(here, &mut client, stop).map_err(found)?;
+        let mut measured = all(&mut client, jobs, manner)?;
+        for cell in &mut measured {
+            cell.notes.push(PAIR.to_owned());
+        }
+        Ok(measured)
+    })
+}
+
+fn start(arguments: Option<&str>, flags: &NetFlags) -> anyhow::Result<Eal> {
+    let words: Vec<String> =
+        arguments.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+    let frames = u32::try_from(flags.frames.0)
+        .map_err(|_| request(format!("--frames {}: too many", flags.frames)))?;
+    Eal::start(&words, Config { frames, mtu: flags.mtu }).map_err(mistake)
+}
+
+/// Whatever DPDK refuses is for the user to mend: a port, memory, a permission.
+fn mistake(error: DpdkError) -> anyhow::Error {
+    match error {
+        DpdkError::Start { why } => request(format!("{ENVIRONMENT} ({why})")),
+        DpdkError::Down { .. } | DpdkError::Again => anyhow!(error),
+        error => request(error.to_string()),
+    }
+}

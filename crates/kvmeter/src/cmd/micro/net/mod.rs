@@ -1,0 +1,176 @@
+//! `micro pingpong` and `micro flow`: where the two ends run, and what they measured.
+
+mod cells;
+mod dpdk;
+mod meter;
+mod server;
+mod shown;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use micro::net::{Client, Job, Kind, Manner, Measured, NetError, NoPort, Stack};
+use model::Address;
+
+use self::cells::Cells;
+use self::meter::Counters;
+use self::server::Started;
+use super::Session;
+use crate::exit::{Outcome, request};
+use crate::micro_net_args::{Flow, NetFlags, PORT, Pingpong};
+use crate::show::Show;
+
+/// A server answers at once or is not there.
+const CONNECT: Duration = Duration::from_secs(5);
+
+pub fn pingpong(args: &Pingpong, show: &Show) -> anyhow::Result<Outcome> {
+    run(&args.net, &Cells::pingpong(args)?, show)
+}
+
+pub fn flow(args: &Flow, show: &Show) -> anyhow::Result<Outcome> {
+    run(&args.net, &Cells::flow(args)?, show)
+}
+
+fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> {
+    if let Some(listen) = &flags.listen {
+        if flags.alone_for.is_some() {
+            // Started by a client here, which may be killed.
+            micro::net::end_with_parent();
+        }
+        return match (flags.has(Stack::Dpdk), flags.inner) {
+            (false, _) => server::listen(listen, flags, show),
+            (true, false) => dpdk::guarded_server(show),
+            (true, true) => dpdk::inner_server(listen, flags, show),
+        };
+    }
+    if flags.inner {
+        return dpdk::inner_client(flags, cells, show);
+    }
+    dpdk::check(flags)?;
+    let session = Session::begin(cells.name(), &flags.at, show)?;
+    let (own, servers) = ends(flags, &session.cpus);
+    let manner = manner(flags, own)?;
+    let bar = show.parts(cells.jobs.len() as u64);
+    bar.set_prefix(cells.name());
+    let mut measured = Measurements { all: Vec::new(), failure: None };
+    let stop = session.stop.as_ref();
+    let kernel: Vec<&Job> = cells.of(Stack::Kernel);
+    if !kernel.is_empty() {
+        let mut done = |cell: Measured| {
+            bar.inc(1);
+            measured.all.push(cell);
+        };
+        let outcome = on_kernel(flags, &kernel, &servers, &manner, stop, &mut done);
+        measured.failure = outcome.err();
+    }
+    if flags.has(Stack::Dpdk) && measured.failure.is_none() {
+        match dpdk::guarded_client(flags, cells.kind, &servers, stop) {
+            Ok(cells) => measured.all.extend(cells),
+            Err(error) => measured.failure = Some(error),
+        }
+    }
+    bar.finish_and_clear();
+    // What was measured before a failure is shown; where nothing was, there is only the failure.
+    match measured.failure {
+        Some(error) if measured.all.is_empty() => return Err(error),
+        _ => {}
+    }
+    measured.all.sort_by_key(|cell| cells.place(&cell.job));
+    let invalid = measured.all.iter().any(|cell| !cell.invalid_because().is_empty());
+    let shown = shown::all(cells, &measured.all);
+    let outcome = session.end(shown.results, &[shown.table], shown.warnings)?;
+    match measured.failure {
+        Some(error) => Err(error),
+        None if invalid => Ok(Outcome::Invalid),
+        None => Ok(outcome),
+    }
+}
+
+struct Measurements {
+    all: Vec<Measured>,
+    failure: Option<anyhow::Error>,
+}
+
+/// The CPUs of this end and of a server that is started here: each end has its own as far as
+/// there are enough.
+fn ends(flags: &NetFlags, cpus: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    if flags.no_pin {
+        return (Vec::new(), Vec::new());
+    }
+    let threads = (flags.threads as usize).clamp(1, cpus.len().max(1));
+    let (own, others) = cpus.split_at(threads.min(cpus.len()));
+    let own = if flags.at.cpus.is_some() { cpus } else { own };
+    let servers = match &flags.server_cpus {
+        Some(list) => list.0.clone(),
+        None if others.is_empty() => cpus.to_vec(),
+        None => others[..threads.min(others.len())].to_vec(),
+    };
+    (own.to_vec(), servers)
+}
+
+fn manner(flags: &NetFlags, cpus: Vec<u32>) -> anyhow::Result<Manner> {
+    let messages = flags.messages.map(|count| count.0);
+    if messages == Some(0) {
+        return Err(request("--messages: at least 1"));
+    }
+    let usual = if messages.is_some() { 60 } else { 1 };
+    let time = flags.time.map_or(Duration::from_secs(usual), |time| time.0);
+    if time.is_zero() {
+        return Err(request("--time: more than 0 s"));
+    }
+    Ok(Manner { warm_up: flags.warm_up.0, time, messages, cpus })
+}
+
+/// HOST, HOST:PORT or /PATH; port 0 is any free one.
+fn address(flag: &str, text: &str) -> anyhow::Result<Address> {
+    let (named, any) = match text.strip_suffix(":0") {
+        Some(host) => (host, true),
+        None => (text, false),
+    };
+    let address = Address::parse(named, PORT).map_err(|e| request(format!("--{flag}: {e}")))?;
+    Ok(match address {
+        Address::Tcp { host, .. } if any => Address::Tcp { host, port: 0 },
+        other => other,
+    })
+}
+
+/// Cells over the kernel's stack, with a server that is there or with one started for them.
+fn on_kernel(
+    flags: &NetFlags,
+    jobs: &[&Job],
+    server_cpus: &[u32],
+    manner: &Manner,
+    stop: &AtomicBool,
+    done: &mut dyn FnMut(Measured),
+) -> anyhow::Result<()> {
+    let Some(kind) = jobs.first().map(|job| job.kind) else { return Ok(()) };
+    let (place, _started) = match &flags.connect {
+        Some(text) => (address("connect", text)?, None),
+        None => {
+            let started = Started::kernel(kind, server_cpus, stop)?;
+            (started.address.clone(), Some(started))
+        }
+    };
+    let mut client = Client::<NoPort>::connect(&place, kind, CONNECT, None, stop).map_err(found)?;
+    for job in jobs {
+        let mut counters = Counters::default();
+        done(client.measure(job, manner, &mut counters).map_err(found)?);
+    }
+    Ok(())
+}
+
+/// An end's failure, as a mistake of the user's where it is one.
+fn found(error: NetError) -> anyhow::Error {
+    match error.is_request() {
+        true => request(error.to_string()),
+        false => error.into(),
+    }
+}
+
+/// The word that names a benchmark on the command line.
+fn verb(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Pingpong => "pingpong",
+        Kind::Flow => "flow",
+    }
+}

@@ -1,0 +1,160 @@
+//! The server's end: in this process for clients elsewhere, or as a process of its own for a
+//! client here.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use micro::net::{Kind, Listener, NetError, NoPort, Port, Server};
+use model::Address;
+
+use super::meter::Counters;
+use super::{address, found, verb};
+use crate::exit::{Outcome, request};
+use crate::interrupt::stop_flag;
+use crate::micro_net_args::NetFlags;
+use crate::show::Show;
+
+/// What a server says when it can be reached.
+const LISTENING: &str = "listening on ";
+/// How long a started server may take until then: DPDK's environment takes seconds.
+const START: Duration = Duration::from_secs(60);
+/// How long it may take to end.
+const END: Duration = Duration::from_secs(5);
+
+/// Serves until Ctrl-C.
+pub fn listen(place: &str, flags: &NetFlags, show: &Show) -> anyhow::Result<Outcome> {
+    serve::<NoPort>(place, flags, None, show)
+}
+
+/// Serves, with a port where there is one.
+pub fn serve<P: Port>(
+    place: &str,
+    flags: &NetFlags,
+    port: Option<P>,
+    show: &Show,
+) -> anyhow::Result<Outcome> {
+    let stop = stop_flag()?;
+    let listener = Listener::bind(&address("listen", place)?).map_err(found)?;
+    let cpus = flags.at.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default();
+    let mut server = Server::new(port, cpus, &stop);
+    show.print(&format!("{LISTENING}{}", listener.address()))?;
+    let mut say = |error: &NetError| show.note(&format!("a session failed: {error}"));
+    let alone = flags.alone_for.map(|span| span.0);
+    server.serve(&listener, alone, &mut Counters::default(), &mut say).map_err(found)?;
+    Ok(Outcome::Done)
+}
+
+/// A server that was started here. It is ended when this is dropped.
+pub struct Started {
+    child: Child,
+    pub address: Address,
+}
+
+impl Started {
+    /// A server for the kernel's stack on loopback.
+    pub fn kernel(kind: Kind, cpus: &[u32], stop: &AtomicBool) -> anyhow::Result<Started> {
+        Started::with(kind, cpus, &[], stop)
+    }
+
+    /// The same with more arguments.
+    pub fn with(
+        kind: Kind,
+        cpus: &[u32],
+        more: &[String],
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Started> {
+        let program = std::env::current_exe().context("kvmeter does not find itself")?;
+        let mut command = Command::new(program);
+        command
+            .args(["--quiet", "micro", verb(kind)])
+            .args(["--listen", "127.0.0.1:0", "--alone-for", "60s"])
+            .args(more)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if !cpus.is_empty() {
+            let list: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            command.args(["--cpus", &list.join(",")]);
+        }
+        let mut child = command.spawn().context("the server's end cannot be started")?;
+        let said = lines(child.stdout.take());
+        let failed = text(child.stderr.take());
+        let mut started = Started { child, address: Address::Unix("/".into()) };
+        let until = Instant::now() + START;
+        loop {
+            match said.recv_timeout(Duration::from_millis(50)) {
+                Ok(line) => {
+                    if let Some(place) = line.strip_prefix(LISTENING) {
+                        started.address = address("listen", place)?;
+                        return Ok(started);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(NetError::Stopped.into());
+            }
+            if Instant::now() > until {
+                bail!("the server's end does not listen within {} s", START.as_secs());
+            }
+        }
+        let code = started.child.wait().ok().and_then(|status| status.code());
+        let words = failed.recv_timeout(END).unwrap_or_default();
+        let words = words.trim().trim_start_matches("error: ");
+        match code {
+            Some(2) => Err(request(format!("the server's end: {words}"))),
+            _ => bail!("the server's end did not start: {words}"),
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It ends by itself when its client is gone.
+        let until = Instant::now() + END;
+        while Instant::now() < until {
+            match self.child.try_wait() {
+                Ok(None) => thread::sleep(Duration::from_millis(5)),
+                _ => return,
+            }
+        }
+        // Already gone, or it goes now.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The lines of a stream as they come.
+pub fn lines(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (say, hear) = channel();
+    if let Some(stream) = stream {
+        thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                if say.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    hear
+}
+
+/// All of a stream, when it is over.
+pub fn text(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (say, hear) = channel();
+    if let Some(mut stream) = stream {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What came until then is what there is.
+            let _ = stream.read_to_end(&mut bytes);
+            let _ = say.send(String::from_utf8_lossy(&bytes).into_owned());
+        });
+    }
+    hear
+}

@@ -1,0 +1,124 @@
+use micro::Fault;
+use micro::stream::{Kernel, Point, Spec};
+use report::format::significant;
+use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use serde_json::to_value;
+
+use super::{Session, flagged, huge_words, one, size};
+use crate::exit::{Outcome, request};
+use crate::micro_args::Stream;
+use crate::show::Show;
+
+/// STREAM's rule: each array is at least four times the last-level caches.
+const OUTSIDE_CACHES: u64 = 4;
+
+pub fn run(args: &Stream, show: &Show) -> anyhow::Result<Outcome> {
+    let session = Session::begin("stream", &args.at, show)?;
+    let threads = match args.threads.is_empty() {
+        true => vec![session.cpus.len()],
+        false => args.threads.clone(),
+    };
+    let usual = session.last_level_bytes() * OUTSIDE_CACHES;
+    let sizes = args.size.as_ref().map_or(vec![usual], |sizes| sizes.all(powers));
+    let most = sizes.last().copied().unwrap_or_default();
+    if sizes.is_empty() {
+        return Err(request("--size: no power of two lies in that range; name sizes"));
+    }
+    session.has_room(most.saturating_mul(3))?;
+
+    let stop = session.stop();
+    let bar = show.parts((threads.len() * sizes.len()) as u64);
+    bar.set_prefix("stream");
+    let mut points: Vec<Point> = Vec::new();
+    for array_bytes in &sizes {
+        for threads in &threads {
+            bar.set_message(format!("{threads} threads, {}", size(*array_bytes)));
+            let spec = Spec {
+                threads: *threads,
+                cpus: session.cpus.clone(),
+                array_bytes: *array_bytes,
+                rounds: args.rounds,
+                time: args.time.0,
+                stores: args.stores,
+                pages: args.memory.pages,
+                placement: args.memory.place,
+            };
+            match micro::stream::run(&spec, &stop) {
+                Ok(point) => points.push(point),
+                Err(Fault::Stopped) if !points.is_empty() => break,
+                Err(fault) => return Err(flagged(fault)),
+            }
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    let mut warnings = Vec::new();
+    if args.size.is_some() && most < usual {
+        warnings.push(format!(
+            "arrays of {} are smaller than four times the last-level caches ({}): this is the \
+             bandwidth of caches, not of memory",
+            size(most),
+            size(usual)
+        ));
+    }
+    if threads.iter().any(|threads| *threads > session.cpus.len()) {
+        warnings.push(format!("there are more threads than CPUs ({})", session.cpus.len()));
+    }
+    session.end(one("stream", to_value(&points))?, &[table(&points)], warnings)
+}
+
+/// The powers of two in a range, both ends included.
+fn powers(from: u64, to: u64) -> Vec<u64> {
+    (0..u64::BITS).map(|shift| 1 << shift).filter(|size| (from..=to).contains(size)).collect()
+}
+
+fn table(points: &[Point]) -> Table {
+    let mut table = Table::new("Memory bandwidth, GB/s")
+        .column("threads", Align::Right, ALWAYS)
+        .column("each array", Align::Right, ALWAYS)
+        .column("kernel", Align::Left, ALWAYS)
+        .column("best", Align::Decimal, ALWAYS)
+        .column("mean", Align::Decimal, 20)
+        .column("worst", Align::Decimal, 19)
+        .column("min ms", Align::Decimal, 10)
+        .column("mean ms", Align::Decimal, 9)
+        .column("max ms", Align::Decimal, 8);
+    for point in points {
+        for result in &point.kernels {
+            let first = result.kernel == Kernel::Copy;
+            let once = |text: String| Cell::from(if first { text } else { String::new() });
+            let ms = |seconds: f64| Cell::from(significant(seconds * 1e3, 3));
+            let rate = |gb_s: f64| significant(gb_s, 4);
+            table.row(vec![
+                once(point.threads.to_string()),
+                once(size(point.array_bytes)),
+                result.kernel.name().into(),
+                Cell::new(rate(result.best_gb_s), Tone::Strong),
+                rate(result.mean_gb_s).into(),
+                rate(result.worst_gb_s).into(),
+                ms(result.min_s),
+                ms(result.mean_s),
+                ms(result.max_s),
+            ]);
+        }
+    }
+    if let Some(point) = points.last() {
+        table.note(format!(
+            "Bytes as STREAM counts them (copy and scale two arrays, add and triad three), GB = \
+             10^9 B; {} stores; {} rounds; results verified.",
+            point.stores, point.rounds
+        ));
+        let nodes: Vec<String> = point.pages_on_node.keys().map(u32::to_string).collect();
+        let nodes = match nodes.is_empty() {
+            true => "NUMA node not known".to_owned(),
+            false => format!("NUMA node {}", nodes.join(", ")),
+        };
+        table.note(format!(
+            "CPUs {:?}; memory placed by {} on {nodes}; {}.",
+            point.cpus,
+            point.placement,
+            huge_words(&point.huge_bytes, point.array_bytes * 3)
+        ));
+    }
+    table
+}

@@ -1,0 +1,40 @@
+use report::format::significant;
+use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use serde_json::to_value;
+
+use super::{Session, flagged, one};
+use crate::exit::Outcome;
+use crate::micro_args::Costs;
+use crate::show::Show;
+
+pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
+    let session = Session::begin("syscall", &args.at, show)?;
+    micro::pin::pin(session.first_cpu()).map_err(flagged)?;
+    let bar = show.parts(7);
+    bar.set_prefix("syscall");
+    let mut heard = |call: &micro::syscall::Call| {
+        bar.inc(1);
+        bar.set_message(call.name);
+    };
+    let found = micro::syscall::run(args.time.0, &session.stop(), &mut heard).map_err(flagged)?;
+    bar.finish_and_clear();
+    let mut table = Table::new("What the kernel's services cost, ns")
+        .column("call", Align::Left, ALWAYS)
+        .column("min", Align::Decimal, 20)
+        .column("median", Align::Decimal, ALWAYS)
+        .column("mean", Align::Decimal, 19)
+        .column("max", Align::Decimal, 18)
+        .column("what", Align::Wrap, 30);
+    let ns = |ns: f64| significant(ns, 3);
+    for call in &found {
+        table.row(vec![
+            call.name.into(),
+            ns(call.cost.min_ns).into(),
+            Cell::new(ns(call.cost.median_ns), Tone::Strong),
+            ns(call.cost.mean_ns).into(),
+            ns(call.cost.max_ns).into(),
+            Cell::new(call.what, Tone::Muted),
+        ]);
+    }
+    session.end(one("syscall", to_value(&found))?, &[table], Vec::new())
+}

@@ -1,0 +1,145 @@
+//! `kvmeter simulate dca`: what was asked, simulated on all cores, and shown.
+
+mod figures;
+mod recorded;
+mod sweep;
+mod tables;
+
+use std::io::BufReader;
+
+use cachesim::sweep::{Job, run_all};
+use cachesim::validate::validate;
+use cachesim::{Machine, Outcome as Simulation, Policy, Traffic};
+use serde_json::{Value, json};
+
+use crate::args::{Simulate, SimulateDca, Simulated};
+use crate::exit::{Outcome, request};
+use crate::show::Show;
+use sweep::Sweep;
+
+pub fn run(args: &Simulate, show: &Show) -> anyhow::Result<Outcome> {
+    match &args.what {
+        Simulated::Dca(args) if args.validate => check(args, show),
+        Simulated::Dca(args) if args.seed_figures => seed_figures(args, show),
+        Simulated::Dca(args) => dca(args, show),
+    }
+}
+
+fn dca(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
+    let machine = Machine::open(args.machine.as_deref().unwrap_or("xeon-gold-6140"))?;
+    if let Some(path) = &args.trace {
+        return trace(args, &machine, path, show);
+    }
+    let mut traffic = Traffic::open(&args.traffic, &machine)?;
+    if let Some(run) = &args.from_run {
+        recorded::take(run, &mut traffic)?;
+    }
+    let sweep = Sweep::parse(&args.sweep)?;
+    let mut policies = Vec::new();
+    for text in &args.policy {
+        policies.push(Policy::parse(text)?);
+    }
+    let (points, jobs) = sweep.jobs(&machine, &traffic, &policies)?;
+    output(args)?;
+    if jobs.len() > 1 {
+        show.note(&format!("{} simulations", jobs.len()));
+    }
+    let outcomes = run_all(&jobs)?;
+    if let Some(path) = &args.figures {
+        let drawings = figures::swept(&sweep, &points, &outcomes);
+        figures::write(path, "Direct cache access, simulated", drawings)?;
+    }
+    if args.json {
+        let object = match &outcomes[..] {
+            [one] if sweep.is_empty() => serde_json::to_value(one)?,
+            _ => json!({ "kind": "simulated", "runs": runs(&points, &outcomes)? }),
+        };
+        show.print(&serde_json::to_string_pretty(&object)?)?;
+    } else {
+        show.print(&report::terminal::table(&tables::outcomes(&points, &outcomes), show.style()))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Each outcome with the values that were swept.
+fn runs(points: &[sweep::Point], outcomes: &[Simulation]) -> anyhow::Result<Vec<Value>> {
+    let mut runs = Vec::new();
+    for (point, outcome) in points.iter().zip(outcomes) {
+        let at: serde_json::Map<String, Value> =
+            point.at.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+        runs.push(json!({ "at": at, "outcome": serde_json::to_value(outcome)? }));
+    }
+    Ok(runs)
+}
+
+fn output(args: &SimulateDca) -> anyhow::Result<()> {
+    match &args.figures {
+        Some(path) => crate::files::check_output("--figures", path, &[]),
+        None => Ok(()),
+    }
+}
+
+fn check(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
+    output(args)?;
+    let validation = validate()?;
+    if let Some(path) = &args.figures {
+        figures::write(path, "Simulated beside published", figures::validation(&validation))?;
+    }
+    if args.json {
+        show.print(&serde_json::to_string_pretty(&validation)?)?;
+    } else {
+        show.print(&report::terminal::table(&tables::validation(&validation), show.style()))?;
+    }
+    Ok(if validation.valid { Outcome::Done } else { Outcome::Invalid })
+}
+
+fn seed_figures(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
+    output(args)?;
+    let path = args.figures.as_ref();
+    let path =
+        path.ok_or_else(|| request("--seed-figures: name the page with `--figures FILE`"))?;
+    let machine = Machine::open(args.machine.as_deref().unwrap_or("xeon-e5-2697-v2"))?;
+    let plans = cachesim::thesis::figures(&machine)?;
+    let jobs: Vec<Job> = plans.iter().flat_map(|plan| plan.jobs()).collect();
+    show.note(&format!("{} simulations", jobs.len()));
+    let outcomes = run_all(&jobs)?;
+    figures::write(
+        path,
+        "The figures of Basavaraj 2017, simulated",
+        figures::thesis(&plans, &outcomes),
+    )?;
+    if args.json {
+        let object = json!({ "kind": "simulated", "runs": serde_json::to_value(&outcomes)? });
+        show.print(&serde_json::to_string_pretty(&object)?)?;
+    } else {
+        show.note(&format!("drawn into {}", path.display()));
+    }
+    Ok(Outcome::Done)
+}
+
+fn trace(
+    args: &SimulateDca,
+    machine: &Machine,
+    path: &std::path::Path,
+    show: &Show,
+) -> anyhow::Result<Outcome> {
+    let [policy] = &args.policy[..] else {
+        return Err(request("--trace: one policy of on, off and ways:N"));
+    };
+    let (setting, controller) = Policy::parse(policy)?.start(machine.choice())?;
+    if controller.is_some() {
+        return Err(request(format!(
+            "--policy {policy}: a trace has no time, so nothing can be controlled; use on, off or ways:N"
+        )));
+    }
+    let file = std::fs::File::open(path)
+        .map_err(|error| request(format!("{}: cannot be read: {error}", path.display())))?;
+    let origin = path.display().to_string();
+    let outcome = cachesim::trace::run(machine, setting.card, 1, &origin, BufReader::new(file))?;
+    if args.json {
+        show.print(&serde_json::to_string_pretty(&outcome)?)?;
+    } else {
+        show.print(&report::terminal::table(&tables::trace(&outcome), show.style()))?;
+    }
+    Ok(Outcome::Done)
+}

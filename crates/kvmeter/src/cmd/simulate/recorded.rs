@@ -1,0 +1,50 @@
+//! Packets as a recorded run asked for them.
+
+use std::sync::Arc;
+
+use cachesim::{Recorded, Traffic};
+use model::random::{Draws, mix};
+use record::{Loop, Selection};
+
+use crate::exit::request;
+
+/// Most arrivals that are taken over: the run's beginning.
+const MOST: u64 = 1_000_000;
+
+/// Gives traffic the arrivals of a run: its operations of each interval, at distances as it drew
+/// them (even where it says so, otherwise independent). The size of a request is the traffic's
+/// where the run did not write values.
+pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
+    let selection = Selection::open(text)?;
+    let runs: Vec<_> = selection.runs.iter().filter(|run| !run.series.is_empty()).collect();
+    let run = match &runs[..] {
+        [run] => run,
+        [] => {
+            return Err(request(format!("--from-run {text}: no run with a time series is in it")));
+        }
+        [first, ..] => {
+            return Err(request(format!(
+                "--from-run {text}: {} runs are in it; choose one, e.g. `{}?run={}`",
+                runs.len(),
+                text.split('?').next().unwrap_or(text),
+                first.ordinal
+            )));
+        }
+    };
+    let even = matches!(&run.pacing, Loop::Open { arrivals, .. } if arrivals.starts_with("even") || arrivals.starts_with("uniform") || arrivals.starts_with("fixed"));
+    let packet = traffic.port.packet.get_ref().0 as u32;
+    let most = traffic.pool.stride.get_ref().0 - traffic.pool.offset.get_ref().0;
+    let mut draws = Draws::from(mix(traffic.seed ^ 0xa881));
+    let mut arrivals: Vec<(f64, u32)> = Vec::new();
+    for point in &run.series {
+        let begin = (point.at_s - point.seconds).max(0.0);
+        for i in 0..point.operations.min(MOST - (arrivals.len() as u64).min(MOST)) {
+            let share = if even { i as f64 / point.operations as f64 } else { draws.unit() };
+            arrivals.push((begin + share * point.seconds, packet));
+        }
+    }
+    arrivals.sort_by(|a, b| a.0.total_cmp(&b.0));
+    traffic.port.recording = Some(Arc::new(Recorded::of(arrivals, most)?));
+    traffic.name = format!("{} as in {text}", traffic.name);
+    Ok(())
+}

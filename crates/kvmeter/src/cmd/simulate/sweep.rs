@@ -1,0 +1,98 @@
+//! Every combination of what was swept.
+
+use cachesim::sweep::Job;
+use cachesim::{Machine, Policy, SimError, Traffic};
+
+use crate::exit::request;
+
+/// Most simulations that one command does.
+const MOST: usize = 10_000;
+/// The key that is the machine's and not the traffic's.
+const WAYS: &str = "ways";
+
+/// Keys with their values, in the order in which they were given.
+pub struct Sweep {
+    keys: Vec<(String, Vec<String>)>,
+}
+
+/// One combination.
+pub struct Point {
+    pub at: Vec<(String, String)>,
+    pub policy: String,
+}
+
+impl Sweep {
+    pub fn parse(texts: &[String]) -> anyhow::Result<Sweep> {
+        let mut keys: Vec<(String, Vec<String>)> = Vec::new();
+        for text in texts {
+            let (key, values) = text
+                .split_once('=')
+                .ok_or_else(|| request(format!("--sweep {text}: write it as `key=value,value`")))?;
+            if keys.iter().any(|(known, _)| known == key) {
+                return Err(request(format!("--sweep {text}: `{key}` is swept already")));
+            }
+            let values: Vec<String> =
+                values.split(',').map(|value| value.trim().to_owned()).collect();
+            if values.iter().any(String::is_empty) {
+                return Err(request(format!("--sweep {text}: a value is empty")));
+            }
+            keys.push((key.trim().to_owned(), values));
+        }
+        Ok(Sweep { keys })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The keys that have more than one value.
+    pub fn varied(&self) -> Vec<&str> {
+        let varied = self.keys.iter().filter(|(_, values)| values.len() > 1);
+        varied.map(|(key, _)| key.as_str()).collect()
+    }
+
+    /// Simulations in order: the last key changes first, policies before it.
+    pub fn jobs(
+        &self,
+        machine: &Machine,
+        traffic: &Traffic,
+        policies: &[Policy],
+    ) -> anyhow::Result<(Vec<Point>, Vec<Job>)> {
+        let combinations = self.keys.iter().map(|(_, values)| values.len()).product::<usize>();
+        if combinations.saturating_mul(policies.len()) > MOST {
+            let words = format!("--sweep: more than {MOST} simulations; sweep fewer values");
+            return Err(request(words));
+        }
+        let (mut points, mut jobs) = (Vec::new(), Vec::new());
+        for mut index in 0..combinations {
+            let mut at = Vec::new();
+            for (key, values) in self.keys.iter().rev() {
+                at.push((key.clone(), values[index % values.len()].clone()));
+                index /= values.len();
+            }
+            at.reverse();
+            let (mut machine, mut traffic) = (machine.clone(), traffic.clone());
+            for (key, value) in &at {
+                let set = match key.as_str() {
+                    WAYS => machine.set_ways(value),
+                    _ => traffic.set(key, value),
+                };
+                set.map_err(place)?;
+            }
+            traffic.recheck(&machine).map_err(place)?;
+            for policy in policies {
+                points.push(Point { at: at.clone(), policy: policy.name() });
+                jobs.push(Job {
+                    machine: machine.clone(),
+                    traffic: traffic.clone(),
+                    policy: *policy,
+                });
+            }
+        }
+        Ok((points, jobs))
+    }
+}
+
+fn place(error: SimError) -> anyhow::Error {
+    request(format!("--sweep {error}"))
+}

@@ -1,0 +1,137 @@
+//! What was simulated, as tables.
+
+use cachesim::Outcome;
+use cachesim::trace::TraceOutcome;
+use cachesim::validate::Validation;
+use report::format;
+use report::table::{ALWAYS, Align, Cell, Table, Tone};
+
+use super::sweep::Point;
+
+const SIMULATED: &str = "Every number is simulated.";
+
+/// A row an outcome.
+pub fn outcomes(points: &[Point], outcomes: &[Outcome]) -> Table {
+    let mut table = Table::new("Direct cache access");
+    let swept = points.first().map(|point| point.at.as_slice()).unwrap_or_default();
+    for (key, _) in swept {
+        table = table.column(key.clone(), Align::Right, ALWAYS);
+    }
+    let heads = [
+        ("policy", Align::Left, 9),
+        ("PCIe write hit %", Align::Decimal, ALWAYS),
+        ("read hit %", Align::Decimal, 9),
+        ("memory GB/s", Align::Decimal, 8),
+        ("packets/s", Align::Right, 8),
+        ("dropped %", Align::Decimal, 7),
+        ("p50 us", Align::Decimal, 6),
+        ("p99 us", Align::Decimal, 8),
+        ("worker miss %", Align::Decimal, 5),
+        ("service us", Align::Decimal, 4),
+        ("neighbours/s", Align::Right, 5),
+        ("neighbours' miss %", Align::Decimal, 3),
+    ];
+    for (head, align, keep) in heads {
+        table = table.column(head, align, keep);
+    }
+    for (point, outcome) in points.iter().zip(outcomes) {
+        let mut cells: Vec<Cell> = point.at.iter().map(|(_, value)| value.clone().into()).collect();
+        let memory = (outcome.memory.read_bytes_s + outcome.memory.write_bytes_s) / 1e9;
+        let latency = |of: fn(&cachesim::outcome::Latency) -> f64| {
+            outcome.latency_us.as_ref().map_or(String::new(), |all| number(of(all), 2))
+        };
+        let neighbours: f64 = outcome.neighbours.iter().map(|n| n.group.accesses_s).sum();
+        let missed: f64 = outcome.neighbours.iter().filter_map(|n| n.group.llc_miss_percent).sum();
+        let count = outcome.neighbours.len();
+        cells.extend::<[Cell; 12]>([
+            point.policy.clone().into(),
+            percent(outcome.pcie_write_hit_percent).into(),
+            percent(outcome.pcie_read_hit_percent).into(),
+            number(memory, 2).into(),
+            format::rate(outcome.throughput_packets_s).into(),
+            number(outcome.drops.share * 100.0, 2).into(),
+            latency(|all| all.p50).into(),
+            latency(|all| all.p99).into(),
+            percent(outcome.worker.llc_miss_percent).into(),
+            outcome.service_us.map_or(String::new(), |us| number(us, 3)).into(),
+            if count > 0 { format::rate(neighbours) } else { String::new() }.into(),
+            if count > 0 { number(missed / count as f64, 2) } else { String::new() }.into(),
+        ]);
+        table.row(cells);
+    }
+    table.note(SIMULATED);
+    table.without_empty_columns()
+}
+
+/// A row a published point.
+pub fn validation(validation: &Validation) -> Table {
+    let mut table = Table::new("PCIe write hits, simulated beside published")
+        .column("series", Align::Left, ALWAYS)
+        .column("packet B", Align::Right, ALWAYS)
+        .column("descriptors", Align::Right, ALWAYS)
+        .column("ways", Align::Right, ALWAYS)
+        .column("published %", Align::Decimal, ALWAYS)
+        .column("simulated %", Align::Decimal, ALWAYS)
+        .column("error", Align::Decimal, ALWAYS);
+    for point in &validation.points {
+        let bad = point.error_points.abs() > validation.point_limit_points;
+        table.row(vec![
+            point.series.clone().into(),
+            point.packet_bytes.to_string().into(),
+            point.receive_descriptors.to_string().into(),
+            point.ways.to_string().into(),
+            number(point.published_percent, 2).into(),
+            number(point.simulated_percent, 2).into(),
+            Cell::new(
+                format!("{:+.2}", point.error_points),
+                if bad { Tone::Bad } else { Tone::Plain },
+            ),
+        ]);
+    }
+    table.note(format!(
+        "Mean error {:.2} points (limit {:.0}), largest {:.2} (limit {:.0}): {}.",
+        validation.mean_error_points,
+        validation.mean_limit_points,
+        validation.max_error_points,
+        validation.point_limit_points,
+        if validation.valid { "valid" } else { "not valid" }
+    ));
+    table.note(format!("Published: {}.", validation.source));
+    table
+}
+
+/// A row a count.
+pub fn trace(outcome: &TraceOutcome) -> Table {
+    let mut table = Table::new("Memory trace").column("", Align::Left, ALWAYS).column(
+        "lines",
+        Align::Right,
+        ALWAYS,
+    );
+    let rows = [
+        ("all", outcome.lines),
+        ("cores", outcome.core_lines),
+        ("private hits", outcome.private_hits),
+        ("last-level hits", outcome.llc_hits),
+        ("other cores' hits", outcome.peer_hits),
+        ("last-level misses", outcome.llc_misses),
+        ("card's write hits", outcome.card_write_hits),
+        ("card's write misses", outcome.card_write_misses),
+        ("card's read hits", outcome.card_read_hits),
+        ("card's read misses", outcome.card_read_misses),
+        ("read from memory", outcome.memory_read_bytes / 64),
+        ("written to memory", outcome.memory_write_bytes / 64),
+    ];
+    for (what, lines) in rows {
+        table.row(vec![what.into(), format::count(lines).into()]);
+    }
+    table.note(SIMULATED);
+    table
+}
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or(String::new(), |value| number(value, 2))
+}
+
+pub fn number(value: f64, digits: usize) -> String {
+    format!("{value:.digits$}")
+}

@@ -1,0 +1,181 @@
+//! The flags of `kvmeter micro pingpong` and `kvmeter micro flow`.
+
+use clap::{Args, ValueEnum, ValueHint};
+use micro::net::{Stack, Transport};
+use model::{Bytes, Count, Rate, Span};
+
+use crate::micro_args::{CpuList, Sizes, Where};
+
+/// Where a server listens unless it says another port.
+pub const PORT: u16 = 9378;
+
+/// Heading of what concerns where the two ends are.
+const ENDS: &str = "Ends";
+/// Heading of what concerns DPDK.
+const DPDK: &str = "DPDK";
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter micro pingpong                                TCP over loopback, 1 B to 1 MiB\n  \
+    kvmeter micro pingpong --transport tcp,unix,udp --size 64 --connections 1,16\n  \
+    kvmeter micro pingpong --listen 0.0.0.0               on the other machine, then here:\n  \
+    kvmeter micro pingpong --connect server --busy-poll --json\n  \
+    kvmeter micro pingpong --stack kernel,dpdk --size 64  DPDK beside it, over rings in memory\n  \
+    kvmeter micro pingpong --stack dpdk --connect server --port 0000:03:00.0\n\n\
+    Each message is answered with itself, and every byte of the answer is checked. Lost datagrams\n\
+    are counted. Exit code 1 where a message was wrong or none came through.")]
+pub struct Pingpong {
+    #[command(flatten)]
+    pub net: NetFlags,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter micro flow                                    TCP over loopback\n  \
+    kvmeter micro flow --size 16KiB --stride 64,256,4096 --reuse 0,64MiB\n  \
+    kvmeter micro flow --transport udp --rate 100k        loss is counted, not hidden\n  \
+    kvmeter micro flow --listen 0.0.0.0                   on the other machine, then here:\n  \
+    kvmeter micro flow --connect server --messages 1M --size 1KiB\n  \
+    kvmeter micro flow --stack kernel,dpdk --size 1KiB --stride 64,4096\n\n\
+    The server receives, and touches each byte of the stream whose place is a multiple of the\n\
+    stride, when so many bytes as the reuse distance came after it. What it touches is checked.")]
+pub struct Flow {
+    #[command(flatten)]
+    pub net: NetFlags,
+    /// Bytes from one touched place to the next; up to 8 all bytes are read, at 0 none
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "64")]
+    pub stride: Vec<Bytes>,
+    /// Bytes that come on a connection before a byte is touched
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "0")]
+    pub reuse: Vec<Bytes>,
+    /// Messages a second over all connections [default: as fast as they go]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub rate: Option<Rate>,
+}
+
+/// Who moves the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StackFlag {
+    Kernel,
+    Dpdk,
+}
+
+/// What the kernel carries it with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TransportFlag {
+    Tcp,
+    Unix,
+    Udp,
+}
+
+impl From<TransportFlag> for Transport {
+    fn from(flag: TransportFlag) -> Transport {
+        match flag {
+            TransportFlag::Tcp => Transport::Tcp,
+            TransportFlag::Unix => Transport::Unix,
+            TransportFlag::Udp => Transport::Udp,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct NetFlags {
+    #[command(flatten)]
+    pub at: Where,
+    /// Who moves the data; with both, each cell is measured with either
+    #[arg(
+        long,
+        value_name = "STACK,...",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "kernel"
+    )]
+    pub stack: Vec<StackFlag>,
+    /// What the kernel's stack carries it with
+    #[arg(long, value_name = "NAME,...", value_enum, value_delimiter = ',', default_value = "tcp")]
+    pub transport: Vec<TransportFlag>,
+    /// Bytes of a message: 64,1KiB, or 1..1MiB for every fourth power of two [default: 1..1MiB;
+    /// of datagrams up to 32 KiB]
+    #[arg(long, short, value_name = "SIZES")]
+    pub size: Option<Sizes>,
+    /// Connections
+    #[arg(long, short, value_name = "N,...", value_delimiter = ',', default_value = "1")]
+    pub connections: Vec<u32>,
+    /// Threads of each end, which share the connections
+    #[arg(long, short = 'j', value_name = "N", default_value_t = 1)]
+    pub threads: u32,
+    /// How long each cell is measured [default: 1s; 1m with --messages]
+    #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
+    pub time: Option<Span>,
+    /// Messages of a cell, where that ends it sooner
+    #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
+    pub messages: Option<Count>,
+    /// Before each cell, not counted
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "100ms")]
+    pub warm_up: Span,
+    /// Without an answer for so long a datagram or frame is lost, and a stream has failed
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "1s")]
+    pub timeout: Span,
+    /// Both ends ask for data without ever sleeping
+    #[arg(long)]
+    pub busy_poll: bool,
+    /// Send and receive buffer of each socket [default: the kernel's]
+    #[arg(long, value_name = "SIZE")]
+    pub socket_buffer: Option<Bytes>,
+    /// Leave the threads to the scheduler
+    #[arg(long)]
+    pub no_pin: bool,
+    /// Be the server for clients elsewhere: HOST, HOST:PORT or /PATH; port 9378 unless it says
+    /// another, 0 for any free one
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "connect", help_heading = ENDS)]
+    pub listen: Option<String>,
+    /// The server, started with --listen [default: one of its own on this machine]
+    #[arg(long, value_name = "ADDRESS", help_heading = ENDS)]
+    pub connect: Option<String>,
+    /// The CPUs of the server that is started here [default: after those of the client]
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["listen", "connect"],
+        help_heading = ENDS)]
+    pub server_cpus: Option<CpuList>,
+    /// DPDK's port of this end: a PCI address or a virtual device's name [default: a pair of
+    /// rings in memory, where the server is started here]
+    #[arg(long, value_name = "NAME", value_hint = ValueHint::Other, help_heading = DPDK)]
+    pub port: Option<String>,
+    /// The server's port, where it is started here: in the same process, or with --server-eal
+    /// in one of its own
+    #[arg(long, value_name = "NAME", requires = "port", help_heading = DPDK,
+        conflicts_with_all = ["listen", "connect"])]
+    pub server_port: Option<String>,
+    /// Arguments of DPDK's environment, such as '--no-huge -m 512 --vdev=net_memif0,role=client'
+    /// [default: no cards, ordinary memory]
+    #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true, help_heading = DPDK)]
+    pub eal: Option<String>,
+    /// The same for a server's process that is started here
+    #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true, requires = "server_port",
+        help_heading = DPDK)]
+    pub server_eal: Option<String>,
+    /// Frames of DPDK's pool: more of them can be held back
+    #[arg(long, value_name = "N", default_value = "16384", help_heading = DPDK)]
+    pub frames: Count,
+    /// The largest payload of a frame
+    #[arg(long, value_name = "SIZE", default_value_t = 1500, help_heading = DPDK)]
+    pub mtu: u16,
+    /// Ends after its first client, or when none comes for so long
+    #[arg(long, hide = true, requires = "listen")]
+    pub alone_for: Option<Span>,
+    /// The process in which DPDK's environment runs, which may be ended by it
+    #[arg(long, hide = true)]
+    pub inner: bool,
+    /// Where the server is that was started for it
+    #[arg(long, hide = true, requires = "inner")]
+    pub inner_connect: Option<String>,
+}
+
+impl NetFlags {
+    pub fn has(&self, stack: Stack) -> bool {
+        let flag = match stack {
+            Stack::Kernel => StackFlag::Kernel,
+            Stack::Dpdk => StackFlag::Dpdk,
+        };
+        self.stack.contains(&flag)
+    }
+}

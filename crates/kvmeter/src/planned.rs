@@ -1,0 +1,227 @@
+//! What would be run: the cells, the order, and what it will take.
+
+use std::collections::BTreeSet;
+
+use model::Span;
+use record::design::DesignKind;
+use report::table::{ALWAYS, Align, Table};
+use report::{PlanRow, format};
+use study::{Estimates, Plan, Step};
+
+use crate::exit::Outcome;
+use crate::show::Show;
+
+const JOULES_PER_WH: f64 = 3600.0;
+
+/// What would be run, and what would be written before it.
+pub fn describe(
+    steps: &[&Step],
+    knobs: &host::knob::Plan,
+    json: bool,
+    show: &Show,
+) -> anyhow::Result<Outcome> {
+    let turns = knobs.levels().next().is_some();
+    if json {
+        let steps: Vec<_> = steps.iter().map(|step| with_writes(object(step), knobs)).collect();
+        show.print(&serde_json::to_string_pretty(&steps)?)?;
+        return Ok(Outcome::Done);
+    }
+    rows(steps, show)?;
+    match turns {
+        true => crate::cmd::knob::describe(knobs, show),
+        false => Ok(Outcome::Done),
+    }
+}
+
+/// The same of a study: before its runs the design and the whole estimate.
+pub fn describe_study(
+    plan: &Plan,
+    done: &BTreeSet<u32>,
+    limit: Option<Span>,
+    json: bool,
+    show: &Show,
+) -> anyhow::Result<Outcome> {
+    let left = plan.steps().filter(|(_, step)| !done.contains(&step.ordinal));
+    let root = &plan.probes.root;
+    if json {
+        let mut all = Vec::new();
+        for (segment, step) in left {
+            all.push(with_writes(object(step), &segment.knobs.plan(root)?));
+        }
+        show.print(&serde_json::to_string_pretty(&all)?)?;
+        return Ok(Outcome::Done);
+    }
+    if !plan.design.factors.is_empty() {
+        show.print(&report::terminal::table(&design(plan), show.style()))?;
+        show.print("")?;
+    }
+    let steps: Vec<&Step> = left.map(|(_, step)| step).collect();
+    rows(&steps, show)?;
+    show.print(&estimate(plan, |step| !done.contains(&step.ordinal)))?;
+    limit.into_iter().try_for_each(|limit| show.print(&within(plan, limit)))?;
+    match plan.common_knobs() {
+        Some(levels) if !levels.is_empty() => crate::cmd::knob::describe(&levels.plan(root)?, show),
+        _ => Ok(Outcome::Done),
+    }
+}
+
+/// What a study is about to do, in a few lines, before it starts.
+pub fn announce(plan: &Plan, limit: Option<Span>, show: &Show) {
+    if show.is_quiet() {
+        return;
+    }
+    if let Some(scale) = &plan.design.scale {
+        show.note(&format!("at the scale `{}`: {}", scale.name, scale.note));
+    }
+    for skipped in &plan.design.skipped {
+        show.note(&format!("left out: {}: {}", levels(&skipped.levels), skipped.why));
+    }
+    show.note(&estimate(plan, |_| true));
+    if let Some(limit) = limit {
+        show.note(&within(plan, limit));
+    }
+}
+
+/// The factors with their levels, how many cells there are, and what cannot be had here.
+fn design(plan: &Plan) -> Table {
+    let design = &plan.design;
+    let kind = match design.kind {
+        DesignKind::Factorial => "every combination",
+        DesignKind::OneAtATime => "one factor at a time",
+        DesignKind::List => "the cells of its list",
+    };
+    let mut table = Table::new(format!("Design: {kind}"))
+        .column("factor", Align::Left, ALWAYS)
+        .column("sets", Align::Wrap, 40)
+        .column("levels", Align::Wrap, ALWAYS)
+        .column("where", Align::Wrap, 20);
+    for factor in &design.factors {
+        let conditions = factor.within.0.iter();
+        let conditions = conditions.map(|(name, some)| format!("{name}={}", some.0.join("|")));
+        table.row(vec![
+            factor.name.clone().into(),
+            factor.sets.join(", ").into(),
+            factor.levels.join(", ").into(),
+            conditions.collect::<Vec<_>>().join(" ").into(),
+        ]);
+    }
+    let mut table = table.without_empty_columns();
+    let cells: BTreeSet<_> =
+        plan.steps().map(|(_, step)| design.levels_of(&step.settings)).collect();
+    let units: BTreeSet<u32> = plan.steps().map(|(_, step)| step.unit).collect();
+    let repeats = match &design.adaptive {
+        None => format!("{} repeats", plan.repeats),
+        Some(adaptive) => format!(
+            "{} to {} repeats, until {} is within ±{:.1} %",
+            plan.repeats,
+            adaptive.most,
+            adaptive.metric,
+            adaptive.width * 100.0
+        ),
+    };
+    table.note(format!("{} cells, {} with their stores, {repeats}", cells.len(), units.len()));
+    if let Some(scale) = &design.scale {
+        table.note(format!("scale {}: {}", scale.name, scale.note));
+    }
+    for skipped in &design.skipped {
+        table.note(format!("left out: {}: {}", levels(&skipped.levels), skipped.why));
+    }
+    table
+}
+
+fn levels(levels: &record::design::Levels) -> String {
+    let pairs: Vec<String> = levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
+    pairs.join(", ")
+}
+
+/// Time, disk and energy in a line.
+fn estimate(plan: &Plan, wanted: impl Fn(&Step) -> bool) -> String {
+    let Estimates { runs, seconds, guessed, disk, loads, knob_changes } = plan.estimate(wanted);
+    let about = if guessed { "about " } else { "" };
+    let mut words = format!("{runs} runs in {about}{}", format::seconds(seconds));
+    let count = |n: usize, one: &str, many: &str| match n {
+        1 => format!(", 1 {one}"),
+        n => format!(", {n} {many}"),
+    };
+    if loads > 0 {
+        words += &count(loads, "load of data", "loads of data");
+    }
+    if knob_changes > 0 {
+        words += &count(knob_changes, "change of knobs", "changes of knobs");
+    }
+    if disk.0 > 0 {
+        words += &format!(", up to {} on disk", format::bytes(disk.0 as f64));
+    }
+    match (&plan.probes.energy.model, plan.probes.watts_now()) {
+        (Some(model), _) => {
+            let most = model.full_w * seconds / JOULES_PER_WH;
+            words += &format!(", at most {most:.1} Wh by the model of {} W", model.full_w);
+        }
+        (None, Ok(now)) => {
+            let least = now.watts * seconds / JOULES_PER_WH;
+            words += &format!(
+                ", at least {least:.1} Wh: the machine draws {:.1} W now ({})",
+                now.watts, now.signal
+            );
+        }
+        (None, Err(why)) => words += &format!("; its energy cannot be said: {why}"),
+    }
+    words
+}
+
+/// What a budget leaves.
+fn within(plan: &Plan, Span(limit): Span) -> String {
+    let all = plan.steps().map(|(_, step)| step.repeat).max().unwrap_or(0);
+    let fits =
+        |repeat: &u32| plan.estimate(|step| step.repeat <= *repeat).seconds <= limit.as_secs_f64();
+    let limit = Span(limit);
+    match (1..=all).rev().find(fits) {
+        Some(repeats) if repeats == all => format!("all of it fits into {limit}"),
+        Some(repeats) => {
+            format!("about {repeats} of {all} repeats fit into {limit}; the others are dropped")
+        }
+        None => format!(
+            "not even one repeat of every cell fits into {limit}: cells are dropped, in their \
+             random order"
+        ),
+    }
+}
+
+fn rows(steps: &[&Step], show: &Show) -> anyhow::Result<()> {
+    let rows: Vec<PlanRow> = steps.iter().map(|step| row(step)).collect();
+    show.print(&report::terminal::plan(&rows, show.style()))
+}
+
+fn row(step: &Step) -> PlanRow {
+    let estimate = step.estimate();
+    PlanRow {
+        ordinal: step.ordinal,
+        label: step.label.clone(),
+        phase: step.phase,
+        settings: step.settings.clone(),
+        seconds: Some(estimate.seconds),
+        bytes: Some(estimate.data.0),
+    }
+}
+
+fn object(step: &Step) -> serde_json::Value {
+    let estimate = step.estimate();
+    serde_json::json!({
+        "ordinal": step.ordinal,
+        "label": step.label,
+        "phase": step.phase,
+        "repeat": step.repeat,
+        "settings": step.settings,
+        "estimated_seconds": estimate.seconds,
+        "estimate_is_a_guess": estimate.guessed,
+        "data_bytes": estimate.data.0,
+    })
+}
+
+fn with_writes(mut object: serde_json::Value, knobs: &host::knob::Plan) -> serde_json::Value {
+    if knobs.levels().next().is_some() {
+        let writes: Vec<String> = knobs.writes().map(|(.., write)| write.to_string()).collect();
+        object["knob_writes"] = writes.into();
+    }
+    object
+}

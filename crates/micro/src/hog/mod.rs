@@ -1,0 +1,251 @@
+//! Takes memory bandwidth away from others, at a given rate: what a store has left of a machine
+//! then is a factor of a study, as in studies of servers that are starved of it.
+//!
+//! Each thread owns a buffer that no cache holds and goes around it in small pieces, when the
+//! common [schedule](schedule) has one due. What counts is what was really moved.
+
+mod schedule;
+mod serve;
+mod traffic;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::fault::Fault;
+use crate::region::{Pages, Placement};
+use schedule::Schedule;
+use worker::{PIECE, Tally, Worker};
+
+pub use serve::{Look, READY, serve};
+pub use traffic::Traffic;
+
+/// Touching the buffers may take so long, a GiB a second at the very worst.
+const LONGEST_START: Duration = Duration::from_secs(120);
+/// Less than this share of the rate that was asked for is a hog that could not.
+pub const HELD: f64 = 0.99;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    /// One thread is pinned to each.
+    pub cpus: Vec<u32>,
+    /// Bytes a second of all threads together; `None` for as many as they can move.
+    pub bytes_s: Option<f64>,
+    pub traffic: Traffic,
+    /// Bytes of each thread's buffer: several times what the caches hold.
+    pub buffer: u64,
+    pub pages: Pages,
+    pub placement: Placement,
+}
+
+/// A hog at work; it ends when this is dropped.
+pub struct Hog {
+    spec: Spec,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    begun: Instant,
+    schedule: Schedule,
+    stop: AtomicBool,
+    /// One each thread, on a line of its own.
+    tallies: Vec<Tally>,
+}
+
+impl Shared {
+    fn bytes(&self) -> u64 {
+        self.tallies.iter().map(Tally::bytes).sum()
+    }
+}
+
+/// A look at a hog: [`Hog::since`] says what it moved from then on.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    at: Instant,
+    bytes: u64,
+}
+
+/// What a hog moved over some time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Achieved {
+    pub bytes: u64,
+    pub seconds: f64,
+    /// 10^9 bytes a second.
+    pub gb_s: f64,
+    /// What was asked for; `None` where it was as much as possible.
+    pub target_gb_s: Option<f64>,
+    /// Whether it came up to what was asked for, by [`HELD`].
+    pub held: bool,
+}
+
+impl Achieved {
+    fn over(bytes: u64, seconds: f64, target: Option<f64>) -> Achieved {
+        let gb_s = if seconds > 0.0 { bytes as f64 / seconds / 1e9 } else { 0.0 };
+        let target_gb_s = target.map(|target| target / 1e9);
+        let held = target_gb_s.is_none_or(|target| gb_s >= target * HELD);
+        Achieved { bytes, seconds, gb_s, target_gb_s, held }
+    }
+}
+
+impl Hog {
+    /// Starts the threads; when this returns every buffer has been touched and traffic flows.
+    ///
+    /// # Errors
+    /// What was asked cannot be done.
+    pub fn start(spec: &Spec) -> Result<Hog, Fault> {
+        check(spec)?;
+        let cpus = spec.cpus.clone();
+        let shared = Arc::new(Shared {
+            begun: Instant::now(),
+            schedule: Schedule::new(PIECE * spec.traffic.crossings(), spec.bytes_s),
+            stop: AtomicBool::new(false),
+            tallies: cpus.iter().map(|_| Tally::default()).collect(),
+        });
+        let (ready, when_ready) = mpsc::channel();
+        let mut hog = Hog { spec: spec.clone(), shared: Arc::clone(&shared), threads: Vec::new() };
+        for (i, cpu) in cpus.into_iter().enumerate() {
+            let (spec, shared, ready) = (spec.clone(), Arc::clone(&shared), ready.clone());
+            let thread = std::thread::Builder::new().name(format!("hog {cpu}"));
+            let thread = thread.spawn(move || match Worker::prepare(cpu, &spec) {
+                Ok(worker) => {
+                    let _ = ready.send(Ok(()));
+                    drop(ready);
+                    worker.run(&shared.tallies[i], &shared);
+                }
+                Err(fault) => {
+                    let _ = ready.send(Err(fault));
+                }
+            });
+            let failed = |error| Fault::Failed(format!("thread of the hog: {error}"));
+            hog.threads.push(thread.map_err(failed)?);
+        }
+        drop(ready);
+        for _ in 0..hog.threads.len() {
+            when_ready.recv_timeout(LONGEST_START).map_err(|_| {
+                Fault::Failed("a thread of the hog did not get its memory in two minutes".into())
+            })??;
+        }
+        Ok(hog)
+    }
+
+    /// Another rate from now on, as [`Spec::bytes_s`].
+    ///
+    /// # Errors
+    /// It is no rate.
+    pub fn set_rate(&mut self, bytes_s: Option<f64>) -> Result<(), Fault> {
+        let spec = Spec { bytes_s, ..self.spec.clone() };
+        check(&spec)?;
+        self.spec = spec;
+        self.shared.schedule.set_rate(bytes_s);
+        Ok(())
+    }
+
+    /// Now.
+    pub fn mark(&self) -> Mark {
+        Mark { at: Instant::now(), bytes: self.shared.bytes() }
+    }
+
+    /// What was moved since a mark.
+    pub fn since(&self, mark: &Mark) -> Achieved {
+        let now = self.mark();
+        let seconds = (now.at - mark.at).as_secs_f64();
+        Achieved::over(now.bytes - mark.bytes, seconds, self.spec.bytes_s)
+    }
+
+    /// Ends the threads.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // It never sleeps longer than a look at the flag lasts, and a panic of it ends it too.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn check(spec: &Spec) -> Result<(), Fault> {
+    if spec.cpus.is_empty() {
+        return Err(Fault::request("cpus", "is an empty list; name one CPU at least"));
+    }
+    if spec.buffer < 2 * PIECE {
+        return Err(Fault::request("size", format!("must be {} B or more", 2 * PIECE)));
+    }
+    match spec.bytes_s {
+        Some(rate) if !(rate.is_finite() && rate >= 1.0) => {
+            Err(Fault::request("rate", "must be one byte a second or more"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pin;
+
+    fn spec() -> Spec {
+        Spec {
+            cpus: vec![pin::here().unwrap()],
+            bytes_s: Some(50e6),
+            traffic: Traffic::Read,
+            buffer: 4 << 20,
+            pages: Pages::System,
+            placement: Placement::FirstTouch,
+        }
+    }
+
+    #[test]
+    fn it_moves_what_it_counts_until_it_is_stopped() {
+        for traffic in [Traffic::Read, Traffic::Update] {
+            let hog = Hog::start(&Spec { traffic, ..spec() }).unwrap();
+            let mark = hog.mark();
+            let limit = Instant::now() + Duration::from_secs(20);
+            while hog.since(&mark).bytes == 0 && Instant::now() < limit {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let achieved = hog.since(&mark);
+            assert!(achieved.bytes > 0, "it never began");
+            assert!(achieved.bytes.is_multiple_of(PIECE * traffic.crossings()));
+            assert_eq!(achieved.target_gb_s, Some(0.05));
+            let shared = Arc::clone(&hog.shared);
+            hog.stop();
+            assert_eq!(Arc::strong_count(&shared), 1, "a thread lives on");
+        }
+    }
+
+    #[test]
+    fn what_was_achieved_is_bytes_over_time() {
+        let achieved = Achieved::over(2_000_000_000, 0.5, Some(4.01e9));
+        assert_eq!((achieved.gb_s, achieved.target_gb_s, achieved.held), (4.0, Some(4.01), true));
+        assert!(!Achieved::over(2_000_000_000, 0.5, Some(5e9)).held);
+        assert!(Achieved::over(2_000_000_000, 0.5, None).held);
+        assert_eq!(Achieved::over(0, 0.0, None).gb_s, 0.0);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let key = |spec: Spec| match Hog::start(&spec).err() {
+            Some(Fault::Request { key, .. }) => key,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(key(Spec { cpus: Vec::new(), ..spec() }), "cpus");
+        assert_eq!(key(Spec { cpus: vec![0, 1 << 20], ..spec() }), "cpus");
+        assert_eq!(key(Spec { bytes_s: Some(0.0), ..spec() }), "rate");
+        assert_eq!(key(Spec { bytes_s: Some(f64::NAN), ..spec() }), "rate");
+        assert_eq!(key(Spec { buffer: 1, ..spec() }), "size");
+        let mut hog = Hog::start(&spec()).unwrap();
+        assert!(hog.set_rate(Some(-1.0)).is_err());
+        assert!(hog.set_rate(Some(1e6)).is_ok());
+    }
+}

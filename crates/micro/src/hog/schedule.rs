@@ -1,0 +1,138 @@
+//! When the next piece of traffic is due: one schedule for all threads of a hog.
+//!
+//! Each piece is claimed by the thread that is free first and is done when it is due, so a thread
+//! that the kernel holds up is made good by the others, and the sum keeps to the rate. What could
+//! not be done within [`DEBT_NS`] is given up, so that after a stall there is no burst.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Traffic that is overdue by more than this is not made up for.
+pub(super) const DEBT_NS: u64 = 5_000_000;
+
+/// Nanoseconds are those since the hog began.
+pub(super) struct Schedule {
+    /// When the next piece is due.
+    due_ns: AtomicU64,
+    /// From one piece to the next; zero for as fast as it goes.
+    step_ns: AtomicU64,
+    /// Bytes of a piece.
+    piece: u64,
+}
+
+impl Schedule {
+    /// Pieces of so many bytes at so many bytes a second; `None` for as fast as it goes.
+    pub(super) fn new(piece: u64, bytes_s: Option<f64>) -> Schedule {
+        let step_ns = AtomicU64::new(step(piece, bytes_s));
+        Schedule { due_ns: AtomicU64::new(0), step_ns, piece }
+    }
+
+    /// Another rate from the next piece on.
+    pub(super) fn set_rate(&self, bytes_s: Option<f64>) {
+        self.step_ns.store(step(self.piece, bytes_s), Ordering::Relaxed);
+    }
+
+    /// Claims the next piece and says when it is due: at `now_ns` or earlier for at once. A piece
+    /// that is due later than `latest_ns` is not claimed.
+    pub(super) fn claim(&self, now_ns: u64, latest_ns: u64) -> Option<u64> {
+        let step = self.step_ns.load(Ordering::Relaxed);
+        if step == 0 {
+            return Some(now_ns);
+        }
+        let from = |due: u64| due.max(now_ns.saturating_sub(DEBT_NS));
+        let claim = |due: u64| (from(due) <= latest_ns).then(|| from(due).saturating_add(step));
+        let claimed = self.due_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim);
+        claimed.ok().map(from)
+    }
+}
+
+fn step(piece: u64, bytes_s: Option<f64>) -> u64 {
+    bytes_s.map_or(0, |rate| (piece as f64 / rate * 1e9).round().max(1.0) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PIECE: u64 = 64 << 10;
+    const FOREVER: u64 = u64::MAX;
+
+    /// Threads that each take `busy_ns` for a piece, over `span_ns` of a clock of our own; bytes
+    /// a second.
+    fn played(schedule: &Schedule, threads: usize, busy_ns: u64, span_ns: u64) -> f64 {
+        let mut free = vec![0_u64; threads];
+        let mut pieces = 0;
+        loop {
+            let Some(first) = free.iter_mut().min() else { return 0.0 };
+            if *first >= span_ns {
+                return (pieces * PIECE) as f64 / (span_ns as f64 / 1e9);
+            }
+            let due = schedule.claim(*first, FOREVER).unwrap();
+            *first = due.max(*first) + busy_ns;
+            pieces += 1;
+        }
+    }
+
+    fn assert_near(found: f64, wanted: f64, share: f64) {
+        assert!((found / wanted - 1.0).abs() < share, "{found:e} is not {wanted:e}");
+    }
+
+    #[test]
+    fn the_rate_is_that_of_all_threads_together() {
+        for threads in [1, 2, 7] {
+            for rate in [1e8, 1e9, 5e9] {
+                let schedule = Schedule::new(PIECE, Some(rate));
+                // A piece of 64 KiB takes 5 us: 13 GB/s a thread.
+                let found = played(&schedule, threads, 5_000, 1_000_000_000);
+                // At the end each thread may be in a piece, and steps are whole nanoseconds.
+                let pieces = ((threads as u64 + 1) * PIECE) as f64;
+                assert!((found - rate).abs() <= pieces + rate * 1e-4, "{found:e} is not {rate:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_all_there_is() {
+        let schedule = Schedule::new(PIECE, Some(100e9));
+        assert_near(played(&schedule, 2, 10_000, 1_000_000_000), 2.0 * PIECE as f64 / 10e-6, 0.01);
+        let free = Schedule::new(PIECE, None);
+        assert_near(played(&free, 3, 10_000, 1_000_000_000), 3.0 * PIECE as f64 / 10e-6, 0.01);
+    }
+
+    #[test]
+    fn a_stall_is_followed_by_no_burst() {
+        let schedule = Schedule::new(PIECE, Some(PIECE as f64 * 1000.0)); // One a millisecond.
+        assert_eq!(schedule.claim(0, FOREVER), Some(0));
+        assert_eq!(schedule.claim(0, FOREVER), Some(1_000_000));
+        // Nobody came for ten seconds: what is owed is five milliseconds' worth.
+        let now = 10_000_000_000;
+        let at_once = std::iter::repeat_with(|| schedule.claim(now, FOREVER).unwrap())
+            .take_while(|due| *due <= now)
+            .count();
+        assert_eq!(at_once as u64, DEBT_NS / 1_000_000 + 1);
+    }
+
+    #[test]
+    fn a_slow_thread_is_made_good_by_the_others() {
+        let schedule = Schedule::new(PIECE, Some(PIECE as f64 * 1000.0));
+        let (mut quick, mut slow, mut pieces) = (0, 0, 0);
+        while quick < 1_000_000_000 {
+            let first = if quick <= slow { &mut quick } else { &mut slow };
+            let due = schedule.claim(*first, FOREVER).unwrap();
+            pieces += 1;
+            *first = due.max(*first) + if pieces % 2 == 0 { 4_000_000 } else { 1000 };
+        }
+        assert!((pieces as i64 - 1000).abs() <= 10, "{pieces}");
+    }
+
+    #[test]
+    fn a_piece_too_far_ahead_is_not_claimed() {
+        let schedule = Schedule::new(PIECE, Some(PIECE as f64)); // One a second.
+        assert_eq!(schedule.claim(0, 1000), Some(0));
+        assert_eq!(schedule.claim(0, 1000), None);
+        assert_eq!(schedule.claim(999_999_999, 1_000_001_000), Some(1_000_000_000));
+        // Another rate holds from the next piece on.
+        schedule.set_rate(Some(PIECE as f64 * 10.0));
+        assert_eq!(schedule.claim(2_000_000_000, FOREVER), Some(2_000_000_000));
+        assert_eq!(schedule.claim(2_000_000_000, FOREVER), Some(2_100_000_000));
+    }
+}

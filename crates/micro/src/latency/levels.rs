@@ -1,0 +1,237 @@
+//! The caches, found in the curve of latency over size.
+//!
+//! The curve is made to rise only (a larger ring is never served faster; where it seems so, that
+//! is noise). Its flat parts are the levels: pieces that rise by less than [`FLAT`] an octave,
+//! joined where what lies between them is less than [`APART`] times. A level reaches as far as the
+//! largest size that is served at its latency within [`WITHIN`]; the last level is the memory.
+//! Caches that do not replace in strict order serve a part of a ring that is a little too large,
+//! so the curve bends at the capacity and does not jump: capacities are good to the next size or
+//! so. A level whose flat part is shorter than half an octave is not seen.
+
+use serde::Serialize;
+
+use super::Point;
+
+/// Rise of the logarithm of latency an octave that is still flat.
+const FLAT: f64 = 0.22;
+/// Quotient of the latencies of two levels that are two.
+const APART: f64 = 1.35;
+/// What of a level's latency its capacity may exceed.
+const WITHIN: f64 = 0.2;
+/// Octaves that a flat part is long at least.
+const LEAST_OCTAVES: f64 = 0.5;
+/// Octaves between a level's capacity and that of the cache that it is.
+const NEAR: f64 = 1.0;
+
+/// A level of the memory hierarchy as it was found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Level {
+    /// Nanoseconds of a load: the median over the flat part.
+    pub ns: f64,
+    /// The largest size that it serves; `None` for the last level, which is the memory or ends
+    /// beyond the largest size.
+    pub bytes: Option<u64>,
+}
+
+/// The levels of a curve, the fastest first. `points` are by size.
+pub fn find(points: &[Point]) -> Vec<Level> {
+    let curve: Vec<(f64, f64)> =
+        points.iter().map(|point| ((point.bytes as f64).log2(), point.load.min_ns.ln())).collect();
+    let risen = rising(&curve.iter().map(|(_, y)| *y).collect::<Vec<_>>());
+    let octaves: Vec<f64> = curve.iter().map(|(x, _)| *x).collect();
+    let flats = joined(flat_parts(&octaves, &risen), &risen);
+    let long = flats.into_iter().filter(|flat| octaves[flat.1] - octaves[flat.0] >= LEAST_OCTAVES);
+    let flats: Vec<(usize, usize)> = long.collect();
+    let level = |(i, flat): (usize, &(usize, usize))| {
+        let log = median(&risen[flat.0..=flat.1]);
+        let reach =
+            (flat.0..points.len()).take_while(|at| risen[*at] <= log + WITHIN.ln_1p()).last();
+        let last = i + 1 == flats.len();
+        let bytes = reach.filter(|_| !last).map(|at| points[at].bytes);
+        Level { ns: log.exp(), bytes }
+    };
+    flats.iter().enumerate().map(level).collect()
+}
+
+/// A cache as somebody else states it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stated {
+    pub name: String,
+    pub bytes: u64,
+}
+
+/// The stated cache that each level is, if one lies within [`NEAR`] octaves of it; none is two.
+pub fn matched<'s>(levels: &[Level], stated: &'s [Stated]) -> Vec<Option<&'s Stated>> {
+    let octaves = |level: &Level, cache: &Stated| {
+        level.bytes.map(|bytes| (bytes as f64 / cache.bytes as f64).log2().abs())
+    };
+    let nearest = |level: &Level| {
+        let near = stated.iter().filter_map(|cache| Some((octaves(level, cache)?, cache)));
+        near.filter(|(off, _)| *off <= NEAR).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, c)| c)
+    };
+    let owner = |cache: &Stated| {
+        let near = levels.iter().filter(|level| nearest(level) == Some(cache));
+        near.min_by(|a, b| {
+            octaves(a, cache).unwrap_or(NEAR).total_cmp(&octaves(b, cache).unwrap_or(NEAR))
+        })
+    };
+    levels.iter().map(|level| nearest(level).filter(|c| owner(c) == Some(level))).collect()
+}
+
+/// The nearest row of numbers that never falls (pool adjacent violators).
+fn rising(row: &[f64]) -> Vec<f64> {
+    let mut pools: Vec<(f64, usize)> = Vec::new();
+    for value in row {
+        let mut pool = (*value, 1);
+        while let Some((before, many)) = pools.last().copied().filter(|(mean, _)| *mean > pool.0) {
+            let together = many + pool.1;
+            let mean = (before * many as f64 + pool.0 * pool.1 as f64) / together as f64;
+            pool = (mean, together);
+            pools.pop();
+        }
+        pools.push(pool);
+    }
+    pools.into_iter().flat_map(|(mean, many)| std::iter::repeat_n(mean, many)).collect()
+}
+
+/// First and last index of each run of points between which the curve is flat.
+fn flat_parts(octaves: &[f64], row: &[f64]) -> Vec<(usize, usize)> {
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for i in 1..row.len() {
+        let slope = (row[i] - row[i - 1]) / (octaves[i] - octaves[i - 1]).max(1e-9);
+        if slope > FLAT {
+            continue;
+        }
+        match parts.last_mut() {
+            Some(part) if part.1 == i - 1 => part.1 = i,
+            _ => parts.push((i - 1, i)),
+        }
+    }
+    parts
+}
+
+/// Neighbours that are one level become one part.
+fn joined(parts: Vec<(usize, usize)>, row: &[f64]) -> Vec<(usize, usize)> {
+    let mut all: Vec<(usize, usize)> = Vec::new();
+    for part in parts {
+        match all.last_mut() {
+            Some(last)
+                if median(&row[part.0..=part.1]) - median(&row[last.0..=last.1]) < APART.ln() =>
+            {
+                last.1 = part.1;
+            }
+            _ => all.push(part),
+        }
+    }
+    all
+}
+
+/// The middle of a row that rises.
+fn median(row: &[f64]) -> f64 {
+    row[row.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sizes;
+    use super::*;
+    use crate::batches::Spread;
+
+    /// A machine: capacity and latency of each cache, and the latency of the memory.
+    struct Modelled {
+        caches: &'static [(u64, f64)],
+        memory: f64,
+    }
+
+    const DESKTOP: Modelled =
+        Modelled { caches: &[(48 << 10, 1.0), (1 << 20, 3.6), (32 << 20, 12.0)], memory: 110.0 };
+
+    /// What of a ring a cache serves that replaces in strict order, or at random.
+    type Serves = fn(capacity: u64, size: u64) -> f64;
+    const STRICT: Serves = |capacity, size| f64::from(u8::from(size <= capacity));
+    const RANDOM: Serves = |capacity, size| (capacity as f64 / size as f64).min(1.0);
+
+    fn curve(machine: &Modelled, serves: Serves, noise: f64) -> Vec<Point> {
+        let mut draws = model::random::Draws::from(7);
+        let mut ns = |size: u64| {
+            let (mut left, mut mean) = (1.0, 0.0);
+            for (capacity, ns) in machine.caches {
+                // What an inner cache serves, an outer one would have served too.
+                let served = serves(*capacity, size).max(1.0 - left) - (1.0 - left);
+                mean += served * ns;
+                left -= served;
+            }
+            (mean + left * machine.memory) * (1.0 + noise * (draws.unit() - 0.5))
+        };
+        let point = |bytes| {
+            let load = Spread::of(vec![ns(bytes)], 1).unwrap();
+            Point { bytes, load }
+        };
+        sizes(4 << 10, 512 << 20).into_iter().map(point).collect()
+    }
+
+    fn assert_finds(machine: &Modelled, points: &[Point], tolerance: f64) {
+        let levels = find(points);
+        assert_eq!(levels.len(), machine.caches.len() + 1, "{levels:?}");
+        for (level, (bytes, ns)) in levels.iter().zip(machine.caches) {
+            let off = (level.bytes.unwrap() as f64 / *bytes as f64).log2().abs();
+            assert!(off <= tolerance, "{level:?} is no {bytes} B");
+            assert!((level.ns / ns - 1.0).abs() < 0.15, "{level:?} is not {ns} ns");
+        }
+        let last = levels.last().unwrap();
+        assert!(last.bytes.is_none() && (last.ns / machine.memory - 1.0).abs() < 0.2, "{last:?}");
+    }
+
+    #[test]
+    fn strict_caches_are_found_to_the_size() {
+        assert_finds(&DESKTOP, &curve(&DESKTOP, STRICT, 0.0), 0.0);
+        assert_finds(&DESKTOP, &curve(&DESKTOP, STRICT, 0.1), 0.33);
+    }
+
+    #[test]
+    fn caches_that_replace_at_random_bend_the_curve() {
+        assert_finds(&DESKTOP, &curve(&DESKTOP, RANDOM, 0.0), 0.5);
+        assert_finds(&DESKTOP, &curve(&DESKTOP, RANDOM, 0.05), 0.5);
+    }
+
+    #[test]
+    fn other_machines() {
+        let two = Modelled { caches: &[(32 << 10, 1.4), (512 << 10, 5.0)], memory: 90.0 };
+        let server =
+            Modelled { caches: &[(32 << 10, 1.6), (5 << 18, 4.5), (24 << 20, 22.0)], memory: 95.0 };
+        for serves in [STRICT, RANDOM] {
+            assert_finds(&two, &curve(&two, serves, 0.04), 0.5);
+            assert_finds(&server, &curve(&server, serves, 0.04), 0.5);
+        }
+    }
+
+    #[test]
+    fn a_curve_that_says_nothing_has_no_cache() {
+        let flat = Modelled { caches: &[], memory: 80.0 };
+        let levels = find(&curve(&flat, STRICT, 0.1));
+        assert_eq!(levels.len(), 1, "{levels:?}");
+        assert_eq!(levels[0].bytes, None);
+        assert!(find(&[]).is_empty());
+        assert!(find(&curve(&flat, STRICT, 0.0)[..1]).is_empty());
+    }
+
+    #[test]
+    fn levels_are_told_by_the_caches_that_are_stated() {
+        let level = |bytes: Option<u64>| Level { ns: 1.0, bytes };
+        let stated = |name: &str, bytes: u64| Stated { name: name.to_owned(), bytes };
+        let levels = [40 << 10, 64 << 10, 1 << 20].map(|bytes| level(Some(bytes)));
+        let levels = [levels.as_slice(), &[level(None)]].concat();
+        let caches = [stated("l1d", 48 << 10), stated("l2", 1 << 20), stated("l3", 256 << 20)];
+        let names: Vec<Option<&str>> =
+            matched(&levels, &caches).iter().map(|c| c.map(|c| c.name.as_str())).collect();
+        // Two levels are near the first cache; the nearer one is it. A hypervisor may state a last
+        // cache of which little is to be had.
+        assert_eq!(names, [Some("l1d"), None, Some("l2"), None]);
+    }
+
+    #[test]
+    fn rows_are_made_to_rise() {
+        assert_eq!(rising(&[1.0, 3.0, 2.0, 4.0]), [1.0, 2.5, 2.5, 4.0]);
+        assert_eq!(rising(&[3.0, 2.0, 1.0]), [2.0; 3]);
+    }
+}

@@ -1,0 +1,305 @@
+//! The client's end: asks for a cell, sends, and puts both ends' views together.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use model::Address;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use socket2::{SockAddr, Socket};
+
+use super::clock::{boot_id, now_ns};
+use super::control::{Control, Hello, Ready, ToClient, ToServer, introduce};
+use super::error::NetError;
+use super::ether::{NoPort, Port};
+use super::job::{Job, Kind, Transport};
+use super::outcome::{End, Measured, Meter, NoMeter};
+use super::place::connect;
+use super::sockets::{datagram, prepare};
+use super::workers::{Part, Phase, Until, run};
+use super::{flow, frames, pingpong};
+
+/// For what the other end does at once.
+const AT_ONCE: Duration = Duration::from_secs(10);
+/// For what takes a server a while: gigabytes to hold back, and to drain.
+const REPORT: Duration = Duration::from_secs(60);
+
+/// How a cell is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manner {
+    /// A phase before the measured one, which does not count; zero for none.
+    pub warm_up: Duration,
+    /// No message is begun later.
+    pub time: Duration,
+    /// Messages of all connections together, where that ends the phase first.
+    pub messages: Option<u64>,
+    /// The client's threads are pinned to these in turn; none are where it is empty.
+    pub cpus: Vec<u32>,
+}
+
+/// A session with a server.
+pub struct Client<'a, P: Port = NoPort> {
+    control: Control,
+    /// None where the ends are joined by a pair of sockets.
+    address: Option<Address>,
+    port: Option<&'a mut P>,
+    stop: &'a AtomicBool,
+    /// Of the next phase; no other session has the same in its neighbourhood.
+    phase: u64,
+}
+
+/// The data's way of a cell.
+enum Links {
+    Sockets(Vec<Socket>),
+    Port([u8; 6], usize),
+}
+
+impl<'a, P: Port> Client<'a, P> {
+    /// Connects to a server; `kind` is for the error that says how to start one.
+    ///
+    /// # Errors
+    /// Nobody listens there, or something else.
+    pub fn connect(
+        address: &Address,
+        kind: Kind,
+        limit: Duration,
+        port: Option<&'a mut P>,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, NetError> {
+        let socket = connect(address, &kind.to_string(), limit)?;
+        Client::greet(socket, Some(address.clone()), port, stop)
+    }
+
+    /// A session over one end of a pair; cells go over the port.
+    ///
+    /// # Errors
+    /// The other end does not answer.
+    pub fn over(
+        socket: UnixStream,
+        port: &'a mut P,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, NetError> {
+        Client::greet(OwnedFd::from(socket).into(), None, Some(port), stop)
+    }
+
+    /// Cells over Ethernet go over this port from now on.
+    pub fn take_port(&mut self, port: &'a mut P) {
+        self.port = Some(port);
+    }
+
+    fn greet(
+        socket: Socket,
+        address: Option<Address>,
+        port: Option<&'a mut P>,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, NetError> {
+        let mut client =
+            Client { control: Control::new(socket)?, address, port, stop, phase: now_ns() };
+        client.control.say(&Hello::CONTROL)?;
+        let place = client.address.as_ref().map(Address::to_string).unwrap_or_default();
+        match client.hear("greeting", AT_ONCE) {
+            Ok(ToClient::Welcome { .. }) => Ok(client),
+            Ok(other) => Err(NetError::Stranger { place, why: format!("it says {other:?}") }),
+            Err(
+                error @ (NetError::Garbled(_) | NetError::Silent { .. } | NetError::Closed { .. }),
+            ) => Err(NetError::Stranger { place, why: error.to_string() }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Measures a cell: warms up, then measures. After an error the session is of no use.
+    ///
+    /// # Errors
+    /// The cell makes no sense, an end failed or fell silent, or the user stopped it.
+    pub fn measure(
+        &mut self,
+        job: &Job,
+        manner: &Manner,
+        meter: &mut dyn Meter,
+    ) -> Result<Measured, NetError> {
+        job.check()?;
+        raise_descriptors();
+        self.control.say(&ToServer::Job { job: job.clone(), boot_id: boot_id() })?;
+        let limit = AT_ONCE + Duration::from_millis(u64::from(job.connections));
+        let ToClient::Ready(ready) = self.hear("readiness", limit)? else {
+            return Err(NetError::Garbled("readiness was due".to_owned()));
+        };
+        let links = self.open(job, &ready)?;
+        let mut numbers = vec![0; job.connections as usize];
+        if !manner.warm_up.is_zero() {
+            let short = Manner { time: manner.warm_up, messages: None, ..manner.clone() };
+            self.phase(job, &links, &mut numbers, &short, &mut NoMeter)?;
+        }
+        let (client, server) = self.phase(job, &links, &mut numbers, manner, meter)?;
+        Ok(Measured { job: job.clone(), client, server, notes: Vec::new() })
+    }
+
+    fn hear(&mut self, what: &'static str, limit: Duration) -> Result<ToClient, NetError> {
+        let stop = self.stop;
+        let goes_on = || match stop.load(Ordering::Relaxed) {
+            true => Err(NetError::Stopped),
+            false => Ok(()),
+        };
+        match self.control.hear(what, limit, &goes_on)? {
+            ToClient::Failed { words, request } => Err(NetError::Remote { words, request }),
+            other => Ok(other),
+        }
+    }
+
+    fn open(&mut self, job: &Job, ready: &Ready) -> Result<Links, NetError> {
+        let count = job.connections;
+        let links = match job.transport {
+            Transport::Tcp | Transport::Unix => {
+                let place = match (&ready.unix, &self.address) {
+                    (Some(_), _) if ready.boot_id != boot_id() => {
+                        return Err(NetError::Refused(
+                            "unix sockets do not reach another machine; use TCP or UDP".to_owned(),
+                        ));
+                    }
+                    (Some(path), _) => Address::Unix(path.clone()),
+                    (None, Some(address)) => address.clone(),
+                    (None, None) => {
+                        return Err(NetError::Refused("this session has only a port".to_owned()));
+                    }
+                };
+                let mut sockets = Vec::new();
+                for number in 0..count {
+                    let socket = connect(&place, &job.kind.to_string(), AT_ONCE)?;
+                    introduce(&socket, &Hello::Data { number })?;
+                    prepare(&socket, job)?;
+                    sockets.push(socket);
+                }
+                Links::Sockets(sockets)
+            }
+            Transport::Udp => {
+                let (own, peer) = ips(self.control.socket());
+                let (mut sockets, mut ports) = (Vec::new(), Vec::new());
+                for port in &ready.udp {
+                    let (socket, own) = datagram(own, job)?;
+                    let place = SockAddr::from(SocketAddr::new(peer, *port));
+                    socket.connect(&place).map_err(NetError::io("connecting a UDP socket"))?;
+                    sockets.push(socket);
+                    ports.push(own);
+                }
+                self.control.say(&ToServer::Ports(ports))?;
+                Links::Sockets(sockets)
+            }
+            Transport::Ethernet => match (ready.mac, &self.port) {
+                (Some(mac), Some(_)) => Links::Port(mac, ready.longest_frame),
+                _ => return Err(no_port()),
+            },
+        };
+        Ok(links)
+    }
+
+    fn phase(
+        &mut self,
+        job: &Job,
+        links: &Links,
+        numbers: &mut [u64],
+        manner: &Manner,
+        meter: &mut dyn Meter,
+    ) -> Result<(End, End), NetError> {
+        self.phase += 1;
+        let most_s = manner.time.as_secs_f64();
+        self.control.say(&ToServer::Phase { number: self.phase, most_s })?;
+        let ToClient::Going = self.hear("start", REPORT)? else {
+            return Err(NetError::Garbled("a start was due".to_owned()));
+        };
+        let phase = Phase::new(self.stop, self.phase);
+        let share = |all: u64| all.div_ceil(u64::from(job.connections)).max(1);
+        let until = Until {
+            instant_ns: now_ns().saturating_add(manner.time.as_nanos() as u64),
+            messages: manner.messages.map_or(u64::MAX, share),
+        };
+        let outcome = match links {
+            Links::Sockets(sockets) => {
+                on_sockets(job, &phase, sockets, numbers, until, &manner.cpus, meter)
+            }
+            Links::Port(mac, longest) => {
+                let port = self.port.as_deref_mut().ok_or_else(no_port)?;
+                let peer = (*mac, *longest);
+                let work = || match job.kind {
+                    Kind::Pingpong => frames::ask(job, &phase, port, peer, numbers, until),
+                    Kind::Flow => frames::send_all(job, &phase, port, peer, numbers, until),
+                };
+                run(vec![work], &manner.cpus, &phase, meter, || Ok(()))
+            }
+        };
+        let client = match outcome {
+            Ok(end) => end,
+            // The server may have said why.
+            Err(error) => match self.hear("reason", Duration::from_secs(1)) {
+                Err(remote @ NetError::Remote { .. }) => return Err(remote),
+                _ => return Err(error),
+            },
+        };
+        let sent = match job.kind {
+            Kind::Pingpong => vec![0; numbers.len()],
+            Kind::Flow => numbers.to_vec(),
+        };
+        self.control.say(&ToServer::End(sent))?;
+        let ToClient::Report(server) = self.hear("report", REPORT)? else {
+            return Err(NetError::Garbled("a report was due".to_owned()));
+        };
+        Ok((client, *server))
+    }
+}
+
+impl<P: Port> Drop for Client<'_, P> {
+    fn drop(&mut self) {
+        // It sees the end of the connection, too.
+        let _ = self.control.say(&ToServer::Bye);
+    }
+}
+
+fn on_sockets(
+    job: &Job,
+    phase: &Phase<'_>,
+    sockets: &[Socket],
+    numbers: &mut [u64],
+    until: Until,
+    cpus: &[u32],
+    meter: &mut dyn Meter,
+) -> Result<End, NetError> {
+    let mut shares: Vec<Vec<(usize, &Socket, &mut u64)>> =
+        (0..job.threads()).map(|_| Vec::new()).collect();
+    for ((at, socket), number) in sockets.iter().enumerate().zip(numbers) {
+        let thread = at % shares.len();
+        shares[thread].push((at, socket, number));
+    }
+    let work = |share| {
+        move || -> Result<Part, NetError> {
+            match job.kind {
+                Kind::Pingpong => pingpong::ask(job, phase, share, until),
+                Kind::Flow => flow::send_all(job, phase, share, until),
+            }
+        }
+    };
+    run(shares.into_iter().map(work).collect(), cpus, phase, meter, || Ok(()))
+}
+
+/// The addresses of this machine and of the other one, as the control connection has them.
+pub fn ips(control: &Socket) -> (IpAddr, IpAddr) {
+    let ip = |place: std::io::Result<SockAddr>| {
+        let place = place.ok().and_then(|place| place.as_socket());
+        place.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |place| place.ip())
+    };
+    (ip(control.local_addr()), ip(control.peer_addr()))
+}
+
+pub fn no_port() -> NetError {
+    NetError::Refused(
+        "Ethernet frames need a DPDK port on both ends; start both with --stack dpdk".to_owned(),
+    )
+}
+
+/// As many descriptors as the system allows without asking: each connection takes one.
+pub fn raise_descriptors() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Where it is refused, opening the connections says so.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}

@@ -1,0 +1,182 @@
+//! What the two ends say to each other beside the data: lines of JSON.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use socket2::Socket;
+
+use super::error::NetError;
+use super::ether::Mac;
+use super::job::Job;
+use super::outcome::End;
+
+/// Both ends speak the same version.
+const VERSION: u32 = 1;
+/// Between two looks at the stop flag.
+const LOOK: Duration = Duration::from_millis(100);
+const LONGEST_LINE: usize = 16 << 20;
+
+/// The first line of every connection.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Hello {
+    Control {
+        version: u32,
+    },
+    /// A connection of the cell, by number.
+    Data {
+        number: u32,
+    },
+}
+
+impl Hello {
+    pub const CONTROL: Hello = Hello::Control { version: VERSION };
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToServer {
+    Job {
+        job: Job,
+        /// Of the client's machine: ends with the same one share a clock.
+        boot_id: Option<String>,
+    },
+    /// The ports from which the datagrams of each connection come.
+    Ports(Vec<u16>),
+    Phase {
+        /// Tells frames of this phase from those of an earlier one.
+        number: u64,
+        most_s: f64,
+    },
+    /// Messages sent on each connection.
+    End(Vec<u64>),
+    Bye,
+}
+
+/// How a server takes a cell's data.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Ready {
+    pub boot_id: Option<String>,
+    /// Where to connect for unix sockets.
+    pub unix: Option<PathBuf>,
+    /// One port a connection, for datagrams.
+    pub udp: Vec<u16>,
+    /// Of the port, for frames.
+    pub mac: Option<Mac>,
+    pub longest_frame: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToClient {
+    /// The server takes this control connection.
+    Welcome {
+        version: u32,
+    },
+    Ready(Ready),
+    Going,
+    Report(Box<End>),
+    Failed {
+        words: String,
+        request: bool,
+    },
+}
+
+impl ToClient {
+    pub const WELCOME: ToClient = ToClient::Welcome { version: VERSION };
+}
+
+/// A control connection.
+#[derive(Debug)]
+pub struct Control {
+    socket: Socket,
+    pending: Vec<u8>,
+}
+
+impl Control {
+    pub fn new(socket: Socket) -> Result<Control, NetError> {
+        socket.set_read_timeout(Some(LOOK)).map_err(NetError::io("setting up the control"))?;
+        let limit = Some(Duration::from_secs(10));
+        socket.set_write_timeout(limit).map_err(NetError::io("setting up the control"))?;
+        Ok(Control { socket, pending: Vec::new() })
+    }
+
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    pub fn say<T: Serialize>(&mut self, message: &T) -> Result<(), NetError> {
+        send_line(&self.socket, message)
+    }
+
+    /// The next line, `what` being what it is expected to be.
+    pub fn hear<T: DeserializeOwned>(
+        &mut self,
+        what: &'static str,
+        limit: Duration,
+        goes_on: &dyn Fn() -> Result<(), NetError>,
+    ) -> Result<T, NetError> {
+        let until = Instant::now() + limit;
+        loop {
+            if let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.pending.drain(..=end).collect();
+                return parse(&line);
+            }
+            if self.pending.len() > LONGEST_LINE {
+                return Err(NetError::Garbled("a line without an end".to_owned()));
+            }
+            goes_on()?;
+            let mut bytes = [0; 16 << 10];
+            match (&self.socket).read(&mut bytes) {
+                Ok(0) => return Err(NetError::Closed { doing: what }),
+                Ok(read) => self.pending.extend_from_slice(&bytes[..read]),
+                Err(error) if is_pause(&error) && Instant::now() < until => {}
+                Err(error) if is_pause(&error) => {
+                    return Err(NetError::Silent { what, seconds: limit.as_secs_f64() });
+                }
+                Err(source) => return Err(NetError::Io { doing: what, source }),
+            }
+        }
+    }
+}
+
+/// Nothing came yet.
+pub fn is_pause(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+fn send_line<T: Serialize>(socket: &Socket, message: &T) -> Result<(), NetError> {
+    let mut line = serde_json::to_vec(message).map_err(|e| NetError::Garbled(e.to_string()))?;
+    line.push(b'\n');
+    let mut socket: &Socket = socket;
+    socket.write_all(&line).map_err(NetError::io("talking to the other end"))
+}
+
+fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, NetError> {
+    serde_json::from_slice(line).map_err(|_| {
+        let shown: String = String::from_utf8_lossy(line).trim_end().chars().take(80).collect();
+        NetError::Garbled(format!("`{}`", shown.escape_debug()))
+    })
+}
+
+/// Introduces a connection.
+pub fn introduce(socket: &Socket, hello: &Hello) -> Result<(), NetError> {
+    send_line(socket, hello)
+}
+
+/// Reads who a connection is, byte by byte: what follows is not ours.
+pub fn introduced(socket: &Socket, limit: Duration) -> Result<Hello, NetError> {
+    socket.set_read_timeout(Some(limit)).map_err(NetError::io("a new connection"))?;
+    let mut line = Vec::new();
+    let mut reader = socket;
+    while line.last() != Some(&b'\n') {
+        if line.len() > 200 {
+            return Err(NetError::Garbled("a line without an end".to_owned()));
+        }
+        let mut byte = [0];
+        reader.read_exact(&mut byte).map_err(NetError::io("a new connection"))?;
+        line.push(byte[0]);
+    }
+    parse(&line)
+}

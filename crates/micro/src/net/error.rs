@@ -1,0 +1,61 @@
+use std::io;
+
+use thiserror::Error;
+
+use crate::fault::Fault;
+
+/// Why a cell could not be measured.
+#[derive(Debug, Error)]
+pub enum NetError {
+    #[error("--{flag}: {why}")]
+    Senseless { flag: &'static str, why: String },
+    #[error("cannot listen on {place}: {source}; name an address of this machine and a free port")]
+    Listen { place: String, source: io::Error },
+    #[error(
+        "nobody listens on {place}: {why}; start `kvmeter micro {kind} --listen {place}` there, \
+         and see that nothing on the way blocks it"
+    )]
+    Connect { place: String, kind: String, why: String },
+    #[error("{place} answers, but it is no server of `kvmeter micro`: {why}")]
+    Stranger { place: String, why: String },
+    #[error("the server refuses: {0}")]
+    Refused(String),
+    /// The server said it itself; `request` as it judged.
+    #[error("the server's end failed: {words}")]
+    Remote { words: String, request: bool },
+    #[error(
+        "no {what} from the other end within {seconds:.1} s; see whether it still runs and can be \
+         reached, or raise --timeout"
+    )]
+    Silent { what: &'static str, seconds: f64 },
+    #[error("the other end closed the connection while {doing}")]
+    Closed { doing: &'static str },
+    #[error("{doing} failed: {source}")]
+    Io { doing: &'static str, source: io::Error },
+    #[error(
+        "the other end says what kvmeter does not understand ({0}); use the same version on both"
+    )]
+    Garbled(String),
+    #[error("{0}")]
+    Port(String),
+    #[error("the measurement was stopped")]
+    Stopped,
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl NetError {
+    /// Whether the user has to change what was asked.
+    pub fn is_request(&self) -> bool {
+        match self {
+            NetError::Senseless { .. } | NetError::Listen { .. } | NetError::Refused(_) => true,
+            NetError::Fault(fault) => fault.is_request(),
+            NetError::Remote { request, .. } => *request,
+            _ => false,
+        }
+    }
+
+    pub(super) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> NetError {
+        move |source| NetError::Io { doing, source }
+    }
+}

@@ -1,0 +1,262 @@
+//! A flow over sockets.
+
+use std::time::Duration;
+
+use socket2::Socket;
+
+use super::clock::now_ns;
+use super::content::{Content, Source};
+use super::error::NetError;
+use super::job::Job;
+use super::outcome::End;
+use super::sockets::{Step, receive, send};
+use super::touch::{DatagramTouch, Delays, StreamTouch};
+use super::wait::{For, Wait};
+use super::workers::{Part, Phase, Until, tick};
+
+/// Messages on one connection before the next one has its turn.
+const TURN: u32 = 16;
+/// A sender with a rate does not sleep for less.
+const SHORT: Duration = Duration::from_micros(100);
+
+/// How long after the last datagram one more may come.
+pub const DRAIN: Duration = Duration::from_millis(200);
+
+struct Sending<'a> {
+    socket: &'a Socket,
+    source: Source,
+    number: u64,
+    left: u64,
+    /// Bytes of the message under way that are sent.
+    at: usize,
+}
+
+/// When the next message of a thread is due.
+pub struct Pace {
+    began_ns: u64,
+    rate: Option<f64>,
+    sent: u64,
+    busy: bool,
+}
+
+impl Pace {
+    /// A share of the cell's rate.
+    pub fn new(job: &Job, connections: usize) -> Pace {
+        let share = connections as f64 / f64::from(job.connections);
+        let rate = job.rate.map(|rate| rate * share);
+        Pace { began_ns: now_ns(), rate, sent: 0, busy: job.busy_poll }
+    }
+
+    /// Whether a message may go now; sleeps a little where it is far off.
+    pub fn allows(&self) -> bool {
+        let Some(rate) = self.rate else { return true };
+        let due = self.began_ns + (self.sent as f64 / rate * 1e9) as u64;
+        let Some(early) = due.checked_sub(now_ns()).filter(|early| *early > 0) else { return true };
+        let early = Duration::from_nanos(early);
+        if !self.busy && early > SHORT {
+            std::thread::sleep((early - SHORT).min(Duration::from_millis(10)));
+        }
+        false
+    }
+
+    pub fn went(&mut self) {
+        self.sent += 1;
+    }
+}
+
+/// The client's thread for some connections: sends until the phase is over. Answers with how
+/// many messages went on each.
+pub fn send_all(
+    job: &Job,
+    phase: &Phase<'_>,
+    connections: Vec<(usize, &Socket, &mut u64)>,
+    until: Until,
+) -> Result<Part, NetError> {
+    let tick = tick(job.timeout_s);
+    let sockets: Vec<&Socket> = connections.iter().map(|c| c.1).collect();
+    let mut wait = Wait::new(sockets.iter().copied(), job.busy_poll, For::Room, tick)
+        .map_err(NetError::io("setting up a data socket"))?;
+    let mut part = Part::new(End::default());
+    let mut pace = Pace::new(job, connections.len());
+    let (mut counts, mut sending) = (Vec::new(), Vec::new());
+    for (connection, socket, count) in connections {
+        let source = Source::new(Content::new(connection, job.size, true));
+        sending.push(Sending { socket, source, number: 0, left: until.messages, at: 0 });
+        counts.push(count);
+    }
+    let (mut ready, mut next_look, mut moved_ns) = (Vec::new(), 0, now_ns());
+    let timeout_ns = (job.timeout_s * 1e9) as u64;
+    let mut over = false;
+    loop {
+        wait.ready(tick, &mut ready).map_err(NetError::io("waiting"))?;
+        let mut moved = false;
+        for at in &ready {
+            moved |= sending[*at].progress(job, &mut pace, over)?;
+        }
+        let now = now_ns();
+        over |= now >= until.instant_ns;
+        if moved {
+            (moved_ns, part.last_ns) = (now, now);
+        }
+        // A message that was begun is ended, or the stream would be torn.
+        if sending.iter().all(|one| one.at == 0 && (over || one.left == 0)) {
+            break;
+        }
+        if now >= next_look {
+            next_look = now + tick.as_nanos() as u64;
+            phase.goes_on()?;
+            let paused = job.rate.is_some() && sending.iter().all(|one| one.at == 0);
+            if !paused && now - moved_ns > timeout_ns {
+                return Err(NetError::Silent {
+                    what: "room for more data",
+                    seconds: job.timeout_s,
+                });
+            }
+        }
+    }
+    for (one, count) in sending.iter().zip(counts) {
+        *count = one.number;
+        part.end.messages += one.number;
+    }
+    Ok(part)
+}
+
+impl Sending<'_> {
+    /// Some messages, as far as there is room. Whether anything moved.
+    fn progress(&mut self, job: &Job, pace: &mut Pace, over: bool) -> Result<bool, NetError> {
+        let mut moved = false;
+        for _ in 0..TURN {
+            if self.at == 0 {
+                if over || self.left == 0 || !pace.allows() {
+                    return Ok(moved);
+                }
+                let stamp = match self.number.is_multiple_of(job.stamp_every()) {
+                    true => now_ns(),
+                    false => 0,
+                };
+                self.source.set(self.number, stamp);
+            }
+            let Step::Moved(count) = send(self.socket, &self.source, self.at)? else {
+                return Ok(moved);
+            };
+            moved = true;
+            self.at += count;
+            if self.at < job.size as usize {
+                continue;
+            }
+            self.at = 0;
+            self.number += 1;
+            self.left -= 1;
+            pace.went();
+        }
+        Ok(moved)
+    }
+}
+
+enum Touch {
+    Stream(StreamTouch),
+    Datagrams(DatagramTouch),
+}
+
+struct Receiving<'a> {
+    number: usize,
+    socket: &'a Socket,
+    touch: Touch,
+    end: End,
+}
+
+/// The server's thread for some connections: receives and touches until it has all, or nothing
+/// comes any more.
+pub fn receive_all(
+    job: &Job,
+    phase: &Phase<'_>,
+    connections: Vec<(usize, &Socket)>,
+    shared_clock: bool,
+) -> Result<Part, NetError> {
+    let tick = tick(job.timeout_s);
+    let sockets: Vec<&Socket> = connections.iter().map(|c| c.1).collect();
+    let mut wait = Wait::new(sockets.iter().copied(), job.busy_poll, For::Data, tick)
+        .map_err(NetError::io("setting up a data socket"))?;
+    let mut receiving: Vec<Receiving<'_>> =
+        connections.into_iter().map(|(n, s)| Receiving::new(job, n, s, shared_clock)).collect();
+    phase.set_up();
+    let mut part = Part::new(End::timing());
+    let (mut first, mut ready, mut next_look) = (None, Vec::new(), 0);
+    loop {
+        wait.ready(tick, &mut ready).map_err(NetError::io("waiting"))?;
+        let mut moved = false;
+        for at in &ready {
+            moved |= receiving[*at].progress(job)?;
+        }
+        let now = now_ns();
+        if moved {
+            part.last_ns = now;
+            first.get_or_insert(now);
+        }
+        if let Some(sent) = phase.sent.get() {
+            let idle = now.saturating_sub(part.last_ns) > DRAIN.as_nanos() as u64;
+            let whole = receiving.iter().all(|one| one.has(job, sent));
+            if whole || (job.transport.loses() && idle) {
+                break;
+            }
+            if !job.transport.loses()
+                && now.saturating_sub(part.last_ns) > (job.timeout_s * 1e9) as u64
+            {
+                return Err(NetError::Silent {
+                    what: "rest of the stream",
+                    seconds: job.timeout_s,
+                });
+            }
+        }
+        if now >= next_look {
+            next_look = now + tick.as_nanos() as u64;
+            phase.goes_on()?;
+        }
+    }
+    part.first_ns = first.unwrap_or(part.last_ns);
+    let sent = phase.sent.get();
+    for one in &mut receiving {
+        match &mut one.touch {
+            Touch::Stream(touch) => touch.finish(job, &mut one.end),
+            Touch::Datagrams(touch) => touch.finish(job, &mut one.end),
+        }
+        let sent = sent.and_then(|sent| sent.get(one.number)).copied().unwrap_or_default();
+        one.end.lost = sent.saturating_sub(one.end.messages);
+        part.end.add(&one.end);
+    }
+    Ok(part)
+}
+
+impl<'a> Receiving<'a> {
+    fn new(job: &Job, number: usize, socket: &'a Socket, shared_clock: bool) -> Receiving<'a> {
+        let content = Content::new(number, job.size, true);
+        let delays = Delays::new(job, shared_clock);
+        let touch = match job.transport.loses() {
+            true => Touch::Datagrams(DatagramTouch::new(content, job, delays)),
+            false => Touch::Stream(StreamTouch::new(content, job, delays)),
+        };
+        Receiving { number, socket, touch, end: End::timing() }
+    }
+
+    fn progress(&mut self, job: &Job) -> Result<bool, NetError> {
+        let space = match &mut self.touch {
+            Touch::Stream(touch) => touch.space(),
+            Touch::Datagrams(touch) => touch.space(job),
+        };
+        let Step::Moved(count) = receive(self.socket, job, space)? else { return Ok(false) };
+        match &mut self.touch {
+            Touch::Stream(touch) => touch.take(count, job, &mut self.end),
+            Touch::Datagrams(touch) => touch.take(count, job, &mut self.end),
+        }
+        Ok(true)
+    }
+
+    /// Whether all that was sent is here.
+    fn has(&self, job: &Job, sent: &[u64]) -> bool {
+        let sent = sent.get(self.number).copied().unwrap_or_default();
+        match &self.touch {
+            Touch::Stream(touch) => touch.received() >= sent * job.size,
+            Touch::Datagrams(touch) => touch.arrived() >= sent,
+        }
+    }
+}

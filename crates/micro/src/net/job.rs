@@ -1,0 +1,240 @@
+//! What is measured: one cell.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::NetError;
+
+/// Which benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A message there and the same message back, one under way on each connection.
+    Pingpong,
+    /// Messages from the client to the server without a pause.
+    Flow,
+}
+
+/// Who moves the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stack {
+    Kernel,
+    Dpdk,
+}
+
+/// What carries the messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    Tcp,
+    Unix,
+    Udp,
+    /// Bare Ethernet frames through a port that DPDK drives.
+    Ethernet,
+}
+
+impl Transport {
+    pub const fn stack(self) -> Stack {
+        match self {
+            Transport::Tcp | Transport::Unix | Transport::Udp => Stack::Kernel,
+            Transport::Ethernet => Stack::Dpdk,
+        }
+    }
+
+    /// Whether messages can be lost on the way; a stream loses none or ends.
+    pub const fn loses(self) -> bool {
+        matches!(self, Transport::Udp | Transport::Ethernet)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Pingpong => "pingpong",
+            Kind::Flow => "flow",
+        })
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stack::Kernel => "kernel",
+            Stack::Dpdk => "dpdk",
+        })
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Transport::Tcp => "tcp",
+            Transport::Unix => "unix",
+            Transport::Udp => "udp",
+            Transport::Ethernet => "ethernet",
+        })
+    }
+}
+
+/// The largest payload of a datagram over IPv4 (RFC 768, RFC 791).
+pub const LARGEST_DATAGRAM: u64 = 65_507;
+/// A message is held whole by the ends.
+const LARGEST: u64 = 1 << 30;
+/// What a receiver holds back at most.
+const FARTHEST: u64 = 16 << 30;
+const MOST_CONNECTIONS: u32 = 50_000;
+const MOST_THREADS: u32 = 1024;
+
+/// One cell: both ends are given the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    pub kind: Kind,
+    pub transport: Transport,
+    /// Bytes of a message, at least 1.
+    pub size: u64,
+    pub connections: u32,
+    /// Threads of each end, among which the connections are shared out.
+    pub threads: u32,
+    /// Of a flow: the receiver touches the byte at each multiple of it in the stream; up to 8
+    /// it reads all, at 0 nothing.
+    pub stride: u64,
+    /// Of a flow: so many bytes are received before a byte is touched.
+    pub reuse: u64,
+    /// Ask for data without ever sleeping.
+    pub busy_poll: bool,
+    /// Seconds without an answer after which a message of a transport that loses is lost, and
+    /// a stream has failed.
+    pub timeout_s: f64,
+    /// Of a flow: messages that are sent in a second, over all connections. As fast as they go
+    /// without it.
+    pub rate: Option<f64>,
+    /// Bytes of each socket's send and receive buffer, where not the kernel's own choice.
+    pub socket_buffer: Option<u64>,
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Job {
+            kind: Kind::Pingpong,
+            transport: Transport::Tcp,
+            size: 64,
+            connections: 1,
+            threads: 1,
+            stride: 64,
+            reuse: 0,
+            busy_poll: false,
+            timeout_s: 1.0,
+            rate: None,
+            socket_buffer: None,
+        }
+    }
+}
+
+impl Job {
+    /// # Errors
+    /// The first value that makes no sense, with its flag.
+    pub fn check(&self) -> Result<(), NetError> {
+        let wrong = |flag, why: String| Err(NetError::Senseless { flag, why });
+        if self.size == 0 || self.size > LARGEST {
+            return wrong("size", format!("{} B; a message has 1 B to 1 GiB", self.size));
+        }
+        if self.transport == Transport::Udp && self.size > LARGEST_DATAGRAM {
+            return wrong(
+                "size",
+                format!(
+                    "{} B do not fit a UDP datagram of at most {LARGEST_DATAGRAM} B; use TCP for \
+                     larger messages",
+                    self.size
+                ),
+            );
+        }
+        if self.connections == 0 || self.connections > MOST_CONNECTIONS {
+            return wrong("connections", format!("1 to {MOST_CONNECTIONS} are possible"));
+        }
+        if self.threads == 0 || self.threads > MOST_THREADS {
+            return wrong("threads", format!("1 to {MOST_THREADS} are possible"));
+        }
+        if self.threads > 1 && self.transport == Transport::Ethernet {
+            return wrong("threads", "a port is driven by one thread".to_owned());
+        }
+        if self.reuse > FARTHEST {
+            return wrong("reuse", format!("{} B; at most 16 GiB are held back", self.reuse));
+        }
+        if !(self.timeout_s > 0.0 && self.timeout_s <= 3600.0) {
+            return wrong("timeout", "more than 0 s and at most an hour is possible".to_owned());
+        }
+        if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e9)) {
+            return wrong("rate", "more than 0 and at most 1G messages a second".to_owned());
+        }
+        if self.rate.is_some() && self.kind == Kind::Pingpong {
+            return wrong(
+                "rate",
+                "a ping-pong sends when it has its answer; only `flow` has a rate".to_owned(),
+            );
+        }
+        if self.socket_buffer.is_some_and(|bytes| bytes == 0 || bytes > 1 << 30) {
+            return wrong("socket-buffer", "1 B to 1 GiB are possible".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Messages for one time stamp: a stamp is read by the receiver, which is a touch of its
+    /// own, so small messages carry one in each 16 KiB only.
+    pub(super) fn stamp_every(&self) -> u64 {
+        (16_384 / self.size.max(1)).max(1)
+    }
+
+    /// The connections of one of the threads, by number.
+    pub(super) fn share(&self, thread: u32) -> impl Iterator<Item = usize> + use<> {
+        let (from, step, to) =
+            (thread as usize, self.threads() as usize, self.connections as usize);
+        (from..to).step_by(step)
+    }
+
+    /// Threads that have a connection.
+    pub(super) fn threads(&self) -> u32 {
+        self.threads.min(self.connections).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senseless_cells_are_refused_by_flag() {
+        let usual = Job::default();
+        assert_eq!(usual.check().map_err(|error| error.to_string()), Ok(()));
+        let udp = |size| Job { transport: Transport::Udp, size, ..Job::default() };
+        assert!(udp(LARGEST_DATAGRAM).check().is_ok());
+        for (job, flag) in [
+            (Job { size: 0, ..usual.clone() }, "--size"),
+            (Job { size: (1 << 30) + 1, ..usual.clone() }, "--size"),
+            (udp(LARGEST_DATAGRAM + 1), "--size"),
+            (Job { connections: 0, ..usual.clone() }, "--connections"),
+            (Job { threads: 0, ..usual.clone() }, "--threads"),
+            (Job { transport: Transport::Ethernet, threads: 2, ..usual.clone() }, "--threads"),
+            (Job { timeout_s: 0.0, ..usual.clone() }, "--timeout"),
+            (Job { timeout_s: f64::NAN, ..usual.clone() }, "--timeout"),
+            (Job { rate: Some(1.0), ..usual.clone() }, "--rate"),
+            (Job { kind: Kind::Flow, rate: Some(-1.0), ..usual.clone() }, "--rate"),
+            (Job { reuse: u64::MAX, ..usual.clone() }, "--reuse"),
+            (Job { socket_buffer: Some(0), ..usual }, "--socket-buffer"),
+        ] {
+            let error = job.check().unwrap_err();
+            assert!(error.is_request() && error.to_string().starts_with(flag), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_connection_belongs_to_one_thread() {
+        for (connections, threads) in [(1, 1), (5, 2), (2, 8), (7, 7)] {
+            let job = Job { connections, threads, ..Job::default() };
+            let mut all: Vec<usize> = (0..job.threads()).flat_map(|t| job.share(t)).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..connections as usize).collect::<Vec<_>>());
+        }
+    }
+}

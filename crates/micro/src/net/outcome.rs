@@ -1,0 +1,275 @@
+//! What an end saw.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use model::Reading;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::job::{Job, Kind};
+
+/// Begun before an end's threads start and ended after they did, on the thread that starts
+/// them: counters of the process that threads inherit cover the phase.
+pub trait Meter {
+    fn begin(&mut self);
+    fn end(&mut self) -> Vec<Reading>;
+}
+
+/// Nothing is metered.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoMeter;
+
+impl Meter for NoMeter {
+    fn begin(&mut self) {}
+    fn end(&mut self) -> Vec<Reading> {
+        Vec::new()
+    }
+}
+
+/// What one end saw of one phase.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct End {
+    /// Whole messages: round trips of a ping-pong's client, those sent back by its server; sent
+    /// by a flow's client, received by its server.
+    pub messages: u64,
+    /// Messages that were sent and never came whole. Only where a transport may lose them.
+    pub lost: u64,
+    /// Messages that came after they were given up, twice, or behind a later one.
+    pub late: u64,
+    /// Messages that were not what was sent.
+    pub corrupt: u64,
+    /// Places that a flow's receiver touched.
+    pub touched: u64,
+    /// From the first to the last message of the phase.
+    pub seconds: f64,
+    /// CPU time of this end's threads, where the kernel tells it.
+    pub cpu_user_ns: Option<u64>,
+    pub cpu_system_ns: Option<u64>,
+    /// Nanoseconds: a ping-pong's round trips at the client, a flow's one-way delays at the
+    /// server.
+    pub latency: Latency,
+    /// Of the caller's [`Meter`].
+    pub readings: Vec<Reading>,
+}
+
+/// A distribution, or why there is none.
+#[derive(Debug, Clone)]
+pub struct Latency(pub Result<Histogram<u64>, String>);
+
+impl Default for Latency {
+    fn default() -> Self {
+        Latency(Err("this end takes no latency".to_owned()))
+    }
+}
+
+impl Latency {
+    /// An empty distribution from 1 ns on with 3 significant digits.
+    pub fn empty() -> Latency {
+        Latency(Histogram::new(3).map_err(|error| error.to_string()))
+    }
+
+    pub fn record(&mut self, ns: u64) {
+        if let Ok(histogram) = &mut self.0 {
+            // It grows; what it cannot hold would be more than centuries.
+            if let Err(error) = histogram.record(ns.max(1)) {
+                self.0 = Err(error.to_string());
+            }
+        }
+    }
+
+    fn add(&mut self, other: &Latency) {
+        match (&mut self.0, &other.0) {
+            (Ok(all), Ok(more)) => {
+                if let Err(error) = all.add(more) {
+                    self.0 = Err(error.to_string());
+                }
+            }
+            (_, Err(why)) => self.0 = Err(why.clone()),
+            (Err(_), Ok(_)) => {}
+        }
+    }
+
+    /// HDR's V2 format, deflated, in base64.
+    pub fn encoded(&self) -> Result<String, String> {
+        let histogram = self.0.as_ref().map_err(Clone::clone)?;
+        Ok(STANDARD.encode(model::histogram::encode(histogram)?))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+enum Written {
+    Histogram(String),
+    Missing(String),
+}
+
+impl Serialize for Latency {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        match self.encoded() {
+            Ok(text) => Written::Histogram(text),
+            Err(why) => Written::Missing(why),
+        }
+        .serialize(out)
+    }
+}
+
+impl<'de> Deserialize<'de> for Latency {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        Ok(Latency(match Written::deserialize(from)? {
+            Written::Histogram(text) => {
+                let bytes = STANDARD.decode(text).map_err(D::Error::custom)?;
+                Ok(model::histogram::decode(&bytes).map_err(D::Error::custom)?)
+            }
+            Written::Missing(why) => Err(why),
+        }))
+    }
+}
+
+impl End {
+    /// Of an end that takes latencies.
+    pub(super) fn timing() -> End {
+        End { latency: Latency::empty(), ..End::default() }
+    }
+
+    /// Adds another thread's part; the time is not a part.
+    pub(super) fn add(&mut self, other: &End) {
+        self.messages += other.messages;
+        self.lost += other.lost;
+        self.late += other.late;
+        self.corrupt += other.corrupt;
+        self.touched += other.touched;
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        self.cpu_user_ns = sum(self.cpu_user_ns, other.cpu_user_ns);
+        self.cpu_system_ns = sum(self.cpu_system_ns, other.cpu_system_ns);
+        self.latency.add(&other.latency);
+    }
+
+    pub fn cpu(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(self.cpu_user_ns? + self.cpu_system_ns?))
+    }
+}
+
+/// A measured cell.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Measured {
+    pub job: Job,
+    pub client: End,
+    pub server: End,
+    /// What else one has to know to read it.
+    pub notes: Vec<String>,
+}
+
+impl Measured {
+    /// Messages that arrived: round trips, or messages of a flow.
+    pub fn messages(&self) -> u64 {
+        self.arriving().messages
+    }
+
+    /// The end at which a message's way ends.
+    fn arriving(&self) -> &End {
+        match self.job.kind {
+            Kind::Pingpong => &self.client,
+            Kind::Flow => &self.server,
+        }
+    }
+
+    /// Payload that was delivered, both ways.
+    pub fn bytes(&self) -> u64 {
+        let ways = match self.job.kind {
+            Kind::Pingpong => 2,
+            Kind::Flow => 1,
+        };
+        self.messages() * self.job.size * ways
+    }
+
+    /// Messages a second; none where nothing arrived.
+    pub fn messages_s(&self) -> Option<f64> {
+        self.per_second(self.messages())
+    }
+
+    /// Payload bytes a second.
+    pub fn bytes_s(&self) -> Option<f64> {
+        self.per_second(self.bytes())
+    }
+
+    fn per_second(&self, things: u64) -> Option<f64> {
+        let seconds = self.arriving().seconds;
+        (things > 0 && seconds > 0.0).then(|| things as f64 / seconds)
+    }
+
+    /// CPU nanoseconds of an end for each payload byte delivered.
+    pub fn cpu_ns_per_byte(&self, end: &End) -> Option<f64> {
+        let bytes = self.bytes();
+        (bytes > 0).then_some(end.cpu()?.as_nanos() as f64 / bytes as f64)
+    }
+
+    /// The round trips, or the one-way delays, in nanoseconds.
+    pub fn latency(&self) -> &Latency {
+        &self.arriving().latency
+    }
+
+    pub fn lost(&self) -> u64 {
+        self.arriving().lost
+    }
+
+    pub fn late(&self) -> u64 {
+        self.arriving().late
+    }
+
+    pub fn corrupt(&self) -> u64 {
+        self.client.corrupt + self.server.corrupt
+    }
+
+    /// Why the numbers do not count. Loss is a result and not among them.
+    pub fn invalid_because(&self) -> Vec<String> {
+        let mut why = Vec::new();
+        if self.corrupt() > 0 {
+            why.push(format!("{} messages were not what was sent", self.corrupt()));
+        }
+        if self.messages() == 0 {
+            why.push(match self.lost() {
+                0 => "no message went through".to_owned(),
+                lost => format!("none of {lost} messages arrived"),
+            });
+        }
+        why
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distribution_grows_and_comes_back_as_it_was() {
+        let mut latency = Latency::empty();
+        for ns in [0, 1, 1_500, 20_000_000, 3_600_000_000_000] {
+            latency.record(ns);
+        }
+        let text = serde_json::to_string(&latency).unwrap();
+        let read: Latency = serde_json::from_str(&text).unwrap();
+        let (kept, read) = (latency.0.unwrap(), read.0.unwrap());
+        assert_eq!(kept, read);
+        assert_eq!((read.len(), read.min()), (5, 1));
+        let off = |percentile: f64, value: f64| {
+            (read.value_at_percentile(percentile) as f64 / value - 1.0).abs()
+        };
+        assert!(off(60.0, 1.5e3) < 1e-3 && off(80.0, 2e7) < 1e-3 && off(100.0, 3.6e12) < 1e-3);
+    }
+
+    #[test]
+    fn parts_of_threads_add_up_and_a_missing_latency_stays_missing() {
+        let mut whole = End { messages: 2, cpu_user_ns: Some(5), ..End::timing() };
+        whole.latency.record(1000);
+        let mut other = End { messages: 3, lost: 1, cpu_user_ns: Some(7), ..End::timing() };
+        other.latency.record(5_000_000);
+        whole.add(&other);
+        assert_eq!((whole.messages, whole.lost, whole.cpu_user_ns), (5, 1, Some(12)));
+        assert_eq!(whole.latency.0.as_ref().unwrap().len(), 2);
+        assert!(whole.latency.0.as_ref().unwrap().max() > 4_900_000);
+        whole.add(&End::default());
+        assert!(whole.latency.0.is_err() && whole.cpu_user_ns.is_none());
+    }
+}

@@ -1,0 +1,101 @@
+//! The data's own sockets.
+
+use std::io::{self, IoSlice, Read};
+use std::net::{IpAddr, SocketAddr};
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use super::content::Source;
+use super::control::is_pause;
+use super::error::NetError;
+use super::job::{Job, Transport};
+
+/// `MSG_NOSIGNAL`: a closed stream is an error and no signal.
+const QUIETLY: i32 = libc::MSG_NOSIGNAL;
+
+/// What a step on a socket that may not wait came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Moved(usize),
+    /// Not now.
+    Pause,
+}
+
+/// Sets a data socket up as the cell wants it.
+pub fn prepare(socket: &Socket, job: &Job) -> Result<(), NetError> {
+    let refused = NetError::io("setting up a data socket");
+    let set = || -> io::Result<()> {
+        if job.transport == Transport::Tcp {
+            socket.set_tcp_nodelay(true)?;
+        }
+        if let Some(bytes) = job.socket_buffer {
+            socket.set_send_buffer_size(bytes as usize)?;
+            socket.set_recv_buffer_size(bytes as usize)?;
+        }
+        Ok(())
+    };
+    set().map_err(refused)
+}
+
+/// A socket for datagrams at any free port of this machine's `ip`.
+pub fn datagram(ip: IpAddr, job: &Job) -> Result<(Socket, u16), NetError> {
+    let open = || -> io::Result<(Socket, u16)> {
+        let place = SockAddr::from(SocketAddr::new(ip, 0));
+        let socket = Socket::new(
+            Domain::for_address(SocketAddr::new(ip, 0)),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
+        socket.bind(&place)?;
+        let own = socket.local_addr()?.as_socket();
+        let own = own.ok_or_else(|| io::Error::other("a UDP socket without a port"))?;
+        Ok((socket, own.port()))
+    };
+    let (socket, port) = open().map_err(NetError::io("opening a UDP socket"))?;
+    prepare(&socket, job)?;
+    Ok((socket, port))
+}
+
+/// Sends what is left of a message from `at` on.
+pub fn send(socket: &Socket, source: &Source, at: usize) -> Result<Step, NetError> {
+    let (head, body) = source.parts(at);
+    step(
+        socket.send_vectored_with_flags(&[IoSlice::new(head), IoSlice::new(body)], QUIETLY),
+        "sending",
+    )
+}
+
+/// Sends bytes that were received.
+pub fn send_bytes(socket: &Socket, bytes: &[u8]) -> Result<Step, NetError> {
+    step(socket.send_with_flags(bytes, QUIETLY), "sending")
+}
+
+/// Receives what is there, at most as much as fits. A stream's end is an error.
+pub fn receive(socket: &Socket, job: &Job, into: &mut [u8]) -> Result<Step, NetError> {
+    let mut reader = socket;
+    let taken = step(reader.read(into), "receiving")?;
+    if taken == Step::Moved(0) && !job.transport.loses() {
+        return Err(NetError::Closed { doing: "receiving" });
+    }
+    Ok(taken)
+}
+
+fn step(outcome: io::Result<usize>, doing: &'static str) -> Result<Step, NetError> {
+    match outcome {
+        Ok(moved) => Ok(Step::Moved(moved)),
+        Err(error) if is_pause(&error) || error.raw_os_error() == Some(libc::ENOBUFS) => {
+            Ok(Step::Pause)
+        }
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            Err(NetError::Closed { doing })
+        }
+        Err(source) => Err(NetError::Io { doing, source }),
+    }
+}

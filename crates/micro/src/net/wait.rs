@@ -1,0 +1,106 @@
+//! Waiting for sockets: in the receiving call, by epoll, or not at all.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use socket2::Socket;
+
+/// How a thread waits for its sockets.
+pub enum Wait {
+    /// A single socket, which blocks for a tick at most.
+    Blocking,
+    /// Every socket is asked again and again.
+    Busy {
+        sockets: usize,
+        turns: u32,
+    },
+    Epoll {
+        epoll: Epoll,
+        events: Vec<EpollEvent>,
+    },
+}
+
+/// What a socket is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum For {
+    Data,
+    Room,
+}
+
+impl For {
+    fn flags(self) -> EpollFlags {
+        match self {
+            For::Data => EpollFlags::EPOLLIN,
+            For::Room => EpollFlags::EPOLLOUT,
+        }
+    }
+}
+
+/// Looks of a busy thread before it offers its CPU to others, once: without that two ends that
+/// share a CPU would each spin through the other's time.
+const TURNS: u32 = 4096;
+
+impl Wait {
+    /// Sets the sockets up: nonblocking, or blocking for `tick` where there is one alone.
+    pub fn new<'a>(
+        sockets: impl ExactSizeIterator<Item = &'a Socket>,
+        busy: bool,
+        first: For,
+        tick: Duration,
+    ) -> io::Result<Wait> {
+        let count = sockets.len();
+        let mut wait = match (busy, count) {
+            (true, _) => Wait::Busy { sockets: count, turns: 0 },
+            (false, 1) => Wait::Blocking,
+            (false, _) => Wait::Epoll {
+                epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
+                events: vec![EpollEvent::empty(); count.clamp(1, 512)],
+            },
+        };
+        for (at, socket) in sockets.enumerate() {
+            let blocking = matches!(wait, Wait::Blocking);
+            socket.set_nonblocking(!blocking)?;
+            socket.set_read_timeout(Some(tick))?;
+            socket.set_write_timeout(Some(tick))?;
+            if let Wait::Epoll { epoll, .. } = &mut wait {
+                epoll.add(socket.as_fd(), EpollEvent::new(first.flags(), at as u64))?;
+            }
+        }
+        Ok(wait)
+    }
+
+    /// The sockets to try, within `limit`; none when it has passed. The sockets of a blocking
+    /// or busy thread are always to be tried.
+    pub fn ready(&mut self, limit: Duration, into: &mut Vec<usize>) -> io::Result<()> {
+        into.clear();
+        match self {
+            Wait::Blocking => into.push(0),
+            Wait::Busy { sockets, turns } => {
+                into.extend(0..*sockets);
+                *turns = (*turns + 1) % TURNS;
+                if *turns == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            Wait::Epoll { epoll, events } => {
+                let limit = EpollTimeout::try_from(limit).unwrap_or(EpollTimeout::ZERO);
+                let count = match epoll.wait(events, limit) {
+                    Err(nix::errno::Errno::EINTR) => 0,
+                    other => other?,
+                };
+                into.extend(events[..count].iter().map(|event| event.data() as usize));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what socket `at` is waited for from now on.
+    pub fn change(&mut self, socket: &Socket, at: usize, what: For) -> io::Result<()> {
+        if let Wait::Epoll { epoll, .. } = self {
+            epoll.modify(socket.as_fd(), &mut EpollEvent::new(what.flags(), at as u64))?;
+        }
+        Ok(())
+    }
+}

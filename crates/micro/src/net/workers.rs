@@ -1,0 +1,180 @@
+//! The threads of one end in one phase.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::clock::{CpuTime, now_ns};
+use super::error::NetError;
+use super::outcome::{End, Meter};
+use crate::pin::pin;
+
+/// What the threads of an end look at.
+pub struct Phase<'a> {
+    /// The user wants to stop.
+    pub stop: &'a AtomicBool,
+    /// A thread failed, or the other end is gone: the others need not go on.
+    pub failed: AtomicBool,
+    /// Set when the client has sent all: how many messages on each connection.
+    pub sent: OnceLock<Vec<u64>>,
+    /// Threads that have all they need: nothing is to be sent to others.
+    ready: AtomicU32,
+    /// Tells this phase's frames from earlier ones.
+    pub number: u64,
+}
+
+impl<'a> Phase<'a> {
+    pub fn new(stop: &'a AtomicBool, number: u64) -> Phase<'a> {
+        Phase {
+            stop,
+            failed: AtomicBool::new(false),
+            sent: OnceLock::new(),
+            ready: AtomicU32::new(0),
+            number,
+        }
+    }
+
+    /// Said by each thread of a server when it could receive.
+    pub fn set_up(&self) {
+        self.ready.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until so many threads have said it.
+    ///
+    /// # Errors
+    /// One of them failed, or the user stopped it.
+    pub fn await_set_up(&self, threads: u32) -> Result<(), NetError> {
+        while self.ready.load(Ordering::Relaxed) < threads {
+            self.goes_on()?;
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// It is to end at once.
+    pub fn goes_on(&self) -> Result<(), NetError> {
+        let over = self.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed);
+        if over { Err(NetError::Stopped) } else { Ok(()) }
+    }
+}
+
+/// How long a client sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Until {
+    /// On [`now_ns`].
+    pub instant_ns: u64,
+    /// Messages on each connection.
+    pub messages: u64,
+}
+
+/// What a thread did, and between which instants.
+pub struct Part {
+    pub end: End,
+    pub first_ns: u64,
+    pub last_ns: u64,
+}
+
+impl Part {
+    pub fn new(end: End) -> Part {
+        let now = now_ns();
+        Part { end, first_ns: now, last_ns: now }
+    }
+}
+
+/// Between two looks at flags and deadlines.
+pub fn tick(timeout_s: f64) -> Duration {
+    Duration::from_secs_f64((timeout_s / 4.0).clamp(0.001, 0.05))
+}
+
+/// One thread for each of `works`, pinned to `cpus` in turn; what they did, together.
+///
+/// # Errors
+/// The first failure that is not the consequence of another.
+pub fn run<W>(
+    works: Vec<W>,
+    cpus: &[u32],
+    phase: &Phase<'_>,
+    meter: &mut dyn Meter,
+    meanwhile: impl FnOnce() -> Result<(), NetError>,
+) -> Result<End, NetError>
+where
+    W: FnOnce() -> Result<Part, NetError> + Send,
+{
+    meter.begin();
+    let outcome = std::thread::scope(|scope| {
+        let start = |(at, work): (usize, W)| {
+            let cpu = cpus.get(at % cpus.len().max(1)).copied();
+            scope.spawn(move || {
+                let outcome = pinned(cpu, work);
+                if outcome.is_err() {
+                    phase.failed.store(true, Ordering::Relaxed);
+                }
+                outcome
+            })
+        };
+        let threads: Vec<_> = works.into_iter().enumerate().map(start).collect();
+        let aside = meanwhile();
+        if aside.is_err() {
+            phase.failed.store(true, Ordering::Relaxed);
+        }
+        let parts: Vec<Result<Part, NetError>> = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or(Err(NetError::Port("a thread panicked".into()))))
+            .collect();
+        joined(parts, aside)
+    });
+    let readings = meter.end();
+    outcome.map(|end| End { readings, ..end })
+}
+
+fn joined(
+    parts: Vec<Result<Part, NetError>>,
+    aside: Result<(), NetError>,
+) -> Result<End, NetError> {
+    let mut whole: Option<Part> = None;
+    let mut failure = None;
+    for part in parts {
+        match part {
+            Ok(part) => match &mut whole {
+                None => whole = Some(part),
+                Some(whole) => {
+                    whole.end.add(&part.end);
+                    whole.first_ns = whole.first_ns.min(part.first_ns);
+                    whole.last_ns = whole.last_ns.max(part.last_ns);
+                }
+            },
+            Err(NetError::Stopped) => {
+                failure.get_or_insert(NetError::Stopped);
+            }
+            Err(error) => {
+                if matches!(failure, None | Some(NetError::Stopped)) {
+                    failure = Some(error);
+                }
+            }
+        }
+    }
+    match (failure, aside) {
+        (None | Some(NetError::Stopped), Err(error)) => return Err(error),
+        (Some(error), _) => return Err(error),
+        (None, Ok(())) => {}
+    }
+    let Some(part) = whole else { return Err(NetError::Port("no thread was started".into())) };
+    let seconds = part.last_ns.saturating_sub(part.first_ns) as f64 * 1e-9;
+    Ok(End { seconds, ..part.end })
+}
+
+fn pinned(
+    cpu: Option<u32>,
+    work: impl FnOnce() -> Result<Part, NetError>,
+) -> Result<Part, NetError> {
+    if let Some(cpu) = cpu {
+        pin(cpu)?;
+    }
+    let before = CpuTime::now();
+    let mut part = work()?;
+    let gained = before.gained();
+    part.end.cpu_user_ns = gained.map(|(user, _)| user);
+    part.end.cpu_system_ns = gained.map(|(_, system)| system);
+    Ok(part)
+}

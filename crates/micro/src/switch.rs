@@ -1,0 +1,299 @@
+//! Handing work to another thread and waiting for it: over a pipe, as LMBench's `lat_ctx` does,
+//! and over a futex, on one CPU and between two.
+#![allow(unsafe_code, reason = "futexes have no safe form")]
+
+use std::fmt;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::batches::{self, Spread};
+use crate::fault::Fault;
+use crate::pin;
+
+/// A thread that waits longer for its peer gives up.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Means {
+    /// One byte each way.
+    Pipe,
+    /// A word that the peer waits for.
+    Futex,
+}
+
+impl fmt::Display for Means {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Means::Pipe => "pipe",
+            Means::Futex => "futex",
+        })
+    }
+}
+
+/// Two threads that hand a turn to and fro.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Switch {
+    pub means: Means,
+    pub cpus: [u32; 2],
+    /// One hand-over: half of there and back. On one CPU it has one context switch; between two
+    /// it has a wake-up of the other CPU.
+    pub hand_over: Spread,
+    /// What the system calls of a hand-over cost where nobody waits for them.
+    pub calls: Spread,
+    /// The hand-over without them.
+    pub switch: Spread,
+    /// Times that the first thread left its CPU for each turn there and back. On one CPU it is 1 at
+    /// least: it sleeps, or the other one takes its place when it is woken. Between two CPUs less
+    /// than 1 says that some answers came before the thread slept.
+    pub switches: f64,
+}
+
+/// Measures both means for `time` each: on the first CPU alone and, where there is a second one,
+/// between both.
+///
+/// # Errors
+/// A call failed, a CPU may not be used, or it was stopped before the first result.
+pub fn run(
+    cpus: &[u32],
+    time: Duration,
+    stop: &(dyn Fn() -> bool + Sync),
+    each: &mut dyn FnMut(&Switch),
+) -> Result<Vec<Switch>, Fault> {
+    let first = *cpus
+        .first()
+        .ok_or_else(|| Fault::request("cpus", "is an empty list; name one CPU at least"))?;
+    let second = cpus.iter().copied().find(|cpu| *cpu != first);
+    let pairs: Vec<[u32; 2]> =
+        [Some(first), second].into_iter().flatten().map(|other| [first, other]).collect();
+    let mut switches = Vec::new();
+    for pair in pairs {
+        for means in [Means::Pipe, Means::Futex] {
+            let Some(switch) = measure(means, pair, time, stop)? else { break };
+            each(&switch);
+            switches.push(switch);
+        }
+    }
+    if switches.is_empty() { Err(Fault::Stopped) } else { Ok(switches) }
+}
+
+fn measure(
+    means: Means,
+    cpus: [u32; 2],
+    time: Duration,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<Switch>, Fault> {
+    match means {
+        Means::Pipe => {
+            let failed = |error| Fault::Failed(format!("pipe: {error}"));
+            let ((there_out, there_in), (back_out, back_in)) =
+                (io::pipe().map_err(failed)?, io::pipe().map_err(failed)?);
+            let (mut own_out, mut own_in) = io::pipe().map_err(failed)?;
+            let ends = [Piped(there_in, back_out), Piped(back_in, there_out)];
+            let alone = move || -> io::Result<()> {
+                own_in.write_all(&[1])?;
+                own_out.read_exact(&mut [0])
+            };
+            between(means, ends, alone, cpus, time, stop)
+        }
+        Means::Futex => {
+            let words = [AtomicU32::new(0), AtomicU32::new(0)];
+            let [there, back] = &words;
+            let ends =
+                [Flagged { mine: back, theirs: there }, Flagged { mine: there, theirs: back }];
+            // Waking nobody, and waiting for what has happened already.
+            let own = AtomicU32::new(0);
+            let alone = || -> io::Result<()> {
+                wake(&own);
+                wait_while(&own, 1).map(drop)
+            };
+            between(means, ends, alone, cpus, time, stop)
+        }
+    }
+}
+
+/// One thread's end: tells the other one, and waits to be told.
+trait End: Send {
+    fn tell(&mut self) -> io::Result<()>;
+    /// `false`: the other one is gone.
+    fn await_turn(&mut self, gone: &AtomicBool) -> io::Result<bool>;
+}
+
+struct Piped(PipeWriter, PipeReader);
+
+impl End for Piped {
+    fn tell(&mut self) -> io::Result<()> {
+        self.0.write_all(&[1])
+    }
+
+    fn await_turn(&mut self, _: &AtomicBool) -> io::Result<bool> {
+        // The end of the pipe says that the other one dropped it.
+        Ok(self.1.read(&mut [0])? == 1)
+    }
+}
+
+struct Flagged<'a> {
+    mine: &'a AtomicU32,
+    theirs: &'a AtomicU32,
+}
+
+impl End for Flagged<'_> {
+    fn tell(&mut self) -> io::Result<()> {
+        self.theirs.store(1, Ordering::Release);
+        wake(self.theirs);
+        Ok(())
+    }
+
+    fn await_turn(&mut self, gone: &AtomicBool) -> io::Result<bool> {
+        while self.mine.swap(0, Ordering::Acquire) == 0 {
+            if gone.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            wait_while(self.mine, 0)?;
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for Flagged<'_> {
+    fn drop(&mut self) {
+        // Whoever waits looks whether this one is gone.
+        wake(self.theirs);
+    }
+}
+
+fn between<E: End>(
+    means: Means,
+    ends: [E; 2],
+    mut alone: impl FnMut() -> io::Result<()> + Send,
+    cpus: [u32; 2],
+    time: Duration,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<Switch>, Fault> {
+    let failed = |error: io::Error| Fault::Failed(format!("{means}: {error}"));
+    let [mut here, mut there] = ends;
+    let gone = AtomicBool::new(false);
+    let gone = &gone;
+    std::thread::scope(|scope| {
+        let peer = std::thread::Builder::new().name("switch peer".to_owned());
+        let peer = peer.spawn_scoped(scope, move || {
+            let _gone = Gone(gone);
+            let there = &mut there;
+            pin::pin(cpus[1])?;
+            while there.await_turn(gone).map_err(failed)? {
+                there.tell().map_err(failed)?;
+            }
+            Ok::<(), Fault>(())
+        });
+        let first = std::thread::Builder::new().name("switch".to_owned());
+        let first = first.spawn_scoped(scope, move || {
+            let _gone = Gone(gone);
+            let here = &mut here;
+            pin::pin(cpus[0])?;
+            let calls = batches::measure(time / 4, stop, |n| (0..n).try_for_each(|_| alone()));
+            let Some(calls) = calls.map_err(failed)? else { return Ok(None) };
+            let mut turns = 0;
+            let left_before = switches();
+            let hand_over = batches::measure(time, stop, |n| {
+                for _ in 0..n {
+                    here.tell()?;
+                    if !here.await_turn(gone)? {
+                        return Err(io::Error::other("the other thread is gone"));
+                    }
+                }
+                turns += n;
+                Ok(())
+            });
+            let left = switches() - left_before;
+            let Some(hand_over) = hand_over.map_err(failed)? else { return Ok(None) };
+            let hand_over = hand_over.per(2);
+            Ok(Some(Switch {
+                means,
+                cpus,
+                hand_over,
+                calls,
+                switch: hand_over.less(calls.median_ns),
+                switches: left as f64 / turns as f64,
+            }))
+        });
+        let panicked = |_| Fault::Failed(format!("{means}: a thread panicked"));
+        let found = first.map_err(failed)?.join().map_err(panicked)?;
+        // What the other one says is why the first one failed, if it did.
+        peer.map_err(failed)?.join().map_err(panicked)??;
+        found
+    })
+}
+
+/// Says that a thread is gone before its end is let go.
+struct Gone<'a>(&'a AtomicBool);
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Times that the calling thread has left its CPU so far, to sleep or for another one.
+fn switches() -> i64 {
+    // SAFETY: plain numbers, of which zero is a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure lives through the call, which fills it.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_nvcsw + usage.ru_nivcsw
+}
+
+fn wake(word: &AtomicU32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word lives through the call, which does not write it.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) };
+}
+
+/// Sleeps while the word holds a value, until it is woken.
+fn wait_while(word: &AtomicU32, value: u32) -> io::Result<()> {
+    let limit = libc::timespec { tv_sec: LONGEST_WAIT.as_secs() as libc::time_t, tv_nsec: 0 };
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word and the time live through the call, which writes neither.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const limit)
+    };
+    let error = io::Error::last_os_error();
+    match (answer, error.raw_os_error()) {
+        // Another value already, or a signal: the caller looks again.
+        (0, _) | (_, Some(libc::EAGAIN | libc::EINTR)) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_handed_to_and_fro_and_each_is_a_switch() {
+        let mut heard = 0;
+        let cpu = pin::here().unwrap();
+        let found = run(&[cpu], Duration::ZERO, &|| false, &mut |_| heard += 1).unwrap();
+        assert_eq!((found.len(), heard), (2, 2));
+        for (switch, means) in found.iter().zip([Means::Pipe, Means::Futex]) {
+            assert_eq!((switch.means, switch.cpus), (means, [cpu, cpu]));
+            assert!(switch.hand_over.min_ns > 0.0);
+            // On one CPU the other thread can only answer while this one does not run.
+            assert!(switch.switches >= 1.0, "{switch:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_and_a_stop_is_obeyed() {
+        let run = |cpus: &[u32], stop: bool| run(cpus, Duration::ZERO, &|| stop, &mut |_| {});
+        assert!(run(&[], false).is_err_and(|fault| fault.is_request()));
+        let cpu = pin::here().unwrap();
+        for cpus in [[1 << 20, cpu], [cpu, 1 << 20]] {
+            let fault = run(&cpus, false).unwrap_err();
+            assert!(fault.to_string().contains("CPU 1048576"), "{fault}");
+        }
+        assert_eq!(run(&[cpu], true), Err(Fault::Stopped));
+    }
+}

@@ -1,0 +1,118 @@
+//! What the kernel's simplest services cost a program: the calls of LMBench's `lat_syscall`, and
+//! the first touch of a page.
+#![allow(unsafe_code, reason = "calls past the C library's caches")]
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::batches::{self, Spread};
+use crate::fault::Fault;
+use crate::region::{Pages, Placement, Region};
+
+/// Pages that are touched in one call of `fault`: the cost is of one of them.
+const TOUCHED: u64 = 64;
+const PAGE: u64 = 4096;
+
+/// One service.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Call {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub cost: Spread,
+}
+
+type Once<'a> = Box<dyn FnMut() -> io::Result<()> + 'a>;
+
+/// Measures every call for `time` each, on the calling thread; `each` hears of every one as it is
+/// found. `stop` is asked all the time: what there is then counts.
+///
+/// # Errors
+/// A call failed, or it was stopped before the first was measured.
+pub fn run(
+    time: Duration,
+    stop: &dyn Fn() -> bool,
+    each: &mut dyn FnMut(&Call),
+) -> Result<Vec<Call>, Fault> {
+    let mut zero = File::open("/dev/zero").map_err(failed_at("/dev/zero"))?;
+    let null = File::options().write(true).open("/dev/null").map_err(failed_at("/dev/null"))?;
+    let mut byte = [0_u8];
+    let services: [(&str, &str, u64, Once<'_>); 7] = [
+        ("null", "getppid: enters the kernel and returns", 1, Box::new(parent)),
+        ("read", "reads 1 B of /dev/zero", 1, Box::new(move || zero.read_exact(&mut byte))),
+        ("write", "writes 1 B to /dev/null", 1, Box::new(|| (&null).write_all(&[0]))),
+        ("fstat", "asks for the status of an open file", 1, Box::new(|| null.metadata().map(drop))),
+        (
+            "stat",
+            "asks for the status of /dev/null by its path",
+            1,
+            Box::new(|| std::fs::metadata("/dev/null").map(drop)),
+        ),
+        (
+            "open",
+            "opens /dev/null and closes it",
+            1,
+            Box::new(|| File::open("/dev/null").map(drop)),
+        ),
+        (
+            "fault",
+            "touches a fresh page of 4 KiB, its share of mapping 64 of them included",
+            TOUCHED,
+            Box::new(touch),
+        ),
+    ];
+    let mut calls = Vec::new();
+    for (name, what, parts, mut once) in services {
+        let many = |calls: u64| (0..calls).try_for_each(|_| once());
+        let Some(cost) = batches::measure(time, stop, many).map_err(failed_at(name))? else {
+            break;
+        };
+        let call = Call { name, what, cost: cost.per(parts) };
+        each(&call);
+        calls.push(call);
+    }
+    if calls.is_empty() { Err(Fault::Stopped) } else { Ok(calls) }
+}
+
+fn failed_at(name: &str) -> impl Fn(io::Error) -> Fault {
+    move |error| Fault::Failed(format!("{name}: {error}"))
+}
+
+/// The C library may remember a process's own number, but not its parent's.
+fn parent() -> io::Result<()> {
+    // SAFETY: a question that takes no pointer and cannot fail.
+    std::hint::black_box(unsafe { libc::syscall(libc::SYS_getppid) });
+    Ok(())
+}
+
+fn touch() -> io::Result<()> {
+    let region = Region::map(TOUCHED * PAGE, Pages::Small, Placement::FirstTouch);
+    let mut region = region.map_err(|fault| io::Error::other(fault.to_string()))?;
+    let words = region.as_mut_slice::<u64>();
+    for page in words.chunks_mut(PAGE as usize / 8) {
+        std::hint::black_box(&mut page[0]);
+        page[0] = 1;
+    }
+    std::hint::black_box(words);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_has_a_cost() {
+        let mut heard = Vec::new();
+        let calls = run(Duration::ZERO, &|| false, &mut |call| heard.push(call.name)).unwrap();
+        assert_eq!(calls.iter().map(|call| call.name).collect::<Vec<_>>(), heard);
+        assert_eq!(heard, ["null", "read", "write", "fstat", "stat", "open", "fault"]);
+        for call in &calls {
+            assert!(call.cost.min_ns > 0.0 && call.cost.min_ns <= call.cost.median_ns, "{call:?}");
+        }
+        assert!(calls[6].cost.calls.is_multiple_of(TOUCHED));
+        assert_eq!(run(Duration::ZERO, &|| true, &mut |_| {}), Err(Fault::Stopped));
+    }
+}

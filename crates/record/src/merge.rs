@@ -1,0 +1,41 @@
+//! Results of several files in one: each run keeps its execution, and with it its machine.
+
+use std::path::Path;
+
+use crate::error::Error;
+use crate::file::File;
+use crate::run::{Execution, Run};
+use crate::selection::Selection;
+
+/// Writes the executions and runs of all parts to a new file, in one transaction. Files of
+/// older schema versions are brought to this one's.
+///
+/// Errors: `out` exists; an execution that two of the parts hold; whatever keeping a run can
+/// meet. Nothing is left at `out` then.
+pub fn merge(parts: &[Selection], out: &Path) -> Result<(), Error> {
+    let mut all: Vec<(&Path, &Execution, Vec<&Run>)> = Vec::new();
+    for part in parts {
+        for execution in &part.executions {
+            if let Some((first, ..)) = all.iter().find(|(_, known, _)| known.id == execution.id) {
+                return Err(Error::ExecutionTwice {
+                    first: first.to_path_buf(),
+                    second: part.path.clone(),
+                    id: execution.id.clone(),
+                    study: execution.study.clone(),
+                });
+            }
+            let own = part.runs.iter().filter(|run| run.execution == execution.id);
+            all.push((&part.path, execution, own.collect()));
+        }
+    }
+    let kept: Vec<(&Execution, Vec<&Run>)> =
+        all.into_iter().map(|(_, execution, runs)| (execution, runs)).collect();
+    let mut file = File::create(out)?;
+    let written = file.keep_all(&kept);
+    if written.is_err() {
+        drop(file);
+        // It is ours and holds nothing.
+        let _ = std::fs::remove_file(out);
+    }
+    written
+}

@@ -1,0 +1,109 @@
+//! The part of the page that a study's design asks for: answers first, then its own figures.
+
+use analyse::answer::Confidence;
+
+use super::markup::Markup;
+use super::{figures, table};
+use crate::study::{self, Study};
+use crate::table::Table;
+
+/// The sections of a page on which a study with a design stands; before all others.
+pub const SECTIONS: [(&str, &str); 6] = [
+    ("answers", "Answers"),
+    ("study-figures", "Figures of the study"),
+    ("checks", "Checks"),
+    ("published", "Beside what was published"),
+    ("missing", "What is missing here"),
+    ("cells", "Every cell"),
+];
+
+/// Whether a section has anything to say.
+pub fn has(id: &str, studies: &[Study]) -> bool {
+    studies.iter().any(|study| match id {
+        "answers" => !study.design.questions.is_empty() || study.scale_note().is_some(),
+        "study-figures" => !study.design.figures.is_empty(),
+        "checks" => !study.design.checks.is_empty(),
+        "published" => study.design.published.is_some(),
+        "missing" => study::gaps(study).is_some(),
+        "cells" => !study::cells(study).is_empty(),
+        _ => false,
+    })
+}
+
+/// Writes the section; nothing where it is none of ours.
+pub fn section(out: &mut Markup, id: &str, studies: &[Study]) {
+    for study in studies {
+        if studies.len() > 1 {
+            out.raw("<h3>").text(study.name).raw("</h3>");
+        }
+        match id {
+            "answers" => answers(out, study),
+            "study-figures" => drawn(out, study),
+            "checks" => plain(out, study::checks_table(study)),
+            "published" => titled(out, study::published(study)),
+            "missing" => plain(out, study::gaps(study)),
+            "cells" => titled(out, study::cells(study)),
+            _ => {}
+        }
+    }
+}
+
+fn answers(out: &mut Markup, study: &Study) {
+    if let Some(note) = study.scale_note() {
+        out.raw("<p class=\"banner scale\">").text(note).raw("</p>");
+    }
+    for answer in &study.answers {
+        let tone = match answer.confidence {
+            Confidence::High | Confidence::Good => "good",
+            Confidence::Fair => "strong",
+            Confidence::NotShown => "muted",
+            Confidence::NoData => "warn",
+        };
+        out.raw("<article class=\"answer\"><h3>").text(&answer.ask).raw("</h3><p>");
+        out.text(&answer.verdict).raw("</p><p class=\"note\">Confidence: <b class=\"");
+        out.raw(tone).raw("\">").text(answer.confidence).raw("</b>");
+        out.text(study::counted(answer)).raw("</p></article>");
+    }
+    if let Some(effects) = study::effects(study) {
+        unfolded(out, "Every comparison, with sizes and intervals", &[effects]);
+    }
+    let fronts = study::fronts(study);
+    if !fronts.is_empty() {
+        unfolded(out, "The cells on and behind the fronts", &fronts);
+    }
+}
+
+fn drawn(out: &mut Markup, study: &Study) {
+    let shown = study.figures();
+    if shown.is_empty() {
+        out.raw("<p class=\"note\">No run has what the figures show; see ");
+        out.raw("<a href=\"#missing\">what is missing</a>.</p>");
+    }
+    for one in &shown {
+        figures::figure(out, one);
+    }
+}
+
+fn plain(out: &mut Markup, own: Option<Table>) {
+    if let Some(own) = own {
+        table::table(out, &own);
+    }
+}
+
+fn titled(out: &mut Markup, tables: Vec<Table>) {
+    for own in &tables {
+        out.raw("<h4>").text(&own.title).raw("</h4>");
+        table::table(out, own);
+    }
+}
+
+fn unfolded(out: &mut Markup, summary: &'static str, tables: &[Table]) {
+    out.raw("<details open><summary>").raw(summary).raw("</summary>");
+    for own in tables {
+        if tables.len() > 1 {
+            out.raw("<h4>").text(&own.title).raw("</h4>");
+        }
+        table::table(out, own);
+    }
+    out.raw("</details>");
+}

@@ -1,0 +1,171 @@
+//! The report of a study with a design: its questions answered, its figures in its own layout,
+//! its checks, and what was published beside what was measured.
+
+mod checks;
+mod csv;
+mod draw;
+mod plot;
+mod published;
+mod tables;
+mod units;
+
+use analyse::answer::{Answer, Situated, answers};
+use record::{Design, Execution, Run};
+
+pub use checks::{Checked, checked, table as checks_table};
+pub use csv::csv;
+pub use plot::{Plotted, PlottedPoint, plot};
+pub use tables::{cells, effects, fronts, gaps, published};
+
+use crate::charts::{Shown, slug};
+use crate::table::Table;
+
+/// One study with all its executions, on however many machines.
+pub struct Study<'a> {
+    pub name: &'a str,
+    /// Stands before the ids of its figures, where there are several studies.
+    prefix: String,
+    pub question: Option<&'a str>,
+    /// That of the first execution, with what any of the executions could not run.
+    pub design: Design,
+    pub executions: Vec<&'a Execution>,
+    pub runs: Vec<(&'a Execution, &'a Run)>,
+    pub situated: Vec<Situated<'a>>,
+    pub answers: Vec<Answer>,
+}
+
+/// The studies among these runs: executions of one name that ask, check and draw the same at the
+/// same scale. Measurements without a design are in none.
+pub fn studies<'a>(
+    executions: impl IntoIterator<Item = &'a Execution>,
+    runs: &[(&'a Execution, &'a Run)],
+) -> Vec<Study<'a>> {
+    let mut studies: Vec<Study<'a>> = Vec::new();
+    for execution in executions.into_iter().filter(|execution| !execution.design.is_empty()) {
+        let own = runs.iter().filter(|(of, _)| of.id == execution.id).copied();
+        match studies.iter_mut().find(|study| study.is_same(execution)) {
+            Some(study) => {
+                study.executions.push(execution);
+                study.runs.extend(own);
+                study.add_to_design(&execution.design);
+            }
+            None => studies.push(Study {
+                name: &execution.study,
+                prefix: String::new(),
+                question: execution.question.as_deref(),
+                design: execution.design.clone(),
+                executions: vec![execution],
+                runs: own.collect(),
+                situated: Vec::new(),
+                answers: Vec::new(),
+            }),
+        }
+    }
+    let several = studies.len() > 1;
+    for (nth, study) in studies.iter_mut().enumerate() {
+        if several {
+            study.prefix = format!("{}-{}-", nth + 1, slug(study.name));
+        }
+        let situated = |(execution, run): &(&Execution, &'a Run)| Situated::new(execution, run);
+        study.situated = study.runs.iter().map(situated).collect();
+        study.answers = answers(&study.design, &study.situated);
+    }
+    studies
+}
+
+impl Study<'_> {
+    fn is_same(&self, execution: &Execution) -> bool {
+        let (a, b) = (&self.design, &execution.design);
+        self.name == execution.study
+            && (&a.questions, &a.figures, &a.checks) == (&b.questions, &b.figures, &b.checks)
+            && a.scale == b.scale
+    }
+
+    /// Levels and gaps that another machine's design has and this one does not.
+    fn add_to_design(&mut self, other: &Design) {
+        for factor in &other.factors {
+            match self.design.factors.iter_mut().find(|known| known.name == factor.name) {
+                Some(known) => {
+                    let more = factor.levels.iter().filter(|l| !known.levels.contains(l));
+                    let more: Vec<String> = more.cloned().collect();
+                    known.levels.extend(more);
+                }
+                None => self.design.factors.push(factor.clone()),
+            }
+        }
+        for skipped in &other.skipped {
+            if !self.design.skipped.contains(skipped) {
+                self.design.skipped.push(skipped.clone());
+            }
+        }
+    }
+
+    /// Its own figures, each drawn with its values as a table; those that cannot be drawn are
+    /// in [`gaps`].
+    pub(crate) fn figures(&self) -> Vec<Shown> {
+        self.plots().iter().map(|plotted| self.shown(plotted)).collect()
+    }
+
+    fn shown(&self, plotted: &Plotted) -> Shown {
+        let shown = draw::shown(plotted);
+        Shown { id: format!("figure-{}{}", self.prefix, slug(&plotted.id)), ..shown }
+    }
+
+    /// What its figures show, as numbers.
+    pub fn plots(&self) -> Vec<Plotted> {
+        let specs = self.design.figures.iter();
+        specs.filter_map(|spec| plot(self, spec).ok()).filter(|p| !p.points.is_empty()).collect()
+    }
+
+    /// Each of its figures as a file: its id, the SVG and the data behind it as CSV.
+    pub fn files(&self) -> Vec<FigureFile> {
+        let file = |plotted: Plotted| {
+            let shown = self.shown(&plotted);
+            let svg = crate::figure::standalone(&shown.chart, crate::figure::WIDE, &shown.alt);
+            FigureFile { id: shown.id, svg, csv: csv(&plotted) }
+        };
+        self.plots().into_iter().map(file).collect()
+    }
+
+    /// The tables of the study in the order of its report: effects, fronts, checks, published
+    /// beside measured, gaps. [`cells`] are the rest of it.
+    pub fn tables(&self) -> Vec<Table> {
+        let mut all: Vec<Table> = effects(self).into_iter().collect();
+        all.extend(fronts(self));
+        all.extend(checks::table(self));
+        all.extend(published(self));
+        all.extend(gaps(self));
+        all
+    }
+
+    /// What the scale of this run means for its numbers.
+    pub fn scale_note(&self) -> Option<String> {
+        let scale = self.design.scale.as_ref()?;
+        let set: Vec<String> =
+            scale.set.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        let set = if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
+        Some(format!("Run at the scale `{}`: {}{set}", scale.name, scale.note))
+    }
+}
+
+/// `; 88 of 89 runs are valid and count; in 4 of them ...`: what an answer rests on.
+pub fn counted(answer: &Answer) -> String {
+    let mut out = match answer.invalid {
+        0 => format!("; {} runs", answer.runs),
+        invalid => {
+            format!("; {} of {} runs are valid and count", answer.runs - invalid, answer.runs)
+        }
+    };
+    for (why, runs) in &answer.missing {
+        out += &format!("; in {runs} of them {why}");
+    }
+    out
+}
+
+/// A figure for a paper.
+pub struct FigureFile {
+    /// The name of its files.
+    pub id: String,
+    pub svg: String,
+    pub csv: String,
+}

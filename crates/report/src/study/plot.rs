@@ -1,0 +1,196 @@
+//! What one of the study's figures shows, as numbers: cells with their intervals, and the
+//! published points beside them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use analyse::answer::{Gathered, Situated, gather, quantity};
+use analyse::{Description, describe, outliers};
+use record::design::{FigureKind, FigureSpec};
+
+use super::Study;
+use super::published;
+
+/// A figure before it is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plotted {
+    pub id: String,
+    pub title: String,
+    pub kind: FigureKind,
+    /// What the horizontal axis is, and its values in order.
+    pub x: String,
+    pub xs: Vec<String>,
+    /// The metric by its name of `--json`, and its unit's symbol.
+    pub y: String,
+    pub unit: String,
+    /// In the order of their colours; one empty name where there is one series.
+    pub series: Vec<String>,
+    /// In their order; one empty name where there is one panel.
+    pub panels: Vec<String>,
+    pub points: Vec<PlottedPoint>,
+    /// Where the published numbers are from.
+    pub source: Option<String>,
+    /// What could not be shown, and why.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlottedPoint {
+    pub x: usize,
+    pub series: usize,
+    pub panel: usize,
+    pub value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Measured {
+        of: Description,
+        values: Vec<f64>,
+        outliers: Vec<usize>,
+    },
+    /// `read`: where it stands; `nth`: which series and point of the study's published ones.
+    Published {
+        y: f64,
+        read: String,
+        nth: (usize, usize),
+    },
+}
+
+/// The cells and published points of a figure.
+///
+/// Runs that agree in `x`, `series` and `panels` are one cell only if they agree in all other
+/// factors too, and in store, workload and machine: what still varies tells series apart, so
+/// that nothing is averaged over unseen.
+///
+/// Errors, in words: a metric that no valid run has.
+pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
+    let within: Vec<&Situated<'_>> =
+        study.situated.iter().filter(|run| spec.within.hold(&run.at)).collect();
+    let mut by: Vec<&str> = vec![&spec.x];
+    by.extend(spec.series.as_deref());
+    by.extend(spec.panels.as_deref());
+    let gathered = gather(&study.design, &within, &[&spec.y], &by)?;
+    let unit = gathered.metrics[0].unit.clone();
+    let xs = present(&gathered, study, &spec.x);
+    if xs.is_empty() {
+        return Err(format!("no run here has `{}`", spec.x));
+    }
+    let rest = rest(&gathered, &by);
+    let panel_of = |at: &record::design::Levels| match &spec.panels {
+        Some(name) => at.get(name).map(|level| format!("{name} = {level}")).unwrap_or_default(),
+        None => String::new(),
+    };
+    let series_of = |at: &record::design::Levels| {
+        let own = spec.series.as_ref().and_then(|name| at.get(name)).cloned();
+        let others = rest.iter().filter_map(|name| Some(format!("{name} {}", at.get(name)?)));
+        own.into_iter().chain(others).collect::<Vec<_>>().join(", ")
+    };
+    let ordered = |name: Option<&String>| -> Vec<String> {
+        name.map_or(Vec::new(), |name| present(&gathered, study, name))
+    };
+    let panels = in_order(
+        gathered.cells.iter().map(|cell| panel_of(&cell.at)),
+        &ordered(spec.panels.as_ref()),
+    );
+    let series = in_order(
+        gathered.cells.iter().map(|cell| series_of(&cell.at)),
+        &ordered(spec.series.as_ref()),
+    );
+    let place = |all: &[String], name: &String| all.iter().position(|known| known == name);
+    let mut points = Vec::new();
+    for (cell, observed) in gathered.cells.iter().zip(gathered.observed(0)) {
+        let x = cell.at.get(&spec.x).and_then(|level| place(&xs, level));
+        let series = place(&series, &series_of(&cell.at));
+        let panel = place(&panels, &panel_of(&cell.at));
+        let (Some(x), Some(series), Some(panel)) = (x, series, panel) else { continue };
+        let Ok(of) = describe(&observed.values) else { continue };
+        let outliers = outliers(&observed.values);
+        let value = Value::Measured { of, values: observed.values, outliers };
+        points.push(PlottedPoint { x, series, panel, value });
+    }
+    let mut plotted = Plotted {
+        id: spec.id.clone(),
+        title: spec.title.clone(),
+        kind: spec.kind,
+        x: spec.x.clone(),
+        xs,
+        y: spec.y.clone(),
+        unit,
+        series,
+        panels,
+        points,
+        source: None,
+        notes: gathered
+            .missing
+            .iter()
+            .map(|(why, count)| format!("{count} runs are not in it: {why}"))
+            .collect(),
+    };
+    let measured = plotted.xs.len();
+    published::add(study, spec, &mut plotted);
+    if plotted.xs.len() > measured {
+        by_size(&mut plotted);
+    }
+    plotted.points.sort_by_key(|point| (point.panel, point.series, point.x));
+    Ok(plotted)
+}
+
+/// Places on the axis that published numbers added stand among the others, where all are
+/// quantities.
+fn by_size(plotted: &mut Plotted) {
+    let sizes: Option<Vec<f64>> = plotted.xs.iter().map(|x| quantity(x)).collect();
+    let Some(sizes) = sizes else { return };
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by(|a, b| sizes[*a].total_cmp(&sizes[*b]));
+    for point in &mut plotted.points {
+        point.x = order.iter().position(|old| *old == point.x).unwrap_or(point.x);
+    }
+    plotted.xs = order.into_iter().map(|old| plotted.xs[old].clone()).collect();
+}
+
+/// The levels of a factor or setting that the cells have, in the study's order.
+fn present(gathered: &Gathered, study: &Study, name: &str) -> Vec<String> {
+    let found: BTreeSet<&String> =
+        gathered.cells.iter().filter_map(|cell| cell.at.get(name)).collect();
+    let mut order = gathered.order(&study.design, name);
+    let ordered = study.design.factor(name).map(|factor| &factor.levels);
+    // A baseline stands first among comparisons, not on an axis.
+    if let Some(levels) = ordered {
+        order = levels.clone();
+    }
+    order.extend(
+        found
+            .iter()
+            .filter(|level| !order.contains(level))
+            .map(|l| (*l).clone())
+            .collect::<Vec<_>>(),
+    );
+    order.retain(|level| found.contains(level));
+    order
+}
+
+/// What tells cells apart beside the figure's own axes.
+fn rest(gathered: &Gathered, by: &[&str]) -> Vec<String> {
+    let mut levels: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
+    for (name, level) in gathered.cells.iter().flat_map(|cell| &cell.at) {
+        levels.entry(name).or_default().insert(level);
+    }
+    let lacks = |name: &String| gathered.cells.iter().any(|cell| !cell.at.contains_key(name));
+    let telling = |(name, levels): &(&String, BTreeSet<&String>)| {
+        !by.contains(&name.as_str()) && (levels.len() > 1 || lacks(name))
+    };
+    levels.into_iter().filter(telling).map(|(name, _)| name.clone()).collect()
+}
+
+/// Each name once: by the level that it begins with or holds, then by name.
+fn in_order(names: impl Iterator<Item = String>, levels: &[String]) -> Vec<String> {
+    let names: BTreeSet<String> = names.collect();
+    let mut names: Vec<String> = names.into_iter().collect();
+    let rank = |name: &String| {
+        let own = name.rsplit_once(" = ").map_or(name.as_str(), |(_, level)| level);
+        let own = own.split(", ").next().unwrap_or(own);
+        levels.iter().position(|level| level == own).unwrap_or(levels.len())
+    };
+    names.sort_by_key(|name| (rank(name), name.clone()));
+    names
+}

@@ -1,0 +1,487 @@
+//! The tables of a study's report.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use analyse::answer::{Answer, Effects, Found, gather};
+use analyse::effect::{Scale, Size};
+use analyse::{Description, Verdict, describe, outliers};
+use model::Answer as ReadingAnswer;
+
+use super::plot::{Plotted, Value};
+use super::units::{converted, written};
+use super::{Study, plot};
+use crate::format;
+use crate::table::{ALWAYS, Align, Cell, Keep, Table, Tone};
+
+/// Every comparison of every question: its size, interval and verdict. None without one.
+pub fn effects(study: &Study) -> Option<Table> {
+    let mut table = Table::new("Effects")
+        .column("metric", Align::Wrap, ALWAYS)
+        .column("what", Align::Wrap, ALWAYS)
+        .column("effect", Align::Right, ALWAYS)
+        .column("95 %", Align::Left, ALWAYS)
+        .column("verdict", Align::Left, ALWAYS)
+        .column("p", Align::Right, 40)
+        .column("p, Holm", Align::Right, 50)
+        .column("in sd", Align::Decimal, 20)
+        .column("explains", Align::Right, 30)
+        .column("from … to", Align::Left, 25)
+        .column("runs", Align::Right, 15);
+    let mut methods: BTreeSet<String> = BTreeSet::new();
+    for answer in &study.answers {
+        let Found::Effects { of, interactions } = &answer.found else { continue };
+        for effects in of {
+            effect_rows(&mut table, effects, &mut methods);
+        }
+        let unit = of.first().map_or("", |effects| effects.metric.unit.as_str());
+        for found in interactions {
+            let [first, second] = &found.of.factors;
+            let metric = of.first().map_or("", |effects| effects.metric.name.as_str());
+            let what = format!(
+                "{first} {} → {} when {second} {} → {}",
+                found.of.first.0, found.of.first.1, found.of.second.0, found.of.second.1
+            );
+            let share = of.first().and_then(|effects| share(effects, &[first, second]));
+            let size = &found.of.size;
+            methods.extend(size.interval.as_ref().ok().map(method));
+            let runs = found.of.n.to_string();
+            let mut cells = vec![metric.into(), what.into()];
+            cells.extend(sized(size, unit, (found.corrected, found.verdict)));
+            cells.extend([share_cell(share), "".into(), runs.into()]);
+            table.row(cells);
+        }
+    }
+    if table.rows.is_empty() {
+        return None;
+    }
+    for method in methods {
+        table.note(method);
+    }
+    table.note(
+        "effect: the level against the first, averaged over the combinations of the other \
+         factors; from … to: the same in single combinations; of an interaction, how many times \
+         the effect it is",
+    );
+    table.note(
+        "p, Holm: corrected for all comparisons of the study; the verdict goes by it. in sd: the \
+         effect in standard deviations of repeats. explains: share of all that varies",
+    );
+    Some(table.without_empty_columns())
+}
+
+fn effect_rows(table: &mut Table, effects: &Effects, methods: &mut BTreeSet<String>) {
+    let unit = effects.metric.unit.as_str();
+    for (nth, level) in effects.levels.iter().enumerate() {
+        let size = &level.of.size;
+        methods.extend(size.interval.as_ref().ok().map(method));
+        let simple: Vec<f64> = level.of.simple.iter().map(|one| one.size.value).collect();
+        let range = match simple.len() {
+            0 | 1 => String::new(),
+            _ => {
+                let least = simple.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = simple.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                format!("{} … {}", size_text(size, least, unit), size_text(size, most, unit))
+            }
+        };
+        // It is the factor's, not the level's.
+        let share = if nth == 0 { share(effects, &[&effects.factor]) } else { None };
+        let mut cells = vec![
+            effects.metric.name.clone().into(),
+            format!("{} {} → {}", effects.factor, level.of.from, level.of.to).into(),
+        ];
+        cells.extend(sized(size, unit, (level.corrected, level.verdict)));
+        cells.extend([
+            share_cell(share),
+            range.into(),
+            format!("{}:{}", level.of.n_from, level.of.n_to).into(),
+        ]);
+        table.row(cells);
+    }
+}
+
+/// Size, interval, verdict, both p and the size in standard deviations.
+fn sized(size: &Size, unit: &str, (corrected, called): (Option<f64>, Verdict)) -> [Cell; 6] {
+    let interval = match &size.interval {
+        Ok(i) => {
+            format!("{} … {}", size_text(size, i.low, unit), size_text(size, i.high, unit))
+        }
+        Err(_) => format::NONE.to_owned(),
+    };
+    let p = |p: Option<f64>| p.map_or(format::NONE.to_owned(), probability);
+    [
+        Cell::new(size_text(size, size.value, unit), Tone::Strong),
+        interval.into(),
+        verdict(called),
+        p(size.p).into(),
+        p(corrected).into(),
+        size.standardised.map_or("".into(), |sds| format::significant(sds, 2).into()),
+    ]
+}
+
+/// How an interval was obtained, without the numbers that differ from row to row.
+fn method(interval: &analyse::Interval) -> String {
+    let text = interval.method.to_string();
+    let parts = text.split(", ").filter(|part| !part.contains("degrees of freedom"));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// A size as the width of its interval allows.
+fn size_text(size: &Size, value: f64, unit: &str) -> String {
+    match size.scale {
+        Scale::Ratio => {
+            let width = size.interval.as_ref().map_or(1.0, |i| i.high - i.low);
+            let decimals = match width {
+                w if w < 0.002 => 4,
+                w if w < 0.05 => 3,
+                _ => 2,
+            };
+            match value {
+                v if v < 10.0 => format!("{v:.decimals$}×"),
+                v => format::ratio(v),
+            }
+        }
+        Scale::Difference => {
+            let sign = if value > 0.0 { "+" } else { "" };
+            format!("{sign}{}", written(value, unit))
+        }
+    }
+}
+
+fn probability(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+fn share(effects: &Effects, factors: &[&String]) -> Option<f64> {
+    let same = |known: &[String]| {
+        known.len() == factors.len() && factors.iter().all(|f| known.contains(f))
+    };
+    effects.shares.iter().find(|share| same(&share.factors)).map(|share| share.share)
+}
+
+fn share_cell(share: Option<f64>) -> Cell {
+    share.map_or("".into(), |share| format!("{:.0} %", share * 100.0).into())
+}
+
+fn verdict(verdict: Verdict) -> Cell {
+    let tone = match verdict {
+        Verdict::Better => Tone::Good,
+        Verdict::Worse => Tone::Bad,
+        Verdict::Different => Tone::Strong,
+        Verdict::NoDifference => Tone::Muted,
+        Verdict::NotEnoughData => Tone::Warning,
+    };
+    let text = match verdict {
+        Verdict::NoDifference => "no difference shown".to_owned(),
+        other => other.to_string(),
+    };
+    Cell::new(text, tone)
+}
+
+/// One table for each question after a Pareto front.
+pub fn fronts(study: &Study) -> Vec<Table> {
+    study.answers.iter().filter_map(|answer| front(study, answer)).collect()
+}
+
+fn front(study: &Study, answer: &Answer) -> Option<Table> {
+    let Found::Front { metrics, cells } = &answer.found else { return None };
+    let mut table =
+        Table::new(format!("Front of {}", metrics.join(", "))).column("cell", Align::Wrap, ALWAYS);
+    for metric in metrics {
+        table = table.column(metric, Align::Right, ALWAYS);
+    }
+    table = table
+        .column("runs", Align::Right, 20)
+        .column("on the front", Align::Left, ALWAYS)
+        .column("in resamples", Align::Right, 60)
+        .column("beaten by", Align::Wrap, 40);
+    let units: Vec<String> = metrics.iter().map(|metric| unit_of(study, metric)).collect();
+    for cell in cells {
+        let mut row: Vec<Cell> = vec![cell.title.clone().into()];
+        row.extend(
+            cell.standing.medians.iter().zip(&units).map(|(v, unit)| written(*v, unit).into()),
+        );
+        row.push(cell.runs.to_string().into());
+        row.push(match cell.standing.on_front() {
+            true => Cell::new("yes", Tone::Good),
+            false => Cell::new("no", Tone::Muted),
+        });
+        row.push(cell.standing.share.map_or("".into(), |s| format!("{:.0} %", s * 100.0).into()));
+        row.push(cell.beaten_by.clone().unwrap_or_default().into());
+        table.row(row);
+    }
+    table.note(
+        "medians of the valid runs; in resamples: the share of 1,000 draws of the runs, with \
+         replacement, in which the cell is on the front",
+    );
+    Some(table.without_empty_columns())
+}
+
+fn unit_of(study: &Study, metric: &str) -> String {
+    let Ok(named) = analyse::Named::parse(metric) else { return String::new() };
+    let units = study
+        .runs
+        .iter()
+        .find_map(|(_, run)| named.value(run).ok().and_then(|_| named.unit(Some(run))));
+    units.unwrap_or_default().to_owned()
+}
+
+/// The numbers behind a figure.
+pub(super) fn plotted(plotted: &Plotted) -> Table {
+    let mut table = Table::new("");
+    let panels = plotted.panels.iter().any(|name| !name.is_empty());
+    let series = plotted.series.iter().any(|name| !name.is_empty());
+    if panels {
+        table = table.column("panel", Align::Left, ALWAYS);
+    }
+    table = table.column(&plotted.x, Align::Left, ALWAYS);
+    if series {
+        table = table.column("series", Align::Left, ALWAYS);
+    }
+    table = described(table, &plotted.y);
+    for point in &plotted.points {
+        let mut row: Vec<Cell> = Vec::new();
+        if panels {
+            row.push(plotted.panels[point.panel].clone().into());
+        }
+        row.push(plotted.xs[point.x].clone().into());
+        if series {
+            row.push(plotted.series[point.series].clone().into());
+        }
+        match &point.value {
+            Value::Measured { of, values, outliers } => {
+                row.extend(description(of, values, outliers, &plotted.unit));
+            }
+            Value::Published { y, read, .. } => {
+                row.extend(["".into(), written(*y, &plotted.unit).into()]);
+                row.extend(["", "", "", ""].map(Cell::from));
+                let read = if read.is_empty() { String::new() } else { format!(", {read}") };
+                row.push(Cell::new(format!("published{read}"), Tone::Warning));
+            }
+        }
+        table.row(row);
+    }
+    table.without_empty_columns()
+}
+
+/// The columns that [`description`] fills.
+fn described(table: Table, metric: &str) -> Table {
+    let columns: [(&str, Align, Keep); 6] = [
+        (metric, Align::Right, ALWAYS),
+        ("95 % interval", Align::Left, ALWAYS),
+        ("mean", Align::Right, 30),
+        ("sd", Align::Right, 20),
+        ("cv", Align::Right, 40),
+        ("apart", Align::Wrap, 50),
+    ];
+    let table = table.column("n", Align::Right, ALWAYS);
+    columns.into_iter().fold(table, |table, (head, align, keep)| table.column(head, align, keep))
+}
+
+fn description(of: &Description, values: &[f64], outliers: &[usize], unit: &str) -> [Cell; 7] {
+    let interval = match of.interval() {
+        Ok(i) => format!("{} … {}", written(i.low, unit), written(i.high, unit)),
+        Err(_) => format::NONE.to_owned(),
+    };
+    let apart: Vec<String> = outliers.iter().map(|at| written(values[*at], unit)).collect();
+    [
+        of.n.to_string().into(),
+        Cell::new(written(of.median, unit), Tone::Strong),
+        interval.into(),
+        written(of.mean, unit).into(),
+        of.sd.map_or("".into(), |sd| written(sd, unit).into()),
+        of.cv.map_or("".into(), |cv| format::percent(cv).into()),
+        Cell::new(apart.join(", "), Tone::Warning),
+    ]
+}
+
+/// Every cell of every metric that the study asks about or draws: n, median, interval, mean,
+/// standard deviation, coefficient of variation and what stands apart. One table a metric.
+pub fn cells(study: &Study) -> Vec<Table> {
+    let questions = study.design.questions.iter();
+    let asked = questions.flat_map(|q| q.metric.iter().chain(&q.pareto));
+    let drawn = study.design.figures.iter().map(|figure| &figure.y);
+    let mut metrics: Vec<&String> = Vec::new();
+    for metric in asked.chain(drawn) {
+        if !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    metrics.into_iter().filter_map(|metric| cells_of(study, metric)).collect()
+}
+
+fn cells_of(study: &Study, metric: &str) -> Option<Table> {
+    let all: Vec<_> = study.situated.iter().collect();
+    let gathered = gather(&study.design, &all, &[metric], &["workload"]).ok()?;
+    let unit = gathered.metrics[0].unit.clone();
+    let table = Table::new(format!("Cells: {metric}")).column("cell", Align::Wrap, ALWAYS);
+    let mut table = described(table, "median");
+    for (title, observed) in gathered.titles().into_iter().zip(gathered.observed(0)) {
+        let Ok(of) = describe(&observed.values) else { continue };
+        let odd = outliers(&observed.values);
+        let mut row: Vec<Cell> = vec![title.into()];
+        row.extend(description(&of, &observed.values, &odd, &unit));
+        table.row(row);
+    }
+    if let Some(provenance) = gathered.metrics[0].provenance {
+        let (scope, origin) = provenance;
+        table.note(format!("{}, {}", scope, crate::tables::origin_name(origin)));
+    }
+    table.note(
+        "95 %: of the median from 6 runs on, of the mean below; apart: runs that stand apart from \
+         the others, which count all the same",
+    );
+    Some(table.without_empty_columns())
+}
+
+/// Every published number beside the measured one at the same levels, and what was found by
+/// its authors. None where nothing was published.
+pub fn published(study: &Study) -> Vec<Table> {
+    let Some(published) = &study.design.published else { return Vec::new() };
+    let mut tables = Vec::new();
+    let mut numbers = Table::new("Published beside measured")
+        .column("at", Align::Wrap, ALWAYS)
+        .column("metric", Align::Wrap, ALWAYS)
+        .column("published", Align::Right, ALWAYS)
+        .column("measured", Align::Right, ALWAYS)
+        .column("measured / published", Align::Right, 50)
+        .column("where", Align::Wrap, 30);
+    let plots: Vec<(&String, Plotted)> = study
+        .design
+        .figures
+        .iter()
+        .filter_map(|spec| Some((spec.published.as_ref()?, plot(study, spec).ok()?)))
+        .collect();
+    for (nth, series) in published.series.iter().enumerate() {
+        let at: Vec<String> =
+            series.at.iter().map(|(name, level)| format!("{name}={level}")).collect();
+        for (at_point, point) in series.points.iter().enumerate() {
+            let mut place = at.clone();
+            place.push(point.x.0.clone());
+            let measured = plots
+                .iter()
+                .filter(|(id, _)| **id == series.id)
+                .find_map(|(_, plotted)| beside(plotted, (nth, at_point)));
+            let own = match &measured {
+                Some((value, unit)) => written(*value, unit),
+                None => format::NONE.to_owned(),
+            };
+            let ratio = measured.and_then(|(value, unit)| {
+                let other = converted(point.y, &series.unit, unit)?;
+                (other > 0.0).then(|| format::ratio(value / other))
+            });
+            numbers.row(vec![
+                place.join(", ").into(),
+                series.metric.clone().into(),
+                Cell::new(written(point.y, &series.unit), Tone::Warning),
+                own.into(),
+                ratio.unwrap_or_default().into(),
+                series.read.clone().into(),
+            ]);
+        }
+    }
+    if !numbers.rows.is_empty() {
+        numbers.note(format!("published, not measured here: {}", published.source));
+        numbers.note(
+            "another machine, store version and scale: what is compared is the direction and \
+             the size of effects, not these numbers one by one",
+        );
+        tables.push(numbers.without_empty_columns());
+    }
+    if !published.findings.is_empty() {
+        let mut said = Table::new("Published findings")
+            .column("finding", Align::Wrap, ALWAYS)
+            .column("where", Align::Wrap, 50);
+        for finding in &published.findings {
+            said.row(vec![finding.says.clone().into(), finding.place.clone().into()]);
+        }
+        said.note(published.source.clone());
+        tables.push(said.without_empty_columns());
+    }
+    tables
+}
+
+/// The measured median, and its unit, at the place where this published value is drawn.
+fn beside(plotted: &Plotted, which: (usize, usize)) -> Option<(f64, &str)> {
+    let is = |value: &Value| matches!(value, Value::Published { nth, .. } if *nth == which);
+    let of = plotted.points.iter().find(|point| is(&point.value))?;
+    let same = |point: &&super::PlottedPoint| {
+        (point.panel, point.series, point.x) == (of.panel, of.series, of.x)
+    };
+    plotted.points.iter().filter(same).find_map(|point| match &point.value {
+        Value::Measured { of, .. } => Some((of.median, plotted.unit.as_str())),
+        Value::Published { .. } => None,
+    })
+}
+
+/// What was not run, not done or not measured, and why. None where nothing is missing.
+pub fn gaps(study: &Study) -> Option<Table> {
+    let mut table = Table::new("What is missing here")
+        .column("what", Align::Wrap, ALWAYS)
+        .column("why", Align::Wrap, ALWAYS)
+        .column("to do", Align::Wrap, 40);
+    for skipped in &study.design.skipped {
+        let levels: Vec<String> =
+            skipped.levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
+        let what = format!("not run: {}", levels.join(", "));
+        table.row(vec![what.into(), skipped.why.clone().into(), "".into()]);
+    }
+    for execution in &study.executions {
+        for note in &execution.notes {
+            table.row(vec!["otherwise than planned".into(), note.clone().into(), "".into()]);
+        }
+        let done = study.runs.iter().filter(|(of, _)| of.id == execution.id).count();
+        if done < execution.plan.len() {
+            let what =
+                format!("{} of {} planned runs", execution.plan.len() - done, execution.plan.len());
+            let why = match execution.finished_at {
+                Some(_) => "they were not made",
+                None => "the study was not finished",
+            };
+            table.row(vec![what.into(), why.into(), "go on with --resume".into()]);
+        }
+    }
+    for spec in &study.design.figures {
+        if let Err(why) = plot(study, spec) {
+            table.row(vec![format!("figure: {}", spec.title).into(), why.into(), "".into()]);
+        }
+    }
+    for ((signals, reason, remedy), runs) in unavailable(study) {
+        let what = format!("{signals} ({runs} runs)");
+        table.row(vec![what.into(), reason.into(), remedy.into()]);
+    }
+    (!table.rows.is_empty()).then(|| table.without_empty_columns())
+}
+
+type Missing = (String, String, String);
+
+/// Signals that no run could read, those of one reason together, with the number of runs.
+fn unavailable(study: &Study) -> Vec<(Missing, usize)> {
+    let mut by_signal: BTreeMap<&str, (usize, bool, &str, &str)> = BTreeMap::new();
+    for reading in study.runs.iter().flat_map(|(_, run)| &run.readings) {
+        let entry = by_signal.entry(&reading.signal).or_insert((0, true, "", ""));
+        match &reading.answer {
+            ReadingAnswer::Value(_) => entry.1 = false,
+            ReadingAnswer::Unavailable { reason, remedy } => {
+                entry.0 += 1;
+                (entry.2, entry.3) = (reason, remedy.as_deref().unwrap_or_default());
+            }
+        }
+    }
+    let mut by_reason: Vec<((&str, &str), Vec<&str>, usize)> = Vec::new();
+    for (signal, (runs, never, reason, remedy)) in by_signal {
+        if !never {
+            continue;
+        }
+        match by_reason.iter_mut().find(|(known, ..)| *known == (reason, remedy)) {
+            Some((_, signals, most)) => {
+                signals.push(signal);
+                *most = (*most).max(runs);
+            }
+            None => by_reason.push(((reason, remedy), vec![signal], runs)),
+        }
+    }
+    let told = |((reason, remedy), signals, runs): ((&str, &str), Vec<&str>, usize)| {
+        ((signals.join(", "), reason.to_owned(), remedy.to_owned()), runs)
+    };
+    by_reason.into_iter().map(told).collect()
+}

@@ -1,0 +1,217 @@
+//! A copy of data as it was loaded, beside the data: brought back it saves loading again.
+//!
+//! ```text
+//! PATH/prepared/N/KVMETER.json   what the copy is; written last, so a copy without it is none
+//! PATH/prepared/N/data/          the store's own files, of a store that was closed
+//! ```
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Directory, available_bytes, disk_bytes, shown, write_marker};
+use crate::StoreError;
+use crate::marker::Marker;
+
+/// What is to stay free beside a copy, as a share of it: a store that merges needs room.
+const SPARE: u64 = 2;
+
+impl Directory {
+    const PREPARED: &'static str = "prepared";
+
+    /// Copies the data, which must have a name and belong to a closed store; `false` where there
+    /// is no room for a copy. A file system that can share blocks between files does.
+    ///
+    /// # Errors
+    /// Data without a name; what the file system says.
+    pub fn keep_prepared(&mut self) -> Result<bool, StoreError> {
+        if self.marker.dataset.is_none() {
+            let path = shown(&self.path);
+            return Err(StoreError::Failed(format!("{path}: data without a name is not copied")));
+        }
+        if self.find_prepared(&self.marker)?.is_some() {
+            return Ok(true);
+        }
+        let bytes = self.disk_bytes()?;
+        if available_bytes(&self.path)? < bytes.saturating_mul(1 + SPARE) {
+            return Ok(false);
+        }
+        let root = self.path.join(Self::PREPARED);
+        // The first name that is free.
+        let copy = (0_u32..)
+            .map(|n| root.join(n.to_string()))
+            .find(|copy| Marker::read(copy).is_ok_and(|marker| marker.is_none()))
+            .unwrap_or_else(|| root.join("0"));
+        let failed = |error: io::Error| StoreError::from_io(&shown(&copy), &error);
+        remove(&copy).map_err(failed)?;
+        copy_tree(&self.data_path(), &copy.join(Self::DATA)).map_err(failed)?;
+        write_marker(&self.marker, &copy)?;
+        sync(&root).map_err(failed)?;
+        Ok(true)
+    }
+
+    /// Brings back the copy of this dataset in the form that the URL asks for, and names the data
+    /// after it; `false` where there is none. The store must not be open.
+    ///
+    /// # Errors
+    /// What the file system says; the data has no name then.
+    pub fn bring_back(&mut self, dataset: &str, records: u64) -> Result<bool, StoreError> {
+        let wanted = Marker { dataset: Some(dataset.to_owned()), records, ..self.asked.clone() };
+        let Some((copy, marker)) = self.find_prepared(&wanted)? else { return Ok(false) };
+        // The name goes first: a crash half-way leaves data that nobody takes for whole.
+        self.clear()?;
+        let data = self.data_path();
+        let failed = |error: io::Error| StoreError::from_io(&shown(&data), &error);
+        remove(&data).map_err(failed)?;
+        copy_tree(&copy.join(Self::DATA), &data).map_err(failed)?;
+        sync(&self.path).map_err(failed)?;
+        self.put(marker)?;
+        Ok(true)
+    }
+
+    /// Deletes all copies.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn drop_prepared(&mut self) -> Result<(), StoreError> {
+        let root = self.path.join(Self::PREPARED);
+        remove(&root).map_err(|error| StoreError::from_io(&shown(&root), &error))
+    }
+
+    /// What the copies take up, in bytes.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn prepared_bytes(&self) -> Result<u64, StoreError> {
+        disk_bytes(&self.path.join(Self::PREPARED))
+    }
+
+    /// The copy of the same store, shaping options, dataset and number of records.
+    fn find_prepared(&self, wanted: &Marker) -> Result<Option<(PathBuf, Marker)>, StoreError> {
+        let root = self.path.join(Self::PREPARED);
+        let entries = match fs::read_dir(&root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::from_io(&shown(&root), &error)),
+        };
+        for entry in entries.flatten() {
+            // A copy that cannot be read is none.
+            let Ok(Some(marker)) = Marker::read(&entry.path()) else { continue };
+            let same = |marker: &Marker| {
+                let Marker { scheme, options, dataset, records, .. } = marker;
+                (scheme.clone(), options.clone(), dataset.clone(), *records)
+            };
+            if same(&marker) == same(wanted) {
+                return Ok(Some((entry.path(), marker)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Every file of a folder and of those in it, each on the disk before this returns.
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &place)?;
+        } else {
+            fs::copy(entry.path(), &place)?;
+            sync(&place)?;
+        }
+    }
+    sync(to)
+}
+
+fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StoreUrl;
+
+    fn claimed(path: &Path, options: &str) -> Directory {
+        let url: StoreUrl = format!("spill:{}{options}", path.display()).parse().unwrap();
+        Directory::claim(&url, 0).unwrap()
+    }
+
+    fn loaded(path: &Path, name: &str, bytes: &[u8]) -> Directory {
+        let mut directory = claimed(path, "");
+        directory.clear().unwrap();
+        fs::create_dir(directory.data_path().join("log")).unwrap();
+        fs::write(directory.data_path().join("log/0"), bytes).unwrap();
+        directory.set_dataset(name, 10, "Spill 1").unwrap();
+        directory
+    }
+
+    #[test]
+    fn what_was_copied_comes_back_after_it_was_changed() {
+        let home = tempfile::tempdir().unwrap();
+        let mut directory = loaded(home.path(), "ten", b"as loaded");
+        assert!(!directory.bring_back("ten", 10).unwrap(), "there is no copy yet");
+        assert!(directory.keep_prepared().unwrap());
+        assert!(directory.keep_prepared().unwrap(), "once is enough");
+        assert!(directory.prepared_bytes().unwrap() > 0);
+        directory.unset_dataset().unwrap();
+        fs::write(directory.data_path().join("log/0"), "changed").unwrap();
+        fs::write(directory.data_path().join("more"), "more").unwrap();
+        assert!(directory.keep_prepared().is_err(), "data without a name");
+
+        drop(directory);
+        let mut directory = claimed(home.path(), "");
+        assert!(directory.bring_back("ten", 10).unwrap());
+        assert!(directory.holds("ten"));
+        assert_eq!(directory.marker().store_version, "Spill 1");
+        assert_eq!(fs::read(directory.data_path().join("log/0")).unwrap(), b"as loaded");
+        assert!(!directory.data_path().join("more").exists());
+        // Twice, for the copy itself is untouched.
+        fs::write(directory.data_path().join("log/0"), "again").unwrap();
+        assert!(directory.bring_back("ten", 10).unwrap());
+        assert_eq!(fs::read(directory.data_path().join("log/0")).unwrap(), b"as loaded");
+    }
+
+    #[test]
+    fn only_the_same_data_in_the_same_form_comes_back() {
+        let home = tempfile::tempdir().unwrap();
+        let mut directory = loaded(home.path(), "ten", b"x");
+        assert!(directory.keep_prepared().unwrap());
+        assert!(!directory.bring_back("nine", 10).unwrap());
+        assert!(!directory.bring_back("ten", 11).unwrap());
+        assert!(directory.holds("ten"), "nothing was touched");
+        drop(directory);
+        // An option that shapes the data.
+        assert!(!claimed(home.path(), "?tables=2").bring_back("ten", 10).unwrap());
+        // One that does not.
+        assert!(claimed(home.path(), "?verify=off").bring_back("ten", 10).unwrap());
+        // A second dataset beside the first.
+        let mut directory = loaded(home.path(), "twenty", b"y");
+        assert!(directory.keep_prepared().unwrap());
+        assert!(directory.bring_back("ten", 10).unwrap());
+        assert!(directory.bring_back("twenty", 10).unwrap());
+        directory.drop_prepared().unwrap();
+        assert!(!directory.bring_back("ten", 10).unwrap());
+        assert_eq!(directory.prepared_bytes().unwrap(), 0);
+    }
+
+    #[test]
+    fn a_copy_that_was_cut_short_is_none() {
+        let home = tempfile::tempdir().unwrap();
+        let mut directory = loaded(home.path(), "ten", b"x");
+        assert!(directory.keep_prepared().unwrap());
+        fs::remove_file(home.path().join("prepared/0").join(Marker::FILE)).unwrap();
+        assert!(!directory.bring_back("ten", 10).unwrap());
+        assert!(directory.keep_prepared().unwrap(), "made anew");
+        assert!(directory.bring_back("ten", 10).unwrap());
+    }
+}

@@ -1,0 +1,67 @@
+//! Which levels this machine has: a study runs what it can, and says what it could not.
+
+use host::Root;
+use host::knob::KnobError;
+use record::design::{AS_FOUND, Levels, Skipped};
+
+use super::read::Varied;
+use crate::error::StudyError;
+use crate::knobs;
+use crate::source::Source;
+
+/// Takes out the levels of knobs that this machine does not have, and says why. A factor that
+/// has none left stays at what is found here.
+///
+/// # Errors
+/// A knob that no machine has.
+pub(super) fn keep_what_is_here(
+    source: &Source,
+    factors: &mut [Varied],
+    root: &Root,
+) -> Result<Vec<Skipped>, StudyError> {
+    let mut skipped = Vec::new();
+    for varied in factors {
+        let mut kept = Vec::new();
+        for level in std::mem::take(&mut varied.levels) {
+            let why =
+                lacks(&level.changes, root).map_err(|(is_unknown, words)| match is_unknown {
+                    true => source.at(varied.span.clone(), &words),
+                    false => source.at(level.span.clone(), &words),
+                })?;
+            match why {
+                None => kept.push(level),
+                Some(why) => skipped.push(Skipped {
+                    levels: Levels::from([(varied.factor.name.clone(), level.name.clone())]),
+                    why,
+                }),
+            }
+        }
+        varied.factor.levels = kept.iter().map(|level| level.name.clone()).collect();
+        varied.levels = kept;
+        if varied.levels.is_empty() {
+            varied.factor.levels = vec![AS_FOUND.to_owned()];
+        }
+    }
+    Ok(skipped)
+}
+
+/// Why a level cannot be had here. An error is one of the study: an unknown knob (true) or a
+/// value that is no level.
+fn lacks(changes: &[(String, toml::Value)], root: &Root) -> Result<Option<String>, (bool, String)> {
+    for (key, value) in changes {
+        let Some(knob) = key.strip_prefix("knobs.") else { continue };
+        let text = knobs::level_text(value).map_err(|words| (false, words))?;
+        let level = knobs::Levels(vec![(knob.to_owned(), text)]);
+        match level.plan(root) {
+            // What this user may not write is not there for this study.
+            Ok(plan) => {
+                if let Some((write, why)) = plan.refused().first() {
+                    return Ok(Some(format!("{knob} cannot be turned: {write}: {why}")));
+                }
+            }
+            Err(error @ KnobError::Unknown { .. }) => return Err((true, error.to_string())),
+            Err(error) => return Ok(Some(error.to_string())),
+        }
+    }
+    Ok(None)
+}

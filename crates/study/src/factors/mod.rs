@@ -1,0 +1,292 @@
+//! What a study varies: its factors, their levels, and the cells that follow from them.
+
+mod expand;
+mod here;
+mod read;
+mod table;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use host::Root;
+use model::suggest::hint;
+use record::design::{
+    AS_FOUND, Adaptive, Conditions, DesignKind, Factor, LevelText, Levels, Skipped,
+};
+use toml::Spanned;
+
+use crate::error::StudyError;
+use crate::source::Source;
+use crate::spec::Spec;
+
+pub use table::{DesignTable, FactorTable, ScaleTable};
+
+pub(crate) use expand::effective;
+pub(crate) use read::{Change, first_line};
+
+use read::Varied;
+
+/// The design of a study on this machine.
+pub(crate) struct Varying {
+    varied: Vec<Varied>,
+    pub(crate) kind: DesignKind,
+    pub(crate) baseline: Levels,
+    /// Every combination that can be had here, before conditions and exclusions.
+    pub(crate) combinations: Vec<Levels>,
+    pub(crate) exclude: Vec<(Range<usize>, Conditions)>,
+    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) adaptive: Option<Adaptive>,
+}
+
+impl Varying {
+    /// # Errors
+    /// A factor that names no setting, a level that cannot be one, a design that names a factor
+    /// or level that is not there, each at its place.
+    pub(crate) fn of(source: &Source, spec: &Spec, root: &Root) -> Result<Varying, StudyError> {
+        let mut varied = read::factors(source, spec)?;
+        let design = &spec.design;
+        let kind = design.kind.as_ref().map_or(DesignKind::default(), |kind| *kind.get_ref());
+        check_design(source, design, kind, &varied)?;
+        let names = Names { source, spec, varied: &varied };
+        for within in spec.factors.values().filter_map(|table| table.within.as_ref()) {
+            names.check_conditions(within.get_ref(), within.span())?;
+        }
+        for excluded in &design.exclude {
+            if excluded.get_ref().is_empty() {
+                let words = "an empty exclusion would exclude every cell; name levels";
+                return Err(source.at(excluded.span(), words));
+            }
+            names.check_conditions(excluded.get_ref(), excluded.span())?;
+        }
+        let mut baseline = names.levels(&design.baseline)?;
+        let mut list: Vec<Levels> = Vec::new();
+        for entry in &design.list {
+            if entry.get_ref().is_empty() {
+                return Err(source.at(entry.span(), "an empty cell; name the level of a factor"));
+            }
+            list.push(names.levels(entry.get_ref())?);
+        }
+        let skipped = here::keep_what_is_here(source, &mut varied, root)?;
+        let factors: Vec<Factor> = varied.iter().map(|varied| varied.factor.clone()).collect();
+        for levels in list.iter_mut().chain([&mut baseline]) {
+            // A factor that cannot be turned here is where it was found, whatever was asked for.
+            for factor in factors.iter().filter(|factor| factor.levels == [AS_FOUND]) {
+                if let Some(level) = levels.get_mut(&factor.name) {
+                    *level = AS_FOUND.to_owned();
+                }
+            }
+        }
+        let is_here = |(name, level): (&String, &String)| {
+            factors.iter().any(|factor| factor.name == *name && factor.levels.contains(level))
+        };
+        baseline.retain(|name, level| is_here((name, level)));
+        list.retain(|levels| levels.iter().all(is_here));
+        let combinations = expand::combinations(kind, &factors, &baseline, &list);
+        if combinations.is_empty() {
+            let why: Vec<String> = skipped.iter().map(|skipped| skipped.why.clone()).collect();
+            return Err(StudyError::Request(format!(
+                "{}: none of its cells can be had on this machine: {}",
+                source.origin,
+                why.join("; ")
+            )));
+        }
+        if kind != DesignKind::OneAtATime {
+            baseline.clear();
+        }
+        let exclude = design.exclude.iter().map(|e| (e.span(), e.get_ref().clone())).collect();
+        let adaptive = adaptive(source, spec)?;
+        Ok(Varying { varied, kind, baseline, combinations, exclude, skipped, adaptive })
+    }
+
+    pub(crate) fn factors(&self) -> Vec<Factor> {
+        self.varied.iter().map(|varied| varied.factor.clone()).collect()
+    }
+
+    /// The study at these levels.
+    ///
+    /// # Errors
+    /// A key that lies in a value.
+    pub(crate) fn at(&self, source: &Source, levels: &Levels) -> Result<Source, StudyError> {
+        let mut changes: Vec<Change> = Vec::new();
+        for varied in &self.varied {
+            let Some(name) = levels.get(&varied.factor.name) else { continue };
+            let level = varied.levels.iter().find(|level| level.name == *name);
+            changes.extend(level.iter().flat_map(|level| level.changes.clone()));
+        }
+        source.with(&changes).map_err(StudyError::Request)
+    }
+
+    /// Refuses two factors that set the same key in one cell; where their conditions keep them
+    /// apart they may.
+    pub(crate) fn check_keys(&self, source: &Source, levels: &Levels) -> Result<(), StudyError> {
+        let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+        for varied in &self.varied {
+            let Some(name) = levels.get(&varied.factor.name) else { continue };
+            let level = varied.levels.iter().find(|level| level.name == *name);
+            for (key, _) in level.iter().flat_map(|level| &level.changes) {
+                if let Some(other) = taken.insert(key, &varied.factor.name) {
+                    let words = format!(
+                        "the factor `{other}` sets `{key}` in the same cells; limit one of the \
+                         two to others with `where`"
+                    );
+                    return Err(source.at(varied.span.clone(), &words));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An error of one cell: at the level that alone brings it about, else in words.
+    pub(crate) fn blame(
+        &self,
+        source: &Source,
+        levels: &Levels,
+        error: &StudyError,
+        fails: impl Fn(&Source) -> bool,
+    ) -> StudyError {
+        let words = first_line(error);
+        for varied in &self.varied {
+            let Some(name) = levels.get(&varied.factor.name) else { continue };
+            let Some(level) = varied.levels.iter().find(|level| level.name == *name) else {
+                continue;
+            };
+            if source.with(&level.changes).is_ok_and(|alone| fails(&alone)) {
+                return source.at(level.span.clone(), &words);
+            }
+        }
+        let cell: Vec<String> =
+            levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
+        StudyError::Request(format!("{}, in the cell {}: {words}", source.origin, cell.join(", ")))
+    }
+}
+
+/// What can be named in conditions and lists.
+struct Names<'a> {
+    source: &'a Source,
+    spec: &'a Spec,
+    varied: &'a [Varied],
+}
+
+impl Names<'_> {
+    fn levels(
+        &self,
+        table: &BTreeMap<Spanned<String>, Spanned<LevelText>>,
+    ) -> Result<Levels, StudyError> {
+        let mut levels = Levels::new();
+        for (name, level) in table {
+            let Some(found) = self.varied.iter().find(|v| v.factor.name == *name.get_ref()) else {
+                let known = self.varied.iter().map(|varied| varied.factor.name.as_str());
+                let words = format!(
+                    "there is no factor `{}`; {}",
+                    name.get_ref(),
+                    hint(name.get_ref(), known.collect::<Vec<_>>())
+                );
+                return Err(self.source.at(name.span(), &words));
+            };
+            let text = &level.get_ref().0;
+            self.check_level(found, text).map_err(|words| self.source.at(level.span(), &words))?;
+            levels.insert(name.get_ref().clone(), text.clone());
+        }
+        Ok(levels)
+    }
+
+    /// Every name is a factor, `store` or `workload`, and every value one that it has.
+    fn check_conditions(
+        &self,
+        conditions: &Conditions,
+        place: Range<usize>,
+    ) -> Result<(), StudyError> {
+        let refuse = |words: String| Err(self.source.at(place.clone(), &words));
+        for (name, wanted) in &conditions.0 {
+            if wanted.0.is_empty() {
+                return refuse(format!("`{name}` has no value here, so it never holds"));
+            }
+            let found = self.varied.iter().find(|varied| varied.factor.name == *name);
+            for value in &wanted.0 {
+                let known: Vec<&str> = match (found, name.as_str()) {
+                    (Some(varied), _) => match self.check_level(varied, value) {
+                        Ok(()) => continue,
+                        Err(words) => return refuse(words),
+                    },
+                    (None, "store") => {
+                        self.spec.store.keys().map(|name| name.get_ref().as_str()).collect()
+                    }
+                    // A factor may change the sequence.
+                    (None, "workload") => continue,
+                    (None, _) => {
+                        let factors = self.varied.iter().map(|v| v.factor.name.as_str());
+                        let known: Vec<&str> = factors.chain(["store", "workload"]).collect();
+                        return refuse(format!(
+                            "`{name}` is neither a factor nor `store` or `workload`; {}",
+                            hint(name, known)
+                        ));
+                    }
+                };
+                if !known.contains(&value.as_str()) {
+                    return refuse(format!(
+                        "the study has no {name} `{value}`; {}",
+                        hint(value, known)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_level(&self, varied: &Varied, level: &str) -> Result<(), String> {
+        let known = varied.factor.levels.iter().map(String::as_str);
+        // Another size of the study may leave levels out that the rest of it speaks of.
+        if self.source.scale.is_some() || known.clone().any(|known| known == level) {
+            return Ok(());
+        }
+        Err(format!(
+            "`{}` has no level `{level}`; {}",
+            varied.factor.name,
+            hint(level, known.collect::<Vec<_>>())
+        ))
+    }
+}
+
+/// The tables of `[design]` that fit its kind.
+fn check_design(
+    source: &Source,
+    design: &DesignTable,
+    kind: DesignKind,
+    varied: &[Varied],
+) -> Result<(), StudyError> {
+    if kind == DesignKind::List && design.list.is_empty() {
+        let place = design.kind.as_ref().map_or(0..0, Spanned::span);
+        let words = "the list is missing; add `list = [{ FACTOR = LEVEL }]`";
+        return Err(source.at(place, words));
+    }
+    if let Some(entry) = design.list.first().filter(|_| kind != DesignKind::List) {
+        let words = "a list is of `kind = \"list\"`; add that, or leave the list out";
+        return Err(source.at(entry.span(), words));
+    }
+    if let Some(name) = design.baseline.keys().next().filter(|_| kind != DesignKind::OneAtATime) {
+        let words = "a baseline is of `kind = \"one-at-a-time\"`; add that, or leave it out";
+        return Err(source.at(name.span(), words));
+    }
+    match (&design.kind, varied.is_empty()) {
+        (Some(kind), true) => {
+            Err(source.at(kind.span(), "there are no factors; add [factors.NAME]"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn adaptive(source: &Source, spec: &Spec) -> Result<Option<Adaptive>, StudyError> {
+    let Some(adaptive) = &spec.design.adaptive else { return Ok(None) };
+    let Adaptive { metric, width, most } = adaptive.get_ref();
+    let refuse = |words: &str| Err(source.at(adaptive.span(), words));
+    if let Err(error) = crate::names::check_figure(metric) {
+        return refuse(&error);
+    }
+    if !(*width > 0.0 && *width < 1.0) {
+        return refuse("`width` is a share of the median between 0 and 1, such as 0.02");
+    }
+    if *most < spec.repeats.max(2) {
+        return refuse("`most` is the most repeats: at least 2, and no fewer than `repeats`");
+    }
+    Ok(Some(adaptive.get_ref().clone()))
+}

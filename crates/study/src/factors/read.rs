@@ -1,0 +1,214 @@
+//! From the tables of a study to factors whose every level is known: what each sets, and that it
+//! sets something.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use model::suggest::hint;
+use record::design::Factor;
+use toml::Spanned;
+
+use super::table::{FactorTable, LevelsTable};
+use crate::error::StudyError;
+use crate::source::Source;
+use crate::spec::Spec;
+
+/// A key of the study and its value.
+pub(crate) type Change = (String, toml::Value);
+
+/// A factor with what its levels do.
+#[derive(Debug, Clone)]
+pub(crate) struct Varied {
+    pub(crate) factor: Factor,
+    pub(crate) levels: Vec<VariedLevel>,
+    pub(crate) span: Range<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct VariedLevel {
+    pub(crate) name: String,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) span: Range<usize>,
+}
+
+/// Tables in which a factor may set a key; those of the last have names that the study gives.
+const SECTIONS: [&str; 6] = ["measure", "load", "data", "knobs", "beside", "sequence"];
+const NAMED_SECTIONS: [&str; 3] = ["store", "server", "workloads"];
+/// What already has a meaning beside the factors' names.
+const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
+
+/// The factors of a study in its order.
+///
+/// # Errors
+/// A name, key or level that cannot be meant, at its place.
+pub(crate) fn factors(source: &Source, spec: &Spec) -> Result<Vec<Varied>, StudyError> {
+    let mut tables: Vec<_> = spec.factors.iter().collect();
+    tables.sort_by_key(|(name, _)| name.span().start);
+    tables.into_iter().map(|(name, table)| factor(source, spec, name, table)).collect()
+}
+
+fn factor(
+    source: &Source,
+    spec: &Spec,
+    name: &Spanned<String>,
+    table: &FactorTable,
+) -> Result<Varied, StudyError> {
+    check_name(source, name)?;
+    let levels = match (table.levels.get_ref(), &table.set) {
+        (LevelsTable::Values(values), Some(set)) => {
+            check_key(source, spec, set.get_ref(), set.span())?;
+            let level = |value: &Spanned<toml::Value>| VariedLevel {
+                name: level_name(value.get_ref()),
+                changes: vec![(set.get_ref().clone(), value.get_ref().clone())],
+                span: value.span(),
+            };
+            values.iter().map(level).collect()
+        }
+        (LevelsTable::Tables(tables), None) => tables_of(source, spec, tables)?,
+        (LevelsTable::Values(_), None) => {
+            let words = "which key the levels are values of is missing; say it as \
+                         `set = \"measure.rate\"`";
+            return Err(source.at(name.span(), words));
+        }
+        (LevelsTable::Tables(_), Some(set)) => {
+            let words = "each level names its own keys here; leave `set` out";
+            return Err(source.at(set.span(), words));
+        }
+    };
+    if levels.is_empty() {
+        let words = "a factor without a level leaves every cell empty; give it at least one";
+        return Err(source.at(table.levels.span(), words));
+    }
+    for (n, level) in levels.iter().enumerate() {
+        if levels[..n].iter().any(|before| before.name == level.name) {
+            return Err(source.at(level.span.clone(), "this level is there already"));
+        }
+        let key = match (table.levels.get_ref(), &table.set) {
+            (LevelsTable::Values(_), Some(set)) => set.span(),
+            _ => level.span.clone(),
+        };
+        check_level(source, level, key)?;
+    }
+    let mut sets: Vec<String> = Vec::new();
+    for (key, _) in levels.iter().flat_map(|level| &level.changes) {
+        if !sets.contains(key) {
+            sets.push(key.clone());
+        }
+    }
+    let factor = Factor {
+        name: name.get_ref().clone(),
+        sets,
+        levels: levels.iter().map(|level| level.name.clone()).collect(),
+        within: table.within.as_ref().map(|w| w.get_ref().clone()).unwrap_or_default(),
+    };
+    Ok(Varied { factor, levels, span: name.span() })
+}
+
+fn tables_of(
+    source: &Source,
+    spec: &Spec,
+    tables: &BTreeMap<Spanned<String>, BTreeMap<Spanned<String>, toml::Value>>,
+) -> Result<Vec<VariedLevel>, StudyError> {
+    let mut levels = Vec::new();
+    for (name, keys) in tables {
+        if keys.is_empty() {
+            return Err(source.at(name.span(), "this level sets nothing; name a key"));
+        }
+        for key in keys.keys() {
+            check_key(source, spec, key.get_ref(), key.span())?;
+        }
+        levels.push(VariedLevel {
+            name: name.get_ref().clone(),
+            changes: keys.iter().map(|(k, v)| (k.get_ref().clone(), v.clone())).collect(),
+            span: name.span(),
+        });
+    }
+    levels.sort_by_key(|level| level.span.start);
+    Ok(levels)
+}
+
+/// It becomes part of a setting's name, `factor.NAME`, and of checks.
+fn check_name(source: &Source, name: &Spanned<String>) -> Result<(), StudyError> {
+    let text = name.get_ref();
+    if TAKEN.contains(&text.as_str()) {
+        let words = format!("`{text}` is a name of kvmeter's own; give the factor another");
+        return Err(source.at(name.span(), &words));
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain) {
+        return Ok(());
+    }
+    let words = "a factor's name begins with a letter and holds only letters, digits, `_` and `-`";
+    Err(source.at(name.span(), words))
+}
+
+/// Whether a study has such a key at all. What lies in tables that the study names itself must
+/// lie in one that it has: a factor adds no store.
+fn check_key(
+    source: &Source,
+    spec: &Spec,
+    key: &str,
+    place: Range<usize>,
+) -> Result<(), StudyError> {
+    let parts: Vec<&str> = key.split('.').collect();
+    let first = parts.first().copied().unwrap_or_default();
+    let refuse = |words: String| Err(source.at(place.clone(), &words));
+    if parts.iter().any(|part| part.is_empty()) {
+        return refuse(format!("`{key}` is no key; write it as `measure.rate`"));
+    }
+    if NAMED_SECTIONS.contains(&first) {
+        let names: Vec<&str> = match first {
+            "store" => spec.store.keys().map(|name| name.get_ref().as_str()).collect(),
+            "server" => spec.server.keys().map(|name| name.get_ref().as_str()).collect(),
+            _ => spec.workloads.keys().map(|name| name.get_ref().as_str()).collect(),
+        };
+        return match parts.get(1) {
+            _ if parts.len() < 3 => {
+                refuse(format!("`{key}` names no setting; write it as `{first}.NAME.KEY`"))
+            }
+            Some(name) if names.contains(name) => Ok(()),
+            Some(name) if names.is_empty() => {
+                refuse(format!("the study has no table [{first}.{name}]; add it"))
+            }
+            Some(name) => refuse(format!(
+                "the study has no table [{first}.{name}]; {}",
+                hint(name, names.iter().copied())
+            )),
+            None => Ok(()),
+        };
+    }
+    if !SECTIONS.contains(&first) {
+        let known = SECTIONS.iter().chain(&NAMED_SECTIONS).copied();
+        return refuse(format!(
+            "`{key}` is no setting of store, server, workload, load, data, knobs or beside; {}",
+            hint(first, known.collect::<Vec<_>>().iter().copied())
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the study still reads with this level in it; else the error stands at the level, or
+/// at the key if no study has that.
+fn check_level(source: &Source, level: &VariedLevel, key: Range<usize>) -> Result<(), StudyError> {
+    let keys: Vec<&str> = level.changes.iter().map(|(key, _)| key.as_str()).collect();
+    let place = || level.span.clone();
+    let changed = source.with(&level.changes).map_err(|words| source.at(place(), &words))?;
+    changed.spec().map(drop).map_err(|error| {
+        let words = first_line(&error);
+        let place = if words.starts_with("unknown field") { key } else { place() };
+        source.at(place, &format!("{}: {words}", keys.join(", ")))
+    })
+}
+
+/// What an error says, without a place in a text that nobody wrote.
+pub(crate) fn first_line(error: &StudyError) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// A level as it stands in `factor.NAME`.
+fn level_name(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

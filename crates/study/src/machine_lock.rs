@@ -1,0 +1,113 @@
+//! One study at a time on a machine: two would measure each other.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::StudyError;
+
+/// Where the lock lies instead, with the journal of the knobs.
+const FOLDER: &str = "KVMETER_STATE_DIR";
+/// Folders that every user of a machine has in common, the best first.
+const COMMON: [&str; 3] = ["/run/lock", "/var/lock", "/tmp"];
+const NAME: &str = "kvmeter-run.lock";
+
+/// Held while a study runs; it ends with the process, however that ends.
+#[derive(Debug)]
+pub struct MachineLock {
+    _held: File,
+}
+
+impl MachineLock {
+    /// Takes the lock of this machine at once or not at all.
+    ///
+    /// # Errors
+    /// Another study runs, with its process; no place for the lock.
+    pub fn take() -> Result<MachineLock, StudyError> {
+        let own = std::env::var_os(FOLDER).filter(|folder| !folder.is_empty());
+        match own {
+            Some(folder) => MachineLock::take_in(Path::new(&folder)),
+            None => {
+                let common = COMMON.iter().map(Path::new).find(|folder| folder.is_dir());
+                MachineLock::take_in(common.unwrap_or(Path::new("/tmp")))
+            }
+        }
+    }
+
+    fn take_in(folder: &Path) -> Result<MachineLock, StudyError> {
+        let path = folder.join(NAME);
+        let failed = |error: std::io::Error| {
+            StudyError::Request(format!(
+                "{}: cannot be locked: {error}; name a folder that can be written to in {FOLDER}",
+                path.display()
+            ))
+        };
+        let mut file = open(folder, &path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::WouldBlock) => return Err(busy(&path)),
+        }
+        // Another user's file may only be read: then the number in it is not ours, and nothing
+        // else is lost.
+        let number = std::process::id().to_string();
+        let _ = file.set_len(0).and_then(|()| file.write_all(number.as_bytes()));
+        Ok(MachineLock { _held: file })
+    }
+}
+
+/// The file, for writing if that is allowed. Another user's file in a common folder may not be
+/// opened with the wish to make it.
+fn open(folder: &Path, path: &PathBuf) -> std::io::Result<File> {
+    let there = OpenOptions::new().read(true).write(true).open(path);
+    match there {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return File::open(path),
+        other => return other,
+    }
+    fs::create_dir_all(folder)?;
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    // For whoever comes next; that this fails does not matter to the lock.
+    let _ = file.set_permissions(fs::Permissions::from_mode(0o666));
+    Ok(file)
+}
+
+fn busy(path: &Path) -> StudyError {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let number: String = text.chars().take_while(char::is_ascii_digit).collect();
+    let lives = !number.is_empty() && Path::new("/proc").join(&number).exists();
+    let who = if lives { format!(" (process {number})") } else { String::new() };
+    StudyError::Request(format!(
+        "another study runs on this machine{who}, and two would measure each other; wait until it \
+         has ended ({} is locked)",
+        path.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_one_is_refused_with_the_process_that_holds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("not there yet");
+        let first = MachineLock::take_in(&place).unwrap();
+        let refused = MachineLock::take_in(&place).unwrap_err();
+        assert!(refused.is_request());
+        let number = format!("process {}", std::process::id());
+        assert!(refused.to_string().contains(&number), "{refused}");
+        drop(first);
+        MachineLock::take_in(&place).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_one_left_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(NAME), "4194304000").unwrap();
+        MachineLock::take_in(folder.path()).unwrap();
+        let text = fs::read_to_string(folder.path().join(NAME)).unwrap();
+        assert_eq!(text, std::process::id().to_string());
+    }
+}

@@ -1,0 +1,171 @@
+//! The cells of a design, each planned as the study that it is when its levels are put in.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use host::Root;
+use record::Phase;
+use record::design::{Factor, Levels, setting_of};
+use toml::Spanned;
+
+use super::{Plan, Segment, Step, document};
+use crate::error::StudyError;
+use crate::factors::{Varying, effective};
+use crate::source::Source;
+use crate::spec::Spec;
+
+/// The segments of one cell for one store, once through its sequence.
+pub(super) type Unit = Vec<Segment>;
+
+/// A cell on one store under one workload; none for a load.
+type Place = (Levels, String, Option<String>);
+
+/// Every unit of a study, and the plan of its first cell, from which the rest is taken that all
+/// cells have in common.
+///
+/// # Errors
+/// A cell that cannot be planned; cells that nothing is left of.
+pub(super) fn units(
+    source: &Source,
+    varying: &Varying,
+    data: &Path,
+    root: &Root,
+) -> Result<(Plan, Vec<Unit>), StudyError> {
+    let factors = varying.factors();
+    let (cells, wanted) = cells(source, varying, &factors)?;
+    let mut first: Option<Plan> = None;
+    let mut units: Vec<Unit> = Vec::new();
+    let mut excluded = BTreeSet::new();
+    for levels in &cells {
+        varying.check_keys(source, levels)?;
+        let text = varying.at(source, levels)?;
+        let plan = document::of(&text, data, root).map_err(|error| match levels.is_empty() {
+            true => error,
+            false => varying
+                .blame(source, levels, &error, |alone| document::of(alone, data, root).is_err()),
+        })?;
+        for unit in by_store(&plan.segments) {
+            let left = of_cell(unit, levels, &wanted, &factors, varying, &mut excluded);
+            if !left.is_empty() {
+                units.push(left);
+            }
+        }
+        first.get_or_insert(plan);
+    }
+    let idle = varying.exclude.iter().enumerate().find(|(n, _)| !excluded.contains(n));
+    // Levels that a smaller size or this machine does not have cannot be excluded either.
+    let whole = source.scale.is_none() && varying.skipped.is_empty();
+    if let Some((_, (place, _))) = idle.filter(|_| whole) {
+        let words = "this excludes no cell; mend it or leave it out";
+        return Err(source.at(place.clone(), words));
+    }
+    match first {
+        Some(plan) if !units.is_empty() => Ok((plan, units)),
+        _ => Err(StudyError::Request(format!(
+            "{}: no cell is left to run: everything is excluded",
+            source.origin
+        ))),
+    }
+}
+
+/// The cells that there are when conditions are looked at, and where each of them holds.
+fn cells(
+    source: &Source,
+    varying: &Varying,
+    factors: &[Factor],
+) -> Result<(Vec<Levels>, BTreeSet<Place>), StudyError> {
+    let mut cells: Vec<Levels> = Vec::new();
+    let mut wanted = BTreeSet::new();
+    let (stores, mut sequences) = (source.spec()?.store, BTreeMap::new());
+    for combination in &varying.combinations {
+        // Few factors change the sequence, and reading a study takes time.
+        let of_sequence: Levels = factors
+            .iter()
+            .filter(|factor| factor.sets.iter().any(|key| key == "sequence"))
+            .filter_map(|factor| combination.get_key_value(&factor.name))
+            .map(|(name, level)| (name.clone(), level.clone()))
+            .collect();
+        let workloads = match sequences.entry(of_sequence) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let workloads = workloads(&varying.at(source, new.key())?.spec()?);
+                new.insert(workloads)
+            }
+        };
+        for store in stores.keys() {
+            for workload in workloads.iter() {
+                let store = store.get_ref();
+                let levels = effective(factors, combination, store, workload.as_deref());
+                if wanted.insert((levels.clone(), store.clone(), workload.clone()))
+                    && !cells.contains(&levels)
+                {
+                    cells.push(levels);
+                }
+            }
+        }
+    }
+    Ok((cells, wanted))
+}
+
+/// What the sequence measures, and whether it loads.
+fn workloads(spec: &Spec) -> BTreeSet<Option<String>> {
+    let workload = |step: &Spanned<String>| match step.get_ref().as_str() {
+        "load" | "clear" => None,
+        name => Some(name.to_owned()),
+    };
+    spec.sequence.iter().map(workload).collect()
+}
+
+/// One store's segments stand together.
+fn by_store(segments: &[Segment]) -> Vec<Vec<Segment>> {
+    let unit = |segment: &Segment| segment.steps.first().map(|step| step.unit);
+    segments.chunk_by(|a, b| unit(a) == unit(b)).map(<[Segment]>::to_vec).collect()
+}
+
+/// What of a store's sequence belongs to a cell, with the levels in its settings.
+fn of_cell(
+    unit: Vec<Segment>,
+    levels: &Levels,
+    wanted: &BTreeSet<Place>,
+    factors: &[Factor],
+    varying: &Varying,
+    excluded: &mut BTreeSet<usize>,
+) -> Unit {
+    let mut left = Vec::new();
+    for mut segment in unit {
+        segment.steps.retain_mut(|step| {
+            let workload = workload_of(step);
+            let store = segment.store.scheme.clone();
+            if !wanted.contains(&(levels.clone(), store, workload)) {
+                return false;
+            }
+            for factor in factors {
+                if let Some(level) = levels.get(&factor.name) {
+                    step.settings.insert(setting_of(&factor.name), level.clone());
+                }
+            }
+            let mut out = varying.exclude.iter().enumerate();
+            match out.find(|(_, (_, conditions))| conditions.hold(&step.settings)) {
+                Some((n, _)) => {
+                    excluded.insert(n);
+                    false
+                }
+                None => true,
+            }
+        });
+        if !segment.steps.is_empty() {
+            left.push(segment);
+        }
+    }
+    left
+}
+
+/// As the sequence names it; none of a load of its own.
+fn workload_of(step: &Step) -> Option<String> {
+    let name = step.settings.get("workload")?;
+    match (step.phase, name.as_str()) {
+        (Phase::Load, "load") => None,
+        _ => Some(name.clone()),
+    }
+}

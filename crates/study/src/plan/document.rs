@@ -1,0 +1,126 @@
+//! From one document to its runs: every store once through its whole sequence.
+
+use std::path::Path;
+
+use host::Root;
+use record::{Design, Phase};
+use toml::Spanned;
+
+use super::checks::{check_keys, check_manner, check_name, check_scans};
+use super::sections::{check_variants, sections};
+use super::stores::{Stored, stores};
+use super::{Plan, Segment, Step, label};
+use crate::asking::{load_manner, manner};
+use crate::beside;
+use crate::error::StudyError;
+use crate::knobs;
+use crate::probes::{self, Probes};
+use crate::settings::settings;
+use crate::source::Source;
+use crate::trace;
+
+/// One repeat of every store. Stores without a path get a folder of their own under `data`.
+/// The order of repeats, and what varies, are not of its business.
+pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, StudyError> {
+    let spec = source.spec()?;
+    check_name(source, &spec)?;
+    check_variants(source, &spec)?;
+    let stores = stores(source, &spec, data)?;
+    let machines = spec.agents.as_ref().map_or(1, |agents| agents.get_ref().hosts.get_ref().len());
+    let cores = host::cpus(root).map_or(1, |order| order.cpus.len() as u32);
+    // Agents are taken to be machines like this one.
+    let cores = cores.saturating_mul(machines.max(1) as u32);
+    let load = load_manner(source, &spec.load, cores)?;
+    let measure = manner(source, &spec.measure, cores)?.with_default_length();
+    if spec.repeats == 0 {
+        return Err(StudyError::Request(format!(
+            "{}: repeats must be more than zero",
+            source.origin
+        )));
+    }
+    let traces = trace::of_study(source, &spec, cores)?;
+    let sections = sections(source, &spec, &load, &measure)?;
+    for Stored { url, .. } in &stores {
+        check_manner(url, &measure)?;
+        let flushes = matches!(url.remote(), Ok(Some(remote)) if remote.may_flush);
+        if sections.len() > 1 && !url.servers.is_empty() && !flushes {
+            return Err(StudyError::Request(format!(
+                "{}: \"clear\" empties the servers of `{}` of all that they hold; allow it with \
+                 `clear = \"flush\"` in [store.{}]",
+                source.origin, url.scheme, url.scheme
+            )));
+        }
+        for (name, _, workload) in sections.iter().flatten() {
+            check_scans(url, workload).map_err(|words| {
+                let step = spec.sequence.iter().find(|step| step.get_ref() == name);
+                source.at(step.unwrap_or(&spec.sequence[0]).span(), &words)
+            })?;
+            let place = spec.data.key.as_ref().map_or(spec.sequence[0].span(), Spanned::span);
+            check_keys(url, workload).map_err(|words| source.at(place, &words))?;
+        }
+    }
+
+    let levels = knobs::of_study(source, &spec, root)?;
+    let beside = beside::of_study(source, &spec)?;
+    let mut segments = Vec::new();
+    for (store, Stored { url, temporary, server }) in stores.iter().enumerate() {
+        for section in &sections {
+            let mut steps = Vec::new();
+            for (name, phase, workload) in section {
+                let traced = traces.get(name).filter(|_| *phase == Phase::Measure);
+                let manner = match phase {
+                    Phase::Load => load.clone(),
+                    Phase::Measure => traced.map_or(&measure, |own| &own.manner).clone(),
+                };
+                let whom = (url, server.as_ref());
+                let mut settings = settings(whom, name, workload, &manner, 1);
+                if let Some(traced) = traced {
+                    trace::told(&traced.recording, &manner, &mut settings);
+                }
+                let beside = beside.clone().filter(|_| *phase == Phase::Measure);
+                if let Some(beside) = &beside {
+                    beside.settings(&mut settings);
+                }
+                levels.settings(&mut settings);
+                steps.push(Step {
+                    ordinal: 0,
+                    unit: store as u32,
+                    repeat: 1,
+                    label: label(url, name),
+                    phase: *phase,
+                    workload: workload.clone(),
+                    trace: traced.map(|own| own.recording.clone()),
+                    manner,
+                    beside,
+                    settings,
+                });
+            }
+            segments.push(Segment {
+                store: url.clone(),
+                server: server.clone(),
+                temporary: *temporary,
+                steps,
+                preparing: load.clone(),
+                knobs: levels.clone(),
+                copies: false,
+            });
+        }
+    }
+    let agents = spec.agents.clone();
+    let plan = Plan {
+        name: spec.name.get_ref().clone(),
+        question: spec.question.clone(),
+        seed: spec.seed,
+        text: source.text.clone(),
+        segments,
+        agents: None,
+        probes: Probes { root: root.clone(), ..probes::of_study(source, &spec)? },
+        repeats: spec.repeats,
+        design: Design::default(),
+    };
+    trace::check_stdin(&plan)?;
+    match agents {
+        Some(machines) => crate::fleet::borne_by(plan, source, &spec, &machines),
+        None => Ok(plan),
+    }
+}

@@ -1,0 +1,160 @@
+//! What a plan will take, as far as that can be said before it starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use model::{Bytes, Op};
+use record::Phase;
+
+use super::{GUESSED_BYTES_S, Plan, Segment, Step};
+
+/// What turning the knobs and putting them back takes, proof and idle power aside: a guess.
+const TURNING_S: f64 = 3.0;
+/// What starting a server and ending it takes: a guess.
+const SERVER_S: f64 = 1.0;
+/// How fast files are copied, on the disk when that is done: a guess.
+const COPIED_BYTES_S: f64 = 300e6;
+
+/// The estimate of a whole plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Estimates {
+    pub runs: usize,
+    /// Runs, loads between them, servers and knobs.
+    pub seconds: f64,
+    /// Part of the time is guessed.
+    pub guessed: bool,
+    /// The most that the stores hold at once: the data, what a log-structured store merges
+    /// beside it, and copies of the data.
+    pub disk: Bytes,
+    /// How often data is loaded, measured or not.
+    pub loads: usize,
+    pub knob_changes: usize,
+}
+
+/// Data in a directory: where, and what it is in which form.
+type Data = (PathBuf, String);
+
+/// How a segment comes by the data of its first step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comes {
+    /// It is there, or none is needed.
+    Free,
+    Loaded,
+    BroughtBack,
+}
+
+impl Plan {
+    /// Of the runs that `wanted` takes.
+    pub fn estimate(&self, wanted: impl Fn(&Step) -> bool) -> Estimates {
+        let mut all = Estimates::default();
+        let mut held = Held::default();
+        let mut largest: BTreeMap<PathBuf, u64> = BTreeMap::new();
+        let mut copies: BTreeMap<Data, u64> = BTreeMap::new();
+        let mut knobs = None;
+        for segment in &self.segments {
+            let steps: Vec<&Step> = segment.steps.iter().filter(|step| wanted(step)).collect();
+            let Some(first) = steps.first() else { continue };
+            if !segment.knobs.is_empty() && knobs != Some(&segment.knobs) {
+                all.knob_changes += 1;
+                all.seconds += TURNING_S;
+            }
+            knobs = Some(&segment.knobs);
+            all.seconds += if segment.server.is_some() { SERVER_S } else { 0.0 };
+            let bytes = first.estimate().data.0;
+            match held.take(segment, &steps) {
+                Comes::Free => {}
+                Comes::Loaded => {
+                    all.loads += 1;
+                    all.guessed = true;
+                    all.seconds += bytes as f64 / GUESSED_BYTES_S;
+                }
+                Comes::BroughtBack => {
+                    all.guessed = true;
+                    all.seconds += bytes as f64 / COPIED_BYTES_S;
+                }
+            }
+            for step in &steps {
+                let estimate = step.estimate();
+                all.runs += 1;
+                all.loads += usize::from(step.phase == Phase::Load);
+                all.seconds += estimate.seconds;
+                all.guessed |= estimate.guessed;
+                if on_disk(segment) {
+                    let most = largest.entry(segment.store.path.clone()).or_default();
+                    *most = (*most).max(estimate.data.0.saturating_add(estimate.data.0 / 2));
+                }
+            }
+            if let (true, Some(data)) = (segment.copies, data_of(segment, first)) {
+                copies.insert(data, bytes);
+            }
+        }
+        all.disk = Bytes(largest.values().chain(copies.values()).sum());
+        all
+    }
+}
+
+/// Marks the segments whose data is wanted again after runs that left other records than they
+/// found: a copy saves loading it again.
+pub(super) fn mark_copies(segments: &mut [Segment]) {
+    let mut held = Held::default();
+    let mut loads: BTreeMap<Data, u32> = BTreeMap::new();
+    for segment in segments.iter() {
+        let steps: Vec<&Step> = segment.steps.iter().collect();
+        let Some(first) = steps.first() else { continue };
+        if let (Comes::Loaded, Some(data)) = (held.take(segment, &steps), data_of(segment, first)) {
+            *loads.entry(data).or_default() += 1;
+        }
+    }
+    for segment in segments {
+        let data = segment.steps.first().and_then(|first| data_of(segment, first));
+        segment.copies = data.is_some_and(|data| loads.get(&data).is_some_and(|n| *n > 1));
+    }
+}
+
+/// What directories hold while segments go by.
+#[derive(Default)]
+struct Held {
+    now: BTreeMap<PathBuf, Option<String>>,
+    copied: BTreeSet<Data>,
+}
+
+impl Held {
+    /// How the steps come by their data, and what they leave.
+    fn take(&mut self, segment: &Segment, steps: &[&Step]) -> Comes {
+        let Some(first) = steps.first() else { return Comes::Free };
+        let loads = first.phase == Phase::Measure && first.trace.is_none();
+        let Some(data) = data_of(segment, first) else {
+            // Servers are loaded when they come up; a store that keeps nothing is not.
+            let keeps = segment.store.scheme != "null";
+            return if loads && keeps { Comes::Loaded } else { Comes::Free };
+        };
+        let (path, form) = data.clone();
+        let there = self.now.get(&path) == Some(&Some(form.clone()));
+        self.now.insert(path, (!steps.iter().any(|step| grows(step))).then_some(form));
+        if !loads || there {
+            return Comes::Free;
+        }
+        let copied = segment.copies && !self.copied.insert(data);
+        if copied { Comes::BroughtBack } else { Comes::Loaded }
+    }
+}
+
+fn on_disk(segment: &Segment) -> bool {
+    !segment.store.path.as_os_str().is_empty()
+}
+
+/// The data of a step where it lies in a directory: options that shape it are part of what it is.
+fn data_of(segment: &Segment, step: &Step) -> Option<Data> {
+    let adapter = segment.store.adapter().ok().filter(|_| on_disk(segment))?;
+    let shaping = |(name, _): &&(String, String)| {
+        adapter.options.iter().any(|option| option.name == name && option.shapes_data)
+    };
+    let options: Vec<_> = segment.store.options.iter().filter(shaping).collect();
+    Some((segment.store.path.clone(), format!("{options:?} {}", step.workload.dataset())))
+}
+
+/// Whether a run leaves other records than it found.
+fn grows(step: &Step) -> bool {
+    let changes = [Op::Insert, Op::Delete].into_iter().any(|op| step.workload.mix.asks(op));
+    step.trace.is_some() || (step.phase == Phase::Measure && changes)
+}

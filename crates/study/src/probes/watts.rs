@@ -1,0 +1,50 @@
+//! What the machine draws before anything runs, for an estimate of energy.
+
+use std::time::Duration;
+
+use analyse::BOUNDARIES;
+use host::Watch;
+use model::Answer;
+
+use super::Probes;
+
+/// Long enough for a counter of energy to move, and short enough to be waited for.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Watts, and what they are of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Watts {
+    pub watts: f64,
+    /// `energy.total`: the widest boundary that can be read here.
+    pub signal: String,
+}
+
+impl Probes {
+    /// What the machine draws at this moment, by the widest boundary that can be read: the least
+    /// that it will draw under load.
+    ///
+    /// # Errors
+    /// No energy can be read here, with the reason.
+    pub fn watts_now(&self) -> Result<Watts, String> {
+        let watch = Watch::begin(&self.root, &self.context(&[], Vec::new(), Vec::new()));
+        std::thread::sleep(LOOK);
+        let readings = watch.end().readings;
+        let mut why = None;
+        for name in BOUNDARIES {
+            let signal = format!("energy.{name}");
+            let Some(energy) = readings.iter().find(|reading| reading.signal == signal) else {
+                continue;
+            };
+            match &energy.answer {
+                Answer::Value(joules) if energy.window_s > 0.0 => {
+                    return Ok(Watts { watts: joules / energy.window_s, signal });
+                }
+                Answer::Value(_) => {}
+                // The sensor that most machines have says most.
+                Answer::Unavailable { reason, .. } if name == "total" => why = Some(reason.clone()),
+                Answer::Unavailable { .. } => {}
+            }
+        }
+        Err(why.unwrap_or_else(|| "no source of energy is read".to_owned()))
+    }
+}

@@ -1,0 +1,173 @@
+//! The built-in studies on machines that are not at hand: each has runs at every scale, whatever
+//! the machine lacks.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../host/tests/common/mod.rs"]
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::Recorded;
+use study::{BUILT_IN, Plan, Source};
+
+/// Every recorded machine with what else is recorded of it.
+fn machines() -> Vec<(&'static str, Recorded)> {
+    let xeon_4114 = Recorded::named("xeon-4114").and("xeon-4114.knobs").and("xeon-4114.energy");
+    let epyc = Recorded::named("epyc").and("epyc.energy");
+    let plain = ["vm", "xeon", "arm", "neoverse"].map(|name| (name, Recorded::named(name)));
+    plain.into_iter().chain([("xeon-4114", xeon_4114), ("epyc", epyc)]).collect()
+}
+
+/// A study and its scales, the study as it is first.
+fn scaled(name: &str) -> Vec<Source> {
+    let whole = Source::open(name).unwrap();
+    let scales = whole.spec().unwrap().scale;
+    let smaller = scales.keys().map(|scale| {
+        let mut source = whole.clone();
+        source.scale(scale.get_ref()).unwrap();
+        source
+    });
+    [whole.clone()].into_iter().chain(smaller).collect()
+}
+
+fn plan(source: &Source, machine: &Recorded) -> Plan {
+    let data = machine.path("data");
+    Plan::of(source, &data, &machine.root).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The values of a setting in a plan's runs.
+fn values(plan: &Plan, setting: &str) -> BTreeSet<String> {
+    plan.steps().filter_map(|(_, step)| step.settings.get(setting).cloned()).collect()
+}
+
+fn texts<const N: usize>(all: [&str; N]) -> BTreeSet<String> {
+    all.map(str::to_owned).into()
+}
+
+#[test]
+fn every_built_in_study_has_runs_on_every_machine_at_every_scale() {
+    for study in BUILT_IN {
+        let sources = scaled(study.name);
+        for (name, machine) in &machines() {
+            for source in &sources {
+                let plan = plan(source, machine);
+                assert!(plan.steps().count() > 0, "{} on {name}", study.name);
+            }
+        }
+    }
+}
+
+/// What the studies of the papers are built for: questions, checks, figures, published numbers
+/// and a size for a laptop that says what it does.
+#[test]
+fn the_studies_of_the_papers_are_whole() {
+    let machine = Recorded::named("vm");
+    for name in ["arm-vs-x86", "memcached-power", "direct-cache-access"] {
+        let sources = scaled(name);
+        let whole = plan(&sources[0], &machine);
+        let design = &whole.design;
+        assert!(!design.questions.is_empty() && !design.figures.is_empty(), "{name}");
+        assert!(!design.checks.is_empty(), "{name}");
+        let published = design.published.as_ref().unwrap();
+        assert!(!published.source.is_empty() && !published.findings.is_empty(), "{name}");
+        // Engine and study agree on names; ids are also unique, so that they can be spoken of.
+        let mut ids = BTreeSet::new();
+        assert!(design.figures.iter().all(|figure| ids.insert(figure.id.clone())), "{name}");
+        assert!(published.findings.iter().all(|one| ids.insert(one.id.clone())), "{name}");
+        let small = sources.iter().map(|source| plan(source, &machine));
+        let small = small.filter_map(|plan| plan.design.scale).find(|scale| scale.name == "small");
+        assert!(small.unwrap().note.len() > 50, "{name}");
+    }
+}
+
+#[test]
+fn memcached_power_has_every_combination_of_the_thesis() {
+    let machine = Recorded::named("xeon-4114").and("xeon-4114.knobs");
+    let plan = plan(&Source::open("memcached-power").unwrap(), &machine);
+    assert_eq!(values(&plan, "factor.smt"), texts(["on", "off"]));
+    assert_eq!(values(&plan, "factor.idle"), texts(["all", "C1E", "C1", "none"]));
+    assert_eq!(values(&plan, "factor.rate"), texts(["10k", "100k", "200k"]));
+    // Two by four by three, nine times.
+    assert_eq!(plan.steps().count(), 216);
+    // Half of the hardware threads, of which there are half without SMT.
+    let workers = |smt: &str| -> BTreeSet<String> {
+        let steps = plan.steps().filter(|(_, step)| step.settings["factor.smt"] == smt);
+        steps.map(|(_, step)| step.settings["server.threads"].clone()).collect()
+    };
+    assert_eq!((workers("on"), workers("off")), (texts(["4"]), texts(["2"])));
+}
+
+#[test]
+fn what_a_machine_lacks_is_left_out_and_said() {
+    let plan = plan(&Source::open("memcached-power").unwrap(), &Recorded::named("vm"));
+    assert_eq!(values(&plan, "factor.smt"), texts(["as found"]));
+    assert_eq!(values(&plan, "factor.rate"), texts(["10k", "100k", "200k"]));
+    let of = |factor: &str| {
+        let skipped = plan.design.skipped.iter();
+        skipped.filter(|one| one.levels.contains_key(factor)).count()
+    };
+    assert_eq!((of("smt"), of("idle")), (2, 4), "{:?}", plan.design.skipped);
+}
+
+#[test]
+fn arm_vs_x86_follows_the_machine() {
+    // Eight hardware threads, as the thesis' S1.
+    let machine = Recorded::named("xeon-4114").and("xeon-4114.knobs");
+    let plan = plan(&Source::open("arm-vs-x86").unwrap(), &machine);
+    let spill = |experiment: &str, setting: &str| -> BTreeSet<String> {
+        let steps = plan.steps().map(|(_, step)| &step.settings);
+        let at = steps.filter(|settings| {
+            settings["store"] == "spill" && settings["factor.experiment"] == experiment
+        });
+        at.filter_map(|settings| settings.get(setting).cloned()).collect()
+    };
+    assert_eq!(spill("one-thread", "threads"), texts(["1"]));
+    assert_eq!(spill("one-thread", "workload.records"), texts(["3M"]));
+    assert_eq!(spill("full-load", "threads"), texts(["64"]));
+    assert_eq!(spill("full-load", "factor.smt"), texts(["on", "off"]));
+    assert_eq!(spill("full-load", "store.tables"), texts(["32"]));
+    assert_eq!(spill("tail", "threads"), texts(["8", "16", "32", "64"]));
+    assert!(spill("block-cache", "threads").is_empty());
+    let workloads = ["load", "kreon-a", "kreon-b", "kreon-c", "kreon-d", "kreon-e", "kreon-f"];
+    assert_eq!(spill("full-load", "workload"), texts(workloads));
+    assert_eq!(spill("tail", "workload"), texts(["load", "kreon-c"]));
+}
+
+fn has_rocksdb() -> bool {
+    store::ADAPTERS.iter().any(|adapter| adapter.scheme == "rocksdb" && adapter.is_built_in())
+}
+
+#[test]
+fn arm_vs_x86_gives_rocksdb_the_sizes_of_the_thesis() {
+    if !has_rocksdb() {
+        eprintln!("skipped: built without RocksDB");
+        return;
+    }
+    let machine = Recorded::named("xeon-4114").and("xeon-4114.knobs");
+    let plan = plan(&Source::open("arm-vs-x86").unwrap(), &machine);
+    let steps = plan.steps().map(|(_, step)| &step.settings);
+    let rocksdb = steps.filter(|settings| {
+        settings["store"] == "rocksdb" && settings["factor.experiment"] == "tail"
+    });
+    let sizes: BTreeSet<(String, String, String)> = rocksdb
+        .map(|settings| {
+            let of = |name: &str| settings[name].clone();
+            (of("workload.records"), of("store.databases"), of("store.cache"))
+        })
+        .collect();
+    // Of its S1: 5 M records, 4 databases, 2 GB.
+    assert_eq!(sizes, [("5M".to_owned(), "4".to_owned(), "2GiB".to_owned())].into());
+}
+
+#[test]
+fn a_store_that_was_not_built_in_is_left_out_and_said() {
+    if has_rocksdb() {
+        eprintln!("skipped: built with RocksDB");
+        return;
+    }
+    let plan = plan(&Source::open("quickstart").unwrap(), &Recorded::named("vm"));
+    assert_eq!(values(&plan, "store"), texts(["spill"]));
+    let [skipped] = plan.design.skipped.as_slice() else { panic!("{:?}", plan.design.skipped) };
+    assert_eq!(skipped.levels["store"], "rocksdb");
+    assert!(skipped.why.contains("--features rocksdb"), "{}", skipped.why);
+}
