@@ -3,7 +3,8 @@
 //! Memory: [`stream`] (bandwidth), [`latency`] (a dependent chain of loads), [`hog`] (takes
 //! bandwidth away from others at a given rate). The kernel: [`clock`], [`syscall`], [`switch`].
 //! The network: [`net`] (ping-pong and flow). Devices: [`precondition`].
-//! Nothing here reads `/sys`: CPUs and sizes are given.
+//! Nothing here but [`precondition`], which must know what is in use, reads `/sys`: CPUs and sizes
+//! are given.
 
 #![deny(unsafe_code)]
 
