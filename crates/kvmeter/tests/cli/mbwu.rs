@@ -164,7 +164,7 @@ fn nothing_stays_when_the_rig_is_killed() {
         .args(["--devices", "2", "--size", "32M", "--", "sh", "-c", "touch ready; sleep 300"])
         .current_dir(place.path())
         .env("TMPDIR", place.path())
-        .env("MBWU_RIG", own_name(place))
+        .env("MBWU_RIG", own_name(&place))
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
@@ -320,7 +320,7 @@ fn a_device_that_is_in_use_is_not_preconditioned() {
         .args(["--size", "32M", "--", "sh", "-c", script, "sh", "first"])
         .env("KVMETER", env!("CARGO_BIN_EXE_kvmeter"))
         .env("TMPDIR", place.path())
-        .env("MBWU_RIG", own_name(place))
+        .env("MBWU_RIG", own_name(&place))
         .output()
         .unwrap();
     let done = said(done);
