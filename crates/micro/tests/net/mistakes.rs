@@ -67,16 +67,22 @@ fn a_stranger_is_told_from_a_server() {
 
 /// A server that stays whatever its clients do.
 fn with_server<T>(work: impl FnOnce(&Address, &AtomicBool) -> T) -> T {
+    /// However the work ends, a scope waits for its threads.
+    struct Stops<'a>(&'a AtomicBool);
+    impl Drop for Stops<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let stop = AtomicBool::new(false);
     let listener = Listener::bind(&loopback()).unwrap();
     thread::scope(|scope| {
+        let _stops = Stops(&stop);
         scope.spawn(|| {
             let mut server = Server::<NoPort>::new(None, Vec::new(), &stop);
             server.serve(&listener, None, &mut NoMeter, &mut |_| {}).unwrap();
         });
-        let outcome = work(listener.address(), &AtomicBool::new(false));
-        stop.store(true, Ordering::Relaxed);
-        outcome
+        work(listener.address(), &AtomicBool::new(false))
     })
 }
 

@@ -108,13 +108,15 @@ fn cells(
     Ok((cells, wanted))
 }
 
-/// What the sequence measures, and whether it loads.
+/// What the sequence measures, and whether it loads. An empty one is a cell too, so that planning
+/// it says what is wrong.
 fn workloads(spec: &Spec) -> BTreeSet<Option<String>> {
     let workload = |step: &Spanned<String>| match step.get_ref().as_str() {
         "load" | "clear" => None,
         name => Some(name.to_owned()),
     };
-    spec.sequence.iter().map(workload).collect()
+    let all: BTreeSet<_> = spec.sequence.iter().map(workload).collect();
+    if all.is_empty() { BTreeSet::from([None]) } else { all }
 }
 
 /// One store's segments stand together.
