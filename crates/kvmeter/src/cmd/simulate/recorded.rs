@@ -11,9 +11,9 @@ use crate::exit::request;
 /// Most arrivals that are taken over: the run's beginning.
 const MOST: u64 = 1_000_000;
 
-/// Gives traffic the arrivals of a run: its operations of each interval, at distances as it drew
-/// them (even where it says so, otherwise independent). The size of a request is the traffic's
-/// where the run did not write values.
+/// Gives traffic the arrivals of a run: its operations of each interval, at even distances
+/// where it asked at a constant rate, otherwise independent of each other. The size of a packet is
+/// the traffic's: a results file has no bytes of requests.
 pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
     let selection = Selection::open(text)?;
     let runs: Vec<_> = selection.runs.iter().filter(|run| !run.series.is_empty()).collect();
@@ -23,15 +23,18 @@ pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
             return Err(request(format!("--from-run {text}: no run with a time series is in it")));
         }
         [first, ..] => {
+            let file = text.split('?').next().unwrap_or(text);
+            let keys = ["workload", "rate", "repeat"];
+            let told = keys.iter().filter_map(|key| Some((key, first.settings.get(*key)?)));
+            let filter: Vec<String> = told.map(|(key, value)| format!("{key}={value}")).collect();
             return Err(request(format!(
-                "--from-run {text}: {} runs are in it; choose one, e.g. `{}?run={}`",
+                "--from-run {text}: {} runs are in it; narrow it to one, e.g. `{file}?{}`",
                 runs.len(),
-                text.split('?').next().unwrap_or(text),
-                first.ordinal
+                filter.join("&")
             )));
         }
     };
-    let even = matches!(&run.pacing, Loop::Open { arrivals, .. } if arrivals.starts_with("even") || arrivals.starts_with("uniform") || arrivals.starts_with("fixed"));
+    let even = matches!(&run.pacing, Loop::Open { arrivals, .. } if arrivals == "constant");
     let packet = traffic.port.packet.get_ref().0 as u32;
     let most = traffic.pool.stride.get_ref().0 - traffic.pool.offset.get_ref().0;
     let mut draws = Draws::from(mix(traffic.seed ^ 0xa881));
