@@ -7,7 +7,7 @@ use record::{Execution, Filter, Run, Selection};
 use report::tables;
 use serde_json::{Value, json};
 use study::knobs::Seen;
-use study::{Event, Listener, Mbwu, MbwuTable, Source};
+use study::{Event, Listener, MachineLock, Mbwu, MbwuTable, Source};
 
 use crate::args;
 use crate::cmd::cost::work_units::{self, UnitCosts};
@@ -122,6 +122,8 @@ pub fn measure(
     if args.dry_run {
         return describe(&devices, source, args, show);
     }
+    // Whoever runs a study measures alone.
+    let _alone = MachineLock::take()?;
     let folders = devices.ready(&stop, show)?;
     let mbwu = Mbwu::of(source, folders.paths(), &args.recorded.root())?;
     let Some(knobs) = mbwu.plan().common_knobs() else {

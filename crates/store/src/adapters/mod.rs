@@ -26,7 +26,7 @@ adapters! {
     "rocksdb" if "rocksdb": rocksdb::RocksDb, "RocksDB: log-structured merge tree in C++";
     "lmdb" if "lmdb": lmdb::Lmdb, "LMDB: memory-mapped copy-on-write B+-tree in C";
     "fjall" if "fjall": fjall::Fjall, "fjall: log-structured merge tree in Rust";
-    "raw": raw::Raw, "one slot a record past the page cache: the device alone";
+    "raw": raw::Raw, "one extent a record past the page cache: the device alone";
     }
     networked {
         "memcached": memcached::Memcached, "memcached: cache server, text, meta and binary protocol";

@@ -1,5 +1,5 @@
-//! One slot a record in one file, past the page cache: what a device gives to a store that manages
-//! nothing.
+//! One extent of a file for each record, past the page cache: what a device gives to a store that
+//! manages nothing.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -7,10 +7,10 @@ use std::io;
 use std::ops::Bound;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use model::{Bytes, Unit};
+use model::Unit;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -18,73 +18,62 @@ use crate::{
     Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, on_off,
 };
 
-const OPTIONS: &[OptionInfo] = &[
-    OptionInfo::new("slot", "8KiB", "room of a record with its 16-byte head, a multiple of 4KiB")
-        .shaping(),
-    OptionInfo::new("direct_io", "on", "reads and writes past the page cache"),
-];
+const OPTIONS: &[OptionInfo] =
+    &[OptionInfo::new("direct_io", "on", "reads and writes past the page cache")];
 
 /// What direct I/O wants of addresses, offsets and lengths on every device.
-const ALIGNMENT: usize = 4096;
-/// Checksum of the rest, key length, value length.
-const HEAD: usize = 16;
-/// Slots that are read at once when the file is opened.
-const SCANNED: usize = 128;
-/// The file grows by as much as it is long, within these bounds.
-const LEAST_GROWTH: u64 = 1 << 20;
-const MOST_GROWTH: u64 = 64 << 20;
-/// Locks that the slots share.
+const BLOCK: usize = 4096;
+/// Checksum of the rest and the key; checksum of the value; lengths of key and value; class, kind.
+const HEAD: usize = 24;
+/// An extent of class `c` has `2^c` blocks; up to 64 MiB.
+const CLASSES: usize = 15;
+/// Blocks that are read at once when the file is opened.
+const SCANNED: u64 = 256;
+/// The file grows by as much as it is long, within these bounds, in blocks.
+const LEAST_GROWTH: u64 = 256;
+const MOST_GROWTH: u64 = 16 << 10;
+/// Locks that the extents share.
 const STRIPES: usize = 1 << 12;
-const FILE: &str = "slots";
+const FILE: &str = "extents";
 
-#[derive(Debug, Clone, Copy)]
-struct Config {
-    slot: usize,
-    direct: bool,
-}
-
-impl Config {
-    fn read(url: &StoreUrl) -> Result<Self, StoreError> {
-        let given = Given::new(url, OPTIONS)?;
-        let slot = given.bytes("slot")?.unwrap_or(8 << 10);
-        if slot == 0 || slot % ALIGNMENT as u64 != 0 || slot > 1 << 26 {
-            return Err(StoreError::Request(format!(
-                "option `slot` of `raw` takes a multiple of 4KiB up to 64MiB, not `{}`",
-                Bytes(slot)
-            )));
-        }
-        Ok(Config { slot: slot as usize, direct: given.flag("direct_io")?.unwrap_or(true) })
-    }
-}
-
-/// An index in memory from key to slot, and the file of slots. A record is overwritten where it
-/// lies.
+/// An index in memory from key to place, and the file. A record is overwritten where it lies, as
+/// long as it fits there.
 pub struct Raw {
     path: PathBuf,
     file: File,
-    config: Config,
-    index: RwLock<BTreeMap<Box<[u8]>, u64>>,
+    direct: bool,
+    index: RwLock<BTreeMap<Box<[u8]>, Place>>,
     free: Mutex<Free>,
-    /// Of the slots: who writes one keeps others off it.
+    /// Of the extents: who writes one keeps others off it.
     stripes: Vec<RwLock<()>>,
 }
 
-/// Slots without a record.
+/// Where a record lies, and how many blocks of that it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    block: u64,
+    class: u8,
+    blocks: u32,
+}
+
+/// Room without a record, in blocks.
 #[derive(Debug, Default)]
 struct Free {
-    given_back: Vec<u64>,
-    /// Slots from here on were never used.
+    /// Extents that were given back, by their class.
+    given_back: [Vec<u64>; CLASSES],
+    /// Blocks from here on were never used.
     unused: u64,
-    /// Slots that the file has room for.
+    /// Blocks that the file has room for.
     room: u64,
 }
 
 impl Adapt for Raw {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
+    /// So that head and key lie in the first block.
     const LONGEST_KEY: usize = 1024;
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
-        Config::read(url).map(drop)
+        Given::new(url, OPTIONS)?.flag("direct_io").map(drop)
     }
 
     fn linked() -> Result<String, StoreError> {
@@ -100,9 +89,9 @@ impl Store for Raw {
     type Session<'a> = RawSession<'a>;
 
     fn open(url: &StoreUrl) -> Result<Self, StoreError> {
-        let config = Config::read(url)?;
+        let direct = Given::new(url, OPTIONS)?.flag("direct_io")?.unwrap_or(true);
         let path = url.data_path().join(FILE);
-        let flags = if config.direct { OFlags::DIRECT } else { OFlags::empty() };
+        let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -120,14 +109,14 @@ impl Store for Raw {
             })?;
         let stripes = (0..STRIPES).map(|_| RwLock::new(())).collect();
         let (index, free) = (RwLock::default(), Mutex::default());
-        let raw = Raw { path, file, config, index, free, stripes };
+        let raw = Raw { path, file, direct, index, free, stripes };
         raw.find_records()?;
         Ok(raw)
     }
 
     fn capabilities(&self) -> Capabilities {
         // A write past the page cache goes out as one request; one into it may be cut by a kill.
-        Capabilities { scan: true, durable: self.config.direct, keeps: true, forgets: false }
+        Capabilities { scan: true, durable: self.direct, keeps: true, forgets: false }
     }
 
     fn version(&self) -> String {
@@ -135,14 +124,11 @@ impl Store for Raw {
     }
 
     fn options(&self) -> Vec<(String, String)> {
-        vec![
-            ("slot".to_owned(), Bytes(self.config.slot as u64).to_string()),
-            ("direct_io".to_owned(), on_off(self.config.direct)),
-        ]
+        vec![("direct_io".to_owned(), on_off(self.direct))]
     }
 
     fn session(&self) -> Result<RawSession<'_>, StoreError> {
-        Ok(RawSession { raw: self, buffer: Aligned::new(self.config.slot) })
+        Ok(RawSession { raw: self, buffer: Aligned::new(2 * BLOCK) })
     }
 
     fn settle(&self, _limit: Duration) -> Result<(), StoreError> {
@@ -150,82 +136,90 @@ impl Store for Raw {
     }
 
     fn statistics(&self) -> Vec<Statistic> {
-        let slots = self.free().unused as f64;
-        vec![Statistic { name: "slots".to_owned(), value: slots, unit: Unit::Count }]
+        let bytes = (self.free().unused * BLOCK as u64) as f64;
+        vec![Statistic { name: "extents".to_owned(), value: bytes, unit: Unit::Bytes }]
     }
 }
 
 impl Raw {
-    /// Reads every slot of the file once.
+    /// Reads the head of every extent, from the first block on.
     fn find_records(&self) -> Result<(), StoreError> {
-        let slot = self.config.slot;
         let length = self.file.metadata().map_err(|error| self.failed(&error))?.len();
-        let room = length / slot as u64;
-        let mut buffer = Aligned::new(slot * SCANNED);
-        let mut index = self.index_mut();
-        let mut free = Free { given_back: Vec::new(), unused: 0, room };
-        for first in (0..room).step_by(SCANNED) {
-            let slots = (room - first).min(SCANNED as u64) as usize;
-            let bytes = &mut buffer.bytes()[..slots * slot];
-            let offset = first * slot as u64;
-            self.file.read_exact_at(bytes, offset).map_err(|error| self.failed(&error))?;
-            for (at, bytes) in bytes.chunks(slot).enumerate() {
-                let number = first + at as u64;
-                if let Some((key, _)) = record(bytes) {
-                    index.insert(key.into(), number);
-                    free.given_back.extend(free.unused..number);
-                    free.unused = number + 1;
-                }
+        let room = length / BLOCK as u64;
+        let mut buffer = Aligned::new(SCANNED as usize * BLOCK);
+        let (mut index, mut free) = (self.index_mut(), Free { room, ..Free::default() });
+        let (mut at, mut read) = (0, 0..0);
+        while at < room {
+            if !read.contains(&at) {
+                read = at..room.min(at + SCANNED);
+                let bytes = &mut buffer.bytes()[..(read.end - read.start) as usize * BLOCK];
+                let offset = at * BLOCK as u64;
+                self.file.read_exact_at(bytes, offset).map_err(|error| self.failed(&error))?;
             }
+            let block = &buffer.bytes()[(at - read.start) as usize * BLOCK..][..BLOCK];
+            // What no head begins was never written, or by a process that was killed before.
+            let whole = Head::read(block).filter(|(head, _)| at + head.extent() <= room);
+            let Some((head, key)) = whole else {
+                at += 1;
+                continue;
+            };
+            match head.is_record {
+                true => drop(index.insert(key.into(), head.place(at))),
+                false => free.given_back[head.class as usize].push(at),
+            }
+            at += head.extent();
+            free.unused = at;
         }
         *self.free() = free;
         Ok(())
     }
 
-    fn index(&self) -> RwLockReadGuard<'_, BTreeMap<Box<[u8]>, u64>> {
+    fn index(&self) -> RwLockReadGuard<'_, BTreeMap<Box<[u8]>, Place>> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn index_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<Box<[u8]>, u64>> {
+    fn index_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<Box<[u8]>, Place>> {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn free(&self) -> std::sync::MutexGuard<'_, Free> {
+    fn find(&self, key: &[u8]) -> Option<Place> {
+        self.index().get(key).copied()
+    }
+
+    fn free(&self) -> MutexGuard<'_, Free> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stripe(&self, slot: u64) -> &RwLock<()> {
-        &self.stripes[slot as usize % STRIPES]
+    fn stripe(&self, block: u64) -> &RwLock<()> {
+        &self.stripes[block as usize % STRIPES]
     }
 
-    /// A slot without a record; the file grows where there is none.
-    fn take_slot(&self) -> Result<u64, StoreError> {
+    /// The first block of an extent without a record; the file grows where there is none.
+    fn take(&self, class: u8) -> Result<u64, StoreError> {
         let mut free = self.free();
-        if let Some(slot) = free.given_back.pop() {
-            return Ok(slot);
+        if let Some(block) = free.given_back[class as usize].pop() {
+            return Ok(block);
         }
-        if free.unused == free.room {
-            let slot = self.config.slot as u64;
-            let much = (free.room * slot).clamp(LEAST_GROWTH, MOST_GROWTH);
+        let end = free.unused + (1 << class);
+        if end > free.room {
+            let much = free.room + free.room.clamp(LEAST_GROWTH, MOST_GROWTH);
             // What is left of a disk may be less than that.
-            let grown = self.grow(free.room, much).or_else(|_| self.grow(free.room, slot));
+            let grown = self.grow(much.max(end)).or_else(|_| self.grow(end));
             free.room = grown.map_err(|error| self.failed(&error))?;
         }
-        free.unused += 1;
-        Ok(free.unused - 1)
+        Ok(std::mem::replace(&mut free.unused, end))
     }
 
-    /// Makes room for so many bytes more; how many slots the file has then.
-    fn grow(&self, room: u64, bytes: u64) -> io::Result<u64> {
-        let slot = self.config.slot as u64;
-        let grown = room * slot + bytes.next_multiple_of(slot);
-        match rustix::io::retry_on_intr(|| fallocate(&self.file, FallocateFlags::empty(), 0, grown))
-        {
+    /// Makes room for so many blocks in all.
+    fn grow(&self, room: u64) -> io::Result<u64> {
+        let length = room * BLOCK as u64;
+        let flags = FallocateFlags::empty();
+        match rustix::io::retry_on_intr(|| fallocate(&self.file, flags, 0, length)) {
             Ok(()) => {}
-            Err(rustix::io::Errno::OPNOTSUPP) => self.file.set_len(grown)?,
+            Err(rustix::io::Errno::OPNOTSUPP) => self.file.set_len(length)?,
             Err(error) => return Err(error.into()),
         }
-        Ok(grown / slot)
+        Ok(room)
     }
 
     #[cold]
@@ -234,42 +228,78 @@ impl Raw {
     }
 
     #[cold]
-    fn damaged(&self, slot: u64) -> StoreError {
-        StoreError::Failed(format!(
-            "{}: slot {slot} at byte {} is damaged",
-            self.path.display(),
-            slot * self.config.slot as u64
-        ))
+    fn damaged(&self, place: Place) -> StoreError {
+        let at = place.block * BLOCK as u64;
+        StoreError::Failed(format!("{}: the record at byte {at} is damaged", self.path.display()))
     }
 }
 
-/// Key and value of a slot's bytes; none where it holds no whole record.
-fn record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (head, rest) = bytes.split_at_checked(HEAD)?;
-    let checksum = u64::from_le_bytes(head[..8].try_into().ok()?);
-    let key = u32::from_le_bytes(head[8..12].try_into().ok()?) as usize;
-    let value = u32::from_le_bytes(head[12..].try_into().ok()?) as usize;
-    let end = HEAD.checked_add(key)?.checked_add(value)?;
-    if key + value == 0 || checksum != xxh3_64(bytes.get(8..end)?) {
-        return None;
-    }
-    let (key, rest) = rest.split_at(key);
-    Some((key, &rest[..value]))
+/// What stands before a record.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    key: u16,
+    value: u32,
+    class: u8,
+    /// Or an extent that was given back.
+    is_record: bool,
+    value_sum: u64,
 }
 
-/// Writes a record to the beginning of a slot's bytes; how many they are, in whole blocks.
-fn put_record(slot: &mut [u8], key: &[u8], value: &[u8]) -> Option<usize> {
-    let end = HEAD + key.len() + value.len();
-    if end > slot.len() {
-        return None;
+impl Head {
+    fn new(key: &[u8], value: &[u8]) -> Option<Head> {
+        let blocks = (HEAD + key.len() + value.len()).div_ceil(BLOCK);
+        let class = blocks.next_power_of_two().trailing_zeros() as u8;
+        let fits = key.len() <= Raw::LONGEST_KEY && (class as usize) < CLASSES;
+        fits.then(|| Head {
+            key: key.len() as u16,
+            value: value.len() as u32,
+            class,
+            is_record: true,
+            value_sum: xxh3_64(value),
+        })
     }
-    slot[8..12].copy_from_slice(&(key.len() as u32).to_le_bytes());
-    slot[12..HEAD].copy_from_slice(&(value.len() as u32).to_le_bytes());
-    slot[HEAD..HEAD + key.len()].copy_from_slice(key);
-    slot[HEAD + key.len()..end].copy_from_slice(value);
-    let checksum = xxh3_64(&slot[8..end]);
-    slot[..8].copy_from_slice(&checksum.to_le_bytes());
-    Some(end.next_multiple_of(ALIGNMENT))
+
+    /// Of an extent without a record.
+    fn of_nothing(class: u8) -> Head {
+        Head { key: 0, value: 0, class, is_record: false, value_sum: 0 }
+    }
+
+    /// Writes head and key to the beginning of a block.
+    fn write(&self, block: &mut [u8], key: &[u8]) {
+        block[8..16].copy_from_slice(&self.value_sum.to_le_bytes());
+        block[16..20].copy_from_slice(&self.value.to_le_bytes());
+        block[20..22].copy_from_slice(&self.key.to_le_bytes());
+        (block[22], block[23]) = (self.class, if self.is_record { 1 } else { 2 });
+        block[HEAD..HEAD + key.len()].copy_from_slice(key);
+        let sum = xxh3_64(&block[8..HEAD + key.len()]);
+        block[..8].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Head and key at the beginning of a block; none where there is no whole one.
+    fn read(block: &[u8]) -> Option<(Head, &[u8])> {
+        let key = u16::from_le_bytes(block.get(20..22)?.try_into().ok()?);
+        let end = HEAD + usize::from(key);
+        let sum = u64::from_le_bytes(block[..8].try_into().ok()?);
+        let (class, kind) = (block[22], block[23]);
+        let known = (class as usize) < CLASSES && (kind == 1 || kind == 2);
+        if !known || sum != xxh3_64(block.get(8..end)?) {
+            return None;
+        }
+        let value = u32::from_le_bytes(block[16..20].try_into().ok()?);
+        let value_sum = u64::from_le_bytes(block[8..16].try_into().ok()?);
+        let head = Head { key, value, class, is_record: kind == 1, value_sum };
+        Some((head, &block[HEAD..end]))
+    }
+
+    /// Blocks of the whole extent.
+    fn extent(&self) -> u64 {
+        1 << self.class
+    }
+
+    fn place(&self, block: u64) -> Place {
+        let bytes = HEAD + usize::from(self.key) + self.value as usize;
+        Place { block, class: self.class, blocks: bytes.div_ceil(BLOCK) as u32 }
+    }
 }
 
 /// Memory that begins where direct I/O wants it.
@@ -281,9 +311,17 @@ struct Aligned {
 
 impl Aligned {
     fn new(len: usize) -> Self {
-        let memory = vec![0; len + ALIGNMENT];
-        let begin = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        let memory = vec![0; len + BLOCK];
+        let begin = memory.as_ptr().align_offset(BLOCK).min(BLOCK);
         Aligned { memory, begin, len }
+    }
+
+    /// At least so many bytes; what was there may be gone.
+    fn with_room(&mut self, len: usize) -> &mut [u8] {
+        if self.len < len {
+            *self = Aligned::new(len.next_power_of_two());
+        }
+        &mut self.bytes()[..len]
     }
 
     fn bytes(&mut self) -> &mut [u8] {
@@ -291,62 +329,82 @@ impl Aligned {
     }
 }
 
-/// One thread's way into the slots.
+/// One thread's way into the extents.
 pub struct RawSession<'a> {
     raw: &'a Raw,
     buffer: Aligned,
 }
 
 impl RawSession<'_> {
-    /// Writes a record to a slot: to a new one, or to that which the index has for the key. False:
-    /// it no longer has, and nothing was written.
+    /// Writes a record to an extent: to a new one, or to that which the index has for the key.
+    /// False: it no longer has, and nothing was written.
     fn write(
         &mut self,
-        slot: u64,
+        place: Place,
         is_new: bool,
-        key: &[u8],
-        value: &[u8],
+        head: &Head,
+        (key, value): (&[u8], &[u8]),
     ) -> Result<bool, StoreError> {
         let raw = self.raw;
-        let room = raw.config.slot;
-        let Some(length) = put_record(self.buffer.bytes(), key, value) else {
-            return Err(StoreError::Request(format!(
-                "a record of {} B does not fit into a slot of `raw`; say slot={}",
-                key.len() + value.len() + HEAD,
-                Bytes((key.len() + value.len() + HEAD).next_multiple_of(ALIGNMENT) as u64)
-            )));
-        };
-        let _alone = raw.stripe(slot).write().unwrap_or_else(PoisonError::into_inner);
-        if !is_new && raw.index().get(key) != Some(&slot) {
+        let blocks = head.place(place.block).blocks;
+        let bytes = self.buffer.with_room(blocks as usize * BLOCK);
+        head.write(bytes, key);
+        let begin = HEAD + key.len();
+        bytes[begin..begin + value.len()].copy_from_slice(value);
+        let _alone = raw.stripe(place.block).write().unwrap_or_else(PoisonError::into_inner);
+        let known = if is_new { None } else { raw.find(key) };
+        if !is_new && known.is_none_or(|known| known.block != place.block) {
             return Ok(false);
         }
         raw.file
-            .write_all_at(&self.buffer.bytes()[..length], slot * room as u64)
+            .write_all_at(bytes, place.block * BLOCK as u64)
             .map_err(|error| raw.failed(&error))?;
+        if known.is_some_and(|known| known.blocks != blocks)
+            && let Some(known) = raw.index_mut().get_mut(key)
+            && known.block == place.block
+        {
+            known.blocks = blocks;
+        }
         Ok(true)
     }
 
-    /// The record of a slot, if it is still this key's.
-    fn read_slot(
+    /// The record at a place, if that is still this key's.
+    fn read_at(
         &mut self,
-        slot: u64,
+        block: u64,
         key: &[u8],
         seen: impl FnOnce(&[u8]),
     ) -> Result<bool, StoreError> {
         let raw = self.raw;
-        let _shared = raw.stripe(slot).read().unwrap_or_else(PoisonError::into_inner);
-        if raw.index().get(key) != Some(&slot) {
+        let _shared = raw.stripe(block).read().unwrap_or_else(PoisonError::into_inner);
+        let Some(place) = raw.find(key).filter(|place| place.block == block) else {
             return Ok(false);
-        }
-        let bytes = self.buffer.bytes();
-        raw.file
-            .read_exact_at(bytes, slot * raw.config.slot as u64)
-            .map_err(|error| raw.failed(&error))?;
-        match record(bytes) {
-            Some((found, value)) if found == key => seen(value),
-            _ => return Err(raw.damaged(slot)),
+        };
+        let bytes = self.buffer.with_room(place.blocks as usize * BLOCK);
+        raw.file.read_exact_at(bytes, block * BLOCK as u64).map_err(|error| raw.failed(&error))?;
+        let (head, found) = Head::read(bytes).ok_or_else(|| raw.damaged(place))?;
+        let begin = HEAD + found.len();
+        let value = bytes.get(begin..begin + head.value as usize);
+        match value.filter(|value| found == key && xxh3_64(value) == head.value_sum) {
+            Some(value) => seen(value),
+            None => return Err(raw.damaged(place)),
         }
         Ok(true)
+    }
+
+    /// Takes the record out of an extent that the index no longer has, and gives that back.
+    fn erase(&mut self, place: Place) -> Result<(), StoreError> {
+        let raw = self.raw;
+        let bytes = self.buffer.with_room(BLOCK);
+        Head::of_nothing(place.class).write(bytes, b"");
+        {
+            let _alone = raw.stripe(place.block).write().unwrap_or_else(PoisonError::into_inner);
+            raw.file
+                .write_all_at(bytes, place.block * BLOCK as u64)
+                .map_err(|error| raw.failed(&error))?;
+        }
+        raw.free().given_back[place.class as usize].push(place.block);
+        Ok(())
     }
 }
 
@@ -354,39 +412,43 @@ impl Session for RawSession<'_> {
     fn read(&mut self, key: &[u8], mut seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
         // A record that another thread moved meanwhile is looked up again.
         loop {
-            let known = self.raw.index().get(key).copied();
-            let Some(slot) = known else { return Ok(false) };
-            if self.read_slot(slot, key, &mut seen)? {
+            let Some(place) = self.raw.find(key) else { return Ok(false) };
+            if self.read_at(place.block, key, &mut seen)? {
                 return Ok(true);
             }
         }
     }
 
     fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        loop {
-            let known = self.raw.index().get(key).copied();
-            let Some(slot) = known else { break };
-            if self.write(slot, false, key, value)? {
+        let head = Head::new(key, value).ok_or_else(|| {
+            StoreError::Request(format!(
+                "`raw` takes keys of up to {} B and records of up to 64 MiB, not one of {} and {} B",
+                Raw::LONGEST_KEY,
+                key.len(),
+                value.len()
+            ))
+        })?;
+        // Where it lies, as long as the extent has its size.
+        while let Some(place) = self.raw.find(key).filter(|place| place.class == head.class) {
+            if self.write(place, false, &head, (key, value))? {
                 return Ok(());
             }
         }
-        let slot = self.raw.take_slot()?;
+        let block = self.raw.take(head.class)?;
+        let place = head.place(block);
         // Before the index knows it, so that nobody reads it half written.
-        if let Err(error) = self.write(slot, true, key, value) {
-            self.raw.free().given_back.push(slot);
+        if let Err(error) = self.write(place, true, &head, (key, value)) {
+            self.raw.free().given_back[head.class as usize].push(block);
             return Err(error);
         }
-        let before = self.raw.index_mut().insert(key.into(), slot);
-        if let Some(before) = before {
-            // Another thread inserted the same key meanwhile: this write is the later one.
-            self.erase(before)?;
-        }
-        Ok(())
+        let before = self.raw.index_mut().insert(key.into(), place);
+        // It had another size, or another thread inserted the same key meanwhile.
+        before.map_or(Ok(()), |before| self.erase(before))
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreError> {
         let removed = self.raw.index_mut().remove(key);
-        removed.map_or(Ok(()), |slot| self.erase(slot))
+        removed.map_or(Ok(()), |place| self.erase(place))
     }
 
     fn scan(
@@ -395,33 +457,16 @@ impl Session for RawSession<'_> {
         limit: usize,
         mut seen: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
-        let mut count = 0;
-        let found: Vec<(Box<[u8]>, u64)> = {
+        let found: Vec<Box<[u8]>> = {
             let index = self.raw.index();
             let range = index.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
-            range.take(limit).map(|(key, slot)| (key.clone(), *slot)).collect()
+            range.take(limit).map(|(key, _)| key.clone()).collect()
         };
-        for (key, slot) in found {
-            count += usize::from(self.read_slot(slot, &key, |value| seen(&key, value))?);
+        let mut count = 0;
+        for key in found {
+            count += usize::from(self.read(&key, |value| seen(&key, value))?);
         }
         Ok(count)
-    }
-}
-
-impl RawSession<'_> {
-    /// Takes the record out of a slot that the index no longer has, and gives the slot back.
-    fn erase(&mut self, slot: u64) -> Result<(), StoreError> {
-        let raw = self.raw;
-        let block = &mut self.buffer.bytes()[..ALIGNMENT];
-        block.fill(0);
-        {
-            let _alone = raw.stripe(slot).write().unwrap_or_else(PoisonError::into_inner);
-            raw.file
-                .write_all_at(block, slot * raw.config.slot as u64)
-                .map_err(|error| raw.failed(&error))?;
-        }
-        raw.free().given_back.push(slot);
-        Ok(())
     }
 }
 
@@ -429,49 +474,82 @@ impl RawSession<'_> {
 mod tests {
     use super::*;
 
+    fn url(folder: &std::path::Path, options: &str) -> StoreUrl {
+        let url: StoreUrl = format!("raw:{}{options}", folder.display()).parse().unwrap();
+        std::fs::create_dir_all(url.data_path()).unwrap();
+        url
+    }
+
     #[test]
     fn what_was_written_is_found_again() {
         let folder = tempfile::tempdir().unwrap();
-        let url: StoreUrl = format!("raw:{}", folder.path().display()).parse().unwrap();
-        std::fs::create_dir_all(url.data_path()).unwrap();
+        let url = url(folder.path(), "");
         {
             let raw = Raw::open(&url).unwrap();
             let mut session = raw.session().unwrap();
             for n in 0..300_u32 {
-                session.update(&n.to_be_bytes(), &vec![n as u8; n as usize * 10]).unwrap();
+                session.update(&n.to_be_bytes(), &vec![n as u8; n as usize * 100]).unwrap();
             }
             session.delete(&7_u32.to_be_bytes()).unwrap();
-            session.update(&8_u32.to_be_bytes(), b"new").unwrap();
-            let wide = session.update(b"wide", &[0; 9000]).unwrap_err();
-            assert!(wide.to_string().contains("slot=12"), "{wide}");
+            // Another size: it moves, and its old extent is given back.
+            session.update(&8_u32.to_be_bytes(), &[1; 20_000]).unwrap();
+            session.update(&9_u32.to_be_bytes(), b"new").unwrap();
         }
         let raw = Raw::open(&url).unwrap();
         let mut session = raw.session().unwrap();
-        let mut keys = Vec::new();
+        let mut lengths = Vec::new();
         let count = session.scan(b"", 1000, |key, value| {
-            keys.push((u32::from_be_bytes(key.try_into().unwrap()), value.len()));
+            lengths.push((u32::from_be_bytes(key.try_into().unwrap()), value.len()));
         });
         assert_eq!(count.unwrap(), 299);
-        assert_eq!(keys[6..9], [(6, 60), (8, 3), (9, 90)]);
-        // The slot of the deleted record is used again.
-        let slots = raw.free().unused;
+        assert_eq!(lengths[6..10], [(6, 600), (8, 20_000), (9, 3), (10, 1000)]);
+        assert_eq!(lengths[298], (299, 29_900));
+        // The extents of the deleted record and of the one that moved are used again.
+        let unused = raw.free().unused;
         session.update(b"again", b"x").unwrap();
-        assert_eq!(raw.free().unused, slots);
+        session.update(b"and again", b"x").unwrap();
+        assert_eq!(raw.free().unused, unused);
+        let wide = session.update(b"wide", &vec![0; 64 << 20]).unwrap_err();
+        assert!(wide.to_string().contains("64 MiB"), "{wide}");
     }
 
     #[test]
-    fn a_damaged_slot_is_said_and_never_served() {
+    fn threads_that_move_and_read_a_record_never_see_a_part_of_it() {
         let folder = tempfile::tempdir().unwrap();
-        let url: StoreUrl =
-            format!("raw:{}?direct_io=off&slot=4KiB", folder.path().display()).parse().unwrap();
-        std::fs::create_dir_all(url.data_path()).unwrap();
-        let raw = Raw::open(&url).unwrap();
+        let raw = Raw::open(&url(folder.path(), "?direct_io=off")).unwrap();
+        raw.session().unwrap().update(b"key", &[0; 10]).unwrap();
+        std::thread::scope(|scope| {
+            for writer in 1..3_u8 {
+                let raw = &raw;
+                scope.spawn(move || {
+                    let mut session = raw.session().unwrap();
+                    for n in 0..2000 {
+                        let length = [10, 5000, 9000][n % 3];
+                        session.update(b"key", &vec![writer; length]).unwrap();
+                    }
+                });
+            }
+            let mut session = raw.session().unwrap();
+            for _ in 0..2000 {
+                let there = session.read(b"key", |value| {
+                    assert!(value.iter().all(|byte| *byte == value[0]), "torn");
+                });
+                assert!(there.unwrap(), "it was never deleted");
+            }
+        });
+        assert_eq!(raw.index().len(), 1);
+    }
+
+    #[test]
+    fn a_damaged_record_is_said_and_never_served() {
+        let folder = tempfile::tempdir().unwrap();
+        let raw = Raw::open(&url(folder.path(), "?direct_io=off")).unwrap();
         let mut session = raw.session().unwrap();
         session.update(b"a", &[1; 100]).unwrap();
         session.update(b"b", &[2; 100]).unwrap();
         raw.file.write_all_at(&[9; 4], 4096 + 50).unwrap();
         let error = session.read(b"b", |_| panic!("served")).unwrap_err();
-        assert!(error.to_string().contains("slot 1 at byte 4096 is damaged"), "{error}");
+        assert!(error.to_string().contains("the record at byte 4096 is damaged"), "{error}");
         assert!(session.read(b"a", |_| {}).unwrap());
     }
 }

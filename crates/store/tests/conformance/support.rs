@@ -22,7 +22,6 @@ pub fn places() -> Vec<Place> {
         "lmdb?writemap=on&map_size=1GiB",
         "fjall?kv_separation=on&compression=none",
         "fjall?sync=on&memtable=1MiB",
-        "raw?slot=64KiB&direct_io=off",
         "spill?memory=32KiB&segment=2MiB&tables=3",
         "spill?durability=sync&verify=off",
         "spill?durability=50ms&cold_reads=page&memory=64KiB",
