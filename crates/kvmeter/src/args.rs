@@ -140,7 +140,7 @@ pub struct Run {
     /// Go on where a stopped or killed run of this study ended
     #[arg(long)]
     pub resume: bool,
-    /// Of a study with [mbwu]: a folder on the file system of a device that is measured, or a block
+    /// Of a study with `[mbwu]`: a folder on the file system of a device that is measured, or a block
     /// device, which loses what is on it; once for each device
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub device: Vec<PathBuf>,
@@ -306,7 +306,7 @@ pub struct Search {
     kvmeter mbwu units.sqlite --json | jq '.units, .ended_by_resource'\n\n\
     Exit code 1 where no unit was proven: `at least` is not a unit.")]
 pub struct Mbwu {
-    /// A results file of a study with [mbwu], or a part of it: FILE?key=value&key=value
+    /// A results file of a study with `[mbwu]`, or a part of it: FILE?key=value&key=value
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: String,
     /// What an MBWU costs: this platform, a built-in one or a file, with numbers of your own over it;

@@ -3,7 +3,7 @@
 //!
 //! Everything here is a contrast of cells: a sum of the cells' locations with coefficients.
 //! The cells' variances are not pooled, for a tail varies more in one setting than in another,
-//! and their values are trimmed, for one disturbed repeat must not decide. See [`Contrast`].
+//! and their values are trimmed, for one disturbed repeat must not decide. See `Contrast`.
 
 mod contrast;
 mod interaction;

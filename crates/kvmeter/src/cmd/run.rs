@@ -3,6 +3,7 @@ use std::path::Path;
 
 use model::Span;
 use record::{Execution, File, Filter, Run};
+use report::study::studies;
 use study::knobs::{Held, Seen, Turn, Turner};
 use study::{Course, Doing, Ended, MachineLock, Plan, Source};
 
@@ -124,6 +125,11 @@ fn measure(
     if !args.json {
         let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
         show.print(&report::terminal::runs(&pairs, show.style()))?;
+        // Last, where whoever asked looks first.
+        for study in studies([&execution], &pairs) {
+            show.print("")?;
+            show.print(&report::terminal::study(&study, show.style()))?;
+        }
         show.print(&format!("\nresults  {}\nreport   {}", out.display(), html.display()))?;
     }
     let page = report::html::page(&[(execution, runs)]);

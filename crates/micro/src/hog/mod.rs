@@ -2,7 +2,7 @@
 //! then is a factor of a study, as in studies of servers that are starved of it.
 //!
 //! Each thread owns a buffer that no cache holds and goes around it in small pieces, when the
-//! common [schedule](schedule) has one due. What counts is what was really moved.
+//! common schedule has one due. What counts is what was really moved.
 
 mod schedule;
 mod serve;

@@ -1,9 +1,9 @@
 //! The caches, found in the curve of latency over size.
 //!
 //! The curve is made to rise only (a larger ring is never served faster; where it seems so, that
-//! is noise). Its flat parts are the levels: pieces that rise by less than [`FLAT`] an octave,
-//! joined where what lies between them is less than [`APART`] times. A level reaches as far as the
-//! largest size that is served at its latency within [`WITHIN`]; the last level is the memory.
+//! is noise). Its flat parts are the levels: pieces that rise by less than `FLAT` an octave,
+//! joined where what lies between them is less than `APART` times. A level reaches as far as the
+//! largest size that is served at its latency within `WITHIN`; the last level is the memory.
 //! Caches that do not replace in strict order serve a part of a ring that is a little too large,
 //! so the curve bends at the capacity and does not jump: capacities are good to the next size or
 //! so. A level whose flat part is shorter than half an octave is not seen.
@@ -60,7 +60,7 @@ pub struct Stated {
     pub bytes: u64,
 }
 
-/// The stated cache that each level is, if one lies within [`NEAR`] octaves of it; none is two.
+/// The stated cache that each level is, if one lies within `NEAR` octaves of it; none is two.
 pub fn matched<'s>(levels: &[Level], stated: &'s [Stated]) -> Vec<Option<&'s Stated>> {
     let octaves = |level: &Level, cache: &Stated| {
         level.bytes.map(|bytes| (bytes as f64 / cache.bytes as f64).log2().abs())
