@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::contrast::Repeats;
 use super::{EffectError, Observed, Size, check, levels, rest};
@@ -28,7 +28,8 @@ pub struct Simple {
 }
 
 /// What each level of `factor` does against its first: in each combination of the other
-/// factors that has both, and on average over those, each combination weighing the same.
+/// factors that has both, and on average over those, each combination weighing the same. A factor
+/// that only one of the two levels has is averaged over.
 ///
 /// `order` names the levels, the first being what the others are compared with; levels that it
 /// lacks follow by name. `resolution` is the relative width of what the values were rounded to.
@@ -61,38 +62,57 @@ fn effect(
     (from, to): (&str, &str),
     repeats: &Repeats,
 ) -> Option<Effect> {
-    let mut sides: BTreeMap<_, (Option<&Observed>, Option<&Observed>)> = BTreeMap::new();
+    // A factor that only one of the two levels has belongs to that level, as the cache of one of
+    // two stores does: it tells no cell of one from a cell of the other.
+    let names = |level: &str| -> BTreeSet<&str> {
+        let at = |cell: &&Observed| cell.at.get(factor).is_some_and(|own| own == level);
+        cells.iter().filter(at).flat_map(|cell| cell.at.keys().map(String::as_str)).collect()
+    };
+    let (ours, theirs) = (names(from), names(to));
+    let mut but: Vec<&str> = ours.symmetric_difference(&theirs).copied().collect();
+    but.push(factor);
+    let mut sides: BTreeMap<_, (Vec<&Observed>, Vec<&Observed>)> = BTreeMap::new();
     for cell in cells {
         let Some(level) = cell.at.get(factor) else { continue };
-        let side = sides.entry(rest(cell, &[factor]));
+        let side = sides.entry(rest(cell, &but));
         if level == from {
-            side.or_default().0 = Some(cell);
+            side.or_default().0.push(cell);
         } else if level == to {
-            side.or_default().1 = Some(cell);
+            side.or_default().1.push(cell);
         }
     }
-    let pairs: Vec<(BTreeMap<&str, &str>, &Observed, &Observed)> =
-        sides.iter().filter_map(|(at, (a, b))| Some((at.clone(), (*a)?, (*b)?))).collect();
+    let both = sides.iter().filter(|(_, (a, b))| !a.is_empty() && !b.is_empty());
+    let pairs: Vec<(&BTreeMap<&str, &str>, Vec<(f64, &Observed)>)> = both
+        .map(|(at, (a, b))| {
+            let share = |sign: f64, side: &[&'_ Observed]| sign / side.len() as f64;
+            let (minus, plus) = (share(-1.0, a), share(1.0, b));
+            let terms =
+                a.iter().map(|cell| (minus, *cell)).chain(b.iter().map(|cell| (plus, *cell)));
+            (at, terms.collect())
+        })
+        .collect();
     if pairs.is_empty() {
         return None;
     }
     let weight = 1.0 / pairs.len() as f64;
-    let terms: Vec<(f64, &Observed)> =
-        pairs.iter().flat_map(|(_, a, b)| [(-weight, *a), (weight, *b)]).collect();
+    let all = || pairs.iter().flat_map(|(_, terms)| terms.iter().copied());
+    let terms: Vec<(f64, &Observed)> = all().map(|(share, cell)| (share * weight, cell)).collect();
     let owned = |at: &BTreeMap<&str, &str>| {
         at.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
     };
-    let simple = pairs
-        .iter()
-        .map(|(at, a, b)| Simple { at: owned(at), size: repeats.contrast(&[(-1.0, a), (1.0, b)]) });
+    let simple =
+        pairs.iter().map(|(at, terms)| Simple { at: owned(at), size: repeats.contrast(terms) });
+    let runs = |side: fn(f64) -> bool| -> usize {
+        all().filter(|(share, _)| side(*share)).map(|(_, cell)| cell.values.len()).sum()
+    };
     Some(Effect {
         from: from.to_owned(),
         to: to.to_owned(),
         size: repeats.contrast(&terms),
         simple: simple.collect(),
         left_out: sides.len() - pairs.len(),
-        n_from: pairs.iter().map(|(_, a, _)| a.values.len()).sum(),
-        n_to: pairs.iter().map(|(_, _, b)| b.values.len()).sum(),
+        n_from: runs(|share| share < 0.0),
+        n_to: runs(|share| share > 0.0),
     })
 }
 
@@ -174,6 +194,21 @@ mod tests {
             Err(EffectError::OneLevel { factor: "x".to_owned(), level: "a".to_owned() })
         );
         assert_eq!(main_effects(&cells, "z", &[], 0.0), Err(EffectError::NoFactor("z".to_owned())));
+    }
+
+    #[test]
+    fn a_factor_of_one_level_alone_is_averaged_over() {
+        let cells = [
+            cell(&[("store", "a"), ("cache", "1"), ("y", "1")], &[10.0, 10.0]),
+            cell(&[("store", "a"), ("cache", "2"), ("y", "1")], &[40.0, 40.0]),
+            cell(&[("store", "b"), ("tables", "4"), ("y", "1")], &[60.0, 60.0]),
+            cell(&[("store", "b"), ("tables", "4"), ("y", "2")], &[1.0, 1.0]),
+        ];
+        let found = main_effects(&cells, "store", &[], 0.0).unwrap();
+        // 60 against the geometric mean of 10 and 40.
+        assert!((found[0].size.value - 3.0).abs() < 1e-12, "{found:?}");
+        assert_eq!((found[0].n_from, found[0].n_to, found[0].left_out), (4, 2, 1));
+        assert_eq!(found[0].simple[0].at, BTreeMap::from([("y".to_owned(), "1".to_owned())]));
     }
 
     #[test]

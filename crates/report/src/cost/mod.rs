@@ -66,5 +66,5 @@ pub fn tables(view: &CostView<'_>) -> Vec<Table> {
 /// One self-contained HTML page: cost against price with the break-even prices marked, and the
 /// tables.
 pub fn page(view: &CostView<'_>) -> String {
-    html::plain_page(view.title, &figure::figures(view), &tables(view))
+    html::plain_page(view.title, &[], &figure::figures(view), &tables(view))
 }

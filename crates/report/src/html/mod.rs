@@ -17,9 +17,9 @@ use crate::charts::{self, Series, Shown};
 use crate::curves::{self, Curve};
 use crate::naming;
 use crate::study::{Study, studies};
-use crate::table::Table;
 use crate::tables;
 use markup::Markup;
+pub(crate) use sheet::plain_page;
 pub use sheet::{Drawing, sheet};
 
 const STYLE: &str = include_str!("style.css");
@@ -79,22 +79,6 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
     out.raw("<main>");
     sections::headline(&mut out, executions, &runs);
     body(&mut out, executions, &runs, &studies, &curves);
-    foot(&mut out);
-    out.into_string()
-}
-
-/// A page of figures and tables that are of no run.
-pub(crate) fn plain_page(title: &str, figures: &[Shown], tables: &[Table]) -> String {
-    let mut out = Markup::default();
-    head(&mut out, title);
-    out.raw("<body><main><h1>").text(title).raw("</h1>");
-    for shown in figures {
-        figures::figure(&mut out, shown);
-    }
-    for own in tables {
-        out.raw("<h2>").text(&own.title).raw("</h2>");
-        table::table(&mut out, own);
-    }
     foot(&mut out);
     out.into_string()
 }

@@ -1,7 +1,7 @@
-//! A page of figures that belong to no results file: what was simulated.
+//! A page of figures and tables that are of no run: what was simulated, what machines cost.
 
 use super::markup::Markup;
-use super::{POLICY, SCRIPT, STYLE, figures};
+use super::{figures, foot, head, table};
 use crate::charts::Shown;
 use crate::figure::Chart;
 use crate::table::Table;
@@ -21,25 +21,32 @@ pub struct Drawing {
 
 /// Figures under a title and sentences about them, as one HTML document.
 pub fn sheet(title: &str, intro: &[String], drawings: Vec<Drawing>) -> String {
+    let shown = drawings.into_iter().map(|drawing| {
+        let Drawing { id, title, chart, alt, captions, data } = drawing;
+        Shown { id, title, chart, alt, captions, data, small: false, cautions: Vec::new() }
+    });
+    plain_page(title, intro, &shown.collect::<Vec<_>>(), &[])
+}
+
+pub(crate) fn plain_page(
+    title: &str,
+    intro: &[String],
+    figures: &[Shown],
+    tables: &[Table],
+) -> String {
     let mut out = Markup::default();
-    out.raw("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">").raw(POLICY);
-    out.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
-    out.raw("<meta name=\"color-scheme\" content=\"light dark\"><title>");
-    out.text(title)
-        .raw(" – kvmeter</title><style>")
-        .raw(STYLE)
-        .raw("</style></head><body><main><h1>");
-    out.text(title).raw("</h1>");
+    head(&mut out, title);
+    out.raw("<body><main><h1>").text(title).raw("</h1>");
     for sentence in intro {
         out.raw("<p>").text(sentence).raw("</p>");
     }
-    for drawing in drawings {
-        let Drawing { id, title, chart, alt, captions, data } = drawing;
-        let shown =
-            Shown { id, title, chart, alt, captions, data, small: false, cautions: Vec::new() };
-        figures::figure(&mut out, &shown);
+    for shown in figures {
+        figures::figure(&mut out, shown);
     }
-    out.raw("</main><div id=\"tip\" role=\"status\" aria-live=\"polite\" hidden></div><script>");
-    out.raw(SCRIPT).raw("</script></body></html>\n");
+    for own in tables {
+        out.raw("<h2>").text(&own.title).raw("</h2>");
+        table::table(&mut out, own);
+    }
+    foot(&mut out);
     out.into_string()
 }
