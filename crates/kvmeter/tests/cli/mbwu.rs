@@ -140,7 +140,7 @@ fn a_platform_with_little_cpu_generates_less_and_the_cpu_is_named() {
     let place = Place::new();
     place.write("study.toml", STUDY);
     let flags = ["--devices", "2", "--iops", "1200", "--cpu", "3", "--size", "64M"];
-    let args = ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[8]"];
+    let args = ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[32]"];
     let Some(done) = rig(&place, &flags, &args) else { return };
     assert!(done.code == 0 || done.code == 1, "{done:#?}");
     let found = units(&place);
@@ -190,7 +190,7 @@ fn block_devices_are_overwritten_only_when_they_are_named_once_more() {
     let place = Place::new();
     place.write("study.toml", STUDY);
     let flags = ["--raw", "--devices", "1", "--iops", "2000", "--size", "64M"];
-    let run = ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[8]"];
+    let run = ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[32]"];
     let Some(done) = rig(&place, &flags, &run) else { return };
     assert_eq!(done.code, 2, "{done:#?}");
     assert!(
