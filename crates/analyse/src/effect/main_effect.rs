@@ -56,6 +56,9 @@ pub fn main_effects(
     }
 }
 
+/// Cells with their coefficients.
+type Terms<'a> = Vec<(f64, &'a Observed)>;
+
 fn effect(
     cells: &[Observed],
     factor: &str,
@@ -82,7 +85,7 @@ fn effect(
         }
     }
     let both = sides.iter().filter(|(_, (a, b))| !a.is_empty() && !b.is_empty());
-    let pairs: Vec<(&BTreeMap<&str, &str>, Vec<(f64, &Observed)>)> = both
+    let pairs: Vec<(_, Terms<'_>)> = both
         .map(|(at, (a, b))| {
             let share = |sign: f64, side: &[&'_ Observed]| sign / side.len() as f64;
             let (minus, plus) = (share(-1.0, a), share(1.0, b));
@@ -96,7 +99,7 @@ fn effect(
     }
     let weight = 1.0 / pairs.len() as f64;
     let all = || pairs.iter().flat_map(|(_, terms)| terms.iter().copied());
-    let terms: Vec<(f64, &Observed)> = all().map(|(share, cell)| (share * weight, cell)).collect();
+    let terms: Terms<'_> = all().map(|(share, cell)| (share * weight, cell)).collect();
     let owned = |at: &BTreeMap<&str, &str>| {
         at.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
     };
