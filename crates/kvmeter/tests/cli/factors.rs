@@ -165,7 +165,8 @@ fn after_kill_9_a_study_with_factors_goes_on() {
             args.push("--resume");
         }
         let mut child = place.command(&args);
-        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let words = std::fs::File::create(place.file("words")).unwrap();
+        let mut child = child.stdout(Stdio::null()).stderr(words).spawn().unwrap();
         if attempt == 0 {
             until("the first run", || {
                 place.file("out.sqlite").exists()
@@ -174,7 +175,8 @@ fn after_kill_9_a_study_with_factors_goes_on() {
         }
         std::thread::sleep(std::time::Duration::from_millis(900 + 500 * attempt));
         if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "{status}");
+            let words = std::fs::read_to_string(place.file("words")).unwrap();
+            assert!(status.success(), "{status}: {words}");
             break;
         }
         child.kill().unwrap();
