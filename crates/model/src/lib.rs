@@ -7,6 +7,7 @@ mod address;
 pub mod histogram;
 mod machine;
 mod op;
+pub mod place;
 mod quantity;
 pub mod random;
 mod reading;

@@ -16,6 +16,21 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
+/// serde's words about a name that it does not know, with the nearest of the names that it lists
+/// as expected; any other message as it is.
+pub fn with_suggestion(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = message.starts_with("unknown ");
+    let meant = match (unknown, quoted.next()) {
+        (true, Some(wrong)) => nearest(wrong, quoted),
+        _ => None,
+    };
+    match meant {
+        Some(name) => format!("{message}; did you mean `{name}`?"),
+        None => message.to_owned(),
+    }
+}
+
 /// Whether what was written is the beginning of the name, and enough of it to be meant.
 fn begins(name: &str, wrong: &str) -> bool {
     wrong.len() >= 3 && name.starts_with(wrong)
@@ -45,5 +60,15 @@ mod tests {
         assert_eq!(nearest("compression", known), None);
         assert_eq!(nearest("zipf", ["uniform", "zipfian"]), Some("zipfian"));
         assert_eq!(hint("xyzzy", ["a", "bc"]), "known: a, bc");
+    }
+
+    #[test]
+    fn says_what_serde_expected() {
+        let unknown = "unknown field `thread`, expected `threads` or `rate`";
+        assert_eq!(with_suggestion(unknown), format!("{unknown}; did you mean `threads`?"));
+        let far = "unknown variant `xyzzy`, expected `threads` or `rate`";
+        assert_eq!(with_suggestion(far), far);
+        let other = "missing field `threads`";
+        assert_eq!(with_suggestion(other), other);
     }
 }

@@ -9,9 +9,9 @@ pub enum PlatformError {
     Unpublished { name: String, hint: String },
     #[error("{path}: cannot be read: {why}")]
     Unreadable { path: String, why: String },
-    /// The text is not TOML, or has a key or value that means nothing; `why` shows the place.
-    #[error("{origin}: {why}")]
-    Broken { origin: String, why: String },
+    /// The text is not TOML, or has a key or value that means nothing: what, and the place shown.
+    #[error("{0}")]
+    Broken(String),
     /// A value that no machine has.
     #[error("{origin}: `{key}` is {value}: {why}")]
     Impossible { origin: String, key: &'static str, value: String, why: &'static str },

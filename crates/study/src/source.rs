@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use host::Root;
-use model::suggest::{hint, nearest};
+use model::place::{shown, shown_if};
+use model::suggest::{hint, with_suggestion};
 use record::design::Scale;
 use toml::Spanned;
 
@@ -122,10 +123,15 @@ impl Source {
         if assignments.is_empty() {
             return Ok(());
         }
-        let mut document: toml_edit::DocumentMut = self
-            .text
-            .parse()
-            .map_err(|error: toml_edit::TomlError| self.broken(&error.to_string()))?;
+        let mut document: toml_edit::DocumentMut =
+            self.text.parse().map_err(|error: toml_edit::TomlError| {
+                StudyError::Request(shown_if(
+                    &self.origin,
+                    &self.text,
+                    error.span(),
+                    error.message(),
+                ))
+            })?;
         let sound = self.spec().is_ok();
         for assignment in assignments {
             assign(document.as_table_mut(), assignment)?;
@@ -193,37 +199,13 @@ impl Source {
             .map_err(|(place, words)| self.at(place, &words))?;
         toml::from_str(sized.as_ref().unwrap_or(&self.text)).map_err(|error| {
             let words = with_suggestion(error.message());
-            match error.span() {
-                Some(span) => self.at(span, &words),
-                None => self.broken(&words),
-            }
+            StudyError::Request(shown_if(&self.origin, &self.text, error.span(), &words))
         })
     }
 
     /// An error that shows the place in the text.
     pub fn at(&self, span: Range<usize>, words: &str) -> StudyError {
-        let start = span.start.min(self.text.len());
-        let before = &self.text[..start];
-        let number = before.matches('\n').count() + 1;
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = self.text[line_start..].lines().next().unwrap_or_default();
-        let column = self.text[line_start..start].chars().count();
-        let length = self.text[start..span.end.clamp(start, self.text.len())]
-            .lines()
-            .next()
-            .map_or(1, |text| text.chars().count().max(1));
-        let margin = " ".repeat(number.to_string().len());
-        StudyError::Request(format!(
-            "{words}\n{margin} --> {}:{number}:{}\n{margin} |\n{number} | {line}\n{margin} | {}{}",
-            self.origin,
-            column + 1,
-            " ".repeat(column),
-            "^".repeat(length)
-        ))
-    }
-
-    fn broken(&self, words: &str) -> StudyError {
-        StudyError::Request(format!("{}: {words}", self.origin))
+        StudyError::Request(shown(&self.origin, &self.text, span, words))
     }
 }
 
@@ -279,19 +261,6 @@ fn beside(study: &Path) -> Result<Option<String>, StudyError> {
         Err(error) => {
             Err(StudyError::Request(format!("{}: cannot be read: {error}", path.display())))
         }
-    }
-}
-
-/// serde lists the names that it expected; the nearest of them is what was meant.
-fn with_suggestion(message: &str) -> String {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let unknown = message.starts_with("unknown ");
-    match (unknown, quoted.next()) {
-        (true, Some(wrong)) => match nearest(wrong, quoted) {
-            Some(meant) => format!("{message}; did you mean `{meant}`?"),
-            None => message.to_owned(),
-        },
-        _ => message.to_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which figures a set of runs has, and what is drawn in each.
 
+mod bars;
 mod cost;
 mod energy;
 mod latency;
