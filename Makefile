@@ -6,12 +6,13 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart mbwu-demo test test-arm test-dpdk fuzz build bench install setup setup-test
+.PHONY: help quickstart mbwu-demo test test-arm test-interleavings test-dpdk fuzz build bench install setup setup-test
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
 	@echo "make test         install what the tests need, run every check"
 	@echo "make test-arm     unit tests of model, workload and host for Arm, under qemu-user"
+	@echo "make test-interleavings   Spill's threads in many orders"
 	@echo "make test-dpdk    what the feature dpdk adds, over virtual devices"
 	@echo "make build        build $(BIN)"
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
@@ -55,9 +56,14 @@ test: setup-test
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- --deny warnings
 	cargo test --release --locked --workspace --no-fail-fast
+	$(MAKE) test-interleavings
 	@$(MAKE) --no-print-directory test-dpdk
 	RUSTDOCFLAGS="--deny warnings" cargo doc --release --locked --workspace --no-deps --quiet
 	$(MAKE) fuzz FUZZ_SECONDS=5
+
+# Spill's engine under a scheduler that tries orders of its threads.
+test-interleavings:
+	cargo test --release --locked --package spill --features shuttle --test interleavings
 
 # The feature `dpdk`, which nothing else needs: virtual devices, no card and no huge pages. Skips
 # where libdpdk is not installed, and says so.

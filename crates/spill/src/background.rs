@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::inner::{Inner, Piece, lock};
 use crate::options::Durability;
+use crate::schedule::thread::{self, JoinHandle};
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 impl Inner {
     pub(crate) fn checkpoint(&self, into: &Path) -> Result<()> {
         let failed = |error| Error::io(into, error);
+        self.may_write()?;
         make_folder(&self.fs, into)?;
         if !self.fs.list(into).map_err(failed)?.is_empty() {
             return Err(Error::Foreign { path: into.to_owned() });

@@ -36,6 +36,8 @@ pub enum Error {
     /// Reads go on; opening the directory again recovers.
     #[error("nothing more is written after an earlier failure: {why}")]
     Halted { why: String },
+    #[error("the store was opened for reading only")]
+    ReadOnly,
     #[error("there is no table `{name}` any more")]
     NoTable { name: String },
     #[error("the limit of {seconds} s has passed")]
@@ -67,6 +69,15 @@ impl Error {
             Error::Damaged { path, offset, what } => {
                 Error::Damaged { path: path.clone(), offset: *offset, what: what.clone() }
             }
+            other => other.lasting(),
+        }
+    }
+
+    /// What every write answers from now on.
+    pub(crate) fn lasting(&self) -> Error {
+        match self {
+            Error::ReadOnly => Error::ReadOnly,
+            Error::Halted { why } => Error::Halted { why: why.clone() },
             other => Error::Halted { why: other.to_string() },
         }
     }

@@ -2,10 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-
-use arc_swap::ArcSwap;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::collect::Collector;
 use crate::error::{Error, Result};
@@ -18,6 +15,8 @@ use crate::log::{Segment, Staging, Stream, Writer};
 use crate::manifest::{LevelState, Manifest, SegmentState, State, TableState, Unwritten};
 use crate::options::Options;
 use crate::position::Point;
+use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::schedule::{Condvar, Mutex, MutexGuard, Shared};
 use crate::statistics::Counters;
 use crate::sync::Synced;
 use crate::version::{Covers, Generation, Version};
@@ -30,7 +29,7 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) staging: Arc<Staging>,
     pub(crate) blocks: Arc<Blocks>,
-    pub(crate) version: ArcSwap<Version>,
+    pub(crate) version: Shared<Version>,
     pub(crate) collector: Mutex<Collector>,
     pub(crate) durable: Mutex<Durable>,
     pub(crate) writer: Mutex<Writer>,
@@ -44,7 +43,8 @@ pub(crate) struct Inner {
     pub(crate) synced: Synced,
     pub(crate) counters: Counters,
     pub(crate) work: Work,
-    halted: OnceLock<String>,
+    /// Why nothing is written any more.
+    halted: OnceLock<Error>,
     /// Versions of before, kept until nobody else has them: what goes with them takes a while to
     /// free, and no reader should have to do that.
     buried: Mutex<Vec<Arc<Version>>>,
@@ -90,12 +90,15 @@ impl Work {
         self.changed.notify_all();
     }
 
-    /// Waits for news after those that were seen, or so long; the news that were seen.
+    /// Waits for news after those that were seen, for the end, or so long; the news that were seen.
     pub(crate) fn wait(&self, seen: u64, limit: std::time::Duration) -> u64 {
         let state = lock(&self.state);
         let waited = self
             .changed
-            .wait_timeout_while(state, limit, |state| state.news == seen)
+            .wait_timeout_while(state, limit, |state| {
+                // The end may have been told of before `seen` was asked for.
+                state.news == seen && !self.is_closing.load(Ordering::Acquire)
+            })
             .unwrap_or_else(PoisonError::into_inner);
         waited.0.news
     }
@@ -145,7 +148,7 @@ impl Inner {
             options: parts.options,
             staging: parts.staging,
             blocks: parts.blocks,
-            version: ArcSwap::from_pointee(parts.version),
+            version: Shared::from_pointee(parts.version),
             collector: Mutex::default(),
             durable: Mutex::new(parts.durable),
             synced: Synced::new(parts.writer.point()),
@@ -172,7 +175,7 @@ impl Inner {
 
     /// Nothing is written any more: it is unknown what is on the device.
     pub(crate) fn halt(&self, why: &Error) {
-        let _ = self.halted.set(why.to_string());
+        let _ = self.halted.set(why.lasting());
     }
 
     /// The same after a sync that failed: what it could not write may be in the page cache as if it
@@ -184,7 +187,7 @@ impl Inner {
 
     pub(crate) fn may_write(&self) -> Result<()> {
         match self.halted.get() {
-            Some(why) => Err(Error::Halted { why: why.clone() }),
+            Some(why) => Err(why.again()),
             None => Ok(()),
         }
     }

@@ -41,6 +41,7 @@ mod read;
 mod record;
 mod recover;
 mod scan;
+mod schedule;
 mod scrub;
 mod snapshot;
 mod spill;

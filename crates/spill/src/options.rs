@@ -15,6 +15,10 @@ const SMALLEST_SEGMENT: usize = 64 << 10;
 pub struct Options {
     /// Make the directory if it is missing.
     pub create: bool,
+    /// Nothing on the disk changes: what was not recovered yet is recovered in memory, and writes
+    /// answer [`Error::ReadOnly`](crate::Error::ReadOnly). Works where nothing can be written, on a
+    /// full device too; several processes may read at once while none writes.
+    pub read_only: bool,
     /// Bytes of the in-memory index (L0) at which it is frozen and merged into the levels. Up to
     /// [`Options::frozen`] frozen ones wait beside the one that is filled.
     pub memory: usize,
@@ -40,6 +44,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             create: true,
+            read_only: false,
             memory: 64 << 20,
             frozen: 2,
             segment: 64 << 20,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::fs::{Fs, write_whole};
+use crate::fs::{Fs, Overlay, write_whole};
 use crate::inner::{Durable, Inner, Parts, Rest, state_of};
 use crate::l0::Blocks;
 use crate::level::Level;
@@ -29,6 +29,18 @@ const FIRST_SEGMENT: u32 = 1;
 /// second failure finds everything as it was.
 pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     options.check()?;
+    if !options.read_only {
+        return recover(fs, dir, options);
+    }
+    // Nothing is written that would have to be durable, merged or collected.
+    let durability = Durability::None;
+    let options = Options { create: false, background: false, durability, ..options };
+    let inner = recover(Arc::new(Overlay::new(fs)), dir, options)?;
+    inner.halt(&Error::ReadOnly);
+    Ok(inner)
+}
+
+fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     if options.create {
         make_folder(&fs, dir)?;
     }

@@ -1,9 +1,8 @@
 //! A store: its tables, and what is done with all of them at once.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::background;
@@ -15,6 +14,8 @@ use crate::l0::L0;
 use crate::level::merge::{Dead, OfLevel, Upper};
 use crate::options::{Durability, Options};
 use crate::recover;
+use crate::schedule::Mutex;
+use crate::schedule::thread::JoinHandle;
 use crate::scrub::Scrubbed;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;

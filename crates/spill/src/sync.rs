@@ -1,12 +1,13 @@
 //! Making the log durable: one sync serves all who wait for it.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::log::Segment;
 use crate::position::Point;
+use crate::schedule::{Condvar, Mutex};
 
 /// How far the log is on the device.
 pub(crate) struct Synced {

@@ -1,8 +1,7 @@
 //! Writing: a record into the log, then its key into L0.
 
+use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, TryLockError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
@@ -12,6 +11,7 @@ use crate::log::{Room, Stream, Writer};
 use crate::options::{Durability, LONGEST_KEY};
 use crate::position::{Point, Position, Tag};
 use crate::record::{self, HEADER, Hashes, Header, Kind};
+use crate::schedule::{MutexGuard, thread};
 use crate::version::{TableId, Version};
 
 /// L0 is frozen early when it seems to hide more garbage than this share of the log.

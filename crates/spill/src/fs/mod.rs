@@ -2,6 +2,7 @@
 //! that tests can lose, tear and refuse any of it.
 
 mod os;
+mod overlay;
 
 use std::io;
 use std::ops::Range;
@@ -10,6 +11,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 pub use os::Os;
+pub(crate) use overlay::Overlay;
 
 /// A file system. All paths are those that the engine was given or made below them.
 ///
@@ -38,6 +40,10 @@ pub trait Fs: Send + Sync + 'static {
     /// Takes the file for this process alone until the answer is dropped; makes it if it is
     /// missing. [`io::ErrorKind::WouldBlock`] if another holder has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
+
+    /// Takes the file, which must be there and is not written, so that others can take it like
+    /// this, and nobody for himself alone.
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
 }
 
 /// How a file is opened.
@@ -98,6 +104,9 @@ pub enum Access {
     Read,
     /// Stores reach the file, and survive the process, not the machine.
     ReadWrite,
+    /// Stores stay in this mapping; the file may be open for reading alone, and nobody else
+    /// changes it meanwhile.
+    Private,
 }
 
 /// A part of a file in memory, until it is dropped.

@@ -60,6 +60,12 @@ impl Fs for Os {
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Box::new(file))
     }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        let file = fs::File::open(path)?;
+        flock(&file, FlockOperation::NonBlockingLockShared)?;
+        Ok(Box::new(file))
+    }
 }
 
 struct OsFile {
@@ -128,11 +134,14 @@ impl File for OsFile {
     fn map(&self, len: usize, access: Access) -> io::Result<Map> {
         let rights = match access {
             Access::Read => ProtFlags::READ,
-            Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
+            Access::ReadWrite | Access::Private => ProtFlags::READ | ProtFlags::WRITE,
+        };
+        let shared = match access {
+            Access::Private => MapFlags::PRIVATE,
+            Access::Read | Access::ReadWrite => MapFlags::SHARED,
         };
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
-        let start =
-            unsafe { mmap(std::ptr::null_mut(), len, rights, MapFlags::SHARED, &*self.file, 0)? };
+        let start = unsafe { mmap(std::ptr::null_mut(), len, rights, shared, &*self.file, 0)? };
         let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::AddrNotAvailable)?;
         let pages = OsPages { start, len, file: Arc::clone(&self.file) };
         // SAFETY: the mapping lives until `pages` is dropped.

@@ -3,10 +3,10 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::inner::lock;
+use crate::schedule::Mutex;
+use crate::schedule::atomic::{AtomicBool, Ordering};
 
 /// A huge page: fewer misses of the TLB in a tree that is much larger than what it covers.
 pub(super) const HUGE: usize = 2 << 20;

@@ -1,9 +1,9 @@
 //! A node of the tree: changed by one writer, read by anyone at any time.
 
-use std::hint;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use super::entry::Entry;
+use crate::schedule::{hint, step};
 
 /// Entries of a node.
 pub(super) const WIDTH: usize = 64;
@@ -73,6 +73,7 @@ impl Node {
     /// Whether all that was read since `version` was taken belongs to it.
     #[inline]
     pub(super) fn is_unchanged(&self, version: u64) -> bool {
+        step();
         fence(Ordering::Acquire);
         self.version.load(Ordering::Relaxed) == version
     }
@@ -82,6 +83,7 @@ impl Node {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Relaxed);
         fence(Ordering::Release);
+        step();
     }
 
     pub(super) fn end_change(&self) {
@@ -134,6 +136,7 @@ impl Node {
     /// Copies an entry to another place; its head as it is.
     pub(super) fn copy(&self, from: usize, to: &Node, place: usize) {
         to.heads[place].store(self.head(from), Ordering::Relaxed);
+        step();
         to.slots[place].store(self.slots[from].load(Ordering::Relaxed), Ordering::Release);
         if self.height > 0 {
             // SAFETY: both have the same height, which is not 0.

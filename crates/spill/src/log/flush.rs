@@ -2,8 +2,7 @@
 //! then.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::segment::Segment;
@@ -11,6 +10,8 @@ use super::staging::Staging;
 use crate::error::{Error, Result};
 use crate::fs::write_whole;
 use crate::inner::lock;
+use crate::schedule::atomic::{AtomicBool, Ordering};
+use crate::schedule::{Condvar, Mutex, thread};
 
 /// How long to wait for more, or before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -118,7 +119,7 @@ impl Flusher {
                 .unwrap_or_else(PoisonError::into_inner);
             drop(waited);
             if self.flush().is_err() {
-                std::thread::sleep(PAUSE);
+                thread::sleep(PAUSE);
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -10,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
 use crate::position::ALIGN;
 use crate::record::{HEADER, Hashes, Record};
+use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Records begin behind this.
 pub(crate) const FILE_HEADER: u32 = 64;

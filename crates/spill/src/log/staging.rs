@@ -4,8 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,6 +15,8 @@ use crate::fs::{Access, File, Fs, Map, Mode, again_if_interrupted, read_whole, w
 use crate::inner::lock;
 use crate::position::Point;
 use crate::record::{HEADER, Header};
+use crate::schedule::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::schedule::{Mutex, thread};
 
 /// Of a new file: what a thread that waits its turn for a processor may be behind, at a few
 /// hundred MB/s.
@@ -315,7 +316,7 @@ impl Filling {
         slot.begin.store(NOTHING, Ordering::SeqCst);
         // Copies of one record each: they are over soon.
         while slot.readers.load(Ordering::SeqCst) != 0 {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         slot.used.store(0, Ordering::Relaxed);
         let begin = u64::from(segment) << 32 | u64::from(offset);

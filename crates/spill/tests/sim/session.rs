@@ -305,10 +305,38 @@ impl Session {
                 story: format!("{} ({fired}), {end:?} after {}", self.story, self.sim.calls()),
                 errors: 0,
             };
+            let alone = other.read_alone();
             let found = other.read();
+            if alone.digest() != found.digest() {
+                let difference = alone.difference(&found);
+                other.fail(format_args!("reading alone finds something else: {difference}"));
+            }
             other.settle_on(found, least);
             other.scrub();
         }
+    }
+
+    /// What whoever opens it for reading alone finds, and leaves as it is.
+    pub fn read_alone(&self) -> Model {
+        let before = self.sim.contents();
+        let options = Options { read_only: true, ..self.options.clone() };
+        let found = match Target::open(&self.sim, &options) {
+            Ok(target) => {
+                let table = target.store.tables().first().map(|name| target.store.table(name));
+                if let Some(table) = table {
+                    let refused = table.and_then(|table| table.put(b"k", b"v"));
+                    assert!(matches!(refused, Err(Error::ReadOnly)), "{refused:?}");
+                }
+                Model::read(&target.store, false)
+            }
+            // The end came before there was one.
+            Err(Error::NoStore { .. }) => Ok(Model::default()),
+            Err(error) => Err(error),
+        };
+        if self.sim.contents() != before {
+            self.fail("reading alone changed something");
+        }
+        found.unwrap_or_else(|error| self.fail(format_args!("reading alone: {error}")))
     }
 
     fn scrub(&mut self) {

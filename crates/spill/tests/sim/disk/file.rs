@@ -3,13 +3,14 @@
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::MutexGuard;
+use std::sync::{Mutex, MutexGuard};
 
 use rustix::io::Errno;
 use spill::fs::{Access, File, Map, Pages};
 
 use super::call::Place;
 use super::folder::Hold;
+use super::memory::Memory;
 use super::state::State;
 use super::{Fault, Kind};
 use crate::random::Random;
@@ -116,6 +117,13 @@ impl File for SimFile {
         let path = self.path.display();
         assert!(len > 0, "{path}: nothing is mapped");
         assert!(len <= file.len(), "{path}: {len} bytes are mapped of {}", file.len());
+        if access == Access::Private {
+            let mut copy = Memory::zeroed(len);
+            copy.write(0, &file.bytes()[..len]);
+            let (start, copy) = (copy.start(), Copied(Mutex::new(copy)));
+            // SAFETY: the copy keeps its place, and is kept by the pages.
+            return Ok(unsafe { Map::new(start, len, Box::new(copy)) });
+        }
         let writes = access == Access::ReadWrite;
         if writes {
             self.must_be_writable();
@@ -133,6 +141,15 @@ impl File for SimFile {
         // SAFETY: a mapped file's memory stays where it is, and the file is kept, until the
         // pages are dropped.
         Ok(unsafe { Map::new(start, len, Box::new(pages)) })
+    }
+}
+
+/// What is mapped for one alone.
+struct Copied(#[allow(dead_code, reason = "kept for its memory")] Mutex<Memory>);
+
+impl Pages for Copied {
+    fn bring(&self, _: Range<usize>) -> io::Result<()> {
+        Ok(())
     }
 }
 

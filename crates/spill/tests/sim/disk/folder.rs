@@ -119,6 +119,12 @@ impl Fs for Sim {
         drop(state);
         Ok(Box::new(Lock { hold: Hold { disk: Arc::clone(&self.disk), id } }))
     }
+
+    /// Stricter than it may be: one at a time.
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        self.disk.begin(Kind::Lock, path)?.names.file(path)?;
+        self.lock(path)
+    }
 }
 
 /// Keeps a file, though its name may go.

@@ -131,6 +131,11 @@ impl Sim {
         self.disk.state().names.files().map(|(path, _)| path.clone()).collect()
     }
 
+    /// All files and what is in them.
+    pub fn contents(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+        self.files().into_iter().map(|path| (path.clone(), self.content(&path))).collect()
+    }
+
     pub fn content(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.disk.state();
         let id = state.names.file(path).ok()?;
