@@ -3,7 +3,7 @@
 
 use hdrhistogram::Histogram;
 use model::{Answer, Op, Reading, Unit};
-use record::{Asked, Clock, Run};
+use record::{Asked, Clock, Phase, Run};
 use thiserror::Error;
 
 use crate::compare::{Wish, wish_of};
@@ -147,6 +147,9 @@ impl Named {
     /// The run does not have it, with the reason.
     pub fn value(&self, run: &Run) -> Result<f64, NoValue> {
         let value = match self {
+            Named::Field(_) if run.phase == Phase::Simulate => {
+                Err("a simulation asks nothing; its figures are those of `simulated.`".to_owned())
+            }
             Named::Field(field) => field_of(*field, run),
             Named::Latency { clock, op, point } => {
                 latency_of(run, clock.unwrap_or(run.clock()), *op, *point)

@@ -10,7 +10,6 @@ use std::time::Duration;
 use model::{Bytes, Rate, Span};
 
 use crate::describe::machine::Machine;
-use crate::describe::text::Source;
 use crate::describe::traffic::Traffic;
 use crate::error::SimError;
 use crate::policy::Policy;
@@ -88,9 +87,7 @@ pub fn figures(machine: &Machine) -> Result<Vec<Figure>, SimError> {
     };
     let open = |name: &str| Traffic::open(name, machine);
     let caching = |cores: u32| -> Result<Traffic, SimError> {
-        let text = include_str!("traffics/data-caching.toml");
-        let source = Source { origin: "data-caching".to_owned(), text: text.to_owned() };
-        let mut traffic = Traffic::parse(&source, machine)?;
+        let mut traffic = open("data-caching")?;
         traffic.workers.cores = toml::Spanned::new(0..0, cores);
         Ok(traffic)
     };

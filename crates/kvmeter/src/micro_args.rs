@@ -53,6 +53,9 @@ pub struct Where {
     /// One JSON object
     #[arg(long)]
     pub json: bool,
+    /// Ends when the process that started it ends
+    #[arg(long, hide = true)]
+    pub with_parent: bool,
 }
 
 #[derive(Debug, Args)]

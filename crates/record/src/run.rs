@@ -52,6 +52,9 @@ pub enum Phase {
     Load,
     /// The measured workload.
     Measure,
+    /// Nothing was asked and nothing measured: a simulator ran. Its figures are readings that say
+    /// so; the run has no operations and no latencies.
+    Simulate,
 }
 
 /// Between which instants a latency counts. No two are ever mixed.

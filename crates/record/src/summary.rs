@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::asked::Asked;
 use crate::figures::{FIGURES, figures_us};
 use crate::keep::truthful;
-use crate::run::{Clock, Execution, Loop, Run};
+use crate::run::{Clock, Execution, Loop, Phase, Run};
 
 impl Run {
     /// One object. `latency_us` has, for each operation, the figures of the run's own clock
@@ -65,6 +65,12 @@ impl Run {
             "readings": readings,
             "samples": self.samples,
         });
+        if self.phase == Phase::Simulate {
+            // Nothing was asked: there is no count of it, not even none.
+            for counted in ["seconds", "operations", "throughput_ops_s", "verified", "misses"] {
+                object[counted] = Value::Null;
+            }
+        }
         // In a closed loop the service time is the latency, and stands there.
         if self.clock() == Clock::Response {
             object["service_us"] = self.percentiles(Clock::Service);

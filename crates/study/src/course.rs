@@ -150,7 +150,7 @@ impl Course {
         let (Some((_, named)), Some(unit)) = (&self.adaptive, self.units.get(&run.ordinal)) else {
             return;
         };
-        if run.phase != Phase::Measure || !run.valid() {
+        if run.phase == Phase::Load || !run.valid() {
             return;
         }
         match named.value(run) {

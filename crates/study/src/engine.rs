@@ -318,6 +318,9 @@ impl Scene<'_> {
         keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
         listener: &mut dyn Listener,
     ) -> Result<bool, StudyError> {
+        if first.bench.is_some() {
+            return self.play_benches(first, agenda, keep, listener);
+        }
         let preload = agenda.preloads();
         if let Some(crew) = &mut self.crew {
             // Before anything is loaded or measured: whether they can be used.
@@ -333,7 +336,7 @@ impl Scene<'_> {
                         None => None,
                         Some(order) => {
                             let started = order.start(preload)?;
-                            remote.servers = started.launched.addresses.clone();
+                            remote.servers = started.addresses();
                             session.asked.servers.clone_from(&remote.servers);
                             Some(started)
                         }
@@ -343,10 +346,10 @@ impl Scene<'_> {
                     if let Some(started) = &started {
                         started.settings(&mut session.facts);
                     }
-                    let tap = started.as_ref().and_then(|started| started.tap.clone());
+                    let tap = |address| started.as_ref().and_then(|started| started.tap_at(address));
                     let addresses = network.remote().servers.iter();
                     session.servers =
-                        ServerSide::of(addresses.map(|address| (address, tap.clone())));
+                        ServerSide::of(addresses.map(|address| (address, tap(address))));
                     session.find_data(&first)?;
                     let closed = session.ask(&network, first)?;
                     drop(network);

@@ -3,6 +3,7 @@
 
 mod asking;
 mod assemble;
+mod bench;
 mod beside;
 mod course;
 mod engine;

@@ -18,6 +18,7 @@ use store::StoreUrl;
 use workload::Spec as WorkloadSpec;
 
 use crate::asking::Manner;
+use crate::bench::Bench;
 use crate::beside::Beside;
 use crate::error::StudyError;
 use crate::fleet::Agents;
@@ -86,6 +87,8 @@ pub struct Step {
     /// What is replayed instead of the workload, which is then of no meaning.
     pub trace: Option<Recording>,
     pub manner: Manner,
+    /// What is done instead of asking a store; workload and manner are then of no meaning.
+    pub bench: Option<Bench>,
     /// What else keeps the machine busy meanwhile.
     pub beside: Option<Beside>,
     pub settings: Settings,
@@ -111,6 +114,9 @@ impl Step {
     }
 
     pub fn estimate(&self) -> Estimate {
+        if let Some(bench) = &self.bench {
+            return Estimate { seconds: bench.seconds(), guessed: true, data: Bytes(0) };
+        }
         let data = match self.settings.get("store").map(String::as_str) {
             Some("null") => Bytes(0),
             _ if self.trace.is_some() => Bytes(0),
@@ -118,7 +124,7 @@ impl Step {
         };
         let operations = match self.phase {
             Phase::Load => Some(self.workload.records.0),
-            Phase::Measure => self.manner.until.operations,
+            Phase::Measure | Phase::Simulate => self.manner.until.operations,
         };
         let paced = operations.map(|operations| self.manner.paced_seconds(operations));
         let (window, guessed) = match (self.manner.until.time, paced) {
@@ -132,7 +138,7 @@ impl Step {
             (false, _) => 0.0,
             (true, Phase::Load) => (data.0 as f64 / GUESSED_BYTES_S)
                 .max(self.workload.records.0 as f64 / GUESSED_OPS_S),
-            (true, Phase::Measure) => operations.unwrap_or_default() as f64 / GUESSED_OPS_S,
+            (true, Phase::Measure | Phase::Simulate) => operations.unwrap_or_default() as f64 / GUESSED_OPS_S,
         };
         let seconds = self.manner.seconds_before() + window.max(at_least);
         Estimate { seconds, guessed, data }
@@ -265,7 +271,7 @@ pub(crate) fn step(
 ) -> Result<Step, StudyError> {
     let manner = match phase {
         Phase::Load => manner.clone(),
-        Phase::Measure => manner.clone().with_default_length(),
+        Phase::Measure | Phase::Simulate => manner.clone().with_default_length(),
     };
     checks::check_workload(workload, &manner, phase)?;
     check_manner(store, &manner)?;
@@ -280,6 +286,7 @@ pub(crate) fn step(
         workload,
         trace: None,
         manner,
+        bench: None,
         beside: None,
         settings,
     })

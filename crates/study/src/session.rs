@@ -210,7 +210,7 @@ impl Session<'_> {
     ) -> Result<Option<Run>, StudyError> {
         let what = match step.phase {
             Phase::Load => What::Load,
-            Phase::Measure => What::Mix,
+            Phase::Measure | Phase::Simulate => What::Mix,
         };
         let mix = &step.workload.mix;
         let writes = what == What::Load

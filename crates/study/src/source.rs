@@ -55,7 +55,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
     },
     BuiltIn {
         name: "direct-cache-access",
-        what: "DDIO under data caching, by request rate (Basavaraj 2017)",
+        what: "DDIO under microbenchmarks, data caching and in simulation (Basavaraj 2017)",
         text: include_str!("../../../studies/direct-cache-access/study.toml"),
         published: Some(include_str!("../../../studies/direct-cache-access/published.toml")),
     },

@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, ValueSpec};
 
+use crate::bench::BenchTables;
 use crate::beside::BesideTable;
 use crate::factors::{DesignTable, FactorTable, ScaleTable};
 use crate::mbwu::MbwuTable;
 use crate::probes::ProbesTable;
 use crate::trace::Speed;
 
-/// The whole file. Everything but `store` and `sequence` has a default.
+/// The whole file. Everything but the name has a default, but something must be measured.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
@@ -32,8 +33,10 @@ pub struct Spec {
     #[serde(default = "one_repeat")]
     pub repeats: u32,
     /// `load`, `clear`, and names of workloads: presets, or tables of `[workloads]`.
+    #[serde(default)]
     pub sequence: Vec<Spanned<String>>,
     /// One table a store; its keys are the options of the store's URL, and `path`.
+    #[serde(default)]
     pub store: BTreeMap<Spanned<String>, BTreeMap<Spanned<String>, Spanned<toml::Value>>>,
     /// One table a server that kvmeter starts for the store of the same name.
     #[serde(default)]
@@ -47,6 +50,12 @@ pub struct Spec {
     pub measure: Asking,
     #[serde(default)]
     pub workloads: BTreeMap<Spanned<String>, Variant>,
+    /// One table a microbenchmark of this machine; its keys are the flags of `kvmeter micro`.
+    #[serde(default)]
+    pub micro: BenchTables,
+    /// One table a simulation: `dca`, the last-level cache with direct cache access.
+    #[serde(default)]
+    pub simulate: BenchTables,
     #[serde(default)]
     pub agents: Option<Spanned<Machines>>,
     /// Work units are found with the store and the workload, on devices that the command names.

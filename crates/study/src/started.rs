@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use model::Address;
 use record::Settings;
-use server::launch::{Launched, Launcher, Local, Order, Program, Settings as Wanted};
+use server::launch::{
+    LaunchError, Launched, Launcher, Local, Order, Program, SettingError, Settings as Wanted,
+};
 use server::tap::Tap;
 
 use crate::error::StudyError;
@@ -17,17 +19,30 @@ const SLOW_START: Duration = Duration::from_secs(120);
 /// How long a server may take to end by itself.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
+/// How many processes of a server are started: the one setting that is no program's own.
+const PROCESSES: &str = "processes";
+/// More of them than any machine has use for.
+const MOST_PROCESSES: u32 = 1024;
+
 /// A server that is to be started for a segment.
 #[derive(Debug, Clone)]
 pub struct ServerOrder {
     pub program: &'static dyn Program,
     pub wanted: Wanted,
+    /// All alike, each at a port of its own.
+    pub processes: u32,
 }
 
-/// A server that runs, and what was preloaded into it.
-pub(crate) struct Started {
+/// One process of a server that runs, and what was preloaded into it.
+pub(crate) struct One {
     pub(crate) launched: Launched,
-    pub(crate) tap: Option<Arc<Tap>>,
+    tap: Option<Arc<Tap>>,
+}
+
+/// A server that runs: one process or several that are alike.
+pub(crate) struct Started {
+    pub(crate) first: One,
+    others: Vec<One>,
     port_given: bool,
 }
 
@@ -36,10 +51,28 @@ impl ServerOrder {
     ///
     /// # Errors
     /// What is wrong with them, and the key.
-    pub fn new(program: &str, wanted: Wanted) -> Result<ServerOrder, server::launch::LaunchError> {
+    pub fn new(program: &str, mut wanted: Wanted) -> Result<ServerOrder, LaunchError> {
         let program = server::launch::program(program)?;
+        let at = wanted.0.iter().position(|(key, _)| key == PROCESSES);
+        let processes = match at.map(|at| wanted.0.remove(at).1.to_string()) {
+            None => 1,
+            Some(given) => match given.parse() {
+                Ok(number @ 1..=MOST_PROCESSES) => number,
+                _ => {
+                    let takes = format!("a number from 1 to {MOST_PROCESSES}");
+                    let (program, key) = (program.name(), PROCESSES);
+                    return Err(SettingError::Wrong { program, key, takes, given }.into());
+                }
+            },
+        };
+        // Each process needs its own.
+        let own = ["port", "socket"].into_iter().find(|own| wanted.0.iter().any(|(k, _)| k == own));
+        if let Some(other) = own.filter(|_| processes > 1) {
+            let (program, key) = (program.name(), PROCESSES);
+            return Err(SettingError::Together { program, key, other }.into());
+        }
         server::launch::check(program, &wanted)?;
-        Ok(ServerOrder { program, wanted })
+        Ok(ServerOrder { program, wanted, processes })
     }
 
     /// Whether it will listen at an address by which other machines can be told to reach it.
@@ -52,12 +85,16 @@ impl ServerOrder {
 
     pub(crate) fn settings(&self, settings: &mut Settings) {
         settings.insert("server".to_owned(), "started".to_owned());
+        if self.processes > 1 {
+            settings.insert(format!("server.{PROCESSES}"), self.processes.to_string());
+        }
         for (key, value) in &self.wanted.0 {
             settings.insert(format!("server.{key}"), value.to_string());
         }
     }
 
-    /// Starts it behind a program that slows it down; it may take `limit` to come up.
+    /// Starts one process of it behind a program that slows it down; it may take `limit` to come
+    /// up.
     pub(crate) fn start_behind(
         &self,
         prefix: Vec<OsString>,
@@ -68,11 +105,19 @@ impl ServerOrder {
             patience: limit.min(SLOW_START),
             ..Order::new(self.program, self.wanted.clone())
         };
-        let launched = Local.start(&order).map_err(of_launch)?;
-        Ok(Started { launched, tap: None, port_given: false })
+        let first = One { launched: Local.start(&order).map_err(of_launch)?, tap: None };
+        Ok(Started { first, others: Vec::new(), port_given: false })
     }
 
     pub(crate) fn start(&self, preload: bool) -> Result<Started, StudyError> {
+        let first = self.start_one(preload)?;
+        let others =
+            (1..self.processes).map(|_| self.start_one(preload)).collect::<Result<_, _>>()?;
+        let port_given = self.wanted.0.iter().any(|(key, _)| key == "port");
+        Ok(Started { first, others, port_given })
+    }
+
+    fn start_one(&self, preload: bool) -> Result<One, StudyError> {
         let mut order = Order::new(self.program, self.wanted.clone());
         let tap = match preload {
             true => Some(Tap::prepare().map_err(|error| StudyError::Failed(error.to_string()))?),
@@ -82,17 +127,32 @@ impl ServerOrder {
             order.environment = tap.environment();
         }
         let launched = Local.start(&order).map_err(of_launch)?;
-        let port_given = self.wanted.0.iter().any(|(key, _)| key == "port");
-        Ok(Started { launched, tap: tap.map(Arc::new), port_given })
+        Ok(One { launched, tap: tap.map(Arc::new) })
     }
 }
 
 impl Started {
-    /// What a run with this server depends on, besides what was asked for. A port that kvmeter
+    fn all(&self) -> impl Iterator<Item = &One> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Where its processes answer.
+    pub(crate) fn addresses(&self) -> Vec<Address> {
+        self.all().flat_map(|one| one.launched.addresses.clone()).collect()
+    }
+
+    /// What was preloaded into the process that answers there.
+    pub(crate) fn tap_at(&self, address: &Address) -> Option<Arc<Tap>> {
+        self.all().find(|one| one.launched.addresses.contains(address))?.tap.clone()
+    }
+
+    /// What a run with this server depends on, besides what was asked for, by its first process:
+    /// the others are started alike. A port that kvmeter
     /// chose and the files of the preloaded library differ from start to start and decide nothing.
     pub(crate) fn settings(&self, settings: &mut Settings) {
-        let Launched { version, build, binary, arguments, environment, cpus, .. } = &self.launched;
-        let chosen = self.launched.addresses.iter().find_map(|address| match address {
+        let One { launched, tap } = &self.first;
+        let Launched { version, build, binary, arguments, environment, cpus, .. } = launched;
+        let chosen = launched.addresses.iter().find_map(|address| match address {
             Address::Tcp { port, .. } if !self.port_given => Some(port.to_string()),
             _ => None,
         });
@@ -106,7 +166,7 @@ impl Started {
         put("binary", binary.display().to_string());
         put("arguments", arguments.iter().map(argument).collect::<Vec<_>>().join(" "));
         put("cpus", cpus.clone());
-        let ours = self.tap.as_ref().map(|tap| tap.environment()).unwrap_or_default();
+        let ours = tap.as_ref().map(|tap| tap.environment()).unwrap_or_default();
         if !ours.is_empty() {
             put("preloaded", "tap".to_owned());
         }
@@ -128,12 +188,13 @@ impl Started {
 
     /// The same of one that needs more time to end.
     pub(crate) fn end_within(self, limit: Duration) -> Result<(), StudyError> {
-        self.launched.still_running().map_err(of_launch)?;
-        self.launched.end(limit).map(drop).map_err(of_launch)
+        self.all().try_for_each(|one| one.launched.still_running()).map_err(of_launch)?;
+        let all = std::iter::once(self.first).chain(self.others);
+        all.map(|one| one.launched.end(limit).map(drop)).collect::<Result<(), _>>().map_err(of_launch)
     }
 }
 
-fn of_launch(error: server::launch::LaunchError) -> StudyError {
+fn of_launch(error: LaunchError) -> StudyError {
     match error.is_request() {
         true => StudyError::Request(error.to_string()),
         false => StudyError::Failed(error.to_string()),

@@ -206,6 +206,7 @@ impl Plan {
                     workload: workload.clone(),
                     trace: Some(recording.clone()),
                     manner: manner.clone(),
+                    bench: None,
                     beside: None,
                     settings,
                 };

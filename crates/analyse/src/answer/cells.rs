@@ -68,10 +68,10 @@ pub fn gather(
         .iter()
         .map(|name| Named::parse(name).map_err(|error| error.to_string()))
         .collect::<Result<_, _>>()?;
-    let measures = runs.iter().any(|run| run.run.phase == Phase::Measure);
+    let measures = runs.iter().any(|run| run.run.phase != Phase::Load);
     let loads = !measures || by.contains(&"workload") || by.contains(&"phase");
     let counted = || {
-        let asked = |run: &&&Situated<'_>| loads || run.run.phase == Phase::Measure;
+        let asked = |run: &&&Situated<'_>| loads || run.run.phase != Phase::Load;
         runs.iter().filter(|run| run.run.valid()).filter(asked)
     };
     let names = dimensions(design, by);

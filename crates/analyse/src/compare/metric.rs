@@ -85,9 +85,34 @@ impl Metric {
     }
 }
 
-/// Which way a reading is to go, by the first part of its name; None of one that is not compared.
+/// Figures of microbenchmarks and simulations, and which way they are to go.
+const OF_BENCHES: [(&str, Wish); 18] = [
+    ("micro.throughput", Wish::More),
+    ("micro.copy", Wish::More),
+    ("micro.scale", Wish::More),
+    ("micro.add", Wish::More),
+    ("micro.triad", Wish::More),
+    ("micro.cpu_per_byte", Wish::Less),
+    ("micro.sender.cpu_per_byte", Wish::Less),
+    ("micro.load", Wish::Less),
+    ("micro.load_median", Wish::Less),
+    ("micro.lost", Wish::Less),
+    ("simulated.throughput", Wish::More),
+    ("simulated.dropped", Wish::Less),
+    ("simulated.llc.miss_ratio", Wish::Less),
+    ("simulated.memory.traffic", Wish::Less),
+    ("simulated.latency.mean", Wish::Less),
+    ("simulated.latency.p50", Wish::Less),
+    ("simulated.latency.p99", Wish::Less),
+    ("simulated.latency.p99_9", Wish::Less),
+];
+
+/// Which way a reading is to go, by its name or the first part of it; None of one that is not compared.
 pub(crate) fn wish_of(signal: &str) -> Option<Wish> {
     let family = signal.split('.').next().unwrap_or(signal);
+    if let Some((_, wish)) = OF_BENCHES.iter().find(|(known, _)| *known == signal) {
+        return Some(*wish);
+    }
     match family {
         OPS_PER_JOULE | OPS_PER_JOULE_NET => Some(Wish::More),
         CPU_S_PER_MOP | WRITE_AMPLIFICATION | READ_AMPLIFICATION | JOULES_PER_OP

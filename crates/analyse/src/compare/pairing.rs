@@ -144,6 +144,7 @@ fn depends_on(run: &Run, machine: Option<String>) -> Settings {
     let phase = match run.phase {
         Phase::Load => "load",
         Phase::Measure => "measure",
+        Phase::Simulate => "simulate",
     };
     let pacing = match &run.pacing {
         Loop::Closed { think_s } if *think_s > 0.0 => format!("closed, {think_s} s between"),

@@ -205,6 +205,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("flow", include_str!("../traffics/flow.toml")),
     ("store", include_str!("../traffics/store.toml")),
     ("co-run", include_str!("../traffics/co-run.toml")),
+    ("data-caching", include_str!("../traffics/data-caching.toml")),
 ];
 
 fn one() -> u64 {
@@ -265,7 +266,7 @@ impl Traffic {
     }
 
     /// Keys that [`Traffic::set`] knows.
-    pub const KEYS: [&'static str; 9] = [
+    pub const KEYS: [&'static str; 10] = [
         "packet",
         "descriptors",
         "cores",
@@ -273,6 +274,7 @@ impl Traffic {
         "cycles",
         "stride",
         "behind",
+        "copy",
         "working-set",
         "seed",
     ];
@@ -292,7 +294,7 @@ impl Traffic {
             "rate" => self.port.rate = Some(spanned(read(key, text)?)),
             "cycles" => self.workers.cycles = read(key, text)?,
             "seed" => self.seed = read(key, text)?,
-            "stride" | "behind" => {
+            "stride" | "behind" | "copy" => {
                 let Some(work) = &mut self.workers.read else {
                     return Err(SimError::Value(format!(
                         "{key}={text}: the workers of `{}` do not read packets; use traffic with \
@@ -300,10 +302,10 @@ impl Traffic {
                         self.name
                     )));
                 };
-                if key == "stride" {
-                    work.stride = spanned(read(key, text)?);
-                } else {
-                    work.behind = read(key, text)?;
+                match key {
+                    "stride" => work.stride = spanned(read(key, text)?),
+                    "behind" => work.behind = read(key, text)?,
+                    _ => work.copy = Some(read(key, text)?),
                 }
             }
             "working-set" => {

@@ -4,6 +4,7 @@
 mod agents;
 mod bad_input;
 mod bench;
+mod benches;
 mod cost;
 mod factors;
 mod full_disk;

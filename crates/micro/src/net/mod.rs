@@ -34,9 +34,12 @@ pub use client::{Client, Manner};
 pub use error::NetError;
 pub use ether::{Mac, NoPort, Port};
 pub use job::{Job, Kind, LARGEST_DATAGRAM, Stack, Transport};
-pub use outcome::{End, Measured, Meter, NoMeter};
+pub use outcome::{End, Latency, Measured, Meter, NoMeter};
 pub use place::Listener;
 pub use server::Server;
+
+/// Whether DPDK was built in.
+pub const DPDK: bool = cfg!(feature = "dpdk");
 
 /// Has the kernel end this process when the one that started it ends, however that happens.
 pub fn end_with_parent() {

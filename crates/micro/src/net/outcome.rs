@@ -91,6 +91,15 @@ impl Latency {
         }
     }
 
+    /// Reads what [`Latency::encoded`] wrote.
+    ///
+    /// # Errors
+    /// It is not that.
+    pub fn decode(text: &str) -> Result<Histogram<u64>, String> {
+        let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
+        model::histogram::decode(&bytes)
+    }
+
     /// HDR's V2 format, deflated, in base64.
     pub fn encoded(&self) -> Result<String, String> {
         let histogram = self.0.as_ref().map_err(Clone::clone)?;
@@ -118,10 +127,7 @@ impl<'de> Deserialize<'de> for Latency {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         Ok(Latency(match Written::deserialize(from)? {
-            Written::Histogram(text) => {
-                let bytes = STANDARD.decode(text).map_err(D::Error::custom)?;
-                Ok(model::histogram::decode(&bytes).map_err(D::Error::custom)?)
-            }
+            Written::Histogram(text) => Ok(Latency::decode(&text).map_err(D::Error::custom)?),
             Written::Missing(why) => Err(why),
         }))
     }

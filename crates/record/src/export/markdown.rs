@@ -6,7 +6,7 @@ use std::io::Write;
 
 use super::{ExportError, Exporter};
 use crate::figures::{FIGURES, figures_us};
-use crate::run::{Clock, Execution, Run};
+use crate::run::{Clock, Execution, Phase, Run};
 use crate::table::{Cell, Table};
 
 pub(super) struct Markdown;
@@ -115,7 +115,10 @@ fn rows(run: &Run, telling: &[&str], out: &mut dyn Write) -> Result<(), ExportEr
         run.errors().to_string(),
         if run.valid() { "yes" } else { "**no**" }.to_owned(),
     ];
-    let throughput = digits(run.throughput());
+    let throughput = match run.phase {
+        Phase::Simulate => NONE.to_owned(),
+        _ => digits(run.throughput()),
+    };
     let own = run.latencies.iter().filter(|latency| latency.clock == run.clock());
     let mut operations: Vec<(String, Vec<String>)> = own
         .map(|latency| {

@@ -11,6 +11,7 @@ const STEPS: &[&str] = &[
     include_str!("v2.sql"),
     include_str!("v3.sql"),
     include_str!("v4.sql"),
+    include_str!("v5.sql"),
 ];
 
 /// The version that this kvmeter writes: SQLite's `user_version`.

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::{Cell, Kind, Table, identity};
 use crate::names::name;
-use crate::run::{Execution, Loop, Run};
+use crate::run::{Execution, Loop, Phase, Run};
 
 const COLUMNS: [(&str, Kind); 28] = [
     ("threads", Kind::Integer),
@@ -59,6 +59,8 @@ impl<'a> Whole<'a> {
             }
         };
         let tax = run.tax.as_ref();
+        // Of a simulation nothing was counted, not even none.
+        let counted = |cell: Cell| if run.phase == Phase::Simulate { Cell::Null } else { cell };
         let fixed: [Cell; COLUMNS.len()] = [
             run.threads.into(),
             kind.into(),
@@ -66,9 +68,9 @@ impl<'a> Whole<'a> {
             arrivals.into(),
             think.into(),
             run.started_at.as_str().into(),
-            run.seconds.into(),
-            run.operations.into(),
-            run.throughput().into(),
+            counted(run.seconds.into()),
+            counted(run.operations.into()),
+            counted(run.throughput().into()),
             run.achieved_rate().into(),
             run.hit_ratio().into(),
             run.value("cpu_s_per_mop").into(),
@@ -78,8 +80,8 @@ impl<'a> Whole<'a> {
             run.joules_per_op().map(|energy| name(&energy.scope)).into(),
             run.joules_per_op().map(|energy| name(&energy.origin)).into(),
             run.value("ipc").into(),
-            run.verified.into(),
-            run.misses.into(),
+            counted(run.verified.into()),
+            counted(run.misses.into()),
             run.errors().into(),
             run.valid().into(),
             joined(&run.invalid_because),

@@ -116,10 +116,11 @@ fn contents(out: &mut Markup, studies: &[Study], curves: &[Curve]) {
 fn body(
     out: &mut Markup,
     executions: &[(Execution, Vec<Run>)],
-    runs: &sections::Runs,
+    all: &sections::Runs,
     studies: &[Study],
     curves: &[Curve],
 ) {
+    let runs = &tables::asked(all);
     let cells = cells::cells(runs);
     let series = Series::of(&cells);
     let cells: Vec<&cells::Cell> = cells.iter().collect();
@@ -135,8 +136,10 @@ fn body(
         out.raw("<section id=\"").raw(id).raw("\"><h2>").raw(title).raw("</h2>");
         match id {
             "glance" => {
-                table::table(out, &tables::answer(runs));
-                for own in &tables::mbwu(runs) {
+                if !runs.is_empty() {
+                    table::table(out, &tables::answer(runs));
+                }
+                for own in tables::mbwu(runs).iter().chain(&tables::simulations(all)) {
                     out.raw("<h3>").text(&own.title).raw("</h3>");
                     table::table(out, own);
                 }
@@ -196,7 +199,7 @@ fn body(
                 );
             }
             "validity" => {
-                sections::validity(out, runs);
+                sections::validity(out, all);
                 if let Some(checks) = tables::side_checks(runs) {
                     out.raw("<h3>").text(&checks.title).raw("</h3>");
                     table::table(out, &checks);
@@ -205,7 +208,7 @@ fn body(
             "method" => method(out, runs, studies),
             "machine" => sections::machines(out, executions),
             "provenance" => {
-                sections::readings(out, runs);
+                sections::readings(out, all);
                 sections::provenance(out, executions);
             }
             of_study => study::section(out, of_study, studies),

@@ -1,6 +1,7 @@
 //! The numbers behind a figure of a study as CSV, in the units of its head.
 
 use super::plot::{Plotted, Value};
+use crate::tables::origin_name;
 
 const HEAD: [&str; 17] = [
     "kind",
@@ -47,7 +48,7 @@ pub fn csv(plotted: &Plotted) -> String {
                 let method =
                     interval.as_ref().map_or_else(ToString::to_string, |i| i.method.to_string());
                 let odd: Vec<String> = outliers.iter().map(|at| values[*at].to_string()).collect();
-                ("measured", numbers, method, odd.join(" "), String::new())
+                (origin_name(plotted.origin), numbers, method, odd.join(" "), String::new())
             }
             Value::Published { y, read, .. } => {
                 let mut numbers = [None; 9];

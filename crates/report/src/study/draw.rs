@@ -2,12 +2,14 @@
 //! as whiskers, outliers and published numbers as marks of their own.
 
 use analyse::answer::quantity;
+use model::Origin;
 use record::design::FigureKind;
 
 use super::plot::{Plotted, PlottedPoint, Value};
 use super::tables;
 use super::units::{tick, written};
 use crate::charts::Shown;
+use crate::tables::origin_name;
 use crate::figure::{
     Axis, Chart, Column, ColumnChart, ColumnGroup, ColumnPanel, Entry, Line, LineChart, Panel,
     Point, Scale, Shape, Spot,
@@ -39,6 +41,9 @@ pub(super) fn shown(plotted: &Plotted) -> Shown {
         }
         _ => "Single runs, which have no interval.".to_owned(),
     }];
+    if plotted.origin != Origin::Measured {
+        captions.insert(0, format!("All of this is {}, not measured.", origin_name(plotted.origin)));
+    }
     if odd {
         captions.push("Hollow circles: runs that stand apart; they count all the same.".to_owned());
     }
@@ -82,7 +87,11 @@ fn tip(plotted: &Plotted, point: &PlottedPoint) -> String {
                 Err(_) => String::new(),
             };
             let runs = if of.n == 1 { "1 run".to_owned() } else { format!("{} runs", of.n) };
-            format!("{place}: {}{interval}, {runs}", written(of.median, &plotted.unit))
+            let kind = match plotted.origin {
+                Origin::Measured => String::new(),
+                other => format!(", {}", origin_name(other)),
+            };
+            format!("{place}: {}{interval}, {runs}{kind}", written(of.median, &plotted.unit))
         }
     }
 }

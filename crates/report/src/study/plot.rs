@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use analyse::answer::{Gathered, Situated, gather, quantity};
 use analyse::{Description, describe, outliers};
+use model::Origin;
 use record::design::{FigureKind, FigureSpec};
 
 use super::Study;
@@ -22,6 +23,8 @@ pub struct Plotted {
     /// The metric by its name of `--json`, and its unit's symbol.
     pub y: String,
     pub unit: String,
+    /// How its own numbers came to be; those that were published are of their own kind.
+    pub origin: Origin,
     /// In the order of their colours; one empty name where there is one series.
     pub series: Vec<String>,
     /// In their order; one empty name where there is one panel.
@@ -43,6 +46,7 @@ pub struct PlottedPoint {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
+    /// Of runs, as [`Plotted::origin`] says.
     Measured {
         of: Description,
         values: Vec<f64>,
@@ -116,6 +120,7 @@ pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
         xs,
         y: spec.y.clone(),
         unit,
+        origin: gathered.metrics[0].provenance.map_or(Origin::Measured, |(_, origin)| origin),
         series,
         panels,
         points,

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analyse::answer::{Answer, Effects, Found, gather};
+use analyse::answer::{Answer, Effects, Found, Situated, gather, provenance};
 use analyse::effect::{Scale, Size};
-use analyse::{Description, Verdict, describe, outliers};
-use model::Answer as ReadingAnswer;
+use analyse::{Description, Named, Verdict, describe, outliers};
+use model::{Answer as ReadingAnswer, Origin, Scope};
 
 use super::plot::{Plotted, Value};
 use super::units::{converted, written};
 use super::{Study, plot};
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Keep, Table, Tone};
+use crate::tables::origin_name;
 
 /// Every comparison of every question: its size, interval and verdict. None without one.
 pub fn effects(study: &Study) -> Option<Table> {
@@ -260,6 +261,9 @@ pub(super) fn plotted(plotted: &Plotted) -> Table {
         }
         table.row(row);
     }
+    if plotted.origin != Origin::Measured {
+        table.note(format!("{}, not measured", origin_name(plotted.origin)));
+    }
     table.without_empty_columns()
 }
 
@@ -306,12 +310,26 @@ pub fn cells(study: &Study) -> Vec<Table> {
             metrics.push(metric);
         }
     }
-    metrics.into_iter().filter_map(|metric| cells_of(study, metric)).collect()
+    metrics.into_iter().flat_map(|metric| kinds_of(study, metric)).collect()
 }
 
-fn cells_of(study: &Study, metric: &str) -> Option<Table> {
-    let all: Vec<_> = study.situated.iter().collect();
-    let gathered = gather(&study.design, &all, &[metric], &["workload"]).ok()?;
+/// The cells of a metric: one table for each boundary and origin at which it was read, for
+/// those are not compared.
+fn kinds_of(study: &Study, metric: &str) -> Vec<Table> {
+    let Ok(named) = Named::parse(metric) else { return Vec::new() };
+    let mut kinds: Vec<(Option<(Scope, Origin)>, Vec<&Situated<'_>>)> = Vec::new();
+    for run in study.situated.iter().filter(|run| named.value(run.run).is_ok()) {
+        let kind = provenance(&named, run.run);
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, runs)) => runs.push(run),
+            None => kinds.push((kind, vec![run])),
+        }
+    }
+    kinds.iter().filter_map(|(_, runs)| cells_of(study, metric, runs)).collect()
+}
+
+fn cells_of(study: &Study, metric: &str, runs: &[&Situated<'_>]) -> Option<Table> {
+    let gathered = gather(&study.design, runs, &[metric], &["workload"]).ok()?;
     let unit = gathered.metrics[0].unit.clone();
     let table = Table::new(format!("Cells: {metric}")).column("cell", Align::Wrap, ALWAYS);
     let mut table = described(table, "median");
@@ -324,7 +342,7 @@ fn cells_of(study: &Study, metric: &str) -> Option<Table> {
     }
     if let Some(provenance) = gathered.metrics[0].provenance {
         let (scope, origin) = provenance;
-        table.note(format!("{}, {}", scope, crate::tables::origin_name(origin)));
+        table.note(format!("{}, {}", scope, origin_name(origin)));
     }
     table.note(
         "95 %: of the median from 6 runs on, of the mean below; apart: runs that stand apart from \

@@ -24,7 +24,11 @@ pub fn answer(runs: &[(&Execution, &Run)]) -> Table {
     for cell in cells::cells(runs) {
         let (counted, valid) = cell.counted();
         let main = cell.main_op();
-        let merged = main.and_then(|op| cell.merged(op, cell.clock()));
+        let merged = match main {
+            Some(op) => cell.merged(op, cell.clock()),
+            // Messages of a microbenchmark have no kinds.
+            None => cell.merged_all(cell.clock()),
+        };
         let at = |percentile: f64| match &merged {
             Some(h) => Cell::from(format::micros(h.value_at_percentile(percentile) as f64)),
             None => format::NONE.into(),

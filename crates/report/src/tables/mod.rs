@@ -19,6 +19,7 @@ mod rates;
 mod readings;
 mod runs;
 mod sides;
+mod simulations;
 mod trials;
 
 pub use answer::answer;
@@ -34,11 +35,17 @@ pub use rates::rates;
 pub use readings::{named, readings};
 pub use runs::{errors, latency, throughput};
 pub use sides::{side_checks, sides};
+pub use simulations::{asked, simulations};
 pub use trials::{trial_line, trials};
 
 /// What is said of runs in tables, in this order. Runs that are points of a curve have their
 /// latencies there and not one by one.
-pub fn of_runs(runs: &[(&Execution, &Run)]) -> Vec<Table> {
+pub fn of_runs(all: &[(&Execution, &Run)]) -> Vec<Table> {
+    let runs = &asked(all);
+    if runs.is_empty() {
+        return simulations(all).into_iter().collect();
+    }
+    let simulations = simulations(all);
     let swept = swept(runs);
     let mut all = mbwu(runs);
     all.push(throughput(runs));
@@ -50,6 +57,7 @@ pub fn of_runs(runs: &[(&Execution, &Run)]) -> Vec<Table> {
     all.extend(side_checks(runs));
     all.extend(machine_side(runs));
     all.extend(simulated(runs));
+    all.extend(simulations);
     all
 }
 

@@ -84,5 +84,6 @@ fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Load => "load",
         Phase::Measure => "measure",
+        Phase::Simulate => "simulate",
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hdrhistogram::Histogram;
 use model::{Op, Origin, Reading};
-use record::{Clock, Execution, Run};
+use record::{Asked, Clock, Execution, Run};
 
 use super::{INVALID_MARK, named};
 use crate::format;
@@ -86,7 +86,7 @@ pub fn latency(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Table {
         open |= clock == Clock::Response;
         closed |= clock == Clock::Service;
         let mut first = true;
-        for op in Op::ALL {
+        for op in Op::ALL.into_iter().map(Asked::One).chain([Asked::Any]) {
             // The clock that people mean first, the other one beside it.
             let other = if clock == Clock::Response { Clock::Service } else { Clock::Response };
             for from in [clock, other] {
@@ -95,7 +95,7 @@ pub fn latency(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Table {
                 };
                 let mut cells = vec![
                     if first { name_of(run, &name) } else { Cell::from("") },
-                    op_name(op).into(),
+                    op.op().map_or(op.name(), op_name).into(),
                     from_word(from).into(),
                 ];
                 cells.extend(percentiles(histogram, from == clock));

@@ -4,38 +4,67 @@ use std::collections::BTreeSet;
 
 use record::design::{Conditions, DesignKind, Factor, Levels};
 
-/// Every combination of a design before conditions and exclusions, in the order of the factors
-/// and their levels; the first factor varies slowest. Without factors there is one cell, and no
-/// cell is there twice.
-pub(crate) fn combinations(
+/// Every cell of a design for one store and workload, in the order of the factors and their
+/// levels; the first factor varies slowest. A factor counts only where its conditions hold. Without
+/// factors there is one cell, and no cell is there twice.
+pub(crate) fn cells(
     kind: DesignKind,
     factors: &[Factor],
-    baseline: &Levels,
-    list: &[Levels],
+    (baseline, list): (&Levels, &[Levels]),
+    place: (&str, Option<&str>),
 ) -> Vec<Levels> {
-    let all = match kind {
-        DesignKind::Factorial => factorial(factors),
-        DesignKind::OneAtATime => one_at_a_time(factors, baseline),
-        DesignKind::List => list.to_vec(),
+    let left = |levels: &Levels| effective(factors, levels, place);
+    let all: Vec<Levels> = match kind {
+        DesignKind::Factorial => factorial(factors, place),
+        DesignKind::OneAtATime => one_at_a_time(factors, baseline).iter().map(left).collect(),
+        DesignKind::List => list.iter().map(left).collect(),
     };
     let mut seen = BTreeSet::new();
     all.into_iter().filter(|cell| seen.insert(cell.clone())).collect()
 }
 
-fn factorial(factors: &[Factor]) -> Vec<Levels> {
+/// Factor by factor, so that those that vary elsewhere multiply nothing here.
+fn factorial(factors: &[Factor], place: (&str, Option<&str>)) -> Vec<Levels> {
     let mut cells = vec![Levels::new()];
-    for factor in factors {
+    for factor in in_order(factors) {
         let with = |cell: &Levels, level: &String| {
             let mut cell = cell.clone();
             cell.insert(factor.name.clone(), level.clone());
             cell
         };
-        cells = cells
-            .iter()
-            .flat_map(|cell| factor.levels.iter().map(|level| with(cell, level)))
-            .collect();
+        let varied = |cell: Levels| match holds(&factor.within, &cell, place) {
+            true => factor.levels.iter().map(|level| with(&cell, level)).collect(),
+            false => vec![cell],
+        };
+        cells = cells.into_iter().flat_map(varied).collect();
     }
     cells
+}
+
+/// The factors in their order, but each behind those that its conditions name.
+fn in_order(factors: &[Factor]) -> Vec<&Factor> {
+    let mut left: Vec<&Factor> = factors.iter().collect();
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        let waits = |factor: &Factor| {
+            let mut named = factor.within.0.keys();
+            named.any(|name| left.iter().any(|other| other.name == *name && *name != factor.name))
+        };
+        // Conditions that name each other in a circle never hold.
+        let next = left.iter().position(|factor| !waits(factor)).unwrap_or(0);
+        ordered.push(left.remove(next));
+    }
+    ordered
+}
+
+fn holds(within: &Conditions, levels: &Levels, (store, workload): (&str, Option<&str>)) -> bool {
+    within.0.iter().all(|(name, wanted)| match (levels.get(name), name.as_str()) {
+        (Some(level), _) => wanted.contains(level),
+        (None, "store") => wanted.contains(store),
+        // A load is of no workload.
+        (None, "workload") => workload.is_some_and(|name| wanted.contains(name)),
+        (None, _) => false,
+    })
 }
 
 /// A factor that the baseline leaves out stands at its first level.
@@ -58,26 +87,12 @@ fn one_at_a_time(factors: &[Factor], baseline: &Levels) -> Vec<Levels> {
 
 /// The levels that count in a cell for one store and workload: a factor whose conditions do not
 /// hold there does not vary, and so cannot be what another's condition asks for.
-pub(crate) fn effective(
-    factors: &[Factor],
-    levels: &Levels,
-    store: &str,
-    workload: Option<&str>,
-) -> Levels {
+fn effective(factors: &[Factor], levels: &Levels, place: (&str, Option<&str>)) -> Levels {
     let mut left = levels.clone();
     loop {
-        let holds = |within: &Conditions| {
-            within.0.iter().all(|(name, wanted)| match (left.get(name), name.as_str()) {
-                (Some(level), _) => wanted.contains(level),
-                (None, "store") => wanted.contains(store),
-                // A load is of no workload.
-                (None, "workload") => workload.is_some_and(|name| wanted.contains(name)),
-                (None, _) => false,
-            })
-        };
         let idle: Vec<&Factor> = factors
             .iter()
-            .filter(|factor| left.contains_key(&factor.name) && !holds(&factor.within))
+            .filter(|factor| left.contains_key(&factor.name) && !holds(&factor.within, &left, place))
             .collect();
         if idle.is_empty() {
             return left;
@@ -107,6 +122,12 @@ mod tests {
         }
     }
 
+    const PLACE: (&str, Option<&str>) = ("s", None);
+
+    fn whole(factors: &[Factor]) -> Vec<Levels> {
+        cells(DesignKind::Factorial, factors, (&Levels::new(), &[]), PLACE)
+    }
+
     fn levels(pairs: &[(&str, &str)]) -> Levels {
         pairs.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
     }
@@ -118,13 +139,13 @@ mod tests {
             factor("idle", &["all", "c1e", "c1", "none"], &[]),
             factor("rate", &["10k", "100k", "200k"], &[]),
         ];
-        let cells = combinations(DesignKind::Factorial, &factors, &Levels::new(), &[]);
+        let cells = whole(&factors);
         // The second seed: 2 x 4 x 3.
         assert_eq!(cells.len(), 24);
         assert_eq!(cells[0], levels(&[("smt", "on"), ("idle", "all"), ("rate", "10k")]));
         assert_eq!(cells[1], levels(&[("smt", "on"), ("idle", "all"), ("rate", "100k")]));
         assert_eq!(cells[23], levels(&[("smt", "off"), ("idle", "none"), ("rate", "200k")]));
-        assert_eq!(combinations(DesignKind::Factorial, &[], &Levels::new(), &[]), [Levels::new()]);
+        assert_eq!(whole(&[]), [Levels::new()]);
     }
 
     #[test]
@@ -134,7 +155,7 @@ mod tests {
             factor("idle", &["all", "c1e", "c1", "none"], &[]),
         ];
         let cells =
-            combinations(DesignKind::OneAtATime, &factors, &levels(&[("idle", "none")]), &[]);
+            cells(DesignKind::OneAtATime, &factors, (&levels(&[("idle", "none")]), &[]), PLACE);
         // The baseline, one other level of smt, three others of idle.
         assert_eq!(cells.len(), 5);
         assert_eq!(cells[0], levels(&[("smt", "on"), ("idle", "none")]));
@@ -146,7 +167,7 @@ mod tests {
     fn a_list_is_taken_as_it_is_but_for_doubles() {
         let one = levels(&[("smt", "on")]);
         let list = [one.clone(), levels(&[("smt", "off"), ("idle", "c1")]), one.clone()];
-        let cells = combinations(DesignKind::List, &[], &Levels::new(), &list);
+        let cells = cells(DesignKind::List, &[], (&Levels::new(), &list), PLACE);
         assert_eq!(cells, list[..2]);
     }
 
@@ -158,14 +179,39 @@ mod tests {
             factor("cache", &["x"], &[("workload", &["ycsb-c"])]),
         ];
         let cell = levels(&[("rate", "2"), ("burst", "a"), ("cache", "x")]);
-        let at = |store, workload| effective(&factors, &cell, store, workload);
+        let at = |store, workload| effective(&factors, &cell, (store, workload));
         assert_eq!(at("memcached", Some("ycsb-c")), cell);
         assert_eq!(at("memcached", Some("etc")), levels(&[("rate", "2"), ("burst", "a")]));
         // What hangs on a factor that does not vary does not vary either.
         assert_eq!(at("redis", Some("ycsb-c")), levels(&[("cache", "x")]));
         assert_eq!(at("redis", None), Levels::new());
         let slow = levels(&[("rate", "1"), ("burst", "a")]);
-        assert_eq!(effective(&factors, &slow, "memcached", None), levels(&[("rate", "1")]));
+        assert_eq!(effective(&factors, &slow, ("memcached", None)), levels(&[("rate", "1")]));
+        // The whole design has these cells and no other, whichever factor stands first.
+        for order in [[0, 1, 2], [2, 1, 0]] {
+            let factors = order.map(|at| factors[at].clone());
+            let none = (&Levels::new(), &[][..]);
+            let mut cells = cells(DesignKind::Factorial, &factors, none, ("memcached", None));
+            cells.sort();
+            let fast = |burst| levels(&[("rate", "2"), ("burst", burst)]);
+            let mut wanted = vec![levels(&[("rate", "1")]), fast("a"), fast("b")];
+            wanted.sort();
+            assert_eq!(cells, wanted);
+        }
+    }
+
+    #[test]
+    fn factors_of_other_places_multiply_nothing() {
+        // As many combinations as nobody could list.
+        let names: Vec<String> = (0..40).map(|n| format!("f{n}")).collect();
+        let factors: Vec<Factor> = names
+            .iter()
+            .map(|name| factor(name, &["1", "2", "3"], &[("workload", &[name.as_str()])]))
+            .collect();
+        let none = (&Levels::new(), &[][..]);
+        let cells = cells(DesignKind::Factorial, &factors, none, ("s", Some("f7")));
+        let one = |level| levels(&[("f7", level)]);
+        assert_eq!(cells, [one("1"), one("2"), one("3")]);
     }
 
     proptest! {
@@ -181,7 +227,7 @@ mod tests {
                     factor(&format!("f{n}"), &names, &[])
                 })
                 .collect();
-            let cells = combinations(DesignKind::Factorial, &factors, &Levels::new(), &[]);
+            let cells = whole(&factors);
             let product: usize = sizes.iter().product();
             prop_assert_eq!(cells.len(), product);
             prop_assert_eq!(cells.iter().collect::<BTreeSet<_>>().len(), product);
@@ -205,7 +251,7 @@ mod tests {
                     factor(&format!("f{n}"), &names, &[])
                 })
                 .collect();
-            let cells = combinations(DesignKind::OneAtATime, &factors, &Levels::new(), &[]);
+            let cells = cells(DesignKind::OneAtATime, &factors, (&Levels::new(), &[]), PLACE);
             prop_assert_eq!(cells.len(), 1 + sizes.iter().map(|size| size - 1).sum::<usize>());
             for cell in &cells {
                 let moved = cell.iter().filter(|(name, level)| cells[0][*name] != **level).count();

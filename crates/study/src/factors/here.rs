@@ -5,11 +5,12 @@ use host::knob::KnobError;
 use record::design::{AS_FOUND, Levels, Skipped};
 
 use super::read::Varied;
+use crate::bench;
 use crate::error::StudyError;
 use crate::knobs;
 use crate::source::Source;
 
-/// Takes out the levels of knobs that this machine does not have, and says why. A factor that
+/// Takes out the levels that this machine or build does not have, and says why. A factor that
 /// has none left stays at what is found here.
 ///
 /// # Errors
@@ -49,6 +50,9 @@ pub(super) fn keep_what_is_here(
 /// value that is no level.
 fn lacks(changes: &[(String, toml::Value)], root: &Root) -> Result<Option<String>, (bool, String)> {
     for (key, value) in changes {
+        if let Some(why) = bench::absent(key, value) {
+            return Ok(Some(why));
+        }
         let Some(knob) = key.strip_prefix("knobs.") else { continue };
         let text = knobs::level_text(value).map_err(|words| (false, words))?;
         let level = knobs::Levels(vec![(knob.to_owned(), text)]);

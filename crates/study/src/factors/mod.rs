@@ -15,13 +15,13 @@ use record::design::{
 };
 use toml::Spanned;
 
+use crate::bench;
 use crate::error::StudyError;
 use crate::source::Source;
 use crate::spec::Spec;
 
 pub use table::{DesignTable, FactorTable, ScaleTable};
 
-pub(crate) use expand::effective;
 pub(crate) use read::{Change, first_line};
 
 use read::Varied;
@@ -31,8 +31,8 @@ pub(crate) struct Varying {
     varied: Vec<Varied>,
     pub(crate) kind: DesignKind,
     pub(crate) baseline: Levels,
-    /// Every combination that can be had here, before conditions and exclusions.
-    pub(crate) combinations: Vec<Levels>,
+    /// The cells of a list that can be had here.
+    list: Vec<Levels>,
     pub(crate) exclude: Vec<(Range<usize>, Conditions)>,
     pub(crate) skipped: Vec<Skipped>,
     pub(crate) adaptive: Option<Adaptive>,
@@ -81,8 +81,7 @@ impl Varying {
         };
         baseline.retain(|name, level| is_here((name, level)));
         list.retain(|levels| levels.iter().all(is_here));
-        let combinations = expand::combinations(kind, &factors, &baseline, &list);
-        if combinations.is_empty() {
+        if kind == DesignKind::List && list.is_empty() {
             let why: Vec<String> = skipped.iter().map(|skipped| skipped.why.clone()).collect();
             return Err(StudyError::Request(format!(
                 "{}: none of its cells can be had on this machine: {}",
@@ -95,7 +94,12 @@ impl Varying {
         }
         let exclude = design.exclude.iter().map(|e| (e.span(), e.get_ref().clone())).collect();
         let adaptive = adaptive(source, spec)?;
-        Ok(Varying { varied, kind, baseline, combinations, exclude, skipped, adaptive })
+        Ok(Varying { varied, kind, baseline, list, exclude, skipped, adaptive })
+    }
+
+    /// The cells for one store and workload, before exclusions.
+    pub(crate) fn cells(&self, factors: &[Factor], place: (&str, Option<&str>)) -> Vec<Levels> {
+        expand::cells(self.kind, factors, (&self.baseline, &self.list), place)
     }
 
     pub(crate) fn factors(&self) -> Vec<Factor> {
@@ -209,7 +213,8 @@ impl Names<'_> {
                         Err(words) => return refuse(words),
                     },
                     (None, "store") => {
-                        self.spec.store.keys().map(|name| name.get_ref().as_str()).collect()
+                        let stores = self.spec.store.keys().map(|name| name.get_ref().as_str());
+                        stores.chain(bench::places(self.spec).map(|(kind, _)| kind)).collect()
                     }
                     // A factor may change the sequence.
                     (None, "workload") => continue,

@@ -9,6 +9,7 @@ use record::design::Factor;
 use toml::Spanned;
 
 use super::table::{FactorTable, LevelsTable};
+use crate::bench;
 use crate::error::StudyError;
 use crate::source::Source;
 use crate::spec::Spec;
@@ -33,7 +34,7 @@ pub(crate) struct VariedLevel {
 
 /// Tables in which a factor may set a key; those of the last have names that the study gives.
 const SECTIONS: [&str; 6] = ["measure", "load", "data", "knobs", "beside", "sequence"];
-const NAMED_SECTIONS: [&str; 3] = ["store", "server", "workloads"];
+const NAMED_SECTIONS: [&str; 5] = ["store", "server", "workloads", bench::MICRO, bench::SIMULATE];
 /// What already has a meaning beside the factors' names.
 const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
 
@@ -95,11 +96,12 @@ fn factor(
             sets.push(key.clone());
         }
     }
+    let said = table.within.as_ref().map(|w| w.get_ref().clone()).unwrap_or_default();
     let factor = Factor {
         name: name.get_ref().clone(),
+        within: bench::within(spec, &sets, said),
         sets,
         levels: levels.iter().map(|level| level.name.clone()).collect(),
-        within: table.within.as_ref().map(|w| w.get_ref().clone()).unwrap_or_default(),
     };
     Ok(Varied { factor, levels, span: name.span() })
 }
@@ -159,6 +161,8 @@ fn check_key(
     if NAMED_SECTIONS.contains(&first) {
         let names: Vec<&str> = match first {
             "store" => spec.store.keys().map(|name| name.get_ref().as_str()).collect(),
+            bench::MICRO => spec.micro.keys().map(|name| name.get_ref().as_str()).collect(),
+            bench::SIMULATE => spec.simulate.keys().map(|name| name.get_ref().as_str()).collect(),
             "server" => spec.server.keys().map(|name| name.get_ref().as_str()).collect(),
             _ => spec.workloads.keys().map(|name| name.get_ref().as_str()).collect(),
         };
@@ -180,7 +184,8 @@ fn check_key(
     if !SECTIONS.contains(&first) {
         let known = SECTIONS.iter().chain(&NAMED_SECTIONS).copied();
         return refuse(format!(
-            "`{key}` is no setting of store, server, workload, load, data, knobs or beside; {}",
+            "`{key}` is no setting of store, server, workload, load, data, knobs, beside, micro or \
+             simulate; {}",
             hint(first, known.collect::<Vec<_>>().iter().copied())
         ));
     }

@@ -53,6 +53,10 @@ pub(super) fn spec(source: &Source, spec: &Spec) -> Result<(), StudyError> {
         ("rate", "the load is raised in a closed loop; leave this out"),
         ("steady", "each round is a run, and mbwu.rounds says how many; leave this out"),
     ];
+    if let Some(name) = spec.micro.keys().chain(spec.simulate.keys()).next() {
+        let words = "work units are of a store alone; leave this table to another study";
+        return Err(source.at(name.span(), words));
+    }
     for (key, words) in decided {
         if let Some(span) = spec.measure.span_of(key) {
             return Err(source.at(span, words));

@@ -1,6 +1,5 @@
 //! The cells of a design, each planned as the study that it is when its levels are put in.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -10,8 +9,9 @@ use record::design::{Factor, Levels, setting_of};
 use toml::Spanned;
 
 use super::{Plan, Segment, Step, document};
+use crate::bench;
 use crate::error::StudyError;
-use crate::factors::{Varying, effective};
+use crate::factors::Varying;
 use crate::source::Source;
 use crate::spec::Spec;
 
@@ -40,10 +40,18 @@ pub(super) fn units(
     for levels in &cells {
         varying.check_keys(source, levels)?;
         let text = varying.at(source, levels)?;
-        let plan = document::of(&text, data, root).map_err(|error| match levels.is_empty() {
+        // Only what runs in this cell has to make sense in it.
+        let runs = |store: &str, bench: Option<&str>| {
+            let of_cell = |(at, of, workload): &&Place| {
+                at == levels && of == store && (bench.is_none() || workload.as_deref() == bench)
+            };
+            wanted.iter().any(|place| of_cell(&place))
+        };
+        let plan = document::of(&text, data, root, &runs).map_err(|error| match levels.is_empty() {
             true => error,
-            false => varying
-                .blame(source, levels, &error, |alone| document::of(alone, data, root).is_err()),
+            false => varying.blame(source, levels, &error, |alone| {
+                document::of(alone, data, root, &runs).is_err()
+            }),
         })?;
         for unit in by_store(&plan.segments) {
             let left = of_cell(unit, levels, &wanted, &factors, varying, &mut excluded);
@@ -77,35 +85,72 @@ fn cells(
 ) -> Result<(Vec<Levels>, BTreeSet<Place>), StudyError> {
     let mut cells: Vec<Levels> = Vec::new();
     let mut wanted = BTreeSet::new();
-    let (stores, mut sequences) = (source.spec()?.store, BTreeMap::new());
-    for combination in &varying.combinations {
-        // Few factors change the sequence, and reading a study takes time.
-        let of_sequence: Levels = factors
-            .iter()
-            .filter(|factor| factor.sets.iter().any(|key| key == "sequence"))
-            .filter_map(|factor| combination.get_key_value(&factor.name))
-            .map(|(name, level)| (name.clone(), level.clone()))
-            .collect();
-        let workloads = match sequences.entry(of_sequence) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let workloads = workloads(&varying.at(source, new.key())?.spec()?);
-                new.insert(workloads)
+    let spec = source.spec()?;
+    let sequences = Sequences::of(source, &spec, varying, factors)?;
+    // A study of nothing has a place, too, so that planning it says what is missing.
+    let benches: Vec<_> = bench::places(&spec).map(|(kind, name)| (kind, Some(name))).collect();
+    let nothing = (spec.store.is_empty() && benches.is_empty()).then_some("");
+    let stores = spec.store.keys().map(|name| name.get_ref().as_str()).chain(nothing);
+    let asked = stores.flat_map(|store| sequences.workloads().map(move |w| (store, w)));
+    for (store, workload) in asked.chain(benches.iter().copied()) {
+        let is_bench = benches.contains(&(store, workload));
+        for levels in varying.cells(factors, (store, workload)) {
+            if !is_bench && !sequences.has(&levels, workload) {
+                continue;
             }
-        };
-        for store in stores.keys() {
-            for workload in workloads.iter() {
-                let store = store.get_ref();
-                let levels = effective(factors, combination, store, workload.as_deref());
-                if wanted.insert((levels.clone(), store.clone(), workload.clone()))
-                    && !cells.contains(&levels)
-                {
-                    cells.push(levels);
-                }
+            let place = (levels.clone(), store.to_owned(), workload.map(str::to_owned));
+            if wanted.insert(place) && !cells.contains(&levels) {
+                cells.push(levels);
             }
         }
     }
     Ok((cells, wanted))
+}
+
+/// What is measured at each combination of the factors that change the sequence: few do, and
+/// reading a study takes time.
+struct Sequences {
+    factors: Vec<String>,
+    workloads: BTreeMap<Levels, BTreeSet<Option<String>>>,
+}
+
+impl Sequences {
+    fn of(
+        source: &Source,
+        spec: &Spec,
+        varying: &Varying,
+        factors: &[Factor],
+    ) -> Result<Sequences, StudyError> {
+        let changes = |factor: &&Factor| factor.sets.iter().any(|key| key == "sequence");
+        let factors: Vec<&Factor> = factors.iter().filter(changes).collect();
+        // Where none of them counts, the study's own sequence holds.
+        let mut all = BTreeMap::from([(Levels::new(), workloads(spec))]);
+        for factor in &factors {
+            for before in all.keys().cloned().collect::<Vec<_>>() {
+                for level in &factor.levels {
+                    let mut levels = before.clone();
+                    levels.insert(factor.name.clone(), level.clone());
+                    let own = workloads(&varying.at(source, &levels)?.spec()?);
+                    all.insert(levels, own);
+                }
+            }
+        }
+        let factors = factors.into_iter().map(|factor| factor.name.clone()).collect();
+        Ok(Sequences { factors, workloads: all })
+    }
+
+    /// Each that is measured anywhere.
+    fn workloads(&self) -> impl Iterator<Item = Option<&str>> {
+        let all: BTreeSet<_> = self.workloads.values().flatten().map(Option::as_deref).collect();
+        all.into_iter()
+    }
+
+    fn has(&self, levels: &Levels, workload: Option<&str>) -> bool {
+        let mut own = levels.clone();
+        own.retain(|name, _| self.factors.contains(name));
+        let here = self.workloads.get(&own);
+        here.is_some_and(|here| here.iter().any(|known| known.as_deref() == workload))
+    }
 }
 
 /// What the sequence measures, and whether it loads. An empty one is a cell too, so that planning

@@ -1,45 +1,136 @@
-//! From one document to its runs: every store once through its whole sequence.
+//! From one document to its runs: every store once through its whole sequence, and every bench.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use host::Root;
 use record::{Design, Phase};
+use store::StoreUrl;
 use toml::Spanned;
 
 use super::checks::{check_keys, check_manner, check_name, check_scans};
 use super::sections::{check_variants, sections};
 use super::stores::{Stored, stores};
 use super::{Plan, Segment, Step, label};
-use crate::asking::{load_manner, manner};
+use crate::asking::{Manner, load_manner, manner};
+use crate::bench::{self, Bench};
 use crate::beside;
 use crate::error::StudyError;
-use crate::knobs;
+use crate::knobs::{self, Levels};
 use crate::probes::{self, Probes};
 use crate::settings::settings;
 use crate::source::Source;
+use crate::spec::Spec;
 use crate::trace;
 
-/// One repeat of every store. Stores without a path get a folder of their own under `data`.
-/// The order of repeats, and what varies, are not of its business.
-pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, StudyError> {
+/// One repeat of everything: each store once through the sequence, then the benches. Stores
+/// without a path get a folder of their own under `data`. The order of repeats, and what varies,
+/// are not of its business, but `runs` says which stores, and which benches of a kind, run at all.
+pub(super) fn of(
+    source: &Source,
+    data: &Path,
+    root: &Root,
+    runs: &dyn Fn(&str, Option<&str>) -> bool,
+) -> Result<Plan, StudyError> {
     let spec = source.spec()?;
     check_name(source, &spec)?;
     check_variants(source, &spec)?;
-    let stores = stores(source, &spec, data)?;
-    let machines = spec.agents.as_ref().map_or(1, |agents| agents.get_ref().hosts.get_ref().len());
-    let cores = host::cpus(root).map_or(1, |order| order.cpus.len() as u32);
-    // Agents are taken to be machines like this one.
-    let cores = cores.saturating_mul(machines.max(1) as u32);
-    let load = load_manner(source, &spec.load, cores)?;
-    let measure = manner(source, &spec.measure, cores)?.with_default_length();
     if spec.repeats == 0 {
         return Err(StudyError::Request(format!(
             "{}: repeats must be more than zero",
             source.origin
         )));
     }
-    let traces = trace::of_study(source, &spec, cores)?;
-    let sections = sections(source, &spec, &load, &measure)?;
+    let benches = bench::of_study(source, &spec, runs)?;
+    let levels = knobs::of_study(source, &spec, root)?;
+    let has_benches = bench::places(&spec).next().is_some();
+    if let Some(step) = spec.sequence.first().filter(|_| has_benches && spec.store.is_empty()) {
+        let words = "no store is asked this; add a table such as [store.memcached], or leave \
+                     `sequence` out";
+        return Err(source.at(step.span(), words));
+    }
+    let mut stores = spec.store.keys();
+    let mut segments = match stores.any(|name| runs(name.get_ref(), None)) || !has_benches {
+        true => of_stores(source, &spec, data, root, &levels)?,
+        false => Vec::new(),
+    };
+    let stores = spec.store.len();
+    for (nth, bench) in benches.into_iter().enumerate() {
+        let unit = (stores + nth) as u32;
+        segments.push(of_bench(bench, unit, spec.seed, &levels));
+    }
+    let agents = spec.agents.clone();
+    let plan = Plan {
+        name: spec.name.get_ref().clone(),
+        question: spec.question.clone(),
+        seed: spec.seed,
+        text: source.text.clone(),
+        segments,
+        agents: None,
+        probes: Probes { root: root.clone(), ..probes::of_study(source, &spec)? },
+        repeats: spec.repeats,
+        design: Design::default(),
+    };
+    trace::check_stdin(&plan)?;
+    match agents {
+        Some(machines) => crate::fleet::borne_by(plan, source, &spec, &machines),
+        None => Ok(plan),
+    }
+}
+
+/// The run of a bench. Nothing is loaded for it, and nobody is asked.
+fn of_bench(bench: Bench, unit: u32, seed: u64, levels: &Levels) -> Segment {
+    let manner = Manner::closed(1);
+    let mut settings = bench.settings(seed);
+    settings.insert("repeat".to_owned(), "1".to_owned());
+    levels.settings(&mut settings);
+    let (kind, _) = bench.place();
+    let store = StoreUrl {
+        scheme: kind.to_owned(),
+        path: PathBuf::new(),
+        servers: Vec::new(),
+        options: Vec::new(),
+    };
+    let step = Step {
+        ordinal: 0,
+        unit,
+        repeat: 1,
+        label: bench.label(),
+        phase: bench.phase(),
+        workload: trace::in_place_of_a_workload(seed),
+        trace: None,
+        manner: manner.clone(),
+        bench: Some(bench),
+        beside: None,
+        settings,
+    };
+    Segment {
+        store,
+        server: None,
+        temporary: false,
+        steps: vec![step],
+        preparing: manner,
+        knobs: levels.clone(),
+        copies: false,
+    }
+}
+
+/// Every store once through the whole sequence.
+fn of_stores(
+    source: &Source,
+    spec: &Spec,
+    data: &Path,
+    root: &Root,
+    levels: &Levels,
+) -> Result<Vec<Segment>, StudyError> {
+    let stores = stores(source, spec, data)?;
+    let machines = spec.agents.as_ref().map_or(1, |agents| agents.get_ref().hosts.get_ref().len());
+    let cores = host::cpus(root).map_or(1, |order| order.cpus.len() as u32);
+    // Agents are taken to be machines like this one.
+    let cores = cores.saturating_mul(machines.max(1) as u32);
+    let load = load_manner(source, &spec.load, cores)?;
+    let measure = manner(source, &spec.measure, cores)?.with_default_length();
+    let traces = trace::of_study(source, spec, cores)?;
+    let sections = sections(source, spec, &load, &measure)?;
     for Stored { url, .. } in &stores {
         check_manner(url, &measure)?;
         let flushes = matches!(url.remote(), Ok(Some(remote)) if remote.may_flush);
@@ -60,8 +151,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
         }
     }
 
-    let levels = knobs::of_study(source, &spec, root)?;
-    let beside = beside::of_study(source, &spec)?;
+    let beside = beside::of_study(source, spec)?;
     let mut segments = Vec::new();
     for (store, Stored { url, temporary, server }) in stores.iter().enumerate() {
         for section in &sections {
@@ -70,7 +160,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
                 let traced = traces.get(name).filter(|_| *phase == Phase::Measure);
                 let manner = match phase {
                     Phase::Load => load.clone(),
-                    Phase::Measure => traced.map_or(&measure, |own| &own.manner).clone(),
+                    Phase::Measure | Phase::Simulate => traced.map_or(&measure, |own| &own.manner).clone(),
                 };
                 let whom = (url, server.as_ref());
                 let mut settings = settings(whom, name, workload, &manner, 1);
@@ -91,6 +181,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
                     workload: workload.clone(),
                     trace: traced.map(|own| own.recording.clone()),
                     manner,
+                    bench: None,
                     beside,
                     settings,
                 });
@@ -106,21 +197,5 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
             });
         }
     }
-    let agents = spec.agents.clone();
-    let plan = Plan {
-        name: spec.name.get_ref().clone(),
-        question: spec.question.clone(),
-        seed: spec.seed,
-        text: source.text.clone(),
-        segments,
-        agents: None,
-        probes: Probes { root: root.clone(), ..probes::of_study(source, &spec)? },
-        repeats: spec.repeats,
-        design: Design::default(),
-    };
-    trace::check_stdin(&plan)?;
-    match agents {
-        Some(machines) => crate::fleet::borne_by(plan, source, &spec, &machines),
-        None => Ok(plan),
-    }
+    Ok(segments)
 }

@@ -122,7 +122,8 @@ impl Held {
     /// How the steps come by their data, and what they leave.
     fn take(&mut self, segment: &Segment, steps: &[&Step]) -> Comes {
         let Some(first) = steps.first() else { return Comes::Free };
-        let loads = first.phase == Phase::Measure && first.trace.is_none();
+        let asks = first.trace.is_none() && first.bench.is_none();
+        let loads = first.phase == Phase::Measure && asks;
         let Some(data) = data_of(segment, first) else {
             // Servers are loaded when they come up; a store that keeps nothing is not.
             let keeps = segment.store.scheme != "null";

@@ -91,12 +91,12 @@ pub(super) fn sections(
         };
         let threads = match phase {
             Phase::Load => load.threads,
-            Phase::Measure => measure.threads,
+            Phase::Measure | Phase::Simulate => measure.threads,
         };
         if u64::from(threads) > workload.records.0 && !is_trace(spec, name) {
             let asking = match phase {
                 Phase::Load => &spec.load,
-                Phase::Measure => &spec.measure,
+                Phase::Measure | Phase::Simulate => &spec.measure,
             };
             let words = format!(
                 "{threads} threads for {} records; there must be at least as many records",
@@ -109,7 +109,7 @@ pub(super) fn sections(
             Phase::Load => {
                 sections.extend(Some(std::mem::take(&mut section)).filter(|s| !s.is_empty()));
             }
-            Phase::Measure => {
+            Phase::Measure | Phase::Simulate => {
                 check_traces(source, spec, step, &section)?;
                 check_section(source, step, &section, &workload)?;
             }

@@ -213,10 +213,10 @@ impl Served<'_> {
         let Some(mut remote) = self.segment.store.remote()? else {
             return Err(StudyError::Failed("the store has no servers".to_owned()));
         };
-        remote.servers.clone_from(&started.launched.addresses);
+        remote.servers = started.addresses();
         remote.timeout = remote.timeout.max(SLOW);
         let network = Arc::new(Network::connect(remote)?);
-        let pid = started.launched.pid;
+        let pid = started.first.launched.pid;
         ask(&network, &self.step.workload, operations)?;
         drop(network);
         started.end_within(limit)?;

@@ -49,6 +49,10 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     fn begin(name: &'static str, at: &Where, show: &'a Show) -> anyhow::Result<Session<'a>> {
+        if at.with_parent {
+            // A study may be killed.
+            micro::net::end_with_parent();
+        }
         let root = Root::live();
         let allowed = host::cpus(&root)?.cpus;
         let cpus = match &at.cpus {

@@ -1,0 +1,95 @@
+//! Runs benches as runs of a study, one after the other.
+
+use record::{Asked, Clock, Failures, Latency, Loop, Run, Settings};
+
+use super::said::{self, Figures};
+use super::{Bench, dca};
+use crate::engine::{Event, Listener, Scene, now};
+use crate::error::StudyError;
+use crate::findings::findings;
+use crate::plan::Step;
+use crate::session::Agenda;
+
+impl Scene<'_> {
+    /// Runs a step that asks no store and what the agenda has after it; the answer says whether
+    /// it came to the agenda's end.
+    pub(crate) fn play_benches(
+        &mut self,
+        first: Step,
+        agenda: &mut dyn Agenda,
+        keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, StudyError> {
+        let mut next = Some(first);
+        while let Some(step) = next {
+            let Some(bench) = &step.bench else {
+                let words = format!("{}: a store's run among microbenchmarks", step.label);
+                return Err(StudyError::Failed(words));
+            };
+            listener.hear(Event::Begins { step: &step });
+            let started_at = now();
+            let figures = match bench {
+                Bench::Micro(order) => {
+                    let program = self.probes.pass.first();
+                    let said = order.run(program, self.stop)?;
+                    let read = |text: String| {
+                        let failed = |why| StudyError::Failed(format!("{}: {why}", step.label));
+                        said::read(&text).map_err(failed)
+                    };
+                    said.map(read).transpose()?
+                }
+                Bench::Dca(order) => order.run(step.repeat, self.stop)?,
+            };
+            let Some(figures) = figures else { return Ok(false) };
+            let mut run = self.assemble(&step, bench, started_at, figures);
+            let findings = findings(&self.execution.design.checks, &run);
+            run.warnings.extend(findings);
+            keep(&run)?;
+            listener.hear(Event::Kept { step: &step, run: &run });
+            next = agenda.next(&run);
+        }
+        Ok(true)
+    }
+
+    fn assemble(&self, step: &Step, bench: &Bench, started_at: String, figures: Figures) -> Run {
+        let mut settings: Settings = step.settings.clone();
+        self.seen.settings(&mut settings);
+        let version = env!("CARGO_PKG_VERSION");
+        let corrupt = |count: u64| Failures {
+            kind: "corrupt".to_owned(),
+            count,
+            first: "a message was not what was sent".to_owned(),
+        };
+        // Whatever was sent: messages have no kinds.
+        let latency = |histogram| Latency { op: Asked::Any, clock: Clock::Service, histogram };
+        Run {
+            id: uuid::Uuid::new_v4().to_string(),
+            execution: self.execution.id.clone(),
+            ordinal: step.ordinal,
+            label: step.label.clone(),
+            phase: step.phase,
+            settings,
+            store_version: match bench {
+                Bench::Micro(_) => format!("kvmeter {version}"),
+                Bench::Dca(_) => format!("{} {version}", dca::SIMULATOR),
+            },
+            threads: figures.threads,
+            // Latencies count from the sending, whatever the pace.
+            pacing: Loop::Closed { think_s: 0.0 },
+            started_at,
+            seconds: figures.seconds,
+            operations: figures.operations,
+            verified: figures.verified,
+            misses: 0,
+            failures: Some(figures.corrupt).filter(|count| *count > 0).map(corrupt).into_iter().collect(),
+            invalid_because: figures.invalid_because,
+            warnings: figures.warnings,
+            latencies: figures.latency.into_iter().map(latency).collect(),
+            series: Vec::new(),
+            readings: figures.readings,
+            samples: Vec::new(),
+            tax: None,
+            stream: Default::default(),
+        }
+    }
+}
