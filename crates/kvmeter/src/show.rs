@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use drive::{Progress, Stage};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use record::Phase;
 use report::{Style, format};
 use study::{Event, Listener, Step};
 
@@ -249,12 +250,11 @@ impl Listener for Bar {
             Event::Settling { .. } => self.bar.set_message("the store settles"),
             Event::Kept { step, run } => {
                 let mark = if run.valid() { "" } else { "  INVALID" };
-                self.say(&format!(
-                    "{:<28} {:>14}  {:>8}{mark}",
-                    self.title(step),
-                    format::rate(run.throughput()),
-                    format::seconds(run.seconds),
-                ));
+                let (rate, seconds) = match run.phase {
+                    Phase::Simulate => ("simulated".to_owned(), String::new()),
+                    _ => (format::rate(run.throughput()), format::seconds(run.seconds)),
+                };
+                self.say(&format!("{:<28} {rate:>14}  {seconds:>8}{mark}", self.title(step)));
             }
         }
     }

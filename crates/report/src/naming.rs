@@ -58,6 +58,8 @@ pub fn store(run: &Run) -> &str {
 pub fn workload(run: &Run) -> &str {
     match run.phase {
         record::Phase::Load => "load",
-        record::Phase::Measure | record::Phase::Simulate => run.settings.get("workload").map_or(&run.label, |w| w),
+        record::Phase::Measure | record::Phase::Simulate => {
+            run.settings.get("workload").map_or(&run.label, |w| w)
+        }
     }
 }

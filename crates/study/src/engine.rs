@@ -346,7 +346,8 @@ impl Scene<'_> {
                     if let Some(started) = &started {
                         started.settings(&mut session.facts);
                     }
-                    let tap = |address| started.as_ref().and_then(|started| started.tap_at(address));
+                    let tap =
+                        |address| started.as_ref().and_then(|started| started.tap_at(address));
                     let addresses = network.remote().servers.iter();
                     session.servers =
                         ServerSide::of(addresses.map(|address| (address, tap(address))));

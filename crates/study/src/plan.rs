@@ -138,7 +138,9 @@ impl Step {
             (false, _) => 0.0,
             (true, Phase::Load) => (data.0 as f64 / GUESSED_BYTES_S)
                 .max(self.workload.records.0 as f64 / GUESSED_OPS_S),
-            (true, Phase::Measure | Phase::Simulate) => operations.unwrap_or_default() as f64 / GUESSED_OPS_S,
+            (true, Phase::Measure | Phase::Simulate) => {
+                operations.unwrap_or_default() as f64 / GUESSED_OPS_S
+            }
         };
         let seconds = self.manner.seconds_before() + window.max(at_least);
         Estimate { seconds, guessed, data }

@@ -8,7 +8,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Tables whose values decide how a run is made; a level or a figure keeps what is written.
-const TABLES: &[&str] = &["store", "server", "data", "load", "measure", "workloads", "beside", "micro", "simulate"];
+const TABLES: &[&str] =
+    &["store", "server", "data", "load", "measure", "workloads", "beside", "micro", "simulate"];
 
 /// What a number can be given for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -190,7 +190,9 @@ impl Started {
     pub(crate) fn end_within(self, limit: Duration) -> Result<(), StudyError> {
         self.all().try_for_each(|one| one.launched.still_running()).map_err(of_launch)?;
         let all = std::iter::once(self.first).chain(self.others);
-        all.map(|one| one.launched.end(limit).map(drop)).collect::<Result<(), _>>().map_err(of_launch)
+        all.map(|one| one.launched.end(limit).map(drop))
+            .collect::<Result<(), _>>()
+            .map_err(of_launch)
     }
 }
 

@@ -266,7 +266,7 @@ impl Traffic {
     }
 
     /// Keys that [`Traffic::set`] knows.
-    pub const KEYS: [&'static str; 10] = [
+    pub const KEYS: [&'static str; 12] = [
         "packet",
         "descriptors",
         "cores",
@@ -276,6 +276,8 @@ impl Traffic {
         "behind",
         "copy",
         "working-set",
+        "warm-up",
+        "measure",
         "seed",
     ];
 
@@ -293,6 +295,8 @@ impl Traffic {
             "cores" => self.workers.cores = spanned(read(key, text)?),
             "rate" => self.port.rate = Some(spanned(read(key, text)?)),
             "cycles" => self.workers.cycles = read(key, text)?,
+            "warm-up" => self.run.warm_up = Some(read(key, text)?),
+            "measure" => self.run.measure = Some(read(key, text)?),
             "seed" => self.seed = read(key, text)?,
             "stride" | "behind" | "copy" => {
                 let Some(work) = &mut self.workers.read else {

@@ -13,12 +13,15 @@ name = "data-movement"
 question = "What does a receiver's stride cost?"
 repeats = 3
 
+# So many messages, however busy the machine is.
 [micro.pingpong]
-time = "100ms"
+time = "30s"
+messages = 200
 
 [micro.flow]
 size = "4KiB"
-time = "100ms"
+time = "30s"
+messages = "5k"
 warm_up = "10ms"
 
 [factors.payload]
@@ -62,6 +65,8 @@ machine = "xeon-e5-2697-v2"
 traffic = "flow"
 rate = "1M"
 packet = 512
+warm-up = "10ms"
+measure = "10ms"
 
 [factors.policy]
 set = "simulate.dca.policy"
@@ -161,7 +166,7 @@ fn a_study_of_microbenchmarks_is_run_and_answered() {
         let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{run:#}"));
         let rate = number(&run["operations"]) / number(&run["seconds"]);
         assert!((number(&run["throughput_ops_s"]) / rate - 1.0).abs() < 1e-9);
-        assert!(number(&run["seconds"]) > 0.05 && number(&run["verified"]) > 0.0, "{run:#}");
+        assert!(number(&run["seconds"]) > 0.0 && number(&run["verified"]) > 0.0, "{run:#}");
         let size = &run["settings"]["micro.size"];
         let ways = match run["workload"].as_str().unwrap() {
             "pingpong" => 2.0,
@@ -211,7 +216,7 @@ fn after_kill_9_a_study_of_microbenchmarks_goes_on() {
     place.write("s.toml", STUDY);
     let mut kills = 0;
     for attempt in 0.. {
-        let mut args = vec!["run", "s.toml", "--out", "out.sqlite"];
+        let mut args = vec!["run", "s.toml", "--out", "out.sqlite", "--set", "repeats=6"];
         if attempt > 0 {
             args.push("--resume");
         }
@@ -232,7 +237,7 @@ fn after_kill_9_a_study_of_microbenchmarks_goes_on() {
     }
     assert!(kills >= 2, "only {kills} kills: the study is too short for this test");
     let runs = runs(&place);
-    assert_eq!(runs.len(), 12);
+    assert_eq!(runs.len(), 24);
     let mut cells: Vec<String> = runs
         .iter()
         .map(|run| {
@@ -242,7 +247,7 @@ fn after_kill_9_a_study_of_microbenchmarks_goes_on() {
         .collect();
     cells.sort();
     cells.dedup();
-    assert_eq!(cells.len(), 12, "a run was repeated, another is missing: {cells:?}");
+    assert_eq!(cells.len(), 24, "a run was repeated, another is missing: {cells:?}");
 }
 
 #[test]
@@ -264,15 +269,14 @@ fn a_simulation_says_everywhere_that_it_is_one() {
         assert!(!readings.is_empty());
         assert!(readings.iter().all(|reading| reading["origin"] == "simulated"), "{run:#}");
     }
-    // Without it the card writes to memory: every line is missed.
+    // Without it the card writes to memory, and what is read first of a packet is missed.
     let misses = |policy: &str| {
         let of = runs.iter().filter(|run| run["settings"]["factor.policy"] == policy);
-        let value = |run| {
-            reading(run, "simulated.llc.miss_ratio")["answer"]["value"].as_f64().unwrap()
-        };
+        let value =
+            |run| reading(run, "simulated.llc.miss_ratio")["answer"]["value"].as_f64().unwrap();
         of.map(value).fold(0.0, f64::max)
     };
-    assert!(misses("on") < 0.1 && misses("off") > 0.9, "{} {}", misses("on"), misses("off"));
+    assert!(misses("on") < 0.1 && misses("off") > 0.4, "{} {}", misses("on"), misses("off"));
     let page = std::fs::read_to_string(place.file("out.html")).unwrap();
     for words in ["Simulated, not measured", "All of this is simulated, not measured"] {
         assert!(page.contains(words), "{words}");
@@ -316,10 +320,9 @@ levels = [1, 2]
         // Every request is seen inside one of them.
         assert!(run["server_latency_us"]["count"].as_u64().unwrap() > 0, "{run:#}");
     }
-    for (keys, words) in [
-        ("processes = 0", "processes"),
-        ("processes = 2\nport = 11999", "exclude each other"),
-    ] {
+    for (keys, words) in
+        [("processes = 0", "processes"), ("processes = 2\nport = 11999", "exclude each other")]
+    {
         let table = format!("[server.memcached]\n{keys}");
         place.write("s.toml", &study.replace("[server.memcached]", &table));
         place.refused(&["run", "s.toml", "--dry-run"], &[words]);

@@ -9,11 +9,11 @@ use super::plot::{Plotted, PlottedPoint, Value};
 use super::tables;
 use super::units::{tick, written};
 use crate::charts::Shown;
-use crate::tables::origin_name;
 use crate::figure::{
     Axis, Chart, Column, ColumnChart, ColumnGroup, ColumnPanel, Entry, Line, LineChart, Panel,
     Point, Scale, Shape, Spot,
 };
+use crate::tables::origin_name;
 
 const HEIGHT: f64 = 160.0;
 /// A linear axis shows less than this between its least and greatest value.
@@ -42,7 +42,8 @@ pub(super) fn shown(plotted: &Plotted) -> Shown {
         _ => "Single runs, which have no interval.".to_owned(),
     }];
     if plotted.origin != Origin::Measured {
-        captions.insert(0, format!("All of this is {}, not measured.", origin_name(plotted.origin)));
+        captions
+            .insert(0, format!("All of this is {}, not measured.", origin_name(plotted.origin)));
     }
     if odd {
         captions.push("Hollow circles: runs that stand apart; they count all the same.".to_owned());

@@ -47,17 +47,9 @@ pub struct PlottedPoint {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// Of runs, as [`Plotted::origin`] says.
-    Measured {
-        of: Description,
-        values: Vec<f64>,
-        outliers: Vec<usize>,
-    },
+    Measured { of: Description, values: Vec<f64>, outliers: Vec<usize> },
     /// `read`: where it stands; `nth`: which series and point of the study's published ones.
-    Published {
-        y: f64,
-        read: String,
-        nth: (usize, usize),
-    },
+    Published { y: f64, read: String, nth: (usize, usize) },
 }
 
 /// The cells and published points of a figure.

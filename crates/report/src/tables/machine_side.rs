@@ -62,6 +62,10 @@ pub fn machine_side(runs: &[(&Execution, &Run)]) -> Option<Table> {
         table.row_of(cells, run.valid());
     }
     let mut table = table.without_empty_columns();
+    if table.columns.len() == 1 {
+        // Nothing was read of any run: the notes say why, once.
+        table.rows.clear();
+    }
     if runs.iter().any(|(_, run)| modelled(run)) {
         table.note("~ marks a number that was not measured but modelled");
     }

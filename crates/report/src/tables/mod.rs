@@ -51,7 +51,7 @@ pub fn of_runs(all: &[(&Execution, &Run)]) -> Vec<Table> {
     all.push(throughput(runs));
     all.extend(rates(runs));
     if runs.iter().any(|(_, run)| !swept.contains(run.id.as_str())) {
-        all.push(latency(runs, &swept));
+        all.extend(Some(latency(runs, &swept)).filter(|table| !table.rows.is_empty()));
     }
     all.extend(sides(runs, &swept));
     all.extend(side_checks(runs));

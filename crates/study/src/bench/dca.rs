@@ -32,7 +32,8 @@ const POLICY: &str = "policy";
 const WAYS: &str = "ways";
 const SEED: &str = "seed";
 /// Where the study names none: as the command.
-const USUAL: [(&str, &str); 3] = [(MACHINE, "xeon-gold-6140"), (TRAFFIC, "forward"), (POLICY, "on")];
+const USUAL: [(&str, &str); 3] =
+    [(MACHINE, "xeon-gold-6140"), (TRAFFIC, "forward"), (POLICY, "on")];
 
 /// One simulation.
 #[derive(Debug, Clone)]
@@ -53,8 +54,11 @@ pub(super) fn order(
     table: &BenchTable,
 ) -> Result<Order, StudyError> {
     if name.get_ref() != NAME {
-        let words =
-            format!("there is no simulation `{}`; {}", name.get_ref(), hint(name.get_ref(), [NAME]));
+        let words = format!(
+            "there is no simulation `{}`; {}",
+            name.get_ref(),
+            hint(name.get_ref(), [NAME])
+        );
         return Err(source.at(name.span(), &words));
     }
     let known = || USUAL.iter().map(|(key, _)| *key).chain([WAYS]).chain(Traffic::KEYS);

@@ -80,11 +80,8 @@ const NET: &[Key] = &[
     dpdk("mtu", Takes::Number),
 ];
 
-const FLOW: &[Key] = &[
-    any("stride", Takes::Size),
-    any("reuse", Takes::Size),
-    any("rate", Takes::Rate),
-];
+const FLOW: &[Key] =
+    &[any("stride", Takes::Size), any("reuse", Takes::Size), any("rate", Takes::Rate)];
 
 const MEMORY: &[Key] = &[
     any("size", Takes::Size),
@@ -222,9 +219,7 @@ impl Takes {
                 None => Err("this is not a list of CPUs; write `1` or `2-5,8`".to_owned()),
             },
             Takes::Word(words) if words.contains(&text) => Ok(text.to_owned()),
-            Takes::Word(words) => {
-                Err(format!("`{text}`: {}", hint(text, words.iter().copied())))
-            }
+            Takes::Word(words) => Err(format!("`{text}`: {}", hint(text, words.iter().copied()))),
             Takes::Switch(..) if ["on", "off"].contains(&text) => Ok(text.to_owned()),
             Takes::Switch(..) => Err("this is true or false".to_owned()),
             Takes::Text => Ok(text.to_owned()),

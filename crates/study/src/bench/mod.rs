@@ -50,7 +50,8 @@ pub(crate) fn of_study(
     runs: &dyn Fn(&str, Option<&str>) -> bool,
 ) -> Result<Vec<Bench>, StudyError> {
     let mut benches = Vec::new();
-    let wanted = |kind, (name, _): &(&Spanned<String>, &BenchTable)| runs(kind, Some(name.get_ref()));
+    let wanted =
+        |kind, (name, _): &(&Spanned<String>, &BenchTable)| runs(kind, Some(name.get_ref()));
     for (name, table) in spec.micro.iter().filter(|table| wanted(MICRO, table)) {
         benches.push(Bench::Micro(micro::order(source, name, table)?));
     }

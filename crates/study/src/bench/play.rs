@@ -81,7 +81,11 @@ impl Scene<'_> {
             operations: figures.operations,
             verified: figures.verified,
             misses: 0,
-            failures: Some(figures.corrupt).filter(|count| *count > 0).map(corrupt).into_iter().collect(),
+            failures: Some(figures.corrupt)
+                .filter(|count| *count > 0)
+                .map(corrupt)
+                .into_iter()
+                .collect(),
             invalid_because: figures.invalid_because,
             warnings: figures.warnings,
             latencies: figures.latency.into_iter().map(latency).collect(),

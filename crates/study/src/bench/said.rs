@@ -100,8 +100,8 @@ struct Load {
 /// # Errors
 /// It is not what this version prints.
 pub(super) fn read(text: &str) -> Result<Figures, String> {
-    let said: Said =
-        serde_json::from_str(text).map_err(|error| format!("its answer cannot be read: {error}"))?;
+    let said: Said = serde_json::from_str(text)
+        .map_err(|error| format!("its answer cannot be read: {error}"))?;
     let mut figures = match (&said.cells[..], &said.stream[..], said.latency) {
         ([cell], ..) => of_cell(cell)?,
         (_, [stream], _) => of_stream(stream),

@@ -92,7 +92,9 @@ fn effective(factors: &[Factor], levels: &Levels, place: (&str, Option<&str>)) -
     loop {
         let idle: Vec<&Factor> = factors
             .iter()
-            .filter(|factor| left.contains_key(&factor.name) && !holds(&factor.within, &left, place))
+            .filter(|factor| {
+                left.contains_key(&factor.name) && !holds(&factor.within, &left, place)
+            })
             .collect();
         if idle.is_empty() {
             return left;

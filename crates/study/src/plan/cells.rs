@@ -47,12 +47,13 @@ pub(super) fn units(
             };
             wanted.iter().any(|place| of_cell(&place))
         };
-        let plan = document::of(&text, data, root, &runs).map_err(|error| match levels.is_empty() {
-            true => error,
-            false => varying.blame(source, levels, &error, |alone| {
-                document::of(alone, data, root, &runs).is_err()
-            }),
-        })?;
+        let plan =
+            document::of(&text, data, root, &runs).map_err(|error| match levels.is_empty() {
+                true => error,
+                false => varying.blame(source, levels, &error, |alone| {
+                    document::of(alone, data, root, &runs).is_err()
+                }),
+            })?;
         for unit in by_store(&plan.segments) {
             let left = of_cell(unit, levels, &wanted, &factors, varying, &mut excluded);
             if !left.is_empty() {

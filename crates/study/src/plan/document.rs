@@ -160,7 +160,9 @@ fn of_stores(
                 let traced = traces.get(name).filter(|_| *phase == Phase::Measure);
                 let manner = match phase {
                     Phase::Load => load.clone(),
-                    Phase::Measure | Phase::Simulate => traced.map_or(&measure, |own| &own.manner).clone(),
+                    Phase::Measure | Phase::Simulate => {
+                        traced.map_or(&measure, |own| &own.manner).clone()
+                    }
                 };
                 let whom = (url, server.as_ref());
                 let mut settings = settings(whom, name, workload, &manner, 1);
