@@ -145,6 +145,11 @@ pub struct Tax {
     pub busy: f64,
 }
 
+/// What stands in the setting `store` of a microbenchmark.
+pub const MICRO: &str = "micro";
+/// The same of a simulation.
+pub const SIMULATE: &str = "simulate";
+
 /// One phase of one store under one workload: the unit that is kept or lost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
@@ -191,6 +196,11 @@ pub struct Run {
 impl Run {
     pub fn valid(&self) -> bool {
         self.invalid_because.is_empty()
+    }
+
+    /// Whether a store was asked; else it is a microbenchmark or a simulation.
+    pub fn of_store(&self) -> bool {
+        !matches!(self.settings.get("store").map(String::as_str), Some(MICRO | SIMULATE))
     }
 
     /// Operations per second over the window; 0 operations in no time is 0.

@@ -117,6 +117,41 @@ fn what_a_machine_lacks_is_left_out_and_said() {
 }
 
 #[test]
+fn direct_cache_access_is_whole_at_every_scale() {
+    let machine = Recorded::named("vm");
+    for source in scaled("direct-cache-access") {
+        let plan = plan(&source, &machine);
+        assert_eq!(values(&plan, "store"), texts(["memcached", "micro", "simulate"]));
+        let workloads = texts(["data-caching", "dca", "flow", "pingpong"]);
+        assert_eq!(values(&plan, "workload"), workloads);
+        assert_eq!(values(&plan, "factor.ddio"), texts(["as found"]));
+        // A factor is in the cells of what it sets, and in no others.
+        for (_, step) in plan.steps() {
+            let has = |factor: &str| step.settings.contains_key(&format!("factor.{factor}"));
+            let of = |workload: &str| step.settings["workload"] == workload;
+            assert_eq!((has("payload"), has("stride")), (of("pingpong"), of("flow")));
+            assert_eq!((has("rate"), has("policy")), (of("data-caching"), of("dca")));
+            assert_eq!(has("ddio"), !of("dca"));
+        }
+        // Policies that control are simulated where there is a neighbour to control for.
+        let controlled = plan.steps().filter(|(_, step)| {
+            step.settings.get("factor.policy").is_some_and(|policy| policy == "iat")
+        });
+        let traffic: BTreeSet<&str> =
+            controlled.map(|(_, step)| step.settings["factor.traffic"].as_str()).collect();
+        assert_eq!(traffic, BTreeSet::from(["co-run"]));
+    }
+    // Payloads, strides, reuse distances; pairs and rates; and what is simulated; three times.
+    let mut small = Source::open("direct-cache-access").unwrap();
+    small.scale("small").unwrap();
+    let plan = plan(&small, &machine);
+    let of = |store: &str| plan.steps().filter(|(_, s)| s.settings["store"] == store).count();
+    let stacks = values(&plan, "factor.stack").len();
+    assert_eq!(of("micro"), 3 * stacks * (4 + 3 * 2));
+    assert_eq!((of("memcached"), of("simulate")), (3 * 2 * 4, 3 * (2 * (3 + 3 + 3) + 5)));
+}
+
+#[test]
 fn arm_vs_x86_follows_the_machine() {
     // Eight hardware threads, as the thesis' S1.
     let machine = Recorded::named("xeon-4114").and("xeon-4114.knobs");

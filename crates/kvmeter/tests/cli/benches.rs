@@ -149,6 +149,18 @@ fn slips_are_told_at_their_place_before_anything_starts() {
 }
 
 #[test]
+fn the_documented_example_is_planned_as_it_stands() {
+    let page = include_str!("../../../../docs/studies.md");
+    let mut blocks = page.split("```toml\n").skip(1).filter_map(|block| block.split("```").next());
+    let place = Place::new();
+    place.write("s.toml", blocks.find(|block| block.contains("[micro.pingpong]")).unwrap());
+    let plan = place.ok(&["run", "s.toml", "--dry-run"]);
+    for run in ["micro pingpong", "micro flow", "simulate dca"] {
+        assert!(plan.contains(run), "{plan}");
+    }
+}
+
+#[test]
 fn a_study_of_microbenchmarks_is_run_and_answered() {
     let place = Place::new();
     place.write("s.toml", STUDY);

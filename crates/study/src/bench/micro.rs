@@ -14,8 +14,8 @@ use micro::net::{Job, Kind, NetError, Transport};
 use model::{Bytes, Span};
 use toml::Spanned;
 
-use super::BenchTable;
 use super::keys::{Chosen, Declared, declared, text_of};
+use super::{BenchTable, MICRO};
 use crate::error::StudyError;
 use crate::source::Source;
 
@@ -49,14 +49,12 @@ pub(super) fn order(
 ) -> Result<Order, StudyError> {
     let bench = declared(source, name)?;
     let chosen = bench.chosen(source, name, table)?;
-    let asks_dpdk = table.iter().find(|(key, value)| {
-        let key = format!("micro.{}.{}", bench.name, key.get_ref());
-        super::absent(&key, value.get_ref()).is_some()
-    });
-    if let Some((key, value)) = asks_dpdk {
-        let key = format!("micro.{}.{}", bench.name, key.get_ref());
-        let words = super::absent(&key, value.get_ref()).unwrap_or_default();
-        return Err(source.at(value.span(), &words));
+    let lacks = |(key, value): (&Spanned<String>, &Spanned<toml::Value>)| {
+        let key = format!("{MICRO}.{}.{}", bench.name, key.get_ref());
+        super::absent(&key, value.get_ref()).map(|why| source.at(value.span(), &why))
+    };
+    if let Some(error) = table.iter().find_map(lacks) {
+        return Err(error);
     }
     let mut settings: Vec<(String, String)> =
         chosen.iter().map(|(key, text, _)| (key.name.to_owned(), text.clone())).collect();

@@ -11,6 +11,7 @@ mod said;
 use std::collections::BTreeMap;
 
 use record::design::{Conditions, Texts};
+pub(crate) use record::{MICRO, SIMULATE};
 use record::{Phase, Settings};
 use toml::Spanned;
 
@@ -34,11 +35,6 @@ pub enum Bench {
     /// A cache with direct cache access that is simulated.
     Dca(Box<dca::Order>),
 }
-
-/// What stands in the setting `store` of a microbenchmark, and is the name of its tables.
-pub(crate) const MICRO: &str = "micro";
-/// The same of a simulation.
-pub(crate) const SIMULATE: &str = "simulate";
 
 /// The benches of a study at one combination of its levels, as far as `runs` says that they run.
 ///

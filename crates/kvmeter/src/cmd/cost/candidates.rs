@@ -42,7 +42,9 @@ pub fn gather(args: &Cost) -> anyhow::Result<Vec<Sourced>> {
     }
     for file in &args.files {
         let selection = Selection::open(file)?;
-        let pairs = selection.pairs();
+        // A microbenchmark or a simulation serves nobody.
+        let mut pairs = selection.pairs();
+        pairs.retain(|(_, run)| run.of_store());
         for cell in &cells(&pairs) {
             found.push(of_runs(args, cell, flag_of(cell, &over)?)?);
         }
