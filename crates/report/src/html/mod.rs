@@ -75,7 +75,7 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
     let runs = curves::in_order(&runs);
     let curves = curves::curves(&runs);
     let studies = studies(executions.iter().map(|(execution, _)| execution), &runs);
-    contents(&mut out, &studies, &curves);
+    contents(&mut out, &runs, &studies, &curves);
     out.raw("<main>");
     sections::headline(&mut out, executions, &runs);
     body(&mut out, executions, &runs, &studies, &curves);
@@ -98,16 +98,28 @@ fn foot(out: &mut Markup) {
     out.raw(SCRIPT).raw("</script></body></html>\n");
 }
 
-fn sections(studies: &[Study], curves: &[Curve]) -> Vec<(&'static str, &'static str)> {
+/// Sections that are about what was asked: a page of simulations alone has none of them.
+const OF_ASKED: [&str; 6] =
+    ["throughput-section", "latency-section", "percentiles", "series", "cost", "method"];
+
+fn sections(
+    runs: &sections::Runs,
+    studies: &[Study],
+    curves: &[Curve],
+) -> Vec<(&'static str, &'static str)> {
+    let only_simulated = !runs.is_empty() && tables::asked(runs).is_empty();
     let of_study = study::SECTIONS.into_iter().filter(|(id, _)| study::has(id, studies));
     let none = curves.is_empty();
-    let of_runs = SECTIONS.into_iter().filter(|(id, _)| *id != RATES || !none);
+    let of_runs = SECTIONS
+        .into_iter()
+        .filter(|(id, _)| *id != RATES || !none)
+        .filter(|(id, _)| !only_simulated || !OF_ASKED.contains(id));
     of_study.chain(of_runs).collect()
 }
 
-fn contents(out: &mut Markup, studies: &[Study], curves: &[Curve]) {
+fn contents(out: &mut Markup, runs: &sections::Runs, studies: &[Study], curves: &[Curve]) {
     out.raw("<nav aria-label=\"Contents\"><ol>");
-    for (id, title) in sections(studies, curves) {
+    for (id, title) in sections(runs, studies, curves) {
         out.raw("<li><a href=\"#").raw(id).raw("\">").raw(title).raw("</a></li>");
     }
     out.raw("</ol></nav>");
@@ -132,7 +144,7 @@ fn body(
         .filter(|cell| !cell.runs.iter().any(|run| swept.contains(run.id.as_str())))
         .collect();
     let all_swept = alone.is_empty() && !swept.is_empty();
-    for (id, title) in sections(studies, curves) {
+    for (id, title) in sections(all, studies, curves) {
         out.raw("<section id=\"").raw(id).raw("\"><h2>").raw(title).raw("</h2>");
         match id {
             "glance" => {

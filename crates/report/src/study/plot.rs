@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use analyse::answer::{Gathered, Situated, gather, quantity};
 use analyse::{Description, describe, outliers};
 use model::Origin;
-use record::design::{FigureKind, FigureSpec};
+use record::design::{FigureKind, FigureSpec, value_of};
 
 use super::Study;
 use super::published;
@@ -60,8 +60,13 @@ pub enum Value {
 ///
 /// Errors, in words: a metric that no valid run has.
 pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
+    // A run that has no place on the axis is none of its.
+    let placed = |run: &&Situated<'_>| value_of(&run.at, &spec.x).is_some();
     let within: Vec<&Situated<'_>> =
-        study.situated.iter().filter(|run| spec.within.hold(&run.at)).collect();
+        study.situated.iter().filter(|run| spec.within.hold(&run.at)).filter(placed).collect();
+    if within.is_empty() {
+        return Err(format!("no run here has `{}`", spec.x));
+    }
     let mut by: Vec<&str> = vec![&spec.x];
     by.extend(spec.series.as_deref());
     by.extend(spec.panels.as_deref());
