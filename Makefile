@@ -26,10 +26,10 @@ quickstart: build
 # Results in results/mbwu-demo-*.sqlite; whatever happens, nothing else stays.
 mbwu-demo: build
 	@mkdir -p results && rm -f results/mbwu-demo-*
-	scripts/mbwu-rig --devices 3 --iops 300 -- $(BIN) run studies/mbwu/demo.toml \
+	scripts/mbwu-rig --devices 3 --iops 300 -- $(BIN) run mbwu --scale demo \
 	    --out results/mbwu-demo-free.sqlite
-	scripts/mbwu-rig --devices 3 --iops 1000 --cpu 4 -- $(BIN) run studies/mbwu/demo.toml \
-	    --set mbwu.threads=[8] --set mbwu.rounds=8 --out results/mbwu-demo-limited.sqlite || true
+	scripts/mbwu-rig --devices 3 --iops 1000 --cpu 4 -- $(BIN) run mbwu --scale demo \
+	    --set mbwu.rounds=8 --out results/mbwu-demo-limited.sqlite || [ $$? = 1 ]
 	@echo "What a unit would cost if this machine were \$$1000 and drew 60 W, and what the poster's embedded one saves:"
 	$(BIN) mbwu results/mbwu-demo-free.sqlite --platform name=here,price=1000,watts=60 \
 	    --platform mbwu-embedded,mbwus=0.5

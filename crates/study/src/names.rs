@@ -15,8 +15,9 @@ use crate::source::Source;
 use crate::spec::Spec;
 
 /// Beginnings of what a run reads besides its probes.
-const OF_RUNS: [&str; 16] = [
+const OF_RUNS: [&str; 17] = [
     "beside.",
+    "mbwu.",
     "client.",
     "cache.",
     "store.",

@@ -82,6 +82,9 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
                     beside.settings(&mut settings);
                 }
                 levels.settings(&mut settings);
+                if let Some(table) = spec.mbwu.as_ref().filter(|_| *phase == Phase::Measure) {
+                    table.get_ref().first_round(&mut settings);
+                }
                 steps.push(Step {
                     ordinal: 0,
                     unit: store as u32,
