@@ -96,7 +96,13 @@ fn loads(texts: &[&str]) -> Vec<Load> {
 }
 
 fn request(devices: u32) -> Request {
-    Request { loads: loads(&["1", "2", "4", "8", "16", "32"]), gain: 0.05, most_rounds: 25, devices, given_unit: None }
+    Request {
+        loads: loads(&["1", "2", "4", "8", "16", "32"]),
+        gain: 0.05,
+        most_rounds: 25,
+        devices,
+        given_unit: None,
+    }
 }
 
 #[test]
@@ -176,8 +182,12 @@ fn more_databases_are_tried_where_one_keeps_the_device_idle() {
     let found = platform.evaluate(&request);
     let unit = found.unit.as_ref().unwrap();
     assert!(unit.proven && unit.load.to_string() == "8x2", "{unit:?}");
-    let tried: Vec<String> =
-        found.rounds.iter().filter(|r| r.stage == Stage::Raise).map(|r| r.load.to_string()).collect();
+    let tried: Vec<String> = found
+        .rounds
+        .iter()
+        .filter(|r| r.stage == Stage::Raise)
+        .map(|r| r.load.to_string())
+        .collect();
     assert_eq!(tried, ["1", "4", "8", "16", "4x2", "8x2", "16x2"]);
     assert!((found.count.units.unwrap() - 2.0).abs() < 0.05);
 
@@ -210,7 +220,8 @@ fn the_unit_is_of_the_load_that_came_to_most() {
 
 #[test]
 fn a_rate_that_is_not_held_ends_the_raising_and_not_the_evaluation() {
-    let request = Request { loads: loads(&["16@4000", "16@8000", "16@9500", "16@12000"]), ..request(2) };
+    let request =
+        Request { loads: loads(&["16@4000", "16@8000", "16@9500", "16@12000"]), ..request(2) };
     let found = Platform::default().evaluate(&request);
     let unit = found.unit.as_ref().unwrap();
     assert!(unit.proven && unit.load.rate == Some(9500.0), "{unit:?}");
@@ -269,8 +280,7 @@ fn a_resumed_evaluation_is_the_same_one() {
     let whole = platform.evaluate(&request);
     for kept in 0..whole.rounds.len() {
         // The round after those that were kept is the one that came then.
-        let Next::Measure { stage, devices, load, number } =
-            next(&request, &whole.rounds[..kept])
+        let Next::Measure { stage, devices, load, number } = next(&request, &whole.rounds[..kept])
         else {
             panic!("it ends after {kept} rounds");
         };

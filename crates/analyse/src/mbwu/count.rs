@@ -1,8 +1,8 @@
 //! How many units a platform generates.
 
 use super::evaluation::{GrowthStep, Unit};
-use super::resource::Bottleneck;
 use super::request::Request;
+use super::resource::Bottleneck;
 use super::round::Round;
 use crate::interval::Interval;
 

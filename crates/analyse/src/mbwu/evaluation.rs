@@ -2,8 +2,8 @@
 
 use super::count::{Count, count};
 use super::load::Load;
-use super::resource::{Bottleneck, Use};
 use super::request::{Request, RequestError};
+use super::resource::{Bottleneck, Use};
 use super::round::{Round, Stage};
 use crate::interval::{Interval, NoInterval};
 use crate::steady::{STEADY_ROUNDS, steady};

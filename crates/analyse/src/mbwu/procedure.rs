@@ -2,8 +2,8 @@
 
 use super::evaluation::{Evaluation, last_steady, settled};
 use super::load::Load;
-use super::resource::Bottleneck;
 use super::request::Request;
+use super::resource::Bottleneck;
 use super::round::{Round, Stage};
 
 /// What to do after the rounds so far.

@@ -2,8 +2,8 @@
 
 use super::count::{Count, Ended};
 use super::evaluation::{GrowthStep, Unit};
-use super::resource::{Bottleneck, Resource};
 use super::request::Request;
+use super::resource::{Bottleneck, Resource};
 use super::round::{Round, Stage};
 
 pub(super) fn conclusion(unit: Option<&Unit>, count: &Count, growth: &[GrowthStep]) -> String {
@@ -67,7 +67,10 @@ fn still_growing(request: &Request, rounds: &[Round]) -> Option<String> {
     }
     let more = match before.is_empty() {
         true => "one load was tried only".to_owned(),
-        false => format!("the last load brought {:.0} % more", (last.throughput_ops_s / best - 1.0) * 100.0),
+        false => format!(
+            "the last load brought {:.0} % more",
+            (last.throughput_ops_s / best - 1.0) * 100.0
+        ),
     };
     Some(format!("{more}: whether a device does more still is not known; add further loads"))
 }

@@ -382,7 +382,10 @@ fn on_a_failing_device(place: &Place, args: &[&str]) -> Option<Said> {
     }
     let mut done = said(command.stdin(Stdio::null()).output().unwrap());
     if done.code == 77 || done.err.contains("unshare failed") || done.err.contains("not found") {
-        eprintln!("skipped: a failing device needs root, loop devices, ext4 and perl: {}", done.err);
+        eprintln!(
+            "skipped: a failing device needs root, loop devices, ext4 and perl: {}",
+            done.err
+        );
         return None;
     }
     done.err += &std::fs::read_to_string(place.file("said")).unwrap();
@@ -394,7 +397,8 @@ fn a_device_that_fails_ends_the_evaluation_with_its_sector_and_keeps_what_was_me
     for store in ["raw", "spill", "lmdb", "fjall"] {
         let place = Place::new();
         place.write("study.toml", &STUDY.replace("store.raw", &format!("store.{store}")));
-        let args = ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[1,2,3,4]"];
+        let args =
+            ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[1,2,3,4]"];
         let Some(done) = on_a_failing_device(&place, &args) else { return };
         if done.err.contains("built without feature") {
             eprintln!("skipped: {store} is not in this build");

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{PreconditionError, WriteError};
 use super::journal::Note;
+use super::nvme::Erasure;
 use super::random::{Rule, Scatter, Settled};
 use super::sequential::Sequence;
 use super::target::{Kind, Target};
-use super::nvme::Erasure;
 use super::{purge, random, sequential};
 
 /// As the published tool and the specification have it.

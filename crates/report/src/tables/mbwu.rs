@@ -128,7 +128,10 @@ pub fn published(evaluation: &Evaluation, execution: &Execution) -> Option<Table
     table.row(vec![
         devices.into(),
         count.units.map_or_else(unknown, |units| Cell::new(format!("{units:.2}"), Tone::Strong)),
-        count.interval.map_or_else(String::new, |i| format!("{:.2} to {:.2}", i.low, i.high)).into(),
+        count
+            .interval
+            .map_or_else(String::new, |i| format!("{:.2} to {:.2}", i.low, i.high))
+            .into(),
         "measured".into(),
     ]);
     let measured = table.rows.len();
