@@ -23,14 +23,16 @@ help:
 quickstart: build
 	$(BIN) run quickstart
 
-# Three devices that do as much, then the same with a CPU limit that ends the growth before the third.
-# Results in results/mbwu-demo-*.sqlite; whatever happens, nothing else stays.
+# Three devices that do as much; the same ones with a CPU limit under which they do not come to
+# three units of the first; what a unit costs. Results in results/mbwu-demo-*.sqlite; whatever
+# happens, nothing else stays.
 mbwu-demo: build
 	@mkdir -p results && rm -f results/mbwu-demo-*
-	scripts/mbwu-rig --devices 3 --iops 300 -- $(BIN) run studies/mbwu/demo.toml \
+	scripts/mbwu-rig --devices 3 --iops 300 -- $(BIN) run mbwu --scale demo \
 	    --out results/mbwu-demo-free.sqlite
-	scripts/mbwu-rig --devices 3 --iops 1000 --cpu 4 -- $(BIN) run studies/mbwu/demo.toml \
-	    --set mbwu.threads=[8] --set mbwu.rounds=8 --out results/mbwu-demo-limited.sqlite || true
+	unit=$$($(BIN) mbwu results/mbwu-demo-free.sqlite --json | sed -n 's/^ *"mbwu_ops_s": \([0-9.]*\),$$/\1/p') && \
+	    scripts/mbwu-rig --devices 3 --iops 300 --cpu 3 -- $(BIN) run mbwu --scale demo \
+	    --set mbwu.unit=$$unit --set mbwu.rounds=8 --out results/mbwu-demo-limited.sqlite || [ $$? = 1 ]
 	@echo "What a unit would cost if this machine were \$$1000 and drew 60 W, and what the poster's embedded one saves:"
 	$(BIN) mbwu results/mbwu-demo-free.sqlite --platform name=here,price=1000,watts=60 \
 	    --platform mbwu-embedded,mbwus=0.5

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use analyse::mbwu::{
-    Bottleneck, Ended, Evaluation, Next, Request, Resource, Round, Stage, Use, next,
+    Bottleneck, Ended, Evaluation, Load, Next, Request, Resource, Round, Stage, Use, in_units, next,
 };
 
 /// A platform: how fast one device is, and what all of them together may take.
@@ -15,6 +15,8 @@ struct Platform {
     network: f64,
     /// A store that never keeps its device busier than this.
     busy: f64,
+    /// Operations per second that the locks of one database let through.
+    lock: f64,
     /// How much a round differs from the one before, as a share.
     noise: f64,
     others_busy: bool,
@@ -30,6 +32,7 @@ impl Default for Platform {
             cpu: far,
             network: far,
             busy: 1.0,
+            lock: far,
             noise: 0.01,
             others_busy: false,
         }
@@ -37,8 +40,11 @@ impl Default for Platform {
 }
 
 impl Platform {
-    fn round(&self, stage: Stage, devices: u32, threads: u32, number: u32) -> Round {
-        let wanted = (f64::from(threads) * self.thread).min(self.device * self.busy);
+    fn round(&self, stage: Stage, devices: u32, load: Load, number: u32) -> Round {
+        let able = f64::from(load.threads) * self.thread;
+        let locks = self.lock * f64::from(load.databases);
+        let reached = able.min(self.device * self.busy).min(locks);
+        let wanted = load.rate.map_or(reached, |rate| rate.min(reached));
         let wiggle = 1.0 + self.noise * if number.is_multiple_of(2) { 1.0 } else { -1.0 };
         let all = (wanted * f64::from(devices) * wiggle).min(self.cpu).min(self.network);
         // How fast a device is differs from round to round; that it is busy does not.
@@ -53,16 +59,20 @@ impl Platform {
         Round {
             stage,
             devices,
-            threads,
+            load,
             number,
+            asked_too_much: load.rate.is_some_and(|rate| rate > reached),
             throughput_ops_s: all,
             each_ops_s: vec![all / f64::from(devices); devices as usize],
             busy: Ok(vec![busy.min(1.0); devices as usize]),
-            queue: Ok(vec![f64::from(threads) * busy; devices as usize]),
+            queue: Ok(vec![f64::from(load.threads) * busy; devices as usize]),
             uses,
             machine_busy: Some(if self.others_busy { 1.0 } else { all / self.cpu }),
             read_from_device: Some(1.0),
-            invalid_because: Vec::new(),
+            invalid_because: match load.rate {
+                Some(rate) if rate > reached => vec!["the rate was not held".to_owned()],
+                _ => Vec::new(),
+            },
         }
     }
 
@@ -72,8 +82,8 @@ impl Platform {
         for _ in 0..10_000 {
             match next(request, &rounds) {
                 Next::Done(found) => return *found,
-                Next::Measure { stage, devices, threads, number } => {
-                    rounds.push(self.round(stage, devices, threads, number));
+                Next::Measure { stage, devices, load, number } => {
+                    rounds.push(self.round(stage, devices, load, number));
                 }
             }
         }
@@ -81,9 +91,18 @@ impl Platform {
     }
 }
 
+fn loads(texts: &[&str]) -> Vec<Load> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
 fn request(devices: u32) -> Request {
-    let loads = vec![1, 2, 4, 8, 16, 32];
-    Request { loads, gain: 0.05, most_rounds: 25, devices, given_unit: None }
+    Request {
+        loads: loads(&["1", "2", "4", "8", "16", "32"]),
+        gain: 0.05,
+        most_rounds: 25,
+        devices,
+        given_unit: None,
+    }
 }
 
 #[test]
@@ -93,7 +112,7 @@ fn k_equal_devices_are_k_units() {
         let unit = found.unit.as_ref().unwrap();
         assert!(unit.proven && unit.steady, "{unit:?}");
         // 8 threads bring all that the device does; 16 only made the queue longer.
-        assert_eq!(unit.threads, 8);
+        assert_eq!(unit.load.to_string(), "8");
         assert!((unit.throughput_ops_s / 10_000.0 - 1.0).abs() < 0.01);
         let units = found.count.units.unwrap();
         assert!((units / f64::from(devices) - 1.0).abs() < 0.02, "{units} of {devices}");
@@ -156,6 +175,78 @@ fn a_store_that_leaves_the_device_idle_gives_no_unit() {
 }
 
 #[test]
+fn more_databases_are_tried_where_one_keeps_the_device_idle() {
+    let all = loads(&["1", "4", "8", "16", "4x2", "8x2", "16x2"]);
+    let request = Request { loads: all.clone(), ..request(2) };
+    let platform = Platform { lock: 6_000.0, ..Platform::default() };
+    let found = platform.evaluate(&request);
+    let unit = found.unit.as_ref().unwrap();
+    assert!(unit.proven && unit.load.to_string() == "8x2", "{unit:?}");
+    let tried: Vec<String> = found
+        .rounds
+        .iter()
+        .filter(|r| r.stage == Stage::Raise)
+        .map(|r| r.load.to_string())
+        .collect();
+    assert_eq!(tried, ["1", "4", "8", "16", "4x2", "8x2", "16x2"]);
+    assert!((found.count.units.unwrap() - 2.0).abs() < 0.05);
+
+    // A device that one database keeps busy has no need of another.
+    let found = Platform::default().evaluate(&Request { loads: all, ..request });
+    assert!(found.rounds.iter().all(|round| round.load.databases == 1));
+}
+
+#[test]
+fn the_unit_is_of_the_load_that_came_to_most() {
+    // A device that does ever a little more with a longer queue, as one with two kinds of tokens.
+    let mut rounds = Vec::new();
+    let request = Request { loads: loads(&["1", "4", "8", "16"]), ..request(1) };
+    let mut seen = Vec::new();
+    while let Next::Measure { stage, devices, load, number } = next(&request, &rounds) {
+        let mut round = Platform::default().round(stage, devices, load, number);
+        let n = f64::from(load.threads);
+        round.throughput_ops_s = 600.0 * n / (n + 1.0);
+        round.uses[0].share = Ok(0.99);
+        seen.push((stage, load.threads));
+        rounds.push(round);
+    }
+    // 8 brings 11 % more than 4, 16 brings 6 % more than 8: the list is over, and it says so.
+    assert_eq!(seen[..4].iter().map(|(_, n)| *n).collect::<Vec<_>>(), [1, 4, 8, 16]);
+    let found = Evaluation::of(&request, &rounds);
+    let unit = found.unit.unwrap();
+    assert_eq!(unit.load.threads, 16);
+    assert!(found.notes.iter().any(|note| note.contains("brought 6 % more")), "{:?}", found.notes);
+}
+
+#[test]
+fn a_rate_that_is_not_held_ends_the_raising_and_not_the_evaluation() {
+    let request =
+        Request { loads: loads(&["16@4000", "16@8000", "16@9500", "16@12000"]), ..request(2) };
+    let found = Platform::default().evaluate(&request);
+    let unit = found.unit.as_ref().unwrap();
+    assert!(unit.proven && unit.load.rate == Some(9500.0), "{unit:?}");
+    assert!(found.rounds.iter().any(|round| round.asked_too_much));
+    assert_eq!(found.count.ended, Ended::Devices);
+    // Steps that are too coarse for the device prove nothing.
+    let request = Request { loads: loads(&["16@8000", "16@12000"]), ..request };
+    let unit = Platform::default().evaluate(&request).unit.unwrap();
+    assert!(!unit.proven && unit.bottleneck == Bottleneck::Unknown, "{unit:?}");
+}
+
+#[test]
+fn a_round_is_told_in_units_once_there_is_one() {
+    let (platform, request) = (Platform::default(), request(2));
+    let found = platform.evaluate(&request);
+    let first = found.rounds.iter().position(|round| round.stage == Stage::Growth).unwrap();
+    let unit = found.unit.unwrap().throughput_ops_s;
+    let told = in_units(&request, &found.rounds[..first], 2.0 * unit).unwrap();
+    assert!((told - 2.0).abs() < 1e-12);
+    assert_eq!(in_units(&request, &found.rounds[..first - 1], unit), None, "not settled yet");
+    let given = Request { given_unit: Some(500.0), ..request };
+    assert_eq!(in_units(&given, &[], 1000.0), Some(2.0));
+}
+
+#[test]
 fn others_that_are_busy_do_not_hide_a_busy_device() {
     let platform = Platform { others_busy: true, ..Platform::default() };
     let found = platform.evaluate(&request(2));
@@ -176,7 +267,7 @@ fn what_is_never_steady_ends_after_the_most_rounds_and_says_so() {
 #[test]
 fn a_round_that_does_not_count_ends_it() {
     let request = request(2);
-    let mut bad = Platform::default().round(Stage::Raise, 1, 1, 1);
+    let mut bad = Platform::default().round(Stage::Raise, 1, loads(&["1"])[0], 1);
     bad.invalid_because = vec!["7 answers failed".to_owned()];
     let Next::Done(found) = next(&request, &[bad]) else { panic!("it goes on") };
     assert_eq!(found.count.ended, Ended::Invalid("7 answers failed".to_owned()));
@@ -189,15 +280,14 @@ fn a_resumed_evaluation_is_the_same_one() {
     let whole = platform.evaluate(&request);
     for kept in 0..whole.rounds.len() {
         // The round after those that were kept is the one that came then.
-        let Next::Measure { stage, devices, threads, number } =
-            next(&request, &whole.rounds[..kept])
+        let Next::Measure { stage, devices, load, number } = next(&request, &whole.rounds[..kept])
         else {
             panic!("it ends after {kept} rounds");
         };
         let then = &whole.rounds[kept];
         assert_eq!(
-            (stage, devices, threads, number),
-            (then.stage, then.devices, then.threads, then.number)
+            (stage, devices, load, number),
+            (then.stage, then.devices, then.load, then.number)
         );
         let part = Evaluation::of(&request, &whole.rounds[..kept]);
         assert_eq!(part.count.ended, Ended::CutShort, "{kept}");

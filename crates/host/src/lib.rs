@@ -9,10 +9,12 @@
 #![deny(unsafe_code)]
 
 mod affinity;
+mod bus_error;
 pub mod cachegrind;
 mod doctor;
 mod facts;
 mod human;
+mod kernel_log;
 pub mod knob;
 mod parse;
 pub mod perf;
@@ -25,11 +27,13 @@ mod timer;
 mod unavailable;
 
 pub use affinity::{AffinityError, CpuOrder, cpus, cpus_of, pin_current};
+pub use bus_error::tell_bus_errors;
 pub use doctor::{Check, State, doctor};
 pub use facts::cache::{Cache, caches};
 pub use facts::facts;
 pub use facts::memory::available_bytes as memory_available_bytes;
 pub use facts::memory::total_bytes as memory_total_bytes;
+pub use kernel_log::KernelLog;
 pub use parse::cpu_list;
 pub use probe::energy::{EnergySettings, IdlePower, idle_power};
 pub use probe::quiet::{Quiet, neighbours_doubt, steal_doubt};

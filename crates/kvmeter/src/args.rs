@@ -360,9 +360,12 @@ pub struct Precondition {
     #[arg(long, value_name = "BYTES")]
     pub rate: Option<Bytes>,
     /// NVMe sanitize instead of discard: erases every namespace of the controller
-    #[arg(long, conflicts_with = "no_purge")]
+    #[arg(long, conflicts_with_all = ["no_purge", "format"])]
     pub sanitize: bool,
-    /// Neither discard nor sanitize first
+    /// NVMe format with erasure of the user data instead of discard; the blocks keep their size
+    #[arg(long, conflicts_with = "no_purge")]
+    pub format: bool,
+    /// Neither discard, sanitize nor format first
     #[arg(long)]
     pub no_purge: bool,
     /// End after this time; --resume goes on

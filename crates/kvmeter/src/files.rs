@@ -3,13 +3,29 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::args::Run;
 use crate::exit::request;
 
 /// Results of studies, relative to where kvmeter runs.
 const STUDIES: &str = "results";
 
+/// Where a study's results go, and its page: where that was asked for; else the newest file of the
+/// study, if it is resumed, or a new one, and the page beside it.
+pub fn places(args: &Run, name: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None if args.resume => newest_of(name).ok_or_else(|| {
+            request(format!("there is no results file of `{name}` to resume; name it with --out"))
+        })?,
+        None => for_study(name),
+    };
+    let html = args.html.clone().unwrap_or_else(|| beside(&out, "html"));
+    check_output("--html", &html, &[Path::new(&args.study), &out])?;
+    Ok((out, html))
+}
+
 /// A new results file for a study, named by its start.
-pub fn for_study(name: &str) -> PathBuf {
+fn for_study(name: &str) -> PathBuf {
     let stamp: String = study::now().chars().filter(char::is_ascii_alphanumeric).collect();
     let path = |more: &str| Path::new(STUDIES).join(format!("{name}-{stamp}{more}.sqlite"));
     let more = (2..).map(|n| format!("-{n}"));
@@ -19,7 +35,7 @@ pub fn for_study(name: &str) -> PathBuf {
 }
 
 /// The newest results file of a study, to resume.
-pub fn newest_of(name: &str) -> Option<PathBuf> {
+fn newest_of(name: &str) -> Option<PathBuf> {
     let prefix = format!("{name}-");
     let found = std::fs::read_dir(STUDIES).ok()?.flatten().filter(|entry| {
         let name = entry.file_name();
@@ -77,4 +93,11 @@ pub fn make_room_for(file: &Path) -> std::io::Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => std::fs::create_dir_all(parent),
         _ => Ok(()),
     }
+}
+
+/// Writes a file and makes the directory that it lies in.
+pub fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
+    make_room_for(path)
+        .and_then(|()| std::fs::write(path, text))
+        .map_err(|error| request(format!("{}: {error}", path.display())))
 }

@@ -32,6 +32,9 @@ fn main() -> std::process::ExitCode {
     if let Err(error) = cmd::knob::recover(&cli.verb, &show) {
         return exit::report(&error);
     }
+    if let Err(why) = host::tell_bus_errors() {
+        show.warn(&why);
+    }
     let outcome = match cli.verb {
         Verb::Doctor(args) => cmd::doctor::run(&args, &show),
         Verb::Run(args) => cmd::run::run(&args, &show),

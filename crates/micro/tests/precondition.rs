@@ -181,6 +181,7 @@ fn orders_that_make_no_sense_are_refused() {
         (Order { rate: Some(0.0), ..Order::default() }, "never ends"),
         (Order { random: Some((Duration::ZERO, 25)), ..Order::default() }, "of some length"),
         (Order { purge: Purge::Sanitize, ..Order::default() }, "cannot be sanitized"),
+        (Order { purge: Purge::Format, ..Order::default() }, "cannot be sanitized or formatted"),
     ];
     for (order, words) in orders {
         let error = job(&target, &order, false).unwrap_err();
@@ -265,6 +266,22 @@ fn a_device_in_use_is_refused() {
     parts.write("proc/self/mountinfo", "40 27 8:1 / /home rw - ext4 /dev/sda1 rw\n");
     assert!(parts.why("8:0").contains("mounted at /home"));
     assert!(parts.why("9:9").contains("no device 9:9"));
+}
+
+#[test]
+fn other_namespaces_of_a_controller_are_looked_at() {
+    let one = Recorded::new();
+    for (name, number) in [("nvme0n1", "259:0"), ("nvme0n2", "259:1"), ("nvme1n1", "259:2")] {
+        one.write(&format!("sys/block/{name}/dev"), &format!("{number}\n"));
+        one.write(&format!("sys/block/{name}/ro"), "0\n");
+    }
+    let others = |name| System::at(one.folder.path()).others_in_use(name);
+    assert_eq!(others("nvme0n1"), None);
+    one.write("proc/self/mountinfo", "40 27 259:1 / /home rw - ext4 /dev/nvme0n2 rw\n");
+    assert!(others("nvme0n1").is_some_and(|why| why.starts_with("nvme0n2 is mounted at /home")));
+    assert_eq!(others("nvme0n2"), None, "the other one is free");
+    assert_eq!(others("nvme1n1"), None, "of another controller");
+    assert_eq!(others("sda"), None);
 }
 
 /// Runs a command in mounts of its own with a file system of 4 MiB in memory at the folder that

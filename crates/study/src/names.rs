@@ -15,9 +15,10 @@ use crate::source::Source;
 use crate::spec::Spec;
 
 /// Beginnings of what a run reads besides its probes.
-const OF_RUNS: [&str; 17] = [
+const OF_RUNS: [&str; 18] = [
     "beside.",
     "micro.",
+    "mbwu.",
     "client.",
     "cache.",
     "store.",

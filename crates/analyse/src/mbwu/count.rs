@@ -1,8 +1,9 @@
 //! How many units a platform generates.
 
 use super::evaluation::{GrowthStep, Unit};
+use super::request::Request;
 use super::resource::Bottleneck;
-use super::round::{Request, Round};
+use super::round::Round;
 use crate::interval::Interval;
 
 /// What ended the growth.
@@ -70,7 +71,7 @@ pub(super) fn count(
 }
 
 fn ended(request: &Request, unit: Option<&Unit>, growth: &[GrowthStep], rounds: &[Round]) -> Ended {
-    if let Some(why) = rounds.iter().find_map(|round| round.invalid_because.first()) {
+    if let Some(why) = rounds.iter().find_map(Round::spoilt) {
         return Ended::Invalid(why.clone());
     }
     let over = |step: &GrowthStep| step.steady || step.rounds >= request.most_rounds;

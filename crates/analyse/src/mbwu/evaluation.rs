@@ -1,8 +1,10 @@
 //! What all rounds come to.
 
 use super::count::{Count, count};
+use super::load::Load;
+use super::request::{Request, RequestError};
 use super::resource::{Bottleneck, Use};
-use super::round::{Request, RequestError, Round, Stage};
+use super::round::{Round, Stage};
 use crate::interval::{Interval, NoInterval};
 use crate::steady::{STEADY_ROUNDS, steady};
 use crate::welch::{Side, ratio_interval};
@@ -15,7 +17,7 @@ pub struct Unit {
     /// Mean of the last five rounds, or of all if there are fewer.
     pub throughput_ops_s: f64,
     pub interval: Result<Interval, NoInterval>,
-    pub threads: u32,
+    pub load: Load,
     pub rounds: u32,
     pub steady: bool,
     pub bottleneck: Bottleneck,
@@ -61,14 +63,7 @@ impl Evaluation {
             rounds.iter().filter(|r| r.stage != Stage::Raise && r.devices == devices).collect()
         };
         let unit = unit(request, &of(1));
-        // Of another platform, or of this one if it is proven to be the device's.
-        let reference = match request.given_unit {
-            Some(given) => Some((given, Vec::new())),
-            None => unit.as_ref().filter(|unit| unit.proven || !unit.steady).and_then(|unit| {
-                let known = unit.bottleneck == Bottleneck::Device;
-                known.then(|| (unit.throughput_ops_s, throughputs(last(&of(1)))))
-            }),
-        };
+        let reference = reference(request, &of(1));
         let growth: Vec<GrowthStep> = (1..=request.devices)
             .map(|devices| (devices, of(devices)))
             .take_while(|(_, rounds)| !rounds.is_empty())
@@ -76,7 +71,7 @@ impl Evaluation {
             .collect();
         let count = count(request, unit.as_ref(), reference.is_some(), &growth, rounds);
         let conclusion = words::conclusion(unit.as_ref(), &count, &growth);
-        let notes = words::notes(rounds, unit.as_ref(), &growth);
+        let notes = words::notes(request, rounds, unit.as_ref(), &growth);
         Evaluation {
             request: request.clone(),
             rounds: rounds.to_vec(),
@@ -101,6 +96,26 @@ impl Evaluation {
     }
 }
 
+/// What such a throughput is in units, after these rounds; none as long as none is known.
+pub fn in_units(request: &Request, rounds: &[Round], throughput_ops_s: f64) -> Option<f64> {
+    let of_one: Vec<&Round> =
+        rounds.iter().filter(|r| r.stage == Stage::Unit && r.devices == 1).collect();
+    let settled = request.given_unit.is_some() || settled(request, &of_one);
+    let (unit, _) = reference(request, &of_one).filter(|_| settled)?;
+    Some(throughput_ops_s / unit)
+}
+
+/// What counts as one unit, and the rounds that it is the mean of: a unit of another platform,
+/// or that of this one if it is the device's.
+fn reference(request: &Request, of_one: &[&Round]) -> Option<(f64, Vec<f64>)> {
+    if let Some(given) = request.given_unit {
+        return Some((given, Vec::new()));
+    }
+    let unit = unit(request, of_one).filter(|unit| unit.proven || !unit.steady)?;
+    let known = unit.bottleneck == Bottleneck::Device;
+    known.then(|| (unit.throughput_ops_s, throughputs(last(of_one))))
+}
+
 fn unit(request: &Request, rounds: &[&Round]) -> Option<Unit> {
     let first = rounds.first()?;
     let found = last_steady(rounds);
@@ -108,14 +123,14 @@ fn unit(request: &Request, rounds: &[&Round]) -> Option<Unit> {
     Some(Unit {
         throughput_ops_s: found.throughput_ops_s,
         interval: interval(&values),
-        threads: first.threads,
+        load: first.load,
         rounds: rounds.len() as u32,
         steady: is_steady(rounds),
         bottleneck: found.bottleneck,
         proven: settled(request, rounds)
             && is_steady(rounds)
             && found.bottleneck == Bottleneck::Device
-            && rounds.iter().all(|round| round.invalid_because.is_empty()),
+            && rounds.iter().all(|round| round.spoilt().is_none()),
     })
 }
 

@@ -7,13 +7,17 @@
 
 mod count;
 mod evaluation;
+mod load;
 mod procedure;
+mod request;
 mod resource;
 mod round;
 mod words;
 
 pub use count::{Count, Ended};
-pub use evaluation::{Evaluation, GrowthStep, Unit};
+pub use evaluation::{Evaluation, GrowthStep, Unit, in_units};
+pub use load::Load;
 pub use procedure::{Next, next};
+pub use request::{Request, RequestError};
 pub use resource::{Bottleneck, LIMITS, Resource, Use};
-pub use round::{Request, RequestError, Round, Stage, keys};
+pub use round::{Round, Stage, keys};

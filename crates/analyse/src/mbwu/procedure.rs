@@ -1,34 +1,35 @@
 //! Which round is next.
 
 use super::evaluation::{Evaluation, last_steady, settled};
+use super::load::Load;
+use super::request::Request;
 use super::resource::Bottleneck;
-use super::round::{Request, Round, Stage};
+use super::round::{Round, Stage};
 
 /// What to do after the rounds so far.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// A round on so many devices at the same time, with so many threads for each.
-    Measure { stage: Stage, devices: u32, threads: u32, number: u32 },
+    /// A round on so many devices at the same time, each under this load.
+    Measure { stage: Stage, devices: u32, load: Load, number: u32 },
     /// Nothing more: this is what it came to.
     Done(Box<Evaluation>),
 }
 
 /// What to measure after these rounds, which are in their order.
 ///
-/// The load on one device is raised until it brings no more and something is at its limit, or
-/// until two raises in a row brought nothing. At the best load rounds are repeated until five in
-/// a row are steady ([`crate::steady`]) or there are as many as asked. Where the device was the
-/// bottleneck, a device after the other is added, each with as many threads, until one adds
-/// less than `gain` of a unit or there are no more.
+/// The load on one device is raised until two raises in a row brought nothing. At the best load
+/// rounds are repeated until five in a row are steady ([`crate::steady`]) or there are as many as
+/// asked. Where the device was the bottleneck, a device after the other is added, each under the
+/// same load, until one adds less than `gain` of a unit or there are no more.
 pub fn next(request: &Request, rounds: &[Round]) -> Next {
-    if rounds.iter().any(|round| !round.invalid_because.is_empty()) {
+    if rounds.iter().any(|round| round.spoilt().is_some()) {
         return done(request, rounds);
     }
     let raised: Vec<&Round> = rounds.iter().filter(|round| round.stage == Stage::Raise).collect();
-    if let Some(threads) = next_load(request, &raised) {
-        return Next::Measure { stage: Stage::Raise, devices: 1, threads, number: 1 };
+    if let Some(load) = next_load(request, &raised) {
+        return Next::Measure { stage: Stage::Raise, devices: 1, load, number: 1 };
     }
-    let Some(threads) = best_load(request, &raised) else { return done(request, rounds) };
+    let Some(load) = best_load(request, &raised) else { return done(request, rounds) };
     let of = |devices: u32| -> Vec<&Round> {
         rounds.iter().filter(|r| r.stage != Stage::Raise && r.devices == devices).collect()
     };
@@ -37,7 +38,7 @@ pub fn next(request: &Request, rounds: &[Round]) -> Next {
         let stage = if devices == 1 { Stage::Unit } else { Stage::Growth };
         if !settled(request, &measured) {
             let number = measured.len() as u32 + 1;
-            return Next::Measure { stage, devices, threads, number };
+            return Next::Measure { stage, devices, load, number };
         }
         if devices == 1 && last_steady(&measured).bottleneck != Bottleneck::Device {
             return done(request, rounds);
@@ -56,29 +57,57 @@ fn done(request: &Request, rounds: &[Round]) -> Next {
     Next::Done(Box::new(Evaluation::of(request, rounds)))
 }
 
-/// The load to try next; none if raising it has come to its end.
-fn next_load(request: &Request, raised: &[&Round]) -> Option<u32> {
-    let next = *request.loads.get(raised.len())?;
+/// The load to try next; none if raising it has come to its end. More databases are tried only
+/// where neither the device nor the platform was at a limit with fewer: it is the store's own locks
+/// then.
+fn next_load(request: &Request, raised: &[&Round]) -> Option<Load> {
     let mut best: f64 = 0.0;
-    // Raises in a row that brought nothing.
-    let mut idle = 0;
-    for round in raised {
-        let brought = round.throughput_ops_s > best * (1.0 + request.gain);
-        idle = if brought { 0 } else { idle + 1 };
-        best = best.max(round.throughput_ops_s);
+    for group in request.loads.chunk_by(|a, b| a.databases == b.databases) {
+        let with_as_many = |round: &&&Round| round.load.databases == group[0].databases;
+        let own: Vec<&Round> = raised.iter().filter(with_as_many).copied().collect();
+        if !is_over(request, &own, best) && own.len() < group.len() {
+            return Some(group[own.len()]);
+        }
+        if own.last()?.bottleneck() != Bottleneck::Unknown {
+            return None;
+        }
+        best = own.iter().map(|round| round.throughput_ops_s).fold(best, f64::max);
     }
-    let at_a_limit = raised.last().is_some_and(|last| last.bottleneck() != Bottleneck::Unknown);
-    let ends = idle >= 2 || idle == 1 && at_a_limit;
-    (!ends).then_some(next)
+    None
 }
 
-/// The least load that is as good as any but for `gain`: more would only make the queue longer.
-fn best_load(request: &Request, raised: &[&Round]) -> Option<u32> {
-    let best = raised.iter().map(|round| round.throughput_ops_s).fold(0.0, f64::max);
-    // A device is at its limit with a queue; a load that leaves it idle now and then is not it.
-    let enough = |round: &&&Round| round.throughput_ops_s * (1.0 + request.gain) >= best;
-    let device_bound = |round: &&&Round| round.bottleneck() == Bottleneck::Device;
-    let candidates: Vec<&&Round> = raised.iter().filter(enough).collect();
-    let found = candidates.iter().copied().find(|round| device_bound(round));
-    found.or_else(|| candidates.first().copied()).map(|round| round.threads)
+/// Whether raising the load further would bring nothing, after these rounds and others that came
+/// to `best`: two raises in a row brought nothing, or a rate was not held. One raise alone may
+/// have met a bad moment of the machine.
+fn is_over(request: &Request, raised: &[&Round], mut best: f64) -> bool {
+    let mut in_vain = 0;
+    for round in raised {
+        let brought = round.throughput_ops_s > best * (1.0 + request.gain);
+        in_vain = if brought { 0 } else { in_vain + 1 };
+        best = best.max(round.throughput_ops_s);
+    }
+    in_vain >= 2 || raised.last().is_some_and(|last| last.asked_too_much)
+}
+
+/// The load that came to most: a unit is the highest throughput, and with a longer queue it
+/// depends the least on how soon each answer is taken. Of those that are as good but for `gain`,
+/// one that was the device's; a rate that was not held is none.
+fn best_load(request: &Request, raised: &[&Round]) -> Option<Load> {
+    let held: Vec<&Round> = raised.iter().filter(|round| !round.asked_too_much).copied().collect();
+    let tried = if held.is_empty() { raised } else { &held };
+    let best = tried.iter().map(|round| round.throughput_ops_s).fold(0.0, f64::max);
+    let good: Vec<&Round> = tried
+        .iter()
+        .filter(|round| round.throughput_ops_s * (1.0 + request.gain) >= best)
+        .copied()
+        .collect();
+    let (of_the_device, others): (Vec<&Round>, Vec<&Round>) =
+        good.into_iter().partition(|round| round.bottleneck() == Bottleneck::Device);
+    let most = |rounds: &[&Round]| {
+        // Of equals the first, which is the least load.
+        let more = |best: &Round, round: &Round| round.throughput_ops_s > best.throughput_ops_s;
+        let found = rounds.iter().copied().reduce(|a, b| if more(a, b) { b } else { a });
+        found.map(|round| round.load)
+    };
+    most(&of_the_device).or_else(|| most(&others))
 }

@@ -1,8 +1,8 @@
 //! One round as the results file holds it.
 
-use record::{Phase, Run, Settings};
-use thiserror::Error;
+use record::{Phase, Run};
 
+use super::load::Load;
 use super::resource::{Bottleneck, Resource, Use};
 
 /// The settings of a run that make it a round, and those of the whole evaluation.
@@ -10,8 +10,10 @@ pub mod keys {
     pub const STAGE: &str = "mbwu.stage";
     /// Devices that are asked at the same time.
     pub const DEVICES: &str = "mbwu.devices";
-    /// Threads for each of them.
+    /// How hard each of them is asked: [`Load`](super::Load).
     pub const THREADS: &str = "mbwu.threads";
+    pub const DATABASES: &str = "mbwu.databases";
+    pub const RATE: &str = "mbwu.rate";
     /// The round's number within its stage, devices and threads, from 1.
     pub const ROUND: &str = "mbwu.round";
     pub const LOADS: &str = "mbwu.loads";
@@ -24,7 +26,12 @@ pub mod keys {
     pub const DATA_OVER_MEMORY: &str = "mbwu.data_over_memory";
     /// Bytes per second that the platform's memory moves at most.
     pub const MEMORY_BANDWIDTH: &str = "mbwu.memory_bandwidth";
+    /// A reading: the throughput of a round in units.
+    pub const UNITS: &str = "mbwu.units";
 }
+
+/// Below this share of it answered in time, a rate was not held.
+const LEAST_ACHIEVED: f64 = 0.99;
 
 /// What a round is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,77 +56,16 @@ impl Stage {
     }
 }
 
-/// What is evaluated, and how hard.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Request {
-    /// Threads for each device, from the least to the most.
-    pub loads: Vec<u32>,
-    /// A load is no better than a lower one if it brings less than this share more; a further
-    /// device brings nothing if it adds less than this share of a unit.
-    pub gain: f64,
-    /// After so many rounds without a steady state it goes on with "not steady".
-    pub most_rounds: u32,
-    pub devices: u32,
-    /// A unit that was measured on another platform with the same device and workload, ops/s.
-    pub given_unit: Option<f64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RequestError {
-    #[error("`{key}` is missing: these runs are no evaluation of work units")]
-    Missing { key: &'static str },
-    #[error("`{key}` is `{value}`, which is not what kvmeter writes there")]
-    Malformed { key: &'static str, value: String },
-}
-
-impl Request {
-    /// The settings by which a results file tells of it.
-    pub fn settings(&self, settings: &mut Settings) {
-        let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
-        let loads: Vec<String> = self.loads.iter().map(u32::to_string).collect();
-        put(keys::LOADS, loads.join(","));
-        put(keys::GAIN, self.gain.to_string());
-        put(keys::MOST_ROUNDS, self.most_rounds.to_string());
-        put(keys::DEVICES_THERE, self.devices.to_string());
-        if let Some(unit) = self.given_unit {
-            put(keys::GIVEN_UNIT, unit.to_string());
-        }
-    }
-
-    /// What a run's settings say.
-    ///
-    /// # Errors
-    /// A key that is missing or cannot be read.
-    pub fn of(settings: &Settings) -> Result<Request, RequestError> {
-        let text = |key: &'static str| {
-            settings.get(key).map(String::as_str).ok_or(RequestError::Missing { key })
-        };
-        let loads = text(keys::LOADS)?;
-        let loads =
-            loads.split(',').map(|load| read(keys::LOADS, load)).collect::<Result<_, _>>()?;
-        let given = settings.get(keys::GIVEN_UNIT);
-        Ok(Request {
-            loads,
-            gain: read(keys::GAIN, text(keys::GAIN)?)?,
-            most_rounds: read(keys::MOST_ROUNDS, text(keys::MOST_ROUNDS)?)?,
-            devices: read(keys::DEVICES_THERE, text(keys::DEVICES_THERE)?)?,
-            given_unit: given.map(|unit| read(keys::GIVEN_UNIT, unit)).transpose()?,
-        })
-    }
-}
-
-fn read<T: std::str::FromStr>(key: &'static str, value: &str) -> Result<T, RequestError> {
-    value.parse().map_err(|_| RequestError::Malformed { key, value: value.to_owned() })
-}
-
 /// One measured round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Round {
     pub stage: Stage,
     pub devices: u32,
-    /// For each device.
-    pub threads: u32,
+    /// On each device.
+    pub load: Load,
     pub number: u32,
+    /// It was asked at a rate, did not hold that, and nothing else speaks against it.
+    pub asked_too_much: bool,
     /// Of all devices together, ops/s.
     pub throughput_ops_s: f64,
     /// Of each device; empty where it is not known.
@@ -156,9 +102,15 @@ impl Round {
         };
         let busy = each("volume", "busy");
         let least = |all: &Vec<f64>| all.iter().copied().fold(f64::INFINITY, f64::min);
+        let load = Load::of(&run.settings)?;
         let operations = |at: u32| run.value(&format!("store.member.{at}.operations"));
+        // The first database of each device comes first, then the second of each ...
+        let of_device = |device: u32| -> Option<f64> {
+            let members = (0..load.databases).map(|database| database * devices + device);
+            members.map(operations).sum::<Option<f64>>()
+        };
         let each_ops_s: Option<Vec<f64>> =
-            (1..=devices).map(|at| Some(operations(at)? / run.seconds.max(1e-9))).collect();
+            (1..=devices).map(|at| Some(of_device(at)? / run.seconds.max(1e-9))).collect();
         let mut uses = vec![Use {
             resource: Resource::Device,
             share: busy.as_ref().map(least).map_err(Clone::clone),
@@ -167,13 +119,15 @@ impl Round {
             Resource::PLATFORM.map(|resource| Use { resource, share: used(run, resource) }),
         );
         let from_device = || {
-            let (device, workload) = (run.value("device.read")?, run.value("workload.read")?);
+            let (device, workload) = (run.value("volume.read")?, run.value("workload.read")?);
             (workload > 0.0).then(|| device / workload)
         };
+        let held = run.target_rate().zip(run.achieved_rate());
+        let held = held.map(|(target, achieved)| achieved >= LEAST_ACHIEVED * target);
         Some(Round {
             stage,
             devices,
-            threads: number(keys::THREADS)?,
+            load,
             number: number(keys::ROUND)?,
             throughput_ops_s: run.throughput(),
             each_ops_s: each_ops_s.unwrap_or_default(),
@@ -182,8 +136,16 @@ impl Round {
             uses,
             machine_busy: run.value("machine.busy"),
             read_from_device: from_device(),
+            asked_too_much: held == Some(false) && run.failures.is_empty(),
             invalid_because: run.invalid_because.clone(),
         })
+    }
+
+    /// Why it does not count, if it does not. While the load is raised, a rate that was not held
+    /// is what the raising looks for.
+    pub fn spoilt(&self) -> Option<&String> {
+        let sought = self.stage == Stage::Raise && self.asked_too_much;
+        self.invalid_because.first().filter(|_| !sought)
     }
 
     /// What kept it from being faster. A resource of the platform without head-room goes before a

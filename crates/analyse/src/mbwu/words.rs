@@ -2,8 +2,9 @@
 
 use super::count::{Count, Ended};
 use super::evaluation::{GrowthStep, Unit};
+use super::request::Request;
 use super::resource::{Bottleneck, Resource};
-use super::round::Round;
+use super::round::{Round, Stage};
 
 pub(super) fn conclusion(unit: Option<&Unit>, count: &Count, growth: &[GrowthStep]) -> String {
     let Some(unit) = unit else {
@@ -55,11 +56,35 @@ pub(super) fn conclusion(unit: Option<&Unit>, count: &Count, growth: &[GrowthSte
     format!("{one}{many}{end}")
 }
 
+/// A device that did more under the last load than under any before might do more still.
+fn still_growing(request: &Request, rounds: &[Round]) -> Option<String> {
+    let raised: Vec<&Round> = rounds.iter().filter(|round| round.stage == Stage::Raise).collect();
+    let (last, before) = raised.split_last()?;
+    let best = before.iter().map(|round| round.throughput_ops_s).fold(0.0, f64::max);
+    let ended = request.loads.last() == Some(&last.load) && !last.asked_too_much;
+    if !ended || last.throughput_ops_s <= best * (1.0 + request.gain) {
+        return None;
+    }
+    let more = match before.is_empty() {
+        true => "one load was tried only".to_owned(),
+        false => format!(
+            "the last load brought {:.0} % more",
+            (last.throughput_ops_s / best - 1.0) * 100.0
+        ),
+    };
+    Some(format!("{more}: whether a device does more still is not known; add further loads"))
+}
+
 /// From this share on reads came from the device, as a unit wants it.
 const READ_FROM_DEVICE: f64 = 0.9;
 
-pub(super) fn notes(rounds: &[Round], unit: Option<&Unit>, growth: &[GrowthStep]) -> Vec<String> {
-    let mut notes = Vec::new();
+pub(super) fn notes(
+    request: &Request,
+    rounds: &[Round],
+    unit: Option<&Unit>,
+    growth: &[GrowthStep],
+) -> Vec<String> {
+    let mut notes: Vec<String> = still_growing(request, rounds).into_iter().collect();
     for step in growth.iter().filter(|step| !step.steady) {
         notes.push(format!(
             "not steady: {} rounds with {} device(s); the mean of the last five is shown",

@@ -9,13 +9,14 @@ use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
+use crate::storage::disk::SECTOR;
 use crate::storage::volume_of;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "volume", signals: SIGNALS, looks_at: "/sys/block/*/stat", init };
 
-const SIGNALS: &[Signal] = &[BUSY, QUEUE];
+const SIGNALS: &[Signal] = &[BUSY, QUEUE, READ, WRITTEN];
 const BUSY: Signal = Signal::new(
     "volume.busy",
     Unit::Ratio,
@@ -27,6 +28,19 @@ const QUEUE: Signal = Signal::new(
     Unit::Count,
     Scope::Device,
     "/sys/block/*/stat: time_in_queue / time, the shortest queue",
+);
+
+const READ: Signal = Signal::new(
+    "volume.read",
+    Unit::Bytes,
+    Scope::Device,
+    "/sys/block/*/stat: sectors read, of all volumes",
+);
+const WRITTEN: Signal = Signal::new(
+    "volume.written",
+    Unit::Bytes,
+    Scope::Device,
+    "/sys/block/*/stat: sectors written, of all volumes",
 );
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
@@ -45,7 +59,14 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
             )
         })
     };
-    let names = paths.iter().map(name).collect::<Result<Vec<_>, _>>()?;
+    // Several stores may lie on one volume, which is counted once.
+    let mut names: Vec<String> = Vec::new();
+    for path in paths.iter() {
+        let name = name(path)?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     for name in &names {
         look(root, name)?;
     }
@@ -55,24 +76,37 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
 
 struct Volumes {
     root: Root,
-    /// One for each store.
+    /// In the order of the first store on each.
     names: Vec<String>,
     before: Vec<Option<Seen>>,
 }
 
-/// Milliseconds, since the device came.
+/// Milliseconds and bytes, since the device came.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     busy: u64,
     queued: u64,
+    read: u64,
+    written: u64,
+}
+
+/// What a volume did in a window.
+#[derive(Debug, Clone, Copy)]
+struct Did {
+    busy: f64,
+    queue: f64,
+    read: f64,
+    written: f64,
 }
 
 fn look(root: &Root, name: &str) -> Result<Seen, Unavailable> {
     let file = format!("/sys/block/{name}/stat");
     let text = root.text(&file)?;
     let fields: Vec<u64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    match fields.get(9..11) {
-        Some(&[busy, queued]) => Ok(Seen { busy, queued }),
+    match fields.get(..11) {
+        Some(&[_, _, read, _, _, _, written, _, _, busy, queued]) => {
+            Ok(Seen { busy, queued, read: read * SECTOR, written: written * SECTOR })
+        }
         _ => Err(RootError::malformed(&file, &text, "a line of 11 numbers or more").into()),
     }
 }
@@ -84,7 +118,7 @@ impl Probe for Volumes {
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
         let window_ms = window.as_secs_f64() * 1e3;
-        let gained = |at: usize| -> Result<(f64, f64), Unavailable> {
+        let gained = |at: usize| -> Result<Did, Unavailable> {
             let name = &self.names[at];
             let after = look(&self.root, name)?;
             let gone = || {
@@ -94,28 +128,37 @@ impl Probe for Volumes {
                 )
             };
             let before = self.before[at].ok_or_else(gone)?;
-            let busy = after.busy.checked_sub(before.busy).ok_or_else(gone)?;
-            let queued = after.queued.checked_sub(before.queued).ok_or_else(gone)?;
-            // The kernel counts in ticks, so a window may look a little more than full.
-            Ok(((busy as f64 / window_ms).min(1.0), queued as f64 / window_ms))
+            let gained = |of: fn(&Seen) -> u64| {
+                let gained = of(&after).checked_sub(of(&before)).ok_or_else(gone)?;
+                Ok::<f64, Unavailable>(gained as f64)
+            };
+            Ok(Did {
+                // The kernel counts in ticks, so a window may look a little more than full.
+                busy: (gained(|seen| seen.busy)? / window_ms).min(1.0),
+                queue: gained(|seen| seen.queued)? / window_ms,
+                read: gained(|seen| seen.read)?,
+                written: gained(|seen| seen.written)?,
+            })
         };
         let each: Vec<_> = (0..self.names.len()).map(gained).collect();
-        let least = |of: fn(&(f64, f64)) -> f64| {
-            each.iter().try_fold(f64::INFINITY, |least, one| match one {
-                Ok(one) => Ok(least.min(of(one))),
+        let of_all = |first: f64, put: fn(f64, &Did) -> f64| {
+            each.iter().try_fold(first, |so_far, one| match one {
+                Ok(one) => Ok(put(so_far, one)),
                 Err(why) => Err(why.clone()),
             })
         };
         let mut readings = vec![
-            BUSY.reading(least(|(busy, _)| *busy), window),
-            QUEUE.reading(least(|(_, queue)| *queue), window),
+            BUSY.reading(of_all(f64::INFINITY, |least, one| least.min(one.busy)), window),
+            QUEUE.reading(of_all(f64::INFINITY, |least, one| least.min(one.queue)), window),
+            READ.reading(of_all(0.0, |sum, one| sum + one.read), window),
+            WRITTEN.reading(of_all(0.0, |sum, one| sum + one.written), window),
         ];
         for reading in &mut readings {
             reading.source = format!("{} of {}", reading.source, self.names.join(", "));
         }
         if self.names.len() > 1 {
             for (at, (name, one)) in self.names.iter().zip(&each).enumerate() {
-                let of = |signal: &Signal, pick: fn(&(f64, f64)) -> f64| {
+                let of = |signal: &Signal, pick: fn(&Did) -> f64| {
                     let mut reading =
                         signal.reading(one.as_ref().map(pick).map_err(Clone::clone), window);
                     let (group, what) = signal.name.split_once('.').unwrap_or((signal.name, ""));
@@ -123,8 +166,8 @@ impl Probe for Volumes {
                     reading.source = format!("/sys/block/{name}/stat");
                     reading
                 };
-                readings.push(of(&BUSY, |(busy, _)| *busy));
-                readings.push(of(&QUEUE, |(_, queue)| *queue));
+                readings.push(of(&BUSY, |one| one.busy));
+                readings.push(of(&QUEUE, |one| one.queue));
             }
         }
         readings

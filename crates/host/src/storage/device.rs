@@ -105,6 +105,11 @@ fn below(
         });
     }
     if let Ok(file) = root.value(&format!("{BLOCK}/{name}/loop/backing_file")) {
+        // A loop may lie on another device itself.
+        if let Some(place) = file.strip_prefix("/dev/").and_then(|name| by_name(root, name)) {
+            let text = below(root, &place, depth + 1, disks)?;
+            return Ok(format!("{name} on {text}"));
+        }
         let mounts = mount::mounts(root).map_err(|error| error.to_string())?;
         let device = root.is_live().then(|| mount::device_number(Path::new(&file))).flatten();
         let holder = mount::holding(&mounts, Path::new(&file), device)

@@ -4,7 +4,7 @@ use record::Selection;
 use record::export;
 
 use crate::args::Export;
-use crate::exit::{Outcome, request};
+use crate::exit::Outcome;
 use crate::files;
 use crate::show::Show;
 
@@ -19,9 +19,7 @@ pub fn run(args: &Export, show: &Show) -> anyhow::Result<Outcome> {
     export::export(exporter.name(), table, &selection.pairs(), &mut text)?;
     match &args.out {
         Some(out) => {
-            files::make_room_for(out)
-                .and_then(|()| std::fs::write(out, &text))
-                .map_err(|error| request(format!("{}: {error}", out.display())))?;
+            files::write(out, &text)?;
             show.note(&format!("written  {}", out.display()));
         }
         None => std::io::stdout().lock().write_all(&text)?,

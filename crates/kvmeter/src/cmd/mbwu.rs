@@ -1,16 +1,19 @@
 //! Work units: measured by `run` of a study with `[mbwu]`, shown by `mbwu`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use analyse::mbwu::{Evaluation, GrowthStep, Resource, Round, Stage, Use};
-use record::{Execution, Filter, Run, Selection};
+use record::{Execution, Run, Selection};
+use report::table::Table;
 use report::tables;
+use report::terminal::Style;
 use serde_json::{Value, json};
 use study::knobs::Seen;
 use study::{Event, Listener, MachineLock, Mbwu, MbwuTable, Source};
 
 use crate::args;
 use crate::cmd::cost::work_units::{self, UnitCosts};
+use crate::cmd::run::{open, resume_hint, runs_of, tell};
 use crate::cost_flags::PlatformFlag;
 use crate::devices::Devices;
 use crate::exit::{Outcome, request};
@@ -59,8 +62,8 @@ pub fn run(args: &args::Mbwu, show: &Show) -> anyhow::Result<Outcome> {
         };
         show.print(&serde_json::to_string_pretty(&all)?)?;
     } else {
-        for ((_, _, evaluation), cost) in found.iter().zip(&costs) {
-            print(evaluation, show)?;
+        for ((execution, _, evaluation), cost) in found.iter().zip(&costs) {
+            print(evaluation, execution, show)?;
             for table in cost.iter().flat_map(|cost| &cost.tables) {
                 show.print("")?;
                 show.print(&report::terminal::table(table, show.style()))?;
@@ -108,15 +111,7 @@ pub fn measure(
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let name = source.spec()?.name.into_inner();
-    let out = match &args.out {
-        Some(out) => out.clone(),
-        None if args.resume => files::newest_of(&name).ok_or_else(|| {
-            request(format!("there is no results file of `{name}` to resume; name it with --out"))
-        })?,
-        None => files::for_study(&name),
-    };
-    let html = args.html.clone().unwrap_or_else(|| files::beside(&out, "html"));
-    files::check_output("--html", &html, &[Path::new(&args.study), &out])?;
+    let (out, html) = files::places(args, &name)?;
     let stop = stop_flag()?;
     let devices = Devices::of(args, table)?;
     if args.dry_run {
@@ -141,9 +136,8 @@ fn evaluate(
     stop: &std::sync::Arc<std::sync::atomic::AtomicBool>,
     show: &Show,
 ) -> anyhow::Result<Outcome> {
-    let (mut file, mut execution, _) = super::run::open(args, mbwu.plan(), out, seen)?;
-    let mut before = file.runs(&Filter::all())?;
-    before.retain(|run| run.execution == execution.id);
+    let (mut file, mut execution, _) = open(args, mbwu.plan(), out, seen)?;
+    let before = runs_of(&file, &execution)?;
     if !before.is_empty() {
         show.note(&format!("{}: {} rounds are done", out.display(), before.len()));
     }
@@ -158,7 +152,7 @@ fn evaluate(
     };
     let ended = mbwu.run(&execution, &before, &mut keep, &mut watch, stop, seen);
     watch.bar.finish();
-    let how = super::run::resume_hint(args, out);
+    let how = resume_hint(args, out);
     let kept = format!("Every finished round is in {}. Go on with: {how}", out.display());
     let evaluation = match ended {
         Ok(evaluation) => evaluation,
@@ -171,18 +165,14 @@ fn evaluate(
     let at = study::now();
     file.finish(&execution.id, &at)?;
     execution.finished_at = Some(at);
-    let mut runs = file.runs(&Filter::all())?;
-    runs.retain(|run| run.execution == execution.id);
-    if !args.json {
-        print(&evaluation, show)?;
-        show.print(&format!("\nresults  {}\nreport   {}", out.display(), html.display()))?;
-    }
-    let proven = counts(&evaluation);
-    let page = report::html::page(&[(execution, runs)]);
-    files::make_room_for(html)
-        .and_then(|()| std::fs::write(html, page))
-        .map_err(|error| request(format!("{}: {error}", html.display())))?;
-    Ok(if proven { Outcome::Done } else { Outcome::Invalid })
+    let runs = runs_of(&file, &execution)?;
+    tell(args, execution, runs, (out, html), tables_of, show)?;
+    Ok(if counts(&evaluation) { Outcome::Done } else { Outcome::Invalid })
+}
+
+fn tables_of(runs: &[(&Execution, &Run)], style: &Style) -> String {
+    let text = |table: &Table| report::terminal::table(table, style);
+    tables::mbwu(runs).iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
 /// What would be done to which device, and how each round would be measured.
@@ -206,11 +196,12 @@ fn describe(
     if let Some(folders) = devices.folders() {
         let mbwu = Mbwu::of(source, &folders, &args.recorded.root())?;
         let request = &mbwu.request;
+        let loads: Vec<String> = request.loads.iter().map(ToString::to_string).collect();
         show.print(&format!(
-            "then {} with {:?} threads until it brings no more, up to {} rounds until it is \
+            "then {} under loads of {} until it brings no more, up to {} rounds until it is \
              steady, and the same with 2 to {} devices",
             sequence.join(", "),
-            request.loads,
+            loads.join(", "),
             request.most_rounds,
             request.devices
         ))?;
@@ -225,10 +216,11 @@ fn counts(evaluation: &Evaluation) -> bool {
     (proven || given) && evaluation.growth.iter().all(|step| step.steady)
 }
 
-fn print(evaluation: &Evaluation, show: &Show) -> anyhow::Result<()> {
-    show.print(&report::terminal::table(&tables::mbwu_rounds(evaluation), show.style()))?;
-    show.print("")?;
-    show.print(&report::terminal::table(&tables::mbwu_growth(evaluation), show.style()))
+fn print(evaluation: &Evaluation, execution: &Execution, show: &Show) -> anyhow::Result<()> {
+    let mut all = vec![tables::mbwu_rounds(evaluation), tables::mbwu_growth(evaluation)];
+    all.extend(tables::mbwu_published(evaluation, execution));
+    let all: Vec<_> = all.iter().map(|one| report::terminal::table(one, show.style())).collect();
+    show.print(&all.join("\n"))
 }
 
 /// Progress, and a line for each round as it ends.
@@ -258,7 +250,9 @@ fn object(execution: &Execution, runs: &[&Run], evaluation: &Evaluation) -> Valu
         "proven": unit.as_ref().is_some_and(|unit| unit.proven),
         "steady": unit.as_ref().is_some_and(|unit| unit.steady),
         "bottleneck": unit.as_ref().map(|unit| unit.bottleneck.name()),
-        "threads": unit.as_ref().map(|unit| unit.threads),
+        "threads": unit.as_ref().map(|unit| unit.load.threads),
+        "databases": unit.as_ref().map(|unit| unit.load.databases),
+        "rate_ops_s": unit.as_ref().and_then(|unit| unit.load.rate),
         "given_mbwu_ops_s": request.given_unit,
         "units": count.units,
         "units_low": count.interval.map(|interval| interval.low),
@@ -295,7 +289,9 @@ fn round(round: &Round) -> Value {
     json!({
         "stage": round.stage.name(),
         "devices": round.devices,
-        "threads": round.threads,
+        "threads": round.load.threads,
+        "databases": round.load.databases,
+        "rate_ops_s": round.load.rate,
         "round": round.number,
         "throughput_ops_s": round.throughput_ops_s,
         "device_throughput_ops_s": round.each_ops_s,
@@ -305,7 +301,7 @@ fn round(round: &Round) -> Value {
         "machine_busy": round.machine_busy,
         "read_from_device": round.read_from_device,
         "bottleneck": round.bottleneck().name(),
-        "valid": round.invalid_because.is_empty(),
+        "valid": round.spoilt().is_none(),
         "invalid_because": round.invalid_because,
     })
 }

@@ -29,9 +29,10 @@ pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
     let size = args.size.map(|Bytes(size)| size);
     let target = Target::inspect(&System::live(), &args.path, size).map_err(failed)?;
     let order = Order {
-        purge: match (args.sanitize, args.no_purge) {
-            (true, _) => Purge::Sanitize,
-            (_, true) => Purge::None,
+        purge: match (args.sanitize, args.format, args.no_purge) {
+            (true, ..) => Purge::Sanitize,
+            (_, true, _) => Purge::Format,
+            (.., true) => Purge::None,
             _ => Purge::Discard,
         },
         share: args.lbas,
@@ -165,7 +166,7 @@ impl<'a> Shown<'a> {
         let Progress { phase, done, bytes, bytes_s } = progress;
         let phase = match phase {
             Phase::Purging => "purging".to_owned(),
-            Phase::Sanitizing => "sanitizing".to_owned(),
+            Phase::Erasing => "erasing".to_owned(),
             Phase::Sequential => "sequential".to_owned(),
             Phase::Random { round, most } => format!("random, round {round} of at most {most}"),
         };

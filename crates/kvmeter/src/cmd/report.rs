@@ -49,7 +49,7 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
     }
     if let Some(html) = &args.html {
         let page = report::html::page(&by_execution(&selection));
-        write(html, page.as_bytes())?;
+        files::write(html, page.as_bytes())?;
         show.note(&format!("report   {}", html.display()));
     }
     Ok(Outcome::Done)
@@ -65,17 +65,11 @@ fn figures(folder: &Path, studies: &[Study], file: &str, show: &Show) -> anyhow:
         )));
     }
     for figure in &all {
-        write(&folder.join(format!("{}.svg", figure.id)), figure.svg.as_bytes())?;
-        write(&folder.join(format!("{}.csv", figure.id)), figure.csv.as_bytes())?;
+        files::write(&folder.join(format!("{}.svg", figure.id)), figure.svg.as_bytes())?;
+        files::write(&folder.join(format!("{}.csv", figure.id)), figure.csv.as_bytes())?;
     }
     show.note(&format!("figures  {}: {} as SVG and CSV", folder.display(), all.len()));
     Ok(())
-}
-
-fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
-    files::make_room_for(path)
-        .and_then(|()| std::fs::write(path, text))
-        .map_err(|error| request(format!("{}: {error}", path.display())))
 }
 
 /// Each execution with its runs, as the page wants them.

@@ -4,6 +4,7 @@ use std::path::Path;
 use model::Span;
 use record::{Execution, File, Filter, Run};
 use report::study::studies;
+use report::terminal::Style;
 use study::knobs::{Held, Seen, Turn, Turner};
 use study::{Course, Doing, Ended, MachineLock, Plan, Source};
 
@@ -28,17 +29,9 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         return Err(request("--device is for a study with [mbwu]; leave it out"));
     }
     let name = source.spec()?.name.into_inner();
-    let out = match &args.out {
-        Some(out) => out.clone(),
-        None if args.resume => files::newest_of(&name).ok_or_else(|| {
-            request(format!("there is no results file of `{name}` to resume; name it with --out"))
-        })?,
-        None => files::for_study(&name),
-    };
+    let (out, html) = files::places(args, &name)?;
     let mut plan = Plan::of(&source, &files::beside(&out, "data"), &args.recorded.root())?;
     plan.probes.pass = pass()?;
-    let html = args.html.clone().unwrap_or_else(|| files::beside(&out, "html"));
-    files::check_output("--html", &html, &[Path::new(&args.study), &out])?;
     if args.dry_run {
         study::check_directories(&plan)?;
         let done = done_before(args, &out)?;
@@ -122,25 +115,34 @@ fn measure(
     }
     let runs = runs_of(&file, &execution)?;
     let valid = runs.iter().all(Run::valid);
+    tell(args, execution, runs, (out, html), report::terminal::runs, show)?;
+    Ok(if valid { Outcome::Done } else { Outcome::Invalid })
+}
+
+/// What a study that has ended came to: its runs as `shown`, then its answers, which whoever asked
+/// looks for last; and its page.
+pub fn tell(
+    args: &args::Run,
+    execution: Execution,
+    runs: Vec<Run>,
+    (out, html): (&Path, &Path),
+    shown: impl Fn(&[(&Execution, &Run)], &Style) -> String,
+    show: &Show,
+) -> anyhow::Result<()> {
     if !args.json {
         let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
-        show.print(&report::terminal::runs(&pairs, show.style()))?;
-        // Last, where whoever asked looks first.
+        show.print(&shown(&pairs, show.style()))?;
         for study in studies([&execution], &pairs) {
             show.print("")?;
             show.print(&report::terminal::study(&study, show.style()))?;
         }
         show.print(&format!("\nresults  {}\nreport   {}", out.display(), html.display()))?;
     }
-    let page = report::html::page(&[(execution, runs)]);
-    files::make_room_for(html)
-        .and_then(|()| std::fs::write(html, page))
-        .map_err(|error| request(format!("{}: {error}", html.display())))?;
-    Ok(if valid { Outcome::Done } else { Outcome::Invalid })
+    files::write(html, report::html::page(&[(execution, runs)]).as_bytes())
 }
 
 /// The runs of an execution that are kept.
-fn runs_of(file: &File, execution: &Execution) -> anyhow::Result<Vec<Run>> {
+pub fn runs_of(file: &File, execution: &Execution) -> anyhow::Result<Vec<Run>> {
     let mut runs = file.runs(&Filter::all())?;
     runs.retain(|run| run.execution == execution.id);
     Ok(runs)

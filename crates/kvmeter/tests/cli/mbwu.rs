@@ -268,10 +268,13 @@ fn what_makes_no_sense_is_refused_before_a_device_is_written_to() {
     };
     set("mbwu.threads=[4,2]", &["rising numbers"]);
     set("mbwu.rounds=3", &["takes 5 to 1000 rounds"]);
+    set("mbwu.databases=[16]", &["each wants one of its own"]);
+    set("mbwu.rate=[\"2k\",\"1k\"]", &["rising rates"]);
+    set("mbwu.rate=[\"1k\"]", &["one number of threads"]);
     set("mbwu.gain=2", &["share from 0.001 to 0.5"]);
     set("mbwu.roundz=3", &["rounds"]);
     set("measure.threads=4", &["mbwu.threads"]);
-    set("measure.rate=4", &["closed loop"]);
+    set("measure.rate=4", &["mbwu.rate"]);
     set("repeats=2", &["one repeat"]);
     set("store.raw.path=x", &["leave it out"]);
     set("sequence=[\"ycsb-d\"]", &["reads, updates, scans"]);
@@ -331,4 +334,212 @@ fn a_device_that_is_in_use_is_not_preconditioned() {
     assert_eq!(done.code, 2, "{done:#?}");
     assert!(done.err.contains("is mounted at"), "{}", done.err);
     nothing_stays(&place);
+}
+
+/// A device that can be made to fail: a loop device on a file of a file system that is shut down
+/// when two rounds are done. Its arguments are a folder and a command, which gets the device.
+const FAILING: &str = r#"
+    here=$1; shift
+    truncate -s 400M "$here/outer.img"
+    outer=$(losetup --find --show "$here/outer.img") || exit 77
+    mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$outer"
+    mkdir "$here/outer" "$here/inner"; mount "$outer" "$here/outer"
+    truncate -s 300M "$here/outer/inner.img"
+    inner=$(losetup --find --show --direct-io=on "$here/outer/inner.img") || exit 77
+    mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$inner"
+    mount "$inner" "$here/inner"
+    undo() { umount -l "$here/inner"; losetup -d "$inner"; umount -l "$here/outer"; losetup -d "$outer"; }
+    trap undo EXIT
+    "$@" --device "$here/inner" & own=$!
+    for try in $(seq 600); do
+        [ "$(grep -c raise "$here/said")" -lt 2 ] || break
+        kill -0 $own 2>/dev/null || { wait $own; exit; }
+        sleep 0.1
+    done
+    # EXT4_IOC_SHUTDOWN without a word to the journal.
+    perl -e 'open(F, "<", $ARGV[0]) or die; my $how = pack("L", 2);
+        ioctl(F, 0x8004587D, $how) or die "no shutdown: $!"' "$here/outer" || { kill $own; exit 77; }
+    echo 3 >/proc/sys/vm/drop_caches
+    for try in $(seq 600); do kill -0 $own 2>/dev/null || break; sleep 0.1; done
+    kill -KILL $own 2>/dev/null && echo "it hangs"
+    wait $own
+"#;
+
+/// What kvmeter says of a device that fails after two rounds; none where there cannot be one.
+fn on_a_failing_device(place: &Place, args: &[&str]) -> Option<Said> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    std::fs::write(place.file("said"), "").unwrap();
+    let kvmeter = place.command(args);
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "bash", "-c", FAILING, "bash"]).arg(place.path());
+    // What it says as it goes is looked at from inside.
+    command.args(["bash", "-c", "\"$@\" 2>>said", "bash"]);
+    command.arg(kvmeter.get_program()).args(kvmeter.get_args()).current_dir(place.path());
+    for (key, value) in kvmeter.get_envs() {
+        if let Some(value) = value {
+            command.env(key, value);
+        }
+    }
+    let mut done = said(command.stdin(Stdio::null()).output().unwrap());
+    if done.code == 77 || done.err.contains("unshare failed") || done.err.contains("not found") {
+        eprintln!(
+            "skipped: a failing device needs root, loop devices, ext4 and perl: {}",
+            done.err
+        );
+        return None;
+    }
+    done.err += &std::fs::read_to_string(place.file("said")).unwrap();
+    Some(done)
+}
+
+#[test]
+fn a_device_that_fails_ends_the_evaluation_with_its_sector_and_keeps_what_was_measured() {
+    for store in ["raw", "spill", "lmdb", "fjall"] {
+        let place = Place::new();
+        place.write("study.toml", &STUDY.replace("store.raw", &format!("store.{store}")));
+        let args =
+            ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[1,2,3,4]"];
+        let Some(done) = on_a_failing_device(&place, &args) else { return };
+        if done.err.contains("built without feature") {
+            eprintln!("skipped: {store} is not in this build");
+            continue;
+        }
+        assert_eq!(done.code, 1, "{store}: {done:#?}");
+        assert!(!done.out.contains("it hangs"), "{store}: {done:#?}");
+        let told = done.err.contains("I/O error, dev loop") && done.err.contains("sector");
+        assert!(told || done.err.contains("SIGBUS"), "{store}: {}", done.err);
+        let rounds = units(&place)["rounds"].as_array().unwrap().len();
+        assert!(rounds >= 2, "{store}: {rounds} rounds are kept");
+        nothing_stays(&place);
+    }
+}
+
+#[test]
+fn a_device_that_cannot_be_written_or_holds_too_little_is_refused() {
+    let place = Place::new();
+    place.write("study.toml", STUDY);
+    let script = "shift; mount -o remount,ro \"$2\" && exec \"$KVMETER\" run study.toml \"$@\"";
+    let run = |script: &str, size: &str| {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let output = Command::new(rig_program())
+            .args(["--size", size, "--", "sh", "-c", script, "sh", "first"])
+            .env("KVMETER", env!("CARGO_BIN_EXE_kvmeter"))
+            .env("KVMETER_STATE_DIR", place.file("state"))
+            .env("TMPDIR", place.path())
+            .env("MBWU_RIG", own_name(&place))
+            .current_dir(place.path())
+            .output();
+        let done = said(output.unwrap());
+        if done.code == 77 {
+            eprintln!("skipped: {}", done.err);
+        }
+        (done.code != 77).then_some(done)
+    };
+    let Some(done) = run(script, "32M") else { return };
+    assert_eq!(done.code, 2, "{done:#?}");
+    assert!(done.err.to_lowercase().contains("read-only"), "{}", done.err);
+    let script = "shift; exec \"$KVMETER\" run study.toml --set data.records=20k \"$@\"";
+    let done = run(script, "32M").unwrap();
+    assert_eq!(done.code, 2, "{done:#?}");
+    assert!(done.err.contains("are needed"), "{}", done.err);
+    nothing_stays(&place);
+}
+
+/// Runs a command while the throttle of its device goes up and down.
+const UNSTEADY: &str = r#"
+    group=/sys/fs/cgroup/blkio$(sed -n 's/^[0-9]*:blkio://p' /proc/self/cgroup)
+    [ -e "$group/blkio.throttle.read_iops_device" ] || exit 77
+    upper=$(findmnt --noheadings --output SOURCE --target "${@: -1}")
+    lower=$(losetup --noheadings --output BACK-FILE "$upper")
+    number=$(cat "/sys/block/$(basename "$lower")/dev")
+    main=$$
+    ( while kill -0 $main; do
+        for iops in 40 400; do
+            for what in read write; do echo "$number $iops" >"$group/blkio.throttle.${what}_iops_device"; done
+            sleep 1.7
+        done
+    done ) >/dev/null 2>&1 &
+    exec "$@"
+"#;
+
+#[test]
+fn a_steady_state_that_is_never_reached_ends_with_the_most_rounds() {
+    let place = Place::new();
+    place.write("study.toml", STUDY);
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let kvmeter = place.command(&["run", "study.toml", "--out", "units.sqlite"]);
+    let output = Command::new(rig_program())
+        .args(["--size", "64M", "--", "bash", "-c", UNSTEADY, "bash"])
+        .arg(kvmeter.get_program())
+        .args(kvmeter.get_args())
+        .args(["--set", "mbwu.rounds=6", "--set", "mbwu.threads=[8]"])
+        .env("KVMETER_STATE_DIR", place.file("state"))
+        .env("TMPDIR", place.path())
+        .env("MBWU_RIG", own_name(&place))
+        .current_dir(place.path())
+        .output();
+    let done = said(output.unwrap());
+    if done.code == 77 {
+        eprintln!("skipped: {}", done.err);
+        return;
+    }
+    assert_eq!(done.code, 1, "{done:#?}");
+    let found = units(&place);
+    assert_eq!((&found["steady"], &found["proven"]), (&false.into(), &false.into()), "{found:#}");
+    assert_eq!(found["growth"][0]["rounds"], 6, "{found:#}");
+    assert!(done.out.contains("not steady"), "{}", done.out);
+    nothing_stays(&place);
+}
+
+/// Groups of version 2 as a folder, for what the rig would write there.
+#[test]
+fn the_rig_knows_control_groups_of_version_2() {
+    let place = Place::new();
+    let dry = |root: &str| {
+        let output = Command::new(rig_program())
+            .args(["--dry-run", "--devices", "2", "--iops", "70", "--cpu", "5", "--memory", "64M"])
+            .env("MBWU_RIG_CGROUPS", place.file(root))
+            .output();
+        said(output.unwrap())
+    };
+    std::fs::create_dir_all(place.file("two")).unwrap();
+    place.write("two/cgroup.controllers", "cpuset cpu io memory pids\n");
+    let root = place.file("two").display().to_string();
+    let told = dry("two").out.replace(&root, "R");
+    assert_eq!(
+        told.lines().collect::<Vec<_>>(),
+        [
+            "+cpu > R/cgroup.subtree_control",
+            "mkdir R/mbwu-rig",
+            "5000 100000 > R/mbwu-rig/cpu.max",
+            "+memory > R/cgroup.subtree_control",
+            "64M > R/mbwu-rig/memory.max",
+            "+io > R/cgroup.subtree_control",
+            "DEVICE1 riops=70 wiops=70 > R/mbwu-rig/io.max",
+            "+io > R/cgroup.subtree_control",
+            "DEVICE2 riops=70 wiops=70 > R/mbwu-rig/io.max",
+            "COMMAND > R/mbwu-rig/cgroup.procs",
+        ]
+    );
+    // Version 1 with version 2 beside it, which has the rest of the controllers.
+    for folder in ["both/unified", "both/cpu", "both/memory"] {
+        std::fs::create_dir_all(place.file(folder)).unwrap();
+    }
+    place.write("both/unified/cgroup.controllers", "io\n");
+    place.write("both/cpu/cpu.cfs_quota_us", "-1\n");
+    place.write("both/memory/memory.limit_in_bytes", "-1\n");
+    let root = place.file("both").display().to_string();
+    let told = dry("both").out.replace(&root, "R");
+    for words in [
+        "5000 > R/cpu/mbwu-rig/cpu.cfs_quota_us",
+        "64M > R/memory/mbwu-rig/memory.limit_in_bytes",
+        "DEVICE2 riops=70 wiops=70 > R/unified/mbwu-rig/io.max",
+        "COMMAND > R/unified/mbwu-rig/cgroup.procs",
+    ] {
+        assert!(told.lines().any(|line| line == words), "{words}: {told}");
+    }
+    std::fs::create_dir_all(place.file("none")).unwrap();
+    let none = dry("none");
+    assert_eq!(none.code, 77, "{none:#?}");
+    assert!(none.err.contains("no control group here has cpu"), "{}", none.err);
 }

@@ -121,6 +121,21 @@ impl System {
         })
     }
 
+    /// Why another namespace of the same NVMe controller must not be erased, if there is one that
+    /// must not.
+    pub fn others_in_use(&self, name: &str) -> Option<String> {
+        let controller = |name: &str| {
+            let (controller, namespace) = name.strip_prefix("nvme")?.split_once('n')?;
+            namespace.parse::<u32>().is_ok().then(|| controller.to_owned())
+        };
+        let own = controller(name)?;
+        let others = self.list("/sys/block").into_iter().filter(|other| other != name);
+        others.filter(|other| controller(other).as_ref() == Some(&own)).find_map(|other| {
+            let number = self.text(&format!("/sys/block/{other}/dev"))?;
+            self.check(&number).err().map(|why| format!("{other} {why}"))
+        })
+    }
+
     /// Where one of these devices is mounted, if it is.
     fn mounted(&self, numbers: &[String], name: &str, parts: &[String]) -> Option<String> {
         let text = fs::read_to_string(self.path("/proc/self/mountinfo")).ok()?;

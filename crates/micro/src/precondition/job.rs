@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{PreconditionError, WriteError};
 use super::journal::Note;
+use super::nvme::Erasure;
 use super::random::{Rule, Scatter, Settled};
 use super::sequential::Sequence;
 use super::target::{Kind, Target};
-use super::{nvme, purge, random, sequential};
+use super::{purge, random, sequential};
 
 /// As the published tool and the specification have it.
 const SEQUENTIAL_BLOCK: usize = 128 << 10;
@@ -26,6 +27,8 @@ pub enum Purge {
     Discard,
     /// NVMe sanitize: every namespace, and what is not addressable.
     Sanitize,
+    /// NVMe format with erasure of the user data.
+    Format,
     None,
 }
 
@@ -57,8 +60,8 @@ impl Default for Order {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Phase {
     Purging,
-    /// A sanitize that the device does by itself.
-    Sanitizing,
+    /// A sanitize or format that the device does by itself.
+    Erasing,
     Sequential,
     Random {
         round: u32,
@@ -154,7 +157,10 @@ impl Job {
         };
         let mut lines = vec![format!("{path}: {kind} of {} B", target.bytes)];
         lines.push(match purge_of(target, order) {
-            Purge::Sanitize => "sanitize: every namespace of its controller is erased".to_owned(),
+            Purge::Sanitize | Purge::Format => match erasure(target, order)? {
+                Some(erasure) => erasure.describe(),
+                None => "no purge".to_owned(),
+            },
             Purge::Discard if target.kind == Kind::File => "make one hole of it".to_owned(),
             Purge::Discard => "discard every block".to_owned(),
             Purge::None if order.purge == Purge::None => "no purge".to_owned(),
@@ -203,7 +209,8 @@ impl Job {
             },
             _ => failed(WriteError::Call { what: "opening it past the page cache", error }),
         })?;
-        let purged = self.purge(&file, limit, stop, told).map_err(failed)?;
+        let erasure = if self.note.purged { None } else { erasure(&self.target, &self.order)? };
+        let purged = self.purge(&file, erasure, limit, stop, told).map_err(failed)?;
         let total = total(&self.target, &self.order);
         let mut ended = self.sequential(&file, limit, stop, told).map_err(failed)?;
         let mut random = None;
@@ -241,6 +248,7 @@ impl Job {
     fn purge(
         &mut self,
         file: &File,
+        erasure: Option<Erasure>,
         limit: Instant,
         stop: &AtomicBool,
         told: &mut dyn FnMut(&Progress),
@@ -257,10 +265,13 @@ impl Job {
                 purge::discard(file, &self.target)?;
                 "discarded"
             }
-            Purge::Sanitize => {
-                let mut share = |done| told(&progress(Phase::Sanitizing, Some(done)));
-                nvme::sanitize(file, limit, stop, &mut share)?;
-                "sanitized"
+            Purge::Sanitize | Purge::Format => {
+                told(&progress(Phase::Erasing, None));
+                let mut share = |done| told(&progress(Phase::Erasing, Some(done)));
+                if let Some(erasure) = erasure {
+                    erasure.run(file, limit, stop, &mut share)?;
+                }
+                if self.order.purge == Purge::Format { "formatted" } else { "sanitized" }
             }
             Purge::None if self.order.purge == Purge::None => "not purged, as asked",
             Purge::None => "not purged: the device cannot discard",
@@ -347,6 +358,22 @@ impl Job {
     }
 }
 
+/// What the device itself is told to erase, if that was asked for.
+fn erasure(target: &Target, order: &Order) -> Result<Option<Erasure>, PreconditionError> {
+    let refused = |why| PreconditionError::Refused { path: target.path.clone(), why };
+    let found = match order.purge {
+        Purge::Sanitize => Erasure::sanitize(&target.path).map_err(refused)?,
+        Purge::Format => Erasure::format(&target.path).map_err(refused)?,
+        Purge::Discard | Purge::None => return Ok(None),
+    };
+    match &target.others_in_use {
+        Some(why) if found.reaches_others() => {
+            Err(refused(format!("{}, and {why}", found.describe())))
+        }
+        _ => Ok(Some(found)),
+    }
+}
+
 fn early(stop: &AtomicBool) -> Ended {
     match stop.load(std::sync::atomic::Ordering::Relaxed) {
         true => Ended::Stopped,
@@ -392,8 +419,9 @@ fn check(target: &Target, order: &Order) -> Result<(), PreconditionError> {
     {
         return no("a steady state takes rounds of some length".to_owned());
     }
-    if order.purge == Purge::Sanitize && target.kind == Kind::File {
-        return no("a file cannot be sanitized; leave out --sanitize".to_owned());
+    if matches!(order.purge, Purge::Sanitize | Purge::Format) && target.kind == Kind::File {
+        let words = "a file cannot be sanitized or formatted; leave out --sanitize or --format";
+        return no(words.to_owned());
     }
     if target.logical_block > RANDOM_BLOCK as u64 {
         return no(format!("has blocks of {} B; up to 4096 are known", target.logical_block));
@@ -404,5 +432,5 @@ fn check(target: &Target, order: &Order) -> Result<(), PreconditionError> {
             target.bytes
         ));
     }
-    Ok(())
+    erasure(target, order).map(drop)
 }

@@ -28,6 +28,8 @@ pub struct Target {
     /// By any of these it can be confirmed: serial number and model, or path and name of a file
     /// and of what lies behind a loop device.
     pub names: Vec<String>,
+    /// Why no other namespace of the same NVMe controller may be erased with it, if so.
+    pub(super) others_in_use: Option<String>,
 }
 
 impl Target {
@@ -51,6 +53,7 @@ impl Target {
                     logical_block: 4096,
                     can_discard: true,
                     names: names_of_file(path),
+                    others_in_use: None,
                 });
             }
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {
@@ -84,6 +87,7 @@ impl Target {
             logical_block: 4096,
             can_discard: true,
             names: names_of_file(path),
+            others_in_use: None,
         })
     }
 
@@ -144,6 +148,7 @@ fn device(system: &System, path: &Path, number: u64) -> Result<Target, String> {
             }
         })?;
     debug_assert!(file.as_raw_fd() >= 0);
+    let others_in_use = system.others_in_use(&block.name);
     let mut names: Vec<String> = block.serial.into_iter().chain(block.model).collect();
     if let Some(backing) = &block.backing {
         names.extend(names_of_file(Path::new(backing)));
@@ -163,5 +168,6 @@ fn device(system: &System, path: &Path, number: u64) -> Result<Target, String> {
         logical_block: block.logical_block,
         can_discard: block.can_discard,
         names,
+        others_in_use,
     })
 }

@@ -1,6 +1,6 @@
 //! Work units: every round with what limited it, and the growth with devices.
 
-use analyse::mbwu::{Bottleneck, Evaluation, GrowthStep, Resource, Round, Use};
+use analyse::mbwu::{Bottleneck, Evaluation, GrowthStep, Resource, Round, Use, keys};
 use record::{Execution, Run};
 
 use crate::format;
@@ -14,11 +14,14 @@ pub fn mbwu(runs: &[(&Execution, &Run)]) -> Vec<Table> {
             executions.push(&run.execution);
         }
     }
-    let of = |execution: &str| -> Option<Vec<Table>> {
+    let of = |id: &str| -> Option<Vec<Table>> {
         let own: Vec<&Run> =
-            runs.iter().map(|(_, run)| *run).filter(|run| run.execution == execution).collect();
+            runs.iter().map(|(_, run)| *run).filter(|run| run.execution == id).collect();
         let evaluation = Evaluation::of_runs(&own).ok()?;
-        Some(vec![rounds(&evaluation), growth(&evaluation)])
+        let (execution, _) = runs.iter().find(|(execution, _)| execution.id == id)?;
+        let mut tables = vec![rounds(&evaluation), growth(&evaluation)];
+        tables.extend(published(&evaluation, execution));
+        Some(tables)
     };
     executions.into_iter().filter_map(of).flatten().collect()
 }
@@ -28,7 +31,7 @@ pub fn rounds(evaluation: &Evaluation) -> Table {
     let mut table = Table::new("Rounds")
         .column("stage", Align::Left, ALWAYS)
         .column("devices", Align::Right, ALWAYS)
-        .column("threads", Align::Right, ALWAYS)
+        .column("load", Align::Right, ALWAYS)
         .column("round", Align::Right, 60)
         .column("kops/s", Align::Decimal, ALWAYS)
         .column("device", Align::Right, ALWAYS)
@@ -41,12 +44,12 @@ pub fn rounds(evaluation: &Evaluation) -> Table {
     for round in &evaluation.rounds {
         let used = |resource| share(round.uses.iter().find(|one| one.resource == resource));
         let queue = round.queue.as_ref().ok().map(|all| all.iter().sum::<f64>() / all.len() as f64);
-        let valid = round.invalid_because.is_empty();
+        let valid = round.spoilt().is_none();
         table.row_of(
             vec![
                 round.stage.name().into(),
                 round.devices.to_string().into(),
-                round.threads.to_string().into(),
+                round.load.to_string().into(),
                 round.number.to_string().into(),
                 Cell::new(format::kops(round.throughput_ops_s), Tone::Strong),
                 used(Resource::Device),
@@ -61,7 +64,7 @@ pub fn rounds(evaluation: &Evaluation) -> Table {
         );
     }
     table.note(
-        "threads: for each device; device: share of the time in which it had requests under way (of \
+        "load: threads for each device, x databases on it, @ operations per second; device: share of the time in which it had requests under way (of \
          several the least busy one), queue: how many on average; a resource is at its limit from \
          90 % on (memory 95 %, its bandwidth 80 %); ?: not known, see the notes",
     );
@@ -107,6 +110,49 @@ pub fn growth(evaluation: &Evaluation) -> Table {
     table
 }
 
+/// What was measured here beside the units of platforms that were published with the study; none
+/// where there are none.
+pub fn published(evaluation: &Evaluation, execution: &Execution) -> Option<Table> {
+    let published = execution.design.published.as_ref()?;
+    let mut table = Table::new("Work units beside published ones")
+        .column("platform", Align::Wrap, ALWAYS)
+        .column("MBWU", Align::Decimal, ALWAYS)
+        .column("95 %", Align::Left, 60)
+        .column("", Align::Left, ALWAYS);
+    let count = &evaluation.count;
+    let devices = match count.devices {
+        Some(1) => "this machine, 1 device".to_owned(),
+        Some(many) => format!("this machine, {many} devices"),
+        None => "this machine".to_owned(),
+    };
+    table.row(vec![
+        devices.into(),
+        count.units.map_or_else(unknown, |units| Cell::new(format!("{units:.2}"), Tone::Strong)),
+        count
+            .interval
+            .map_or_else(String::new, |i| format!("{:.2} to {:.2}", i.low, i.high))
+            .into(),
+        "measured".into(),
+    ]);
+    let measured = table.rows.len();
+    for series in published.series.iter().filter(|series| series.metric == keys::UNITS) {
+        for point in &series.points {
+            table.row(vec![
+                point.x.0.clone().into(),
+                Cell::new(format!("{:.2}", point.y), Tone::Warning),
+                String::new().into(),
+                Cell::new(format!("published, {}", series.read), Tone::Warning),
+            ]);
+        }
+    }
+    table.note(format!(
+        "published, not measured here: {}. Its units are of another device: what compares is the \
+         number, not the throughput behind it. kvmeter cost --published mbwu: what its units cost",
+        published.source
+    ));
+    (table.rows.len() > measured).then_some(table)
+}
+
 /// One line as a round ends.
 pub fn mbwu_line(round: &Round) -> String {
     let share = |resource| match round.used(resource) {
@@ -115,10 +161,10 @@ pub fn mbwu_line(round: &Round) -> String {
     };
     let devices = if round.devices == 1 { "device" } else { "devices" };
     format!(
-        "{:<6} {} {devices}, {:>3} threads each, round {:>2}  {:>9}  device {}, CPU {}  {}",
+        "{:<6} {} {devices}, load {:>3} each, round {:>2}  {:>9}  device {}, CPU {}  {}",
         round.stage.name(),
         round.devices,
-        round.threads,
+        round.load.to_string(),
         round.number,
         format::rate(round.throughput_ops_s),
         share(Resource::Device),

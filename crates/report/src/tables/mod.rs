@@ -27,7 +27,9 @@ pub use comparison::{DifferenceRow, Verdict, comparison};
 pub use doctor::{CheckRow, CheckState, doctor};
 pub use machine::machine;
 pub use machine_side::{machine_side, simulated};
-pub use mbwu::{growth as mbwu_growth, mbwu, mbwu_line, rounds as mbwu_rounds};
+pub use mbwu::{
+    growth as mbwu_growth, mbwu, mbwu_line, published as mbwu_published, rounds as mbwu_rounds,
+};
 pub use method::{how_issued, method};
 pub use notes::{Note, Weight, notes};
 pub use plan::{PlanRow, plan};

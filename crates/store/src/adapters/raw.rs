@@ -228,6 +228,12 @@ impl Raw {
     }
 
     #[cold]
+    fn failed_at(&self, doing: &str, block: u64, error: &io::Error) -> StoreError {
+        let byte = block * BLOCK as u64;
+        StoreError::from_io(&format!("{}: {doing} at byte {byte}", self.path.display()), error)
+    }
+
+    #[cold]
     fn damaged(&self, place: Place) -> StoreError {
         let at = place.block * BLOCK as u64;
         StoreError::Failed(format!("{}: the record at byte {at} is damaged", self.path.display()))
@@ -358,7 +364,7 @@ impl RawSession<'_> {
         }
         raw.file
             .write_all_at(bytes, place.block * BLOCK as u64)
-            .map_err(|error| raw.failed(&error))?;
+            .map_err(|error| raw.failed_at("writing", place.block, &error))?;
         if known.is_some_and(|known| known.blocks != blocks)
             && let Some(known) = raw.index_mut().get_mut(key)
             && known.block == place.block
@@ -381,7 +387,9 @@ impl RawSession<'_> {
             return Ok(false);
         };
         let bytes = self.buffer.with_room(place.blocks as usize * BLOCK);
-        raw.file.read_exact_at(bytes, block * BLOCK as u64).map_err(|error| raw.failed(&error))?;
+        raw.file
+            .read_exact_at(bytes, block * BLOCK as u64)
+            .map_err(|error| raw.failed_at("reading", block, &error))?;
         let (head, found) = Head::read(bytes).ok_or_else(|| raw.damaged(place))?;
         let begin = HEAD + found.len();
         let value = bytes.get(begin..begin + head.value as usize);

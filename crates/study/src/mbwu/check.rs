@@ -15,11 +15,28 @@ use crate::source::Source;
 use crate::spec::Spec;
 
 pub(super) fn table(source: &Source, table: &MbwuTable) -> Result<(), StudyError> {
+    for list in [&table.threads, &table.databases] {
+        let counts = list.get_ref();
+        let rising = counts.windows(2).all(|pair| pair[0] < pair[1]);
+        if counts.first().is_none_or(|least| *least == 0) || !rising || counts.len() > 64 {
+            let words = "is a list of rising numbers from 1 on, such as [1, 2, 4, 8]";
+            return Err(source.at(list.span(), words));
+        }
+    }
+    let rates = table.rate.get_ref();
+    let rising = rates.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if rates.first().is_some_and(|least| least.0 <= 0.0) || !rising || rates.len() > 64 {
+        let words = "is a list of rising rates, such as [\"1k\", \"2k\"]";
+        return Err(source.at(table.rate.span(), words));
+    }
     let threads = table.threads.get_ref();
-    let rising = threads.windows(2).all(|pair| pair[0] < pair[1]);
-    if threads.first().is_none_or(|least| *least == 0) || !rising || threads.len() > 64 {
-        let words = "is a list of rising numbers from 1 on, such as [1, 2, 4, 8]";
+    if !rates.is_empty() && threads.len() != 1 {
+        let words = "the load is raised by mbwu.rate: give one number of threads, as in [16]";
         return Err(source.at(table.threads.span(), words));
+    }
+    if table.databases.get_ref().last() > threads.last() {
+        let words = "are more databases than threads; each wants one of its own";
+        return Err(source.at(table.databases.span(), words));
     }
     let rounds = *table.rounds.get_ref();
     if (rounds as usize) < analyse::STEADY_ROUNDS || rounds > 1000 {
@@ -50,7 +67,7 @@ pub(super) fn table(source: &Source, table: &MbwuTable) -> Result<(), StudyError
 pub(super) fn spec(source: &Source, spec: &Spec) -> Result<(), StudyError> {
     let decided = [
         ("threads", "the load is raised by mbwu.threads; leave this out"),
-        ("rate", "the load is raised in a closed loop; leave this out"),
+        ("rate", "the rates of an open loop are mbwu.rate; leave this out"),
         ("steady", "each round is a run, and mbwu.rounds says how many; leave this out"),
     ];
     if let Some(name) = spec.micro.keys().chain(spec.simulate.keys()).next() {
@@ -132,9 +149,10 @@ pub(super) fn devices(root: &Root, devices: &[PathBuf]) -> Result<(), StudyError
     Ok(())
 }
 
-/// Refuses a device without room for the data, or that cannot be written.
-pub(super) fn room(url: &StoreUrl, step: &Step) -> Result<(), StudyError> {
-    Ok(Directory::check(url, needed(url, step))?)
+/// Refuses a device without room for the data of its databases, or that cannot be written.
+pub(super) fn room(databases: &[StoreUrl], step: &Step) -> Result<(), StudyError> {
+    let needed: u64 = databases.iter().map(|url| needed(url, step)).sum();
+    Ok(databases.iter().try_for_each(|url| Directory::check(url, needed))?)
 }
 
 /// Bytes that a load would need: none where the data is there.

@@ -5,14 +5,15 @@ mod check;
 mod play;
 mod table;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use analyse::mbwu::{Evaluation, Next, Request, Round, Stage, keys};
-use drive::Ticks;
-use host::Root;
-use model::Count;
+use analyse::mbwu::{Evaluation, Load, Next, Request, Round, Stage, keys};
+use drive::{Arrivals, Pacing, Ticks};
+use host::{KernelLog, Root};
+use model::{Answer, Count, Origin, Reading, Scope, Unit};
 use record::{Execution, Run};
 use store::StoreUrl;
 
@@ -25,7 +26,7 @@ use crate::source::Source;
 
 pub use table::{MbwuTable, PreconditionTable};
 
-/// The folder of the store on each device.
+/// The folder of the first store on each device.
 const FOLDER: &str = "kvmeter-mbwu";
 
 /// What is evaluated: one store and one workload of a study, on these devices.
@@ -36,8 +37,8 @@ pub struct Mbwu {
     /// What every round is but for its threads.
     template: Step,
     store: StoreUrl,
-    /// The store's folder on each device.
-    folders: Vec<PathBuf>,
+    /// The devices' folders.
+    devices: Vec<PathBuf>,
     pub request: Request,
     reload: bool,
 }
@@ -65,7 +66,7 @@ impl Mbwu {
         let plan = Plan::of(source, &PathBuf::new(), root)?;
         let (segment, template) = check::the_only_step(source, &plan)?;
         let request = Request {
-            loads: table.threads.get_ref().clone(),
+            loads: table.loads(),
             gain: *table.gain.get_ref(),
             most_rounds: *table.rounds.get_ref(),
             devices: devices.len() as u32,
@@ -82,22 +83,38 @@ impl Mbwu {
             let key = keys::DATA_OVER_MEMORY.to_owned();
             template.settings.insert(key, format!("{ratio:.4}"));
         }
-        let folders: Vec<PathBuf> = devices.iter().map(|device| device.join(FOLDER)).collect();
         let mbwu = Mbwu {
             store: segment.store.clone(),
             plan: Plan { segments: Vec::new(), ..plan.clone() },
             template,
-            folders,
+            devices: devices.to_vec(),
             request,
             reload: table.reload,
         };
-        for folder in &mbwu.folders {
-            check::room(&mbwu.store.at(folder), &mbwu.template)?;
+        let most = mbwu.request.loads.iter().map(|load| load.databases).max().unwrap_or(1);
+        for at in 0..devices.len() {
+            let own: Vec<StoreUrl> = (1..=most).map(|database| mbwu.url(at, database)).collect();
+            check::room(&own, &mbwu.template)?;
         }
         let first = mbwu.step(Stage::Raise, 1, mbwu.request.loads[0], 1, 1)?;
-        let store = mbwu.store.at(&mbwu.folders[0]);
+        let store = mbwu.url(0, 1);
         let segment = Segment { store, temporary: false, steps: vec![first], ..segment.clone() };
         Ok(Mbwu { plan: Plan { segments: vec![segment], ..mbwu.plan }, ..mbwu })
+    }
+
+    /// A store: that of a device, counted from 0, and a database of it, counted from 1.
+    fn url(&self, device: usize, database: u32) -> StoreUrl {
+        let folder = match database {
+            1 => FOLDER.to_owned(),
+            further => format!("{FOLDER}-{further}"),
+        };
+        self.store.at(&self.devices[device].join(folder))
+    }
+
+    /// The stores of the first so many devices: the first database of each, then the second ...
+    fn stores(&self, devices: usize, databases: u32) -> Vec<StoreUrl> {
+        let each = |database| (0..devices).map(move |device| self.url(device, database));
+        (1..=databases).flat_map(each).collect()
     }
 
     /// What is certain to run, to begin a results file with.
@@ -125,15 +142,13 @@ impl Mbwu {
         let mut rounds: Vec<Round> = before.iter().filter_map(Round::of).collect();
         let mut ordinal = before.iter().map(|run| run.ordinal).max().unwrap_or(0);
         let mut idle = None;
-        let mut fresh = vec![false; self.folders.len()];
+        let mut fresh = BTreeSet::new();
+        let mut log = KernelLog::from_now();
         loop {
-            let (stage, devices, threads, number) =
-                match analyse::mbwu::next(&self.request, &rounds) {
-                    Next::Done(evaluation) => return Ok(*evaluation),
-                    Next::Measure { stage, devices, threads, number } => {
-                        (stage, devices, threads, number)
-                    }
-                };
+            let (stage, devices, load, number) = match analyse::mbwu::next(&self.request, &rounds) {
+                Next::Done(evaluation) => return Ok(*evaluation),
+                Next::Measure { stage, devices, load, number } => (stage, devices, load, number),
+            };
             let idle =
                 &*idle.get_or_insert_with(|| measure_idle(&self.plan.probes, &mut *listener, stop));
             let mut scene = Scene {
@@ -146,18 +161,52 @@ impl Mbwu {
                 seen,
             };
             ordinal += 1;
-            let step = self.step(stage, devices, threads, number, ordinal)?;
-            let count = devices as usize;
-            self.load(&mut scene, &step, count, &mut fresh, listener)?;
+            let step = self.step(stage, devices, load, number, ordinal)?;
+            let stores = self.stores(devices as usize, load.databases);
+            // Devices that come later are loaded with the first of them.
+            let all = if devices == 1 { 1 } else { self.devices.len() };
+            let wanted = self.stores(all, load.databases);
+            let loaded = self.load(&mut scene, &step, (&wanted, &stores), &mut fresh, listener);
+            loaded.map_err(|error| self.with_sectors(error, &mut log))?;
+            let mut keep = |run: Run| {
+                let mut run = in_units(&self.request, &rounds, run);
+                if !run.failures.is_empty() {
+                    run.warnings.extend(self.sectors(&mut log));
+                }
+                keep(&run).map(|()| run)
+            };
             let run = match stop.load(Ordering::Relaxed) {
                 true => None,
-                false => self.round(&mut scene, &step, count, keep, listener)?,
+                false => {
+                    let run = self.round(&mut scene, &step, &stores, &mut keep, listener);
+                    run.map_err(|error| self.with_sectors(error, &mut log))?
+                }
             };
-            fresh[..count].fill(false);
+            fresh.clear();
             match run.as_ref().and_then(Round::of) {
                 Some(round) => rounds.push(round),
                 None => return Ok(Evaluation::of(&self.request, &rounds)),
             }
+        }
+    }
+
+    /// What the kernel has said of I/O errors on the devices, if anything.
+    fn sectors(&self, log: &mut KernelLog) -> Option<String> {
+        let root = &self.plan.probes.root;
+        let volumes: Vec<String> =
+            self.devices.iter().filter_map(|device| host::volume_of(root, device).ok()).collect();
+        match log.errors_of(&volumes) {
+            Ok(found) if found.is_empty() => None,
+            Ok(found) => Some(format!("the kernel's log: {}", found.join("; "))),
+            Err(why) => Some(format!("which sector failed is not known: {why}")),
+        }
+    }
+
+    /// An error that a device may be behind, with what is known of that.
+    fn with_sectors(&self, error: StudyError, log: &mut KernelLog) -> StudyError {
+        match (&error, self.sectors(log)) {
+            (StudyError::Failed(_), Some(words)) => error.with_note(&words),
+            _ => error,
         }
     }
 
@@ -166,13 +215,18 @@ impl Mbwu {
         &self,
         stage: Stage,
         devices: u32,
-        threads: u32,
+        load: Load,
         number: u32,
         ordinal: u32,
     ) -> Result<Step, StudyError> {
         let mut step = self.template.clone();
         step.ordinal = ordinal;
-        step.manner.threads = threads * devices;
+        step.manner.threads = load.threads * devices;
+        if let Some(rate) = load.rate {
+            let rate = rate * f64::from(devices);
+            step.manner.pacing = Pacing::Open { rate, arrivals: Arrivals::Constant };
+            step.manner.settings(false, &mut step.settings);
+        }
         let records = step.workload.records.0;
         if u64::from(step.manner.threads) > records {
             return Err(StudyError::Request(format!(
@@ -188,10 +242,24 @@ impl Mbwu {
             step.manner.until.operations = Some(all);
             put("operations", Count(all).to_string());
         }
-        put(keys::STAGE, stage.name().to_owned());
-        put(keys::DEVICES, devices.to_string());
-        put(keys::THREADS, threads.to_string());
-        put(keys::ROUND, number.to_string());
+        table::round(stage, devices, number, &mut step.settings);
+        load.settings(&mut step.settings);
         Ok(step)
     }
+}
+
+/// A round with its throughput in units, where one is known after the rounds before it.
+fn in_units(request: &Request, before: &[Round], mut run: Run) -> Run {
+    if let Some(units) = analyse::mbwu::in_units(request, before, run.throughput()) {
+        run.readings.push(Reading {
+            signal: keys::UNITS.to_owned(),
+            answer: Answer::Value(units),
+            unit: Unit::Count,
+            scope: Scope::Harness,
+            source: "operations / seconds / the unit".to_owned(),
+            window_s: run.seconds,
+            origin: Origin::Measured,
+        });
+    }
+    run
 }

@@ -1,5 +1,7 @@
 //! One round, and the data that it needs.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -42,30 +44,26 @@ impl Visit for Filling<'_> {
 }
 
 impl Mbwu {
-    /// Sees to it that the first `count` devices hold the data. All that lack it get it at the
-    /// same time, each write to each of them, at the rate of `[load]`. Devices that come
-    /// later are loaded with the first of them.
+    /// Sees to it that the stores of a round hold the data. All of `wanted` that lack it get it
+    /// at the same time, each write to each of them, at the rate of `[load]`.
     pub(super) fn load(
         &self,
         scene: &mut Scene<'_>,
         step: &Step,
-        count: usize,
-        fresh: &mut [bool],
+        (wanted, asked): (&[StoreUrl], &[StoreUrl]),
+        fresh: &mut BTreeSet<PathBuf>,
         listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
-        let until = if count == 1 { 1 } else { self.folders.len() };
-        let mut lacking = Vec::new();
-        for (at, folder) in self.folders[..until].iter().enumerate() {
-            let url = self.store.at(folder);
-            let holds = check::holds(&url, step)?;
-            if !holds || self.reload && !fresh[at] && at < count {
-                lacking.push((at, url));
+        let mut urls = Vec::new();
+        for url in wanted {
+            let stale = self.reload && asked.contains(url) && !fresh.contains(&url.path);
+            if stale || !check::holds(url, step)? {
+                urls.push(url.clone());
             }
         }
-        if lacking.is_empty() {
+        if urls.is_empty() {
             return Ok(());
         }
-        let urls: Vec<StoreUrl> = lacking.iter().map(|(_, url)| url.clone()).collect();
         let mut directories = self.claim(&urls, step)?;
         directories.iter_mut().try_for_each(Directory::clear)?;
         listener.hear(Event::Preparing { step, why: "the devices hold no fresh data" });
@@ -76,41 +74,37 @@ impl Mbwu {
         session.keeper = Keeper::Directories(directories);
         let closed = open_together(&urls, Sharing::All, Filling(session, step.clone()))???;
         close(closed)?;
-        for (at, _) in lacking {
-            fresh[at] = true;
-        }
+        fresh.extend(urls.into_iter().map(|url| url.path));
         Ok(())
     }
 
-    /// Measures a round on the first `count` devices; none if it was stopped.
+    /// Measures a round on these stores; none if it was stopped.
     pub(super) fn round(
         &self,
         scene: &mut Scene<'_>,
         step: &Step,
-        count: usize,
-        keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
+        urls: &[StoreUrl],
+        keep: &mut dyn FnMut(Run) -> Result<Run, StudyError>,
         listener: &mut dyn Listener,
     ) -> Result<Option<Run>, StudyError> {
-        let urls: Vec<StoreUrl> = self.folders[..count].iter().map(|f| self.store.at(f)).collect();
-        let directories = self.claim(&urls, step)?;
+        let directories = self.claim(urls, step)?;
         directories.iter().try_for_each(Directory::leave_page_cache)?;
         let segment = self.segment(&urls[0]);
         let mut kept = None;
         let mut keep = |run: &Run| {
-            keep(run)?;
-            kept = Some(run.clone());
+            kept = Some(keep(run.clone())?);
             Ok(())
         };
         let stop = Arc::clone(scene.stop);
         let mut once = Once;
         let mut session = scene.session(&segment, &mut once, &mut keep, listener);
         session.keeper = Keeper::Directories(directories);
-        session.beside = self.folders[1..count].to_vec();
+        session.beside = urls[1..].iter().map(|url| url.path.clone()).collect();
         session.find_data(step)?;
         if let Some(why) = session.load_first {
             return Err(StudyError::Failed(format!("{}: {why}, though it was loaded", step.label)));
         }
-        let closed = open_together(&urls, Sharing::InTurn, Embedded(session, step.clone()))???;
+        let closed = open_together(urls, Sharing::InTurn, Embedded(session, step.clone()))???;
         close(closed)?;
         Ok(kept.filter(|_| !stop.load(Ordering::Relaxed)))
     }

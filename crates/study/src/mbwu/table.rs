@@ -1,6 +1,8 @@
 //! `[mbwu]` of a study: the procedure is to find work units with its store and its one workload.
 
+use analyse::mbwu::{Load, Stage, keys};
 use model::{Bytes, Rate};
+use record::Settings;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -10,6 +12,10 @@ use toml::Spanned;
 pub struct MbwuTable {
     /// Threads for each device, from the least to the most, as the load is raised.
     pub threads: Spanned<Vec<u32>>,
+    /// Stores on each device, each with the whole data: more are tried where fewer leave it idle.
+    pub databases: Spanned<Vec<u32>>,
+    /// Rates for each device instead of a closed loop, from the least to the most.
+    pub rate: Spanned<Vec<Rate>>,
     /// The most rounds until the steady state.
     pub rounds: Spanned<u32>,
     /// Less than this share more is nothing more.
@@ -29,6 +35,8 @@ impl Default for MbwuTable {
         // At most 25 rounds, as in the published tool.
         MbwuTable {
             threads: Spanned::new(0..0, vec![1, 2, 4, 8, 16, 32, 64, 128]),
+            databases: Spanned::new(0..0, vec![1]),
+            rate: Spanned::new(0..0, Vec::new()),
             rounds: Spanned::new(0..0, 25),
             gain: Spanned::new(0..0, 0.05),
             reload: false,
@@ -37,6 +45,41 @@ impl Default for MbwuTable {
             precondition: None,
         }
     }
+}
+
+impl MbwuTable {
+    /// What each device is asked, one after the other: the rates, else the threads, with the fewest
+    /// databases first.
+    pub fn loads(&self) -> Vec<Load> {
+        let (threads, rates) = (self.threads.get_ref(), self.rate.get_ref());
+        let with = |databases: u32| -> Vec<Load> {
+            let load = |threads, rate| Load { threads, databases, rate };
+            match threads.last() {
+                Some(most) if !rates.is_empty() => {
+                    rates.iter().map(|rate| load(*most, Some(rate.0))).collect()
+                }
+                // Each database has a thread.
+                _ => threads.iter().filter(|t| **t >= databases).map(|t| load(*t, None)).collect(),
+            }
+        };
+        self.databases.get_ref().iter().flat_map(|databases| with(*databases)).collect()
+    }
+
+    /// What the settings of the first round say beside those of any run.
+    pub(crate) fn first_round(&self, settings: &mut Settings) {
+        round(Stage::Raise, 1, 1, settings);
+        if let Some(load) = self.loads().first() {
+            load.settings(settings);
+        }
+    }
+}
+
+/// What the settings of a round say beside its load.
+pub(super) fn round(stage: Stage, devices: u32, number: u32, settings: &mut Settings) {
+    let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
+    put(keys::STAGE, stage.name().to_owned());
+    put(keys::DEVICES, devices.to_string());
+    put(keys::ROUND, number.to_string());
 }
 
 /// `precondition = { share = 0.75, random = true }`.

@@ -174,6 +174,9 @@ fn of_stores(
                     beside.settings(&mut settings);
                 }
                 levels.settings(&mut settings);
+                if let Some(table) = spec.mbwu.as_ref().filter(|_| *phase == Phase::Measure) {
+                    table.get_ref().first_round(&mut settings);
+                }
                 steps.push(Step {
                     ordinal: 0,
                     unit: store as u32,

@@ -167,9 +167,7 @@ impl Shown<'_> {
         }
         if let Some(html) = &args.html {
             let page = report::cost::page(&view);
-            files::make_room_for(html)
-                .and_then(|()| std::fs::write(html, page))
-                .map_err(|error| request(format!("{}: {error}", html.display())))?;
+            files::write(html, page.as_bytes())?;
             show.note(&format!("page     {}", html.display()));
         }
         Ok(Outcome::Done)

@@ -1,0 +1,94 @@
+//! How hard a device is asked.
+
+use std::fmt;
+use std::str::FromStr;
+
+use record::Settings;
+
+use super::round::keys;
+
+/// What is asked of one device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
+    pub threads: u32,
+    /// Stores beside each other on it, each with the whole data.
+    pub databases: u32,
+    /// Operations per second at which they are due; none in a closed loop.
+    pub rate: Option<f64>,
+}
+
+impl Load {
+    /// The settings by which a round tells of it.
+    pub fn settings(&self, settings: &mut Settings) {
+        settings.insert(keys::THREADS.to_owned(), self.threads.to_string());
+        settings.insert(keys::DATABASES.to_owned(), self.databases.to_string());
+        match self.rate {
+            Some(rate) => settings.insert(keys::RATE.to_owned(), rate.to_string()),
+            None => settings.remove(keys::RATE),
+        };
+    }
+
+    /// What a round's settings say; none if they say nothing of it. Files of older versions have
+    /// one database a device.
+    pub fn of(settings: &Settings) -> Option<Load> {
+        let databases = match settings.get(keys::DATABASES) {
+            Some(databases) => databases.parse().ok()?,
+            None => 1,
+        };
+        let rate = settings.get(keys::RATE).map(|rate| rate.parse()).transpose().ok()?;
+        Some(Load { threads: settings.get(keys::THREADS)?.parse().ok()?, databases, rate })
+    }
+}
+
+/// `8`, `8x2` with two databases, `8x2@1000` at 1000 operations per second.
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.threads)?;
+        if self.databases != 1 {
+            write!(f, "x{}", self.databases)?;
+        }
+        self.rate.map_or(Ok(()), |rate| write!(f, "@{rate}"))
+    }
+}
+
+impl FromStr for Load {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no load: 8, 8x2 or 8x2@1000");
+        let (stores, rate) = match text.split_once('@') {
+            Some((stores, rate)) => (stores, Some(rate.parse().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        let (threads, databases) = stores.split_once('x').unwrap_or((stores, "1"));
+        let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
+        Ok(Load { threads: number(threads)?, databases: number(databases)?, rate })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_read_as_they_are_written() {
+        for text in ["8", "8x2", "1@250.5", "128x4@1000"] {
+            assert_eq!(text.parse::<Load>().unwrap().to_string(), text);
+        }
+        for text in ["", "x2", "8x", "8@", "8@fast", "-1"] {
+            assert!(text.parse::<Load>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_tell_a_load() {
+        let mut settings = Settings::new();
+        for text in ["8@100", "8x2", "4"] {
+            let load: Load = text.parse().unwrap();
+            load.settings(&mut settings);
+            assert_eq!(Load::of(&settings), Some(load));
+        }
+        settings.remove(keys::DATABASES);
+        assert_eq!(Load::of(&settings).map(|load| load.databases), Some(1));
+    }
+}
