@@ -16,6 +16,7 @@ mod network;
 mod results;
 mod search;
 mod servers;
+mod simulate;
 mod study;
 mod terminal;
 mod tool;
