@@ -91,6 +91,32 @@ fn buffers_are_kept_in_every_kind_of_traffic() {
     }
 }
 
+/// Two neighbours, one of which has a single way for a working set that needs more: it misses,
+/// whichever is described first.
+#[test]
+fn every_neighbour_has_its_own_ways() {
+    let machine = machine();
+    let misses = |first: u32, second: u32| {
+        let mut traffic = Traffic::open("co-run", &machine).unwrap();
+        traffic.neighbours.push(traffic.neighbours[0].clone());
+        traffic.port.rate = Some(toml::Spanned::new(0..0, "10k".parse().unwrap()));
+        for (neighbour, ways) in traffic.neighbours.iter_mut().zip([first, second]) {
+            neighbour.cores = toml::Spanned::new(0..0, 1);
+            neighbour.working_set = toml::Spanned::new(0..0, "8MiB".parse().unwrap());
+            neighbour.ways = Some(toml::Spanned::new(0..0, ways));
+        }
+        traffic.run.warm_up = Some("8ms".parse().unwrap());
+        traffic.run.measure = Some("1ms".parse().unwrap());
+        let outcome = simulate(&machine, &traffic, Policy::On).unwrap();
+        let of = |i: usize| outcome.neighbours[i].group.llc_miss_percent.unwrap();
+        (of(0), of(1))
+    };
+    let (confined, at_ease) = misses(0x1, 0x7fe);
+    assert!(confined > 50.0 && at_ease < 15.0, "{confined} {at_ease}");
+    let (at_ease, confined) = misses(0x7fe, 0x1);
+    assert!(confined > 50.0 && at_ease < 15.0, "{confined} {at_ease}");
+}
+
 #[test]
 fn wrong_descriptions_are_shown_in_their_place() {
     let machine = machine();
@@ -128,7 +154,9 @@ fn wrong_descriptions_are_shown_in_their_place() {
 
 #[test]
 fn published_series_are_met() {
-    let validation = cachesim::validate::validate().unwrap();
+    let seen = ["ways", "descriptors"].map(str::to_owned);
+    let validation = cachesim::validate::validate_series(&seen).unwrap();
     assert_eq!(validation.points.len(), 11);
+    assert!(validation.series.iter().all(|series| series.seen && series.valid), "{validation:?}");
     assert!(validation.valid, "{validation:?}");
 }

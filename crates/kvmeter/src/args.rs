@@ -561,9 +561,10 @@ pub struct SimulateDca {
     /// `core0 read 0x1000 8` or `card write 0x1000 1500`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["validate", "sweep"], value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
-    /// Simulate every published point and show its error; ends with 1 where a limit is broken
-    #[arg(long, conflicts_with_all = ["sweep", "from_run"])]
-    pub validate: bool,
+    /// Simulate every published point, or those of the series named, and show its error; ends
+    /// with 1 where a limit is broken
+    #[arg(long, value_name = "SERIES", num_args = 0.., require_equals = true, value_delimiter = ',', conflicts_with_all = ["sweep", "from_run"])]
+    pub validate: Option<Vec<String>>,
     /// Simulate figures 4.1 to 4.9 of Basavaraj 2017, on its machine unless --machine says another
     #[arg(long, requires = "figures", conflicts_with_all = ["sweep", "validate", "trace", "from_run"])]
     pub seed_figures: bool,

@@ -15,8 +15,6 @@ use order::Order;
 
 /// Ways that one comparison of vectors looks at.
 const LANES: usize = 8;
-/// The bit of each way of a vector.
-const WEIGHTS: [u32; LANES] = [1, 2, 4, 8, 16, 32, 64, 128];
 /// The number that no line has: an empty way.
 const EMPTY: LineNumber = LineNumber::MAX;
 
@@ -92,17 +90,14 @@ impl Cache {
     /// The ways of a set that hold `tag`: one bit each.
     #[inline(always)]
     pub(crate) fn holding(&self, set: usize, tag: LineNumber) -> u32 {
-        let mut found = 0;
         let row = &self.tags[set * self.row..][..self.row];
-        let (groups, _) = row.as_chunks::<LANES>();
-        for (i, lanes) in groups.iter().enumerate() {
-            let mut bits = [0; LANES];
-            for ((bit, lane), weight) in bits.iter_mut().zip(lanes).zip(WEIGHTS) {
-                *bit = if *lane == tag { weight } else { 0 };
-            }
-            found |= bits.iter().fold(0, |all, bit| all | bit) << (i * LANES);
+        // Lengths that the compiler knows become a few vector instructions without a loop.
+        match row.len() {
+            8 => equal::<8>(row, tag),
+            16 => equal::<16>(row, tag),
+            24 => equal::<24>(row, tag),
+            _ => equal::<32>(row, tag),
         }
-        found
     }
 
     /// The way in which a line stands; `set` is its set.
@@ -215,6 +210,17 @@ impl Cache {
     pub(crate) fn slots(&self) -> usize {
         self.tags.len()
     }
+}
+
+/// A bit for each of the first `N` tags that is `tag`; none where there are not as many.
+#[inline(always)]
+fn equal<const N: usize>(tags: &[LineNumber], tag: LineNumber) -> u32 {
+    let Some(tags) = tags.first_chunk::<N>() else { return 0 };
+    let mut bits = [0_u32; N];
+    for (i, bit) in bits.iter_mut().enumerate() {
+        *bit = u32::from(tags[i] == tag) << i;
+    }
+    bits.iter().fold(0, |all, bit| all | bit)
 }
 
 #[cfg(test)]

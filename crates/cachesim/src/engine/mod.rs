@@ -24,7 +24,7 @@ use hdrhistogram::Histogram;
 use model::random::mix;
 
 use crate::describe::machine::Machine;
-use crate::describe::traffic::Traffic;
+use crate::describe::traffic::{Neighbour as Described, Traffic};
 use crate::error::SimError;
 use crate::memory::Caches;
 use crate::policy::{Choice, Policy};
@@ -145,10 +145,11 @@ impl Simulation {
         arrivals.ramp(warm_up / 2);
         let next = arrivals.next();
         let usual = machine.choice();
-        let masks = traffic.neighbours.iter().find_map(|n| n.ways.as_ref());
+        let own = |n: &Described| n.ways.as_ref().map_or(usual.neighbours, |ways| *ways.get_ref());
+        let masks = traffic.neighbours.iter().map(own).reduce(|all, ways| all | ways);
         let choice = Choice {
             workers: traffic.workers.ways.as_ref().map_or(usual.workers, |ways| *ways.get_ref()),
-            neighbours: masks.map_or(usual.neighbours, |ways| *ways.get_ref()),
+            neighbours: masks.unwrap_or(usual.neighbours),
             ..usual
         };
         let (setting, controller) = policy.start(choice)?;

@@ -22,6 +22,8 @@ pub struct Neighbour {
     /// Writes among 2^32 accesses.
     writes: u64,
     phase: Option<Picos>,
+    /// Its own mask of ways.
+    ways: u32,
     draws: Draws,
     position: u64,
     pub levels: Levels,
@@ -44,9 +46,18 @@ impl Neighbour {
             think: of_span(described.think),
             writes: (share * (1_u64 << 32) as f64) as u64,
             phase: described.phase.as_ref().map(|phase| of_span(*phase.get_ref())),
+            ways: described.ways.as_ref().map_or(u32::MAX, |ways| *ways.get_ref()),
             draws: Draws::from(seed ^ (core as u64 + 1) << 48),
             position: 0,
             levels: Levels::default(),
+        }
+    }
+
+    /// The ways of all neighbours that are its own too; its own where there are none.
+    fn within(&self, all: u32) -> u32 {
+        match self.ways & all {
+            0 => self.ways,
+            both => both,
         }
     }
 
@@ -57,7 +68,7 @@ impl Neighbour {
         {
             return (now / phase + 1) * phase;
         }
-        let ways = socket.setting.neighbours;
+        let ways = self.within(socket.setting.neighbours);
         let mut spent = 0;
         for _ in 0..TURN {
             let random = self.draws.next();
@@ -72,5 +83,26 @@ impl Neighbour {
             spent += waited + self.think;
         }
         now + spent.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Machine, Traffic};
+
+    #[test]
+    fn each_neighbour_stays_in_its_own_mask() {
+        let machine = Machine::open("xeon-gold-6140").unwrap();
+        let traffic = Traffic::open("co-run", &machine).unwrap();
+        let mut described = traffic.neighbours[0].clone();
+        let mut regions = Regions::default();
+        described.ways = Some(toml::Spanned::new(0..0, 0b0110));
+        let confined = Neighbour::new(1, 0, &described, &mut regions, 1);
+        assert_eq!(confined.within(0x7ff), 0b0110);
+        assert_eq!(confined.within(0b0011), 0b0010);
+        assert_eq!(confined.within(0b1000), 0b0110, "it has to fill some way");
+        described.ways = None;
+        assert_eq!(Neighbour::new(1, 0, &described, &mut regions, 1).within(0b1000), 0b1000);
     }
 }

@@ -386,25 +386,27 @@ impl Caches {
     }
 
     fn invalidate(&mut self, line: LineNumber, holders: u64) -> bool {
-        let mut changed = false;
-        for core in cores_of(holders) {
-            let private = &mut self.private[core];
-            let own = private.set_of(line);
-            if let Some(way) = private.find(own, line) {
-                changed |= private.remove(own, way);
-            }
-        }
-        changed
+        self.at_holders(line, holders, Cache::remove)
     }
 
     /// Makes the copies of `holders` clean; says whether one was not.
     fn clean(&mut self, line: LineNumber, holders: u64) -> bool {
+        self.at_holders(line, holders, Cache::wash)
+    }
+
+    /// Does something to each copy of a line that `holders` have; says whether one was dirty.
+    fn at_holders(
+        &mut self,
+        line: LineNumber,
+        holders: u64,
+        does: fn(&mut Cache, usize, u32) -> bool,
+    ) -> bool {
         let mut changed = false;
         for core in cores_of(holders) {
             let private = &mut self.private[core];
             let own = private.set_of(line);
             if let Some(way) = private.find(own, line) {
-                changed |= private.wash(own, way);
+                changed |= does(private, own, way);
             }
         }
         changed

@@ -19,7 +19,7 @@ pub struct Setting {
     pub card: u32,
     /// Ways that the workers may fill.
     pub workers: u32,
-    /// Ways that the neighbours may fill.
+    /// Ways that the neighbours may fill, each of them only those of its own mask.
     pub neighbours: u32,
 }
 
@@ -38,7 +38,7 @@ pub struct Choice {
     pub ways: u32,
     /// Ways of the card when nobody turns anything.
     pub usual: u32,
-    /// Masks from the traffic's description.
+    /// Masks from the traffic's description; of the neighbours, all together.
     pub workers: u32,
     pub neighbours: u32,
 }

@@ -17,6 +17,7 @@ mod network;
 mod results;
 mod search;
 mod servers;
+mod simulate;
 mod study;
 mod terminal;
 mod tool;

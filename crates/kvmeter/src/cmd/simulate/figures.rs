@@ -117,10 +117,7 @@ pub fn validation(validation: &Validation) -> Vec<Drawing> {
         let mut lines = [("published", true, Vec::new()), ("simulated", false, Vec::new())];
         let mut table = value_table(name, &["published %", "simulated %"]);
         for point in points {
-            let x = match *name {
-                "ways" => f64::from(point.ways),
-                _ => point.receive_descriptors as f64,
-            };
+            let x = point.varied();
             lines[0].2.push((x, point.published_percent));
             lines[1].2.push((x, point.simulated_percent));
             table.row(vec![

@@ -8,7 +8,7 @@ mod tables;
 use std::io::BufReader;
 
 use cachesim::sweep::{Job, run_all};
-use cachesim::validate::validate;
+use cachesim::validate::validate_series;
 use cachesim::{Machine, Outcome as Simulation, Policy, Traffic};
 use serde_json::{Value, json};
 
@@ -19,9 +19,11 @@ use sweep::Sweep;
 
 pub fn run(args: &Simulate, show: &Show) -> anyhow::Result<Outcome> {
     match &args.what {
-        Simulated::Dca(args) if args.validate => check(args, show),
-        Simulated::Dca(args) if args.seed_figures => seed_figures(args, show),
-        Simulated::Dca(args) => dca(args, show),
+        Simulated::Dca(args) => match &args.validate {
+            Some(series) => check(series, args, show),
+            None if args.seed_figures => seed_figures(args, show),
+            None => dca(args, show),
+        },
     }
 }
 
@@ -79,9 +81,9 @@ fn output(args: &SimulateDca) -> anyhow::Result<()> {
     }
 }
 
-fn check(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
+fn check(series: &[String], args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
     output(args)?;
-    let validation = validate()?;
+    let validation = validate_series(series)?;
     if let Some(path) = &args.figures {
         figures::write(path, "Simulated beside published", figures::validation(&validation))?;
     }

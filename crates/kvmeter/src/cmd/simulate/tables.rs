@@ -68,6 +68,8 @@ pub fn validation(validation: &Validation) -> Table {
     let mut table = Table::new("PCIe write hits, simulated beside published")
         .column("series", Align::Left, ALWAYS)
         .column("packet B", Align::Right, ALWAYS)
+        .column("cores", Align::Right, ALWAYS)
+        .column("packets/s", Align::Right, 5)
         .column("descriptors", Align::Right, ALWAYS)
         .column("ways", Align::Right, ALWAYS)
         .column("published %", Align::Decimal, ALWAYS)
@@ -78,6 +80,8 @@ pub fn validation(validation: &Validation) -> Table {
         table.row(vec![
             point.series.clone().into(),
             point.packet_bytes.to_string().into(),
+            point.workers.to_string().into(),
+            point.rate_packets_s.map_or("line rate".to_owned(), format::rate).into(),
             point.receive_descriptors.to_string().into(),
             point.ways.to_string().into(),
             number(point.published_percent, 2).into(),
@@ -87,6 +91,16 @@ pub fn validation(validation: &Validation) -> Table {
                 if bad { Tone::Bad } else { Tone::Plain },
             ),
         ]);
+    }
+    for series in &validation.series {
+        table.note(format!(
+            "{}: {} points, mean error {:.2}, largest {:.2}{}.",
+            series.series,
+            series.points,
+            series.mean_error_points,
+            series.max_error_points,
+            if series.seen { ", seen while the model was made" } else { "" }
+        ));
     }
     table.note(format!(
         "Mean error {:.2} points (limit {:.0}), largest {:.2} (limit {:.0}): {}.",
