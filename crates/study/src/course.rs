@@ -32,6 +32,9 @@ pub enum Ended {
     Stopped,
 }
 
+/// What gets the runs that a budget dropped.
+const MORE_TIME: &str = "--resume goes on with them, with a longer --max-time or without";
+
 /// A cell on one store, by what its runs share.
 type Unit = u32;
 
@@ -234,11 +237,11 @@ impl Course {
             notes.push(match repeat {
                 1 => format!(
                     "the budget of {limit} was spent in the first repeat: {units} of {} cells \
-                     were not measured",
+                     were not measured; {MORE_TIME}",
                     self.labels.len()
                 ),
                 _ => format!(
-                    "the budget of {limit} allowed {} of {all} repeats of every cell",
+                    "the budget of {limit} allowed {} of {all} repeats of every cell; {MORE_TIME}",
                     repeat - 1
                 ),
             });

@@ -432,7 +432,7 @@ fn remove_temporary(path: &Path) -> Result<(), StudyError> {
     let failed = |error: std::io::Error| {
         StudyError::Failed(format!("{}: cannot be removed: {error}", path.display()))
     };
-    std::fs::remove_dir_all(path).map_err(failed)?;
+    Directory::delete(path).map_err(failed)?;
     if let Some(parent) = path.parent() {
         // It stays where another store's data is still in it.
         let _ = std::fs::remove_dir(parent);

@@ -164,13 +164,13 @@ pub fn open(
                 "{place} is there already; go on with --resume, or name another --out"
             )));
         }
-        let unfinished = executions.into_iter().rev().find(|e| e.finished_at.is_none());
-        if begun {
-            let execution = unfinished.ok_or_else(|| {
-                request(format!("{place}: nothing to resume, the study has ended"))
-            })?;
+        if let Some(mut execution) = to_resume(executions) {
             check_the_same(&execution, plan, out, seen)?;
             study::check_directories(plan)?;
+            if execution.finished_at.take().is_some() {
+                file.go_on(&execution.id)?;
+                execution.notes.clear();
+            }
             let done = file.done(&execution.id)?;
             return Ok((file, execution, done));
         }
@@ -194,8 +194,19 @@ fn done_before(args: &args::Run, out: &Path) -> anyhow::Result<BTreeSet<u32>> {
         return Ok(BTreeSet::new());
     }
     let file = File::read(out)?;
-    let unfinished = file.executions()?.into_iter().rev().find(|e| e.finished_at.is_none());
-    Ok(unfinished.map(|execution| file.done(&execution.id)).transpose()?.unwrap_or_default())
+    let begun = to_resume(file.executions()?);
+    Ok(begun.map(|execution| file.done(&execution.id)).transpose()?.unwrap_or_default())
+}
+
+/// Which of a file's executions `--resume` goes on with: the last that has not ended, else the
+/// last. One that has ended may have dropped repeats; if it has not, it may have been killed before
+/// its report was written.
+fn to_resume(mut executions: Vec<Execution>) -> Option<Execution> {
+    let unfinished = executions.iter().rposition(|execution| execution.finished_at.is_none());
+    match unfinished {
+        Some(at) => Some(executions.swap_remove(at)),
+        None => executions.pop(),
+    }
 }
 
 fn begin(file: &mut File, plan: &Plan, seen: &Seen) -> anyhow::Result<Execution> {

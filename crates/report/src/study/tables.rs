@@ -429,15 +429,17 @@ pub fn gaps(study: &Study) -> Option<Table> {
         for note in &execution.notes {
             table.row(vec!["otherwise than planned".into(), note.clone().into(), "".into()]);
         }
-        let done = study.runs.iter().filter(|(of, _)| of.id == execution.id).count();
-        if done < execution.plan.len() {
-            let what =
-                format!("{} of {} planned runs", execution.plan.len() - done, execution.plan.len());
-            let why = match execution.finished_at {
-                Some(_) => "they were not made",
-                None => "the study was not finished",
+        let made: BTreeSet<u32> =
+            study.runs.iter().filter(|(of, _)| of.id == execution.id).map(|(_, r)| r.ordinal).collect();
+        let left = execution.plan.iter().filter(|run| !made.contains(&run.ordinal)).count();
+        if left > 0 {
+            let what = format!("{left} of {} planned runs", execution.plan.len());
+            let (why, remedy) = match (&execution.finished_at, &study.design.adaptive) {
+                (None, _) => ("the study was not finished", "go on with --resume"),
+                (Some(_), None) => ("they were dropped", "go on with --resume"),
+                (Some(_), Some(_)) => ("they were dropped, or not needed any more", ""),
             };
-            table.row(vec![what.into(), why.into(), "go on with --resume".into()]);
+            table.row(vec![what.into(), why.into(), remedy.into()]);
         }
     }
     for spec in &study.design.figures {
