@@ -101,7 +101,7 @@ impl Course {
         let mut course = Course {
             planned: Vec::new(),
             labels: BTreeMap::new(),
-            done: kept.iter().map(|run| run.ordinal).collect(),
+            done: kept.iter().filter(|run| !run.is_trial()).map(|run| run.ordinal).collect(),
             least: plan.repeats,
             adaptive,
             values: BTreeMap::new(),
@@ -120,7 +120,7 @@ impl Course {
                 course.decided.insert((step.unit, step.repeat), Go::Run);
             }
         }
-        for run in kept {
+        for run in kept.iter().filter(|run| !run.is_trial()) {
             course.take(run);
         }
         Ok(course)
@@ -219,6 +219,22 @@ impl Course {
             }
         }
         (seconds, units.len())
+    }
+
+    /// A trial of a calibration has ended, which takes of the budget too.
+    pub(crate) fn tried(&mut self, step: &Step, run: &Run) {
+        if let Some(budget) = &mut self.budget {
+            budget.done_s += step.manner.seconds_before() + run.seconds;
+        }
+    }
+
+    /// No maximum was found of which the rate of this step would be a share.
+    pub(crate) fn uncalibrated(&mut self, step: &Step, why: &str) {
+        let label = self.labels.get(&step.unit).map_or("", String::as_str);
+        let note = format!("{} was not run on {label}: {why}", step.label);
+        if !self.unturned.contains(&note) {
+            self.unturned.push(note);
+        }
     }
 
     /// The knobs could not be turned after all.

@@ -13,12 +13,13 @@ use std::path::Path;
 
 use host::Root;
 use model::Bytes;
-use record::{Design, Phase, Planned, Settings};
+use record::{Design, Phase, Planned, Run, Settings};
 use store::StoreUrl;
 use workload::Spec as WorkloadSpec;
 
 use crate::asking::Manner;
 use crate::beside::Beside;
+use crate::calibrate::{Calibrate, Maximum};
 use crate::error::StudyError;
 use crate::fleet::Agents;
 use crate::knobs::Levels;
@@ -88,6 +89,10 @@ pub struct Step {
     pub manner: Manner,
     /// What else keeps the machine busy meanwhile.
     pub beside: Option<Beside>,
+    /// How the maximum is found of which its rate is a share.
+    pub calibrate: Option<Calibrate>,
+    /// That maximum, once it is known.
+    pub maximum: Option<Maximum>,
     pub settings: Settings,
 }
 
@@ -102,6 +107,11 @@ pub struct Estimate {
 }
 
 impl Step {
+    /// Made to find a maximum, and no result of the study.
+    pub fn is_trial(&self) -> bool {
+        self.settings.contains_key(Run::TRIAL_FOR)
+    }
+
     pub fn planned(&self) -> Planned {
         Planned {
             ordinal: self.ordinal,
@@ -281,6 +291,8 @@ pub(crate) fn step(
         trace: None,
         manner,
         beside: None,
+        calibrate: None,
+        maximum: None,
         settings,
     })
 }

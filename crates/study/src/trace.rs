@@ -207,6 +207,8 @@ impl Plan {
                     trace: Some(recording.clone()),
                     manner: manner.clone(),
                     beside: None,
+                    calibrate: None,
+                    maximum: None,
                     settings,
                 };
                 segments.push(Segment {

@@ -23,15 +23,19 @@ impl<'a> Crossed<'a> {
     /// is the mean over it.
     pub(super) fn of(cells: &'a [Observed], corners: &[Corner<'_>]) -> Crossed<'a> {
         let stands = |cell: &Observed, levels: &[(&str, &str)]| {
-            levels.iter().all(|(factor, level)| cell.at.get(*factor).is_some_and(|own| own == level))
+            levels
+                .iter()
+                .all(|(factor, level)| cell.at.get(*factor).is_some_and(|own| own == level))
         };
         let names = |(_, levels): &Corner<'_>| -> BTreeSet<&str> {
             let of_it = cells.iter().filter(|cell| stands(cell, levels));
             of_it.flat_map(|cell| cell.at.keys().map(String::as_str)).collect()
         };
         let common = corners.iter().map(names).reduce(|a, b| &a & &b).unwrap_or_default();
-        let asked: BTreeSet<&str> =
-            corners.iter().flat_map(|(_, levels)| levels.iter().map(|(factor, _)| *factor)).collect();
+        let asked: BTreeSet<&str> = corners
+            .iter()
+            .flat_map(|(_, levels)| levels.iter().map(|(factor, _)| *factor))
+            .collect();
         let mut all: BTreeMap<_, Vec<Vec<&Observed>>> = BTreeMap::new();
         for cell in cells {
             let Some(at) = corners.iter().position(|(_, levels)| stands(cell, levels)) else {

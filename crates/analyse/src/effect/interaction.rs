@@ -41,8 +41,12 @@ pub fn interactions(
         for b in &levels_second[1..] {
             let (a0, b0) = (levels_first[0], levels_second[0]);
             let corner = |sign: f64, a, b| (sign, vec![(first, a), (second, b)]);
-            let corners =
-                [corner(1.0, a0, b0), corner(-1.0, *a, b0), corner(-1.0, a0, *b), corner(1.0, *a, *b)];
+            let corners = [
+                corner(1.0, a0, b0),
+                corner(-1.0, *a, b0),
+                corner(-1.0, a0, *b),
+                corner(1.0, *a, *b),
+            ];
             let crossed = Crossed::of(cells, &corners);
             if crossed.blocks.is_empty() {
                 continue;

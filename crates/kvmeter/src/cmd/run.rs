@@ -5,7 +5,7 @@ use model::Span;
 use record::{Execution, File, Filter, Run};
 use report::study::studies;
 use study::knobs::{Held, Seen, Turn, Turner};
-use study::{Course, Doing, Ended, MachineLock, Plan, Source};
+use study::{Course, Doing, Ended, MachineLock, Maxima, Plan, Source};
 
 use crate::args;
 use crate::exit::{Outcome, request};
@@ -72,16 +72,17 @@ fn measure(
     let (mut file, mut execution, done) = open(args, plan, out, seen)?;
     let left: Vec<_> =
         plan.steps().map(|(_, step)| step).filter(|s| !done.contains(&s.ordinal)).collect();
+    let kept = runs_of(&file, &execution)?;
     if !done.is_empty() {
         show.note(&format!(
             "{}: {} runs are done, {} are left",
             out.display(),
-            done.len(),
+            kept.len(),
             left.len()
         ));
     }
-    let kept = runs_of(&file, &execution)?;
     let mut course = Course::new(plan, &kept, args.max_time.map(|Span(limit)| limit))?;
+    let mut maxima = Maxima::of(plan, &kept);
     let stop = stop_flag()?;
     let mut bar = show.bar(left.into_iter());
     let mut keep = |run: &Run| {
@@ -92,8 +93,14 @@ fn measure(
         }
         Ok(())
     };
-    let doing =
-        Doing { course: &mut course, turn, keep: &mut keep, listener: &mut bar, stop: &stop };
+    let doing = Doing {
+        course: &mut course,
+        maxima: &mut maxima,
+        turn,
+        keep: &mut keep,
+        listener: &mut bar,
+        stop: &stop,
+    };
     let ended = study::execute(plan, &execution, &done, doing);
     bar.finish();
     let how = resume_hint(args, out);
@@ -121,7 +128,7 @@ fn measure(
         }
     }
     let runs = runs_of(&file, &execution)?;
-    let valid = runs.iter().all(Run::valid);
+    let valid = runs.iter().filter(|run| !run.is_trial()).all(Run::valid);
     if !args.json {
         let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
         show.print(&report::terminal::runs(&pairs, show.style()))?;

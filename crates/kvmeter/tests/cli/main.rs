@@ -7,6 +7,7 @@ mod bench;
 mod cost;
 mod factors;
 mod full_disk;
+mod graduated;
 mod knob;
 mod machine;
 mod mbwu;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analyse::answer::{Answer, Effects, Found, gather};
+use analyse::answer::{Answer, Effects, Found, Measured, gather};
 use analyse::effect::{Scale, Size};
-use analyse::{Description, Verdict, describe, outliers};
+use analyse::{Description, Runs, Verdict, outliers};
 use model::Answer as ReadingAnswer;
 
 use super::plot::{Plotted, Value};
@@ -121,8 +121,16 @@ fn sized(size: &Size, unit: &str, (corrected, called): (Option<f64>, Verdict)) -
 /// How an interval was obtained, without the numbers that differ from row to row.
 fn method(interval: &analyse::Interval) -> String {
     let text = interval.method.to_string();
-    let parts = text.split(", ").filter(|part| !part.contains("degrees of freedom"));
-    parts.collect::<Vec<_>>().join(", ")
+    let freedom = |part: &&str| !part.ends_with("degrees of freedom");
+    let sentences = text
+        .split("; ")
+        .map(|sentence| sentence.split(", ").filter(freedom).collect::<Vec<_>>().join(", "));
+    let ranks = |c: char| c.is_ascii_digit();
+    let text = sentences.collect::<Vec<_>>().join("; ");
+    match text.strip_prefix("order statistics ") {
+        Some(rest) if rest.starts_with(ranks) => "order statistics around the median".to_owned(),
+        _ => text,
+    }
 }
 
 /// A size as the width of its interval allows.
@@ -294,9 +302,15 @@ fn description(of: &Description, values: &[f64], outliers: &[usize], unit: &str)
     ]
 }
 
-/// Every cell of every metric that the study asks about or draws: n, median, interval, mean,
-/// standard deviation, coefficient of variation and what stands apart. One table a metric.
-pub fn cells(study: &Study) -> Vec<Table> {
+/// A metric that a study asks about or draws, in every cell.
+pub struct MetricCells {
+    pub metric: Measured,
+    /// What tells a cell from the others, and what its runs say.
+    pub cells: Vec<(String, Runs)>,
+}
+
+/// Every metric that the study asks about or draws and that some valid run has.
+pub fn measured(study: &Study) -> Vec<MetricCells> {
     let questions = study.design.questions.iter();
     let asked = questions.flat_map(|q| q.metric.iter().chain(&q.pareto));
     let drawn = study.design.figures.iter().map(|figure| &figure.y);
@@ -306,31 +320,46 @@ pub fn cells(study: &Study) -> Vec<Table> {
             metrics.push(metric);
         }
     }
-    metrics.into_iter().filter_map(|metric| cells_of(study, metric)).collect()
+    let all: Vec<_> = study.situated.iter().collect();
+    let of = |metric: &String| {
+        let mut gathered = gather(&study.design, &all, &[metric], &["workload"]).ok()?;
+        let runs = gathered.cells.iter().map(|cell| cell.runs[0].clone());
+        let cells = gathered.titles().into_iter().zip(runs).collect();
+        Some(MetricCells { metric: gathered.metrics.swap_remove(0), cells })
+    };
+    metrics.into_iter().filter_map(of).collect()
 }
 
-fn cells_of(study: &Study, metric: &str) -> Option<Table> {
-    let all: Vec<_> = study.situated.iter().collect();
-    let gathered = gather(&study.design, &all, &[metric], &["workload"]).ok()?;
-    let unit = gathered.metrics[0].unit.clone();
-    let table = Table::new(format!("Cells: {metric}")).column("cell", Align::Wrap, ALWAYS);
+/// Every cell of every metric that the study asks about or draws: n, median, interval, mean,
+/// standard deviation, coefficient of variation and what stands apart. One table a metric.
+pub fn cells(study: &Study) -> Vec<Table> {
+    measured(study).iter().map(cells_of).collect()
+}
+
+fn cells_of(MetricCells { metric, cells }: &MetricCells) -> Table {
+    let unit = &metric.unit;
+    let table = Table::new(format!("Cells: {}", metric.name)).column("cell", Align::Wrap, ALWAYS);
     let mut table = described(table, "median");
-    for (title, observed) in gathered.titles().into_iter().zip(gathered.observed(0)) {
-        let Ok(of) = describe(&observed.values) else { continue };
-        let odd = outliers(&observed.values);
-        let mut row: Vec<Cell> = vec![title.into()];
-        row.extend(description(&of, &observed.values, &odd, &unit));
+    let mut methods: BTreeSet<String> = BTreeSet::new();
+    for (title, runs) in cells {
+        let Ok(of) = runs.describe() else { continue };
+        methods.extend(of.interval().ok().map(|interval| method(&interval)));
+        let odd = outliers(&runs.values);
+        let mut row: Vec<Cell> = vec![title.clone().into()];
+        row.extend(description(&of, &runs.values, &odd, unit));
         table.row(row);
     }
-    if let Some(provenance) = gathered.metrics[0].provenance {
-        let (scope, origin) = provenance;
+    if let Some((scope, origin)) = metric.provenance {
         table.note(format!("{}, {}", scope, crate::tables::origin_name(origin)));
     }
+    for method in methods {
+        table.note(format!("95 %: {method}"));
+    }
     table.note(
-        "95 %: of the median from 6 runs on, of the mean below; apart: runs that stand apart from \
-         the others, which count all the same",
+        "95 %: of the median from 6 runs on, of the mean below, of a single run from within it; \
+         apart: runs that stand apart from the others, which count all the same",
     );
-    Some(table.without_empty_columns())
+    table.without_empty_columns()
 }
 
 /// Every published number beside the measured one at the same levels, and what was found by
@@ -429,8 +458,12 @@ pub fn gaps(study: &Study) -> Option<Table> {
         for note in &execution.notes {
             table.row(vec!["otherwise than planned".into(), note.clone().into(), "".into()]);
         }
-        let made: BTreeSet<u32> =
-            study.runs.iter().filter(|(of, _)| of.id == execution.id).map(|(_, r)| r.ordinal).collect();
+        let made: BTreeSet<u32> = study
+            .runs
+            .iter()
+            .filter(|(of, _)| of.id == execution.id)
+            .map(|(_, r)| r.ordinal)
+            .collect();
         let left = execution.plan.iter().filter(|run| !made.contains(&run.ordinal)).count();
         if left > 0 {
             let what = format!("{left} of {} planned runs", execution.plan.len());

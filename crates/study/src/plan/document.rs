@@ -12,6 +12,7 @@ use super::stores::{Stored, stores};
 use super::{Plan, Segment, Step, label};
 use crate::asking::{load_manner, manner};
 use crate::beside;
+use crate::calibrate;
 use crate::error::StudyError;
 use crate::knobs;
 use crate::probes::{self, Probes};
@@ -62,6 +63,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
 
     let levels = knobs::of_study(source, &spec, root)?;
     let beside = beside::of_study(source, &spec)?;
+    let calibrated = calibrate::of_study(source, &spec)?;
     let mut segments = Vec::new();
     for (store, Stored { url, temporary, server }) in stores.iter().enumerate() {
         for section in &sections {
@@ -77,6 +79,11 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
                 if let Some(traced) = traced {
                     trace::told(&traced.recording, &manner, &mut settings);
                 }
+                let measured = *phase == Phase::Measure && manner.of_maximum;
+                let calibrate = match measured {
+                    true => calibrate::of_step(source, &spec, calibrated.as_ref(), workload)?,
+                    false => None,
+                };
                 let beside = beside.clone().filter(|_| *phase == Phase::Measure);
                 if let Some(beside) = &beside {
                     beside.settings(&mut settings);
@@ -92,6 +99,8 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
                     trace: traced.map(|own| own.recording.clone()),
                     manner,
                     beside,
+                    calibrate,
+                    maximum: None,
                     settings,
                 });
             }
