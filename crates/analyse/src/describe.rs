@@ -1,12 +1,13 @@
 use thiserror::Error;
 
-use crate::bootstrap::bca_of_mean;
+use crate::bootstrap::bootstrap_t_of_mean;
 use crate::interval::{Interval, LEVEL, Method, NoInterval, TAIL};
 use crate::quantile::{binomial, student};
 
 /// From this many values on, the interval of the mean is bootstrapped. Below it the bootstrap
-/// is too narrow, because so few values repeat themselves too often in a resample.
-pub const BOOTSTRAP_FROM: usize = 20;
+/// covers too little or is far too wide, because so few values repeat themselves too often in a
+/// resample (docs/decisions/0011-bootstrap-t.md).
+pub const BOOTSTRAP_FROM: usize = 6;
 
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum DescribeError {
@@ -43,8 +44,9 @@ impl Description {
 
 /// Describes independent values, such as the repeats of one cell.
 ///
-/// - mean: `mean +- t(0.975, n - 1) sd / sqrt(n)` for 2 to 19 values (Student, Biometrika 6,
-///   1908), from 20 on the BCa bootstrap (Efron and Tibshirani 1993, ch. 14.3) with a fixed seed;
+/// - mean: `mean +- t(0.975, n - 1) sd / sqrt(n)` for 2 to 5 values (Student, Biometrika 6,
+///   1908), from 6 on the bootstrap-t (Efron and Tibshirani 1993, ch. 12.5) with a fixed seed, or
+///   still Student's where the values hardly differ;
 /// - median: the order statistics of ranks `l` and `n + 1 - l` with
 ///   `P(Binomial(n, 1/2) < l) <= 0.025` (Hahn and Meeker, "Statistical Intervals", 1991, ch.
 ///   5.2); 6 values are the fewest that have them;
@@ -104,8 +106,10 @@ fn median_of_sorted(sorted: &[f64]) -> f64 {
 
 fn mean_interval(values: &[f64], mean: f64, sd: Option<f64>) -> Result<Interval, NoInterval> {
     let sd = sd.ok_or(NoInterval::OneValue)?;
-    if values.len() >= BOOTSTRAP_FROM {
-        return Ok(bca_of_mean(values));
+    if values.len() >= BOOTSTRAP_FROM
+        && let Some(interval) = bootstrap_t_of_mean(values)
+    {
+        return Ok(interval);
     }
     let n = values.len() as f64;
     let df = n - 1.0;
@@ -156,11 +160,18 @@ mod tests {
         close(d.median, 1.75, 1e-12);
         close(d.cv.unwrap(), 2.002_249 / 2.33, 1e-6);
         assert_eq!((d.n, d.min, d.max), (10, -0.1, 5.5));
-        // R: t.test(sleep$extra[11:20])$conf.int is 0.8976775 3.7623225.
+        // R: t.test(sleep$extra[11:20])$conf.int is 0.8976775 3.7623225; the bootstrap leans
+        // towards the long tail.
         let mean = d.mean_interval.unwrap();
-        close(mean.low, 0.897_677_5, 1e-6);
-        close(mean.high, 3.762_322_5, 1e-6);
-        assert_eq!(mean.method, Method::StudentT { df: 9.0 });
+        assert!(matches!(mean.method, Method::BootstrapT { .. }));
+        close(mean.low, 0.897_677_5, 0.25);
+        close(mean.high, 3.762_322_5, 0.6);
+        // Of the first five by hand: mean 0.76, sd^2 = 2.592 / 4, t(0.975, 4) = 2.776445.
+        let mean = describe(&SLEEP[..5]).unwrap().mean_interval.unwrap();
+        let half = 2.776_445 * (2.592_f64 / 4.0 / 5.0).sqrt();
+        close(mean.low, 0.76 - half, 1e-6);
+        close(mean.high, 0.76 + half, 1e-6);
+        assert_eq!(mean.method, Method::StudentT { df: 4.0 });
     }
 
     #[test]
@@ -196,7 +207,7 @@ mod tests {
         let values: Vec<f64> = (0..40).map(f64::from).collect();
         let d = describe(&values).unwrap();
         let interval = d.mean_interval.clone().unwrap();
-        assert!(matches!(interval.method, Method::Bca { .. }));
+        assert!(matches!(interval.method, Method::BootstrapT { .. }));
         let half = 2.022_69 * d.sd.unwrap() / 40.0_f64.sqrt();
         close(interval.high - interval.low, 2.0 * half, 0.12 * half);
         assert!(matches!(d.interval().unwrap().method, Method::OrderStatistics { .. }));

@@ -26,14 +26,16 @@ impl Interval {
 pub enum Method {
     /// Student's t around the mean of independent values.
     StudentT { df: f64 },
-    /// Bias-corrected and accelerated bootstrap.
-    Bca { resamples: u32, seed: u64 },
+    /// Bootstrap-t around the mean: t with the values' own distribution.
+    BootstrapT { resamples: u32, seed: u64 },
     /// Order statistics of these ranks, counted from 1: no distribution is assumed.
     OrderStatistics { low_rank: u64, high_rank: u64 },
     /// Welch's t on logarithms, from repeats on both sides.
     BetweenRuns { df: f64 },
     /// The same, but a side with a single run is known only by how it varied within itself.
     WithinRun { df: f64 },
+    /// From how a figure moved within each of these runs, by batches on logarithms.
+    Batches { df: f64, runs: u64 },
     /// Welch's t of a contrast of cells in a factorial: of their means, or where a cell has 5
     /// repeats or more of 20 % trimmed means (`trimmed`); of logarithms or of the values
     /// themselves. `pooled`: a cell with a single repeat took the spread of the others.
@@ -46,8 +48,8 @@ impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Method::StudentT { df } => write!(f, "Student's t, {df} degrees of freedom"),
-            Method::Bca { resamples, seed } => {
-                write!(f, "BCa bootstrap, {resamples} resamples, seed {seed}")
+            Method::BootstrapT { resamples, seed } => {
+                write!(f, "bootstrap-t of the mean, {resamples} resamples, seed {seed}")
             }
             Method::OrderStatistics { low_rank, high_rank } => {
                 write!(f, "order statistics {low_rank} and {high_rank}")
@@ -59,6 +61,16 @@ impl fmt::Display for Method {
                 f,
                 "within a run: Welch's t on logarithms, {df:.1} degrees of freedom; \
                  variation from run to run is not covered"
+            ),
+            Method::Batches { df, runs: 1 } => write!(
+                f,
+                "within the run: batches on logarithms, {df:.1} degrees of freedom; variation \
+                 from run to run is not covered"
+            ),
+            Method::Batches { df, runs } => write!(
+                f,
+                "within the {runs} runs, which vary more in themselves than they differ: batches on \
+                 logarithms, {df:.1} degrees of freedom"
             ),
             Method::Contrast { df, logarithms, trimmed, pooled } => {
                 let of = match (trimmed, logarithms) {

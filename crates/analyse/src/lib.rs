@@ -21,6 +21,7 @@ mod per_operation;
 mod percentile;
 mod proportionality;
 mod quantile;
+mod runs;
 pub mod search;
 mod series;
 pub mod sides;
@@ -51,4 +52,5 @@ pub use percentile::{MergeError, merge, percentile_interval, samples_needed};
 pub use proportionality::{
     Level, LoadLevel, Proportionality, ProportionalityError, proportionality,
 };
+pub use runs::Runs;
 pub use steady::{STEADY_FIT_RANGE, STEADY_RANGE, STEADY_ROUNDS, Steady, steady};

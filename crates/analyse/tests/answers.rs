@@ -251,3 +251,128 @@ fn invalid_runs_and_two_boundaries_do_not_count() {
     let found = asked(question, &all);
     assert!(found[0].verdict.contains("not of one kind"), "{}", found[0].verdict);
 }
+
+/// Repeats of 100 %, 50 % and 10 % of 100,000 ops/s on two stores; `redis` draws 100 W and 100 W
+/// for its load, `spill` 200 W for its load alone. Each repeat draws `away` of that.
+fn graduated(away: &[f64]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (repeat, away) in away.iter().enumerate() {
+        for (store, idle, busy) in [("redis", 100.0, 100.0), ("spill", 0.0, 200.0)] {
+            for (level, share) in [("100%", 1.0), ("50%", 0.5), ("10%", 0.1)] {
+                let pairs = [
+                    ("factor.load", level),
+                    ("store", store),
+                    ("workload", "etc"),
+                    ("rate", level),
+                ];
+                let mut run =
+                    run(&format!("{store} {level} {repeat}"), &pairs, 1e5 * share, 1e4, 10);
+                let rate_ops_s = 1e5 * share;
+                run.pacing = record::Loop::Open { rate_ops_s, arrivals: "poisson".to_owned() };
+                let watts = |signal: &str, value: f64, unit| model::Reading {
+                    unit,
+                    scope: model::Scope::Wall,
+                    origin: model::Origin::Modelled,
+                    ..reading(signal, value)
+                };
+                let drawn = (idle + busy * share) * away * 10.0;
+                run.readings.push(watts("energy.wall", drawn, model::Unit::Joules));
+                run.readings.push(watts("power.idle.wall", idle, model::Unit::Watts));
+                runs.push(run);
+            }
+        }
+    }
+    runs
+}
+
+fn load_design() -> Design {
+    serde_json::from_value(json!({
+        "factors": [
+            { "name": "load", "sets": ["measure.rate"], "levels": ["100%", "50%", "10%"] },
+        ],
+        "questions": [{ "ask": "How does power follow load?", "graduated": "load" }],
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_graduated_load_is_answered_by_store() {
+    let runs = graduated(&[1.0, 1.0, 1.0]);
+    let execution = execution("m");
+    let situated: Vec<Situated> = runs.iter().map(|run| Situated::new(&execution, run)).collect();
+    let found = answers(&load_design(), &situated);
+    let Found::Graduated { loads, power, factor } = &found[0].found else { panic!("{found:?}") };
+    assert_eq!((factor.as_str(), power.unit.as_str()), ("load", "W"));
+    let [redis, spill] = loads.as_slice() else { panic!("{loads:?}") };
+    assert_eq!((redis.title.as_str(), spill.title.as_str()), ("store=redis", "store=spill"));
+    // 160,000 ops/s over 200 + 150 + 110 + 100 W, and over 200 + 100 + 20 + 0 W.
+    let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-9, "{found} {wanted}");
+    near(redis.figures.overall_ops_per_joule, 160_000.0 / 560.0);
+    near(spill.figures.overall_ops_per_joule, 500.0);
+    // 100 W + 100 W x load: the area is 3/4; proportional: 1/2.
+    near(redis.figures.proportionality.unwrap(), 0.5);
+    near(spill.figures.proportionality.unwrap(), 1.0);
+    near(redis.figures.idle_to_peak.unwrap(), 0.5);
+    assert_eq!(redis.watts, [vec![200.0; 3], vec![150.0; 3], vec![110.0; 3], vec![100.0]]);
+    let interval = redis.overall_interval.clone().unwrap();
+    near(interval.low, interval.high);
+    let words = &found[0].verdict;
+    for part in [
+        "store=redis: 286 ops/J (modelled) over 3 levels of up to 100000 ops/s and the idle machine",
+        "energy proportionality 0.50 of 1",
+        "the idle machine draws 50 % of what the highest level draws",
+    ] {
+        assert!(words.contains(part), "no `{part}` in {words}");
+    }
+    assert_eq!(found[0].confidence, Confidence::High);
+}
+
+#[test]
+fn repeats_of_a_graduated_load_say_how_sure_it_is() {
+    // Loads of which a repeat draws 10 % less and more.
+    let runs = graduated(&[0.9, 1.0, 1.1]);
+    let execution = execution("m");
+    let situated: Vec<Situated> = runs.iter().map(|run| Situated::new(&execution, run)).collect();
+    let found = answers(&load_design(), &situated);
+    let Found::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
+    let spill = &loads[1];
+    // Each repeat alone: 160,000 / (320 x 0.9), 500, 160,000 / (320 x 1.1); Student's t of three.
+    let each = [500.0 / 0.9, 500.0, 500.0 / 1.1];
+    let wanted = analyse::describe(&each).unwrap().mean_interval.unwrap();
+    let found_interval = spill.overall_interval.clone().unwrap();
+    assert_eq!(found_interval.method, wanted.method);
+    assert!((found_interval.low - wanted.low).abs() < 1e-9, "{found_interval:?} {wanted:?}");
+    assert!((found_interval.high - wanted.high).abs() < 1e-9);
+    assert_eq!(spill.repeats, 3);
+    assert_eq!(found[0].confidence, Confidence::NotShown, "{}", found[0].verdict);
+    // A single repeat has the figures and no interval.
+    let single: Vec<Situated> = situated[..6].to_vec();
+    let found = answers(&load_design(), &single);
+    let Found::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
+    assert!(loads[1].overall_interval.is_err());
+    assert_eq!(found[0].confidence, Confidence::NoData);
+}
+
+#[test]
+fn a_graduated_load_without_its_idle_machine_says_so() {
+    let mut runs = graduated(&[1.0]);
+    for run in &mut runs {
+        run.readings.retain(|reading| reading.signal != "power.idle.wall");
+    }
+    let execution = execution("m");
+    let situated: Vec<Situated> = runs.iter().map(|run| Situated::new(&execution, run)).collect();
+    let found = answers(&load_design(), &situated);
+    let Found::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
+    assert!((loads[0].figures.overall_ops_per_joule - 160_000.0 / 460.0).abs() < 1e-9);
+    assert_eq!(loads[0].figures.proportionality, None);
+    let words = &found[0].verdict;
+    assert!(words.contains("cannot be said: the power of the idle machine was not"), "{words}");
+    // And where nothing measured power, there is no answer.
+    for run in &mut runs {
+        run.readings.clear();
+    }
+    let situated: Vec<Situated> = runs.iter().map(|run| Situated::new(&execution, run)).collect();
+    let found = answers(&load_design(), &situated);
+    assert_eq!(found[0].found, Found::Nothing);
+    assert!(found[0].verdict.contains("no energy was read"), "{}", found[0].verdict);
+}

@@ -1,8 +1,9 @@
 //! What a study answers, as one JSON object: units and methods in words, unknowns as null.
 
-use analyse::answer::{Answer, Effects, Found};
+use analyse::answer::{Answer, Effects, Found, Graduated, Measured};
 use analyse::effect::{Scale, Size};
-use report::study::{Study, checked};
+use analyse::{Interval, NoInterval, Runs};
+use report::study::{MetricCells, Study, checked, measured};
 use serde_json::{Value, json};
 
 pub fn object(study: &Study) -> Value {
@@ -34,10 +35,39 @@ pub fn object(study: &Study) -> Value {
         "runs": study.runs.len(),
         "level": analyse::LEVEL,
         "answers": answers,
+        "cells": measured(study).iter().flat_map(cells).collect::<Vec<_>>(),
         "checks": checks,
         "not_run": study.design.skipped,
         "notes": study.executions.iter().flat_map(|e| &e.notes).collect::<Vec<_>>(),
     })
+}
+
+/// Every cell of one metric, each interval with its method.
+fn cells(of: &MetricCells) -> Vec<Value> {
+    let cell = |(title, runs): &(String, Runs)| {
+        let described = runs.describe().ok()?;
+        Some(json!({
+            "metric": of.metric.name,
+            "unit": of.metric.unit,
+            "provenance": provenance(&of.metric),
+            "cell": title,
+            "n": described.n,
+            "median": described.median,
+            "mean": described.mean,
+            "sd": described.sd,
+            "cv": described.cv,
+            "interval": ends(&described.interval()),
+            "mean_interval": ends(&described.mean_interval),
+        }))
+    };
+    of.cells.iter().filter_map(cell).collect()
+}
+
+fn ends(interval: &Result<Interval, NoInterval>) -> Value {
+    match interval {
+        Ok(i) => json!({ "low": i.low, "high": i.high, "method": i.method.to_string() }),
+        Err(why) => json!({ "no_interval_because": why.to_string() }),
+    }
 }
 
 fn answer(answer: &Answer) -> Value {
@@ -82,9 +112,47 @@ fn answer(answer: &Answer) -> Value {
                 })
                 .collect();
         }
+        Found::Graduated { factor, power, loads } => {
+            object["factor"] = factor.as_str().into();
+            object["power"] = provenance(power);
+            object["loads"] = loads.iter().map(graduated).collect();
+        }
         Found::Nothing => {}
     }
     object
+}
+
+/// Of what boundary the power is, and whether it was measured or modelled.
+fn provenance(power: &Measured) -> Value {
+    match power.provenance {
+        Some((scope, origin)) => json!({
+            "scope": scope.to_string(),
+            "origin": format!("{origin:?}").to_lowercase(),
+        }),
+        None => Value::Null,
+    }
+}
+
+fn graduated(load: &Graduated) -> Value {
+    let figures = &load.figures;
+    json!({
+        "cell": load.title,
+        "highest_ops_s": load.highest_ops_s,
+        "repeats": load.repeats,
+        "overall_ops_per_joule": figures.overall_ops_per_joule,
+        "overall_interval": ends(&load.overall_interval),
+        "with_idle": figures.with_idle,
+        "no_idle_because": load.no_idle,
+        "energy_proportionality": figures.proportionality,
+        "energy_proportionality_interval": ends(&load.proportionality_interval),
+        "idle_to_peak": figures.idle_to_peak,
+        "levels": figures.levels.iter().map(|level| json!({
+            "share": level.share,
+            "throughput_ops_s": level.ops_s,
+            "power_w": level.power_w,
+            "ops_per_joule": level.ops_per_joule,
+        })).collect::<Vec<_>>(),
+    })
 }
 
 fn effects(effects: &Effects) -> Vec<Value> {

@@ -136,7 +136,8 @@ fn levels(levels: &record::design::Levels) -> String {
 
 /// Time, disk and energy in a line.
 fn estimate(plan: &Plan, wanted: impl Fn(&Step) -> bool) -> String {
-    let Estimates { runs, seconds, guessed, disk, loads, knob_changes } = plan.estimate(wanted);
+    let Estimates { runs, seconds, guessed, disk, loads, calibrations, knob_changes } =
+        plan.estimate(wanted);
     let about = if guessed { "about " } else { "" };
     let mut words = format!("{runs} runs in {about}{}", format::seconds(seconds));
     let count = |n: usize, one: &str, many: &str| match n {
@@ -145,6 +146,9 @@ fn estimate(plan: &Plan, wanted: impl Fn(&Step) -> bool) -> String {
     };
     if loads > 0 {
         words += &count(loads, "load of data", "loads of data");
+    }
+    if calibrations > 0 {
+        words += &count(calibrations, "calibration first", "calibrations first");
     }
     if knob_changes > 0 {
         words += &count(knob_changes, "change of knobs", "changes of knobs");

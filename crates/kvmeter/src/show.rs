@@ -7,7 +7,7 @@ use drive::{Progress, Stage};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::Phase;
 use report::{Style, format};
-use study::{Event, Listener, Step};
+use study::{Event, Listener, Maximum, Step};
 
 use crate::args::{Common, When};
 
@@ -118,6 +118,8 @@ pub struct Bar {
     /// What each step is expected to take, from the first on.
     expected: Vec<Duration>,
     step: usize,
+    /// Maxima that were said.
+    told: Vec<Maximum>,
     /// Operations and time of the last look, for the live rate before the window opens.
     looked: (u64, Duration),
 }
@@ -125,7 +127,14 @@ pub struct Bar {
 impl Bar {
     fn new(expected: Vec<Duration>, hidden: bool, notes: bool) -> Self {
         let bar = plain_bar(1000, hidden);
-        Bar { bar, lines: hidden && notes, expected, step: 0, looked: (0, Duration::ZERO) }
+        Bar {
+            bar,
+            lines: hidden && notes,
+            expected,
+            step: 0,
+            told: Vec::new(),
+            looked: (0, Duration::ZERO),
+        }
     }
 
     pub fn finish(&self) {
@@ -142,6 +151,9 @@ impl Bar {
     }
 
     fn title(&self, step: &Step) -> String {
+        if step.is_trial() {
+            return format!("calibrating {}", step.label);
+        }
         match self.expected.len() {
             // How many it will be is not known.
             0 => format!("{} {}", self.step, step.label),
@@ -240,7 +252,13 @@ impl Listener for Bar {
                 self.say(&format!("{}: a pass under cachegrind, which takes a while", step.label));
             }
             Event::Begins { step } => {
-                self.step += 1;
+                self.step += usize::from(!step.is_trial());
+                if let Some(maximum) = step.maximum.as_ref().filter(|new| !self.told.contains(new))
+                {
+                    let rate = format::rate(maximum.rate_ops_s);
+                    self.say(&format!("{}: 100 % is {rate}; {}", step.label, maximum.words));
+                    self.told.push(maximum.clone());
+                }
                 self.looked = (0, Duration::ZERO);
                 self.bar.set_position(0);
                 self.bar.set_prefix(self.title(step));

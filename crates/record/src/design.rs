@@ -171,6 +171,9 @@ pub struct Question {
     pub factors: Vec<String>,
     /// The metrics of a Pareto front.
     pub pareto: Vec<String>,
+    /// The factor, or setting, over whose levels the load is graduated: how power follows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graduated: Option<String>,
     /// The runs from which it is answered.
     #[serde(rename = "where")]
     pub within: Conditions,

@@ -155,6 +155,11 @@ impl File {
         self.change(|transaction, path| keep::finish(transaction, path, execution_id, at))
     }
 
+    /// Begins an execution again that had ended: what its end said of it is void.
+    pub fn go_on(&mut self, execution_id: &str) -> Result<(), Error> {
+        self.change(|transaction, path| keep::go_on(transaction, path, execution_id))
+    }
+
     fn change(
         &mut self,
         write: impl FnOnce(&Connection, &Path) -> Result<(), Error>,

@@ -80,6 +80,16 @@ pub(crate) fn finish(sql: &Connection, path: &Path, id: &str, at: &str) -> Resul
     if changed == 0 { Err(unknown_execution(path, id)) } else { Ok(()) }
 }
 
+/// Takes back what was kept when an execution ended: the time, and what it was done otherwise
+/// than planned.
+pub(crate) fn go_on(sql: &Connection, path: &Path, id: &str) -> Result<(), Error> {
+    let key = key_of(sql, path, id)?.ok_or_else(|| unknown_execution(path, id))?;
+    let change = |text: &str| sql.execute(text, [key]).map_err(|error| Error::sqlite(path, error));
+    change("UPDATE execution SET finished_at = NULL WHERE key = ?1")?;
+    change("DELETE FROM note WHERE execution_key = ?1")?;
+    Ok(())
+}
+
 pub(crate) fn run(sql: &Connection, path: &Path, run: &Run) -> Result<(), Error> {
     let execution = key_of(sql, path, &run.execution)?
         .ok_or_else(|| unknown_execution(path, &run.execution))?;

@@ -8,6 +8,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
@@ -20,12 +22,17 @@ pub(crate) struct Lock {
 
 /// Attempts against holders that remove their file while it is being opened.
 const ATTEMPTS: usize = 100;
+/// How long to wait for a holder whose process is gone.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(10);
 
 impl Lock {
     /// Takes the lock of `results` or says at once who holds it.
     pub fn take(results: &Path) -> Result<Lock, Error> {
         let path = beside(results);
-        for _ in 0..ATTEMPTS {
+        let limit = Instant::now() + PATIENCE;
+        let mut attempts = 0;
+        while attempts < ATTEMPTS {
             let mut file = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -36,10 +43,13 @@ impl Lock {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    return Err(Error::Locked {
-                        path: results.to_owned(),
-                        holder: holder(&mut file),
-                    });
+                    let holder = holder(&mut file);
+                    if is_gone(&holder) && Instant::now() < limit {
+                        // What a killed process was about to start has its files until it runs.
+                        thread::sleep(PAUSE);
+                        continue;
+                    }
+                    return Err(Error::Locked { path: results.to_owned(), holder });
                 }
                 Err(TryLockError::Error(source)) => return Err(Error::io(&path, source)),
             }
@@ -48,6 +58,7 @@ impl Lock {
                 write_holder(&mut file);
                 return Ok(Lock { path, _held: file });
             }
+            attempts += 1;
         }
         Err(Error::Busy(results.to_owned()))
     }
@@ -100,6 +111,12 @@ fn holder(file: &mut File) -> String {
         Ok(1..) => text,
         _ => "an unknown process".to_owned(),
     }
+}
+
+/// Whether the process that a lock names is no more.
+fn is_gone(holder: &str) -> bool {
+    let number = holder.strip_prefix("process ").filter(|n| n.chars().all(|c| c.is_ascii_digit()));
+    number.is_some_and(|number| !Path::new("/proc").join(number).exists())
 }
 
 #[cfg(test)]

@@ -194,6 +194,16 @@ pub struct Run {
 }
 
 impl Run {
+    /// The setting of a run by which a study looked for a maximum: which of its planned runs
+    /// waited for it.
+    pub const TRIAL_FOR: &'static str = "search.for";
+
+    /// Made to find a maximum: it is no result of its study, and what it is asked may be too much
+    /// on purpose.
+    pub fn is_trial(&self) -> bool {
+        self.settings.contains_key(Run::TRIAL_FOR)
+    }
+
     pub fn valid(&self) -> bool {
         self.invalid_because.is_empty()
     }

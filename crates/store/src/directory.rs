@@ -193,6 +193,23 @@ impl Directory {
         cleared.map_err(|error| StoreError::from_io(&shown(&data), &error))
     }
 
+    /// Deletes a directory of ours and all that is in it. What says whose it is goes last, so that
+    /// a kill half-way leaves a directory that is still known for ours, or an empty one.
+    pub fn delete(path: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            if [Marker::FILE, Self::LOCK].iter().any(|own| entry.file_name() == *own) {
+                continue;
+            }
+            match entry.file_type()?.is_dir() {
+                true => fs::remove_dir_all(entry.path())?,
+                false => fs::remove_file(entry.path())?,
+            }
+        }
+        // Next to the lock there is nothing now that anybody could take for another's.
+        fs::remove_dir_all(path)
+    }
+
     /// What the store's files take up, in bytes: the blocks that are allocated, so that a sparse
     /// file counts for what it really holds.
     pub fn disk_bytes(&self) -> Result<u64, StoreError> {

@@ -12,6 +12,7 @@ use record::Settings;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use crate::calibrate::Pace;
 use crate::error::StudyError;
 use crate::insight::Insight;
 use crate::source::{Source, given};
@@ -32,12 +33,18 @@ const LOADING_DEPTH: usize = 32;
 pub struct Manner {
     pub threads: u32,
     pub pacing: Pacing,
+    /// The rate of its open loop counts in maxima of a calibration, which is still to be made.
+    #[serde(skip)]
+    pub of_maximum: bool,
     pub warm_up: Option<Duration>,
     /// Operations per second of a warm-up that has a rate of its own.
     pub warm_up_rate: Option<f64>,
     pub steady: Option<(Duration, u32)>,
     pub until: Until,
     pub pin: bool,
+    /// The CPUs of its threads, in turn, where they were named; else kvmeter chooses.
+    #[serde(skip)]
+    pub cpus: Vec<u32>,
     /// Requests that a trace has in one second lie evenly in it, not at random.
     pub evenly: bool,
     /// To servers, and which key asked for something of them, if one did.
@@ -55,11 +62,13 @@ impl Manner {
         Manner {
             threads,
             pacing: Pacing::Closed { think: Duration::ZERO },
+            of_maximum: false,
             warm_up: None,
             warm_up_rate: None,
             steady: None,
             until: Until { operations: None, time: None },
             pin: true,
+            cpus: Vec::new(),
             evenly: false,
             connections: Connections::default(),
             needs_servers: None,
@@ -75,8 +84,20 @@ impl Manner {
         };
         Manner {
             pacing: Pacing::Open { rate, arrivals },
+            of_maximum: false,
             until: Until { operations: None, time: Some(time) },
             ..self.clone()
+        }
+    }
+
+    /// The same where the maximum of which its rate is a share is so many operations per second.
+    pub(crate) fn calibrated(&self, maximum_ops_s: f64) -> Manner {
+        match self.pacing {
+            Pacing::Open { rate, arrivals } if self.of_maximum => {
+                let pacing = Pacing::Open { rate: rate * maximum_ops_s, arrivals };
+                Manner { pacing, of_maximum: false, ..self.clone() }
+            }
+            _ => self.clone(),
         }
     }
 
@@ -90,7 +111,8 @@ impl Manner {
         let mut connections = self.connections;
         // Loading is no measurement: requests share their system calls.
         connections.depth = connections.depth.max(LOADING_DEPTH);
-        Manner { pin: self.pin, connections, ..Manner::closed(self.threads) }
+        let cpus = self.cpus.clone();
+        Manner { pin: self.pin, cpus, connections, ..Manner::closed(self.threads) }
     }
 
     /// How long the window is, where the clock ends it.
@@ -135,7 +157,7 @@ impl Manner {
             }),
             until: self.until,
             interval: Duration::from_secs(1),
-            on_start: first_of_all(self.pin, &[]),
+            on_start: first_of_all(self, &[]),
             stop: Arc::clone(stop),
             patience: PATIENCE.saturating_add(slowest_gap),
             share: None,
@@ -156,6 +178,10 @@ impl Manner {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
         put("threads", self.threads.to_string());
         put("pin", self.pin.to_string());
+        if !self.cpus.is_empty() {
+            let cpus: Vec<String> = self.cpus.iter().map(u32::to_string).collect();
+            put("cpus", cpus.join(","));
+        }
         match self.pacing {
             Pacing::Closed { think } => {
                 put("loop", "closed".to_owned());
@@ -165,7 +191,8 @@ impl Manner {
             }
             Pacing::Open { rate, arrivals } => {
                 put("loop", "open".to_owned());
-                put("rate", Rate(rate).to_string());
+                let pace = if self.of_maximum { Pace::Share(rate) } else { Pace::Rate(Rate(rate)) };
+                put("rate", pace.to_string());
                 put("arrivals", arrivals.to_string());
             }
             Pacing::Recorded { .. } => {
@@ -231,10 +258,11 @@ impl Manner {
 /// What each thread does first: to a CPU of its own, and no slack in its sleeps. Either may be
 /// refused; the scheduler then decides, and lateness is measured anyway. CPUs to which a server
 /// was confined are taken last: a thread that spins there would take them from it.
-pub(crate) fn first_of_all(pin: bool, servers: &[u32]) -> OnStart {
-    let cpus = order(pin, servers);
+pub(crate) fn first_of_all(manner: &Manner, servers: &[u32]) -> OnStart {
+    let cpus = order(manner, servers);
     Arc::new(move |thread| {
-        if let Some(cpu) = cpus.get(thread) {
+        // CPUs that were named are shared, where they are fewer than the threads.
+        if let Some(cpu) = cpus.get(thread % cpus.len().max(1)) {
             let _ = host::pin_current(*cpu);
         }
         let _ = host::wake_promptly();
@@ -244,17 +272,21 @@ pub(crate) fn first_of_all(pin: bool, servers: &[u32]) -> OnStart {
 /// The CPUs on which the load threads of a run stay; none where they may run anywhere, or are
 /// more than the CPUs.
 pub(crate) fn cpus_of_load(manner: &Manner, servers: &[u32]) -> Vec<u32> {
-    let mut cpus = order(manner.pin, servers);
+    let mut cpus = order(manner, servers);
     match cpus.len() >= manner.threads as usize {
         true => cpus.truncate(manner.threads as usize),
-        false => cpus.clear(),
+        false if manner.cpus.is_empty() => cpus.clear(),
+        false => {}
     }
     cpus
 }
 
 /// The CPUs that threads are given, in their order; none where they are not pinned.
-fn order(pin: bool, servers: &[u32]) -> Vec<u32> {
-    let mut cpus = match pin {
+fn order(manner: &Manner, servers: &[u32]) -> Vec<u32> {
+    if !manner.cpus.is_empty() {
+        return manner.cpus.clone();
+    }
+    let mut cpus = match manner.pin {
         true => host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default(),
         false => Vec::new(),
     };
@@ -265,6 +297,8 @@ fn order(pin: bool, servers: &[u32]) -> Vec<u32> {
 
 /// No client sends more in a second, so a higher rate is a slip.
 pub(crate) const MOST_RATE: f64 = 1e9;
+/// Of a maximum; twice what it can is overload enough.
+const MOST_SHARE: f64 = 2.0;
 
 /// How a phase is to be asked, before it is checked: what a study's table and the flags of
 /// `bench` have in common.
@@ -272,6 +306,8 @@ pub(crate) const MOST_RATE: f64 = 1e9;
 pub struct Wish {
     pub threads: Option<u32>,
     pub rate: Option<Rate>,
+    /// Instead of a rate: of the maximum that a calibration finds.
+    pub share: Option<f64>,
     pub arrivals: Option<String>,
     pub think: Option<Span>,
     pub warm_up: Option<Span>,
@@ -280,6 +316,7 @@ pub struct Wish {
     pub operations: Option<Count>,
     pub steady: Option<Steady>,
     pub pin: bool,
+    pub cpus: Option<String>,
     pub connections: Option<u32>,
     pub depth: Option<u32>,
     pub queue: Option<Count>,
@@ -332,7 +369,9 @@ impl Wish {
                 ),
             })?),
         };
-        let pacing = match (self.rate, self.think, arrivals) {
+        self.check_share()?;
+        // A share counts as a rate in maxima until the maximum is known.
+        let pacing = match (self.rate.or(self.share.map(Rate)), self.think, arrivals) {
             _ if self.trace => self.trace_pacing(arrivals)?,
             _ if self.speed.is_some() => return no("speed", "is for a trace: name one"),
             (Some(rate), _, _) if rate.0 > MOST_RATE => {
@@ -357,7 +396,9 @@ impl Wish {
                 return no("steady", &why);
             }
         }
-        let threads = self.threads.unwrap_or(cpus);
+        let named = self.named_cpus()?;
+        let usual = if named.is_empty() { cpus } else { named.len() as u32 };
+        let threads = self.threads.unwrap_or(usual);
         if self.warm_up_rate.is_some() && self.trace {
             return no("warm_up_rate", "is for a workload; a trace warms up with its beginning");
         }
@@ -375,6 +416,7 @@ impl Wish {
         Ok(Manner {
             threads,
             pacing,
+            of_maximum: self.share.is_some(),
             warm_up: self.warm_up.map(|Span(span)| span).filter(|span| !span.is_zero()),
             steady: self.steady.map(|steady| (steady.round.0, steady.most_rounds)),
             until: Until {
@@ -382,7 +424,8 @@ impl Wish {
                 time: self.time.map(|Span(time)| time),
             },
             warm_up_rate: self.warm_up_rate.map(|rate| rate.0),
-            pin: self.pin && threads <= cpus,
+            pin: self.pin && (threads <= cpus || !named.is_empty()),
+            cpus: named,
             evenly: self.trace && matches!(arrivals, Some(Arrivals::Constant)),
             connections: self.connections()?,
             needs_servers: self.needs_servers(),
@@ -427,6 +470,35 @@ impl Wish {
             ),
             (_, Some(Speed::Times(speed)), _) => Ok(Pacing::Recorded { speed }),
             _ => Ok(Pacing::Recorded { speed: 1.0 }),
+        }
+    }
+
+    /// The CPUs that were named for the threads.
+    fn named_cpus(&self) -> Result<Vec<u32>, Senseless> {
+        let no = |why: String| Err(Senseless { key: "cpus", why });
+        let Some(text) = &self.cpus else { return Ok(Vec::new()) };
+        let Some(cpus) = host::cpu_list(text).filter(|cpus| !cpus.is_empty()) else {
+            return no(format!("`{text}` is not a list of CPUs; write `1` or `2-5,8`"));
+        };
+        match self.pin {
+            true => Ok(cpus),
+            false => no("are what threads are pinned to; leave out `pin = false`".to_owned()),
+        }
+    }
+
+    fn check_share(&self) -> Result<(), Senseless> {
+        let no = |key, why: &str| Err(Senseless { key, why: why.to_owned() });
+        match self.share {
+            None => Ok(()),
+            Some(share) if !(share > 0.0 && share <= MOST_SHARE) => {
+                no("rate", "is a share of the maximum above 0 and up to 200%")
+            }
+            Some(_) if self.trace => no("rate", "of a trace is a number; it is not calibrated"),
+            Some(_) if self.operations.is_some() => no(
+                "operations",
+                "take a time that is not known beforehand at a share of a maximum; give a time",
+            ),
+            Some(_) => Ok(()),
         }
     }
 
@@ -484,10 +556,19 @@ impl Wish {
 
 /// Checks one table of a study; errors point into it.
 pub(crate) fn manner(source: &Source, asking: &Asking, cpus: u32) -> Result<Manner, StudyError> {
-    wish(asking).manner(cpus).map_err(|Senseless { key, why }| {
+    let refuse = |key: &str, why: &str| {
         let span = asking.span_of(key).unwrap_or_default();
         source.at(span, &format!("{key}: {why}"))
-    })
+    };
+    let made = wish(asking).manner(cpus).map_err(|Senseless { key, why }| refuse(key, &why))?;
+    let allowed = host::cpus(source.root()).map(|order| order.cpus).unwrap_or_default();
+    match made.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        Some(cpu) => {
+            let why = format!("CPU {cpu} cannot be used; kvmeter may use {allowed:?}");
+            Err(refuse("cpus", &why))
+        }
+        None => Ok(made),
+    }
 }
 
 /// The same for a trace, whose speed stands elsewhere.
@@ -508,7 +589,8 @@ pub(crate) fn trace_manner(
 fn wish(asking: &Asking) -> Wish {
     Wish {
         threads: given(&asking.threads),
-        rate: given(&asking.rate),
+        rate: given(&asking.rate).and_then(Pace::rate),
+        share: given(&asking.rate).and_then(Pace::share),
         arrivals: given(&asking.arrivals),
         think: given(&asking.think),
         warm_up: given(&asking.warm_up),
@@ -517,6 +599,7 @@ fn wish(asking: &Asking) -> Wish {
         operations: given(&asking.operations),
         steady: given(&asking.steady),
         pin: asking.pin.unwrap_or(true),
+        cpus: given(&asking.cpus),
         connections: given(&asking.connections),
         depth: given(&asking.depth),
         queue: given(&asking.queue),
@@ -540,5 +623,11 @@ pub(crate) fn load_manner(
             return Err(source.at(span, &words));
         }
     }
-    manner(source, asking, cpus)
+    let made = manner(source, asking, cpus)?;
+    match asking.span_of("rate") {
+        Some(span) if made.of_maximum => {
+            Err(source.at(span, "rate: of a load it is a number; no maximum is calibrated for it"))
+        }
+        _ => Ok(made),
+    }
 }

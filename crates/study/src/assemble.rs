@@ -11,6 +11,7 @@ use workload::Skew;
 
 use crate::asking::Manner;
 use crate::beside;
+use crate::calibrate::Maximum;
 use crate::plan::Step;
 use crate::server_side::Found;
 
@@ -212,6 +213,10 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         let what = "requests answered in the window / its length";
         let achieved = outcome.answered_in_time as f64 / outcome.window_s.max(1e-9);
         put(own("client.achieved_rate", Unit::OpsPerSecond, Scope::Harness, what, achieved));
+    }
+    if let Some(Maximum { rate_ops_s, words }) = &measured.step.maximum {
+        let what = format!("the highest rate that held {words}");
+        put(own(Maximum::SIGNAL, Unit::OpsPerSecond, Scope::Client, &what, *rate_ops_s));
     }
     if let Some(replayed) = &outcome.replayed {
         for reading in crate::replayed::readings(replayed, &own) {

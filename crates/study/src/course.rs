@@ -32,6 +32,9 @@ pub enum Ended {
     Stopped,
 }
 
+/// What gets the runs that a budget dropped.
+const MORE_TIME: &str = "--resume goes on with them, with a longer --max-time or without";
+
 /// A cell on one store, by what its runs share.
 type Unit = u32;
 
@@ -98,7 +101,7 @@ impl Course {
         let mut course = Course {
             planned: Vec::new(),
             labels: BTreeMap::new(),
-            done: kept.iter().map(|run| run.ordinal).collect(),
+            done: kept.iter().filter(|run| !run.is_trial()).map(|run| run.ordinal).collect(),
             least: plan.repeats,
             adaptive,
             values: BTreeMap::new(),
@@ -117,7 +120,7 @@ impl Course {
                 course.decided.insert((step.unit, step.repeat), Go::Run);
             }
         }
-        for run in kept {
+        for run in kept.iter().filter(|run| !run.is_trial()) {
             course.take(run);
         }
         Ok(course)
@@ -218,6 +221,22 @@ impl Course {
         (seconds, units.len())
     }
 
+    /// A trial of a calibration has ended, which takes of the budget too.
+    pub(crate) fn tried(&mut self, step: &Step, run: &Run) {
+        if let Some(budget) = &mut self.budget {
+            budget.done_s += step.manner.seconds_before() + run.seconds;
+        }
+    }
+
+    /// No maximum was found of which the rate of this step would be a share.
+    pub(crate) fn uncalibrated(&mut self, step: &Step, why: &str) {
+        let label = self.labels.get(&step.unit).map_or("", String::as_str);
+        let note = format!("{} was not run on {label}: {why}", step.label);
+        if !self.unturned.contains(&note) {
+            self.unturned.push(note);
+        }
+    }
+
     /// The knobs could not be turned after all.
     pub(crate) fn unturned(&mut self, levels: &Levels, why: &StudyError) {
         let levels: Vec<String> =
@@ -234,11 +253,11 @@ impl Course {
             notes.push(match repeat {
                 1 => format!(
                     "the budget of {limit} was spent in the first repeat: {units} of {} cells \
-                     were not measured",
+                     were not measured; {MORE_TIME}",
                     self.labels.len()
                 ),
                 _ => format!(
-                    "the budget of {limit} allowed {} of {all} repeats of every cell",
+                    "the budget of {limit} allowed {} of {all} repeats of every cell; {MORE_TIME}",
                     repeat - 1
                 ),
             });

@@ -10,6 +10,7 @@ use model::{Machine, Reading};
 use record::{Execution, Phase, Run, Settings};
 use store::{Directory, State, StoreUrl};
 
+use crate::calibrate::{Calibrating, Maxima};
 use crate::course::{Course, Ended, Go};
 use crate::error::StudyError;
 use crate::fleet::Crew;
@@ -121,6 +122,8 @@ fn existing(path: &Path) -> &Path {
 pub struct Doing<'a> {
     /// Which of the planned runs are done.
     pub course: &'a mut Course,
+    /// The maxima of which rates are shares, as far as they are known.
+    pub maxima: &'a mut Maxima,
     /// Who turns the knobs.
     pub turn: &'a mut dyn Turn,
     pub keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
@@ -140,7 +143,7 @@ pub fn execute(
     done: &BTreeSet<u32>,
     doing: Doing<'_>,
 ) -> Result<Ended, StudyError> {
-    let Doing { course, turn, keep, listener, stop } = doing;
+    let Doing { course, maxima, turn, keep, listener, stop } = doing;
     let clock = Ticks::new();
     let mut crew = plan.agents.clone().map(Crew::new);
     plan.probes.check_required()?;
@@ -168,8 +171,12 @@ pub fn execute(
             }
             let idle = idle.iter().find(|(known, _)| known == levels).map(|(_, read)| read);
             for segment in block {
-                let mut agenda = InOrder::new(segment, done, course);
-                let Some(first) = agenda.first() else { continue };
+                let steps = InOrder::new(segment, done, course);
+                let mut agenda = Calibrating::new(steps, maxima);
+                let Some(first) = agenda.first() else {
+                    agenda.fault().map_or(Ok(()), Err)?;
+                    continue;
+                };
                 let mut scene = Scene {
                     clock: &clock,
                     execution,
@@ -184,6 +191,7 @@ pub fn execute(
                     ended = Ended::Stopped;
                     break;
                 }
+                agenda.fault().map_or(Ok(()), Err)?;
             }
             Ok(())
         });
@@ -216,11 +224,11 @@ pub fn execute(
 }
 
 /// The steps of a segment that are left and wanted.
-struct InOrder<'a> {
+pub(crate) struct InOrder<'a> {
     left: Vec<&'a Step>,
     next: usize,
     preloads: bool,
-    course: &'a mut Course,
+    pub(crate) course: &'a mut Course,
 }
 
 impl<'a> InOrder<'a> {
@@ -231,7 +239,7 @@ impl<'a> InOrder<'a> {
         InOrder { left, next: 0, preloads, course }
     }
 
-    fn first(&mut self) -> Option<Step> {
+    pub(crate) fn first(&mut self) -> Option<Step> {
         while let Some(step) = self.left.get(self.next) {
             self.next += 1;
             if self.course.decide(step) == Go::Run {
@@ -240,18 +248,16 @@ impl<'a> InOrder<'a> {
         }
         None
     }
-}
 
-impl Agenda for InOrder<'_> {
-    fn next(&mut self, run: &Run) -> Option<Step> {
+    /// A run of these steps has ended.
+    pub(crate) fn kept(&mut self, run: &Run) {
         let step = self.left[..self.next].iter().rfind(|step| step.ordinal == run.ordinal);
         if let Some(step) = step {
             self.course.kept(step, run);
         }
-        self.first()
     }
 
-    fn preloads(&self) -> bool {
+    pub(crate) fn preloads(&self) -> bool {
         self.preloads
     }
 }
@@ -436,7 +442,7 @@ fn remove_temporary(path: &Path) -> Result<(), StudyError> {
     let failed = |error: std::io::Error| {
         StudyError::Failed(format!("{}: cannot be removed: {error}", path.display()))
     };
-    std::fs::remove_dir_all(path).map_err(failed)?;
+    Directory::delete(path).map_err(failed)?;
     if let Some(parent) = path.parent() {
         // It stays where another store's data is still in it.
         let _ = std::fs::remove_dir(parent);

@@ -5,6 +5,7 @@ mod asking;
 mod assemble;
 mod bench;
 mod beside;
+mod calibrate;
 mod course;
 mod engine;
 mod error;
@@ -33,6 +34,7 @@ mod started;
 mod trace;
 
 pub use asking::{Manner, Senseless, Wish};
+pub use calibrate::{Maxima, Maximum, Pace, never_asked};
 pub use course::{Course, Ended};
 pub use engine::{Doing, Event, Listener, check_directories, execute, execution, now};
 pub use error::StudyError;

@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::StudyError;
 
@@ -12,6 +14,10 @@ const FOLDER: &str = "KVMETER_STATE_DIR";
 /// Folders that every user of a machine has in common, the best first.
 const COMMON: [&str; 3] = ["/run/lock", "/var/lock", "/tmp"];
 const NAME: &str = "kvmeter-run.lock";
+/// How long to wait where the process that took it is gone: a program that it was about to start
+/// has its files too until it runs, and after a kill that may take a moment.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Held while a study runs; it ends with the process, however that ends.
 #[derive(Debug)]
@@ -44,10 +50,17 @@ impl MachineLock {
             ))
         };
         let mut file = open(folder, &path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-            Err(TryLockError::WouldBlock) => return Err(busy(&path)),
+        let limit = Instant::now() + PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if holder(&path).is_some_and(|(_, lives)| lives) || Instant::now() > limit {
+                return Err(busy(&path));
+            }
+            thread::sleep(PAUSE);
         }
         // Another user's file may only be read: then the number in it is not ours, and nothing
         // else is lost.
@@ -73,11 +86,19 @@ fn open(folder: &Path, path: &PathBuf) -> std::io::Result<File> {
     Ok(file)
 }
 
-fn busy(path: &Path) -> StudyError {
+/// The process that the file names, and whether it lives.
+fn holder(path: &Path) -> Option<(String, bool)> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let number: String = text.chars().take_while(char::is_ascii_digit).collect();
-    let lives = !number.is_empty() && Path::new("/proc").join(&number).exists();
-    let who = if lives { format!(" (process {number})") } else { String::new() };
+    let lives = Path::new("/proc").join(&number).exists();
+    (!number.is_empty()).then_some((number, lives))
+}
+
+fn busy(path: &Path) -> StudyError {
+    let who = match holder(path) {
+        Some((number, true)) => format!(" (process {number})"),
+        _ => String::new(),
+    };
     StudyError::Request(format!(
         "another study runs on this machine{who}, and two would measure each other; wait until it \
          has ended ({} is locked)",
@@ -100,6 +121,22 @@ mod tests {
         assert!(refused.to_string().contains(&number), "{refused}");
         drop(first);
         MachineLock::take_in(&place).unwrap();
+    }
+
+    #[test]
+    fn what_a_dead_one_s_child_still_holds_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        // Held, as by what a killed process had just forked: the number in it is of no process.
+        fs::write(&path, "4194304000").unwrap();
+        let held = File::open(&path).unwrap();
+        held.try_lock().unwrap();
+        let free = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            held.unlock().unwrap();
+        });
+        MachineLock::take_in(folder.path()).unwrap();
+        free.join().unwrap();
     }
 
     #[test]

@@ -15,8 +15,9 @@ use crate::source::Source;
 use crate::spec::Spec;
 
 /// Beginnings of what a run reads besides its probes.
-const OF_RUNS: [&str; 18] = [
+const OF_RUNS: [&str; 19] = [
     "beside.",
+    "calibrated.",
     "micro.",
     "mbwu.",
     "client.",
@@ -116,15 +117,22 @@ impl Known<'_> {
         for metric in question.metric.iter().chain(&question.pareto) {
             check_figure(metric)?;
         }
-        for factor in question.factor.iter().chain(&question.factors) {
+        for factor in question.factor.iter().chain(&question.factors).chain(&question.graduated) {
             self.value(factor)?;
         }
         let asks_effect = question.factor.is_some() || !question.factors.is_empty();
         if asks_effect && question.metric.is_none() {
             return Err("on which `metric`? Name one of `--json`".to_owned());
         }
-        if !asks_effect && question.pareto.is_empty() {
-            return Err("what is asked: a `factor`, `factors` or a `pareto` front?".to_owned());
+        let kinds = [asks_effect, !question.pareto.is_empty(), question.graduated.is_some()];
+        match kinds.iter().filter(|asked| **asked).count() {
+            1 => {}
+            0 => {
+                let words = "what is asked: a `factor`, `factors`, a `pareto` front, or over what \
+                             the load is `graduated`?";
+                return Err(words.to_owned());
+            }
+            _ => return Err("one question asks one thing; make several of it".to_owned()),
         }
         self.conditions(&question.within)
     }

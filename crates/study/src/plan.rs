@@ -13,13 +13,14 @@ use std::path::Path;
 
 use host::Root;
 use model::Bytes;
-use record::{Design, Phase, Planned, Settings};
+use record::{Design, Phase, Planned, Run, Settings};
 use store::StoreUrl;
 use workload::Spec as WorkloadSpec;
 
 use crate::asking::Manner;
 use crate::bench::Bench;
 use crate::beside::Beside;
+use crate::calibrate::{Calibrate, Maximum};
 use crate::error::StudyError;
 use crate::fleet::Agents;
 use crate::knobs::Levels;
@@ -91,6 +92,10 @@ pub struct Step {
     pub bench: Option<Bench>,
     /// What else keeps the machine busy meanwhile.
     pub beside: Option<Beside>,
+    /// How the maximum is found of which its rate is a share.
+    pub calibrate: Option<Calibrate>,
+    /// That maximum, once it is known.
+    pub maximum: Option<Maximum>,
     pub settings: Settings,
 }
 
@@ -105,6 +110,11 @@ pub struct Estimate {
 }
 
 impl Step {
+    /// Made to find a maximum, and no result of the study.
+    pub fn is_trial(&self) -> bool {
+        self.settings.contains_key(Run::TRIAL_FOR)
+    }
+
     pub fn planned(&self) -> Planned {
         Planned {
             ordinal: self.ordinal,
@@ -290,6 +300,8 @@ pub(crate) fn step(
         manner,
         bench: None,
         beside: None,
+        calibrate: None,
+        maximum: None,
         settings,
     })
 }

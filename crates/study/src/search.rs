@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use analyse::search::{
-    Client, Conclusion, Cut, Request, Search as Procedure, SearchError, Step as Decision, Trial,
+    Client, Conclusion, Cut, Request, Search as Procedure, Step as Decision, Trial,
 };
 use analyse::slo::Objective;
 use drive::{Pacing, Ticks, Until};
@@ -15,6 +15,7 @@ use store::StoreUrl;
 use workload::Spec;
 
 use crate::asking::{MOST_RATE, Manner};
+use crate::calibrate::Calibrate;
 use crate::engine::{Listener, Scene};
 use crate::error::StudyError;
 use crate::fleet::{Agents, Crew};
@@ -76,14 +77,15 @@ pub struct Found {
 impl Search {
     /// The plan of what is certain to run, to begin a results file with.
     pub fn plan(&self) -> Result<Plan, StudyError> {
-        self.procedure(None).map_err(|error| StudyError::Request(error.to_string()))?;
+        let trying = self.trying()?;
+        trying.procedure(None)?;
         self.store.check()?;
         check_store(&self.store, &self.workload)?;
         let segments = vec![Segment {
             store: self.store.clone(),
             server: self.server.clone(),
             temporary: false,
-            steps: vec![self.calibration()?],
+            steps: vec![trying.closed(1)],
             preparing: self.manner.preparing(),
             knobs: Levels::default(),
             copies: false,
@@ -131,54 +133,110 @@ impl Search {
             idle: &idle,
             seen,
         };
-        let mut trials = Trials::new(self)?;
-        let ended = scene.play(&plan.segments[0], self.calibration()?, &mut trials, keep, listener);
-        let cut = match &ended {
-            Ok(true) => trials.cut.unwrap_or(Cut::Stopped),
-            _ => Cut::Stopped,
-        };
-        let judged: Vec<Trial> = trials.tried.iter().map(|tried| tried.trial.clone()).collect();
-        let conclusion =
-            trials.conclusion.unwrap_or_else(|| trials.procedure.cut_short(&judged, cut));
+        let mut trials = Trials::new(self.trying()?, 1, &[])?;
+        let first = trials.trying.closed(1);
+        let ended = scene.play(&plan.segments[0], first, &mut trials, keep, listener);
+        if !matches!(ended, Ok(true)) {
+            trials.cut = Some(Cut::Stopped);
+        }
+        let conclusion = trials.conclusion();
         let fault = ended.err().or(trials.fault);
         Ok(Found { conclusion, tried: trials.tried, calibration: trials.calibration, fault })
     }
 
-    fn procedure(&self, hint: Option<f64>) -> Result<Procedure, SearchError> {
+    fn trying(&self) -> Result<Trying, StudyError> {
+        let whom = (&self.store, self.server.as_ref());
+        let manner = Manner {
+            until: Until { operations: None, time: Some(self.time) },
+            ..self.manner.clone()
+        };
+        let mut template =
+            step(whom, &self.name, &self.workload, Phase::Measure, &manner, (1, 0, 1))?;
+        self.knobs.settings(&mut template.settings);
+        if let Some(agents) = &self.agents {
+            agents.settings(&mut template.settings);
+        }
+        Ok(Trying {
+            template,
+            objective: self.objective.clone(),
+            request: self.request,
+            time: self.time,
+            most_time: self.most_time,
+        })
+    }
+}
+
+/// What the trials of a search are but for their rate.
+pub(crate) struct Trying {
+    /// An open loop; its rate does not matter.
+    template: Step,
+    objective: Objective,
+    request: Request,
+    /// Of a trial that need not be longer.
+    time: Duration,
+    most_time: Option<Duration>,
+}
+
+/// Settings of a run that come of how it is asked.
+const OF_PACE: [&str; 5] = ["loop", "rate", "arrivals", "warm_up_rate", "time"];
+
+impl Trying {
+    /// To find the maximum of which a step's rate is a share.
+    pub(crate) fn of_step(step: &Step, calibrate: &Calibrate) -> Trying {
+        let Calibrate { objective, request, time, most_time, key } = calibrate;
+        let mut settings = key.clone();
+        settings.insert(Run::TRIAL_FOR.to_owned(), step.ordinal.to_string());
+        Trying {
+            template: Step { settings, repeat: 1, calibrate: None, ..step.clone() },
+            objective: objective.clone(),
+            request: *request,
+            time: *time,
+            most_time: *most_time,
+        }
+    }
+
+    fn procedure(&self, hint: Option<f64>) -> Result<Procedure, StudyError> {
         let highest = Some(self.request.highest.unwrap_or(MOST_RATE));
         Procedure::new(Request { hint, highest, ..self.request })
+            .map_err(|error| StudyError::Request(error.to_string()))
     }
 
     /// A closed loop of the same connections: about where to begin.
-    fn calibration(&self) -> Result<Step, StudyError> {
+    fn closed(&self, ordinal: u32) -> Step {
         let closed = Manner {
             pacing: Pacing::Closed { think: Duration::ZERO },
+            of_maximum: false,
             warm_up_rate: None,
             until: Until { operations: None, time: Some(self.time.min(CALIBRATION)) },
-            ..self.manner.clone()
+            ..self.template.manner.clone()
         };
-        self.step(&closed, 1, "calibration")
+        self.step(closed, ordinal, "calibration")
     }
 
-    fn step(&self, manner: &Manner, ordinal: u32, role: &str) -> Result<Step, StudyError> {
-        let (whom, at) = ((&self.store, self.server.as_ref()), (ordinal, 0, 1));
-        let mut step = step(whom, &self.name, &self.workload, Phase::Measure, manner, at)?;
-        step.settings.insert(ROLE_KEY.to_owned(), role.to_owned());
-        step.settings.insert(OBJECTIVE_KEY.to_owned(), self.objective.to_string());
-        self.knobs.settings(&mut step.settings);
-        if let Some(agents) = &self.agents {
-            agents.settings(&mut step.settings);
-        }
-        Ok(step)
+    fn trial(&self, rate: f64, time: Duration, ordinal: u32) -> Step {
+        self.step(self.template.manner.at(rate, time), ordinal, "trial")
+    }
+
+    fn step(&self, manner: Manner, ordinal: u32, role: &str) -> Step {
+        let mut settings = self.template.settings.clone();
+        settings.retain(|name, _| !OF_PACE.contains(&name.as_str()));
+        manner.settings(settings.contains_key("connections"), &mut settings);
+        settings.insert(ROLE_KEY.to_owned(), role.to_owned());
+        settings.insert(OBJECTIVE_KEY.to_owned(), self.objective.to_string());
+        Step { ordinal, manner, settings, ..self.template.clone() }
     }
 }
 
 /// Decides after each run which is the next.
-struct Trials<'a> {
-    search: &'a Search,
+pub(crate) struct Trials {
+    trying: Trying,
     procedure: Procedure,
+    /// Of the next step.
+    ordinal: u32,
     /// When the first run began.
     began: Option<Instant>,
+    /// The closed loop was run.
+    hinted: bool,
     calibration: Option<f64>,
     tried: Vec<Tried>,
     conclusion: Option<Conclusion>,
@@ -186,68 +244,90 @@ struct Trials<'a> {
     fault: Option<StudyError>,
 }
 
-impl<'a> Trials<'a> {
-    fn new(search: &'a Search) -> Result<Self, StudyError> {
-        let procedure =
-            search.procedure(None).map_err(|error| StudyError::Request(error.to_string()))?;
-        Ok(Trials {
-            search,
-            procedure,
+impl Trials {
+    /// The steps are counted from `ordinal` on; `made` are the runs of an earlier invocation.
+    pub(crate) fn new(trying: Trying, ordinal: u32, made: &[Run]) -> Result<Trials, StudyError> {
+        let mut trials = Trials {
+            procedure: trying.procedure(None)?,
+            trying,
+            ordinal,
             began: None,
+            hinted: false,
             calibration: None,
             tried: Vec::new(),
             conclusion: None,
             cut: None,
             fault: None,
-        })
+        };
+        made.iter().try_for_each(|run| trials.hear(run))?;
+        Ok(trials)
+    }
+
+    /// A run that was made just now.
+    pub(crate) fn take(&mut self, run: &Run) -> Result<(), StudyError> {
+        let this = Duration::from_secs_f64(run.seconds);
+        self.began
+            .get_or_insert_with(|| Instant::now().checked_sub(this).unwrap_or_else(Instant::now));
+        self.ordinal = run.ordinal + 1;
+        self.hear(run)
     }
 
     /// What a run says: the rate at which to begin, or of the rate that was asked.
-    fn take(&mut self, run: &Run) -> Result<(), SearchError> {
-        match self.search.trial(run) {
+    fn hear(&mut self, run: &Run) -> Result<(), StudyError> {
+        self.hinted = true;
+        match Trial::of(run, &self.trying.objective, Client::of(run)) {
             Some(trial) => self.tried.push(Tried { trial, run: run.clone() }),
             None => {
                 self.calibration = Some(run.throughput()).filter(|rate| *rate > 0.0);
-                self.procedure = self.search.procedure(self.calibration)?;
+                self.procedure = self.trying.procedure(self.calibration)?;
             }
         }
         Ok(())
     }
 
-    fn decide(&mut self, run: &Run) -> Result<Option<Step>, StudyError> {
-        let this = Duration::from_secs_f64(run.seconds);
-        let began = *self
-            .began
-            .get_or_insert_with(|| Instant::now().checked_sub(this).unwrap_or_else(Instant::now));
-        self.take(run).map_err(|error| StudyError::Request(error.to_string()))?;
-        let judged: Vec<Trial> = self.tried.iter().map(|tried| tried.trial.clone()).collect();
-        let (rate, longer) = match self.procedure.next(&judged) {
+    /// What is tried next; none when the search has come to its end.
+    pub(crate) fn next_step(&mut self) -> Result<Option<Step>, StudyError> {
+        if !self.hinted {
+            return Ok(Some(self.trying.closed(self.ordinal)));
+        }
+        let (rate, longer) = match self.procedure.next(&self.judged()) {
             Decision::Try { rate_ops_s, longer, .. } => (rate_ops_s, longer),
             Decision::Done(conclusion) => {
                 self.conclusion = Some(conclusion);
                 return Ok(None);
             }
         };
-        let time = self.search.time.mul_f64(longer);
-        let whole = time + self.search.manner.warm_up.unwrap_or_default();
-        if self.search.most_time.is_some_and(|most| began.elapsed() + whole > most) {
+        let time = self.trying.time.mul_f64(longer);
+        let whole = time + self.trying.template.manner.warm_up.unwrap_or_default();
+        let elapsed = self.began.map_or(Duration::ZERO, |began| began.elapsed());
+        if self.trying.most_time.is_some_and(|most| elapsed + whole > most) {
             self.cut = Some(Cut::Time);
             return Ok(None);
         }
-        let ordinal = self.tried.len() as u32 + 2;
-        self.search.step(&self.search.manner.at(rate, time), ordinal, "trial").map(Some)
+        Ok(Some(self.trying.trial(rate, time, self.ordinal)))
+    }
+
+    fn judged(&self) -> Vec<Trial> {
+        self.tried.iter().map(|tried| tried.trial.clone()).collect()
+    }
+
+    /// What the trials come to, at their end or where they were cut short.
+    pub(crate) fn conclusion(&self) -> Conclusion {
+        let cut = self.cut.unwrap_or(Cut::Stopped);
+        let so_far = || self.procedure.cut_short(&self.judged(), cut);
+        self.conclusion.clone().unwrap_or_else(so_far)
     }
 }
 
-impl Agenda for Trials<'_> {
+impl Agenda for Trials {
     fn next(&mut self, run: &Run) -> Option<Step> {
-        self.decide(run).unwrap_or_else(|fault| {
+        self.take(run).and_then(|()| self.next_step()).unwrap_or_else(|fault| {
             self.fault = Some(fault);
             None
         })
     }
 
     fn preloads(&self) -> bool {
-        self.search.manner.insight.preloads(true)
+        self.trying.template.manner.insight.preloads(true)
     }
 }

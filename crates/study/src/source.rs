@@ -60,6 +60,12 @@ pub const BUILT_IN: &[BuiltIn] = &[
         published: Some(include_str!("../../../studies/direct-cache-access/published.toml")),
     },
     BuiltIn {
+        name: "energy-proportionality",
+        what: "power over load, from a calibrated maximum to the idle machine",
+        text: include_str!("../../../studies/energy-proportionality/study.toml"),
+        published: None,
+    },
+    BuiltIn {
         name: "mbwu",
         what: "media-based work units of the devices that are named, in hours",
         text: include_str!("../../../studies/mbwu/study.toml"),

@@ -12,6 +12,7 @@ use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, Va
 
 use crate::bench::BenchTables;
 use crate::beside::BesideTable;
+use crate::calibrate::{CalibrateTable, Pace};
 use crate::factors::{DesignTable, FactorTable, ScaleTable};
 use crate::mbwu::MbwuTable;
 use crate::probes::ProbesTable;
@@ -56,6 +57,9 @@ pub struct Spec {
     /// One table a simulation: `dca`, the last-level cache with direct cache access.
     #[serde(default)]
     pub simulate: BenchTables,
+    /// How the maximum is found of which `measure.rate` may be a share.
+    #[serde(default)]
+    pub calibrate: Option<CalibrateTable>,
     #[serde(default)]
     pub agents: Option<Spanned<Machines>>,
     /// Work units are found with the store and the workload, on devices that the command names.
@@ -152,7 +156,7 @@ pub struct Machines {
 pub struct Asking {
     pub threads: Option<Spanned<u32>>,
     /// Of all threads together; with it the loop is open.
-    pub rate: Option<Spanned<Rate>>,
+    pub rate: Option<Spanned<Pace>>,
     pub arrivals: Option<Spanned<String>>,
     /// Pause of a closed loop between an answer and the next request.
     pub think: Option<Spanned<Span>>,
@@ -164,6 +168,8 @@ pub struct Asking {
     pub steady: Option<Spanned<Steady>>,
     /// One CPU a thread, where there are as many; on by default.
     pub pin: Option<bool>,
+    /// The CPUs of the threads, in turn: `0-3,8`.
+    pub cpus: Option<Spanned<String>>,
     /// Of each thread to each server.
     pub connections: Option<Spanned<u32>>,
     /// Requests that may be under way on one connection.
@@ -194,6 +200,7 @@ impl Asking {
             "time" => span(&self.time),
             "operations" => span(&self.operations),
             "steady" => span(&self.steady),
+            "cpus" => span(&self.cpus),
             "connections" => span(&self.connections),
             "depth" => span(&self.depth),
             "queue" => span(&self.queue),

@@ -190,9 +190,9 @@ impl Started {
     pub(crate) fn end_within(self, limit: Duration) -> Result<(), StudyError> {
         self.all().try_for_each(|one| one.launched.still_running()).map_err(of_launch)?;
         let all = std::iter::once(self.first).chain(self.others);
-        all.map(|one| one.launched.end(limit).map(drop))
-            .collect::<Result<(), _>>()
-            .map_err(of_launch)
+        // All of them, whatever becomes of one; then the first that failed.
+        let ended: Vec<_> = all.map(|one| one.launched.end(limit)).collect();
+        ended.into_iter().try_for_each(|end| end.map(drop)).map_err(of_launch)
     }
 }
 

@@ -208,6 +208,8 @@ impl Plan {
                     manner: manner.clone(),
                     bench: None,
                     beside: None,
+                    calibrate: None,
+                    maximum: None,
                     settings,
                 };
                 segments.push(Segment {

@@ -10,6 +10,7 @@ use super::Measured;
 use crate::effect::Observed;
 use crate::efficiency::BOUNDARIES;
 use crate::named::{Field, Named};
+use crate::runs::Runs;
 
 /// Settings that tell cells apart in every study, after its factors.
 const ALWAYS: [&str; 3] = ["machine", "store", "workload"];
@@ -38,6 +39,8 @@ pub struct Cell {
     pub at: Levels,
     /// One row a run that has every metric, in the order of the metrics.
     pub values: Vec<Vec<f64>>,
+    /// The same, one column a metric.
+    pub runs: Vec<Runs>,
 }
 
 /// The cells of some runs with their values of some metrics.
@@ -75,7 +78,7 @@ pub fn gather(
         runs.iter().filter(|run| run.run.valid()).filter(asked)
     };
     let names = dimensions(design, by);
-    let mut cells: BTreeMap<Levels, Vec<Vec<f64>>> = BTreeMap::new();
+    let mut cells: BTreeMap<Levels, Cell> = BTreeMap::new();
     let mut missing: Vec<(String, usize)> = Vec::new();
     let mut told: Vec<BTreeSet<(String, String, String)>> = vec![BTreeSet::new(); metrics.len()];
     let mut first: Option<&Run> = None;
@@ -86,7 +89,14 @@ pub fn gather(
                 let at = names
                     .iter()
                     .filter_map(|name| Some((name.clone(), value_of(&run.at, name)?.to_owned())));
-                cells.entry(at.collect()).or_default().push(values);
+                let at: Levels = at.collect();
+                let runs = vec![Runs::default(); metrics.len()];
+                let empty = Cell { at: at.clone(), values: Vec::new(), runs };
+                let cell = cells.entry(at).or_insert(empty);
+                for ((runs, value), name) in cell.runs.iter_mut().zip(&values).zip(&named) {
+                    runs.push(*value, name, run.run);
+                }
+                cell.values.push(values);
                 first = first.or(Some(run.run));
                 for (name, told) in named.iter().zip(&mut told) {
                     told.extend(provenance(name, run.run).map(|(scope, origin)| {
@@ -126,7 +136,7 @@ pub fn gather(
         wish: named.wish(),
         provenance: provenance(named, first),
     });
-    let cells = cells.into_iter().map(|(at, values)| Cell { at, values }).collect();
+    let cells = cells.into_values().collect();
     let mut gathered = Gathered { metrics: metrics.collect(), names, cells, missing };
     gathered.sort(design);
     Ok(gathered)

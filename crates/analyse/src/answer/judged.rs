@@ -64,11 +64,12 @@ pub enum Confidence {
     NoData,
     /// No difference was shown; that is not to say that there is none.
     NotShown,
-    /// Corrected p below 0.05; for a front, every member in half of the resamples.
+    /// Corrected p below 0.05; for a front, every member in half of the resamples; for a
+    /// graduated load, known to 10 %.
     Fair,
-    /// Below 0.01; in 80 %.
+    /// Below 0.01; in 80 %; to 3 %.
     Good,
-    /// Below 0.001; in 95 %.
+    /// Below 0.001; in 95 %; to 1 %.
     High,
 }
 
@@ -79,6 +80,16 @@ impl Confidence {
             p if p < HIGH_BELOW => Confidence::High,
             p if p < GOOD_BELOW => Confidence::Good,
             p if p < CALLED_BELOW => Confidence::Fair,
+            _ => Confidence::NotShown,
+        }
+    }
+
+    /// Of the half of a 95 % interval, as a share of the value.
+    pub(super) fn of_width(width: f64) -> Confidence {
+        match width {
+            w if w <= 0.01 => Confidence::High,
+            w if w <= 0.03 => Confidence::Good,
+            w if w <= 0.1 => Confidence::Fair,
             _ => Confidence::NotShown,
         }
     }

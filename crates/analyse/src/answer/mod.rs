@@ -1,6 +1,7 @@
 //! The questions of a study, each answered in a sentence with its confidence.
 
 mod cells;
+mod graduated;
 mod judged;
 mod words;
 
@@ -9,6 +10,7 @@ use record::Design;
 use record::design::Question;
 
 pub use cells::{Cell, Gathered, Situated, gather, provenance, quantity};
+pub use graduated::Graduated;
 pub use judged::{Confidence, Judged, JudgedSize};
 
 use crate::compare::{Verdict, Wish};
@@ -45,6 +47,12 @@ pub enum Found {
     Front {
         metrics: Vec<String>,
         cells: Vec<FrontCell>,
+    },
+    /// How power follows a graduated load.
+    Graduated {
+        factor: String,
+        power: Measured,
+        loads: Vec<Graduated>,
     },
     /// The question cannot be answered from these runs, for the reason in the verdict.
     Nothing,
@@ -120,10 +128,14 @@ fn answer(design: &Design, question: &Question, runs: &[Situated<'_>]) -> Answer
     let factors: Vec<&str> =
         question.factor.iter().chain(&question.factors).map(String::as_str).collect();
     let metric = question.metric.as_deref();
-    let asked = match (factors.as_slice(), metric, question.pareto.as_slice()) {
-        (_, _, metrics @ [_, _, ..]) => front(design, &within, metrics),
-        ([_, ..], Some(metric), _) => effects(design, &within, metric, &factors),
-        _ => Err("it names neither a metric with a factor nor the metrics of a front".to_owned()),
+    let asked = match (&question.graduated, factors.as_slice(), metric, question.pareto.as_slice())
+    {
+        (Some(factor), ..) => graduated::graduated(design, &within, factor),
+        (_, _, _, metrics @ [_, _, ..]) => front(design, &within, metrics),
+        (_, [_, ..], Some(metric), _) => effects(design, &within, metric, &factors),
+        _ => Err("it names neither a metric with a factor, nor the metrics of a front, nor over \
+                  what the load is graduated"
+            .to_owned()),
     };
     match asked {
         Err(why) => nothing(why),

@@ -1,8 +1,9 @@
 //! The sentence that answers a question, from what was found.
 
-use super::{Answer, Confidence, Effects, Found, FrontCell, JudgedSize};
+use super::{Answer, Confidence, Effects, Found, FrontCell, Graduated, JudgedSize, Measured};
 use crate::compare::Verdict;
 use crate::effect::{Effect, Interaction, Scale, Size};
+use crate::interval::{Interval, NoInterval};
 
 /// More levels than this in one sentence are not read.
 const MOST_LEVELS: usize = 6;
@@ -18,6 +19,7 @@ pub(super) fn put(answer: &mut Answer, family: usize) {
             (parts.join("; "), of_comparisons(answer))
         }
         Found::Front { metrics, cells } => front(metrics, cells),
+        Found::Graduated { power, loads, .. } => graduated(power, loads),
         Found::Nothing => (format!("Not answered: {}", answer.verdict), Confidence::NoData),
     };
     let corrected = match (&answer.found, family) {
@@ -53,13 +55,7 @@ fn effects(effects: &Effects) -> String {
     let Some(first) = levels.first() else { return String::new() };
     let from = &first.of.from;
     let unit = &metric.unit;
-    let kind = match metric.provenance {
-        Some((_, origin)) if origin != model::Origin::Measured => {
-            format!(" ({origin:?})").to_lowercase()
-        }
-        _ => String::new(),
-    };
-    let name = format!("{}{kind}", metric.name);
+    let name = format!("{}{}", metric.name, kind(metric));
     let told: Vec<String> =
         levels.iter().take(MOST_LEVELS).map(|level| level_words(level, unit)).collect();
     let more = match levels.len() {
@@ -200,6 +196,67 @@ fn front(metrics: &[String], cells: &[FrontCell]) -> (String, Confidence) {
     match least.flatten() {
         Some(share) => (sentence, Confidence::of_share(share)),
         None => (format!("{sentence}; single runs, so how sure is not known"), Confidence::NoData),
+    }
+}
+
+/// `store=redis: 412 ops/J over 10 levels of up to 51200 ops/s and the idle machine (95 % 400 to
+/// 425); power follows load by 0.38 of 1, and the idle machine draws 61 % of full load`.
+fn graduated(power: &Measured, loads: &[Graduated]) -> (String, Confidence) {
+    let kind = kind(power);
+    let one = |load: &Graduated| {
+        let Graduated { title, highest_ops_s, figures, .. } = load;
+        let levels = figures.levels.len() - usize::from(figures.with_idle);
+        let idle = if figures.with_idle { " and the idle machine" } else { "" };
+        let place = if title.is_empty() { String::new() } else { format!("{title}: ") };
+        let mut words = format!(
+            "{place}{} ops/J{kind} over {levels} levels of up to {} ops/s{idle}{}",
+            number(figures.overall_ops_per_joule),
+            number(*highest_ops_s),
+            between(&load.overall_interval)
+        );
+        match (figures.proportionality, figures.idle_to_peak, &load.no_idle) {
+            (Some(share), Some(idle), _) => {
+                words += &format!(
+                    ", energy proportionality {share:.2} of 1{}, the idle machine draws {} of what \
+                     the highest level draws",
+                    between(&load.proportionality_interval),
+                    percent(idle)
+                );
+            }
+            (.., why) => {
+                let why = why.as_deref().unwrap_or("the power of the idle machine is not known");
+                words += &format!(", energy proportionality cannot be said: {why}");
+            }
+        }
+        words
+    };
+    let mut told: Vec<String> = loads.iter().take(MOST_CELLS).map(one).collect();
+    if loads.len() > MOST_CELLS {
+        told.push(format!("{} more", loads.len() - MOST_CELLS));
+    }
+    // The widest says how sure all of it is.
+    let widths = loads.iter().map(|load| {
+        let interval = load.overall_interval.as_ref().ok()?;
+        Some((interval.high - interval.low) / 2.0 / load.figures.overall_ops_per_joule)
+    });
+    let widest = widths.reduce(|a, b| Some(a?.max(b?))).flatten();
+    (told.join("; "), widest.map_or(Confidence::NoData, Confidence::of_width))
+}
+
+fn between(interval: &Result<Interval, NoInterval>) -> String {
+    match interval {
+        Ok(i) => format!(" (95 % {} to {})", number(i.low), number(i.high)),
+        Err(_) => String::new(),
+    }
+}
+
+/// ` (modelled)`; nothing of what was measured.
+fn kind(metric: &Measured) -> String {
+    match metric.provenance {
+        Some((_, origin)) if origin != model::Origin::Measured => {
+            format!(" ({origin:?})").to_lowercase()
+        }
+        _ => String::new(),
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn enough_samples(metric: &Metric, run: &Run) -> Result<(), NoInterva
 /// How well a single run fixes a metric, from its time series.
 /// Errors: a metric of which the series keeps nothing; a series that is too short, too sparse
 /// for the percentile, or too much alike from one interval to the next.
-pub(super) fn within_run(metric: &Metric, run: &Run) -> Result<Within, NoInterval> {
+pub(crate) fn within_run(metric: &Metric, run: &Run) -> Result<Within, NoInterval> {
     let whole = value(metric, run).ok_or(NoInterval::NoSeries)?;
     match metric {
         Metric::Throughput => within(&rates(&run.series), whole),

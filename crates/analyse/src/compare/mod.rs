@@ -13,6 +13,7 @@ use record::{Run, Settings};
 
 pub use contrast::{Contrast, Verdict};
 pub use error::{CompareError, Selection};
+pub(crate) use figure::within_run;
 pub(crate) use metric::wish_of;
 pub use metric::{Metric, Statistic, Wish};
 pub use overall::Overall;

@@ -1,7 +1,6 @@
-use std::collections::BTreeMap;
-
 use super::contrast::Repeats;
-use super::{EffectError, Observed, Size, check, levels, rest};
+use super::crossed::{Crossed, runs};
+use super::{EffectError, Observed, Size, check, levels};
 
 /// How far the effect of one factor depends on the level of another.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +21,8 @@ pub struct Interaction {
 
 /// What two factors do together beyond what each does alone, for each pair of levels against
 /// the first level of either; averaged over the combinations of the other factors that have all
-/// four cells. Orders, resolution and method as for [`main_effects`](super::main_effects).
+/// four cells. A factor that only some of the four have is averaged over, as in main effects.
+/// Orders, resolution and method as for [`main_effects`](super::main_effects).
 ///
 /// Errors: no such factor; a single level of one; no four cells that are crossed; a value that
 /// is not a number.
@@ -36,37 +36,30 @@ pub fn interactions(
     let levels_first = levels(cells, first, order_first)?;
     let levels_second = levels(cells, second, order_second)?;
     let repeats = Repeats::of(cells, resolution);
-    let mut crossed: BTreeMap<_, BTreeMap<(&str, &str), &Observed>> = BTreeMap::new();
-    for cell in cells {
-        if let (Some(a), Some(b)) = (cell.at.get(first), cell.at.get(second)) {
-            crossed.entry(rest(cell, &[first, second])).or_default().insert((a, b), cell);
-        }
-    }
     let mut found = Vec::new();
     for a in &levels_first[1..] {
         for b in &levels_second[1..] {
             let (a0, b0) = (levels_first[0], levels_second[0]);
-            let corners = [(1.0, (a0, b0)), (-1.0, (*a, b0)), (-1.0, (a0, *b)), (1.0, (*a, *b))];
-            let blocks: Vec<Vec<(f64, &Observed)>> = crossed
-                .values()
-                .filter_map(|block| {
-                    corners.iter().map(|(sign, at)| Some((*sign, *block.get(at)?))).collect()
-                })
-                .collect();
-            if blocks.is_empty() {
+            let corner = |sign: f64, a, b| (sign, vec![(first, a), (second, b)]);
+            let corners = [
+                corner(1.0, a0, b0),
+                corner(-1.0, *a, b0),
+                corner(-1.0, a0, *b),
+                corner(1.0, *a, *b),
+            ];
+            let crossed = Crossed::of(cells, &corners);
+            if crossed.blocks.is_empty() {
                 continue;
             }
-            let weight = 1.0 / blocks.len() as f64;
-            let terms: Vec<(f64, &Observed)> =
-                blocks.iter().flatten().map(|(sign, cell)| (sign * weight, *cell)).collect();
+            let terms = crossed.terms();
             let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
             found.push(Interaction {
                 factors: [first.to_owned(), second.to_owned()],
                 first: pair(a0, a),
                 second: pair(b0, b),
                 size: repeats.contrast(&terms),
-                over: blocks.len(),
-                n: terms.iter().map(|(_, cell)| cell.values.len()).sum(),
+                over: crossed.blocks.len(),
+                n: runs(&terms, |_| true),
             });
         }
     }
@@ -78,6 +71,7 @@ pub fn interactions(
 
 #[cfg(test)]
 mod tests {
+    use super::super::main_effects;
     use super::*;
 
     fn cells(table: [[f64; 2]; 2]) -> Vec<Observed> {
@@ -107,6 +101,38 @@ mod tests {
         let (first, second) = (&found[0].first, &found[0].second);
         assert_eq!((first.0.as_str(), first.1.as_str()), ("0", "1"));
         assert_eq!((second.0.as_str(), second.1.as_str()), ("0", "1"));
+    }
+
+    fn cell(pairs: &[(&str, &str)], value: f64) -> Observed {
+        let at = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Observed { at, values: vec![value; 2] }
+    }
+
+    #[test]
+    fn a_factor_that_some_corners_lack_is_averaged_over() {
+        // The block cache is store a's alone, and burst varies with two threads only.
+        let cells = [
+            cell(&[("store", "a"), ("threads", "1"), ("cache", "0"), ("y", "1")], 10.0),
+            cell(&[("store", "a"), ("threads", "1"), ("cache", "1"), ("y", "1")], 40.0),
+            cell(&[("store", "a"), ("threads", "2"), ("cache", "0"), ("y", "1")], 20.0),
+            cell(&[("store", "a"), ("threads", "2"), ("cache", "1"), ("y", "1")], 80.0),
+            cell(&[("store", "b"), ("threads", "1"), ("y", "1")], 5.0),
+            cell(&[("store", "b"), ("threads", "2"), ("burst", "x"), ("y", "1")], 20.0),
+            cell(&[("store", "b"), ("threads", "2"), ("burst", "z"), ("y", "1")], 45.0),
+            // Without its other three corners this one is no part of it.
+            cell(&[("store", "b"), ("threads", "2"), ("burst", "z"), ("y", "2")], 999.0),
+        ];
+        let found = interactions(&cells, ("store", &[]), ("threads", &[]), 0.0).unwrap();
+        let [one] = found.as_slice() else { panic!("{found:?}") };
+        // Geometric means: a 20 and 40, b 5 and 30; (30 / 40) / (5 / 20) = 3.
+        assert!((one.size.value - 3.0).abs() < 1e-12, "{one:?}");
+        assert_eq!((one.over, one.n), (1, 14));
+        // What the main effect says of the same cells: (5 * 30) / (20 * 40), its root.
+        let main = main_effects(&cells, "store", &[], 0.0).unwrap();
+        let same = [("threads", "1"), ("threads", "2")]
+            .map(|at| main[0].simple.iter().find(|s| s.at.get(at.0).is_some_and(|l| l == at.1)));
+        assert!((same[0].unwrap().size.value - 5.0 / 20.0).abs() < 1e-12);
+        assert!((same[1].unwrap().size.value - 30.0 / 40.0).abs() < 1e-12);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::contrast::Repeats;
-use super::{EffectError, Observed, Size, check, levels, rest};
+use super::crossed::{Crossed, Terms, runs};
+use super::{EffectError, Observed, Size, check, levels};
 
 /// What another level of a factor does, averaged over the rest.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,66 +57,32 @@ pub fn main_effects(
     }
 }
 
-/// Cells with their coefficients.
-type Terms<'a> = Vec<(f64, &'a Observed)>;
-
 fn effect(
     cells: &[Observed],
     factor: &str,
     (from, to): (&str, &str),
     repeats: &Repeats,
 ) -> Option<Effect> {
-    // A factor that only one of the two levels has belongs to that level, as the cache of one of
-    // two stores does: it tells no cell of one from a cell of the other.
-    let names = |level: &str| -> BTreeSet<&str> {
-        let at = |cell: &&Observed| cell.at.get(factor).is_some_and(|own| own == level);
-        cells.iter().filter(at).flat_map(|cell| cell.at.keys().map(String::as_str)).collect()
-    };
-    let (ours, theirs) = (names(from), names(to));
-    let mut but: Vec<&str> = ours.symmetric_difference(&theirs).copied().collect();
-    but.push(factor);
-    let mut sides: BTreeMap<_, (Vec<&Observed>, Vec<&Observed>)> = BTreeMap::new();
-    for cell in cells {
-        let Some(level) = cell.at.get(factor) else { continue };
-        let side = sides.entry(rest(cell, &but));
-        if level == from {
-            side.or_default().0.push(cell);
-        } else if level == to {
-            side.or_default().1.push(cell);
-        }
-    }
-    let both = sides.iter().filter(|(_, (a, b))| !a.is_empty() && !b.is_empty());
-    let pairs: Vec<(_, Terms<'_>)> = both
-        .map(|(at, (a, b))| {
-            let share = |sign: f64, side: &[&'_ Observed]| sign / side.len() as f64;
-            let (minus, plus) = (share(-1.0, a), share(1.0, b));
-            let terms =
-                a.iter().map(|cell| (minus, *cell)).chain(b.iter().map(|cell| (plus, *cell)));
-            (at, terms.collect())
-        })
-        .collect();
-    if pairs.is_empty() {
+    let crossed = Crossed::of(cells, &[(-1.0, vec![(factor, from)]), (1.0, vec![(factor, to)])]);
+    if crossed.blocks.is_empty() {
         return None;
     }
-    let weight = 1.0 / pairs.len() as f64;
-    let all = || pairs.iter().flat_map(|(_, terms)| terms.iter().copied());
-    let terms: Terms<'_> = all().map(|(share, cell)| (share * weight, cell)).collect();
     let owned = |at: &BTreeMap<&str, &str>| {
         at.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
     };
-    let simple =
-        pairs.iter().map(|(at, terms)| Simple { at: owned(at), size: repeats.contrast(terms) });
-    let runs = |side: fn(f64) -> bool| -> usize {
-        all().filter(|(share, _)| side(*share)).map(|(_, cell)| cell.values.len()).sum()
+    let simple = |(at, terms): &(BTreeMap<&str, &str>, Terms<'_>)| Simple {
+        at: owned(at),
+        size: repeats.contrast(terms),
     };
+    let terms = crossed.terms();
     Some(Effect {
         from: from.to_owned(),
         to: to.to_owned(),
         size: repeats.contrast(&terms),
-        simple: simple.collect(),
-        left_out: sides.len() - pairs.len(),
-        n_from: runs(|share| share < 0.0),
-        n_to: runs(|share| share > 0.0),
+        simple: crossed.blocks.iter().map(simple).collect(),
+        left_out: crossed.left_out,
+        n_from: runs(&terms, |share| share < 0.0),
+        n_to: runs(&terms, |share| share > 0.0),
     })
 }
 

@@ -6,6 +6,7 @@
 //! and their values are trimmed, for one disturbed repeat must not decide. See `Contrast`.
 
 mod contrast;
+mod crossed;
 mod interaction;
 mod main_effect;
 mod share;
@@ -131,10 +132,4 @@ fn levels<'a>(
         }
         _ => Ok(levels),
     }
-}
-
-/// All that a cell is but for these factors.
-fn rest<'a>(cell: &'a Observed, but: &[&str]) -> BTreeMap<&'a str, &'a str> {
-    let others = cell.at.iter().filter(|(name, _)| !but.contains(&name.as_str()));
-    others.map(|(name, level)| (name.as_str(), level.as_str())).collect()
 }

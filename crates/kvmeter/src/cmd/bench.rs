@@ -5,7 +5,7 @@ use model::Rate;
 use record::{Execution, Phase, Run};
 use store::StoreUrl;
 use study::knobs::{Held, Seen};
-use study::{Course, Doing, Ended, Manner, Plan, Recording, ServerOrder, Steady, Wish};
+use study::{Course, Doing, Ended, Manner, Maxima, Plan, Recording, ServerOrder, Steady, Wish};
 
 use crate::args::Bench;
 use crate::exit::{Outcome, request};
@@ -85,6 +85,7 @@ fn measure(
     };
     let doing = Doing {
         course: &mut Course::new(plan, &[], None)?,
+        maxima: &mut Maxima::of(plan, &[]),
         turn: &mut Held(seen),
         keep: &mut keep,
         listener: &mut bar,

@@ -13,8 +13,7 @@ use crate::show::Show;
 pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
     let (a, b) = (Selection::open(&args.a)?, Selection::open(&args.b)?);
     let machines = machines(&[&a, &b]);
-    let (runs_a, runs_b): (Vec<&Run>, Vec<&Run>) =
-        (a.runs.iter().collect(), b.runs.iter().collect());
+    let (runs_a, runs_b): (Vec<&Run>, Vec<&Run>) = (results(&a), results(&b));
     let comparison =
         compare_with_machines(&runs_a, &runs_b, |run| machines.get(&run.execution).cloned())?;
     same_question(&comparison, (&a, &b))?;
@@ -33,6 +32,11 @@ pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
         show.print(&line)?;
     }
     Ok(Outcome::Done)
+}
+
+/// The runs of a selection but for those by which a study looked for a maximum.
+fn results(side: &Selection) -> Vec<&Run> {
+    side.runs.iter().filter(|run| !run.is_trial()).collect()
 }
 
 /// Refuses sides that were asked different things, unless a filter names the workload: then it

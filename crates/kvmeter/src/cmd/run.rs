@@ -6,7 +6,7 @@ use record::{Execution, File, Filter, Run};
 use report::study::studies;
 use report::terminal::Style;
 use study::knobs::{Held, Seen, Turn, Turner};
-use study::{Course, Doing, Ended, MachineLock, Plan, Source};
+use study::{Course, Doing, Ended, MachineLock, Maxima, Plan, Source};
 
 use crate::args;
 use crate::exit::{Outcome, request};
@@ -65,16 +65,17 @@ fn measure(
     let (mut file, mut execution, done) = open(args, plan, out, seen)?;
     let left: Vec<_> =
         plan.steps().map(|(_, step)| step).filter(|s| !done.contains(&s.ordinal)).collect();
+    let kept = runs_of(&file, &execution)?;
     if !done.is_empty() {
         show.note(&format!(
             "{}: {} runs are done, {} are left",
             out.display(),
-            done.len(),
+            kept.len(),
             left.len()
         ));
     }
-    let kept = runs_of(&file, &execution)?;
     let mut course = Course::new(plan, &kept, args.max_time.map(|Span(limit)| limit))?;
+    let mut maxima = Maxima::of(plan, &kept);
     let stop = stop_flag()?;
     let mut bar = show.bar(left.into_iter());
     let mut keep = |run: &Run| {
@@ -85,8 +86,14 @@ fn measure(
         }
         Ok(())
     };
-    let doing =
-        Doing { course: &mut course, turn, keep: &mut keep, listener: &mut bar, stop: &stop };
+    let doing = Doing {
+        course: &mut course,
+        maxima: &mut maxima,
+        turn,
+        keep: &mut keep,
+        listener: &mut bar,
+        stop: &stop,
+    };
     let ended = study::execute(plan, &execution, &done, doing);
     bar.finish();
     let how = resume_hint(args, out);
@@ -114,7 +121,7 @@ fn measure(
         }
     }
     let runs = runs_of(&file, &execution)?;
-    let valid = runs.iter().all(Run::valid);
+    let valid = runs.iter().filter(|run| !run.is_trial()).all(Run::valid);
     tell(args, execution, runs, (out, html), report::terminal::runs, show)?;
     Ok(if valid { Outcome::Done } else { Outcome::Invalid })
 }
@@ -166,13 +173,13 @@ pub fn open(
                 "{place} is there already; go on with --resume, or name another --out"
             )));
         }
-        let unfinished = executions.into_iter().rev().find(|e| e.finished_at.is_none());
-        if begun {
-            let execution = unfinished.ok_or_else(|| {
-                request(format!("{place}: nothing to resume, the study has ended"))
-            })?;
+        if let Some(mut execution) = to_resume(executions) {
             check_the_same(&execution, plan, out, seen)?;
             study::check_directories(plan)?;
+            if execution.finished_at.take().is_some() {
+                file.go_on(&execution.id)?;
+                execution.notes.clear();
+            }
             let done = file.done(&execution.id)?;
             return Ok((file, execution, done));
         }
@@ -196,8 +203,19 @@ fn done_before(args: &args::Run, out: &Path) -> anyhow::Result<BTreeSet<u32>> {
         return Ok(BTreeSet::new());
     }
     let file = File::read(out)?;
-    let unfinished = file.executions()?.into_iter().rev().find(|e| e.finished_at.is_none());
-    Ok(unfinished.map(|execution| file.done(&execution.id)).transpose()?.unwrap_or_default())
+    let begun = to_resume(file.executions()?);
+    Ok(begun.map(|execution| file.done(&execution.id)).transpose()?.unwrap_or_default())
+}
+
+/// Which of a file's executions `--resume` goes on with: the last that has not ended, else the
+/// last. One that has ended may have dropped repeats; if it has not, it may have been killed before
+/// its report was written.
+fn to_resume(mut executions: Vec<Execution>) -> Option<Execution> {
+    let unfinished = executions.iter().rposition(|execution| execution.finished_at.is_none());
+    match unfinished {
+        Some(at) => Some(executions.swap_remove(at)),
+        None => executions.pop(),
+    }
 }
 
 fn begin(file: &mut File, plan: &Plan, seen: &Seen) -> anyhow::Result<Execution> {

@@ -110,12 +110,7 @@ fn asked(args: &args::Search) -> anyhow::Result<Search> {
             )));
         }
     };
-    if let Some(op) = objective
-        .conditions()
-        .iter()
-        .filter_map(|condition| condition.op)
-        .find(|op| !workload.mix.asks(*op))
-    {
+    if let Some(op) = study::never_asked(&objective, &workload) {
         return Err(request(format!(
             "--slo {objective}: the workload {} never asks for `{op}`",
             args.workload.name()

@@ -235,7 +235,21 @@ fn a_budget_drops_repeats_and_says_so() {
     assert!(each.first().is_some_and(|n| *n < 200));
     let file = record::File::read(place.file("out.sqlite")).unwrap();
     let notes = file.executions().unwrap().remove(0).notes;
-    assert!(notes[0].contains("budget of 12s"), "{notes:?}");
+    assert!(notes[0].contains("budget of 12s") && notes[0].contains("--resume"), "{notes:?}");
+    let report = place.ok(&["report", "out.sqlite"]);
+    assert!(report.contains("they were dropped"), "{report}");
+    // With more time it goes on where it ended; what its end said is void.
+    let before = runs(&place).len();
+    let more = ["run", "f.toml", "--out", "out.sqlite", "--resume", "--max-time", "6s"];
+    let said = place.run(&more);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let after = runs(&place);
+    let cells: BTreeSet<_> = after.iter().map(cell).collect();
+    assert!(after.len() > before, "{before} runs, then {}", after.len());
+    assert_eq!(cells.len(), after.len(), "nothing twice");
+    let file = record::File::read(place.file("out.sqlite")).unwrap();
+    let notes = file.executions().unwrap().remove(0).notes;
+    assert!(notes.len() == 1 && notes[0].contains("budget of 6s"), "{notes:?}");
 }
 
 #[test]
@@ -322,6 +336,35 @@ fn loaded_data_is_brought_back_after_runs_that_changed_it() {
 }
 
 #[test]
+fn the_load_can_be_placed_on_cpus() {
+    let place = Place::new();
+    let text =
+        STUDY.replace("\"measure.threads\"\nlevels = [1, 2]", "\"measure.cpus\"\nlevels = [\"0\"]");
+    let text = text.replace("threads == 2 and store == 'null'", "store == 'null' and pin == 'no'");
+    study(&place, &text.replace("[measure]", "[measure]\nthreads = 2"));
+    let said = place.run(&["run", "f.toml", "--out", "out.sqlite", "--scale", "small"]);
+    if said.err.contains("CPU 0 cannot be used") {
+        eprintln!("skipped: {}", said.err);
+        return;
+    }
+    assert_eq!(said.code, 0, "{}", said.err);
+    for run in runs(&place) {
+        // Both threads on the one CPU that was named.
+        assert_eq!(
+            (&run["settings"]["cpus"], &run["settings"]["threads"]),
+            (&"0".into(), &"2".into())
+        );
+        assert_eq!(run["settings"]["pin"], "true");
+    }
+    let refused = |level: &str, words: &str| {
+        study(&place, &text.replace("[\"0\"]", level));
+        place.refused(&["run", "f.toml", "--dry-run"], &[words, "f.toml:21:"]);
+    };
+    refused("[\"0-\"]", "is not a list of CPUs");
+    refused("[\"60000\"]", "CPU 60000 cannot be used");
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused_at_its_place() {
     let place = Place::new();
     let refused = |from: &str, to: &str, words: &[&str]| {
@@ -333,6 +376,8 @@ fn what_cannot_be_meant_is_refused_at_its_place() {
     // A factor that names no setting.
     refused("measure.threads", "measure.thread", &["did you mean `threads`?", "f.toml:20:"]);
     refused("measure.threads", "mesure.threads", &["did you mean `measure`?", "f.toml:20:"]);
+    refused("measure.threads", "probes.every", &["are not compared", "f.toml:20:"]);
+    refused("measure.threads", "agents.hosts", &["a study for each set", "f.toml:20:"]);
     refused("measure.threads", "question", &["no setting of store", "f.toml:20:"]);
     refused("store.spill.verify", "store.spil.verify", &["[store.spil]", "did you mean `spill`?"]);
     refused("store.spill.verify", "store.spill.verfy", &["verfy", "f.toml:25:"]);

@@ -8,6 +8,7 @@ mod benches;
 mod cost;
 mod factors;
 mod full_disk;
+mod graduated;
 mod knob;
 mod machine;
 mod mbwu;

@@ -250,7 +250,10 @@ fn a_killed_evaluation_goes_on_with_the_round_that_was_next() {
     let after = rounds();
     assert!(after.len() > before.len() && after[..before.len()] == before[..], "it began anew");
     assert_ne!(units(&place)["ended_by"], "cut_short");
-    place.refused(&[&args[..], &["--resume"][..]].concat(), &["nothing to resume"]);
+    // Once more, as if it had been killed before its report: no further round.
+    let again = place.run(&[&args[..], &["--resume"][..]].concat());
+    assert_eq!(again.code, done.code, "{again:#?}");
+    assert_eq!(rounds().len(), after.len());
 }
 
 #[test]

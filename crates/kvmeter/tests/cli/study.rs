@@ -96,10 +96,14 @@ fn a_study_runs_to_its_report() {
     assert!(page.contains("Does it resume?"));
     assert!(!place.file("out.data").exists(), "the study's own data is removed");
     place.refused(&["run", "small.toml", "--out", "out.sqlite"], &["is there already", "--resume"]);
-    place.refused(
-        &["run", "small.toml", "--out", "out.sqlite", "--set", "repeats=1", "--resume"],
-        &["nothing to resume"],
-    );
+    // As it was killed before its report: nothing is run again, and the report is there.
+    std::fs::remove_file(place.file("out.html")).unwrap();
+    let again = ["run", "small.toml", "--out", "out.sqlite", "--set", "repeats=1", "--resume"];
+    let said = place.run(&again);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("10 runs are done, 0 are left"), "{}", said.err);
+    assert_eq!(self::runs(&place).len(), 10);
+    assert!(place.file("out.html").exists() && !place.file("out.data").exists());
 }
 
 #[test]

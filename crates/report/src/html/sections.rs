@@ -105,8 +105,9 @@ fn many_executions(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
 }
 
 fn unfinished(out: &mut Markup, execution: &Execution, runs: &[Run]) {
-    let planned = execution.plan.len().max(runs.len());
-    out.raw("<b class=\"warn\">not finished</b>: ").text(runs.len()).raw(" of ");
+    let made = runs.iter().filter(|run| !run.is_trial()).count();
+    let planned = execution.plan.len().max(made);
+    out.raw("<b class=\"warn\">not finished</b>: ").text(made).raw(" of ");
     out.text(planned).raw(" runs are here");
 }
 

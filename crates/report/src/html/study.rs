@@ -21,7 +21,10 @@ pub const SECTIONS: [(&str, &str); 6] = [
 pub fn has(id: &str, studies: &[Study]) -> bool {
     studies.iter().any(|study| match id {
         "answers" => !study.design.questions.is_empty() || study.scale_note().is_some(),
-        "study-figures" => !study.design.figures.is_empty(),
+        "study-figures" => {
+            let graduated = study.design.questions.iter().any(|asked| asked.graduated.is_some());
+            !study.design.figures.is_empty() || graduated
+        }
         "checks" => !study.design.checks.is_empty(),
         "published" => study.design.published.is_some(),
         "missing" => study::gaps(study).is_some(),
@@ -70,6 +73,10 @@ fn answers(out: &mut Markup, study: &Study) {
     let fronts = study::fronts(study);
     if !fronts.is_empty() {
         unfolded(out, "The cells on and behind the fronts", &fronts);
+    }
+    let loads = study::graduated_tables(study);
+    if !loads.is_empty() {
+        unfolded(out, "Every level of the graduated load", &loads);
     }
 }
 

@@ -29,9 +29,11 @@ pub(super) fn shown(plotted: &Plotted) -> Shown {
         Value::Published { .. } => None,
     });
     let (mut repeated, mut single, mut odd) = (false, false, false);
+    let mut within = false;
     for (of, outliers) in measured {
         repeated |= of.n > 1;
-        single |= of.n == 1;
+        single |= of.n == 1 && of.interval().is_err();
+        within |= of.n == 1 && of.interval().is_ok();
         odd |= !outliers.is_empty();
     }
     let mut captions = vec![match (repeated, single) {
@@ -39,8 +41,16 @@ pub(super) fn shown(plotted: &Plotted) -> Shown {
         (true, true) => {
             "Medians of the valid runs with their 95 % intervals; one run has none.".to_owned()
         }
-        _ => "Single runs, which have no interval.".to_owned(),
+        (false, true) => "Single runs, which have no interval.".to_owned(),
+        (false, false) => "Single runs.".to_owned(),
     }];
+    if within {
+        captions.push(
+            "The 95 % interval of a single run is from within it: how another run would differ is \
+             not in it."
+                .to_owned(),
+        );
+    }
     if plotted.origin != Origin::Measured {
         captions
             .insert(0, format!("All of this is {}, not measured.", origin_name(plotted.origin)));

@@ -4,6 +4,7 @@
 mod checks;
 mod csv;
 mod draw;
+mod graduated;
 mod plot;
 mod published;
 mod tables;
@@ -14,8 +15,9 @@ use record::{Design, Execution, Run};
 
 pub use checks::{Checked, checked, table as checks_table};
 pub use csv::csv;
+pub use graduated::tables as graduated_tables;
 pub use plot::{Plotted, PlottedPoint, plot};
-pub use tables::{cells, effects, fronts, gaps, published};
+pub use tables::{MetricCells, cells, effects, fronts, gaps, measured, published};
 
 use crate::charts::{Shown, slug};
 use crate::table::Table;
@@ -42,7 +44,8 @@ pub fn studies<'a>(
 ) -> Vec<Study<'a>> {
     let mut studies: Vec<Study<'a>> = Vec::new();
     for execution in executions.into_iter().filter(|execution| !execution.design.is_empty()) {
-        let own = runs.iter().filter(|(of, _)| of.id == execution.id).copied();
+        // What was tried to find a rate is no result.
+        let own = runs.iter().filter(|(of, run)| of.id == execution.id && !run.is_trial()).copied();
         match studies.iter_mut().find(|study| study.is_same(execution)) {
             Some(study) => {
                 study.executions.push(execution);
@@ -114,7 +117,8 @@ impl Study<'_> {
     /// What its figures show, as numbers.
     pub fn plots(&self) -> Vec<Plotted> {
         let specs = self.design.figures.iter();
-        specs.filter_map(|spec| plot(self, spec).ok()).filter(|p| !p.points.is_empty()).collect()
+        let own = specs.filter_map(|spec| plot(self, spec).ok());
+        own.chain(graduated::plots(self)).filter(|p| !p.points.is_empty()).collect()
     }
 
     /// Each of its figures as a file: its id, the SVG and the data behind it as CSV.
@@ -127,11 +131,12 @@ impl Study<'_> {
         self.plots().into_iter().map(file).collect()
     }
 
-    /// The tables of the study in the order of its report: effects, fronts, checks, published
+    /// The tables of the study in the order of its report: effects, fronts, graduated loads, checks, published
     /// beside measured, gaps. [`cells`] are the rest of it.
     pub fn tables(&self) -> Vec<Table> {
         let mut all: Vec<Table> = effects(self).into_iter().collect();
         all.extend(fronts(self));
+        all.extend(graduated_tables(self));
         all.extend(checks::table(self));
         all.extend(published(self));
         all.extend(gaps(self));

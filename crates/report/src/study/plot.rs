@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use analyse::answer::{Gathered, Situated, gather, quantity};
-use analyse::{Description, describe, outliers};
+use analyse::{Description, outliers};
 use model::Origin;
 use record::design::{FigureKind, FigureSpec, value_of};
 
@@ -99,14 +99,14 @@ pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
     );
     let place = |all: &[String], name: &String| all.iter().position(|known| known == name);
     let mut points = Vec::new();
-    for (cell, observed) in gathered.cells.iter().zip(gathered.observed(0)) {
+    for cell in &gathered.cells {
         let x = cell.at.get(&spec.x).and_then(|level| place(&xs, level));
         let series = place(&series, &series_of(&cell.at));
         let panel = place(&panels, &panel_of(&cell.at));
         let (Some(x), Some(series), Some(panel)) = (x, series, panel) else { continue };
-        let Ok(of) = describe(&observed.values) else { continue };
-        let outliers = outliers(&observed.values);
-        let value = Value::Measured { of, values: observed.values, outliers };
+        let values = cell.runs[0].values.clone();
+        let Ok(of) = cell.runs[0].describe() else { continue };
+        let value = Value::Measured { of, outliers: outliers(&values), values };
         points.push(PlottedPoint { x, series, panel, value });
     }
     let mut plotted = Plotted {

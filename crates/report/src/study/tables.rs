@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analyse::answer::{Answer, Effects, Found, Situated, gather, provenance};
+use analyse::answer::{Answer, Effects, Found, Measured, Situated, gather, provenance};
 use analyse::effect::{Scale, Size};
-use analyse::{Description, Named, Verdict, describe, outliers};
+use analyse::{Description, Named, Runs, Verdict, outliers};
 use model::{Answer as ReadingAnswer, Origin, Scope};
 
 use super::plot::{Plotted, Value};
@@ -122,8 +122,16 @@ fn sized(size: &Size, unit: &str, (corrected, called): (Option<f64>, Verdict)) -
 /// How an interval was obtained, without the numbers that differ from row to row.
 fn method(interval: &analyse::Interval) -> String {
     let text = interval.method.to_string();
-    let parts = text.split(", ").filter(|part| !part.contains("degrees of freedom"));
-    parts.collect::<Vec<_>>().join(", ")
+    let freedom = |part: &&str| !part.ends_with("degrees of freedom");
+    let sentences = text
+        .split("; ")
+        .map(|sentence| sentence.split(", ").filter(freedom).collect::<Vec<_>>().join(", "));
+    let ranks = |c: char| c.is_ascii_digit();
+    let text = sentences.collect::<Vec<_>>().join("; ");
+    match text.strip_prefix("order statistics ") {
+        Some(rest) if rest.starts_with(ranks) => "order statistics around the median".to_owned(),
+        _ => text,
+    }
 }
 
 /// A size as the width of its interval allows.
@@ -298,9 +306,15 @@ fn description(of: &Description, values: &[f64], outliers: &[usize], unit: &str)
     ]
 }
 
-/// Every cell of every metric that the study asks about or draws: n, median, interval, mean,
-/// standard deviation, coefficient of variation and what stands apart. One table a metric.
-pub fn cells(study: &Study) -> Vec<Table> {
+/// A metric that a study asks about or draws, in every cell.
+pub struct MetricCells {
+    pub metric: Measured,
+    /// What tells a cell from the others, and what its runs say.
+    pub cells: Vec<(String, Runs)>,
+}
+
+/// Every metric that the study asks about or draws and that some valid run has.
+pub fn measured(study: &Study) -> Vec<MetricCells> {
     let questions = study.design.questions.iter();
     let asked = questions.flat_map(|q| q.metric.iter().chain(&q.pareto));
     let drawn = study.design.figures.iter().map(|figure| &figure.y);
@@ -313,11 +327,12 @@ pub fn cells(study: &Study) -> Vec<Table> {
     metrics.into_iter().flat_map(|metric| kinds_of(study, metric)).collect()
 }
 
-/// The cells of a metric: one table for each boundary and origin at which it was read, for
-/// those are not compared.
-fn kinds_of(study: &Study, metric: &str) -> Vec<Table> {
+/// A metric in its cells: apart for each boundary and origin at which it was read, for those are
+/// not compared.
+fn kinds_of(study: &Study, metric: &str) -> Vec<MetricCells> {
     let Ok(named) = Named::parse(metric) else { return Vec::new() };
-    let mut kinds: Vec<(Option<(Scope, Origin)>, Vec<&Situated<'_>>)> = Vec::new();
+    type Kind = Option<(Scope, Origin)>;
+    let mut kinds: Vec<(Kind, Vec<&Situated<'_>>)> = Vec::new();
     for run in study.situated.iter().filter(|run| named.value(run.run).is_ok()) {
         let kind = provenance(&named, run.run);
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
@@ -325,30 +340,45 @@ fn kinds_of(study: &Study, metric: &str) -> Vec<Table> {
             None => kinds.push((kind, vec![run])),
         }
     }
-    kinds.iter().filter_map(|(_, runs)| cells_of(study, metric, runs)).collect()
+    let of = |runs: &[&Situated<'_>]| {
+        let mut gathered = gather(&study.design, runs, &[metric], &["workload"]).ok()?;
+        let runs = gathered.cells.iter().map(|cell| cell.runs[0].clone());
+        let cells = gathered.titles().into_iter().zip(runs).collect();
+        Some(MetricCells { metric: gathered.metrics.swap_remove(0), cells })
+    };
+    kinds.iter().filter_map(|(_, runs)| of(runs)).collect()
 }
 
-fn cells_of(study: &Study, metric: &str, runs: &[&Situated<'_>]) -> Option<Table> {
-    let gathered = gather(&study.design, runs, &[metric], &["workload"]).ok()?;
-    let unit = gathered.metrics[0].unit.clone();
-    let table = Table::new(format!("Cells: {metric}")).column("cell", Align::Wrap, ALWAYS);
+/// Every cell of every metric that the study asks about or draws: n, median, interval, mean,
+/// standard deviation, coefficient of variation and what stands apart. One table a metric.
+pub fn cells(study: &Study) -> Vec<Table> {
+    measured(study).iter().map(cells_of).collect()
+}
+
+fn cells_of(MetricCells { metric, cells }: &MetricCells) -> Table {
+    let unit = &metric.unit;
+    let table = Table::new(format!("Cells: {}", metric.name)).column("cell", Align::Wrap, ALWAYS);
     let mut table = described(table, "median");
-    for (title, observed) in gathered.titles().into_iter().zip(gathered.observed(0)) {
-        let Ok(of) = describe(&observed.values) else { continue };
-        let odd = outliers(&observed.values);
-        let mut row: Vec<Cell> = vec![title.into()];
-        row.extend(description(&of, &observed.values, &odd, &unit));
+    let mut methods: BTreeSet<String> = BTreeSet::new();
+    for (title, runs) in cells {
+        let Ok(of) = runs.describe() else { continue };
+        methods.extend(of.interval().ok().map(|interval| method(&interval)));
+        let odd = outliers(&runs.values);
+        let mut row: Vec<Cell> = vec![title.clone().into()];
+        row.extend(description(&of, &runs.values, &odd, unit));
         table.row(row);
     }
-    if let Some(provenance) = gathered.metrics[0].provenance {
-        let (scope, origin) = provenance;
+    if let Some((scope, origin)) = metric.provenance {
         table.note(format!("{}, {}", scope, origin_name(origin)));
     }
+    for method in methods {
+        table.note(format!("95 %: {method}"));
+    }
     table.note(
-        "95 %: of the median from 6 runs on, of the mean below; apart: runs that stand apart from \
-         the others, which count all the same",
+        "95 %: of the median from 6 runs on, of the mean below, of a single run from within it; \
+         apart: runs that stand apart from the others, which count all the same",
     );
-    Some(table.without_empty_columns())
+    table.without_empty_columns()
 }
 
 /// Every published number beside the measured one at the same levels, and what was found by
@@ -447,15 +477,21 @@ pub fn gaps(study: &Study) -> Option<Table> {
         for note in &execution.notes {
             table.row(vec!["otherwise than planned".into(), note.clone().into(), "".into()]);
         }
-        let done = study.runs.iter().filter(|(of, _)| of.id == execution.id).count();
-        if done < execution.plan.len() {
-            let what =
-                format!("{} of {} planned runs", execution.plan.len() - done, execution.plan.len());
-            let why = match execution.finished_at {
-                Some(_) => "they were not made",
-                None => "the study was not finished",
+        let made: BTreeSet<u32> = study
+            .runs
+            .iter()
+            .filter(|(of, _)| of.id == execution.id)
+            .map(|(_, r)| r.ordinal)
+            .collect();
+        let left = execution.plan.iter().filter(|run| !made.contains(&run.ordinal)).count();
+        if left > 0 {
+            let what = format!("{left} of {} planned runs", execution.plan.len());
+            let (why, remedy) = match (&execution.finished_at, &study.design.adaptive) {
+                (None, _) => ("the study was not finished", "go on with --resume"),
+                (Some(_), None) => ("they were dropped", "go on with --resume"),
+                (Some(_), Some(_)) => ("they were dropped, or not needed any more", ""),
             };
-            table.row(vec![what.into(), why.into(), "go on with --resume".into()]);
+            table.row(vec![what.into(), why.into(), remedy.into()]);
         }
     }
     for spec in &study.design.figures {

@@ -121,7 +121,10 @@ impl Order {
         traffic.seed = self.seed.wrapping_add(u64::from(repeat.saturating_sub(1)));
         let (say, hear) = channel();
         // Nothing in it looks whether it is to end; then its thread is left to the process's end.
-        thread::spawn(move || say.send(cachesim::simulate(&machine, &traffic, policy)));
+        thread::spawn(move || {
+            // Nobody hears it any more: then nobody wants it either.
+            let _ = say.send(cachesim::simulate(&machine, &traffic, policy));
+        });
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);

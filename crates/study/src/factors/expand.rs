@@ -130,6 +130,16 @@ mod tests {
         cells(DesignKind::Factorial, factors, (&Levels::new(), &[]), PLACE)
     }
 
+    /// A factor for each size, with so many levels.
+    fn factors(sizes: &[usize]) -> Vec<Factor> {
+        let factor = |(n, size): (usize, &usize)| {
+            let names: Vec<String> = (0..*size).map(|level| format!("l{level}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            factor(&format!("f{n}"), &names, &[])
+        };
+        sizes.iter().enumerate().map(factor).collect()
+    }
+
     fn levels(pairs: &[(&str, &str)]) -> Levels {
         pairs.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
     }
@@ -220,16 +230,7 @@ mod tests {
         /// Whatever the levels: the product, no cell twice, every level as often as the others.
         #[test]
         fn a_factorial_is_balanced(sizes in proptest::collection::vec(1..5_usize, 0..5)) {
-            let factors: Vec<Factor> = sizes
-                .iter()
-                .enumerate()
-                .map(|(n, size)| {
-                    let names: Vec<String> = (0..*size).map(|level| format!("l{level}")).collect();
-                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                    factor(&format!("f{n}"), &names, &[])
-                })
-                .collect();
-            let cells = whole(&factors);
+            let cells = whole(&factors(&sizes));
             let product: usize = sizes.iter().product();
             prop_assert_eq!(cells.len(), product);
             prop_assert_eq!(cells.iter().collect::<BTreeSet<_>>().len(), product);
@@ -244,15 +245,7 @@ mod tests {
         /// The baseline and each other level once.
         #[test]
         fn one_at_a_time_is_a_star(sizes in proptest::collection::vec(1..6_usize, 1..6)) {
-            let factors: Vec<Factor> = sizes
-                .iter()
-                .enumerate()
-                .map(|(n, size)| {
-                    let names: Vec<String> = (0..*size).map(|level| format!("l{level}")).collect();
-                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                    factor(&format!("f{n}"), &names, &[])
-                })
-                .collect();
+            let factors = factors(&sizes);
             let cells = cells(DesignKind::OneAtATime, &factors, (&Levels::new(), &[]), PLACE);
             prop_assert_eq!(cells.len(), 1 + sizes.iter().map(|size| size - 1).sum::<usize>());
             for cell in &cells {

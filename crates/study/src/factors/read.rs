@@ -33,7 +33,20 @@ pub(crate) struct VariedLevel {
 }
 
 /// Tables in which a factor may set a key; those of the last have names that the study gives.
-const SECTIONS: [&str; 6] = ["measure", "load", "data", "knobs", "beside", "sequence"];
+const SECTIONS: [&str; 7] = ["measure", "load", "data", "knobs", "beside", "calibrate", "sequence"];
+/// Tables of which no key can vary within a study, and why.
+const FIXED: [(&str, &str); 2] = [
+    (
+        "probes",
+        "what runs are watched with is the same for all of them: figures that were read in \
+         different ways are not compared. Make two studies of it",
+    ),
+    (
+        "agents",
+        "the machines that ask are the same for all runs: they are gathered once. Make a study \
+         for each set of them, and merge the results",
+    ),
+];
 const NAMED_SECTIONS: [&str; 5] = ["store", "server", "workloads", bench::MICRO, bench::SIMULATE];
 /// What already has a meaning beside the factors' names.
 const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
@@ -181,11 +194,14 @@ fn check_key(
             None => Ok(()),
         };
     }
+    if let Some((_, why)) = FIXED.iter().find(|(table, _)| *table == first) {
+        return refuse(format!("`{key}` cannot be a factor: {why}"));
+    }
     if !SECTIONS.contains(&first) {
         let known = SECTIONS.iter().chain(&NAMED_SECTIONS).copied();
         return refuse(format!(
-            "`{key}` is no setting of store, server, workload, load, data, knobs, beside, micro or \
-             simulate; {}",
+            "`{key}` is no setting of store, server, workload, load, measure, data, knobs, beside, \
+             calibrate, micro or simulate; {}",
             hint(first, known.collect::<Vec<_>>().iter().copied())
         ));
     }

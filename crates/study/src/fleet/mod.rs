@@ -118,6 +118,10 @@ impl Agents {
             );
             return Err(("threads", why));
         }
+        if !step.manner.cpus.is_empty() {
+            let why = "are those of this machine, and agents ask from others; leave it out";
+            return Err(("cpus", why.to_owned()));
+        }
         if step.manner.steady.is_some() {
             let why = "would open each agent's window at another time; warm up instead";
             return Err(("steady", why.to_owned()));
@@ -231,7 +235,8 @@ impl Assignment {
             share.threads += 1;
         }
         let pin = self.manner.pin && part.threads <= cpus.len();
-        part.on_start = crate::asking::first_of_all(pin, &[]);
+        let manner = Manner { pin, ..self.manner.clone() };
+        part.on_start = crate::asking::first_of_all(&manner, &[]);
         part
     }
 

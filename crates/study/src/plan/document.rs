@@ -14,6 +14,7 @@ use super::{Plan, Segment, Step, label};
 use crate::asking::{Manner, load_manner, manner};
 use crate::bench::{self, Bench};
 use crate::beside;
+use crate::calibrate;
 use crate::error::StudyError;
 use crate::knobs::{self, Levels};
 use crate::probes::{self, Probes};
@@ -101,6 +102,8 @@ fn of_bench(bench: Bench, unit: u32, seed: u64, levels: &Levels) -> Segment {
         manner: manner.clone(),
         bench: Some(bench),
         beside: None,
+        calibrate: None,
+        maximum: None,
         settings,
     };
     Segment {
@@ -152,6 +155,7 @@ fn of_stores(
     }
 
     let beside = beside::of_study(source, spec)?;
+    let calibrated = calibrate::of_study(source, spec)?;
     let mut segments = Vec::new();
     for (store, Stored { url, temporary, server }) in stores.iter().enumerate() {
         for section in &sections {
@@ -169,6 +173,11 @@ fn of_stores(
                 if let Some(traced) = traced {
                     trace::told(&traced.recording, &manner, &mut settings);
                 }
+                let measured = *phase == Phase::Measure && manner.of_maximum;
+                let calibrate = match measured {
+                    true => calibrate::of_step(source, spec, calibrated.as_ref(), workload)?,
+                    false => None,
+                };
                 let beside = beside.clone().filter(|_| *phase == Phase::Measure);
                 if let Some(beside) = &beside {
                     beside.settings(&mut settings);
@@ -188,6 +197,8 @@ fn of_stores(
                     manner,
                     bench: None,
                     beside,
+                    calibrate,
+                    maximum: None,
                     settings,
                 });
             }

@@ -28,6 +28,8 @@ pub struct Estimates {
     pub disk: Bytes,
     /// How often data is loaded, measured or not.
     pub loads: usize,
+    /// Maxima that are searched for first.
+    pub calibrations: usize,
     pub knob_changes: usize,
 }
 
@@ -51,6 +53,7 @@ impl Plan {
         let mut largest: BTreeMap<PathBuf, u64> = BTreeMap::new();
         let mut copies: BTreeMap<Data, u64> = BTreeMap::new();
         let mut knobs = None;
+        let mut maxima = BTreeSet::new();
         for segment in &self.segments {
             let steps: Vec<&Step> = segment.steps.iter().filter(|step| wanted(step)).collect();
             let Some(first) = steps.first() else { continue };
@@ -79,6 +82,13 @@ impl Plan {
                 all.loads += usize::from(step.phase == Phase::Load);
                 all.seconds += estimate.seconds;
                 all.guessed |= estimate.guessed;
+                if let Some(calibrate) = &step.calibrate
+                    && maxima.insert(&calibrate.key)
+                {
+                    all.calibrations += 1;
+                    all.guessed = true;
+                    all.seconds += calibrate.seconds(step);
+                }
                 if on_disk(segment) {
                     let most = largest.entry(segment.store.path.clone()).or_default();
                     *most = (*most).max(estimate.data.0.saturating_add(estimate.data.0 / 2));

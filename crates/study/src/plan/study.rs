@@ -16,6 +16,7 @@ use crate::error::StudyError;
 use crate::factors::Varying;
 use crate::names;
 use crate::source::Source;
+use crate::spec::Spec;
 use crate::trace;
 
 /// Every run of a study. Stores without a path get a folder of their own under `data`.
@@ -48,9 +49,16 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     let missing = not_built_in(&spec)
         .into_iter()
         .map(|(store, why)| Skipped { levels: Levels::from([("store".to_owned(), store)]), why });
+    let factors = varying.factors();
+    for step in segments.iter_mut().flat_map(|segment| &mut segment.steps) {
+        if let Some(calibrate) = &mut step.calibrate {
+            calibrate.shared_by_all_rates(&step.settings, &factors);
+        }
+    }
+    check_calibration(source, &spec, &segments)?;
     let design = Design {
         kind: varying.kind,
-        factors: varying.factors(),
+        factors,
         baseline: varying.baseline.clone(),
         skipped: varying.skipped.iter().cloned().chain(missing).collect(),
         adaptive: varying.adaptive.clone(),
@@ -60,6 +68,19 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     let plan = Plan { design: names::designed(source, &spec, &plan, design)?, ..plan };
     trace::check_stdin(&plan)?;
     Ok(plan)
+}
+
+/// A calibration of which nothing uses the maximum is a slip.
+fn check_calibration(source: &Source, spec: &Spec, segments: &[Segment]) -> Result<(), StudyError> {
+    let uses = |segment: &Segment| segment.steps.iter().any(|step| step.calibrate.is_some());
+    match &spec.calibrate {
+        Some(table) if !segments.iter().any(uses) => {
+            let words = "no run has a rate that is a share of this maximum; give one as \
+                         `rate = \"80%\"` in [measure] or in a factor";
+            Err(source.at(table.slo.span(), words))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What has to be changed for a unit: knobs, then data, then the server or the way in which a

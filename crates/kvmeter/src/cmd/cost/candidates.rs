@@ -3,9 +3,10 @@
 use analyse::cost::{Candidate, PowerCurve};
 use model::{Origin, Scope};
 use platform::{Platform, Want};
-use record::{Run, Selection};
+use record::{Execution, Run, Selection};
 use report::cells::{Cell, cells};
 
+use super::graduated;
 use crate::cost_flags::{Cost, PlatformFlag};
 use crate::exit::request;
 
@@ -30,6 +31,8 @@ pub struct Power {
     pub origin: Origin,
     /// None where nobody says what it is of.
     pub boundary: Option<Scope>,
+    /// Watts at shares of the full load, where a graduated load was measured.
+    pub curve: Option<PowerCurve>,
 }
 
 /// All candidates of the command line.
@@ -45,8 +48,15 @@ pub fn gather(args: &Cost) -> anyhow::Result<Vec<Sourced>> {
         // A microbenchmark or a simulation serves nobody.
         let mut pairs = selection.pairs();
         pairs.retain(|(_, run)| run.of_store());
-        for cell in &cells(&pairs) {
-            found.push(of_runs(args, cell, flag_of(cell, &over)?)?);
+        // The levels of a graduated load are one machine, known at every load.
+        let (loads, rest) = graduated::loads(&pairs);
+        for load in &loads {
+            let flag = flag_of(load.machine(), &over)?;
+            found.push(graduated::candidate(args, load, flag)?);
+        }
+        for cell in &cells(&rest) {
+            let flag = flag_of(&cell.execution.machine.id, &over)?;
+            found.push(of_runs(args, cell, flag)?);
         }
     }
     if args.files.is_empty()
@@ -101,7 +111,8 @@ fn of_numbers(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<Sourced> {
             )));
         }
     };
-    let power = Power { watts, idle_w: None, from, origin: Origin::Published, boundary: None };
+    let power =
+        Power { watts, idle_w: None, from, origin: Origin::Published, boundary: None, curve: None };
     let throughput = flag.throughput.map_or(0.0, |rate| rate.0);
     let workload = flag.workload.clone().unwrap_or_default();
     let from = "the command line".to_owned();
@@ -125,11 +136,7 @@ fn place(platform: Option<&Platform>, key: &str, from: &Option<String>) -> Strin
 }
 
 /// Which `--platform` speaks of the machine that these runs were measured on.
-fn flag_of<'f>(
-    cell: &Cell<'_>,
-    flags: &[&'f PlatformFlag],
-) -> anyhow::Result<Option<&'f PlatformFlag>> {
-    let id = &cell.execution.machine.id;
+fn flag_of<'f>(id: &str, flags: &[&'f PlatformFlag]) -> anyhow::Result<Option<&'f PlatformFlag>> {
     let of_it = |flag: &&&PlatformFlag| {
         flag.machine.as_ref().is_some_and(|machine| id.starts_with(machine.as_str()))
     };
@@ -147,17 +154,26 @@ fn flag_of<'f>(
     }
 }
 
-/// Runs that repeat each other: their median throughput and power.
-fn of_runs(args: &Cost, cell: &Cell<'_>, flag: Option<&PlatformFlag>) -> anyhow::Result<Sourced> {
-    let named = flag.and_then(|flag| flag.base.as_deref());
-    let named = named.or(cell.execution.design.platform.as_deref());
-    let platform = named.map(Platform::open).transpose()?;
-    let id = &cell.execution.machine.id;
+/// The platform of the machine of an execution, and the machine's name.
+pub(super) fn named(
+    flag: Option<&PlatformFlag>,
+    execution: &Execution,
+) -> anyhow::Result<(Option<Platform>, String)> {
+    let base = flag.and_then(|flag| flag.base.as_deref());
+    let base = base.or(execution.design.platform.as_deref());
+    let platform = base.map(Platform::open).transpose()?;
+    let id = &execution.machine.id;
     let machine = match (flag.and_then(|flag| flag.name.clone()), &platform) {
         (Some(name), _) => name,
         (None, Some(platform)) => platform.name.clone(),
         (None, None) => format!("machine {}", id.chars().take(SHORT_ID).collect::<String>()),
     };
+    Ok((platform, machine))
+}
+
+/// Runs that repeat each other: their median throughput and power.
+fn of_runs(args: &Cost, cell: &Cell<'_>, flag: Option<&PlatformFlag>) -> anyhow::Result<Sourced> {
+    let (platform, machine) = named(flag, cell.execution)?;
     let label = format!("{} on {machine}", cell.series);
     let (runs, valid) = cell.counted();
     if !valid {
@@ -184,6 +200,7 @@ fn of_runs(args: &Cost, cell: &Cell<'_>, flag: Option<&PlatformFlag>) -> anyhow:
             from: "the command line".to_owned(),
             origin: Origin::Published,
             boundary: None,
+            curve: None,
         },
         None => power_of_runs(cell, platform.as_ref(), &label)?,
     };
@@ -222,6 +239,7 @@ fn power_of_runs(
             from: energy.source.clone(),
             origin: energy.origin,
             boundary: Some(energy.scope),
+            curve: None,
         });
     }
     let known = platform.and_then(|p| Some((p.idle_w.as_ref()?.value, p.full_load_w.as_ref()?)));
@@ -235,6 +253,7 @@ fn power_of_runs(
             from: format!("{} and machine.busy", place(platform, "full_load_w", &full.from)),
             origin: Origin::Modelled,
             boundary: Some(Scope::Node),
+            curve: None,
         });
     }
     let why = cell.runs.iter().find_map(|run| match &run.reading(analyse::JOULES_PER_OP)?.answer {
@@ -265,7 +284,7 @@ fn curve_of(platform: Option<&Platform>, idle_w: f64, full_w: f64) -> anyhow::Re
     })
 }
 
-fn sourced(
+pub(super) fn sourced(
     args: &Cost,
     flag: Option<&PlatformFlag>,
     platform: Option<Platform>,
@@ -288,10 +307,14 @@ fn sourced(
             )));
         }
     };
-    let idle = flag.and_then(|f| f.idle).or_else(|| from_platform(|p| &p.idle_w));
+    let idle = flag.and_then(|f| f.idle);
+    // What was measured over all loads is not mixed with what the platform says.
+    let idle = idle.or_else(|| from_platform(|p| &p.idle_w).filter(|_| power.curve.is_none()));
     power.idle_w = idle.or(power.idle_w);
     let graduated = platform.as_ref().is_some_and(|platform| !platform.power_curve.is_empty());
+    let own = power.curve.take().filter(|_| flag.is_none_or(|f| f.idle.is_none()));
     let curve = match power.idle_w {
+        _ if own.is_some() => own,
         Some(idle) if idle > power.watts => {
             return Err(request(format!(
                 "{name}: its idle power of {idle} W is above the {} W that it draws under load",

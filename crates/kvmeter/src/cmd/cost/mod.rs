@@ -2,6 +2,7 @@
 //! own inputs.
 
 mod candidates;
+mod graduated;
 mod object;
 mod published;
 pub mod work_units;

@@ -92,6 +92,7 @@ fn server(
             from: format!("printed cost at {price} $/kWh over the printed number of servers"),
             origin: Origin::Published,
             boundary: None,
+            curve: None,
         },
         notes: Vec::new(),
     })

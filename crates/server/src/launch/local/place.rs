@@ -3,6 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::net::TcpListener;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use model::Address;
 
@@ -11,6 +13,11 @@ use super::super::program::Program;
 use super::super::settings::Common;
 use super::reached;
 use crate::watch::Process;
+
+/// How long a place may stay taken before it is refused. A guard ends what a killed kvmeter left
+/// within a fraction of it.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The place of one server.
 #[derive(Debug)]
@@ -24,8 +31,19 @@ pub(super) struct Listen {
 }
 
 impl Listen {
-    /// The place that the settings name, if nothing is there; else a free port.
+    /// The place that the settings name, if nothing is there; else a free port. What is there is
+    /// given a moment to go: after a kill, the guard is still ending the server that was left.
     pub fn choose(program: &dyn Program, common: &Common) -> Result<Self, LaunchError> {
+        let limit = Instant::now() + PATIENCE;
+        loop {
+            match Listen::chosen_now(program, common) {
+                Err(LaunchError::InUse { .. }) if Instant::now() < limit => thread::sleep(PAUSE),
+                chosen => return chosen,
+            }
+        }
+    }
+
+    fn chosen_now(program: &dyn Program, common: &Common) -> Result<Self, LaunchError> {
         if let Some(path) = &common.socket {
             let given = Address::Unix(path.clone());
             // memcached would take away the socket of a server that runs.

@@ -1,0 +1,145 @@
+//! What the runs of a cell say together: how they differ from each other, and how each varies
+//! in itself.
+
+use record::Run;
+
+use crate::compare::{Metric, Statistic, within_run};
+use crate::describe::{DescribeError, Description, describe};
+use crate::interval::{Interval, Method, NoInterval, TAIL};
+use crate::named::{Field, Named, Point};
+use crate::quantile::student;
+use crate::series::Within;
+
+/// The values of the runs of one cell, and how well each run fixes its own.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Runs {
+    pub values: Vec<f64>,
+    within: Vec<Result<Within, NoInterval>>,
+}
+
+impl Runs {
+    pub(crate) fn push(&mut self, value: f64, named: &Named, run: &Run) {
+        self.values.push(value);
+        self.within.push(within(named, run));
+    }
+
+    /// As [`describe`], but for few runs (up to 5) with what is known from within them:
+    /// - one run: `x exp(+- t(0.975, df) sqrt(v))`, `v` the relative variance of the run's figure
+    ///   by its batches (sectioning: Asmussen and Glynn, "Stochastic Simulation", 2007, III.5),
+    ///   `df` their effective number less one. It covers how the figure moved in this run, and
+    ///   not how another run would differ;
+    /// - 2 to 5 runs: Student's t between them, unless what they vary in themselves is more:
+    ///   `m exp(+- t(0.975, df) sqrt(sum v_i) / n)`, `df = (sum v_i)^2 / sum (v_i^2 / df_i)`
+    ///   (Welch and Satterthwaite). Two or three runs may agree by luck, and then t between them
+    ///   is narrower than either of them can be known.
+    ///
+    /// A run without a series that carries it (too short, too sparse, too much alike from one
+    /// second to the next) leaves a cell of one run without an interval, with that reason, and
+    /// one of several with that between them.
+    ///
+    /// Errors: as of [`describe`].
+    pub fn describe(&self) -> Result<Description, DescribeError> {
+        let mut described = describe(&self.values)?;
+        let inside = self.inside(described.mean);
+        described.mean_interval = match (described.mean_interval, inside) {
+            (Err(NoInterval::OneValue), inside) => inside,
+            (Ok(between), Ok(inside)) if width(&inside) > width(&between) => Ok(inside),
+            (between, _) => between,
+        };
+        Ok(described)
+    }
+
+    fn inside(&self, mean: f64) -> Result<Interval, NoInterval> {
+        let (mut variance, mut weights) = (0.0, 0.0);
+        for within in &self.within {
+            let Within { relative_variance, df } = within.clone()?;
+            variance += relative_variance;
+            weights += relative_variance * relative_variance / df;
+        }
+        let runs = self.within.len();
+        let df = if weights > 0.0 { variance * variance / weights } else { f64::INFINITY };
+        let half = match variance > 0.0 {
+            true => student(1.0 - TAIL, df) * variance.sqrt() / runs as f64,
+            false => 0.0,
+        };
+        let method = Method::Batches { df, runs: runs as u64 };
+        Ok(Interval { low: mean * (-half).exp(), high: mean * half.exp(), method })
+    }
+}
+
+fn width(interval: &Interval) -> f64 {
+    interval.high - interval.low
+}
+
+/// How well a single run fixes a figure of it.
+fn within(named: &Named, run: &Run) -> Result<Within, NoInterval> {
+    let statistic = |percent: f64| {
+        [Statistic::P50, Statistic::P99, Statistic::P999]
+            .into_iter()
+            .find(|statistic| statistic.percentile() == Some(percent))
+    };
+    let metric = match named {
+        Named::Field(Field::Throughput) => Some(Metric::Throughput),
+        Named::Latency { clock, op: Some(op), point: Point::Percentile(percent) } => {
+            let clock = clock.unwrap_or(run.clock());
+            statistic(*percent).map(|statistic| Metric::Latency { op: *op, clock, statistic })
+        }
+        _ => None,
+    };
+    within_run(&metric.ok_or(NoInterval::NoSeries)?, run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(relative_variance: f64, df: f64) -> Result<Within, NoInterval> {
+        Ok(Within { relative_variance, df })
+    }
+
+    #[test]
+    fn one_run_is_known_from_within_it() {
+        let runs = Runs { values: vec![200.0], within: vec![known(1e-4, 11.0)] };
+        let interval = runs.describe().unwrap().interval().unwrap();
+        // t(0.975, 11) = 2.200985, times a relative deviation of 1 %.
+        assert!((interval.low - 200.0 * (-0.02200985_f64).exp()).abs() < 1e-5, "{interval:?}");
+        assert!((interval.high - 200.0 * 0.02200985_f64.exp()).abs() < 1e-5);
+        assert_eq!(interval.method, Method::Batches { df: 11.0, runs: 1 });
+        assert!(interval.method.to_string().contains("from run to run"), "{}", interval.method);
+        let short = NoInterval::ShortSeries { got: 2, needed: 10 };
+        let runs = Runs { values: vec![200.0], within: vec![Err(short.clone())] };
+        assert_eq!(runs.describe().unwrap().interval(), Err(short));
+    }
+
+    #[test]
+    fn few_runs_are_known_as_badly_as_the_worse_of_both() {
+        // Two runs that agree by luck, each known to 1 % only.
+        let within = vec![known(1e-4, 10.0), known(1e-4, 10.0)];
+        let agree = Runs { values: vec![100.0, 100.001], within: within.clone() };
+        let interval = agree.describe().unwrap().interval().unwrap();
+        // (2e-4)^2 / (2 x 1e-8 / 10) = 20 degrees of freedom, t = 2.085963, sqrt(2e-4) / 2.
+        let half = 2.085_963 * 2e-4_f64.sqrt() / 2.0;
+        assert!((interval.high / 100.0005 - half.exp()).abs() < 1e-6, "{interval:?}");
+        assert_eq!(interval.method, Method::Batches { df: 20.0, runs: 2 });
+        // And two that do not.
+        let apart = Runs { values: vec![90.0, 110.0], within };
+        let interval = apart.describe().unwrap().interval().unwrap();
+        assert_eq!(interval.method, Method::StudentT { df: 1.0 });
+        // One run without a series: between them, as before.
+        let mixed = Runs {
+            values: vec![100.0, 100.001],
+            within: vec![known(1e-4, 10.0), Err(NoInterval::NoSeries)],
+        };
+        let interval = mixed.describe().unwrap().interval().unwrap();
+        assert_eq!(interval.method, Method::StudentT { df: 1.0 });
+    }
+
+    #[test]
+    fn from_six_runs_on_the_median_has_its_own() {
+        let values: Vec<f64> = (1..=6).map(f64::from).collect();
+        let runs = Runs { values, within: vec![known(1.0, 10.0); 6] };
+        let interval = runs.describe().unwrap().interval().unwrap();
+        assert_eq!((interval.low, interval.high), (1.0, 6.0));
+        assert!(matches!(interval.method, Method::OrderStatistics { .. }));
+    }
+}

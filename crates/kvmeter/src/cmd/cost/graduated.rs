@@ -1,0 +1,117 @@
+//! Machines whose power was measured over a graduated load: utilisation from that and not from a
+//! line.
+
+use std::collections::BTreeSet;
+
+use analyse::answer::{Found, Graduated, Measured};
+use analyse::cost::PowerCurve;
+use model::{Origin, Scope};
+use record::design::value_of;
+use record::{Execution, Run};
+use report::study::studies;
+
+use super::candidates::{Power, Sourced, named, sourced};
+use crate::cost_flags::{Cost, PlatformFlag};
+use crate::exit::request;
+
+/// A graduated load of some machine.
+pub struct Load<'a> {
+    execution: &'a Execution,
+    load: Graduated,
+    power: Measured,
+}
+
+impl Load<'_> {
+    /// The id of its machine.
+    pub fn machine(&self) -> &str {
+        &self.execution.machine.id
+    }
+}
+
+type Pairs<'a> = Vec<(&'a Execution, &'a Run)>;
+
+/// The graduated loads that studies ask about, and the runs that are in none of them.
+pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<Load<'a>>, Pairs<'a>) {
+    let mut executions: Vec<&Execution> = Vec::new();
+    for (execution, _) in pairs {
+        if !executions.iter().any(|known| known.id == execution.id) {
+            executions.push(execution);
+        }
+    }
+    let (mut found, mut taken) = (Vec::new(), BTreeSet::new());
+    for study in studies(executions.iter().copied(), pairs) {
+        for (answer, question) in study.answers.iter().zip(&study.design.questions) {
+            let Found::Graduated { factor, power, loads } = &answer.found else { continue };
+            for load in loads {
+                let own = |(execution, _): &&(&'a Execution, &'a Run)| {
+                    load.at.get("machine") == Some(&execution.machine.id)
+                };
+                let Some((execution, _)) = pairs.iter().find(own) else { continue };
+                found.push(Load { execution, load: load.clone(), power: power.clone() });
+            }
+            let levels = study
+                .situated
+                .iter()
+                .filter(|run| question.within.hold(&run.at) && value_of(&run.at, factor).is_some());
+            taken.extend(levels.map(|run| run.run.id.clone()));
+        }
+    }
+    let rest = pairs.iter().filter(|(_, run)| !taken.contains(&run.id) && !run.is_trial());
+    (found, rest.copied().collect())
+}
+
+/// The machine at the highest level of its load, with its power at every other.
+pub fn candidate(
+    args: &Cost,
+    load: &Load<'_>,
+    flag: Option<&PlatformFlag>,
+) -> anyhow::Result<Sourced> {
+    let Load { execution, load, power } = load;
+    let (platform, machine) = named(flag, execution)?;
+    let at = |name: &str| load.at.get(name).cloned().unwrap_or_default();
+    let label = match load.title.is_empty() {
+        true => format!("{} on {machine}", at("store")),
+        false => format!("{} on {machine}, {}", at("store"), load.title),
+    };
+    let levels = &load.figures.levels;
+    let highest = levels.first().ok_or_else(|| request(format!("{label}: it has no level")))?;
+    let points: Vec<(f64, f64)> =
+        levels.iter().rev().map(|level| (level.share, level.power_w)).collect();
+    let curve = match load.figures.with_idle {
+        true => Some(PowerCurve::through(&points).map_err(|e| request(format!("{label}: {e}")))?),
+        false => None,
+    };
+    let (scope, origin) = match power.provenance {
+        Some((scope, origin)) => (Some(scope), origin),
+        None => (None, Origin::Measured),
+    };
+    let from = format!("graduated load of {} levels", points.len());
+    let mut known = Power {
+        watts: highest.power_w,
+        idle_w: curve.as_ref().map(PowerCurve::idle_w),
+        from: from.clone(),
+        origin,
+        boundary: scope,
+        curve,
+    };
+    if let Some(watts) = flag.and_then(|flag| flag.watts) {
+        // The shape of the curve, up to the power that was given.
+        let scaled = known.curve.map(|curve| curve.scaled(watts / highest.power_w)).transpose();
+        known.curve = scaled.map_err(|error| request(format!("{label}: {error}")))?;
+        known.idle_w = known.curve.as_ref().map(PowerCurve::idle_w);
+        known = Power { watts, from: "the command line".to_owned(), boundary: None, ..known };
+    }
+    let workload = at("workload");
+    let highest_rate = (highest.ops_s, format!("the highest level of a {from}"));
+    let mut one = sourced(args, flag, platform, (label.clone(), workload), highest_rate, known)?;
+    one.notes.extend(load.no_idle.iter().map(|why| {
+        format!("{label}: its power at other loads than the highest is not known: {why}.")
+    }));
+    if matches!(scope, Some(Scope::Package | Scope::PackageAndMemory)) {
+        one.notes.push(format!(
+            "{label}: power is that of {}, not of the whole machine: its energy cost is higher.",
+            scope.map_or(String::new(), |scope| scope.to_string())
+        ));
+    }
+    Ok(one)
+}

@@ -1,0 +1,135 @@
+//! How power follows a graduated load: its table, and its figure.
+
+use analyse::answer::{Answer, Found, Graduated, Measured};
+use analyse::{describe, outliers};
+use model::Origin;
+use record::design::FigureKind;
+
+use super::plot::{Plotted, PlottedPoint, Value};
+use super::{Study, units::written};
+use crate::format;
+use crate::table::{ALWAYS, Align, Cell, Table, Tone};
+
+/// Of every question about a graduated load: its power, and the loads.
+fn asked<'s>(
+    study: &'s Study<'_>,
+) -> impl Iterator<Item = (usize, &'s Answer, &'s Measured, &'s [Graduated])> {
+    study.answers.iter().enumerate().filter_map(|(nth, answer)| match &answer.found {
+        Found::Graduated { power, loads, .. } => Some((nth, answer, power, loads.as_slice())),
+        _ => None,
+    })
+}
+
+/// One table for each question about a graduated load: every level, and what all come to.
+pub fn tables(study: &Study) -> Vec<Table> {
+    asked(study).map(|(_, _, power, loads)| table(power, loads)).collect()
+}
+
+fn table(power: &Measured, loads: &[Graduated]) -> Table {
+    let mut table = Table::new("Graduated load")
+        .column("cell", Align::Wrap, ALWAYS)
+        .column("load", Align::Right, ALWAYS)
+        .column("ops/s", Align::Right, ALWAYS)
+        .column("W", Align::Right, ALWAYS)
+        .column("of peak", Align::Right, 40)
+        .column("ops/J", Align::Right, ALWAYS);
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    for load in loads {
+        let peak = load.figures.levels.first().map_or(f64::NAN, |level| level.power_w);
+        for (nth, level) in load.figures.levels.iter().enumerate() {
+            let title = if nth == 0 { load.title.as_str() } else { "" };
+            let name = if level.share == 0.0 { "idle".to_owned() } else { percent(level.share) };
+            table.row(vec![
+                title.to_owned().into(),
+                name.into(),
+                format::rate(level.ops_s).into(),
+                written(level.power_w, "W").into(),
+                percent(level.power_w / peak).into(),
+                level.ops_per_joule.map_or("".into(), |per| format::significant(per, 3).into()),
+            ]);
+        }
+        let proportionality = match load.figures.proportionality {
+            Some(share) => format!("energy proportionality {share:.2}"),
+            None => "energy proportionality not known".to_owned(),
+        };
+        table.row(vec![
+            "".into(),
+            "overall".into(),
+            "".into(),
+            "".into(),
+            proportionality.into(),
+            Cell::new(format::significant(load.figures.overall_ops_per_joule, 3), Tone::Strong),
+        ]);
+    }
+    table.note(kind(power));
+    table.note(
+        "medians of the valid runs; load: the rate that was asked as a share of the highest; \
+         overall: all levels' ops/s over all levels' watts, the idle machine among them; energy \
+         proportionality: 1 where power is proportional to load, 0 where it is constant",
+    );
+    for why in loads.iter().filter_map(|load| load.no_idle.as_ref()) {
+        table.note(format!("without the idle machine: {why}"));
+    }
+    table.without_empty_columns()
+}
+
+/// `node, modelled`: of what boundary the power is, and how anybody knows.
+fn kind(power: &Measured) -> String {
+    match power.provenance {
+        Some((scope, origin)) => {
+            format!("power of {scope}, {}", crate::tables::origin_name(origin))
+        }
+        None => "power of a boundary that nobody says".to_owned(),
+    }
+}
+
+/// Power over load of every question about a graduated load.
+pub(super) fn plots(study: &Study) -> Vec<Plotted> {
+    let several = asked(study).count() > 1;
+    let plot = |(nth, answer, power, loads): (usize, &Answer, &Measured, &[Graduated])| {
+        let id = if several {
+            format!("graduated-load-{}", nth + 1)
+        } else {
+            "graduated-load".to_owned()
+        };
+        plotted(id, answer, power, loads)
+    };
+    asked(study).map(plot).collect()
+}
+
+fn plotted(id: String, answer: &Answer, power: &Measured, loads: &[Graduated]) -> Plotted {
+    let name = |share: f64| format!("{}%", (share * 1000.0).round() / 10.0);
+    let mut shares: Vec<f64> =
+        loads.iter().flat_map(|load| &load.figures.levels).map(|level| level.share).collect();
+    shares.sort_by(f64::total_cmp);
+    let mut xs: Vec<String> = shares.into_iter().map(name).collect();
+    xs.dedup();
+    let mut points = Vec::new();
+    for (series, load) in loads.iter().enumerate() {
+        for (level, values) in load.figures.levels.iter().zip(&load.watts) {
+            let x = xs.iter().position(|known| *known == name(level.share));
+            let (Some(x), Ok(of)) = (x, describe(values)) else { continue };
+            let value = Value::Measured { of, outliers: outliers(values), values: values.clone() };
+            points.push(PlottedPoint { x, series, panel: 0, value });
+        }
+    }
+    points.sort_by_key(|point| (point.series, point.x));
+    Plotted {
+        id,
+        title: answer.ask.clone(),
+        kind: FigureKind::Lines,
+        x: "load, of the highest level".to_owned(),
+        xs,
+        y: power.name.clone(),
+        unit: power.unit.clone(),
+        origin: power.provenance.map_or(Origin::Measured, |(_, origin)| origin),
+        series: loads.iter().map(|load| load.title.clone()).collect(),
+        panels: vec![String::new()],
+        points,
+        source: None,
+        notes: vec![format!(
+            "{}; a proportional machine draws a straight line from 0.",
+            kind(power)
+        )],
+    }
+}

@@ -1,0 +1,141 @@
+//! Calibrates before the first run that needs it, on the store that is open for that run.
+
+use analyse::search::Conclusion;
+use record::{Run, Settings};
+
+use super::{Calibrate, Maximum};
+use crate::engine::InOrder;
+use crate::error::StudyError;
+use crate::plan::{Plan, Step};
+use crate::search::{Trials, Trying};
+use crate::session::Agenda;
+
+/// The maxima that are known, and the trials of an earlier invocation.
+#[derive(Debug)]
+pub struct Maxima {
+    /// By what their runs have in common: the maximum, or why there is none.
+    known: Vec<(Settings, Result<Maximum, String>)>,
+    trials: Vec<(Settings, Run)>,
+    /// Of the next trial: behind all that is planned.
+    ordinal: u32,
+}
+
+impl Maxima {
+    /// Of a plan of which `kept` was done by an earlier invocation.
+    pub fn of(plan: &Plan, kept: &[Run]) -> Maxima {
+        let key = |run: &Run| {
+            let wanted = run.settings.get(Run::TRIAL_FOR)?;
+            let (_, step) = plan.steps().find(|(_, step)| step.ordinal.to_string() == *wanted)?;
+            Some((step.calibrate.as_ref()?.key.clone(), run.clone()))
+        };
+        let trials = kept.iter().filter(|run| run.is_trial()).filter_map(key).collect();
+        let planned = plan.steps().map(|(_, step)| step.ordinal);
+        let all = planned.chain(kept.iter().map(|run| run.ordinal));
+        Maxima { known: Vec::new(), trials, ordinal: all.max().unwrap_or(0) + 1 }
+    }
+
+    fn known(&self, key: &Settings) -> Option<&Result<Maximum, String>> {
+        self.known.iter().find(|(known, _)| known == key).map(|(_, found)| found)
+    }
+
+    /// The trials that an earlier invocation has made of this calibration, in their order.
+    fn made(&self, key: &Settings) -> Vec<Run> {
+        let own = self.trials.iter().filter(|(known, _)| known == key);
+        own.map(|(_, run)| run.clone()).collect()
+    }
+
+    fn conclude(&mut self, of: &Calibrate, conclusion: &Conclusion) {
+        let words = format!("{}: {}", of.objective, conclusion.words);
+        let found = match conclusion.rate_ops_s {
+            Some(rate_ops_s) => Ok(Maximum { rate_ops_s, words }),
+            None => Err(words),
+        };
+        self.known.push((of.key.clone(), found));
+    }
+}
+
+/// The steps of a segment, each at the rate that is its share of a maximum. Where that is not
+/// known yet, the trials that find it come first.
+pub(crate) struct Calibrating<'a> {
+    steps: InOrder<'a>,
+    maxima: &'a mut Maxima,
+    /// The step that waits for its maximum, and the trials that find it.
+    under_way: Option<(Step, Trials)>,
+    fault: Option<StudyError>,
+}
+
+impl<'a> Calibrating<'a> {
+    pub(crate) fn new(steps: InOrder<'a>, maxima: &'a mut Maxima) -> Calibrating<'a> {
+        Calibrating { steps, maxima, under_way: None, fault: None }
+    }
+
+    /// What ended it before its end.
+    pub(crate) fn fault(&mut self) -> Option<StudyError> {
+        self.fault.take()
+    }
+
+    pub(crate) fn first(&mut self) -> Option<Step> {
+        self.go_on().unwrap_or_else(|fault| {
+            self.fault = Some(fault);
+            None
+        })
+    }
+
+    fn go_on(&mut self) -> Result<Option<Step>, StudyError> {
+        loop {
+            let Some((step, mut trials)) = self.under_way.take() else {
+                let Some(step) = self.steps.first() else { return Ok(None) };
+                let Some(calibrate) = &step.calibrate else { return Ok(Some(step)) };
+                match self.maxima.known(&calibrate.key) {
+                    Some(Ok(maximum)) => return Ok(Some(at(&step, maximum))),
+                    Some(Err(why)) => self.steps.course.uncalibrated(&step, why),
+                    None => {
+                        let trying = Trying::of_step(&step, calibrate);
+                        let made = self.maxima.made(&calibrate.key);
+                        let trials = Trials::new(trying, self.maxima.ordinal, &made)?;
+                        self.under_way = Some((step, trials));
+                    }
+                }
+                continue;
+            };
+            if let Some(trial) = trials.next_step()? {
+                self.under_way = Some((step, trials));
+                return Ok(Some(trial));
+            }
+            let Some(calibrate) = &step.calibrate else { return Ok(Some(step)) };
+            self.maxima.conclude(calibrate, &trials.conclusion());
+            match self.maxima.known(&calibrate.key) {
+                Some(Ok(maximum)) => return Ok(Some(at(&step, maximum))),
+                Some(Err(why)) => self.steps.course.uncalibrated(&step, why),
+                None => {}
+            }
+        }
+    }
+}
+
+/// The step at the rate that its share of the maximum is.
+fn at(step: &Step, maximum: &Maximum) -> Step {
+    let manner = step.manner.calibrated(maximum.rate_ops_s);
+    Step { manner, maximum: Some(maximum.clone()), ..step.clone() }
+}
+
+impl Agenda for Calibrating<'_> {
+    fn next(&mut self, run: &Run) -> Option<Step> {
+        match &mut self.under_way {
+            Some((step, trials)) => {
+                self.maxima.ordinal = run.ordinal + 1;
+                self.steps.course.tried(step, run);
+                if let Err(fault) = trials.take(run) {
+                    self.fault = Some(fault);
+                    return None;
+                }
+            }
+            None => self.steps.kept(run),
+        }
+        self.first()
+    }
+
+    fn preloads(&self) -> bool {
+        self.steps.preloads()
+    }
+}

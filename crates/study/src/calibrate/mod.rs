@@ -1,0 +1,156 @@
+//! Load as a share of a maximum: `rate = "80%"` of the highest rate that holds an objective,
+//! which the study finds first, as `kvmeter search` does, and keeps with its runs.
+
+mod agenda;
+mod pace;
+
+use std::time::Duration;
+
+use analyse::search::Request;
+use analyse::slo::Objective;
+use model::{Op, Rate, Span};
+use record::Settings;
+use record::design::Factor;
+use serde::Deserialize;
+use toml::Spanned;
+use workload::Spec as Workload;
+
+use crate::error::StudyError;
+use crate::plan::Step;
+use crate::source::Source;
+use crate::spec::Spec;
+
+pub(crate) use agenda::Calibrating;
+pub use agenda::Maxima;
+pub use pace::Pace;
+
+/// `[calibrate]`: how the maximum is found of which `measure.rate` is a share.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrateTable {
+    /// What latency has to keep: `p99<1ms`.
+    pub slo: Spanned<String>,
+    /// Of a trial; one that cannot tell is repeated for longer.
+    pub time: Option<Spanned<Span>>,
+    /// How near the rate that held and the rate that did not are to come.
+    pub resolution: Option<Spanned<f64>>,
+    /// The most trials.
+    pub trials: Option<Spanned<usize>>,
+    /// No lower and no higher rate is tried.
+    pub from: Option<Spanned<Rate>>,
+    pub to: Option<Spanned<Rate>>,
+    /// No trial begins that would not end within it.
+    pub max_time: Option<Spanned<Span>>,
+}
+
+/// Of a trial that need not be longer, as in `kvmeter search`.
+const TRIAL: Duration = Duration::from_secs(5);
+/// Trials that a calibration takes: a guess, for the estimate.
+const GUESSED_TRIALS: f64 = 14.0;
+
+/// How the maximum of a step is found.
+#[derive(Debug, Clone)]
+pub struct Calibrate {
+    pub(crate) objective: Objective,
+    pub(crate) request: Request,
+    /// Of a trial that need not be longer.
+    pub(crate) time: Duration,
+    pub(crate) most_time: Option<Duration>,
+    /// Settings that the runs of one calibration have in common with those that use its maximum:
+    /// all that they depend on but for the rate.
+    pub(crate) key: Settings,
+}
+
+/// A maximum that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Maximum {
+    /// The highest rate that held, in operations per second.
+    pub rate_ops_s: f64,
+    /// What held, and what ended the search, in a sentence.
+    pub words: String,
+}
+
+impl Maximum {
+    /// The signal that holds it in a run.
+    pub(crate) const SIGNAL: &'static str = "calibrated.maximum";
+}
+
+/// Settings that differ between the runs of one calibration and those of its levels.
+const OWN: [&str; 3] = ["rate", "time", "repeat"];
+
+/// The calibration of a study; none if it has none.
+///
+/// # Errors
+/// A value makes no sense, with its place in the file.
+pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Option<Calibrate>, StudyError> {
+    let Some(table) = &spec.calibrate else { return Ok(None) };
+    let objective: Objective = table
+        .slo
+        .get_ref()
+        .parse()
+        .map_err(|error| source.at(table.slo.span(), &format!("{error}")))?;
+    let rate = |rate: &Option<Spanned<Rate>>| rate.as_ref().map(|rate| rate.get_ref().0);
+    let usual = Request::default();
+    let request = Request {
+        hint: None,
+        lowest: rate(&table.from),
+        highest: rate(&table.to),
+        resolution: table.resolution.as_ref().map_or(usual.resolution, |share| *share.get_ref()),
+        trials: table.trials.as_ref().map_or(usual.trials, |trials| *trials.get_ref()),
+    };
+    if let Err(error) = analyse::search::Search::new(request) {
+        return Err(source.at(table.slo.span(), &format!("[calibrate]: {error}")));
+    }
+    let time = table.time.as_ref().map_or(TRIAL, |time| time.get_ref().0);
+    if let Some(place) = table.time.as_ref().filter(|_| time.is_zero()) {
+        return Err(source.at(place.span(), "time: must be more than zero"));
+    }
+    let most_time = table.max_time.as_ref().map(|most| most.get_ref().0);
+    Ok(Some(Calibrate { objective, request, time, most_time, key: Settings::new() }))
+}
+
+/// The calibration that a measured step needs; none where its rate is a number.
+///
+/// # Errors
+/// A share of a maximum that nothing says how to find; an objective of what is never asked.
+pub(crate) fn of_step(
+    source: &Source,
+    spec: &Spec,
+    calibrate: Option<&Calibrate>,
+    workload: &Workload,
+) -> Result<Option<Calibrate>, StudyError> {
+    let place = spec.measure.span_of("rate").unwrap_or_default();
+    let Some(calibrate) = calibrate else {
+        let words = "rate: a share of which maximum? Say what latency it has to keep, as in \
+                     `[calibrate]` with `slo = \"p99<1ms\"`";
+        return Err(source.at(place, words));
+    };
+    if let Some(op) = never_asked(&calibrate.objective, workload) {
+        let place = spec.calibrate.as_ref().map_or(place, |table| table.slo.span());
+        return Err(source.at(place, &format!("the workload never asks for `{op}`")));
+    }
+    Ok(Some(calibrate.clone()))
+}
+
+/// An operation of which an objective speaks and for which a workload never asks.
+pub fn never_asked(objective: &Objective, workload: &Workload) -> Option<Op> {
+    let ops = objective.conditions().iter().filter_map(|condition| condition.op);
+    ops.into_iter().find(|op| !workload.mix.asks(*op))
+}
+
+impl Calibrate {
+    /// Says which steps share the maximum: those that differ in nothing but the rate, and in
+    /// factors that set nothing else.
+    pub(crate) fn shared_by_all_rates(&mut self, settings: &Settings, factors: &[Factor]) {
+        let of_rate = |factor: &&Factor| factor.sets == ["measure.rate"];
+        let of_rate: Vec<String> = factors.iter().filter(of_rate).map(Factor::setting).collect();
+        self.key = settings.clone();
+        self.key.retain(|name, _| !OWN.contains(&name.as_str()) && !of_rate.contains(name));
+    }
+
+    /// What finding it takes, in seconds: a guess.
+    pub(crate) fn seconds(&self, step: &Step) -> f64 {
+        let trials = GUESSED_TRIALS * (self.time.as_secs_f64() + step.manner.seconds_before());
+        self.most_time.map_or(trials, |most| trials.min(most.as_secs_f64()))
+    }
+}
