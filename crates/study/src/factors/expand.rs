@@ -230,7 +230,8 @@ mod tests {
         /// Whatever the levels: the product, no cell twice, every level as often as the others.
         #[test]
         fn a_factorial_is_balanced(sizes in proptest::collection::vec(1..5_usize, 0..5)) {
-            let cells = whole(&factors(&sizes));
+            let factors = factors(&sizes);
+            let cells = whole(&factors);
             let product: usize = sizes.iter().product();
             prop_assert_eq!(cells.len(), product);
             prop_assert_eq!(cells.iter().collect::<BTreeSet<_>>().len(), product);
