@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn mistakes_are_shown() {
         let cases = [
-            ("pric_usd = 1", vec!["x.toml", "line 2", "did you mean `price_usd`?"]),
-            ("price_usd = \"dear\"", vec!["line 2", "a number, or `{ value"]),
+            ("pric_usd = 1", vec!["x.toml", "x.toml:2:1", "did you mean `price_usd`?"]),
+            ("price_usd = \"dear\"", vec!["x.toml:2:1", "a number, or `{ value"]),
             ("price_usd = { vale = 1 }", vec!["vale"]),
             ("price_usd = -1", vec!["`price_usd` is -1", "below zero"]),
             ("price_usd = nan", vec!["`price_usd` is NaN"]),

@@ -336,9 +336,8 @@ impl Traffic {
     pub fn recheck(&self, machine: &Machine) -> Result<(), SimError> {
         let source = Source { origin: self.name.clone(), text: String::new() };
         self.check(&source, machine).map_err(|error| {
-            let words = error.to_string();
-            let said = words.split(": ").skip(1).collect::<Vec<_>>().join(": ");
-            SimError::Value(said.lines().next().unwrap_or_default().to_owned())
+            // What is wrong comes first; its place in a file is none.
+            SimError::Value(error.to_string().lines().next().unwrap_or_default().to_owned())
         })
     }
 

@@ -399,7 +399,10 @@ fn on_a_failing_device(place: &Place, args: &[&str]) -> Option<Said> {
 fn a_device_that_fails_ends_the_evaluation_with_its_sector_and_keeps_what_was_measured() {
     for store in ["raw", "spill", "lmdb", "fjall"] {
         let place = Place::new();
-        place.write("study.toml", &STUDY.replace("store.raw", &format!("store.{store}")));
+        // The log of updates is collected by segments: small ones for a small device.
+        let small = if store == "spill" { "segment = \"1MiB\"" } else { "" };
+        let text = STUDY.replace("[store.raw]", &format!("[store.{store}]\n{small}"));
+        place.write("study.toml", &text);
         let args =
             ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[1,2,3,4]"];
         let Some(done) = on_a_failing_device(&place, &args) else { return };
