@@ -3,8 +3,12 @@
 
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// From now on, mapped memory that cannot be read ends the process with code 1 and a sentence that
 /// names the file and the byte, where the kernel alone would end it without a word.
@@ -13,7 +17,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 /// In words, why the kernel refused.
 pub fn tell_bus_errors() -> Result<(), String> {
     // On the stack for signals that the standard library gives every thread.
-    let flags = SaFlags::SA_SIGINFO | SaFlags::SA_ONSTACK | SaFlags::SA_RESETHAND;
+    let flags = SaFlags::SA_SIGINFO | SaFlags::SA_ONSTACK;
     let action = SigAction::new(SigHandler::SigAction(tell), flags, SigSet::empty());
     // SAFETY: the handler calls nothing but system calls, and does not return.
     match unsafe { sigaction(Signal::SIGBUS, &action) } {
@@ -24,6 +28,11 @@ pub fn tell_bus_errors() -> Result<(), String> {
 
 /// A signal may come in the middle of an allocation: nothing here takes memory or a lock.
 extern "C" fn tell(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // A device that fails does so for all threads at once: one of them tells, and ends the process.
+    while IS_TOLD.swap(true, Ordering::Relaxed) {
+        // SAFETY: a call without arguments.
+        unsafe { libc::pause() };
+    }
     // SAFETY: the kernel hands a whole structure to a handler that asked for it.
     let address = unsafe { info.as_ref().map_or(0, |info| info.si_addr() as u64) };
     let mut maps = [0_u8; 512];
