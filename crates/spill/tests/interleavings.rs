@@ -140,17 +140,17 @@ fn tried_with_merges(times: usize, durability: Durability) {
 
 #[test]
 fn appends_rotations_and_merges_are_linearizable() {
-    tried_with_merges(60, Durability::None);
+    tried_with_merges(400, Durability::None);
 }
 
 #[test]
 fn writers_that_wait_for_a_sync_share_it_and_all_go_on() {
-    tried_with_merges(60, Durability::Sync);
+    tried_with_merges(400, Durability::Sync);
 }
 
 #[test]
 fn a_batch_is_seen_whole_and_a_snapshot_stays_while_versions_are_published() {
-    tried(60, |home| {
+    tried(400, |home| {
         let store = Store::open(&home, tiny(Durability::None)).unwrap();
         let tables = ["left", "right"].map(|name| store.table(name).unwrap());
         let writer = {
