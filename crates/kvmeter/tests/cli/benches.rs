@@ -1,12 +1,9 @@
 //! Studies of microbenchmarks and simulations: planned, run, killed, resumed, answered and told
 //! apart like studies of stores.
 
-use std::process::Stdio;
-use std::time::Duration;
-
 use serde_json::Value;
 
-use crate::tool::{Place, until};
+use crate::tool::Place;
 
 const STUDY: &str = r#"
 name = "data-movement"
@@ -226,28 +223,8 @@ fn a_study_of_microbenchmarks_is_run_and_answered() {
 fn after_kill_9_a_study_of_microbenchmarks_goes_on() {
     let place = Place::new();
     place.write("s.toml", STUDY);
-    let mut kills = 0;
-    for attempt in 0.. {
-        let mut args = vec!["run", "s.toml", "--out", "out.sqlite", "--set", "repeats=6"];
-        if attempt > 0 {
-            args.push("--resume");
-        }
-        let mut child = place.command(&args);
-        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        if attempt == 0 {
-            until("the results file", || place.file("out.sqlite").exists());
-        }
-        std::thread::sleep(Duration::from_millis(900 + 500 * attempt));
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "{status}");
-            break;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        kills += 1;
-        assert!(kills < 40, "it never gets through");
-    }
-    assert!(kills >= 2, "only {kills} kills: the study is too short for this test");
+    let args = ["run", "s.toml", "--out", "out.sqlite", "--set", "repeats=6"];
+    place.through_kills(&args, 2, || place.file("out.sqlite").exists(), |_| ());
     let runs = runs(&place);
     assert_eq!(runs.len(), 24);
     let mut cells: Vec<String> = runs

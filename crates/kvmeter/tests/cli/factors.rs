@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -158,33 +157,11 @@ fn a_study_with_factors_runs_and_its_file_says_what_it_means() {
 fn after_kill_9_a_study_with_factors_goes_on() {
     let place = Place::new();
     study(&place, STUDY);
-    let mut kills = 0;
-    for attempt in 0.. {
-        let mut args = vec!["run", "f.toml", "--out", "out.sqlite"];
-        if attempt > 0 {
-            args.push("--resume");
-        }
-        let mut child = place.command(&args);
-        let words = std::fs::File::create(place.file("words")).unwrap();
-        let mut child = child.stdout(Stdio::null()).stderr(words).spawn().unwrap();
-        if attempt == 0 {
-            until("the first run", || {
-                place.file("out.sqlite").exists()
-                    && place.run(&["report", "out.sqlite", "--json"]).out.contains("\"run\"")
-            });
-        }
-        std::thread::sleep(std::time::Duration::from_millis(900 + 500 * attempt));
-        if let Some(status) = child.try_wait().unwrap() {
-            let words = std::fs::read_to_string(place.file("words")).unwrap();
-            assert!(status.success(), "{status}: {words}");
-            break;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        kills += 1;
-        assert!(kills < 40, "it never gets through");
-    }
-    assert!(kills >= 2, "only {kills} kills: the study is too short for this test");
+    let began = || {
+        place.file("out.sqlite").exists()
+            && place.run(&["report", "out.sqlite", "--json"]).out.contains("\"run\"")
+    };
+    place.through_kills(&["run", "f.toml", "--out", "out.sqlite"], 2, began, |_| ());
     let runs = runs(&place);
     let cells: BTreeSet<_> = runs.iter().map(cell).collect();
     assert_eq!((runs.len(), cells.len()), (RUNS, RUNS), "nothing is lost and nothing twice");

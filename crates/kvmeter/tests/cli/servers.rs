@@ -26,7 +26,9 @@ impl Memcached {
 
 /// A server of memcached's text protocol that answers one `get` of data after the other, each
 /// `service` after the one before: its highest rate is `1 / service`, whatever the machine does,
-/// because it keeps to a schedule. All else is answered at once. It ends with the process.
+/// because it keeps to a schedule: a request's service begins when it came or when the one before
+/// was due to end, however late a thread wakes up. All else is answered at once. It ends with the
+/// process.
 pub fn slow(service: Duration) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -43,13 +45,13 @@ pub fn slow(service: Duration) -> SocketAddr {
 }
 
 type Data = Mutex<HashMap<String, Vec<u8>>>;
-/// An answer, and where it goes.
-type Answer = (TcpStream, Vec<u8>);
+/// An answer, where it goes and when it was asked for.
+type Answer = (TcpStream, Vec<u8>, Instant);
 
 fn one_by_one(service: Duration, asked: &Receiver<Answer>) {
     let mut free = Instant::now();
-    for (mut stream, answer) in asked {
-        free = free.max(Instant::now()) + service;
+    for (mut stream, answer, came) in asked {
+        free = free.max(came) + service;
         std::thread::sleep(free.saturating_duration_since(Instant::now()));
         // The client may be gone.
         let _ = stream.write_all(&answer);
@@ -73,7 +75,8 @@ fn talk(mut stream: TcpStream, queue: &Sender<Answer>, data: &Data) {
                 if key.starts_with("kvmeter:") {
                     stream.write_all(&answer).unwrap();
                 } else {
-                    queue.send((stream.try_clone().unwrap(), answer)).unwrap();
+                    let came = Instant::now();
+                    queue.send((stream.try_clone().unwrap(), answer, came)).unwrap();
                 }
                 b""
             }

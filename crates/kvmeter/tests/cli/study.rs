@@ -1,7 +1,7 @@
 //! Studies: in order, kept, resumed.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -110,35 +110,14 @@ fn a_study_runs_to_its_report() {
 fn after_kill_9_nothing_is_repeated_and_nothing_is_lost() {
     let place = Place::new();
     place.write("small.toml", STUDY);
-    let mut kills = 0;
-    // Killed again and again, each time a little later, until it gets through.
-    for attempt in 0.. {
-        let mut args = vec!["run", "small.toml", "--out", "out.sqlite"];
-        if attempt > 0 {
-            args.push("--resume");
-        }
-        let mut child = place.command(&args);
-        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        if attempt == 0 {
-            until("the results file", || place.file("out.sqlite").exists());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(700 + 400 * attempt));
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "{status}");
-            break;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        kills += 1;
-        assert!(kills < 40, "it never gets through");
+    let args = ["run", "small.toml", "--out", "out.sqlite"];
+    let another_plan = |kills| {
         if kills == 2 {
-            place.refused(
-                &["run", "small.toml", "--out", "out.sqlite", "--resume", "--set", "seed=9"],
-                &["another plan"],
-            );
+            let seed = ["--resume", "--set", "seed=9"];
+            place.refused(&[&args[..], &seed].concat(), &["another plan"]);
         }
-    }
-    assert!(kills >= 3, "only {kills} kills: the study is too short for this test");
+    };
+    place.through_kills(&args, 3, || place.file("out.sqlite").exists(), another_plan);
     let runs = runs(&place);
     let labels = labels(&runs);
     assert_eq!(runs.len(), 20, "{labels:?}");

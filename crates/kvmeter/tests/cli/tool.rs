@@ -63,6 +63,38 @@ impl Place {
         said.out
     }
 
+    /// Runs a study to its end, killed (`kill -9`) again and again, each time a little later, and
+    /// resumed; `began` says when the first attempt has something to lose, `killed` gets the number
+    /// of kills after each. At least so many kills, or nothing was tried.
+    pub fn through_kills(
+        &self,
+        args: &[&str],
+        least: u32,
+        began: impl Fn() -> bool,
+        killed: impl Fn(u32),
+    ) {
+        for kills in 0.. {
+            let resumed: &[&str] = if kills == 0 { &[] } else { &["--resume"] };
+            let words = std::fs::File::create(self.file("words")).unwrap();
+            let mut child = self.command(&[args, resumed].concat());
+            let mut child = child.stdout(Stdio::null()).stderr(words).spawn().unwrap();
+            if kills == 0 {
+                until("the first run", &began);
+            }
+            std::thread::sleep(Duration::from_millis(700 + 400 * u64::from(kills)));
+            if let Some(status) = child.try_wait().unwrap() {
+                let words = std::fs::read_to_string(self.file("words")).unwrap();
+                assert!(status.success(), "{status}: {words}");
+                assert!(kills >= least, "only {kills} kills: too short a study for this test");
+                return;
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(kills < 40, "it never gets through");
+            killed(kills + 1);
+        }
+    }
+
     pub fn json(&self, args: &[&str]) -> Value {
         let out = self.ok(args);
         Said { code: 0, out, err: String::new() }.json()

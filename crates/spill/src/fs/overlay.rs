@@ -8,9 +8,11 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use super::{Access, File, Fs, Map, Mode, Pages};
+use crate::inner::lock;
+use crate::schedule::Mutex;
 
 pub(crate) struct Overlay {
     below: Arc<dyn Fs>,
@@ -24,11 +26,11 @@ impl Overlay {
     }
 
     fn differing(&self, path: &Path) -> Option<Option<Arc<dyn File>>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+        lock(&self.names).get(path).cloned()
     }
 
     fn set(&self, path: &Path, file: Option<Arc<dyn File>>) {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = lock(&self.names);
         names.insert(path.to_owned(), file);
     }
 }
@@ -40,7 +42,7 @@ impl Fs for Overlay {
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut found = self.below.list(path)?;
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = lock(&self.names);
         for (other, file) in names.iter().filter(|(other, _)| other.parent() == Some(path)) {
             let Some(name) = other.file_name().and_then(|name| name.to_str()) else { continue };
             found.retain(|found| found != name);
@@ -113,14 +115,14 @@ struct Kept {
 /// A mapping that many have; its bytes are changed under the lock alone.
 struct Shared {
     map: Map,
-    changing: RwLock<()>,
+    changing: Mutex<()>,
 }
 
 impl Kept {
     fn new(below: Arc<dyn File>) -> io::Result<Kept> {
         let len = below.len()? as usize;
         let map = (len > 0).then(|| below.map(len, Access::Private)).transpose()?;
-        let pages = map.map(|map| Arc::new(Shared { map, changing: RwLock::default() }));
+        let pages = map.map(|map| Arc::new(Shared { map, changing: Mutex::default() }));
         Ok(Kept { below, len, pages })
     }
 
@@ -151,7 +153,7 @@ impl File for Kept {
         // in the mapping.
         let read = self.below.read_at(into, offset)?;
         if let Some((pages, start, len)) = self.part(offset, read) {
-            let _unchanged = pages.changing.read().unwrap_or_else(PoisonError::into_inner);
+            let _unchanged = lock(&pages.changing);
             // SAFETY: `len` bytes of the mapping, which nobody changes meanwhile, and of `into`,
             // for `read` is not more.
             unsafe { start.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), len) };
@@ -163,7 +165,7 @@ impl File for Kept {
         let Some((pages, start, len)) = self.part(offset, from.len()) else {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         };
-        let _alone = pages.changing.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&pages.changing);
         // SAFETY: `len` bytes of the mapping and of `from`; those who read the mapping itself are
         // told of records after they are written, as with a file.
         unsafe { start.as_ptr().copy_from_nonoverlapping(from.as_ptr(), len) };
@@ -202,11 +204,11 @@ struct Made {
 
 impl File for Made {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.bytes.lock().unwrap_or_else(PoisonError::into_inner).len() as u64)
+        Ok(lock(&self.bytes).len() as u64)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = lock(&self.bytes);
         bytes.resize(len as usize, 0);
         Ok(())
     }
@@ -216,7 +218,7 @@ impl File for Made {
     }
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = lock(&self.bytes);
         let from = bytes.get(offset as usize..).unwrap_or_default();
         let len = from.len().min(into.len());
         into[..len].copy_from_slice(&from[..len]);
@@ -224,7 +226,7 @@ impl File for Made {
     }
 
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = lock(&self.bytes);
         let end = offset as usize + from.len();
         if bytes.len() < end {
             bytes.resize(end, 0);
@@ -241,7 +243,7 @@ impl File for Made {
 
     fn map(&self, len: usize, _: Access) -> io::Result<Map> {
         let mut pages = MadePages(vec![0; len]);
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = lock(&self.bytes);
         let there = bytes.get(..len).ok_or(io::ErrorKind::InvalidInput)?;
         pages.0.copy_from_slice(there);
         let start = NonNull::new(pages.0.as_mut_ptr()).ok_or(io::ErrorKind::InvalidInput)?;
