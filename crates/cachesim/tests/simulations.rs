@@ -27,7 +27,8 @@ fn hits(outcome: &Outcome) -> f64 {
 
 #[test]
 fn a_small_ring_never_misses_and_touches_no_memory() {
-    let outcome = forward(&[("descriptors", "128")], "on");
+    // One send queue does not carry all that the wire does.
+    let outcome = forward(&[("descriptors", "128"), ("rate", "5M")], "on");
     assert!(hits(&outcome) > 99.5, "{outcome:?}");
     assert!(outcome.memory.read_bytes_s < 1e8, "{:?}", outcome.memory);
     assert_eq!(outcome.drops.share, 0.0);
@@ -57,14 +58,26 @@ fn without_direct_cache_access_every_byte_goes_to_memory() {
 
 #[test]
 fn a_slow_worker_drops_and_queues() {
-    let quick = forward(&[("descriptors", "512")], "on");
-    let slow = forward(&[("descriptors", "512"), ("cycles", "1200")], "on");
+    let some = [("descriptors", "512"), ("rate", "5M")];
+    let quick = forward(&some, "on");
+    let slow = forward(&[&some[..], &[("cycles", "1800")]].concat(), "on");
     assert!(slow.drops.share > 0.5 && slow.drops.no_descriptor > 0, "{:?}", slow.drops);
     assert!(slow.worker_busy > 0.98);
     let p50 = |outcome: &Outcome| outcome.latency_us.as_ref().unwrap().p50;
     assert!(p50(&slow) > 20.0 * p50(&quick), "the ring is a queue: {}", p50(&slow));
     let share = slow.throughput_packets_s / slow.offered_packets_s + slow.drops.share;
     assert!((share - 1.0).abs() < 0.02, "what is not dropped is sent: {share}");
+}
+
+#[test]
+fn a_send_queue_that_pauses_holds_up_one_worker_and_not_four() {
+    let done = |cores: &str| {
+        let outcome = forward(&[("descriptors", "256"), ("cores", cores)], "on");
+        (outcome.throughput_packets_s / outcome.offered_packets_s, outcome.latency_us.unwrap().p50)
+    };
+    let ((one, one_us), (four, four_us)) = (done("1"), done("4"));
+    assert!(one < 0.95 && one_us > 100.0, "its rings fill: {one} {one_us} us");
+    assert!(four > 0.995 && four_us < 10.0, "others send meanwhile: {four} {four_us} us");
 }
 
 #[test]

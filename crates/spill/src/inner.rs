@@ -223,10 +223,12 @@ impl Inner {
     pub(crate) fn rotate(&self, writer: &mut Writer) -> Result<()> {
         let main = writer.flush()?;
         let covers = Covers { main, sequence: writer.sequence, copies: writer.copies_begin };
+        let hidden = self.hidden_by(writer);
         writer.rotated();
         self.change(|version| {
             let l0s = version.active.l0s.clone();
-            version.frozen.insert(0, Arc::new(Generation { l0s, covers: Some(covers) }));
+            let frozen = Generation { l0s, covers: Some(covers), hidden: hidden.into() };
+            version.frozen.insert(0, Arc::new(frozen));
             version.active = Arc::new(Generation::new(version.tables.len(), &self.blocks));
         });
         self.rotations.fetch_add(1, Ordering::Release);

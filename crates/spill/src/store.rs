@@ -99,7 +99,9 @@ impl Store {
             l0s.resize_with(id as usize + 1, || Arc::new(L0::new(&inner.blocks)));
             l0s
         };
-        let active = Arc::new(Generation { l0s: l0s(&inner.version.load()), covers: None });
+        let version = inner.version.load();
+        let hidden = version.active.hidden.load(Ordering::Relaxed).into();
+        let active = Arc::new(Generation { l0s: l0s(&version), covers: None, hidden });
         let covers = durable.covers;
         let published = inner.publish(&mut durable, covers, &Dead::default(), |version| {
             version.tables.resize(id as usize + 1, None);

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::l0::{Blocks, L0};
@@ -32,6 +33,9 @@ pub(crate) struct Generation {
     pub(crate) l0s: Vec<Arc<L0>>,
     /// Known once it is frozen.
     pub(crate) covers: Option<Covers>,
+    /// Bytes of the log that its records made dead, those in levels by estimate; nobody else knows
+    /// of them before it is merged. What is being written is told now and then.
+    pub(crate) hidden: AtomicU64,
 }
 
 /// What of the log a generation and all before it have taken in.
@@ -54,7 +58,7 @@ pub(crate) struct TableVersion {
 impl Generation {
     pub(crate) fn new(tables: usize, blocks: &Arc<Blocks>) -> Generation {
         let l0s = (0..tables).map(|_| Arc::new(L0::new(blocks))).collect();
-        Generation { l0s, covers: None }
+        Generation { l0s, covers: None, hidden: AtomicU64::new(0) }
     }
 
     #[inline]
@@ -165,6 +169,12 @@ impl Version {
 
     pub(crate) fn dead_bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.dead()).sum()
+    }
+
+    /// What is dead by what L0 knows.
+    pub(crate) fn hidden_bytes(&self) -> u64 {
+        let generations = self.frozen.iter().chain([&self.active]);
+        generations.map(|generation| generation.hidden.load(Ordering::Relaxed)).sum()
     }
 }
 

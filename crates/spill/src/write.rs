@@ -225,14 +225,26 @@ impl Inner {
     /// Whether L0 has taken in so many updates that much of the log may be dead without anyone
     /// knowing: what it replaces in the levels is found out by the merge.
     #[inline]
-    fn hides_garbage(&self, writer: &Writer) -> bool {
-        let since = writer.since_freeze;
-        let share = self.counters.replaced_share();
-        let hidden = since.replaced.max((since.bytes as f64 * share) as u64);
+    fn hides_garbage(&self, writer: &mut Writer) -> bool {
+        let hidden = self.hidden_by(writer);
+        if hidden > writer.since_freeze.told + self.options.segment as u64 / 2 {
+            writer.since_freeze.told = hidden;
+            self.version.load().active.hidden.store(hidden, Ordering::Relaxed);
+            self.update_pressure();
+        }
         hidden > 4 * self.options.segment as u64
             && hidden * HIDDEN > self.counters.live_bytes.load(Ordering::Relaxed)
             // While one waits for its merge another would find out nothing sooner.
             && self.version.load().frozen.is_empty()
+    }
+
+    /// Bytes of the log that were made dead since the last freeze: what L0 replaced in itself, or
+    /// as large a share as the last merge found if that is more.
+    #[inline]
+    pub(crate) fn hidden_by(&self, writer: &Writer) -> u64 {
+        let since = writer.since_freeze;
+        let share = self.counters.replaced_share();
+        since.replaced.max((since.bytes as f64 * share) as u64)
     }
 
     #[inline]

@@ -110,3 +110,26 @@ fn a_staging_file_of_another_length_is_used_as_it_is() {
     let staging = std::fs::metadata(home.path().join("staging")).unwrap();
     assert_eq!(staging.len(), eight_slots);
 }
+
+/// What L0 replaced in itself is in no level's account: few records, updated as fast as memory
+/// takes them, must not fill the device before a merge finds that most of the log is dead.
+#[test]
+fn updates_of_few_records_keep_the_log_small() {
+    const VALUE: usize = 4 << 10;
+    let home = tempfile::tempdir().unwrap();
+    let options = Options { segment: 1 << 20, ..Options::default() };
+    let store = Store::open(home.path(), options).unwrap();
+    let table = store.table("t").unwrap();
+    let mut largest = 0;
+    for round in 0..100_u32 {
+        for number in 0..500_u32 {
+            table.put(&number.to_be_bytes(), &[round as u8; VALUE]).unwrap();
+        }
+        largest = largest.max(store.statistics().log_bytes);
+    }
+    let live = 500 * VALUE as u64;
+    assert!(largest < 16 * live, "{} times what lives", largest / live);
+    for number in 0..500_u32 {
+        assert_eq!(table.get(&number.to_be_bytes()).unwrap(), Some(vec![99; VALUE]));
+    }
+}

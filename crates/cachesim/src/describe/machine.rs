@@ -54,6 +54,9 @@ pub struct Private {
     pub latency: Span,
     /// Misses that a core waits for at the same time.
     pub overlap: Spanned<f64>,
+    /// Lines behind the first of a packet that its prefetcher brings too.
+    #[serde(default)]
+    pub prefetch: u32,
 }
 
 /// What becomes of a line that a device wrote when a core reads it.
@@ -107,6 +110,10 @@ pub struct Card {
     pub buffer: Bytes,
     /// Packets whose completions share a line (completion compression).
     pub completions_per_line: Spanned<u32>,
+    /// Bytes that it fetches ahead of the wire; nothing: as many as `bus.read-window`.
+    pub ahead: Option<Bytes>,
+    /// A send queue rests for so long after every 32 packets on average, while other queues go on.
+    pub pause: Option<Span>,
 }
 
 const BUILT_IN: &[(&str, &str)] = &[

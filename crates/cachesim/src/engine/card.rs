@@ -1,5 +1,7 @@
 //! The card: writes what arrives into posted buffers, reads what is to be sent.
 
+use model::random::{Draws, mix};
+
 use super::arrivals::{Arrival, FRAMING};
 use super::socket::{Packet, Socket};
 use super::time::{Picos, SECOND, of_span};
@@ -8,6 +10,8 @@ use crate::cache::LINE;
 use crate::describe::machine::Machine;
 use crate::describe::traffic::Traffic;
 
+/// Packets between two pauses of a send queue, on average: what a program posts at a time.
+const BETWEEN_PAUSES: u64 = 32;
 /// Descriptors in a line.
 const DESCRIPTORS_PER_LINE: u64 = 4;
 
@@ -18,6 +22,10 @@ pub struct Card {
     wire_byte: f64,
     latency: Picos,
     window: f64,
+    /// How long before the wire is free a packet is fetched.
+    ahead: Picos,
+    pause: Picos,
+    draws: Draws,
     buffer: f64,
     write_free: Picos,
     wire_free: Picos,
@@ -30,11 +38,18 @@ pub struct Card {
 
 impl Card {
     pub fn new(machine: &Machine, traffic: &Traffic) -> Card {
+        let wire_byte = SECOND * 8.0 / machine.card.line_rate.get_ref().0;
+        let latency = of_span(machine.bus.latency);
+        let window = machine.bus.read_window.get_ref().0 as f64;
+        let ahead = machine.card.ahead.map_or(window, |bytes| bytes.0 as f64);
         Card {
             bus_byte: SECOND / machine.bus.bandwidth.get_ref().0,
-            wire_byte: SECOND * 8.0 / machine.card.line_rate.get_ref().0,
-            latency: of_span(machine.bus.latency),
-            window: machine.bus.read_window.get_ref().0 as f64,
+            wire_byte,
+            latency,
+            window,
+            ahead: (ahead * wire_byte) as Picos + latency,
+            pause: machine.card.pause.map_or(0, of_span),
+            draws: Draws::from(mix(traffic.seed ^ 0xca4d)),
             buffer: machine.card.buffer.0 as f64,
             write_free: 0,
             wire_free: 0,
@@ -97,11 +112,18 @@ impl Card {
     ) -> Option<Picos> {
         let queues = workers.len();
         let turns = (0..queues).map(|i| (self.next_queue + i) % queues);
-        let own = turns.into_iter().find(|i| !workers[*i].rings.sending.is_empty());
+        // The first that is ready, else the one that is soonest.
+        let own = turns
+            .filter(|i| !workers[*i].rings.sending.is_empty())
+            .min_by_key(|i| workers[*i].rings.pauses_until.max(now));
         let Some(own) = own else {
             self.sending = false;
             return None;
         };
+        let ready = workers[own].rings.pauses_until;
+        if ready > now {
+            return Some(ready);
+        }
         self.next_queue = (own + 1) % queues;
         let rings: &mut Rings = &mut workers[own].rings;
         let packet = rings.sending.pop_front()?;
@@ -122,8 +144,10 @@ impl Card {
         self.wire_free = fetched.max(self.wire_free) + wire as Picos;
         rings.sent.push_back((self.wire_free, packet.buffer));
         socket.finish(self.wire_free - packet.arrived, packet.bytes);
-        // It fetches no further ahead of the wire than it can have under way.
-        let ahead = (self.window * self.wire_byte) as Picos + self.latency;
-        Some((now + fetch as Picos).max(self.wire_free.saturating_sub(ahead)))
+        let next = now + fetch as Picos;
+        if self.draws.next().is_multiple_of(BETWEEN_PAUSES) {
+            rings.pauses_until = next + self.pause;
+        }
+        Some(next.max(self.wire_free.saturating_sub(self.ahead)))
     }
 }

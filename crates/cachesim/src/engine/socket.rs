@@ -86,6 +86,12 @@ impl Socket {
         waited
     }
 
+    /// A core's prefetcher brings a line: nobody waits and nothing is counted as asked for.
+    #[inline]
+    pub fn prefetch(&mut self, core: usize, line: LineNumber, now: Picos) {
+        self.access(core, line, false, self.setting.workers, now);
+    }
+
     /// The card writes; counted.
     pub fn card_writes(&mut self, first: LineNumber, lines: u32, part: bool, now: Picos) -> Hits {
         let before = self.caches.memory;

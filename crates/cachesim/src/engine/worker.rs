@@ -36,6 +36,8 @@ pub struct Rings {
     /// Packets received and sent since the beginning: positions in the rings.
     pub received: u64,
     pub fetched: u64,
+    /// Nothing is fetched before then.
+    pub pauses_until: Picos,
 }
 
 /// What a worker does with a packet.
@@ -68,6 +70,7 @@ pub struct Worker {
     described: u32,
     stride: u32,
     reply: u32,
+    prefetch: u32,
 }
 
 /// When a worker goes on.
@@ -123,6 +126,7 @@ impl Worker {
                 send_ring: regions.take(send * LINE / DESCRIPTORS_PER_LINE),
                 received: 0,
                 fetched: 0,
+                pauses_until: 0,
             },
             idle: false,
             work,
@@ -142,6 +146,7 @@ impl Worker {
             described: if offset >= 3 { 2 } else { 0 },
             stride: (traffic.pool.stride.get_ref().0 / LINE) as u32,
             reply,
+            prefetch: machine.private.prefetch,
         }
     }
 
@@ -264,6 +269,10 @@ impl Worker {
         match &mut self.work {
             Work::Forward => {
                 access(socket, data, true);
+                let lines = packet.bytes.div_ceil(LINE as u32);
+                for line in 1..lines.min(1 + self.prefetch) {
+                    socket.prefetch(core, data + line, now);
+                }
                 self.outgoing.push(packet);
             }
             Work::Read { stride, behind, copy, held } => {

@@ -50,6 +50,8 @@ pub(crate) struct SinceFreeze {
     pub(crate) bytes: u64,
     /// Bytes of records for a key that the L0 had already.
     pub(crate) replaced: u64,
+    /// Of what this made dead, so much is in the sum that slows writers down.
+    pub(crate) told: u64,
 }
 
 /// Room for records at a place of the log.
