@@ -110,6 +110,10 @@ fn design(plan: &Plan) -> Table {
         plan.steps().map(|(_, step)| design.levels_of(&step.settings)).collect();
     let units: BTreeSet<u32> = plan.steps().map(|(_, step)| step.unit).collect();
     let repeats = match &design.adaptive {
+        None if design.spare_repeats > 0 => format!(
+            "{} repeats and up to {} more for invalid runs",
+            plan.repeats, design.spare_repeats
+        ),
         None => format!("{} repeats", plan.repeats),
         Some(adaptive) => format!(
             "{} to {} repeats, until {} is within ±{:.1} %",
@@ -137,7 +141,7 @@ fn levels(levels: &record::design::Levels) -> String {
 /// Time, disk and energy in a line.
 fn estimate(plan: &Plan, wanted: impl Fn(&Step) -> bool) -> String {
     let Estimates { runs, seconds, guessed, disk, loads, calibrations, knob_changes } =
-        plan.estimate(wanted);
+        plan.estimate(|step| !plan.is_spare(step) && wanted(step));
     let about = if guessed { "about " } else { "" };
     let mut words = format!("{runs} runs in {about}{}", format::seconds(seconds));
     let count = |n: usize, one: &str, many: &str| match n {

@@ -35,6 +35,10 @@ pub struct Design {
     /// Cells of the design that were not run here, each with the reason.
     pub skipped: Vec<Skipped>,
     pub adaptive: Option<Adaptive>,
+    /// So many repeats more, at most, of a cell while fewer of its runs are valid than there are
+    /// repeats.
+    #[serde(default)]
+    pub spare_repeats: u32,
     pub checks: Vec<Check>,
     pub questions: Vec<Question>,
     pub figures: Vec<FigureSpec>,

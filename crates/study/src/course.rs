@@ -1,5 +1,6 @@
 //! Which of the planned runs are done: a budget of time drops repeats before it drops cells, and
-//! adaptive repeats end where the interval is narrow enough.
+//! adaptive repeats end where the interval is narrow enough, and spare ones make up for invalid
+//! runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -49,6 +50,8 @@ pub struct Course {
     /// The metric's values of each unit by the label of the run.
     values: BTreeMap<(Unit, String), Vec<f64>>,
     lacking: BTreeMap<Unit, String>,
+    /// Valid runs of each unit by the label of the run; 0 of one that was never valid.
+    valid: BTreeMap<(Unit, String), u32>,
     decided: BTreeMap<(Unit, u32), Go>,
     budget: Option<Budget>,
     units: BTreeMap<u32, Unit>,
@@ -106,6 +109,7 @@ impl Course {
             adaptive,
             values: BTreeMap::new(),
             lacking: BTreeMap::new(),
+            valid: BTreeMap::new(),
             decided: BTreeMap::new(),
             budget,
             units: BTreeMap::new(),
@@ -132,7 +136,7 @@ impl Course {
         if let Some(go) = self.decided.get(&key) {
             return *go;
         }
-        let go = match self.is_narrow(step.unit, step.repeat) {
+        let go = match self.has_enough(step.unit, step.repeat) {
             true => Go::Skip,
             false => self.afford(step),
         };
@@ -150,10 +154,13 @@ impl Course {
     }
 
     fn take(&mut self, run: &Run) {
-        let (Some((_, named)), Some(unit)) = (&self.adaptive, self.units.get(&run.ordinal)) else {
+        let Some(unit) = self.units.get(&run.ordinal) else { return };
+        if run.phase == Phase::Load {
             return;
-        };
-        if run.phase == Phase::Load || !run.valid() {
+        }
+        *self.valid.entry((*unit, run.label.clone())).or_default() += u32::from(run.valid());
+        let Some((_, named)) = &self.adaptive else { return };
+        if !run.valid() {
             return;
         }
         match named.value(run) {
@@ -166,12 +173,20 @@ impl Course {
         }
     }
 
-    /// Whether a unit needs no further repeat: each of its workloads is known well enough, or
-    /// its metric cannot be read, so that more of them would be in vain.
-    fn is_narrow(&self, unit: Unit, repeat: u32) -> bool {
-        let Some((adaptive, _)) = &self.adaptive else { return false };
-        repeat > self.least
-            && self.widths(unit).iter().all(|width| width.is_some_and(|w| w <= adaptive.width))
+    /// Whether a unit needs no further repeat: each of its workloads is known well enough (or
+    /// its metric cannot be read, so that more of them would be in vain), or has as many valid runs
+    /// as there are repeats.
+    fn has_enough(&self, unit: Unit, repeat: u32) -> bool {
+        if repeat <= self.least {
+            return false;
+        }
+        let of_unit = (unit, String::new())..(unit + 1, String::new());
+        match &self.adaptive {
+            Some((adaptive, _)) => {
+                self.widths(unit).iter().all(|width| width.is_some_and(|w| w <= adaptive.width))
+            }
+            None => self.valid.range(of_unit).all(|(_, valid)| *valid >= self.least),
+        }
     }
 
     /// Half of the 95 % interval's width as a share of the median, of each workload of a unit;
@@ -210,7 +225,7 @@ impl Course {
         let mut units = BTreeSet::new();
         for (unit, repeat, estimate) in &self.planned {
             let undecided = !self.decided.contains_key(&(*unit, *repeat));
-            if *repeat != step.repeat || !undecided || self.is_narrow(*unit, *repeat) {
+            if *repeat != step.repeat || !undecided || self.has_enough(*unit, *repeat) {
                 continue;
             }
             units.insert(*unit);
@@ -265,7 +280,33 @@ impl Course {
         if let Some((adaptive, _)) = &self.adaptive {
             notes.extend(self.note_on_repeats(adaptive));
         }
+        notes.extend(self.note_on_spares());
         notes
+    }
+
+    /// Spare repeats that were made, and where they were not enough.
+    fn note_on_spares(&self) -> Vec<String> {
+        let spare = |(unit, repeat): &(Unit, u32)| (*repeat > self.least).then_some(*unit);
+        let made = self.decided.iter().filter(|(_, go)| **go == Go::Run);
+        let made: Vec<Unit> = made.filter_map(|(key, _)| spare(key)).collect();
+        if self.adaptive.is_some() || made.is_empty() {
+            return Vec::new();
+        }
+        let cells: BTreeSet<Unit> = made.iter().copied().collect();
+        let mut words = format!(
+            "{} spare repeats of {} cells were made, because runs were invalid",
+            made.len(),
+            cells.len()
+        );
+        let short = cells.iter().filter(|unit| !self.has_enough(**unit, u32::MAX)).count();
+        if short > 0 {
+            words += &format!(
+                "; {short} of them have fewer than {} valid runs even so: quieten the machine, or \
+                 give `spare_repeats` of [design] more",
+                self.least
+            );
+        }
+        vec![words]
     }
 
     fn note_on_repeats(&self, adaptive: &Adaptive) -> Vec<String> {

@@ -50,7 +50,7 @@ pub struct Plan {
     /// The machines that ask instead of this one.
     pub agents: Option<Agents>,
     pub probes: Probes,
-    /// How often each cell runs; the most of it where repeats are adaptive.
+    /// How often each cell runs, without spare repeats; the least of it where repeats are adaptive.
     pub repeats: u32,
     /// What it varies, checks and asks.
     pub design: Design,
@@ -213,6 +213,11 @@ impl Plan {
             last = &segment.knobs;
         }
         changes
+    }
+
+    /// Whether it is run only if others of its cell turn out invalid.
+    pub fn is_spare(&self, step: &Step) -> bool {
+        self.design.spare_repeats > 0 && step.repeat > self.repeats
     }
 
     pub fn steps(&self) -> impl Iterator<Item = (&Segment, &Step)> {

@@ -486,10 +486,12 @@ pub fn gaps(study: &Study) -> Option<Table> {
         let left = execution.plan.iter().filter(|run| !made.contains(&run.ordinal)).count();
         if left > 0 {
             let what = format!("{left} of {} planned runs", execution.plan.len());
-            let (why, remedy) = match (&execution.finished_at, &study.design.adaptive) {
+            let design = &study.design;
+            let may_not_need = design.adaptive.is_some() || design.spare_repeats > 0;
+            let (why, remedy) = match (&execution.finished_at, may_not_need) {
                 (None, _) => ("the study was not finished", "go on with --resume"),
-                (Some(_), None) => ("they were dropped", "go on with --resume"),
-                (Some(_), Some(_)) => ("they were dropped, or not needed any more", ""),
+                (Some(_), false) => ("they were dropped", "go on with --resume"),
+                (Some(_), true) => ("they were dropped, or not needed any more", ""),
             };
             table.row(vec![what.into(), why.into(), remedy.into()]);
         }

@@ -157,6 +157,38 @@ fn a_resumed_execution_decides_as_the_whole_one_did() {
 }
 
 #[test]
+fn spare_repeats_make_up_for_invalid_runs_of_their_cell_alone() {
+    let plan = plan(2, "[design]\nspare_repeats = 3\n");
+    // Unit 0 fails once, unit 1 always.
+    let is_valid = |step: &Step| match step.unit {
+        0 => step.repeat != 2,
+        unit => unit != 1,
+    };
+    let mut course = Course::new(&plan, &[], None).unwrap();
+    let mut kept: Vec<Run> = Vec::new();
+    let mut resumed = Vec::new();
+    for (_, step) in plan.steps() {
+        let again = Course::new(&plan, &kept, None).unwrap().decide(step);
+        let go = course.decide(step);
+        assert_eq!(go, again, "a resumed execution decides as the whole one");
+        if go == Go::Run {
+            let mut run = run(step, 100.0);
+            if !is_valid(step) {
+                run.invalid_because.push("the client was late".to_owned());
+            }
+            course.kept(step, &run);
+            kept.push(run);
+            resumed.push((step.repeat, step.unit));
+            assert_eq!(plan.is_spare(step), step.repeat > 2);
+        }
+    }
+    assert_eq!(repeats(&resumed), [4, 4, 2, 1, 1]);
+    let notes = course.notes().join("\n");
+    assert!(notes.contains("4 spare repeats of 2 cells"), "{notes}");
+    assert!(notes.contains("1 of them have fewer than 2 valid runs"), "{notes}");
+}
+
+#[test]
 fn a_metric_that_no_run_has_is_told() {
     let text = ADAPTIVE.replace("throughput_ops_s", "ipc");
     let (done, course) = executed(&plan(2, &text), None, 1.0, |_| 1.0);

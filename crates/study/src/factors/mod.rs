@@ -36,6 +36,7 @@ pub(crate) struct Varying {
     pub(crate) exclude: Vec<(Range<usize>, Conditions)>,
     pub(crate) skipped: Vec<Skipped>,
     pub(crate) adaptive: Option<Adaptive>,
+    pub(crate) spare_repeats: u32,
 }
 
 impl Varying {
@@ -94,7 +95,8 @@ impl Varying {
         }
         let exclude = design.exclude.iter().map(|e| (e.span(), e.get_ref().clone())).collect();
         let adaptive = adaptive(source, spec)?;
-        Ok(Varying { varied, kind, baseline, list, exclude, skipped, adaptive })
+        let spare_repeats = spare_repeats(source, spec)?;
+        Ok(Varying { varied, kind, baseline, list, exclude, skipped, adaptive, spare_repeats })
     }
 
     /// The cells for one store and workload, before exclusions.
@@ -278,6 +280,15 @@ fn check_design(
         }
         _ => Ok(()),
     }
+}
+
+fn spare_repeats(source: &Source, spec: &Spec) -> Result<u32, StudyError> {
+    let Some(spare) = &spec.design.spare_repeats else { return Ok(0) };
+    if spec.design.adaptive.is_some() {
+        let words = "adaptive repeats go on after invalid runs as it is, up to `most`";
+        return Err(source.at(spare.span(), words));
+    }
+    Ok(*spare.get_ref())
 }
 
 fn adaptive(source: &Source, spec: &Spec) -> Result<Option<Adaptive>, StudyError> {

@@ -64,6 +64,7 @@ pub struct DesignTable {
     pub list: Vec<Spanned<BTreeMap<Spanned<String>, Spanned<LevelText>>>>,
     pub exclude: Vec<Spanned<Conditions>>,
     pub adaptive: Option<Spanned<Adaptive>>,
+    pub spare_repeats: Option<Spanned<u32>>,
 }
 
 /// `[scale.NAME]`: another size of the same study.

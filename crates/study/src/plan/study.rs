@@ -25,7 +25,8 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     let spec = source.spec()?;
     let varying = Varying::of(source, &spec, root)?;
     let (first, units) = units(source, &varying, data, root)?;
-    let repeats = varying.adaptive.as_ref().map_or(first.repeats, |adaptive| adaptive.most);
+    let usual = first.repeats + varying.spare_repeats;
+    let repeats = varying.adaptive.as_ref().map_or(usual, |adaptive| adaptive.most);
     let keys: Vec<Costly<3>> = units.iter().map(costly).collect();
     let mut segments: Vec<Segment> = Vec::new();
     for (unit, repeat) in order(&keys, repeats, first.seed) {
@@ -62,6 +63,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
         baseline: varying.baseline.clone(),
         skipped: varying.skipped.iter().cloned().chain(missing).collect(),
         adaptive: varying.adaptive.clone(),
+        spare_repeats: varying.spare_repeats,
         ..Design::default()
     };
     let plan = Plan { text: source.text.clone(), segments, repeats: first.repeats, ..first };
