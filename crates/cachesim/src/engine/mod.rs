@@ -137,12 +137,13 @@ impl Simulation {
         );
         let round = workers.len() as f64 * traffic.queues.receive.get_ref().0 as f64;
         let packets = |count: f64| of_seconds((count * arrivals.distance()).min(LONGEST));
-        let warm_up = traffic.run.warm_up.map_or(packets(ROUNDS * round.max(8192.0)), of_span);
+        let rounds = packets(ROUNDS * round.max(8192.0));
+        let warm_up = traffic.run.warm_up.map_or(rounds, of_span);
         let measure = traffic.run.measure.map_or(packets(MEASURED.max(4.0 * round)), of_span);
         let caches = Caches::new(machine.shape(workers.len() + others as usize), traffic.seed);
         let latency = Histogram::new(3)
             .map_err(|error| SimError::Value(format!("no histogram can be made: {error}")))?;
-        arrivals.ramp(warm_up / 2);
+        arrivals.ramp(rounds.min(warm_up) / 2);
         let next = arrivals.next();
         let usual = machine.choice();
         let own = |n: &Described| n.ways.as_ref().map_or(usual.neighbours, |ways| *ways.get_ref());

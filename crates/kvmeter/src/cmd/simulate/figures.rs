@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cachesim::Outcome;
 use cachesim::thesis::{Figure, Shown};
-use cachesim::validate::Validation;
+use cachesim::validate::{Metric, Validation};
 use report::figure::{Axis, Chart, Entry, Line, LineChart, Panel, Point as Mark, Scale, Shape};
 use report::format;
 use report::html::{Drawing, sheet};
@@ -31,6 +31,7 @@ const WRITE_HITS: Measure = Measure {
     of: |outcome| outcome.pcie_write_hit_percent,
     log: false,
 };
+const READ_HITS: &str = "lines that the card read and the cache had, %";
 const WORKER_MISSES: Measure = Measure {
     name: "LLC miss %",
     label: "misses of the workers at the last level, %",
@@ -114,6 +115,8 @@ pub fn validation(validation: &Validation) -> Vec<Drawing> {
     names.dedup();
     let figure = |name: &&str| {
         let points = validation.points.iter().filter(|point| point.series == *name);
+        let reads = points.clone().any(|point| point.metric == Metric::Reads);
+        let label = if reads { READ_HITS } else { WRITE_HITS.label };
         let mut lines = [("published", true, Vec::new()), ("simulated", false, Vec::new())];
         let mut table = value_table(name, &["published %", "simulated %"]);
         for point in points {
@@ -135,7 +138,7 @@ pub fn validation(validation: &Validation) -> Vec<Drawing> {
             axis,
             legend: legend.collect(),
             panels: vec![Panel {
-                axis: Axis::new(Scale::from_zero(ys), 5, WRITE_HITS.label, format::plain),
+                axis: Axis::new(Scale::from_zero(ys), 5, label, format::plain),
                 height: HEIGHT,
                 levels: Vec::new(),
                 lines: lines
@@ -156,7 +159,7 @@ pub fn validation(validation: &Validation) -> Vec<Drawing> {
         };
         Drawing {
             id: (*name).to_owned(),
-            title: format!("PCIe write hits by {name}"),
+            title: format!("PCIe {} hits by {name}", if reads { "read" } else { "write" }),
             chart: Chart::Lines(chart),
             alt: format!("Published and simulated hit rates by {name}"),
             captions: vec![format!(

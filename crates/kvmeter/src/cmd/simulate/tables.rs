@@ -65,7 +65,7 @@ pub fn outcomes(points: &[Point], outcomes: &[Outcome]) -> Table {
 
 /// A row a published point.
 pub fn validation(validation: &Validation) -> Table {
-    let mut table = Table::new("PCIe write hits, simulated beside published")
+    let mut table = Table::new("PCIe hits, simulated beside published")
         .column("series", Align::Left, ALWAYS)
         .column("packet B", Align::Right, ALWAYS)
         .column("cores", Align::Right, ALWAYS)
