@@ -129,7 +129,9 @@ impl Inner {
     /// that; 0: it is not.
     pub(crate) fn garbage_beyond(&self, version: &Version) -> f64 {
         let (all, dead) = (version.log_bytes(), version.dead_bytes());
-        let live = all.saturating_sub(dead + version.hidden_bytes()) as f64;
+        // As much as an L0 that is filled while another waits to be merged hides is usual.
+        let hidden = version.hidden_bytes().saturating_sub(2 * self.may_hide());
+        let live = all.saturating_sub(dead + hidden) as f64;
         let may = self.options.space_amplification * LATE * live + self.slack();
         (all as f64 / may - 1.0).max(0.0)
     }

@@ -232,10 +232,16 @@ impl Inner {
             self.version.load().active.hidden.store(hidden, Ordering::Relaxed);
             self.update_pressure();
         }
-        hidden > 4 * self.options.segment as u64
-            && hidden * HIDDEN > self.counters.live_bytes.load(Ordering::Relaxed)
+        hidden > self.may_hide()
             // While one waits for its merge another would find out nothing sooner.
             && self.version.load().frozen.is_empty()
+    }
+
+    /// Bytes of garbage that L0 may hide before it is frozen.
+    #[inline]
+    pub(crate) fn may_hide(&self) -> u64 {
+        let live = self.counters.live_bytes.load(Ordering::Relaxed);
+        (4 * self.options.segment as u64).max(live / HIDDEN)
     }
 
     /// Bytes of the log that were made dead since the last freeze: what L0 replaced in itself, or
