@@ -293,15 +293,17 @@ impl Course {
             return Vec::new();
         }
         let cells: BTreeSet<Unit> = made.iter().copied().collect();
+        let s = if made.len() == 1 { " was" } else { "s were" };
+        let of = if cells.len() == 1 { "" } else { "s" };
         let mut words = format!(
-            "{} spare repeats of {} cells were made, because runs were invalid",
+            "{} spare repeat{s} made, of {} cell{of}, because runs were invalid",
             made.len(),
             cells.len()
         );
         let short = cells.iter().filter(|unit| !self.has_enough(**unit, u32::MAX)).count();
         if short > 0 {
             words += &format!(
-                "; {short} of them have fewer than {} valid runs even so: quieten the machine, or \
+                "; {short} of them with fewer than {} valid runs even so: quieten the machine, or \
                  give `spare_repeats` of [design] more",
                 self.least
             );

@@ -245,6 +245,34 @@ fn adaptive_repeats_end_at_the_width() {
 }
 
 #[test]
+fn spare_repeats_are_made_where_runs_are_invalid_and_nowhere_else() {
+    let place = Place::new();
+    // No client asks a thousand million times a second; a closed loop has no rate to miss.
+    let text = "name = \"f\"\nrepeats = 2\nsequence = [\"ycsb-c\"]\n[store.null]\n\
+        [data]\nrecords = 1000\n[measure]\ntime = \"50ms\"\n[probes]\nuse = \"off\"\n\
+        [factors.load.levels]\nclosed = { \"measure.threads\" = 1 }\n\
+        open = { \"measure.threads\" = 1, \"measure.rate\" = \"1G\" }\n\
+        [design]\nspare_repeats = 3\n";
+    study(&place, text);
+    let plan = place.ok(&["run", "f.toml", "--dry-run"]);
+    assert!(plan.contains("2 repeats and up to 3 more for invalid runs"), "{plan}");
+    assert!(plan.contains("4 runs in"), "{plan}");
+    let said = place.run(&["run", "f.toml", "--out", "out.sqlite"]);
+    assert_eq!(said.code, 1, "{}", said.err);
+    let words = "3 spare repeats were made, of 1 cell";
+    assert!(said.err.contains(words) && said.err.contains("fewer than 2 valid"), "{}", said.err);
+    let mut made: BTreeMap<(String, bool), u32> = BTreeMap::new();
+    for run in runs(&place) {
+        let load = run["settings"]["factor.load"].as_str().unwrap().to_owned();
+        *made.entry((load, run["valid"].as_bool().unwrap())).or_default() += 1;
+    }
+    assert_eq!(made[&("open".to_owned(), false)], 5);
+    // A disturbed machine may make some of these invalid too.
+    let closed = |valid| made.get(&("closed".to_owned(), valid)).copied().unwrap_or(0);
+    assert!(closed(true) == 2 || closed(true) + closed(false) == 5, "{made:?}");
+}
+
+#[test]
 fn knobs_are_turned_block_by_block_and_levels_that_are_not_here_are_left_out() {
     let place = Place::new();
     for (path, text) in [
@@ -350,6 +378,11 @@ fn what_cannot_be_meant_is_refused_at_its_place() {
         let all: Vec<&str> = words.iter().copied().chain(["f.toml"]).collect();
         place.refused(&["run", "f.toml", "--dry-run"], &all);
     };
+    let spare = "[design]\nspare_repeats = 1000\n[scale.small]";
+    refused("[scale.small]", spare, &["at most 100"]);
+    let both = "[design]\nspare_repeats = 1\nadaptive = { metric = \"throughput_ops_s\", \
+                width = 0.1, most = 9 }\n[scale.small]";
+    refused("[scale.small]", both, &["adaptive repeats go on after invalid runs"]);
     // A factor that names no setting.
     refused("measure.threads", "measure.thread", &["did you mean `threads`?", "f.toml:20:"]);
     refused("measure.threads", "mesure.threads", &["did you mean `measure`?", "f.toml:20:"]);

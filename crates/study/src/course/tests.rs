@@ -184,8 +184,8 @@ fn spare_repeats_make_up_for_invalid_runs_of_their_cell_alone() {
     }
     assert_eq!(repeats(&resumed), [4, 4, 2, 1, 1]);
     let notes = course.notes().join("\n");
-    assert!(notes.contains("4 spare repeats of 2 cells"), "{notes}");
-    assert!(notes.contains("1 of them have fewer than 2 valid runs"), "{notes}");
+    assert!(notes.contains("4 spare repeats were made, of 2 cells"), "{notes}");
+    assert!(notes.contains("1 of them with fewer than 2 valid runs"), "{notes}");
 }
 
 #[test]

@@ -26,6 +26,9 @@ pub(crate) use read::{Change, first_line};
 
 use read::Varied;
 
+/// Spare repeats of a cell, at most.
+const MOST_SPARE: u32 = 100;
+
 /// The design of a study on this machine.
 pub(crate) struct Varying {
     varied: Vec<Varied>,
@@ -287,6 +290,11 @@ fn spare_repeats(source: &Source, spec: &Spec) -> Result<u32, StudyError> {
     if spec.design.adaptive.is_some() {
         let words = "adaptive repeats go on after invalid runs as it is, up to `most`";
         return Err(source.at(spare.span(), words));
+    }
+    if *spare.get_ref() > MOST_SPARE {
+        let words =
+            format!("at most {MOST_SPARE}: what is still invalid then will not become valid");
+        return Err(source.at(spare.span(), &words));
     }
     Ok(*spare.get_ref())
 }
