@@ -394,15 +394,18 @@ fn on_a_failing_device(place: &Place, args: &[&str]) -> Option<Said> {
 
 #[test]
 fn a_device_that_fails_ends_the_evaluation_with_its_sector_and_keeps_what_was_measured() {
-    // Spill fills so small a device with updates before it fails.
-    for store in ["raw", "lmdb", "fjall"] {
+    for store in ["raw", "lmdb", "fjall", "spill"] {
         // The kernel tells of ten errors in five seconds and keeps the others to itself
         // (print_ratelimited of the block layer): those of the device before must be over.
         std::thread::sleep(Duration::from_millis(5500));
         let place = Place::new();
         place.write("study.toml", &STUDY.replace("store.raw", &format!("store.{store}")));
-        let args =
-            ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[1,2,3,4]"];
+        let mut args =
+            vec!["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[1,2,3,4]"];
+        if store == "spill" {
+            // Segments for a small device.
+            args.extend(["--set", "store.spill.segment=1MiB"]);
+        }
         let Some(done) = on_a_failing_device(&place, &args) else { return };
         if done.err.contains("built without feature") {
             eprintln!("skipped: {store} is not in this build");
