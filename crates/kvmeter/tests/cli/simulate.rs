@@ -44,7 +44,11 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn a_machine_and_traffic_of_ones_own_are_simulated_and_called_so() {
-    let found = place().json(&words(&["--json"]));
+    let place = place();
+    // What one send queue of this machine carries.
+    let rate = "packet = 1500\nrate = \"5M\"\n";
+    place.write("traffic.toml", &TRAFFIC.replace("packet = 1500\n", rate));
+    let found = place.json(&words(&["--json"]));
     assert_eq!(found["kind"], "simulated");
     assert_eq!((&found["machine"], &found["traffic"]), (&"Xeon Gold 6140".into(), &"short".into()));
     // 128 descriptors fit the card's two ways.
