@@ -214,8 +214,14 @@ impl Inner {
         if self.blocks.asks() {
             self.work.tell();
         }
+        let hidden = self.hidden_by(writer);
+        if hidden > writer.since_freeze.told + self.options.segment as u64 / 2 {
+            writer.since_freeze.told = hidden;
+            self.version.load().active.hidden.store(hidden, Ordering::Relaxed);
+            self.update_pressure();
+        }
         let is_full = writer.memory >= self.options.memory;
-        if is_full || self.hides_garbage(writer) {
+        if is_full || self.hides_garbage(hidden) {
             // Fails only if the log cannot be written; then the next write says so, and this one
             // is done.
             let _ = self.rotate(writer);
@@ -225,13 +231,7 @@ impl Inner {
     /// Whether L0 has taken in so many updates that much of the log may be dead without anyone
     /// knowing: what it replaces in the levels is found out by the merge.
     #[inline]
-    fn hides_garbage(&self, writer: &mut Writer) -> bool {
-        let hidden = self.hidden_by(writer);
-        if hidden > writer.since_freeze.told + self.options.segment as u64 / 2 {
-            writer.since_freeze.told = hidden;
-            self.version.load().active.hidden.store(hidden, Ordering::Relaxed);
-            self.update_pressure();
-        }
+    fn hides_garbage(&self, hidden: u64) -> bool {
         hidden > self.may_hide()
             // While one waits for its merge another would find out nothing sooner.
             && self.version.load().frozen.is_empty()

@@ -54,7 +54,8 @@ pub struct Private {
     pub latency: Span,
     /// Misses that a core waits for at the same time.
     pub overlap: Spanned<f64>,
-    /// Lines behind the first of a packet that its prefetcher brings too.
+    /// Lines behind the first of a forwarded packet that its prefetcher brings too; who reads
+    /// packets reads those anyway.
     #[serde(default)]
     pub prefetch: u32,
 }
