@@ -48,13 +48,21 @@ fn spawn(
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            if nice > 0 {
-                // It is only a wish.
-                let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
-            }
+            give_way(nice);
             work(&inner);
         })
         .map_err(|error| Error::io(&dir, error))
+}
+
+/// Makes this thread one that takes no processor from a thread that runs when it is woken
+/// (`SCHED_BATCH`, sched(7)), and that gets less of it by so much niceness. Both are only wishes.
+fn give_way(nice: i32) {
+    let unused = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure is read, and the thread is this one.
+    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &unused) };
+    if nice > 0 {
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
+    }
 }
 
 fn is_closing(inner: &Inner) -> bool {
