@@ -129,12 +129,11 @@ impl<'a> Page<'a> {
     /// How many heads are below `head`.
     #[inline]
     pub(crate) fn below(&self, head: u64) -> usize {
-        let blocks = self.count().div_ceil(BLOCK);
-        let block =
-            (1..blocks).filter(|&block| self.word(SAMPLES + (block - 1) * 8) < head).count();
+        // What is not there of samples and heads has the highest, so that all are compared, in
+        // loops of a known length: a few vector instructions each.
+        let block = below_in(&self.0[SAMPLES..BLOCKS], head);
         let at = BLOCKS + block * 256;
-        // Entries that are not there have the highest head.
-        let within = (0..BLOCK).filter(|place| self.word(at + place * 8) < head).count();
+        let within = below_in(&self.0[at..at + BLOCK * 8], head);
         (block * BLOCK + within).min(self.count())
     }
 
@@ -222,6 +221,13 @@ impl<'a> Page<'a> {
 fn trim(bytes: &mut Vec<u8>) {
     let zeros = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
     bytes.truncate(bytes.len() - zeros);
+}
+
+/// How many of these words are below `head`.
+#[inline(always)]
+fn below_in(words: &[u8], head: u64) -> usize {
+    let below = |word: &[u8; 8]| u64::from(u64::from_le_bytes(*word) < head);
+    words.as_chunks().0.iter().map(below).sum::<u64>() as usize
 }
 
 fn check(page: &[u8; PAGE], id: PageId) -> u32 {
