@@ -314,15 +314,20 @@ fn x_gene_counts_its_l3_in_units_of_its_own() {
     for n in 0..2 {
         arm.write(&format!("{l3c}{n}/type"), &format!("{}\n", 30 + n));
         arm.write(&format!("{l3c}{n}/cpumask"), "0\n");
-        arm.write(&format!("{l3c}{n}/format/l3c_eventid"), "config:0-7\n");
     }
-    let world = World {
-        gains: vec![("l3c_eventid=0x02", 300), ("l3c_eventid=0x03", 100)],
-        ..World::default()
-    };
-    let readings = window("counters", &arm.root, &Context::default(), &Fake::new(world)).unwrap();
-    near(value(&readings, "llc.references"), 800.0);
-    near(value(&readings, "llc.miss_ratio"), 0.25);
+    // Its codes moved by one between the generations: what the PMU lists counts.
+    for (hit, miss) in [("config=0x02", "config=0x03"), ("config=0x01", "config=0x02")] {
+        for n in 0..2 {
+            arm.write(&format!("{l3c}{n}/events/read-hit"), &format!("{hit}\n"));
+            arm.write(&format!("{l3c}{n}/events/read-miss"), &format!("{miss}\n"));
+        }
+        let world = World { gains: vec![(hit, 300), (miss, 100)], ..World::default() };
+        let fake = Fake::new(world);
+        let readings = window("counters", &arm.root, &Context::default(), &fake).unwrap();
+        near(value(&readings, "llc.references"), 800.0);
+        near(value(&readings, "llc.miss_ratio"), 0.25);
+    }
+    let readings = window("counters", &arm.root, &Context::default(), &Fake::default()).unwrap();
     assert!(find(&readings, "branches").source.contains("BR_PRED"));
 }
 
@@ -461,6 +466,33 @@ fn bytes_to_and_from_memory() {
     let readings = window("dram", &epyc.root, &Context::default(), &Fake::new(world())).unwrap();
     near(value(&readings, "dram.read"), 2.0 * 20.0 * 64.0);
     near(value(&readings, "dram.written"), 2.0 * 10.0 * 64.0);
+    // Granite Rapids: each half of a channel for itself.
+    let granite = Recorded::named("xeon-4114");
+    for n in 0..2 {
+        let events = format!("/sys/bus/event_source/devices/uncore_imc_{n}/events");
+        for (name, read, written) in [("sch0", "0x05", "0x05"), ("sch1", "0x06", "0x06")] {
+            for (way, event, umask) in [("read", read, "0xcf"), ("write", written, "0xf0")] {
+                let file = format!("{events}/cas_count_{way}_{name}");
+                granite.write(&file, &format!("event={event},umask={umask}\n"));
+                granite.write(&format!("{file}.unit"), "MiB\n");
+                granite.write(&format!("{file}.scale"), "6.103515625e-5\n");
+            }
+        }
+        granite.remove(&format!("{events}/cas_count_read"));
+        granite.remove(&format!("{events}/cas_count_write"));
+    }
+    let halves = World {
+        gains: vec![
+            ("event=0x05,umask=0xcf", 1),
+            ("event=0x06,umask=0xcf", 10),
+            ("event=0x05,umask=0xf0", 100),
+            ("event=0x06,umask=0xf0", 1000),
+        ],
+        ..World::default()
+    };
+    let readings = window("dram", &granite.root, &Context::default(), &Fake::new(halves)).unwrap();
+    near(value(&readings, "dram.read"), 4.0 * 11.0 * 64.0);
+    near(value(&readings, "dram.written"), 4.0 * 1100.0 * 64.0);
     xeon.write("/sys/bus/event_source/devices/uncore_imc_0/events/cas_count_read.unit", "nJ\n");
     let no = window("dram", &xeon.root, &Context::default(), &Fake::new(world()));
     assert!(no.unwrap_err().reason.contains("not the unit MiB"));

@@ -96,6 +96,17 @@ pub fn named(root: &Root, pmu: &str, name: &str) -> Result<Encoded, Unavailable>
     encode(root, pmu, &terms)
 }
 
+/// Encodes terms, or an event that the PMU lists by this name.
+///
+/// # Errors
+/// As [`encode`] and [`named`].
+pub fn event(root: &Root, pmu: &str, text: &str) -> Result<Encoded, Unavailable> {
+    let is_word = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let listed = is_word && root.exists(&format!("{PMUS}/{pmu}/events/{text}"));
+    // A word may be a term without a value, too.
+    if listed { named(root, pmu, text) } else { encode(root, pmu, text) }
+}
+
 /// The CPUs on which a PMU outside the cores is opened, one for each unit.
 ///
 /// # Errors
@@ -142,10 +153,8 @@ pub fn user_event(
     let name = terms.split(',').find(is_name).and_then(|term| term.strip_prefix("name="));
     let plain: Vec<&str> = terms.split(',').filter(|term| !is_name(term)).collect();
     let plain = plain.join(",");
-    let is_word = plain.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    let listed = is_word && root.exists(&format!("{PMUS}/{pmu}/events/{plain}"));
-    let event = if listed { named(root, pmu, &plain)? } else { encode(root, pmu, &plain)? };
-    let event = modify(event, modifiers).ok_or_else(|| form("only `u` and `k` may follow"))?;
+    let event = modify(event(root, pmu, &plain)?, modifiers)
+        .ok_or_else(|| form("only `u` and `k` may follow"))?;
     Ok((name.map_or_else(|| text.to_owned(), str::to_owned), event))
 }
 

@@ -11,7 +11,7 @@ mod session;
 mod table;
 
 pub(crate) use encoding::PMUS;
-pub use encoding::{Encoded, cpumask, encode, named, pmus, user_event};
+pub use encoding::{Encoded, cpumask, encode, event, named, pmus, user_event};
 pub use kernel::{Count, Errno, Event, Handle, Kernel, Live, Target};
 pub(crate) use plan::targets;
 pub use plan::{Extra, Plan, Planned, Slot, plan};

@@ -3,7 +3,7 @@
 
 use model::Scope;
 
-use super::encoding::{Encoded, cpumask, encode, pmus, user_event};
+use super::encoding::{Encoded, cpumask, encode, event, pmus, user_event};
 use super::kernel::Target;
 use super::privilege::Privilege;
 use super::session::Group;
@@ -166,7 +166,8 @@ impl Plan {
         events.map_err(Some)
     }
 
-    /// The last level where it counts for itself: one group for each of its PMUs.
+    /// The last level where it counts for itself: one group for each of its PMUs. The first
+    /// X-Gene has one counter a PMU, so that its group never gets on.
     fn last_level(&mut self, root: &Root, privilege: Privilege) {
         let Ok(table) = self.core.as_ref().map(|core| core.table) else { return };
         let LastLevel::Apart(prefix) = table.last_level else { return };
@@ -182,7 +183,7 @@ impl Plan {
                     let rows = table.of(quantity).unwrap_or_default();
                     for raw in rows {
                         slots.push(Slot::Of(quantity));
-                        events.push(shown(encode(root, &pmu, raw.terms)?, raw));
+                        events.push(shown(event(root, &pmu, raw.terms)?, raw));
                     }
                 }
                 let targets = cpumask(root, &pmu)?.into_iter().map(Target::Cpu).collect();

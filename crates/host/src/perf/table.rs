@@ -183,7 +183,6 @@ const ZEN: &[Row] = &[
     (BranchMisses, &[raw("event=0xc3", "ex_ret_brn_misp")]),
     (L2Misses, &[raw("event=0x64,umask=0x09", "l2_cache_req_stat.ic_dc_miss_in_l2")]),
     (DtlbMisses, &[raw("event=0x45,umask=0xf0", "ls_l1_d_tlb_miss.all_l2_miss")]),
-    (ItlbMisses, &[raw("event=0x85,umask=0x07", "bp_l1_tlb_miss_l2_tlb_miss")]),
     (LlcReferences, &[raw("event=0x04,umask=0xff", "l3_lookup_state.all_l3_req_typs")]),
     (LlcMisses, &[raw("event=0x04,umask=0x01", "l3_lookup_state.l3_miss")]),
 ];
@@ -191,14 +190,25 @@ const ZEN: &[Row] = &[
 /// The L1's misses are what it asks of the L2; Zen 1 and 2 have no event for
 /// all fills.
 const ZEN_1_2: &[Row] = &[
+    (ItlbMisses, &[raw("event=0x85,umask=0x07", "bp_l1_tlb_miss_l2_tlb_miss")]),
     (L1dMisses, &[raw("event=0x60,umask=0xc8", "l2_cache_accesses_from_dc_misses")]),
     (L1iMisses, &[raw("event=0x60,umask=0x10", "l2_cache_accesses_from_ic_misses")]),
 ];
 
+/// Walks for coalesced pages (bit 3) are told apart from Zen 3 on.
+const ZEN_3_ITLB: Row =
+    (ItlbMisses, &[raw("event=0x85,umask=0x0f", "bp_l1_tlb_miss_l2_tlb_miss.all")]);
+
 const ZEN_3: &[Row] = &[
+    ZEN_3_ITLB,
     (L1dMisses, &[raw("event=0x44,umask=0xff", "ls_any_fills_from_sys.all")]),
     (L1iMisses, &[raw("event=0x18e,umask=0x18", "ic_tag_hit_miss.instruction_cache_miss")]),
 ];
+
+/// Zen 6 has no event for tags that miss: what fills the L1I stands for it. Its
+/// L1D fills are not known to be Zen 3's.
+const ZEN_6: &[Row] =
+    &[ZEN_3_ITLB, (L1iMisses, &[raw("event=0x29c,umask=0xdf", "ic_fills_from_sys.all")])];
 
 /// The common events of PMUv3 (Arm Architecture Reference Manual, "PMU events
 /// and event numbers"). Which of them a core has, its PMU lists.
@@ -220,14 +230,15 @@ const NEOVERSE: &[Row] = &[
 ];
 
 /// The older set: branches as predicted, TLBs of the first level. The L3 of
-/// X-Gene counts in PMUs of its own (`drivers/perf/xgene_pmu.c`), reads only.
+/// X-Gene counts in PMUs of its own (`drivers/perf/xgene_pmu.c`), reads only; their codes differ
+/// between its generations, so the events are those that the PMU lists by these names.
 const X_GENE: &[Row] = &[
     (Branches, &[raw("event=0x12", "BR_PRED")]),
     (BranchMisses, &[raw("event=0x10", "BR_MIS_PRED")]),
     (DtlbMisses, &[raw("event=0x05", "L1D_TLB_REFILL")]),
     (ItlbMisses, &[raw("event=0x02", "L1I_TLB_REFILL")]),
-    (LlcReferences, &[raw("l3c_eventid=0x02", "read-hit"), raw("l3c_eventid=0x03", "read-miss")]),
-    (LlcMisses, &[raw("l3c_eventid=0x03", "read-miss")]),
+    (LlcReferences, &[raw("read-hit", "read-hit"), raw("read-miss", "read-miss")]),
+    (LlcMisses, &[raw("read-miss", "read-miss")]),
 ];
 
 const fn table(name: &'static str, rows: &'static [&'static [Row]]) -> Table {
@@ -281,6 +292,12 @@ const X86_CORES: &[X86] = &[
     ("HygonGenuine", 0x18, &[(0, u32::MAX)], zen("Hygon (Zen 1)", &[ZEN_1_2, ZEN])),
     ("AuthenticAMD", 0x19, &[(0x00, 0x0f), (0x20, 0x5f)], zen("AMD Zen 3", &[ZEN_3, ZEN])),
     ("AuthenticAMD", 0x19, &[(0, u32::MAX)], zen("AMD Zen 4", &[ZEN_3, ZEN])),
+    (
+        "AuthenticAMD",
+        0x1a,
+        &[(0x50, 0x5f), (0x90, 0xaf), (0xc0, 0xcf)],
+        zen("AMD Zen 6", &[ZEN_6, ZEN]),
+    ),
     ("AuthenticAMD", 0x1a, &[(0, u32::MAX)], zen("AMD Zen 5", &[ZEN_3, ZEN])),
 ];
 
@@ -373,6 +390,7 @@ mod tests {
             ("AuthenticAMD", 25, 1, "AMD Zen 3"),
             ("AuthenticAMD", 25, 17, "AMD Zen 4"),
             ("AuthenticAMD", 26, 2, "AMD Zen 5"),
+            ("AuthenticAMD", 26, 0x52, "AMD Zen 6"),
         ] {
             assert_eq!(name(vendor, family, model), Some(expected), "{vendor} {family} {model}");
         }

@@ -24,8 +24,16 @@ const SIGNALS: &[Signal] = &[
     Signal::new("dram.written", Unit::Bytes, Scope::Machine, "perf_event_open"),
 ];
 
+/// What an event counts: positions in [`SIGNALS`].
+const READ: usize = 0;
+const WRITTEN: usize = 1;
+
 const INTEL: &str = "uncore_imc_";
+/// CAS commands for reads and for writes, as the driver lists them.
 const INTEL_EVENTS: [&str; 2] = ["cas_count_read", "cas_count_write"];
+/// From Granite Rapids on each half of a channel counts for itself
+/// (`gnr_uncore_imc_events` of the kernel's `uncore_snbep.c`).
+const INTEL_HALVES: [&str; 2] = ["_sch0", "_sch1"];
 const AMD: &str = "amd_umc_";
 /// CAS commands for reads and for writes (AMD PPR, "UMC performance monitors").
 const AMD_EVENTS: [&str; 2] = ["event=0x0a,rdwrmask=0x1", "event=0x0a,rdwrmask=0x2"];
@@ -46,13 +54,16 @@ pub(super) fn over(
     let mut groups = Vec::new();
     let mut steps = Vec::new();
     for pmu in units::pmus_named(root, INTEL)? {
-        groups.push(units::group(root, &pmu, &INTEL_EVENTS)?);
-        steps.push([bytes(root, &pmu, INTEL_EVENTS[0])?, bytes(root, &pmu, INTEL_EVENTS[1])?]);
+        let events = intel_events(root, &pmu);
+        let names: Vec<&str> = events.iter().map(|(_, name)| name.as_str()).collect();
+        groups.push(units::group(root, &pmu, &names)?);
+        let step = |(way, name): &(usize, String)| Ok((*way, bytes(root, &pmu, name)?));
+        steps.push(events.iter().map(step).collect::<Result<_, RootError>>()?);
     }
     if groups.is_empty() {
         for pmu in units::pmus_named(root, AMD)? {
             groups.push(units::raw_group(root, &pmu, &AMD_EVENTS)?);
-            steps.push([LINE; 2]);
+            steps.push(vec![(READ, LINE), (WRITTEN, LINE)]);
         }
     }
     if groups.is_empty() {
@@ -62,8 +73,25 @@ pub(super) fn over(
              virtual machine",
         ));
     }
-    let sources = [0, 1].map(|at| source(&groups, at));
+    let sources = [READ, WRITTEN].map(|way| {
+        let at = steps[0].iter().position(|(one, _)| *one == way).unwrap_or_default();
+        source(&groups, at)
+    });
     Ok(Box::new(Dram { session: Session::open(kernel()?, &groups)?, steps, sources }))
+}
+
+/// The events of a controller, each with what it counts.
+fn intel_events(root: &Root, pmu: &str) -> Vec<(usize, String)> {
+    let listed = |name: &str| root.exists(&format!("{PMUS}/{pmu}/events/{name}"));
+    let mut events = Vec::new();
+    for (way, name) in [READ, WRITTEN].into_iter().zip(INTEL_EVENTS) {
+        let halves = INTEL_HALVES.map(|half| format!("{name}{half}"));
+        match !listed(name) && halves.iter().all(|half| listed(half)) {
+            true => events.extend(halves.map(|half| (way, half))),
+            false => events.push((way, name.to_owned())),
+        }
+    }
+    events
 }
 
 /// The bytes of one step of an event, as its driver states them.
@@ -87,8 +115,8 @@ fn source(groups: &[Group], at: usize) -> String {
 
 struct Dram {
     session: Session,
-    /// Bytes a step of each PMU's two events.
-    steps: Vec<[f64; 2]>,
+    /// Of each PMU's events: what it counts, and the bytes of a step.
+    steps: Vec<Vec<(usize, f64)>>,
     sources: [String; 2],
 }
 
@@ -99,13 +127,12 @@ impl Probe for Dram {
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
         let tallies = self.session.stop();
-        let total = |at: usize| -> Result<f64, Unavailable> {
-            let pairs = tallies.iter().zip(&self.steps);
-            pairs
-                .map(|(tally, steps)| match tally.events.get(at) {
-                    Some(counted) => counted.clone().map(|counted| counted.value * steps[at]),
-                    None => Err(Unavailable::new("the event was not opened", "report this")),
-                })
+        let total = |way: usize| -> Result<f64, Unavailable> {
+            let units = tallies.iter().zip(&self.steps);
+            let events = units.flat_map(|(tally, steps)| tally.events.iter().zip(steps));
+            events
+                .filter(|(_, (one, _))| *one == way)
+                .map(|(counted, (_, step))| Ok(counted.clone()?.value * step))
                 .sum()
         };
         let reading = |(at, signal): (usize, &Signal)| {
