@@ -60,6 +60,7 @@ test: setup-test
 	cargo test --release --locked --workspace --no-fail-fast
 	$(MAKE) test-interleavings
 	@$(MAKE) --no-print-directory test-dpdk
+	@$(MAKE) --no-print-directory test-arm
 	RUSTDOCFLAGS="--deny warnings" cargo doc --release --locked --workspace --no-deps --quiet
 	$(MAKE) fuzz FUZZ_SECONDS=5
 

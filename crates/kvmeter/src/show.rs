@@ -157,7 +157,9 @@ impl Bar {
         match self.expected.len() {
             // How many it will be is not known.
             0 => format!("{} {}", self.step, step.label),
-            all => format!("{}/{all} {}", self.step, step.label),
+            all if self.step <= all => format!("{}/{all} {}", self.step, step.label),
+            // In place of runs that were not valid: nobody knows how many it takes.
+            all => format!("spare {} {}", self.step - all, step.label),
         }
     }
 

@@ -15,6 +15,7 @@ use toml::Spanned;
 use crate::calibrate::Pace;
 use crate::error::StudyError;
 use crate::insight::Insight;
+use crate::knobs::Levels;
 use crate::source::{Source, given};
 use crate::spec::{Asking, Steady};
 use crate::trace::Speed;
@@ -555,20 +556,30 @@ impl Wish {
 }
 
 /// Checks one table of a study; errors point into it.
-pub(crate) fn manner(source: &Source, asking: &Asking, cpus: u32) -> Result<Manner, StudyError> {
+pub(crate) fn manner(
+    source: &Source,
+    asking: &Asking,
+    levels: &Levels,
+    cpus: u32,
+) -> Result<Manner, StudyError> {
     let refuse = |key: &str, why: &str| {
         let span = asking.span_of(key).unwrap_or_default();
         source.at(span, &format!("{key}: {why}"))
     };
     let made = wish(asking).manner(cpus).map_err(|Senseless { key, why }| refuse(key, &why))?;
     let allowed = host::cpus(source.root()).map(|order| order.cpus).unwrap_or_default();
-    match made.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-        Some(cpu) => {
-            let why = format!("CPU {cpu} cannot be used; kvmeter may use {allowed:?}");
-            Err(refuse("cpus", &why))
-        }
-        None => Ok(made),
+    if let Some(cpu) = made.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        let why = format!("CPU {cpu} cannot be used; kvmeter may use {allowed:?}");
+        return Err(refuse("cpus", &why));
     }
+    // A thread that is put on a CPU would run there, whatever the knob says.
+    if let Some(left) = levels.cpus()
+        && let Some(cpu) = made.cpus.iter().find(|cpu| !left.contains(cpu))
+    {
+        let why = format!("CPU {cpu} is none of those that the knob `cpus` leaves: {left:?}");
+        return Err(refuse("cpus", &why));
+    }
+    Ok(made)
 }
 
 /// The same for a trace, whose speed stands elsewhere.
@@ -615,6 +626,7 @@ fn wish(asking: &Asking) -> Wish {
 pub(crate) fn load_manner(
     source: &Source,
     asking: &Asking,
+    levels: &Levels,
     cpus: u32,
 ) -> Result<Manner, StudyError> {
     for key in ["time", "operations", "warm_up", "warm_up_rate", "steady"] {
@@ -623,7 +635,7 @@ pub(crate) fn load_manner(
             return Err(source.at(span, &words));
         }
     }
-    let made = manner(source, asking, cpus)?;
+    let made = manner(source, asking, levels, cpus)?;
     match asking.span_of("rate") {
         Some(span) if made.of_maximum => {
             Err(source.at(span, "rate: of a load it is a number; no maximum is calibrated for it"))

@@ -37,6 +37,12 @@ impl Levels {
         host::knob::Knobs::plan(root, &levels)
     }
 
+    /// The CPUs that the knob `cpus` leaves to the load, where its level lists them.
+    pub(crate) fn cpus(&self) -> Option<Vec<u32>> {
+        let (_, level) = self.0.iter().find(|(knob, _)| knob == "cpus")?;
+        host::cpu_list(level)
+    }
+
     /// What a run under these levels depends on: `knob.NAME = LEVEL`.
     pub(crate) fn settings(&self, settings: &mut Settings) {
         for (knob, level) in &self.0 {

@@ -63,8 +63,8 @@ fn measure(
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let (mut file, mut execution, done) = open(args, plan, out, seen)?;
-    let left: Vec<_> =
-        plan.steps().map(|(_, step)| step).filter(|s| !done.contains(&s.ordinal)).collect();
+    let planned = plan.steps().map(|(_, step)| step).filter(|step| !plan.is_spare(step));
+    let left: Vec<_> = planned.filter(|step| !done.contains(&step.ordinal)).collect();
     let kept = runs_of(&file, &execution)?;
     if !done.is_empty() {
         show.note(&format!(

@@ -367,6 +367,12 @@ fn the_load_can_be_placed_on_cpus() {
     };
     refused("[\"0-\"]", "is not a list of CPUs");
     refused("[\"60000\"]", "CPU 60000 cannot be used");
+    // A thread on CPU 0 would run there against the knob.
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
+        study(&place, &text.replace("[measure]", "[knobs]\ncpus = \"1\"\n\n[measure]"));
+        let words = ["CPU 0 is none of those that the knob `cpus` leaves: [1]", "f.toml:24:"];
+        place.refused(&["run", "f.toml", "--dry-run"], &words);
+    }
 }
 
 #[test]

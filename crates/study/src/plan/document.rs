@@ -130,8 +130,8 @@ fn of_stores(
     let cores = host::cpus(root).map_or(1, |order| order.cpus.len() as u32);
     // Agents are taken to be machines like this one.
     let cores = cores.saturating_mul(machines.max(1) as u32);
-    let load = load_manner(source, &spec.load, cores)?;
-    let measure = manner(source, &spec.measure, cores)?.with_default_length();
+    let load = load_manner(source, &spec.load, levels, cores)?;
+    let measure = manner(source, &spec.measure, levels, cores)?.with_default_length();
     let traces = trace::of_study(source, spec, cores)?;
     let sections = sections(source, spec, &load, &measure)?;
     for Stored { url, .. } in &stores {
