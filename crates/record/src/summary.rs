@@ -66,9 +66,11 @@ impl Run {
             "samples": self.samples,
         });
         if self.phase == Phase::Simulate {
-            // Nothing was asked: there is no count of it, not even none.
-            for counted in ["seconds", "operations", "throughput_ops_s", "verified", "misses"] {
-                object[counted] = Value::Null;
+            // Nothing was asked: there is no loop, and no count, not even none.
+            let asked = ["threads", "loop", "think_s"];
+            let counted = ["seconds", "operations", "throughput_ops_s", "verified", "misses"];
+            for key in asked.into_iter().chain(counted) {
+                object[key] = Value::Null;
             }
         }
         // In a closed loop the service time is the latency, and stands there.

@@ -59,14 +59,14 @@ impl<'a> Whole<'a> {
             }
         };
         let tax = run.tax.as_ref();
-        // Of a simulation nothing was counted, not even none.
+        // Of a simulation nothing was asked or counted, not even none.
         let counted = |cell: Cell| if run.phase == Phase::Simulate { Cell::Null } else { cell };
         let fixed: [Cell; COLUMNS.len()] = [
-            run.threads.into(),
-            kind.into(),
-            rate.into(),
-            arrivals.into(),
-            think.into(),
+            counted(run.threads.into()),
+            counted(kind.into()),
+            counted(rate.into()),
+            counted(arrivals.into()),
+            counted(think.into()),
             run.started_at.as_str().into(),
             counted(run.seconds.into()),
             counted(run.operations.into()),
