@@ -61,11 +61,12 @@ pub enum CachegrindError {
 pub struct Simulated {
     pub instructions_per_op: f64,
     pub branches_per_op: f64,
-    pub mispredicts_per_op: f64,
+    /// These three can be so few that start-up, which is not quite the same each time, hides them.
+    pub mispredicts_per_op: Result<f64, Unavailable>,
     /// Reads and writes that missed the first level's data cache.
-    pub d1_misses_per_op: f64,
+    pub d1_misses_per_op: Result<f64, Unavailable>,
     /// Reads, writes and instruction fetches that missed the last level.
-    pub ll_misses_per_op: f64,
+    pub ll_misses_per_op: Result<f64, Unavailable>,
     /// How far two runs of the same length differ in instructions, as a share
     /// of the difference that the figures are made of; 0 where it was not tried.
     pub unsteadiness: f64,
@@ -77,7 +78,7 @@ impl Simulated {
     /// does not depend on their number (start-up, loading records) cancels.
     ///
     /// # Errors
-    /// `many` is not more than `few`, or took less of something.
+    /// `many` is not more than `few`, or took fewer instructions or branches.
     pub fn between(
         few: (&Totals, u64),
         many: (&Totals, u64),
@@ -89,12 +90,21 @@ impl Simulated {
             let events = of(many.0).checked_sub(of(few.0)).ok_or_else(not_more)?;
             Ok::<f64, CachegrindError>(events as f64 / operations as f64)
         };
+        let told = |what, of| {
+            more(what, of).map_err(|_| {
+                Unavailable::new(
+                    format!("{} operations took fewer {what} than {}", many.1, few.1),
+                    "there are too few to be told from start-up: take more operations, or more \
+                     records than the simulated cache holds",
+                )
+            })
+        };
         Ok(Simulated {
             instructions_per_op: more("instructions", |totals| totals.instructions)?,
             branches_per_op: more("branches", |totals| totals.branches)?,
-            mispredicts_per_op: more("mispredicted branches", |totals| totals.mispredicts)?,
-            d1_misses_per_op: more("D1 misses", |totals| totals.d1_misses)?,
-            ll_misses_per_op: more("LL misses", |totals| totals.ll_misses)?,
+            mispredicts_per_op: told("mispredicted branches", |totals| totals.mispredicts),
+            d1_misses_per_op: told("D1 misses", |totals| totals.d1_misses),
+            ll_misses_per_op: told("LL misses", |totals| totals.ll_misses),
             unsteadiness: 0.0,
             geometry,
         })
@@ -122,16 +132,21 @@ impl Simulated {
 
     /// The figures as readings of a million operations, marked simulated.
     pub fn readings(&self, scope: Scope) -> Vec<Reading> {
+        let (instructions, branches) = (Ok(self.instructions_per_op), Ok(self.branches_per_op));
         let figures = [
-            ("simulated.instructions_per_mop", self.instructions_per_op, "Ir"),
-            ("simulated.branches_per_mop", self.branches_per_op, "Bc + Bi"),
-            ("simulated.mispredicts_per_mop", self.mispredicts_per_op, "Bcm + Bim"),
-            ("simulated.d1_misses_per_mop", self.d1_misses_per_op, "D1mr + D1mw"),
-            ("simulated.ll_misses_per_mop", self.ll_misses_per_op, "ILmr + DLmr + DLmw"),
+            ("simulated.instructions_per_mop", &instructions, "Ir"),
+            ("simulated.branches_per_mop", &branches, "Bc + Bi"),
+            ("simulated.mispredicts_per_mop", &self.mispredicts_per_op, "Bcm + Bim"),
+            ("simulated.d1_misses_per_mop", &self.d1_misses_per_op, "D1mr + D1mw"),
+            ("simulated.ll_misses_per_mop", &self.ll_misses_per_op, "ILmr + DLmr + DLmw"),
         ];
-        let reading = |(signal, value, events): (&str, f64, &str)| Reading {
+        type Figure<'a> = (&'static str, &'a Result<f64, Unavailable>, &'static str);
+        let reading = |(signal, figure, events): Figure<'_>| Reading {
             signal: signal.to_owned(),
-            answer: Answer::Value(value * 1e6),
+            answer: match figure {
+                Ok(value) => Answer::Value(value * 1e6),
+                Err(why) => why.clone().into(),
+            },
             unit: Unit::PerMillionOps,
             scope,
             source: format!("cachegrind: {events}; {}", self.geometry),

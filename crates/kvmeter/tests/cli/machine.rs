@@ -238,7 +238,8 @@ fn cachegrind_counts_for_an_embedded_store_of_a_study() {
         "counted.toml",
         "name = \"counted\"\nsequence = [\"ycsb-c\"]\n[store.spill]\n[data]\nrecords = 2000\n\
          [measure]\ntime = \"200ms\"\nthreads = 1\n\
-         [probes]\nuse = [\"cachegrind\"]\ncachegrind = { operations = [2000, 60000], limit = \"5m\" }\n",
+         [probes]\nuse = [\"cachegrind\"]\ncachegrind = { operations = [2000, 60000], limit = \"5m\", \
+         ll = { size = \"256KiB\", ways = 16, line = 64 } }\n",
     );
     place.ok(&["run", "counted.toml", "--out", "counted.sqlite"]);
     let exported = place.json(&["export", "counted.sqlite", "--format", "json"]);
