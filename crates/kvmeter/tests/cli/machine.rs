@@ -239,6 +239,8 @@ fn cachegrind_counts_for_an_embedded_store_of_a_study() {
         "name = \"counted\"\nsequence = [\"ycsb-c\"]\n[store.spill]\n[data]\nrecords = 2000\n\
          [measure]\ntime = \"200ms\"\nthreads = 1\n\
          [probes]\nuse = [\"cachegrind\"]\ncachegrind = { operations = [2000, 60000], limit = \"5m\", \
+         i1 = { size = \"32KiB\", ways = 8, line = 64 }, \
+         d1 = { size = \"32KiB\", ways = 8, line = 64 }, \
          ll = { size = \"256KiB\", ways = 16, line = 64 } }\n",
     );
     place.ok(&["run", "counted.toml", "--out", "counted.sqlite"]);
