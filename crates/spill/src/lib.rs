@@ -49,6 +49,7 @@ mod statistics;
 mod store;
 mod sync;
 mod table;
+mod throttle;
 mod version;
 mod write;
 

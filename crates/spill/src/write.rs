@@ -2,7 +2,7 @@
 
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};
@@ -11,14 +11,12 @@ use crate::log::{Room, Stream, Writer};
 use crate::options::{Durability, LONGEST_KEY};
 use crate::position::{Point, Position, Tag};
 use crate::record::{self, HEADER, Hashes, Header, Kind};
-use crate::schedule::{MutexGuard, thread};
+use crate::schedule::MutexGuard;
+use crate::throttle::pause;
 use crate::version::{TableId, Version};
 
 /// L0 is frozen early when it seems to hide more garbage than this share of the log.
 const HIDDEN: u64 = 10;
-
-/// What is waited for without leaving the processor.
-const SHORT: Duration = Duration::from_micros(20);
 
 impl Inner {
     #[inline]
@@ -303,17 +301,5 @@ impl Inner {
             self.maintain();
         }
         Ok(())
-    }
-}
-
-/// Waits so long. A sleep takes some 50 us more than was asked for, and whoever yields a processor
-/// may not have it back for milliseconds, so a short wait does neither.
-fn pause(wait: Duration) {
-    if wait > SHORT {
-        return thread::sleep(wait);
-    }
-    let begin = Instant::now();
-    while begin.elapsed() < wait {
-        std::hint::spin_loop();
     }
 }
