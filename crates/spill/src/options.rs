@@ -36,7 +36,8 @@ pub struct Options {
     pub growth: u64,
     /// Merge and collect in threads of its own. False: in the write that makes it due.
     pub background: bool,
-    /// The most that a write is slowed down when merging or collecting falls behind.
+    /// The most that a write is slowed down when merging or collecting falls behind, and up to
+    /// 0.1 ms for those before it where processors are scarce.
     pub throttle: Duration,
 }
 
