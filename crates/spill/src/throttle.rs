@@ -42,7 +42,7 @@ struct Own {
 pub(crate) fn pause(wait: Duration) {
     let mut own = OWN.get();
     let begin = Instant::now();
-    own.look(begin);
+    own.look(begin, waited_for_processors);
     if own.scarce || wait > SHORT {
         own.owed += wait;
         if own.owed >= SLEEP || wait > SHORT {
@@ -57,22 +57,22 @@ pub(crate) fn pause(wait: Duration) {
 }
 
 impl Own {
-    fn look(&mut self, now: Instant) {
-        let age = self.looked.map(|(at, _)| now.duration_since(at));
-        if age.is_some_and(|age| age < LOOK) {
+    /// Finds out how scarce processors are, if it is time to; `waited` tells how long this thread
+    /// has waited for them so far.
+    fn look(&mut self, now: Instant, waited: impl FnOnce() -> Option<Duration>) {
+        let span = self.looked.map(|(at, _)| now.duration_since(at));
+        if span.is_some_and(|span| span < LOOK) {
             return;
         }
-        // Without an answer it is not known to be scarce.
-        let waited = waited_for_processors();
-        if let (Some((at, before)), Some(waited)) = (self.looked, waited) {
-            let span = now.duration_since(at);
-            if span < STALE {
+        let waited = waited();
+        self.scarce = match (self.looked, span, waited) {
+            (Some((_, before)), Some(span), Some(waited)) if span < STALE => {
                 let share = waited.saturating_sub(before).as_secs_f64() / span.as_secs_f64();
-                self.scarce = share > if self.scarce { PLENTY } else { SCARCE };
-            } else {
-                self.scarce = false;
+                share > if self.scarce { PLENTY } else { SCARCE }
             }
-        }
+            // Without an answer it is not known to be.
+            _ => false,
+        };
         self.looked = Some((now, waited.unwrap_or_default()));
     }
 }
@@ -101,18 +101,26 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_competes_sleeps() {
-        let at = Instant::now();
-        let mut own =
-            Own { looked: Some((at, Duration::ZERO)), scarce: false, owed: Duration::ZERO };
-        own.look(at + LOOK / 2);
-        assert!(!own.scarce && own.looked == Some((at, Duration::ZERO)));
-        // Whatever this thread waited so far came since: more than a tenth of nothing.
-        let Some(waited) = waited_for_processors() else { return };
-        own.look(at + LOOK);
-        assert_eq!(own.scarce, waited.as_secs_f64() > SCARCE * LOOK.as_secs_f64());
+    fn processors_are_scarce_while_a_thread_waits_for_them() {
+        let begin = Instant::now();
+        let mut own = Own { looked: None, scarce: false, owed: Duration::ZERO };
+        let (mut at, mut waited) = (begin, Duration::ZERO);
+        let mut after = |span: Duration, share: f64| {
+            at += span;
+            waited += span.mul_f64(share);
+            own.look(at, || Some(waited));
+            own.scarce
+        };
+        assert!(!after(LOOK, 0.9), "nothing to compare with");
+        assert!(!after(LOOK, 0.1));
+        assert!(!after(LOOK / 2, 1.0), "too early to look again");
+        assert!(after(LOOK, 0.1), "of both spans together");
+        assert!(after(LOOK, 0.1), "it stays so");
+        assert!(!after(LOOK, 0.05));
+        assert!(after(LOOK, 0.3));
+        assert!(!after(STALE, 0.9), "too long ago");
         own.scarce = true;
-        own.look(at + LOOK + STALE);
+        own.look(at + LOOK, || None);
         assert!(!own.scarce);
     }
 
