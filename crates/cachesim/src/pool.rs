@@ -23,6 +23,13 @@ impl Pool {
         Pool { shared: (0..buffers).collect(), stacks: vec![Vec::new(); workers], size }
     }
 
+    /// Takes up to `count` buffers straight from the shared queue: rings are set up one after the
+    /// other by a core that does not work on them, so their buffers lie beside each other.
+    pub fn fill(&mut self, count: usize, into: &mut VecDeque<Buffer>) {
+        let count = count.min(self.shared.len());
+        into.extend(self.shared.drain(..count));
+    }
+
     /// Takes `count` buffers, or none if there are not as many.
     pub fn take(&mut self, worker: usize, count: usize, into: &mut VecDeque<Buffer>) -> bool {
         let stack = &mut self.stacks[worker];

@@ -53,7 +53,10 @@ fn without_direct_cache_access_every_byte_goes_to_memory() {
     let received = outcome.received_bits_s / 8.0;
     assert_eq!(hits(&outcome), 0.0);
     assert!(outcome.memory.device_writes_bytes_s >= received * 0.99, "{outcome:?}");
-    assert!(outcome.pcie_read_hit_percent.unwrap() < 10.0);
+    // Of 24 lines and two quarters of one with descriptors, the core has its first with the two
+    // that its prefetcher brings, and wrote the descriptors.
+    let held = 100.0 * 3.5 / 24.5;
+    assert!((outcome.pcie_read_hit_percent.unwrap() - held).abs() < 0.2, "{outcome:?}");
 }
 
 #[test]

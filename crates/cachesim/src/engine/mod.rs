@@ -45,6 +45,9 @@ use worker::{Next, Worker};
 const MEASURED: f64 = 200_000.0;
 /// Rounds of all rings before anything counts where nothing is said.
 const ROUNDS: f64 = 6.0;
+/// And at least so many packets, or seconds if those are fewer: a queue that is slower than its
+/// packets by less than a hundredth takes that long to fill.
+const SETTLED: (f64, f64) = (400_000.0, 0.05);
 /// From the card's doorbell to its first fetch.
 const DOORBELL: Picos = 150_000;
 /// The longest simulated time.
@@ -113,7 +116,7 @@ impl Simulation {
             (regions.take(store.index.get_ref().0), regions.take(store.values.get_ref().0))
         });
         let worker = |core| Worker::new(core, machine, traffic, &mut regions, shared);
-        let workers: Vec<Worker> = (0..workers).map(worker).collect();
+        let mut workers: Vec<Worker> = (0..workers).map(worker).collect();
         let mut neighbours = Vec::new();
         for (of, described) in traffic.neighbours.iter().enumerate() {
             for _ in 0..*described.cores.get_ref() {
@@ -138,7 +141,8 @@ impl Simulation {
         let round = workers.len() as f64 * traffic.queues.receive.get_ref().0 as f64;
         let packets = |count: f64| of_seconds((count * arrivals.distance()).min(LONGEST));
         let rounds = packets(ROUNDS * round.max(8192.0));
-        let warm_up = traffic.run.warm_up.map_or(rounds, of_span);
+        let settled = rounds.max(packets(SETTLED.0).min(of_seconds(SETTLED.1)));
+        let warm_up = traffic.run.warm_up.map_or(settled, of_span);
         let measure = traffic.run.measure.map_or(packets(MEASURED.max(4.0 * round)), of_span);
         let caches = Caches::new(machine.shape(workers.len() + others as usize), traffic.seed);
         let latency = Histogram::new(3)
@@ -154,9 +158,13 @@ impl Simulation {
             ..usual
         };
         let (setting, controller) = policy.start(choice)?;
+        let mut pool = Pool::new(count as u32, workers.len(), traffic.pool.cache.0 as usize);
+        for worker in &mut workers {
+            worker.fill(&mut pool);
+        }
         let mut simulation = Simulation {
             socket: Socket::new(caches, machine, Tally::new(latency), setting),
-            pool: Pool::new(count as u32, workers.len(), traffic.pool.cache.0 as usize),
+            pool,
             card: Card::new(machine, traffic),
             arrivals,
             next,
@@ -175,7 +183,6 @@ impl Simulation {
     fn begin(&mut self) {
         self.at(self.warm_up, Turn::Measure);
         self.at(self.warm_up + self.measure, Turn::End);
-        // Receive rings are filled before the first packet comes.
         for i in 0..self.workers.len() {
             self.at(0, Turn::Work(i));
         }

@@ -16,6 +16,9 @@ use crate::pool::{Buffer, Pool};
 const DESCRIPTORS_PER_LINE: u64 = 4;
 /// Descriptors that are filled at a time, at most: mlx5's vector receive.
 const REFILL: usize = 64;
+/// Sent packets that the card reports at a time, at most: mlx5 asks for one completion for so many
+/// (`MLX5_TX_COMP_THRESH`). Their buffers come back together.
+const RECLAIM: usize = 32;
 /// Until a worker that found nothing to do looks again.
 const LOOK_AGAIN: Picos = 200_000;
 
@@ -65,6 +68,7 @@ pub struct Worker {
     posts: u64,
     refills: u64,
     taken: u64,
+    reclaimed: usize,
     /// Lines from the beginning of a buffer to its data, and lines of its descriptor.
     offset: u32,
     described: u32,
@@ -141,6 +145,7 @@ impl Worker {
             posts: 0,
             refills: 0,
             taken: 0,
+            reclaimed: 0,
             offset,
             // The descriptor of a buffer lies in front of its headroom.
             described: if offset >= 3 { 2 } else { 0 },
@@ -148,6 +153,12 @@ impl Worker {
             reply,
             prefetch: machine.private.prefetch,
         }
+    }
+
+    /// Fills the receive ring before the first packet comes.
+    pub fn fill(&mut self, pool: &mut Pool) {
+        pool.fill(self.receive, &mut self.rings.posted);
+        self.refills = self.rings.posted.len() as u64;
     }
 
     /// Buffers that this worker and its rings hold.
@@ -174,7 +185,9 @@ impl Worker {
         let sends = self.send(now, &mut spent, socket, pool);
         if self.software.len() > self.queue {
             // Blocked: nothing is received until the send ring has room.
-            let next = self.rings.sent.front().map_or(now + LOOK_AGAIN, |(at, _)| *at);
+            let together = self.reported_together();
+            let last = together - self.reclaimed % together - 1;
+            let next = self.rings.sent.get(last).map_or(now + LOOK_AGAIN, |(at, _)| *at);
             return (Next::At(next.max(now + spent + 1)), sends);
         }
         self.refill(now, &mut spent, socket, pool);
@@ -214,6 +227,9 @@ impl Worker {
             return false;
         }
         let done = self.rings.sent.iter().take_while(|(at, _)| *at <= now).count();
+        let together = self.reported_together();
+        let done = ((self.reclaimed + done) / together * together).saturating_sub(self.reclaimed);
+        self.reclaimed += done;
         pool.give(self.core, self.rings.sent.drain(..done).map(|(_, buffer)| buffer));
         let room = self.send - (self.rings.sending.len() + self.rings.sent.len()).min(self.send);
         let count = room.min(self.software.len());
@@ -226,6 +242,11 @@ impl Worker {
             self.rings.sending.push_back(packet);
         }
         count > 0
+    }
+
+    /// Sent packets of which the card tells together.
+    fn reported_together(&self) -> usize {
+        RECLAIM.min(self.send / 4).max(1)
     }
 
     fn refill(&mut self, now: Picos, spent: &mut Picos, socket: &mut Socket, pool: &mut Pool) {

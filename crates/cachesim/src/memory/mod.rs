@@ -71,7 +71,8 @@ impl MemoryLines {
     }
 }
 
-/// Lines that a device asked for: those that the shared cache had, and those that it had not.
+/// Lines that a device asked for: those that the caches had, and those that they had not. A write
+/// hits only what the shared cache has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hits {
     pub hits: u64,
@@ -177,7 +178,7 @@ impl Caches {
     }
 
     /// A device reads `lines` lines from `first` on. Nothing moves: a read of a device never
-    /// allocates.
+    /// allocates. A line that only a core holds is a hit too: the core gives it.
     pub fn device_read(&mut self, first: LineNumber, lines: u32) -> Hits {
         let mut hits = Hits::default();
         let last = first + lines;
@@ -186,13 +187,13 @@ impl Caches {
             let run = self.look_ahead(from, last);
             for (line, &(set, seen)) in (from..last).zip(&run.places) {
                 let set = set as usize;
-                let hit = seen != 0;
-                hits.count(hit);
-                if hit {
+                let here = seen != 0;
+                if here {
                     self.shared.touch(set, seen.trailing_zeros());
-                } else if self.directory.holders(set, line) == 0 {
-                    self.memory.device_reads += 1;
                 }
+                let hit = here || self.directory.holders(set, line) != 0;
+                hits.count(hit);
+                self.memory.device_reads += u64::from(!hit);
             }
             from += RUN as u32;
         }
