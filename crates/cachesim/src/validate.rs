@@ -1,7 +1,5 @@
 //! The simulator against what was measured and published.
 
-use std::time::Duration;
-
 use model::suggest::hint;
 use model::{Bytes, Count, Rate, Span};
 use serde::{Deserialize, Serialize};
@@ -10,6 +8,7 @@ use toml::Spanned;
 use crate::describe::machine::Machine;
 use crate::describe::text::Source;
 use crate::describe::traffic::Traffic;
+use crate::engine::SETTLED;
 use crate::error::SimError;
 use crate::policy::Policy;
 use crate::sweep::{Job, run_all};
@@ -17,8 +16,6 @@ use crate::sweep::{Job, run_all};
 /// What must hold: the mean error over all points, and that of each, in points of hit rate.
 pub const MEAN_LIMIT: f64 = 5.0;
 pub const POINT_LIMIT: f64 = 10.0;
-/// Simulated before anything counts.
-const WARM_UP: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -239,7 +236,7 @@ impl Experiment {
         traffic.queues.receive = Spanned::new(0..0, Count(self.receive_descriptors));
         traffic.workers.cores = Spanned::new(0..0, self.workers);
         // They measured for seconds: a queue that gains a packet in a hundred has filled by then.
-        traffic.run.warm_up = Some(Span(WARM_UP));
+        traffic.run.warm_up = Some(Span(SETTLED));
         Job { machine: machine.clone(), traffic, policy: Policy::Ways(self.ways) }
     }
 }

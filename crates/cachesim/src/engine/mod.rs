@@ -19,8 +19,10 @@ mod worker;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use model::Span;
 use model::random::mix;
 
 use crate::describe::machine::Machine;
@@ -45,9 +47,10 @@ use worker::{Next, Worker};
 const MEASURED: f64 = 200_000.0;
 /// Rounds of all rings before anything counts where nothing is said.
 const ROUNDS: f64 = 6.0;
-/// And at least so many packets, or seconds if those are fewer: a queue that is slower than its
+/// And at least so long, or so many packets if those take less: a queue that is slower than its
 /// packets by less than a hundredth takes that long to fill.
-const SETTLED: (f64, f64) = (400_000.0, 0.05);
+pub(crate) const SETTLED: Duration = Duration::from_millis(50);
+const SETTLED_PACKETS: f64 = 400_000.0;
 /// From the card's doorbell to its first fetch.
 const DOORBELL: Picos = 150_000;
 /// The longest simulated time.
@@ -141,7 +144,7 @@ impl Simulation {
         let round = workers.len() as f64 * traffic.queues.receive.get_ref().0 as f64;
         let packets = |count: f64| of_seconds((count * arrivals.distance()).min(LONGEST));
         let rounds = packets(ROUNDS * round.max(8192.0));
-        let settled = rounds.max(packets(SETTLED.0).min(of_seconds(SETTLED.1)));
+        let settled = rounds.max(packets(SETTLED_PACKETS).min(of_span(Span(SETTLED))));
         let warm_up = traffic.run.warm_up.map_or(settled, of_span);
         let measure = traffic.run.measure.map_or(packets(MEASURED.max(4.0 * round)), of_span);
         let caches = Caches::new(machine.shape(workers.len() + others as usize), traffic.seed);

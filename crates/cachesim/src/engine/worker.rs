@@ -68,7 +68,6 @@ pub struct Worker {
     posts: u64,
     refills: u64,
     taken: u64,
-    reclaimed: usize,
     /// Lines from the beginning of a buffer to its data, and lines of its descriptor.
     offset: u32,
     described: u32,
@@ -145,7 +144,6 @@ impl Worker {
             posts: 0,
             refills: 0,
             taken: 0,
-            reclaimed: 0,
             offset,
             // The descriptor of a buffer lies in front of its headroom.
             described: if offset >= 3 { 2 } else { 0 },
@@ -185,8 +183,7 @@ impl Worker {
         let sends = self.send(now, &mut spent, socket, pool);
         if self.software.len() > self.queue {
             // Blocked: nothing is received until the send ring has room.
-            let together = self.reported_together();
-            let last = together - self.reclaimed % together - 1;
+            let last = self.reported_together() - 1;
             let next = self.rings.sent.get(last).map_or(now + LOOK_AGAIN, |(at, _)| *at);
             return (Next::At(next.max(now + spent + 1)), sends);
         }
@@ -227,9 +224,7 @@ impl Worker {
             return false;
         }
         let done = self.rings.sent.iter().take_while(|(at, _)| *at <= now).count();
-        let together = self.reported_together();
-        let done = ((self.reclaimed + done) / together * together).saturating_sub(self.reclaimed);
-        self.reclaimed += done;
+        let done = done - done % self.reported_together();
         pool.give(self.core, self.rings.sent.drain(..done).map(|(_, buffer)| buffer));
         let room = self.send - (self.rings.sending.len() + self.rings.sent.len()).min(self.send);
         let count = room.min(self.software.len());
