@@ -255,6 +255,27 @@ fn others_that_are_busy_do_not_hide_a_busy_device() {
 }
 
 #[test]
+fn one_round_in_a_bad_moment_does_not_decide() {
+    let platform = Platform { others_busy: true, ..Platform::default() };
+    let load: Load = "16".parse().unwrap();
+    let of = |slow: u32| -> Evaluation {
+        let rounds: Vec<Round> = (1..=5)
+            .map(|number| {
+                let mut round = platform.round(Stage::Unit, 1, load, number);
+                if number <= slow {
+                    round.uses[0].share = Ok(0.4);
+                }
+                round
+            })
+            .collect();
+        Evaluation::of(&request(1), &rounds)
+    };
+    assert_eq!(of(1).unit.unwrap().bottleneck, Bottleneck::Device);
+    assert_eq!(of(2).unit.unwrap().bottleneck, Bottleneck::Device);
+    assert_eq!(of(3).unit.unwrap().bottleneck, Bottleneck::Platform(Resource::Cpu));
+}
+
+#[test]
 fn what_is_never_steady_ends_after_the_most_rounds_and_says_so() {
     let platform = Platform { noise: 0.3, ..Platform::default() };
     let found = platform.evaluate(&request(1));

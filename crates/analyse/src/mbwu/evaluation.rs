@@ -5,10 +5,12 @@ use super::load::Load;
 use super::request::{Request, RequestError};
 use super::resource::{Bottleneck, Use};
 use super::round::{Round, Stage};
+use super::words;
+use crate::describe::{describe, median};
 use crate::interval::{Interval, NoInterval};
 use crate::steady::{STEADY_ROUNDS, steady};
 use crate::welch::{Side, ratio_interval};
-use crate::{describe, mbwu::words};
+
 use record::Run;
 
 /// The work unit that one device gave.
@@ -36,7 +38,7 @@ pub struct GrowthStep {
     pub rounds: u32,
     pub steady: bool,
     pub bottleneck: Bottleneck,
-    /// Means over the rounds that count.
+    /// Medians of the rounds that count.
     pub uses: Vec<Use>,
 }
 
@@ -196,7 +198,9 @@ pub(super) struct Together {
     pub(super) uses: Vec<Use>,
 }
 
-/// Means over the rounds that count, and what they were limited by as one round.
+/// What the rounds that count come to as one: the mean of their throughputs, and by the medians of
+/// what they used, what they were limited by. One round in five may have met a bad moment of the
+/// machine.
 pub(super) fn last_steady(rounds: &[&Round]) -> Together {
     let last = last(rounds);
     let n = (last.len() as f64).max(1.0);
@@ -204,15 +208,12 @@ pub(super) fn last_steady(rounds: &[&Round]) -> Together {
     let Some(newest) = last.last() else {
         return Together { throughput_ops_s, bottleneck: Bottleneck::Unknown, uses: Vec::new() };
     };
-    let mean = |one: &Use| {
+    let usual = |one: &Use| {
         let shares: Option<Vec<f64>> = last.iter().map(|round| round.used(one.resource)).collect();
-        let share = match shares {
-            Some(shares) => Ok(shares.iter().sum::<f64>() / n),
-            None => one.share.clone(),
-        };
+        let share = shares.map_or_else(|| one.share.clone(), |shares| Ok(median(&shares)));
         Use { resource: one.resource, share }
     };
-    let uses: Vec<Use> = newest.uses.iter().map(mean).collect();
+    let uses: Vec<Use> = newest.uses.iter().map(usual).collect();
     let as_one = Round { uses: uses.clone(), ..(*newest).clone() };
     Together { throughput_ops_s, bottleneck: as_one.bottleneck(), uses }
 }
