@@ -68,17 +68,42 @@ impl Geometry {
     /// two ways would share its set with two others, and be lost.
     #[inline(always)]
     pub fn set_of(self, line: LineNumber) -> usize {
-        let set = line & (self.sets - 1);
-        if self.slices == 1 {
-            return set as usize;
+        let mut set = 0;
+        self.sets_from(line, [&mut set].into_iter());
+        set as usize
+    }
+
+    /// The sets of a line and of those behind it.
+    #[inline(always)]
+    pub(crate) fn sets_from<'a>(self, line: LineNumber, found: impl Iterator<Item = &'a mut u32>) {
+        let Geometry { slices, sets, .. } = self;
+        let mut set = line & (sets - 1);
+        if slices == 1 {
+            for found in found {
+                *found = set;
+                set = (set + 1) & (sets - 1);
+            }
+            return;
         }
-        let row = line >> self.sets.trailing_zeros();
-        let stretch = row / self.slices;
-        let drawn = mix(u64::from(stretch) << 32 | u64::from(set)) >> 32;
-        let turned = (drawn * u64::from(self.slices)) >> 32;
-        let slice = row - stretch * self.slices + turned as u32;
-        let slice = if slice < self.slices { slice } else { slice - self.slices };
-        slice as usize * self.sets as usize + set as usize
+        let row = line >> sets.trailing_zeros();
+        let mut stretch = row / slices;
+        let mut slice = row - stretch * slices;
+        for found in found {
+            let drawn = mix(u64::from(stretch) << 32 | u64::from(set)) >> 32;
+            let turned = (drawn * u64::from(slices)) >> 32;
+            let own = slice + turned as u32;
+            let own = if own < slices { own } else { own - slices };
+            *found = (own << sets.trailing_zeros()) + set;
+            set += 1;
+            if set == sets {
+                set = 0;
+                slice += 1;
+                if slice == slices {
+                    slice = 0;
+                    stretch += 1;
+                }
+            }
+        }
     }
 }
 
@@ -106,6 +131,19 @@ mod tests {
             counts[geometry.set_of(line)] += 1;
         }
         assert!(counts.iter().all(|&n| n == 3), "{counts:?}");
+    }
+
+    #[test]
+    fn sets_of_lines_in_a_row_are_those_of_each() {
+        for slices in [1, 18] {
+            let geometry = Geometry { slices, sets: 64, ways: 1 };
+            let first = 64 * 17 - 3;
+            let mut sets = [0; 300];
+            geometry.sets_from(first, sets.iter_mut());
+            for (line, set) in (first..).zip(sets) {
+                assert_eq!(set as usize, geometry.set_of(line));
+            }
+        }
     }
 
     #[test]

@@ -22,21 +22,39 @@ const DISTANT: u8 = 3;
 /// What is remembered about the use of the lines of all sets.
 #[derive(Debug, Clone)]
 pub(super) enum Order {
-    Lru { ages: Vec<u8>, row: usize },
-    TreePlru { bits: Vec<u32>, leaves: u32 },
-    Random { state: u64 },
-    Rrip { intervals: Vec<u8>, row: usize },
+    Lru {
+        ages: Vec<u8>,
+        row: usize,
+    },
+    /// Beside the bits of each set, for each way the bits on the way to it and what they become
+    /// when it is used: all of them point to the half that was not.
+    TreePlru {
+        bits: Vec<u32>,
+        leaves: u32,
+        paths: Vec<(u32, u32)>,
+    },
+    Random {
+        state: u64,
+    },
+    Rrip {
+        intervals: Vec<u8>,
+        row: usize,
+    },
 }
 
 impl Order {
-    pub fn new(kind: Replacement, sets: usize, row: usize, ways: u32, seed: u64) -> Order {
+    pub fn new(kind: Replacement, sets: usize, ways: u32, seed: u64) -> Order {
+        // Whole vectors.
+        let row = (ways as usize).next_multiple_of(8);
         match kind {
             Replacement::Lru => {
                 let ages = (0..sets * row).map(|i| (i % row) as u8).collect();
                 Order::Lru { ages, row }
             }
             Replacement::TreePlru => {
-                Order::TreePlru { bits: vec![0; sets], leaves: ways.next_power_of_two() }
+                let leaves = ways.next_power_of_two();
+                let paths = (0..leaves).map(|way| path(way, leaves)).collect();
+                Order::TreePlru { bits: vec![0; sets], leaves, paths }
             }
             Replacement::Random => Order::Random { state: model::random::mix(seed) | 1 },
             Replacement::Rrip => Order::Rrip { intervals: vec![DISTANT; sets * row], row },
@@ -56,17 +74,9 @@ impl Order {
                 }
                 ages[way as usize] = 0;
             }
-            Order::TreePlru { bits, leaves } => {
-                let bits = &mut bits[set];
-                let (mut node, mut low, mut size) = (1_u32, 0, *leaves);
-                while size > 1 {
-                    size /= 2;
-                    let right = way >= low + size;
-                    // The bit points to the half that was not used.
-                    *bits = (*bits & !(1 << node)) | (u32::from(!right) << node);
-                    low += if right { size } else { 0 };
-                    node = node * 2 + u32::from(right);
-                }
+            Order::TreePlru { bits, paths, .. } => {
+                let (passed, used) = paths[way as usize];
+                bits[set] = (bits[set] & !passed) | used;
             }
             Order::Rrip { intervals, row } => {
                 intervals[set * *row + way as usize] = if fresh { LONG } else { NEAR };
@@ -89,7 +99,7 @@ impl Order {
                 let ages = &ages[set * *row..][..*row];
                 ways_of(mask).max_by_key(|way| ages[*way as usize]).unwrap_or_default()
             }
-            Order::TreePlru { bits, leaves } => {
+            Order::TreePlru { bits, leaves, .. } => {
                 let bits = bits[set];
                 let (mut node, mut low, mut size) = (1_u32, 0, *leaves);
                 while size > 1 {
@@ -119,6 +129,21 @@ impl Order {
     }
 }
 
+/// The bits on the way from the root of a tree to a leaf, and what they are when that was used.
+fn path(way: u32, leaves: u32) -> (u32, u32) {
+    let (mut passed, mut used) = (0, 0);
+    let (mut node, mut low, mut size) = (1_u32, 0, leaves);
+    while size > 1 {
+        size /= 2;
+        let right = way >= low + size;
+        passed |= 1 << node;
+        used |= u32::from(!right) << node;
+        low += if right { size } else { 0 };
+        node = node * 2 + u32::from(right);
+    }
+    (passed, used)
+}
+
 /// The `n`-th way of a mask, counted from 0.
 #[inline(always)]
 fn nth_way(mut mask: u32, n: u32) -> u32 {
@@ -145,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_tree_points_away_from_what_was_used_and_stays_in_the_mask() {
-        let mut order = Order::new(Replacement::TreePlru, 1, 16, 11, 0);
+        let mut order = Order::new(Replacement::TreePlru, 1, 11, 0);
         for way in 0..11 {
             order.touch(0, way, false);
             assert_ne!(order.victim(0, 0x7ff), way);
@@ -156,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_victim_of_lru_is_the_oldest_of_the_mask() {
-        let mut order = Order::new(Replacement::Lru, 1, 8, 8, 0);
+        let mut order = Order::new(Replacement::Lru, 1, 8, 0);
         for way in [3, 1, 0, 2, 7, 6, 5, 4] {
             order.touch(0, way, false);
         }
@@ -166,7 +191,7 @@ mod tests {
 
     #[test]
     fn rrip_evicts_what_was_not_used_again() {
-        let mut order = Order::new(Replacement::Rrip, 1, 8, 4, 0);
+        let mut order = Order::new(Replacement::Rrip, 1, 4, 0);
         for way in 0..4 {
             order.touch(0, way, true);
         }
@@ -177,7 +202,7 @@ mod tests {
 
     #[test]
     fn random_gives_each_way_of_the_mask_its_share() {
-        let mut order = Order::new(Replacement::Random, 1, 16, 11, 7);
+        let mut order = Order::new(Replacement::Random, 1, 11, 7);
         let mut counts = [0_u32; 11];
         for _ in 0..30_000 {
             counts[order.victim(0, 0b101_0000_0001) as usize] += 1;

@@ -32,9 +32,12 @@ impl Directory {
 
     #[inline(always)]
     pub fn holders(&self, set: usize, line: LineNumber) -> Cores {
-        if self.taken[set] == 0 {
-            return 0;
-        }
+        if self.taken[set] == 0 { 0 } else { self.among(set, line) }
+    }
+
+    /// The same where the set has entries. A function of its own, so that callers stay short.
+    #[inline(never)]
+    fn among(&self, set: usize, line: LineNumber) -> Cores {
         match self.table.find(set, line) {
             Some(way) => self.holders[self.table.slot(set, way)],
             None => 0,

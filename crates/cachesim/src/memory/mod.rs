@@ -201,14 +201,15 @@ impl Caches {
     }
 
     /// Sets and ways of the next lines, found before anything is changed: independent look-ups
-    /// wait for memory at the same time.
-    #[inline(always)]
+    /// wait for memory at the same time. A function of its own, so that its loops have the registers.
+    #[inline(never)]
     fn look_ahead(&self, from: LineNumber, last: LineNumber) -> Run {
         let mut run = Run { places: [(0, 0); RUN] };
-        for (line, place) in (from..last).zip(&mut run.places) {
-            let set = self.shared.set_of(line);
-            self.shared.warm(set);
-            *place = (set as u32, self.shared.holding(set, line));
+        let count = RUN.min((last - from) as usize);
+        let places = &mut run.places[..count];
+        self.shared.geometry().sets_from(from, places.iter_mut().map(|(set, _)| set));
+        for (line, (set, seen)) in (from..).zip(places) {
+            *seen = self.shared.holding(*set as usize, line);
         }
         run
     }
@@ -229,30 +230,25 @@ impl Caches {
         }
         // What was seen may have been evicted since, but nothing else can have come in.
         let way = seen.trailing_zeros();
-        let found = seen != 0 && self.shared.holds(set, way, line);
         match ways {
-            // Write update: wherever it stands.
-            Some(_) if found => {
-                self.shared.touch(set, way);
-                self.shared.soil(set, way);
-                self.shared.mark(set, way, true);
-            }
             Some(mask) => {
-                if !whole && !held {
-                    self.memory.device_reads += 1;
+                // Write update: wherever it stands.
+                let found = seen != 0 && self.shared.rewrite(set, way, line);
+                if !found {
+                    self.memory.device_reads += u64::from(!whole && !held);
+                    self.place(set, line, mask, true, true);
                 }
-                self.place(set, line, mask, true, true);
+                found
             }
             None => {
-                if found {
+                if seen != 0 && self.shared.holds(set, way, line) {
                     self.shared.remove(set, way);
                 }
                 self.memory.device_writes += 1;
                 // What was there is invalid now: nothing was hit.
-                return false;
+                false
             }
         }
-        found
     }
 
     /// A core reads or writes a line; what it displaces from its private cache goes to `ways` of
@@ -339,7 +335,7 @@ impl Caches {
     fn place(&mut self, set: usize, line: LineNumber, ways: u32, dirty: bool, device: bool) {
         let placed = self.shared.insert(set, line, ways, dirty);
         if device {
-            self.shared.mark(set, placed.way, true);
+            self.shared.mark(set, placed.way);
         }
         let Some(evicted) = placed.evicted else { return };
         let mut changed = evicted.dirty;
@@ -379,6 +375,7 @@ impl Caches {
     }
 
     /// Takes a line out of the private caches of `holders`; says whether one had changed it.
+    #[inline(never)]
     fn take_back(&mut self, set: usize, line: LineNumber, holders: u64) -> bool {
         for core in cores_of(holders) {
             self.directory.drop(set, line, core);
