@@ -59,6 +59,18 @@ fn a_virtual_machine_without_counters() {
     assert_eq!(check(&checks, "steal").found, "2.00 % of all CPU time since boot");
     assert!(check(&checks, "counters").found.contains("the hypervisor"));
     vm.change("/proc/stat", "100 2000 0 0", "100 0 0 0");
+    states(&checks, &[("free_pages", State::Ok)]);
+    vm.write("/sys/bus/virtio/devices/virtio0/device", "0x0001\n");
+    vm.write("/sys/bus/virtio/devices/virtio3/device", "0x0005\n");
+    // Statistics and deflating when memory is short, but no reporting; then that too.
+    vm.write("/sys/bus/virtio/devices/virtio3/features", "0110000000\n");
+    states(&look(&vm.root), &[("free_pages", State::Ok)]);
+    vm.write("/sys/bus/virtio/devices/virtio3/features", "0110010000\n");
+    let found = look(&vm.root);
+    let free_pages = check(&found, "free_pages");
+    assert_eq!(free_pages.state, State::Note);
+    assert_eq!(free_pages.found, "they go back to the host (virtio3)");
+    assert!(free_pages.remedy.as_deref().unwrap().contains("echo virtio3"));
     let checks = look(&vm.root);
     let steal = check(&checks, "steal");
     assert!(steal.state == State::Ok && steal.found.contains("do not say so"), "{steal:?}");

@@ -30,7 +30,27 @@ pub(super) fn add(root: &Root, group: &mut Group) {
         }
         Err(error) => group.unavailable("swap", error, why, "mount /proc"),
     }
+    given_back(root, group);
     nodes(root, group);
+}
+
+fn given_back(root: &Root, group: &mut Group) {
+    let why = "a page that went back to the host costs a fault there at its next use (16 us for 4 KiB \
+               were measured), which counts as CPU time of whoever touches it: a store that fills \
+               the page cache pays for what another one freed";
+    match memory::given_back(root) {
+        Ok(None) => group.ok("free_pages", "they stay: no virtio balloon gives them back", why),
+        Ok(Some(device)) => group.note(
+            "free_pages",
+            format!("they go back to the host ({device})"),
+            why,
+            &format!(
+                "repeat in turns, compare cpu.system, and be wary of the first load; or keep them: \
+                 echo {device} > /sys/bus/virtio/drivers/virtio_balloon/unbind"
+            ),
+        ),
+        Err(error) => group.unavailable("free_pages", error, why, "mount /sys"),
+    }
 }
 
 fn nodes(root: &Root, group: &mut Group) {

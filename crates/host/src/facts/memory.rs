@@ -6,6 +6,12 @@ use crate::root::{Root, RootError};
 pub(crate) const MEMINFO: &str = "/proc/meminfo";
 pub(crate) const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const SWAPS: &str = "/proc/swaps";
+const BUSES: &str = "/sys/bus";
+const VIRTIO: &str = "/sys/bus/virtio/devices";
+/// A memory balloon among virtio's devices, and its feature that free pages go back to the host
+/// while the guest runs (virtio 1.2, sections 5 and 5.5.3).
+const BALLOON: &str = "0x0005";
+const PAGE_REPORTING: usize = 5;
 
 pub(super) fn add(root: &Root, facts: &mut Facts) {
     facts.add("memory.total", MEMINFO, total_bytes(root).map(human::bytes));
@@ -17,6 +23,11 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
         total => format!("{}, {} of it used", human::bytes(total), human::bytes(swap.used)),
     });
     facts.add("memory.swap", SWAPS, swap);
+    let given_back = given_back(root).map(|device| match device {
+        Some(device) => format!("yes, by {device}"),
+        None => "no virtio balloon that does".to_owned(),
+    });
+    facts.add("memory.free_pages_given_back", VIRTIO, given_back);
     facts.file(root, "memory.swappiness", "/proc/sys/vm/swappiness");
     facts.file(root, "memory.overcommit", "/proc/sys/vm/overcommit_memory");
     for (name, file) in [("ratio", "dirty_ratio"), ("background_ratio", "dirty_background_ratio")] {
@@ -49,6 +60,25 @@ fn huge_pages(root: &Root) -> Result<String, String> {
     let total = field(&text, "HugePages_Total").ok_or_else(|| lacks("HugePages_Total"))?;
     let size = kilobytes(&text, "Hugepagesize").ok_or_else(|| lacks("Hugepagesize"))?;
     Ok(format!("{total} of {}", human::bytes(size)))
+}
+
+/// The virtio device by which free memory goes back to the host, if there is one: the next use of
+/// such a page waits for the host to give one, in the time of whoever touches it.
+pub(crate) fn given_back(root: &Root) -> Result<Option<String>, RootError> {
+    let devices = match root.list(VIRTIO) {
+        // A machine without such devices.
+        Err(RootError::Missing { .. }) if root.exists(BUSES) => return Ok(None),
+        devices => devices?,
+    };
+    for device in devices {
+        let read = |file: &str| root.value(&format!("{VIRTIO}/{device}/{file}"));
+        let reports =
+            || read("features").map(|bits| bits.as_bytes().get(PAGE_REPORTING) == Some(&b'1'));
+        if read("device")? == BALLOON && reports()? {
+            return Ok(Some(device));
+        }
+    }
+    Ok(None)
 }
 
 /// Swap space of all devices and files, in bytes.
