@@ -56,6 +56,9 @@ pub struct Where {
     /// Ends when the process that started it ends
     #[arg(long, hide = true)]
     pub with_parent: bool,
+    /// Who is told when the measured window opens and closes
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub tell_window: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -21,5 +21,6 @@ pub mod region;
 pub mod stream;
 pub mod switch;
 pub mod syscall;
+pub mod window;
 
 pub use fault::Fault;

@@ -219,6 +219,42 @@ fn a_study_of_microbenchmarks_is_run_and_answered() {
     assert!(csv.contains("micro.sender.cpu_per_byte"), "{}", &csv[..2000.min(csv.len())]);
 }
 
+/// The window is another process's, which tells of it: neither its warm-up nor its start are in it.
+#[test]
+fn probes_stand_around_the_window_of_a_microbenchmark() {
+    let place = Place::new();
+    let study = "name = \"watched\"\n[micro.flow]\nsize = \"4KiB\"\ntime = \"500ms\"\nwarm_up = \"3s\"\n\
+                 [micro.stream]\nsize = \"1MiB\"\nthreads = 1\ntime = \"500ms\"\n";
+    place.write("s.toml", study);
+    place.ok(&["run", "s.toml", "--out", "out.sqlite"]);
+    let runs = runs(&place);
+    assert_eq!(runs.len(), 2);
+    for run in &runs {
+        let busy = reading(run, "machine.busy");
+        let share = busy["answer"]["value"].as_f64().unwrap_or_else(|| panic!("{busy}"));
+        let window_s = busy["window_s"].as_f64().unwrap();
+        assert!(share > 0.1 && share <= 1.0, "{busy}");
+        assert!((0.4..3.0).contains(&window_s), "{busy}");
+        // Without a source of energy the reason stands there.
+        let per_joule = &reading(run, "ops_per_joule")["answer"];
+        assert!(per_joule["value"].is_number() || per_joule["unavailable"]["reason"].is_string());
+        // What is about this process alone, or leaves it out, says nothing of the other one.
+        let signals: Vec<&str> = run["readings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|reading| reading["signal"].as_str().unwrap())
+            .collect();
+        for absent in ["cpu.user", "io.read", "machine.neighbours"] {
+            assert!(!signals.contains(&absent), "{signals:?}");
+        }
+        let mut once = signals.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), signals.len(), "{signals:?}");
+    }
+}
+
 #[test]
 fn after_kill_9_a_study_of_microbenchmarks_goes_on() {
     let place = Place::new();

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use micro::net::{Job, Kind, NetError, Transport};
+use micro::window::{Edge, Listener};
 use model::{Bytes, Span};
 use toml::Spanned;
 
@@ -125,7 +126,8 @@ impl Order {
         self.bench.name
     }
 
-    /// What the command says of it, as JSON. None where it was stopped.
+    /// What the command says of it, as JSON; `edge` hears at once when its measured window opens
+    /// and closes. None where it was stopped.
     ///
     /// # Errors
     /// What the command says is wrong, or that it hangs.
@@ -133,11 +135,14 @@ impl Order {
         &self,
         program: Option<&OsString>,
         stop: &AtomicBool,
+        edge: &mut dyn FnMut(Edge),
     ) -> Result<Option<String>, StudyError> {
         let failed = |why: String| StudyError::Failed(format!("micro {}: {why}", self.name()));
         let program = program.ok_or_else(|| failed("kvmeter's own program is not known".into()))?;
+        let listener = Listener::new().map_err(|error| failed(error.to_string()))?;
         let mut child = Command::new(program)
             .args(["--quiet", "micro", self.name(), "--json", "--with-parent"])
+            .args(["--tell-window", listener.name()])
             .args(&self.flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -146,7 +151,9 @@ impl Order {
             .map_err(|error| failed(error.to_string()))?;
         let (said, complained) = (text(child.stdout.take()), text(child.stderr.take()));
         let limit = Duration::from_secs_f64(self.seconds) + GRACE;
-        let Some(status) = wait(&mut child, limit, stop).map_err(failed)? else { return Ok(None) };
+        let Some(status) = wait(&mut child, limit, stop, &listener, edge).map_err(failed)? else {
+            return Ok(None);
+        };
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -171,13 +178,21 @@ fn wait(
     child: &mut Child,
     limit: Duration,
     stop: &AtomicBool,
+    listener: &Listener,
+    edge: &mut dyn FnMut(Edge),
 ) -> Result<Option<ExitStatus>, String> {
     let mut until = Instant::now() + limit;
     let mut stopped = false;
     loop {
         match child.try_wait() {
             Ok(Some(_)) if stopped => return Ok(None),
-            Ok(Some(status)) => return Ok(Some(status)),
+            Ok(Some(status)) => {
+                // What it said at last may still be there.
+                while let Some(heard) = listener.hear(Duration::from_millis(1)) {
+                    edge(heard);
+                }
+                return Ok(Some(status));
+            }
             Ok(None) => {}
             Err(error) => return Err(error.to_string()),
         }
@@ -195,7 +210,9 @@ fn wait(
                 false => Err(format!("it did not end within {:.0} s", limit.as_secs_f64())),
             };
         }
-        thread::sleep(LOOK);
+        if let Some(heard) = listener.hear(LOOK) {
+            edge(heard);
+        }
     }
 }
 

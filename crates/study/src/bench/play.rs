@@ -1,5 +1,9 @@
 //! Runs benches as runs of a study, one after the other.
 
+use analyse::{Surroundings, efficiency};
+use host::{Observed, Prepared, Watch};
+use micro::window::Edge;
+use model::{Reading, Scope};
 use record::{Asked, Clock, Failures, Latency, Loop, Run, Settings};
 
 use super::said::{self, Figures};
@@ -9,6 +13,9 @@ use crate::error::StudyError;
 use crate::findings::findings;
 use crate::plan::Step;
 use crate::session::Agenda;
+
+/// All that was busy less this process, which here only waits for another one.
+const NEIGHBOURS: &str = "machine.neighbours";
 
 impl Scene<'_> {
     /// Runs a step that asks no store and what the agenda has after it; the answer says whether
@@ -28,10 +35,13 @@ impl Scene<'_> {
             };
             listener.hear(Event::Begins { step: &step });
             let started_at = now();
+            let mut around = Around::default();
             let figures = match bench {
                 Bench::Micro(order) => {
                     let program = self.probes.pass.first();
-                    let said = order.run(program, self.stop)?;
+                    let context = self.probes.context(&[], Vec::new(), Vec::new());
+                    around.prepared = Some(Watch::prepare(&self.probes.root, &context));
+                    let said = order.run(program, self.stop, &mut |edge| around.come_to(edge))?;
                     let read = |text: String| {
                         let failed = |why| StudyError::Failed(format!("{}: {why}", step.label));
                         said::read(&text).map_err(failed)
@@ -40,7 +50,14 @@ impl Scene<'_> {
                 }
                 Bench::Dca(order) => order.run(step.repeat, self.stop)?,
             };
-            let Some(figures) = figures else { return Ok(false) };
+            let Some(mut figures) = figures else { return Ok(false) };
+            let operations = figures.operations;
+            let seen = around.observed.map(|seen| self.of_the_machine(seen, operations));
+            for reading in seen.unwrap_or_default() {
+                if figures.readings.iter().all(|own| own.signal != reading.signal) {
+                    figures.readings.push(reading);
+                }
+            }
             let mut run = self.assemble(&step, bench, started_at, figures);
             let findings = findings(&self.execution.design.checks, &run);
             run.warnings.extend(findings);
@@ -49,6 +66,17 @@ impl Scene<'_> {
             next = agenda.next(&run);
         }
         Ok(true)
+    }
+
+    /// What was seen of the machine around a window of another process, and what follows from it.
+    fn of_the_machine(&self, seen: Observed, operations: u64) -> Vec<Reading> {
+        let mut readings = seen.readings;
+        readings.retain(|reading| is_of_the_machine(reading.scope) && reading.signal != NEIGHBOURS);
+        let around = Surroundings { idle: self.idle, here: true };
+        let figures = efficiency(&readings, operations, around);
+        readings.extend(self.idle.iter().cloned());
+        readings.extend(figures);
+        readings
     }
 
     fn assemble(&self, step: &Step, bench: &Bench, started_at: String, figures: Figures) -> Run {
@@ -96,4 +124,35 @@ impl Scene<'_> {
             stream: Default::default(),
         }
     }
+}
+
+/// The probes around the window of a microbenchmark, which is that of another process.
+#[derive(Default)]
+struct Around {
+    prepared: Option<Prepared>,
+    watch: Option<Watch>,
+    observed: Option<Observed>,
+}
+
+impl Around {
+    fn come_to(&mut self, edge: Edge) {
+        match edge {
+            Edge::Opens => self.watch = self.prepared.take().map(Prepared::begin),
+            Edge::Closes => self.observed = self.watch.take().map(Watch::end),
+        }
+    }
+}
+
+/// Whether a boundary holds whatever runs on the machine, and not this process or a store alone: a
+/// microbenchmark tells of its own processes itself.
+fn is_of_the_machine(scope: Scope) -> bool {
+    !matches!(
+        scope,
+        Scope::Process
+            | Scope::Device
+            | Scope::Store
+            | Scope::Harness
+            | Scope::Server
+            | Scope::Client
+    )
 }

@@ -1,5 +1,6 @@
 use micro::latency::levels::{Level, Stated, find, matched};
 use micro::latency::{Curve, Spec, sizes};
+use micro::window::Edge;
 use report::format::{NONE, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{json, to_value};
@@ -40,7 +41,9 @@ pub fn run(args: &Latency, show: &Show) -> anyhow::Result<Outcome> {
         bar.inc(1);
         bar.set_message(format!("{}  {} ns", size(point.bytes), significant(point.load.min_ns, 3)));
     };
+    session.tell(Edge::Opens);
     let curve = micro::latency::run(&spec, &session.stop(), &mut heard).map_err(flagged)?;
+    session.tell(Edge::Closes);
     bar.finish_and_clear();
     let levels = find(&curve.points);
     let caches = matched(&levels, &stated);

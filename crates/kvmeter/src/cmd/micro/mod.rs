@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use host::{Quiet, Root};
+use micro::window::{Edge, Teller};
 use model::{Answer, Bytes};
 use report::table::Table;
 use serde_json::{Map, Value};
@@ -45,6 +46,7 @@ struct Session<'a> {
     quiet: Quiet,
     stop: Arc<AtomicBool>,
     started_at: String,
+    teller: Option<Teller>,
 }
 
 impl<'a> Session<'a> {
@@ -73,7 +75,15 @@ impl<'a> Session<'a> {
             cpus,
             stop: stop_flag()?,
             started_at: study::now(),
+            teller: teller(at),
         })
+    }
+
+    /// Tells of the measured window who wants to know.
+    fn tell(&self, edge: Edge) {
+        if let Some(teller) = &self.teller {
+            teller.say(edge);
+        }
     }
 
     fn first_cpu(&self) -> u32 {
@@ -158,6 +168,11 @@ impl<'a> Session<'a> {
         }
         Ok(if stopped { Outcome::Invalid } else { Outcome::Done })
     }
+}
+
+/// Whoever wants to know of the window, if he is still there.
+fn teller(at: &Where) -> Option<Teller> {
+    at.tell_window.as_ref().and_then(|name| Teller::to(name).ok())
 }
 
 /// An object with one entry.

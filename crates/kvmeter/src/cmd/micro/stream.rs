@@ -1,5 +1,6 @@
 use micro::Fault;
 use micro::stream::{Kernel, Point, Spec};
+use micro::window::Edge;
 use report::format::significant;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::to_value;
@@ -30,6 +31,7 @@ pub fn run(args: &Stream, show: &Show) -> anyhow::Result<Outcome> {
     let bar = show.parts((threads.len() * sizes.len()) as u64);
     bar.set_prefix("stream");
     let mut points: Vec<Point> = Vec::new();
+    session.tell(Edge::Opens);
     for array_bytes in &sizes {
         for threads in &threads {
             bar.set_message(format!("{threads} threads, {}", size(*array_bytes)));
@@ -51,6 +53,7 @@ pub fn run(args: &Stream, show: &Show) -> anyhow::Result<Outcome> {
             bar.inc(1);
         }
     }
+    session.tell(Edge::Closes);
     bar.finish_and_clear();
     let mut warnings = Vec::new();
     if args.size.is_some() && most < usual {

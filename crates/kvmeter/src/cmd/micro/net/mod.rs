@@ -153,7 +153,7 @@ fn on_kernel(
     };
     let mut client = Client::<NoPort>::connect(&place, kind, CONNECT, None, stop).map_err(found)?;
     for job in jobs {
-        let mut counters = Counters::default();
+        let mut counters = Counters::telling(&flags.at);
         done(client.measure(job, manner, &mut counters).map_err(found)?);
     }
     Ok(())

@@ -59,18 +59,18 @@ pub fn inner_client(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Res
             // The other end's port is there when its server answers.
             port.wait_up(LINK)?;
             client.take_port(&mut port);
-            all(&mut client, &jobs, &manner)?
+            all(flags, &mut client, &jobs, &manner)?
         }
         (None, None, None) => {
             let (client, server) = eal.ring_pair().map_err(mistake)?;
-            pair(client, server, &jobs, &manner, servers, &stop)?
+            pair(flags, client, server, &jobs, &manner, servers, &stop)?
         }
         (None, Some(name), Some(other)) => {
             let client = eal.port(name, 2).map_err(mistake)?;
             let server = eal.port(other, 2).map_err(mistake)?;
             client.wait_up(LINK)?;
             server.wait_up(LINK)?;
-            pair(client, server, &jobs, &manner, servers, &stop)?
+            pair(flags, client, server, &jobs, &manner, servers, &stop)?
         }
         _ => return Err(request("--port and --server-port belong together")),
     };
@@ -80,16 +80,19 @@ pub fn inner_client(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Res
 }
 
 fn all(
+    flags: &NetFlags,
     client: &mut Client<'_, Port>,
     jobs: &[&Job],
     manner: &Manner,
 ) -> anyhow::Result<Vec<Measured>> {
-    let measure = |job: &&Job| client.measure(job, manner, &mut Counters::default()).map_err(found);
+    let measure =
+        |job: &&Job| client.measure(job, manner, &mut Counters::telling(&flags.at)).map_err(found);
     jobs.iter().map(measure).collect()
 }
 
 /// Both ends here.
 fn pair(
+    flags: &NetFlags,
     mut client: Port,
     server: Port,
     jobs: &[&Job],
@@ -105,7 +108,7 @@ fn pair(
             let _ = server.serve_pair(there, &mut NoMeter);
         });
         let mut client = Client::over(here, &mut client, stop).map_err(found)?;
-        let mut measured = all(&mut client, jobs, manner)?;
+        let mut measured = all(flags, &mut client, jobs, manner)?;
         for cell in &mut measured {
             cell.notes.push(PAIR.to_owned());
         }
