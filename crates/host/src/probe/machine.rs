@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::{Reading, Scope, Unit};
 
-use super::usage::usage;
+use super::usage::{usage, usage_of_children};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::stat::{CpuTicks, NoShare, STAT, cpu_ticks, share};
@@ -31,10 +31,17 @@ const fn ratio(name: &'static str, source: &'static str) -> Signal {
 }
 
 fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
+    watching(root, false)
+}
+
+/// The probe; with `children`, whatever children use that end and are waited for within its window
+/// is not the neighbours' either.
+pub(super) fn watching(root: &Root, children: bool) -> Result<Box<dyn Probe>, Unavailable> {
     cpu_ticks(root)?;
     let not_started = Unavailable::new("the probe was not started", "start it first");
     Ok(Box::new(Machine {
         root: root.clone(),
+        children,
         ticks: Err(not_started.clone()),
         own: Err(not_started),
     }))
@@ -42,15 +49,23 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
 
 struct Machine {
     root: Root,
+    children: bool,
     ticks: Result<CpuTicks, Unavailable>,
-    /// CPU seconds of this process.
+    /// CPU seconds of this process, and of its children if they count.
     own: Result<f64, Unavailable>,
 }
 
 impl Machine {
     fn look(&self) -> (Result<CpuTicks, Unavailable>, Result<f64, Unavailable>) {
         let ticks = cpu_ticks(&self.root).map_err(Unavailable::from);
-        (ticks, usage(&self.root).map(|usage| usage.cpu_seconds()))
+        let own = || -> Result<f64, Unavailable> {
+            let children_s = match self.children {
+                true => usage_of_children(&self.root)?.cpu_seconds(),
+                false => 0.0,
+            };
+            Ok(usage(&self.root)?.cpu_seconds() + children_s)
+        };
+        (ticks, own())
     }
 }
 
@@ -67,10 +82,15 @@ impl Probe for Machine {
             share(before, after, of).map_err(explain)
         };
         let neighbours = || {
-            let busy = part(|ticks| ticks.busy)?;
+            let (busy, steal) = (part(|ticks| ticks.busy)?, part(|ticks| ticks.steal)?);
             let own = own.clone()? - self.own.clone()?;
             let (before, after) = (self.ticks.clone()?, ticks.clone()?);
-            neighbours(busy, own, (after.total() - before.total()) as f64 / ticks_per_second())
+            neighbours(
+                busy,
+                steal,
+                own,
+                (after.total() - before.total()) as f64 / ticks_per_second(),
+            )
         };
         vec![
             BUSY.reading(part(|ticks| ticks.busy), window),
@@ -83,10 +103,11 @@ impl Probe for Machine {
 }
 
 /// The share of the machine that other processes and the kernel took.
-/// `own_s` and `all_s` are CPU seconds of this process and of all CPUs.
-fn neighbours(busy: f64, own_s: f64, all_s: f64) -> Result<f64, Unavailable> {
+/// `own_s` and `all_s` are CPU seconds of this process and of all CPUs; time that was stolen from the
+/// process may be in its own, but is not in what was busy.
+fn neighbours(busy: f64, steal: f64, own_s: f64, all_s: f64) -> Result<f64, Unavailable> {
     let others = busy - own_s / all_s;
-    if others < -SAMPLING_ERROR {
+    if others < -(SAMPLING_ERROR + steal) {
         return Err(Unavailable::new(
             format!(
                 "{STAT} counted less CPU time for the whole machine than this process used: \
@@ -123,10 +144,33 @@ mod tests {
 
     #[test]
     fn neighbours_are_what_is_left_of_the_busy_time() {
-        assert!((neighbours(0.75, 1.0, 2.0).unwrap() - 0.25).abs() < 1e-12);
+        assert!((neighbours(0.75, 0.0, 1.0, 2.0).unwrap() - 0.25).abs() < 1e-12);
         // A sampling error is no negative neighbour.
-        assert_eq!(neighbours(0.49, 1.0, 2.0), Ok(0.0));
-        let why = neighbours(0.1, 1.0, 2.0).unwrap_err();
+        assert_eq!(neighbours(0.49, 0.0, 1.0, 2.0), Ok(0.0));
+        // Nor is what was stolen from this process.
+        assert_eq!(neighbours(0.4, 0.1, 1.0, 2.0), Ok(0.0));
+        let why = neighbours(0.1, 0.1, 1.0, 2.0).unwrap_err();
         assert!(why.reason.contains("another machine's"), "{}", why.reason);
+    }
+
+    #[test]
+    fn children_that_count_are_no_neighbours() {
+        let root = Root::live();
+        let mut alone = watching(&root, false).unwrap();
+        let mut with_children = watching(&root, true).unwrap();
+        alone.start();
+        with_children.start();
+        let begun = std::time::Instant::now();
+        let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let ended = std::process::Command::new("sh").args(["-c", spin]).status().unwrap();
+        assert!(ended.success());
+        let window = begun.elapsed();
+        let neighbours = |probe: &mut Box<dyn Probe>| {
+            let readings = probe.stop(window);
+            let found = readings.iter().find(|reading| reading.signal == NEIGHBOURS.name);
+            found.and_then(Reading::value).unwrap()
+        };
+        let (others, fewer) = (neighbours(&mut alone), neighbours(&mut with_children));
+        assert!(others > fewer, "{others} {fewer}");
     }
 }

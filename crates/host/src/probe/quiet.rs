@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use model::{Answer, Reading};
 
-use super::{Context, Probe, machine};
+use super::{Probe, machine};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -33,7 +33,8 @@ pub fn neighbours_doubt(share: f64) -> Option<String> {
     })
 }
 
-/// A look at what all CPUs do, from when it is made.
+/// A look at what all CPUs do, from when it is made. What was started for the measurement, and has
+/// ended before the look does, is part of it.
 pub struct Quiet {
     probe: Result<Box<dyn Probe>, Unavailable>,
     begun: Instant,
@@ -50,7 +51,7 @@ pub struct Seen {
 
 impl Quiet {
     pub fn begin(root: &Root) -> Quiet {
-        let mut probe = (machine::SPEC.init)(root, &Context::default());
+        let mut probe = machine::watching(root, true);
         if let Ok(probe) = &mut probe {
             probe.start();
         }

@@ -25,10 +25,19 @@ impl Usage {
 
 /// Only the running kernel knows it: a recorded tree does not.
 pub(super) fn usage(root: &Root) -> Result<Usage, Unavailable> {
+    used_by(root, UsageWho::RUSAGE_SELF)
+}
+
+/// The same of children that have ended and were waited for, and of their children.
+pub(super) fn usage_of_children(root: &Root) -> Result<Usage, Unavailable> {
+    used_by(root, UsageWho::RUSAGE_CHILDREN)
+}
+
+fn used_by(root: &Root, who: UsageWho) -> Result<Usage, Unavailable> {
     if !root.is_live() {
         return Err(Unavailable::recorded("getrusage"));
     }
-    let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|error| {
+    let usage = getrusage(who).map_err(|error| {
         Unavailable::new(format!("getrusage failed: {error}"), "allow the call in the sandbox")
     })?;
     let count = |value: i64| u64::try_from(value).unwrap_or(0);
