@@ -10,7 +10,6 @@ use crate::describe::{describe, median};
 use crate::interval::{Interval, NoInterval};
 use crate::steady::{STEADY_ROUNDS, steady};
 use crate::welch::{Side, ratio_interval};
-
 use record::Run;
 
 /// The work unit that one device gave.

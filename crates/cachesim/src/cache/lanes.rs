@@ -8,29 +8,22 @@ pub(super) const LANES: usize = 8;
 /// A bit for each word that is `tag`; there are a multiple of [`LANES`] of them, at most 40.
 #[inline(always)]
 pub(super) fn equal(words: &[u32], tag: u32) -> u64 {
-    let mut all = 0;
     // Numbers that the compiler knows become a few instructions without a loop.
-    match words.len() {
-        8 => all = chunks::<1>(words, tag),
-        16 => all = chunks::<2>(words, tag),
-        24 => all = chunks::<3>(words, tag),
-        _ => {
-            for (at, chunk) in words.as_chunks::<LANES>().0.iter().enumerate() {
-                all |= u64::from(eight(chunk, tag)) << (at * LANES);
-            }
-        }
+    match words.as_chunks::<LANES>().0 {
+        [a] => in_all([a], tag),
+        [a, b] => in_all([a, b], tag),
+        [a, b, c] => in_all([a, b, c], tag),
+        more => in_all(more, tag),
     }
-    all
 }
 
 #[inline(always)]
-fn chunks<const N: usize>(words: &[u32], tag: u32) -> u64 {
-    let Some(chunks) = words.as_chunks::<LANES>().0.first_chunk::<N>() else { return 0 };
-    let mut all = 0;
-    for (at, chunk) in chunks.iter().enumerate() {
-        all |= u64::from(eight(chunk, tag)) << (at * LANES);
-    }
-    all
+fn in_all<'a>(chunks: impl IntoIterator<Item = &'a [u32; LANES]>, tag: u32) -> u64 {
+    let bits = chunks
+        .into_iter()
+        .zip(0..)
+        .map(|(chunk, at): (_, usize)| u64::from(eight(chunk, tag)) << (at * LANES));
+    bits.fold(0, |all, bits| all | bits)
 }
 
 /// A bit for each of eight words that is `tag`.
