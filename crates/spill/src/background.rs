@@ -11,7 +11,7 @@ use crate::schedule::thread::{self, JoinHandle};
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How much merging and collecting give way to the callers' threads: see nice(2).
+/// How much they give way to the callers' threads: see nice(2).
 const NICE: i32 = 5;
 /// How long to wait for news, lest some are missed.
 const LONG: Duration = Duration::from_secs(1);
@@ -20,19 +20,14 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
     let pieces = [("spill-merge", Piece::Spill), ("spill-collect", Piece::Collect)];
     for (name, piece) in pieces {
-        threads.push(spawn(
-            inner,
-            name,
-            if piece == Piece::Spill { NICE } else { 0 },
-            move |inner| work_on(inner, piece),
-        )?);
+        threads.push(spawn(inner, name, move |inner| work_on(inner, piece))?);
     }
     // Deleting a large file waits for its pages on their way to the device: nobody else should.
-    threads.push(spawn(inner, "spill-free", NICE, free)?);
-    let flusher = Arc::clone(lock(&inner.writer).flusher());
-    threads.push(spawn(inner, "spill-write", 0, move |_| flusher.run())?);
+    threads.push(spawn(inner, "spill-free", free)?);
+    let flusher = Arc::clone(&inner.flusher);
+    threads.push(spawn(inner, "spill-write", move |_| flusher.run())?);
     if let Durability::Interval(interval) = inner.options.durability {
-        threads.push(spawn(inner, "spill-sync", NICE, move |inner| sync_at(inner, interval))?);
+        threads.push(spawn(inner, "spill-sync", move |inner| sync_at(inner, interval))?);
     }
     Ok(threads)
 }
@@ -40,7 +35,6 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
 fn spawn(
     inner: &Arc<Inner>,
     name: &str,
-    nice: i32,
     work: impl FnOnce(&Inner) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
     let inner = Arc::clone(inner);
@@ -48,21 +42,19 @@ fn spawn(
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            give_way(nice);
+            give_way();
             work(&inner);
         })
         .map_err(|error| Error::io(&dir, error))
 }
 
 /// Makes this thread one that takes no processor from a thread that runs when it is woken
-/// (`SCHED_BATCH`, sched(7)), and that gets less of it by so much niceness. Both are only wishes.
-fn give_way(nice: i32) {
+/// (`SCHED_BATCH`, sched(7)), and that gets less of it. Both are only wishes.
+fn give_way() {
     let unused = libc::sched_param { sched_priority: 0 };
     // SAFETY: the structure is read, and the thread is this one.
     let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &unused) };
-    if nice > 0 {
-        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
-    }
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
 }
 
 fn is_closing(inner: &Inner) -> bool {
@@ -94,7 +86,9 @@ fn free(inner: &Inner) {
         let news = inner.work.news();
         inner.blocks.prepare();
         inner.free_unused();
-        inner.work.wait(news, LONG);
+        if inner.work.wait(news, LONG) == news {
+            inner.blocks.free_used();
+        }
     }
 }
 

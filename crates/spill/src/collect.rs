@@ -9,8 +9,10 @@ use crate::error::{Error, Result};
 use crate::fs::write_whole;
 use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
-use crate::log::segment::{FILE_HEADER, Walk};
+use crate::log::past_cache::PastCache;
+use crate::log::segment::{FILE_HEADER, PIECE, Walk};
 use crate::log::{Segment, Stream, Writer};
+use crate::options::CachedWrites;
 use crate::position::{Point, Position, Tag};
 use crate::record::{HEADER, Hashes, Kind, Record};
 use crate::sync::sync;
@@ -34,11 +36,13 @@ const LATE: f64 = 1.1;
 #[derive(Default)]
 pub(crate) struct Collector {
     segment: Option<Arc<Segment>>,
+    past_cache: PastCache,
 }
 
 impl Collector {
     /// The next copies go to a new segment.
     pub(crate) fn end_segment(&mut self) -> Option<Arc<Segment>> {
+        self.past_cache.close();
         self.segment.take()
     }
 }
@@ -199,7 +203,16 @@ impl Inner {
             if at == from && least == 0 {
                 return Err(victim.damaged(from, "a record is not what was written"));
             }
-            match self.write_batch(&batch)? {
+            // What was read past the page cache goes on so.
+            let is_cached = match self.options.cached_writes {
+                CachedWrites::Auto => victim.is_seen_mostly(from as usize, from as usize + PIECE),
+                CachedWrites::Always => true,
+                CachedWrites::Never => false,
+            };
+            if !batch.copies.is_empty() {
+                self.write_copies(collector, &batch, is_cached)?;
+            }
+            match self.enter_batch(&batch)? {
                 Entered::All => {}
                 // The rest has to be looked up again.
                 Entered::Before(0) => at = from,
@@ -261,16 +274,26 @@ impl Inner {
         }
     }
 
-    /// Writes the copies to their segment and enters those that are still what their keys say.
-    fn write_batch(&self, batch: &Batch) -> Result<Entered> {
+    /// Writes the copies to their segment.
+    fn write_copies(&self, to: &mut Collector, batch: &Batch, is_cached: bool) -> Result<()> {
         let segment = &batch.segment;
-        if batch.copies.is_empty() {
-            return Ok(Entered::All);
-        }
-        write_whole(&*segment.file, &batch.bytes, u64::from(batch.begin))
-            .map_err(|error| Error::io(segment.path(), error))?;
+        let written = (|| {
+            if is_cached {
+                to.past_cache.close();
+            } else if to.past_cache.write(segment, &[&batch.bytes], batch.begin)? {
+                return Ok(());
+            }
+            write_whole(&*segment.file, &batch.bytes, u64::from(batch.begin))
+        })();
+        written.map_err(|error| Error::io(segment.path(), error))?;
         segment.set_written(batch.begin + batch.bytes.len() as u32);
         self.counters.copied.add(batch.bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Enters the copies that are still what their keys say.
+    fn enter_batch(&self, batch: &Batch) -> Result<Entered> {
+        let segment = &batch.segment;
         let mut sequence = batch.sequence;
         for (part, copies) in batch.copies.chunks(AT_ONCE).enumerate() {
             let version = self.version.load();
@@ -298,8 +321,7 @@ impl Inner {
         // Not within a batch: what is not entered before a freeze has to be copied again.
         let mut writer = lock(&self.writer);
         if writer.memory >= self.options.memory {
-            // Fails only if the log cannot be written: then the next write says so.
-            let _ = self.rotate(&mut writer);
+            self.rotate(&mut writer);
         }
         Ok(Entered::All)
     }

@@ -10,6 +10,7 @@ use crate::fs::Fs;
 use crate::l0::Blocks;
 use crate::level::file::IndexFile;
 use crate::level::merge::Dead;
+use crate::log::flush::Flusher;
 use crate::log::segment::FILE_HEADER;
 use crate::log::{Segment, Staging, Stream, Writer};
 use crate::manifest::{LevelState, Manifest, SegmentState, State, TableState, Unwritten};
@@ -28,6 +29,7 @@ pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     pub(crate) staging: Arc<Staging>,
+    pub(crate) flusher: Arc<Flusher>,
     pub(crate) blocks: Arc<Blocks>,
     pub(crate) version: Shared<Version>,
     pub(crate) collector: Mutex<Collector>,
@@ -147,6 +149,7 @@ impl Inner {
             dir: parts.dir,
             options: parts.options,
             staging: parts.staging,
+            flusher: Arc::clone(parts.writer.flusher()),
             blocks: parts.blocks,
             version: Shared::from_pointee(parts.version),
             collector: Mutex::default(),
@@ -220,8 +223,8 @@ impl Inner {
     }
 
     /// Freezes what is being written. The caller holds the writer.
-    pub(crate) fn rotate(&self, writer: &mut Writer) -> Result<()> {
-        let main = writer.flush()?;
+    pub(crate) fn rotate(&self, writer: &mut Writer) {
+        let main = writer.point();
         let covers = Covers { main, sequence: writer.sequence, copies: writer.copies_begin };
         let hidden = self.hidden_by(writer);
         writer.rotated();
@@ -234,7 +237,6 @@ impl Inner {
         self.rotations.fetch_add(1, Ordering::Release);
         self.update_pressure();
         self.work.tell();
-        Ok(())
     }
 
     /// Frees what no reader has any more.

@@ -58,7 +58,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub use batch::Batch;
 pub use error::{Error, Result};
-pub use options::{ColdReads, Durability, LONGEST_KEY, Options};
+pub use options::{CachedWrites, ColdReads, Durability, LONGEST_KEY, Options};
 pub use scan::{Pairs, Range};
 pub use scrub::Scrubbed;
 pub use snapshot::Snapshot;

@@ -28,6 +28,7 @@ pub struct Options {
     pub segment: usize,
     pub durability: Durability,
     pub cold_reads: ColdReads,
+    pub cached_writes: CachedWrites,
     /// Check each record that is read against its checksum.
     pub verify: bool,
     /// Segments are collected so that the log stays below this many times its live bytes.
@@ -51,6 +52,7 @@ impl Default for Options {
             segment: 64 << 20,
             durability: Durability::None,
             cold_reads: ColdReads::Auto,
+            cached_writes: CachedWrites::Auto,
             verify: true,
             space_amplification: 1.5,
             growth: 8,
@@ -83,6 +85,16 @@ pub enum ColdReads {
     Around,
     /// Only the pages of the record are read: for data much larger than memory.
     Page,
+}
+
+/// Whether what is written to the log stays in the page cache. Where the file system can only
+/// write through it, it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CachedWrites {
+    /// While records are read: so what was just written is in memory, and a load takes none of it.
+    Auto,
+    Always,
+    Never,
 }
 
 impl Options {

@@ -34,6 +34,7 @@ impl Inner {
             if found.is_tombstone() {
                 return Ok(Read::Nothing);
             }
+            self.staging.note_read();
             let looked =
                 version.look(&self.staging, found, verify, scratch, |record| seen(record.value))?;
             return Ok(match looked {
@@ -131,6 +132,7 @@ impl Inner {
                 if !position.may_be(tag) {
                     continue;
                 }
+                self.staging.note_read();
                 let verify = self.options.verify;
                 let looked = version.look(&self.staging, position, verify, scratch, |record| {
                     (record.key == key).then(|| seen(position, record))

@@ -132,6 +132,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         // later, when it is synced.
         options.durability == Durability::Sync,
         options.background,
+        options.cached_writes,
     );
     writer.memory = memory;
     writer.copies_begin = copies;

@@ -405,6 +405,7 @@ impl Source {
             let value = &mut pair.value;
             let verify = walk.inner.options.verify;
             let staging = &walk.inner.staging;
+            staging.note_read();
             let version = walk.version;
             let looked =
                 version.look(staging, current.position, verify, &mut self.scratch, |record| {

@@ -39,7 +39,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.inner.work.is_closing.store(true, Ordering::Release);
         self.inner.work.tell();
-        lock(&self.inner.writer).flusher().close();
+        self.inner.flusher.close();
         for thread in lock(&self.threads).drain(..) {
             // A thread that panicked has nothing left to do.
             let _ = thread.join();
@@ -176,7 +176,7 @@ impl Store {
             let mut writer = lock(&inner.writer);
             inner.may_write()?;
             if !inner.version.load().active.is_empty() {
-                inner.rotate(&mut writer)?;
+                inner.rotate(&mut writer);
             }
         }
         // Merged here or by the background, whoever comes first.

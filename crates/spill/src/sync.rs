@@ -95,8 +95,12 @@ impl Inner {
     }
 
     fn sync_now(&self, named: u32) -> Result<(Point, u32)> {
-        // An error up to here has changed nothing.
-        let (point, segments) = lock(&self.writer).hand_over_unsynced()?;
+        let (point, segments) = lock(&self.writer).hand_over_unsynced();
+        // Writers go on meanwhile.
+        if let Err(error) = self.flusher.flush_to(point) {
+            lock(&self.writer).take_back_unsynced(segments);
+            return Err(error);
+        }
         let synced = (|| {
             for segment in &segments {
                 sync(segment)?;

@@ -201,6 +201,10 @@ impl Records for LogOf<'_> {
         }
     }
 
+    fn ask(&self, position: Position) {
+        self.version.prefetch(position, 1);
+    }
+
     fn is_gone(&self, position: Position) -> bool {
         self.version.segments.get(position.segment()).is_none()
     }

@@ -220,9 +220,7 @@ impl Inner {
         }
         let is_full = writer.memory >= self.options.memory;
         if is_full || self.hides_garbage(hidden) {
-            // Fails only if the log cannot be written; then the next write says so, and this one
-            // is done.
-            let _ = self.rotate(writer);
+            self.rotate(writer);
         }
     }
 
@@ -287,6 +285,7 @@ impl Inner {
     }
 
     fn after_write(&self, point: Point) -> Result<()> {
+        self.flusher.help();
         match self.options.durability {
             Durability::None => {}
             Durability::Sync => self.sync_to(point)?,

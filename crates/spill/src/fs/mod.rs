@@ -83,6 +83,13 @@ pub trait File: Send + Sync {
     /// least that long and is never cut while it is mapped.
     fn map(&self, len: usize, access: Access) -> io::Result<Map>;
 
+    /// The same file, read and written past the page cache: offsets, lengths and addresses are
+    /// multiples of [`BLOCK`] there. What one handle wrote the other reads. None where the file
+    /// system has no such way.
+    fn past_cache(&self) -> Option<Arc<dyn File>> {
+        None
+    }
+
     /// Reads many parts, each whole, in any order; `io::ErrorKind::UnexpectedEof` if one lies
     /// beyond the end.
     fn read_many(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
@@ -92,6 +99,10 @@ pub trait File: Send + Sync {
         Ok(())
     }
 }
+
+/// What is read and written past the page cache comes in multiples of this: the largest block that
+/// devices are commonly addressed by.
+pub const BLOCK: usize = 4096;
 
 /// A part of a file to read.
 pub struct Part<'a> {

@@ -3,12 +3,16 @@
 use std::fs;
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use rustix::fs::{Advice as FileAdvice, FallocateFlags, FlockOperation, fadvise, fallocate, flock};
+use rustix::fs::{
+    Advice as FileAdvice, FallocateFlags, FlockOperation, Mode as FileMode, OFlags, fadvise,
+    fallocate, fcntl_getfl, flock, open,
+};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::{Access, File, Fs, Map, Mode, Pages, Part};
@@ -129,6 +133,14 @@ impl File for OsFile {
         linux::start_writeback(&self.file, part);
         #[cfg(not(target_os = "linux"))]
         let _ = part;
+    }
+
+    fn past_cache(&self) -> Option<Arc<dyn File>> {
+        let rights = fcntl_getfl(&*self.file).ok()? & OFlags::RWMODE;
+        // The name may be gone, or another file's by now.
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let file = open(path, rights | OFlags::DIRECT | OFlags::CLOEXEC, FileMode::empty()).ok()?;
+        Some(Arc::new(OsFile { file: Arc::new(file.into()) }))
     }
 
     fn map(&self, len: usize, access: Access) -> io::Result<Map> {

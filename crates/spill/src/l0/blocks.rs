@@ -1,7 +1,7 @@
 //! Blocks of memory for L0s, kept ready: the kernel takes up to a millisecond to give a huge page
 //! out, which no writer should wait for.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
 use crate::inner::lock;
@@ -27,16 +27,24 @@ unsafe impl Send for Block {}
 impl Block {
     pub(super) fn new(layout: Layout) -> Block {
         // SAFETY: no caller asks for nothing.
-        let start = unsafe { alloc_zeroed(layout) };
+        let start = unsafe { if layout == huge() { alloc(layout) } else { alloc_zeroed(layout) } };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        let block = Block { start, layout };
         if layout == huge() {
+            // Before the first store, which would bring small pages otherwise.
             // SAFETY: the block is ours; the advice changes no content. It is only a hint.
             let _ = unsafe {
                 let start = start.as_ptr().cast();
                 rustix::mm::madvise(start, HUGE, rustix::mm::Advice::LinuxHugepage)
             };
+            block.clear();
         }
-        Block { start, layout }
+        block
+    }
+
+    fn clear(&self) {
+        // SAFETY: whoever has the block has it alone.
+        unsafe { ptr::write_bytes(self.start.as_ptr(), 0, self.layout.size()) };
     }
 
     pub(super) fn free(self) {
@@ -57,7 +65,10 @@ pub(super) fn huge() -> Layout {
 pub(crate) struct Blocks {
     kept: Mutex<Kept>,
     is_wanted: AtomicBool,
+    /// How many are made ready, and how many wait to be used again: those of one L0, for memory
+    /// that is new costs more than its zeros.
     most: usize,
+    reused: usize,
 }
 
 #[derive(Default)]
@@ -70,7 +81,8 @@ impl Blocks {
     /// For L0s of so many bytes.
     pub(crate) fn new(memory: usize) -> Blocks {
         let most = READY.min(memory / HUGE);
-        Blocks { kept: Mutex::default(), is_wanted: AtomicBool::new(most > 0), most }
+        let is_wanted = AtomicBool::new(most > 0);
+        Blocks { kept: Mutex::default(), is_wanted, most, reused: memory / HUGE }
     }
 
     /// Whether [`Blocks::prepare`] is to be called, which is said once.
@@ -89,12 +101,21 @@ impl Blocks {
                 }
                 kept.used.pop()
             };
-            let block = used.unwrap_or_else(|| Block::new(huge()));
-            // To a new one this brings its memory.
-            // SAFETY: nobody else has it.
-            unsafe { ptr::write_bytes(block.start.as_ptr(), 0, HUGE) };
+            let block = match used {
+                Some(block) => {
+                    block.clear();
+                    block
+                }
+                None => Block::new(huge()),
+            };
             lock(&self.kept).ready.push(block);
         }
+    }
+
+    /// Frees what nobody has needed for a while.
+    pub(crate) fn free_used(&self) {
+        let used = std::mem::take(&mut lock(&self.kept).used);
+        used.into_iter().for_each(Block::free);
     }
 
     /// A zeroed block.
@@ -107,7 +128,7 @@ impl Blocks {
     pub(super) fn give_back(&self, block: Block) {
         if block.layout == huge() {
             let mut kept = lock(&self.kept);
-            if kept.used.len() + kept.ready.len() < self.most {
+            if kept.used.len() < self.reused {
                 kept.used.push(block);
                 return;
             }

@@ -277,6 +277,7 @@ impl L0 {
 }
 
 /// The keys of an L0 that nobody writes any more.
+#[derive(Clone)]
 pub(crate) struct Entries<'a> {
     /// The nodes from the root on, and the entry of each that comes next.
     way: Vec<(&'a Node, usize)>,

@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ pub(crate) trait Records {
     /// record in bytes.
     fn look<R>(&self, position: Position, seen: impl FnOnce(&[u8]) -> R) -> Result<(R, u32)>;
 
+    /// A record will be looked at soon.
+    fn ask(&self, _: Position) {}
+
     /// Whether its segment is gone: then something newer tells of its key.
     fn is_gone(&self, position: Position) -> bool;
 }
@@ -37,6 +41,11 @@ impl<T: Records> Keys for T {
 pub(crate) trait Upper<'a> {
     fn current(&self) -> Option<(Known<'a>, Position)>;
     fn advance(&mut self, records: &impl Records, dead: &mut Dead) -> Result<()>;
+
+    /// The keys from the current one on, where they are wholly known.
+    fn keys_ahead(&self) -> impl Iterator<Item = &'a [u8]> {
+        iter::empty()
+    }
 }
 
 /// Bytes of records that nothing refers to any more, for each segment.
@@ -98,6 +107,7 @@ pub(crate) fn merge<'a>(
             if !is_first {
                 builder.at_bound(&bound);
             }
+            ask_ahead(page, &upper, records);
             let mut place = 0;
             while let Some((key, position)) = upper.current() {
                 if !is_below(key, position, end, records)? {
@@ -159,6 +169,26 @@ fn is_below(
             Known::Whole(_) => Ok(false),
             Known::Begin { .. } => Ok(records.look(position, |key| key < bound)?.0),
         },
+    }
+}
+
+/// Asks the processor for the old records of a leaf that the keys to come replace: they lie far from
+/// each other, and looking at one after the other would wait for each.
+fn ask_ahead<'a>(page: Page<'_>, upper: &impl Upper<'a>, records: &impl Records) {
+    for key in upper.keys_ahead() {
+        match page.side(key) {
+            Ordering::Less => continue,
+            Ordering::Equal => {}
+            Ordering::Greater => return,
+        }
+        let head = head_at(key, page.skip());
+        let place = page.below(head);
+        if place == page.count() {
+            return;
+        }
+        if page.head(place) == head {
+            records.ask(Position::from_bits(page.value(place)));
+        }
     }
 }
 
@@ -273,6 +303,11 @@ impl<'a> Upper<'a> for OfL0<'a> {
     fn current(&self) -> Option<(Known<'a>, Position)> {
         let (key, newest) = self.current?;
         Some((Known::Whole(key), newest.position))
+    }
+
+    fn keys_ahead(&self) -> impl Iterator<Item = &'a [u8]> {
+        let current = self.current.map(|(key, _)| key);
+        current.into_iter().chain(self.entries.clone().map(|(key, _)| key))
     }
 
     fn advance(&mut self, _: &impl Records, dead: &mut Dead) -> Result<()> {

@@ -2,28 +2,65 @@
 //! then.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use super::copies::Copies;
+use super::past_cache::PastCache;
 use super::segment::Segment;
 use super::staging::Staging;
 use crate::error::{Error, Result};
 use crate::fs::write_whole;
 use crate::inner::lock;
+use crate::position::Point;
 use crate::schedule::atomic::{AtomicBool, Ordering};
 use crate::schedule::{Condvar, Mutex, thread};
 
 /// How long to wait for more, or before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Slots that go past the page cache together: a device is fast with large writes.
+const AT_ONCE: usize = 16;
+
 /// Writes what is on its way.
 pub(crate) struct Flusher {
     staging: Arc<Staging>,
     slots: Mutex<Slots>,
     pushed: Condvar,
+    written: Condvar,
     /// Held by the one who writes: slots arrive in their order.
-    turn: Mutex<()>,
+    turn: Mutex<Turn>,
+    /// The last one went past the page cache.
+    goes_past: AtomicBool,
+    /// More than half of the slots are on their way.
+    is_late: AtomicBool,
     is_closing: AtomicBool,
+}
+
+#[derive(Default)]
+struct Turn {
+    past_cache: PastCache,
+    copies: Copies,
+}
+
+impl Turn {
+    /// Writes parts that follow one another, from the begin of `oldest` on.
+    fn write(&mut self, oldest: &Full, parts: &[&[u8]], goes_past: bool) -> io::Result<()> {
+        let segment = &oldest.segment;
+        if !goes_past {
+            self.past_cache.close();
+        } else if self.past_cache.write(segment, parts, oldest.offset)? {
+            return Ok(());
+        }
+        let mut offset = u64::from(oldest.offset);
+        for part in parts {
+            let write = || write_whole(&*segment.file, part, offset);
+            self.copies.time(part.len(), write)?;
+            offset += part.len() as u64;
+        }
+        Ok(())
+    }
 }
 
 /// The slot that the writer begins with.
@@ -46,6 +83,52 @@ pub(crate) struct Full {
     pub(crate) offset: u32,
     /// Nothing more will come into the slot.
     pub(crate) is_last: bool,
+    pub(crate) way: Way,
+}
+
+/// How a slot goes to its segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Through the page cache: it is likely to be read.
+    Cached,
+    Past,
+    /// Through the page cache unless that is slow.
+    Either,
+}
+
+impl Full {
+    fn begin(&self) -> Point {
+        Point { segment: self.segment.id, offset: self.offset }
+    }
+
+    /// Where it ends in the segment.
+    fn end(&self) -> u32 {
+        self.offset + (self.to - self.from) as u32
+    }
+}
+
+impl Slots {
+    /// Whether there is enough for a write, where the last one went past the page cache or not.
+    fn is_due(&self, goes_past: bool) -> bool {
+        let is_cached =
+            |full: &Full| full.way == Way::Cached || full.way == Way::Either && !goes_past;
+        self.full.len() >= AT_ONCE || self.full.back().is_some_and(is_cached)
+    }
+
+    /// The oldest ones, as far as they follow one another in a segment and go the same way.
+    fn oldest(&self, most: usize) -> Vec<Full> {
+        let follows = |one: &Full, other: &Full| {
+            one.way == other.way && one.segment.id == other.segment.id && one.end() == other.offset
+        };
+        let mut run: Vec<Full> = Vec::with_capacity(most);
+        for full in self.full.iter().take(most) {
+            if run.last().is_some_and(|last| !follows(last, full)) {
+                break;
+            }
+            run.push(full.clone());
+        }
+        run
+    }
 }
 
 impl Flusher {
@@ -55,23 +138,56 @@ impl Flusher {
             staging,
             slots: Mutex::new(Slots { full: VecDeque::new(), free }),
             pushed: Condvar::new(),
+            written: Condvar::new(),
             turn: Mutex::default(),
+            goes_past: AtomicBool::new(false),
+            is_late: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn push(&self, full: Full) {
-        lock(&self.slots).full.push_back(full);
-        self.pushed.notify_one();
+        let mut slots = lock(&self.slots);
+        slots.full.push_back(full);
+        let is_due = slots.is_due(self.goes_past.load(Ordering::Relaxed));
+        self.is_late.store(slots.full.len() > self.staging.slots() / 2, Ordering::Relaxed);
+        drop(slots);
+        if is_due {
+            self.pushed.notify_one();
+        }
     }
 
-    /// A slot that is free. If there is none the thread is late, and this one does its work.
+    /// A slot that is free. If there is none the thread is late, and this one does its work, or
+    /// waits for the next slot that whoever does it has written.
     pub(crate) fn free_slot(&self) -> Result<usize> {
+        let mut slots = lock(&self.slots);
         loop {
-            if let Some(slot) = lock(&self.slots).free.pop() {
+            if let Some(slot) = slots.free.pop() {
                 return Ok(slot);
             }
-            self.write_oldest()?;
+            slots = match self.turn.try_lock() {
+                Ok(mut turn) => {
+                    drop(slots);
+                    self.write_oldest(&mut turn)?;
+                    lock(&self.slots)
+                }
+                Err(_) => {
+                    let waited = self.written.wait_timeout(slots, PAUSE);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Writes one slot if the thread that does is far behind: where it has to compete for processors
+    /// the writers would wait for it at last, for as long as the others keep it from running.
+    /// Nobody waits here, and what fails is told to the writer when it needs the slot.
+    pub(crate) fn help(&self) {
+        if self.is_late.load(Ordering::Relaxed)
+            && let Ok(mut turn) = self.turn.try_lock()
+            && !self.goes_past.load(Ordering::Relaxed)
+        {
+            let _ = self.write_oldest(&mut turn);
         }
     }
 
@@ -86,23 +202,51 @@ impl Flusher {
 
     /// Writes all that was pushed. What fails stays, and can be asked for again.
     pub(crate) fn flush(&self) -> Result<()> {
-        while self.write_oldest()? {}
+        while self.write_oldest(&mut lock(&self.turn))? {}
+        Ok(())
+    }
+
+    /// Writes what was pushed and lies before a point.
+    pub(crate) fn flush_to(&self, point: Point) -> Result<()> {
+        let is_before = |full: &Full| full.begin() < point;
+        while lock(&self.slots).full.front().is_some_and(is_before) {
+            self.write_oldest(&mut lock(&self.turn))?;
+        }
         Ok(())
     }
 
     /// Answers whether there was something to write.
-    fn write_oldest(&self) -> Result<bool> {
-        let _turn = lock(&self.turn);
-        let Some(full) = lock(&self.slots).full.front().cloned() else { return Ok(false) };
-        let bytes = self.staging.written(full.slot, full.from..full.to);
-        write_whole(&*full.segment.file, bytes, u64::from(full.offset))
-            .map_err(|error| Error::io(full.segment.path(), error))?;
-        full.segment.set_written(full.offset + bytes.len() as u32);
+    fn write_oldest(&self, turn: &mut Turn) -> Result<bool> {
+        let done = self.write_run(turn);
+        self.written.notify_one();
+        done
+    }
+
+    fn write_run(&self, turn: &mut Turn) -> Result<bool> {
+        let Some(oldest) = lock(&self.slots).full.front().cloned() else { return Ok(false) };
+        let goes_past = match oldest.way {
+            Way::Cached => false,
+            Way::Past => true,
+            Way::Either => turn.copies.are_slow(oldest.segment.id),
+        };
+        self.goes_past.store(goes_past, Ordering::Relaxed);
+        // One by itself is free soon, while it is in the processor's cache.
+        let run = lock(&self.slots).oldest(if goes_past { AT_ONCE } else { 1 });
+        let Some(end) = run.last().map(Full::end) else { return Ok(false) };
+        let parts = run.iter().map(|full| self.staging.written(full.slot, full.from..full.to));
+        let parts: Vec<&[u8]> = parts.collect();
+        turn.write(&oldest, &parts, goes_past)
+            .map_err(|error| Error::io(oldest.segment.path(), error))?;
+        oldest.segment.set_written(end);
         let mut slots = lock(&self.slots);
-        // It may have become the last one meanwhile.
-        if slots.full.pop_front().is_some_and(|full| full.is_last) {
-            slots.free.push(full.slot);
+        for _ in &run {
+            // It may have become the last one of its slot meanwhile.
+            match slots.full.pop_front() {
+                Some(full) if full.is_last => slots.free.push(full.slot),
+                _ => {}
+            }
         }
+        self.is_late.store(slots.full.len() > self.staging.slots() / 2, Ordering::Relaxed);
         Ok(true)
     }
 
@@ -114,7 +258,8 @@ impl Flusher {
             let waited = self
                 .pushed
                 .wait_timeout_while(slots, PAUSE, |slots| {
-                    slots.full.is_empty() && !self.is_closing.load(Ordering::Acquire)
+                    !slots.is_due(self.goes_past.load(Ordering::Relaxed))
+                        && !self.is_closing.load(Ordering::Acquire)
                 })
                 .unwrap_or_else(PoisonError::into_inner);
             drop(waited);

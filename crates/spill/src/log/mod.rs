@@ -1,6 +1,8 @@
 //! The log: every record that was ever acknowledged and still lives, in segments.
 
+mod copies;
 pub(crate) mod flush;
+pub(crate) mod past_cache;
 pub(crate) mod replay;
 pub(crate) mod segment;
 pub(crate) mod staging;

@@ -1,10 +1,12 @@
 //! A segment: one file of the log, in memory for reading.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::past_cache;
 use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
 use crate::position::ALIGN;
@@ -19,6 +21,8 @@ const FORMAT: u32 = 1;
 /// What is brought into memory at once where a record is first read.
 const AROUND: usize = 64 << 10;
 const PAGE: usize = 4 << 10;
+/// What is read at once of a segment that is read as a whole.
+pub(crate) const PIECE: usize = 1 << 20;
 
 /// What a segment is written by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -251,6 +255,13 @@ impl Segment {
         self.seen[page / 64].fetch_or(1 << (page % 64), Ordering::Relaxed);
     }
 
+    /// A part of the file was written past the page cache.
+    pub(super) fn not_seen(&self, part: Range<usize>) {
+        for page in part.start / PAGE..part.end.div_ceil(PAGE) {
+            self.seen[page / 64].fetch_and(!(1 << (page % 64)), Ordering::Relaxed);
+        }
+    }
+
     /// Whether reading the record there may have to wait for the device.
     pub(crate) fn is_cold(&self, offset: u32) -> bool {
         offset < self.written() && !self.is_seen(offset as usize / PAGE)
@@ -387,7 +398,6 @@ impl Segment {
         to: u32,
         mut seen: impl FnMut(u32, &Record<'_>, Hashes) -> Result<Walk>,
     ) -> Result<u32> {
-        const PIECE: usize = 1 << 20;
         let mut bytes = Vec::new();
         // Where `bytes` begins in the file.
         let (mut start, mut at) = (from as usize, from as usize);
@@ -416,9 +426,26 @@ impl Segment {
             let have = bytes.len();
             let more = PIECE.max(wanted - have).min(to - have_to);
             bytes.resize(have + more, 0);
-            read_whole(&*self.file, &mut bytes[have..], have_to as u64)
+            self.read_piece(&mut bytes[have..], have_to)
                 .map_err(|error| self.unread(have_to, error))?;
         }
+    }
+
+    /// Reads past the page cache what is not in it: who reads all of a segment reads it once.
+    fn read_piece(&self, into: &mut [u8], offset: usize) -> std::io::Result<()> {
+        if !self.is_seen_mostly(offset, offset + into.len())
+            && past_cache::read(&*self.file, into, offset as u64)?
+        {
+            return Ok(());
+        }
+        read_whole(&*self.file, into, offset as u64)
+    }
+
+    /// Whether at least half of a part was read before, or written through the page cache.
+    pub(crate) fn is_seen_mostly(&self, from: usize, to: usize) -> bool {
+        let pages = from / PAGE..to.min(self.map.len()).div_ceil(PAGE);
+        let seen = pages.clone().filter(|&page| self.is_seen(page)).count();
+        seen * 2 >= pages.len()
     }
 }
 

@@ -8,21 +8,25 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::flush::Full;
+use super::flush::{Full, Way};
 use super::segment::Segment;
 use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, again_if_interrupted, read_whole, write_whole};
 use crate::inner::lock;
+use crate::options::CachedWrites;
 use crate::position::Point;
 use crate::record::{HEADER, Header};
-use crate::schedule::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::schedule::{Mutex, thread};
 
 /// Of a new file: what a thread that waits its turn for a processor may be behind, at a few
 /// hundred MB/s.
-const SLOTS: usize = 32;
+const SLOTS: usize = 64;
 /// The most that a slot takes.
 pub(crate) const CHUNK: usize = 64 << 10;
+/// While records are read now and then, what is written stays in the page cache: so many slots after
+/// a read, 1 MiB.
+const AFTER_READ: usize = 16;
 const SLOT_HEADER: usize = 64;
 const STRIDE: usize = SLOT_HEADER + CHUNK;
 /// What is known of the device, before the slots.
@@ -40,6 +44,8 @@ pub(crate) struct Staging {
     map: Map,
     slots: Box<[Slot]>,
     noting: Mutex<()>,
+    /// A record of the log was read since a slot was last handed over.
+    is_read: AtomicBool,
 }
 
 /// What an earlier process left.
@@ -103,7 +109,10 @@ impl Staging {
             readers: AtomicU32::new(0),
         });
         let slots = slots.collect();
-        Ok((Staging { map, slots, noting: Mutex::default() }, left))
+        Ok((
+            Staging { map, slots, noting: Mutex::default(), is_read: AtomicBool::new(false) },
+            left,
+        ))
     }
 
     pub(super) fn slots(&self) -> usize {
@@ -136,6 +145,24 @@ impl Staging {
             let to = self.map.start().as_ptr().add(place * 16);
             ptr::copy_nonoverlapping(words.as_ptr().cast(), to, 16);
         }
+    }
+
+    /// A record of the log is read: what is written now may be as well.
+    #[inline]
+    pub(crate) fn note_read(&self) {
+        // Readers share the line unless it changes.
+        if !self.is_read.load(Ordering::Relaxed) {
+            self.is_read.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a record was read since this was last asked.
+    fn take_read(&self) -> bool {
+        let is_read = self.is_read.load(Ordering::Relaxed);
+        if is_read {
+            self.is_read.store(false, Ordering::Relaxed);
+        }
+        is_read
     }
 
     /// Bytes of a slot that were committed, while the writer has not gone on to fill it anew.
@@ -239,6 +266,9 @@ pub(crate) struct Filling {
     handed: usize,
     /// The most that it takes: less than [`CHUNK`] for small segments.
     limit: usize,
+    caching: CachedWrites,
+    /// So many slots stay in the page cache, after the last read.
+    to_cache: usize,
 }
 
 impl Filling {
@@ -248,9 +278,11 @@ impl Filling {
         slot: usize,
         (segment, offset): (u32, u32),
         limit: usize,
+        caching: CachedWrites,
     ) -> Filling {
         let limit = limit.min(CHUNK);
-        let mut filling = Filling { staging, slot, begin: 0, used: 0, handed: 0, limit };
+        let mut filling =
+            Filling { staging, slot, begin: 0, used: 0, handed: 0, limit, caching, to_cache: 0 };
         filling.restart(slot, segment, offset);
         filling
     }
@@ -291,6 +323,7 @@ impl Filling {
         if self.handed == self.used {
             return None;
         }
+        let way = self.way();
         let full = Full {
             segment: Arc::clone(segment),
             slot: self.slot,
@@ -298,9 +331,25 @@ impl Filling {
             to: self.used,
             offset: self.begin + self.handed as u32,
             is_last,
+            way,
         };
         self.handed = self.used;
         Some(full)
+    }
+
+    /// The way of what is handed over now.
+    fn way(&mut self) -> Way {
+        if self.staging.take_read() {
+            self.to_cache = AFTER_READ;
+        }
+        let is_read = self.to_cache > 0;
+        self.to_cache = self.to_cache.saturating_sub(1);
+        match self.caching {
+            CachedWrites::Auto if is_read => Way::Cached,
+            CachedWrites::Auto => Way::Either,
+            CachedWrites::Always => Way::Cached,
+            CachedWrites::Never => Way::Past,
+        }
     }
 
     pub(crate) fn slot(&self) -> usize {

@@ -8,6 +8,7 @@ use super::segment::{FILE_HEADER, Segment};
 use super::staging::{Filling, Staging};
 use crate::error::{Error, Result};
 use crate::fs::write_whole;
+use crate::options::CachedWrites;
 use crate::position::Point;
 use crate::record::{self, HEADER, Hashes, Header, Kind};
 
@@ -70,10 +71,11 @@ impl Writer {
         sequence: u64,
         at_once: bool,
         has_thread: bool,
+        caching: CachedWrites,
     ) -> Writer {
         let limit = if at_once { 0 } else { segment.capacity() / 8 };
         let flusher = Arc::new(Flusher::new(Arc::clone(&staging)));
-        let filling = Filling::new(staging, FIRST_SLOT, (segment.id, FILE_HEADER), limit);
+        let filling = Filling::new(staging, FIRST_SLOT, (segment.id, FILE_HEADER), limit, caching);
         Writer {
             unsynced: vec![Arc::clone(&segment)],
             segment,
@@ -191,45 +193,46 @@ impl Writer {
         Ok(())
     }
 
-    /// Seals this segment and goes on in a new one.
+    /// Seals this segment and goes on in a new one. If that fails the writer goes on in this one.
     fn next_segment(&mut self, make: MakeSegment<'_>) -> Result<()> {
         let next = match self.spare.take() {
             Some(spare) => spare,
             None => make()?,
         };
-        match self.seal(next.id) {
-            Ok(end) => self.segment.complete(end),
-            Err(error) => {
-                self.spare = Some(next);
-                return Err(error);
-            }
+        if let Err(error) = self.seal(&next) {
+            self.spare = Some(next);
+            return Err(error);
         }
         self.unsynced.push(Arc::clone(&next));
-        self.filling.restart(self.filling.slot(), next.id, FILE_HEADER);
         self.segment = next;
         Ok(())
     }
 
-    /// Writes the end of this segment; where that is. The seal is not staged: if it cannot be
-    /// written the writer goes on before it.
-    fn seal(&mut self, next: u32) -> Result<u32> {
-        self.flush()?;
+    /// Writes the end of this segment, for which there always is room, and begins with the next.
+    fn seal(&mut self, next: &Segment) -> Result<()> {
+        let is_staged = self.filling.takes(HEADER);
+        if is_staged && !self.filling.has_room(HEADER) {
+            self.next_slot()?;
+        }
+        // What comes now cannot fail where the seal is staged.
+        let slot = if is_staged { self.flusher.free_slot()? } else { self.filling.slot() };
+        let place = (self.segment.id, self.filling.offset());
         let header = Header {
             kind: Kind::Seal,
             in_batch: false,
             key_len: 0,
             value_len: 0,
-            table: next,
+            table: next.id,
             sequence: self.sequence,
         };
-        let offset = self.filling.offset();
-        let mut bytes = [0; HEADER];
-        header.write((self.segment.id, offset), Hashes::of(b"", b""), b"", b"", &mut bytes);
-        write_or_wipe(&self.segment, &bytes, offset, &mut self.is_torn)?;
-        self.segment.add_dead(HEADER as u64);
-        let end = offset + HEADER as u32;
-        self.segment.set_written(end);
-        Ok(end)
+        header.write(place, Hashes::of(b"", b""), b"", b"", self.place(HEADER));
+        self.commit(HEADER, HEADER)?;
+        self.segment.complete(self.filling.offset());
+        if let Some(full) = self.filling.hand_over(&self.segment, true) {
+            self.flusher.push(full);
+        }
+        self.filling.restart(slot, next.id, FILE_HEADER);
+        Ok(())
     }
 
     fn append_mark(&mut self, point: Point) -> Result<()> {
@@ -258,20 +261,29 @@ impl Writer {
 
     /// Everything up to here is in its segment, though not yet on the device.
     pub(crate) fn flush(&mut self) -> Result<Point> {
-        if let Some(full) = self.filling.hand_over(&self.segment, false) {
-            self.flusher.push(full);
-        }
+        self.push();
         self.flusher.flush()?;
         Ok(self.point())
     }
 
-    /// Flushes, and hands over the segments that have to be synced for that to be durable.
-    /// If that fails nothing more may be written.
-    pub(crate) fn hand_over_unsynced(&mut self) -> Result<(Point, Vec<Arc<Segment>>)> {
-        let point = self.flush()?;
+    fn push(&mut self) {
+        if let Some(full) = self.filling.hand_over(&self.segment, false) {
+            self.flusher.push(full);
+        }
+    }
+
+    /// Hands over the segments that have to be synced for all up to here to be durable, once
+    /// [`Flusher::flush_to`] has written it to them.
+    pub(crate) fn hand_over_unsynced(&mut self) -> (Point, Vec<Arc<Segment>>) {
+        self.push();
         // The current one will have more.
         let segments = mem::replace(&mut self.unsynced, vec![Arc::clone(&self.segment)]);
-        Ok((point, segments))
+        (self.point(), segments)
+    }
+
+    /// They were not synced.
+    pub(crate) fn take_back_unsynced(&mut self, segments: Vec<Arc<Segment>>) {
+        self.unsynced.splice(..0, segments);
     }
 
     pub(crate) fn synced(&mut self, point: Point) {

@@ -4,13 +4,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use spill::{ColdReads, Durability, Options, Statistics, Store};
+use spill::{CachedWrites, ColdReads, Durability, Options, Statistics, Store};
 use tempfile::TempDir;
 
 use super::watch::Hand;
 
 /// In memory where the machine has such a folder: a sync costs nothing there, and there are many.
-pub fn home() -> TempDir {
+/// On a disk for what is written past the page cache, as nothing in memory can be.
+pub fn home(options: &Options) -> TempDir {
+    if options.cached_writes == CachedWrites::Never {
+        return tempfile::tempdir().unwrap();
+    }
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
@@ -26,7 +30,11 @@ pub fn kinds() -> Vec<Options> {
         ..Options::default()
     };
     vec![
-        Options { cold_reads: ColdReads::Around, ..tiny.clone() },
+        Options {
+            cold_reads: ColdReads::Around,
+            cached_writes: CachedWrites::Never,
+            ..tiny.clone()
+        },
         Options { cold_reads: ColdReads::Page, verify: false, growth: 4, ..tiny.clone() },
         Options { durability: Durability::Sync, ..tiny.clone() },
         Options { durability: Durability::Interval(Duration::from_millis(2)), ..tiny.clone() },

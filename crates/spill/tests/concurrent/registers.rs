@@ -124,7 +124,7 @@ fn work(store: &Store, hand: &Hand, thread: u64) -> Histories {
 }
 
 fn are_registers(options: &Options) {
-    let home = home();
+    let home = home(options);
     let store = Store::open(home.path(), options.clone()).unwrap();
     let watch = Watch::new();
     let is_over = AtomicBool::new(false);

@@ -116,7 +116,7 @@ fn read(store: &Store, hand: &Hand, seed: u64, is_over: &AtomicBool) {
 fn checkpoint(store: &Store, hand: &Hand, is_over: &AtomicBool, options: &Options) {
     let mut count = 0;
     while !is_over.load(Ordering::Relaxed) || count == 0 {
-        let home = home();
+        let home = home(options);
         let into = home.path().join("copy");
         hand.does("checkpoint", || store.checkpoint(&into)).unwrap();
         let copy = Store::open(&into, options.clone()).unwrap();
@@ -127,7 +127,7 @@ fn checkpoint(store: &Store, hand: &Hand, is_over: &AtomicBool, options: &Option
 }
 
 fn are_views_whole(options: &Options) {
-    let home = home();
+    let home = home(options);
     let store = Store::open(home.path(), options.clone()).unwrap();
     let watch = Watch::new();
     let is_over = AtomicBool::new(false);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use spill::{ColdReads, Durability, Options};
+use spill::{CachedWrites, ColdReads, Durability, Options};
 
 use super::keys::{FAMILIES, Key, Value};
 
@@ -73,6 +73,11 @@ pub fn case() -> impl Strategy<Value = Case> {
 
 fn options() -> impl Strategy<Value = Options> {
     let cold = prop_oneof![Just(ColdReads::Auto), Just(ColdReads::Around), Just(ColdReads::Page)];
+    let cached = prop_oneof![
+        Just(CachedWrites::Auto),
+        Just(CachedWrites::Always),
+        Just(CachedWrites::Never)
+    ];
     let durability = prop_oneof![
         3 => Just(Durability::None),
         1 => Just(Durability::Interval(Duration::from_millis(3))),
@@ -81,14 +86,15 @@ fn options() -> impl Strategy<Value = Options> {
     let memory = prop_oneof![Just(32), Just(64), Just(128)];
     let space = prop_oneof![Just(1.1), Just(1.5)];
     let small = (any::<bool>(), any::<bool>(), 1_usize..3, 2_u64..9);
-    (memory, segment, durability, cold, space, small).prop_map(
-        |(memory, segment, durability, cold_reads, space_amplification, small)| {
+    (memory, segment, durability, cold, cached, space, small).prop_map(
+        |(memory, segment, durability, cold_reads, cached_writes, space_amplification, small)| {
             let (verify, background, frozen, growth) = small;
             Options {
                 memory: memory << 10,
                 segment: segment << 10,
                 durability,
                 cold_reads,
+                cached_writes,
                 space_amplification,
                 verify,
                 background,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use spill::{Durability, Options};
+use spill::{CachedWrites, Durability, Options};
 
 /// All points instead of some: `SPILL_TEST_EVERY=1`.
 pub fn every() -> bool {
@@ -21,13 +21,14 @@ pub fn seed() -> u64 {
 }
 
 /// Everything small, so that little traffic fills, merges and collects; no threads, so that the
-/// same calls come again.
+/// same calls come again; past the page cache where there is a way.
 pub fn tiny(durability: Durability) -> Options {
     Options {
         memory: 64 << 10,
         segment: 64 << 10,
         growth: 2,
         durability,
+        cached_writes: CachedWrites::Never,
         background: false,
         throttle: Duration::ZERO,
         ..Options::default()

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::time::Duration;
 
-use ::spill::{ColdReads, Durability, Options, Table};
+use ::spill::{CachedWrites, ColdReads, Durability, Options, Table};
 use model::{Bytes, Unit};
 
 use super::spread::spread;
@@ -16,6 +16,11 @@ const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("segment", "64MiB", "file of the log, a multiple of 4KiB"),
     OptionInfo::new("durability", "none", "what a loss of power may take: none, sync, or a time"),
     OptionInfo::new("cold_reads", "auto", "what a first read fetches: around, page, auto"),
+    OptionInfo::new(
+        "cached_writes",
+        "auto",
+        "whether writes stay in the page cache: auto, on, off",
+    ),
     OptionInfo::new("verify", "on", "the checksum of each record that is read"),
     OptionInfo::new("space_amplification", "1.5", "log over live bytes that collection keeps to"),
     OptionInfo::new("growth", "8", "how many times larger each level may be than the one above"),
@@ -47,11 +52,20 @@ impl Config {
             "cold_reads",
             &[("auto", ColdReads::Auto), ("around", ColdReads::Around), ("page", ColdReads::Page)],
         )?;
+        let cached_writes = given.choice(
+            "cached_writes",
+            &[
+                ("auto", CachedWrites::Auto),
+                ("on", CachedWrites::Always),
+                ("off", CachedWrites::Never),
+            ],
+        )?;
         let options = Options {
             memory: size("memory", default.memory)?,
             segment: size("segment", default.segment)?,
             durability,
             cold_reads: cold_reads.unwrap_or(default.cold_reads),
+            cached_writes: cached_writes.unwrap_or(default.cached_writes),
             verify: given.flag("verify")?.unwrap_or(default.verify),
             space_amplification: given
                 .number("space_amplification", 1.1, 100.0)?
@@ -116,7 +130,7 @@ impl Store for Spill {
     }
 
     fn options(&self) -> Vec<(String, String)> {
-        let Options { memory, segment, durability, cold_reads, verify, growth, .. } =
+        let Options { memory, segment, durability, cold_reads, cached_writes, .. } =
             self.config.options;
         let durability = match durability {
             Durability::None => "none".to_owned(),
@@ -128,14 +142,20 @@ impl Store for Spill {
             ColdReads::Around => "around",
             ColdReads::Page => "page",
         };
+        let cached_writes = match cached_writes {
+            CachedWrites::Auto => "auto",
+            CachedWrites::Always => "on",
+            CachedWrites::Never => "off",
+        };
         [
             ("memory", Bytes(memory as u64).to_string()),
             ("segment", Bytes(segment as u64).to_string()),
             ("durability", durability),
             ("cold_reads", cold_reads.to_owned()),
-            ("verify", on_off(verify)),
+            ("cached_writes", cached_writes.to_owned()),
+            ("verify", on_off(self.config.options.verify)),
             ("space_amplification", self.config.options.space_amplification.to_string()),
-            ("growth", growth.to_string()),
+            ("growth", self.config.options.growth.to_string()),
             ("tables", self.config.tables.to_string()),
         ]
         .map(|(name, value)| (name.to_owned(), value))

@@ -10,6 +10,7 @@ pub enum Kind {
     OpenNew,
     OpenWrite,
     OpenRead,
+    OpenPastCache,
     Rename,
     Remove,
     HardLink,
@@ -33,7 +34,13 @@ impl Kind {
     pub fn changes(self) -> bool {
         !matches!(
             self,
-            Kind::List | Kind::OpenWrite | Kind::OpenRead | Kind::Len | Kind::Read | Kind::Bring
+            Kind::List
+                | Kind::OpenWrite
+                | Kind::OpenRead
+                | Kind::OpenPastCache
+                | Kind::Len
+                | Kind::Read
+                | Kind::Bring
         )
     }
 }

@@ -3,10 +3,10 @@
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::io::Errno;
-use spill::fs::{Access, File, Map, Pages};
+use spill::fs::{Access, BLOCK, File, Map, Pages};
 
 use super::call::Place;
 use super::folder::Hold;
@@ -19,9 +19,25 @@ pub(super) struct SimFile {
     pub(super) hold: Hold,
     pub(super) path: PathBuf,
     pub(super) writes: bool,
+    /// Past the page cache: all is in whole blocks.
+    pub(super) blocks: bool,
 }
 
 impl SimFile {
+    /// What the engine must keep to, and what a file system may refuse.
+    fn check_blocks(&self, memory: &[u8], offset: u64, state: &State) -> io::Result<()> {
+        if !self.blocks {
+            return Ok(());
+        }
+        for number in [memory.as_ptr().addr(), memory.len(), offset as usize] {
+            assert!(number.is_multiple_of(BLOCK), "{}: {number}: no block", self.path.display());
+        }
+        match PastCache::of(state.seed) {
+            PastCache::Refused => Err(Errno::INVAL.into()),
+            _ => Ok(()),
+        }
+    }
+
     fn begin(&self, kind: Kind) -> io::Result<MutexGuard<'_, State>> {
         self.hold.disk.begin(kind, Place::File(self.hold.id))
     }
@@ -62,6 +78,7 @@ impl File for SimFile {
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let (mut state, fault) = self.hold.disk.enter(Kind::Read, Place::File(self.hold.id));
+        self.check_blocks(into, offset, &state)?;
         let count = match fault {
             None => into.len(),
             Some(Fault::Short) => into.len().div_ceil(2),
@@ -73,6 +90,7 @@ impl File for SimFile {
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
         self.must_be_writable();
         let (mut state, fault) = self.hold.disk.enter(Kind::Write, Place::File(self.hold.id));
+        self.check_blocks(from, offset, &state)?;
         let at = offset as usize;
         let count = match fault {
             None => from.len(),
@@ -111,6 +129,16 @@ impl File for SimFile {
 
     fn start_writeback(&self, _: Range<u64>) {}
 
+    fn past_cache(&self) -> Option<Arc<dyn File>> {
+        let mut state = self.begin(Kind::OpenPastCache).ok()?;
+        let is_there = PastCache::of(state.seed) != PastCache::Missing;
+        is_there.then(|| {
+            let hold = self.hold.another(&mut state);
+            let (path, writes) = (self.path.clone(), self.writes);
+            Arc::new(SimFile { hold, path, writes, blocks: true }) as Arc<dyn File>
+        })
+    }
+
     fn map(&self, len: usize, access: Access) -> io::Result<Map> {
         let mut state = self.begin(Kind::Map)?;
         let file = state.file(self.hold.id);
@@ -141,6 +169,25 @@ impl File for SimFile {
         // SAFETY: a mapped file's memory stays where it is, and the file is kept, until the
         // pages are dropped.
         Ok(unsafe { Map::new(start, len, Box::new(pages)) })
+    }
+}
+
+/// Whether there is a way past the page cache: one of these on each disk.
+#[derive(PartialEq, Eq)]
+enum PastCache {
+    Missing,
+    /// It is opened, and takes no blocks of this size.
+    Refused,
+    There,
+}
+
+impl PastCache {
+    fn of(seed: u64) -> PastCache {
+        match seed % 4 {
+            0 => PastCache::Missing,
+            1 => PastCache::Refused,
+            _ => PastCache::There,
+        }
     }
 }
 

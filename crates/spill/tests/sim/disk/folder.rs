@@ -67,6 +67,7 @@ impl Fs for Sim {
             hold: Hold { disk: Arc::clone(&self.disk), id },
             path: path.into(),
             writes,
+            blocks: false,
         }))
     }
 

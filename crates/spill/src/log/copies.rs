@@ -1,0 +1,78 @@
+//! Whether a segment is written through the page cache, where nobody reads it.
+//!
+//! That costs a copy, and memory. Pages that were in use a moment ago are filled at the speed of a
+//! copy; those that a hypervisor has to find first take ten times as long, and more than the device.
+//! Nobody can be asked which they will be, so the copies are timed, by the time that they take of a
+//! processor.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Slots that go through the page cache at the begin of each segment, to see how fast that is now.
+const TRIAL: u32 = 4;
+/// Nanoseconds a byte that are too many: a copy takes 0.2.
+const SLOW: f64 = 0.4;
+/// The share of a new time in what is known.
+const NEW: f64 = 0.5;
+
+/// How fast the page cache is.
+#[derive(Default)]
+pub(super) struct Copies {
+    /// Nanoseconds a byte, of late.
+    time: f64,
+    /// Slots that are left to try in this segment.
+    trial: u32,
+    segment: u32,
+}
+
+impl Copies {
+    /// Whether the next write is better done past the page cache.
+    pub(super) fn are_slow(&mut self, segment: u32) -> bool {
+        if self.segment != segment {
+            (self.segment, self.trial) = (segment, TRIAL);
+        }
+        self.trial == 0 && self.time > SLOW
+    }
+
+    /// Notes how long a write of so many bytes to the page cache takes.
+    pub(super) fn time<R>(&mut self, bytes: usize, write: impl FnOnce() -> R) -> R {
+        let nanoseconds = || {
+            let now = clock_gettime(ClockId::ThreadCPUTime);
+            now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+        };
+        let begin = nanoseconds();
+        let written = write();
+        self.took((nanoseconds() - begin) / bytes.max(1) as f64);
+        written
+    }
+
+    fn took(&mut self, time: f64) {
+        self.time += NEW * (time - self.time);
+        self.trial = self.trial.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of a segment's slots go through the cache, at so many nanoseconds a byte.
+    fn cached(copies: &mut Copies, segment: u32, time: f64) -> usize {
+        let go_through = |_: &usize| {
+            let goes_past = copies.are_slow(segment);
+            if !goes_past {
+                copies.took(time);
+            }
+            !goes_past
+        };
+        (0..1024).filter(go_through).count()
+    }
+
+    #[test]
+    fn slow_copies_are_tried_once_a_segment() {
+        let mut copies = Copies::default();
+        assert_eq!(cached(&mut copies, 1, 0.2), 1024);
+        assert_eq!(cached(&mut copies, 2, 4.0), TRIAL as usize, "memory is not at hand any more");
+        assert_eq!(cached(&mut copies, 3, 4.0), TRIAL as usize);
+        assert_eq!(cached(&mut copies, 4, 0.15), 1024, "it is again");
+    }
+}

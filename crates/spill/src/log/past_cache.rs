@@ -1,0 +1,139 @@
+//! Reading and writing a segment past the page cache: what nobody reads takes no memory there, and
+//! none of the time that filling it takes.
+
+use std::io;
+use std::sync::Arc;
+
+use super::segment::Segment;
+use crate::fs::{BLOCK, File, again_if_interrupted, write_whole};
+
+#[repr(C, align(4096))]
+#[derive(Clone, Copy)]
+struct Block([u8; BLOCK]);
+
+/// Memory that begins at a multiple of [`BLOCK`].
+#[derive(Default)]
+struct Blocks(Vec<Block>);
+
+impl Blocks {
+    /// Room for so many bytes; what was there stays.
+    fn bytes(&mut self, least: usize) -> &mut [u8] {
+        let blocks = least.div_ceil(BLOCK).max(self.0.len());
+        self.0.resize(blocks, Block([0; BLOCK]));
+        // SAFETY: these are the bytes of the blocks, which have no others between them.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), blocks * BLOCK) }
+    }
+}
+
+/// The segment that is being written so, one part behind the other.
+#[derive(Default)]
+pub(crate) struct PastCache {
+    open: Option<Open>,
+    /// Blocks as they are in the file, or will be.
+    blocks: Blocks,
+    /// The file system writes nothing past its cache.
+    is_refused: bool,
+}
+
+struct Open {
+    segment: u32,
+    file: Arc<dyn File>,
+    /// Where the records end whose last block is the first in memory.
+    end: usize,
+}
+
+impl PastCache {
+    /// Writes parts that follow one another, at `offset`. Where they do not fill their last block
+    /// there are zeros behind them, where nothing was written yet, and the bytes before them are
+    /// written once more with what comes next. A first block that was begun otherwise goes on so: it
+    /// is in the page cache, and what lies there would have to be waited for.
+    ///
+    /// False: it cannot be done here, and all of it is to be written otherwise.
+    pub(crate) fn write(
+        &mut self,
+        segment: &Segment,
+        parts: &[&[u8]],
+        offset: u32,
+    ) -> io::Result<bool> {
+        let offset = offset as usize;
+        let (file, known) = match self.open.take() {
+            Some(open) if open.segment == segment.id => (open.file, open.end == offset),
+            _ => match segment.file.past_cache().filter(|_| !self.is_refused) {
+                Some(file) => (file, false),
+                None => return Ok(false),
+            },
+        };
+        let all: usize = parts.iter().map(|part| part.len()).sum();
+        let end = offset + all;
+        let in_cache = if known { 0 } else { offset.next_multiple_of(BLOCK) - offset };
+        let begin = (offset + in_cache.min(all)) / BLOCK * BLOCK;
+        // Of what is in the blocks already.
+        let mut len = if known { offset - begin } else { 0 };
+        let blocks = self.blocks.bytes(len + all + BLOCK);
+        let mut at = offset;
+        for part in parts {
+            let (cached, past) =
+                part.split_at(part.len().min((offset + in_cache).saturating_sub(at)));
+            write_whole(&*segment.file, cached, at as u64)?;
+            blocks[len..][..past.len()].copy_from_slice(past);
+            (at, len) = (at + part.len(), len + past.len());
+        }
+        let whole = len.next_multiple_of(BLOCK);
+        blocks[len..whole].fill(0);
+        match write_blocks(&*file, &blocks[..whole], begin as u64) {
+            // Blocks are larger here, for example.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.is_refused = true;
+                return Ok(false);
+            }
+            written => written?,
+        }
+        segment.not_seen(begin..begin + whole);
+        if whole > 0 {
+            // The last block is the first of what comes next.
+            blocks.copy_within(whole - BLOCK..whole, 0);
+            self.open = Some(Open { segment: segment.id, file, end });
+        }
+        Ok(true)
+    }
+
+    /// Lets go of the file.
+    pub(crate) fn close(&mut self) {
+        (self.open, self.blocks) = (None, Blocks::default());
+    }
+}
+
+/// Writes all of them; one that was written in part is written again.
+fn write_blocks(file: &dyn File, blocks: &[u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < blocks.len() {
+        let write = || file.write_at(&blocks[done..], offset + done as u64);
+        match again_if_interrupted(write)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => done += written / BLOCK * BLOCK,
+        }
+    }
+    Ok(())
+}
+
+/// Reads a part of a file past the page cache; false: it cannot be done here.
+pub(super) fn read(file: &dyn File, into: &mut [u8], offset: u64) -> io::Result<bool> {
+    let Some(file) = file.past_cache() else { return Ok(false) };
+    let begin = offset / BLOCK as u64 * BLOCK as u64;
+    let before = (offset - begin) as usize;
+    let mut blocks = Blocks::default();
+    let whole = (before + into.len()).next_multiple_of(BLOCK);
+    let blocks = &mut blocks.bytes(whole)[..whole];
+    let mut done = 0;
+    while done < blocks.len() {
+        match again_if_interrupted(|| file.read_at(&mut blocks[done..], begin + done as u64)) {
+            // The file has ended, or it is one of other blocks: the ordinary way tells.
+            Ok(0) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(false),
+            Ok(read) if read < BLOCK => return Ok(false),
+            read => done += read? / BLOCK * BLOCK,
+        }
+    }
+    into.copy_from_slice(&blocks[before..][..into.len()]);
+    Ok(true)
+}
