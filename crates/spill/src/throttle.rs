@@ -56,6 +56,14 @@ pub(crate) fn pause(wait: Duration) {
     }
 }
 
+/// Whether this thread has to compete for a processor.
+pub(crate) fn are_processors_scarce() -> bool {
+    let mut own = OWN.get();
+    own.look(Instant::now(), waited_for_processors);
+    OWN.set(own);
+    own.scarce
+}
+
 impl Own {
     /// Finds out how scarce processors are, if it is time to; `waited` tells how long this thread
     /// has waited for them so far.

@@ -60,7 +60,7 @@ impl Inner {
             self.rotate_if_due(&mut writer);
             Point { segment, offset: offset + len as u32 }
         };
-        self.after_write(point)
+        self.after_write(point, len)
     }
 
     pub(crate) fn write_batch_of(&self, batch: &Batch) -> Result<()> {
@@ -133,7 +133,7 @@ impl Inner {
             self.rotate_if_due(&mut writer);
             Point { segment, offset: begin + (HEADER + bytes) as u32 }
         };
-        self.after_write(point)
+        self.after_write(point, HEADER + bytes)
     }
 
     /// The writer, once it is free. The time until then is used to have the way to the key in the
@@ -284,8 +284,8 @@ impl Inner {
         Ok(())
     }
 
-    fn after_write(&self, point: Point) -> Result<()> {
-        self.flusher.help();
+    fn after_write(&self, point: Point, len: usize) -> Result<()> {
+        self.flusher.keep_pace(len);
         match self.options.durability {
             Durability::None => {}
             Durability::Sync => self.sync_to(point)?,

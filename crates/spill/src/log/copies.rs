@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// Slots that go through the page cache at the begin of each segment, to see how fast that is now.
 const TRIAL: u32 = 4;
 /// Nanoseconds a byte that are too many: a copy takes 0.2.
-const SLOW: f64 = 0.4;
+const SLOW: f64 = 0.3;
 /// The share of a new time in what is known.
 const NEW: f64 = 0.5;
 
@@ -73,6 +73,7 @@ mod tests {
         assert_eq!(cached(&mut copies, 1, 0.2), 1024);
         assert_eq!(cached(&mut copies, 2, 4.0), TRIAL as usize, "memory is not at hand any more");
         assert_eq!(cached(&mut copies, 3, 4.0), TRIAL as usize);
-        assert_eq!(cached(&mut copies, 4, 0.15), 1024, "it is again");
+        assert_eq!(cached(&mut copies, 4, 0.15), TRIAL as usize, "it may be chance");
+        assert_eq!(cached(&mut copies, 5, 0.15), 1024, "it is again");
     }
 }

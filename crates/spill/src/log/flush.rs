@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::copies::Copies;
 use super::past_cache::PastCache;
@@ -14,11 +14,15 @@ use crate::error::{Error, Result};
 use crate::fs::write_whole;
 use crate::inner::lock;
 use crate::position::Point;
-use crate::schedule::atomic::{AtomicBool, Ordering};
+use crate::schedule::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::schedule::{Condvar, Mutex, thread};
+use crate::throttle;
 
 /// How long to wait for more, or before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The share of a new time in what is known of a write's.
+const NEW: f64 = 0.25;
 
 /// Slots that go past the page cache together: a device is fast with large writes.
 const AT_ONCE: usize = 16;
@@ -33,8 +37,8 @@ pub(crate) struct Flusher {
     turn: Mutex<Turn>,
     /// The last one went past the page cache.
     goes_past: AtomicBool,
-    /// More than half of the slots are on their way.
-    is_late: AtomicBool,
+    /// How long a writer waits for each KiB, in nanoseconds.
+    pace: AtomicU32,
     is_closing: AtomicBool,
 }
 
@@ -71,6 +75,8 @@ struct Slots {
     full: VecDeque<Full>,
     /// The one that was freed last is taken first: it is in the processor's cache.
     free: Vec<usize>,
+    /// Nanoseconds that the writing of a byte takes, of late.
+    time: f64,
 }
 
 /// Bytes `from..to` of a slot that belong at `offset` of a segment.
@@ -115,6 +121,14 @@ impl Slots {
         self.full.len() >= AT_ONCE || self.full.back().is_some_and(is_cached)
     }
 
+    /// How long a writer is to wait for each KiB, in nanoseconds: nothing while half of the slots are
+    /// free, as long as the writing takes while a quarter is, and twice that at the end.
+    fn pace(&self, slots: usize) -> u32 {
+        let half = slots / 2;
+        let behind = self.full.len().saturating_sub(half) as f64 / half as f64;
+        (2.0 * behind * self.time * 1024.0) as u32
+    }
+
     /// The oldest ones, as far as they follow one another in a segment and go the same way.
     fn oldest(&self, most: usize) -> Vec<Full> {
         let follows = |one: &Full, other: &Full| {
@@ -136,12 +150,12 @@ impl Flusher {
         let free = (FIRST_SLOT + 1..staging.slots()).rev().collect();
         Flusher {
             staging,
-            slots: Mutex::new(Slots { full: VecDeque::new(), free }),
+            slots: Mutex::new(Slots { full: VecDeque::new(), free, time: 0.0 }),
             pushed: Condvar::new(),
             written: Condvar::new(),
             turn: Mutex::default(),
             goes_past: AtomicBool::new(false),
-            is_late: AtomicBool::new(false),
+            pace: AtomicU32::new(0),
             is_closing: AtomicBool::new(false),
         }
     }
@@ -150,7 +164,7 @@ impl Flusher {
         let mut slots = lock(&self.slots);
         slots.full.push_back(full);
         let is_due = slots.is_due(self.goes_past.load(Ordering::Relaxed));
-        self.is_late.store(slots.full.len() > self.staging.slots() / 2, Ordering::Relaxed);
+        self.pace.store(slots.pace(self.staging.slots()), Ordering::Relaxed);
         drop(slots);
         if is_due {
             self.pushed.notify_one();
@@ -179,14 +193,24 @@ impl Flusher {
         }
     }
 
-    /// Writes one slot if the thread that does is far behind: where it has to compete for processors
-    /// the writers would wait for it at last, for as long as the others keep it from running.
-    /// Nobody waits here, and what fails is told to the writer when it needs the slot.
-    pub(crate) fn help(&self) {
-        if self.is_late.load(Ordering::Relaxed)
-            && let Ok(mut turn) = self.turn.try_lock()
-            && !self.goes_past.load(Ordering::Relaxed)
-        {
+    /// Slows a writer down, after a write of so many bytes, where slots are written later than they
+    /// fill: by what their writing takes, so that nobody has to wait for a whole one at last. Where
+    /// processors are scarce the thread that writes them has none, and the writer writes one itself.
+    #[inline]
+    pub(crate) fn keep_pace(&self, bytes: usize) {
+        let pace = self.pace.load(Ordering::Relaxed);
+        if pace > 0 {
+            self.slow_down(Duration::from_nanos(u64::from(pace) * bytes as u64 / 1024));
+        }
+    }
+
+    #[cold]
+    fn slow_down(&self, wait: Duration) {
+        if self.goes_past.load(Ordering::Relaxed) || !throttle::are_processors_scarce() {
+            return throttle::pause(wait);
+        }
+        // What fails is told to the writer when it needs the slot.
+        if let Ok(mut turn) = self.turn.try_lock() {
             let _ = self.write_oldest(&mut turn);
         }
     }
@@ -215,6 +239,14 @@ impl Flusher {
         Ok(())
     }
 
+    /// Writes as long as there is enough for a write.
+    fn flush_due(&self) -> Result<()> {
+        while lock(&self.slots).is_due(self.goes_past.load(Ordering::Relaxed)) {
+            self.write_oldest(&mut lock(&self.turn))?;
+        }
+        Ok(())
+    }
+
     /// Answers whether there was something to write.
     fn write_oldest(&self, turn: &mut Turn) -> Result<bool> {
         let done = self.write_run(turn);
@@ -235,6 +267,7 @@ impl Flusher {
         let Some(end) = run.last().map(Full::end) else { return Ok(false) };
         let parts = run.iter().map(|full| self.staging.written(full.slot, full.from..full.to));
         let parts: Vec<&[u8]> = parts.collect();
+        let begin = Instant::now();
         turn.write(&oldest, &parts, goes_past)
             .map_err(|error| Error::io(oldest.segment.path(), error))?;
         oldest.segment.set_written(end);
@@ -246,7 +279,9 @@ impl Flusher {
                 _ => {}
             }
         }
-        self.is_late.store(slots.full.len() > self.staging.slots() / 2, Ordering::Relaxed);
+        let time = begin.elapsed().as_nanos() as f64 / f64::from(end - oldest.offset);
+        slots.time += NEW * (time - slots.time);
+        self.pace.store(slots.pace(self.staging.slots()), Ordering::Relaxed);
         Ok(true)
     }
 
@@ -262,8 +297,11 @@ impl Flusher {
                         && !self.is_closing.load(Ordering::Acquire)
                 })
                 .unwrap_or_else(PoisonError::into_inner);
-            drop(waited);
-            if self.flush().is_err() {
+            let (slots, waited) = waited;
+            drop(slots);
+            // What is too little for a large write has waited long enough then.
+            let written = if waited.timed_out() { self.flush() } else { self.flush_due() };
+            if written.is_err() {
                 thread::sleep(PAUSE);
             }
         }
