@@ -5,7 +5,7 @@
 //! Nobody can be asked which they will be, so the copies are timed, by the time that they take of a
 //! processor.
 
-use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
 
 /// Slots that go through the page cache at the begin of each segment, to see how fast that is now.
 const TRIAL: u32 = 4;
@@ -35,13 +35,10 @@ impl Copies {
 
     /// Notes how long a write of so many bytes to the page cache takes.
     pub(super) fn time<R>(&mut self, bytes: usize, write: impl FnOnce() -> R) -> R {
-        let nanoseconds = || {
-            let now = clock_gettime(ClockId::ThreadCPUTime);
-            now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
-        };
-        let begin = nanoseconds();
+        let begin = processor_time();
         let written = write();
-        self.took((nanoseconds() - begin) / bytes.max(1) as f64);
+        let time = processor_time().saturating_sub(begin);
+        self.took(time.as_nanos() as f64 / bytes.max(1) as f64);
         written
     }
 
@@ -49,6 +46,15 @@ impl Copies {
         self.time += NEW * (time - self.time);
         self.trial = self.trial.saturating_sub(1);
     }
+}
+
+/// What this thread has had of processors (clock_gettime(2)). By libc: rustix looks for the clock in
+/// a page of the kernel's that is not there under valgrind.
+fn processor_time() -> Duration {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is written, and is ours. There is such a clock wherever there are threads.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 #[cfg(test)]
