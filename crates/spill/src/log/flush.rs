@@ -206,7 +206,11 @@ impl Flusher {
 
     #[cold]
     fn slow_down(&self, wait: Duration) {
-        if self.goes_past.load(Ordering::Relaxed) || !throttle::are_processors_scarce() {
+        if self.goes_past.load(Ordering::Relaxed) {
+            // The device is waited for, which takes no processor.
+            return;
+        }
+        if !throttle::are_processors_scarce() {
             return throttle::pause(wait);
         }
         // What fails is told to the writer when it needs the slot.
