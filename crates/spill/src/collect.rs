@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
-use crate::fs::write_whole;
 use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
 use crate::log::past_cache::PastCache;
@@ -42,7 +41,7 @@ pub(crate) struct Collector {
 impl Collector {
     /// The next copies go to a new segment.
     pub(crate) fn end_segment(&mut self) -> Option<Arc<Segment>> {
-        self.past_cache.close();
+        self.past_cache = PastCache::default();
         self.segment.take()
     }
 }
@@ -203,14 +202,16 @@ impl Inner {
             if at == from && least == 0 {
                 return Err(victim.damaged(from, "a record is not what was written"));
             }
-            // What was read past the page cache goes on so.
-            let is_cached = match self.options.cached_writes {
-                CachedWrites::Auto => victim.is_seen_mostly(from as usize, from as usize + PIECE),
-                CachedWrites::Always => true,
-                CachedWrites::Never => false,
-            };
             if !batch.copies.is_empty() {
-                self.write_copies(collector, &batch, is_cached)?;
+                // What was read past the page cache goes on so.
+                let goes_past = match self.options.cached_writes {
+                    CachedWrites::Auto => {
+                        !victim.is_seen_mostly(from as usize, from as usize + PIECE)
+                    }
+                    CachedWrites::Always => false,
+                    CachedWrites::Never => true,
+                };
+                self.write_copies(collector, &batch, goes_past)?;
             }
             match self.enter_batch(&batch)? {
                 Entered::All => {}
@@ -275,17 +276,11 @@ impl Inner {
     }
 
     /// Writes the copies to their segment.
-    fn write_copies(&self, to: &mut Collector, batch: &Batch, is_cached: bool) -> Result<()> {
+    fn write_copies(&self, to: &mut Collector, batch: &Batch, goes_past: bool) -> Result<()> {
         let segment = &batch.segment;
-        let written = (|| {
-            if is_cached {
-                to.past_cache.close();
-            } else if to.past_cache.write(segment, &[&batch.bytes], batch.begin)? {
-                return Ok(());
-            }
-            write_whole(&*segment.file, &batch.bytes, u64::from(batch.begin))
-        })();
-        written.map_err(|error| Error::io(segment.path(), error))?;
+        to.past_cache
+            .append(segment, &[&batch.bytes], batch.begin, goes_past)
+            .map_err(|error| Error::io(segment.path(), error))?;
         segment.set_written(batch.begin + batch.bytes.len() as u32);
         self.counters.copied.add(batch.bytes.len() as u64);
         Ok(())

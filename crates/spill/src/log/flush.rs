@@ -11,7 +11,6 @@ use super::past_cache::PastCache;
 use super::segment::Segment;
 use super::staging::Staging;
 use crate::error::{Error, Result};
-use crate::fs::write_whole;
 use crate::inner::lock;
 use crate::position::Point;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -51,19 +50,12 @@ struct Turn {
 impl Turn {
     /// Writes parts that follow one another, from the begin of `oldest` on.
     fn write(&mut self, oldest: &Full, parts: &[&[u8]], goes_past: bool) -> io::Result<()> {
-        let segment = &oldest.segment;
-        if !goes_past {
-            self.past_cache.close();
-        } else if self.past_cache.write(segment, parts, oldest.offset)? {
-            return Ok(());
+        let Turn { past_cache, copies } = self;
+        let mut append = || past_cache.append(&oldest.segment, parts, oldest.offset, goes_past);
+        if goes_past {
+            return append();
         }
-        let mut offset = u64::from(oldest.offset);
-        for part in parts {
-            let write = || write_whole(&*segment.file, part, offset);
-            self.copies.time(part.len(), write)?;
-            offset += part.len() as u64;
-        }
-        Ok(())
+        copies.time(parts.iter().map(|part| part.len()).sum(), append)
     }
 }
 
@@ -97,6 +89,7 @@ pub(crate) struct Full {
 pub(crate) enum Way {
     /// Through the page cache: it is likely to be read.
     Cached,
+    /// Past it, where the file system can.
     Past,
     /// Through the page cache unless that is slow.
     Either,

@@ -13,9 +13,9 @@ struct Block([u8; BLOCK]);
 
 /// Memory that begins at a multiple of [`BLOCK`].
 #[derive(Default)]
-struct Blocks(Vec<Block>);
+struct Aligned(Vec<Block>);
 
-impl Blocks {
+impl Aligned {
     /// Room for so many bytes; what was there stays.
     fn bytes(&mut self, least: usize) -> &mut [u8] {
         let blocks = least.div_ceil(BLOCK).max(self.0.len());
@@ -30,7 +30,7 @@ impl Blocks {
 pub(crate) struct PastCache {
     open: Option<Open>,
     /// Blocks as they are in the file, or will be.
-    blocks: Blocks,
+    blocks: Aligned,
     /// The file system writes nothing past its cache.
     is_refused: bool,
 }
@@ -43,24 +43,45 @@ struct Open {
 }
 
 impl PastCache {
+    /// Writes parts that follow one another, at `offset`: past the page cache, or through it if that
+    /// is asked for or there is no other way.
+    pub(crate) fn append(
+        &mut self,
+        segment: &Segment,
+        parts: &[&[u8]],
+        offset: u32,
+        goes_past: bool,
+    ) -> io::Result<()> {
+        if !goes_past {
+            // Lets go of the file.
+            (self.open, self.blocks) = (None, Aligned::default());
+        } else if !self.is_refused && self.write(segment, parts, offset)? {
+            return Ok(());
+        }
+        let mut offset = u64::from(offset);
+        for part in parts {
+            write_whole(&*segment.file, part, offset)?;
+            offset += part.len() as u64;
+        }
+        Ok(())
+    }
+
     /// Writes parts that follow one another, at `offset`. Where they do not fill their last block
     /// there are zeros behind them, where nothing was written yet, and the bytes before them are
     /// written once more with what comes next. A first block that was begun otherwise goes on so: it
     /// is in the page cache, and what lies there would have to be waited for.
     ///
     /// False: it cannot be done here, and all of it is to be written otherwise.
-    pub(crate) fn write(
-        &mut self,
-        segment: &Segment,
-        parts: &[&[u8]],
-        offset: u32,
-    ) -> io::Result<bool> {
+    fn write(&mut self, segment: &Segment, parts: &[&[u8]], offset: u32) -> io::Result<bool> {
         let offset = offset as usize;
         let (file, known) = match self.open.take() {
             Some(open) if open.segment == segment.id => (open.file, open.end == offset),
-            _ => match segment.file.past_cache().filter(|_| !self.is_refused) {
+            _ => match segment.file.past_cache() {
                 Some(file) => (file, false),
-                None => return Ok(false),
+                None => {
+                    self.is_refused = true;
+                    return Ok(false);
+                }
             },
         };
         let all: usize = parts.iter().map(|part| part.len()).sum();
@@ -96,11 +117,6 @@ impl PastCache {
         }
         Ok(true)
     }
-
-    /// Lets go of the file.
-    pub(crate) fn close(&mut self) {
-        (self.open, self.blocks) = (None, Blocks::default());
-    }
 }
 
 /// Writes all of them; one that was written in part is written again.
@@ -121,7 +137,7 @@ pub(super) fn read(file: &dyn File, into: &mut [u8], offset: u64) -> io::Result<
     let Some(file) = file.past_cache() else { return Ok(false) };
     let begin = offset / BLOCK as u64 * BLOCK as u64;
     let before = (offset - begin) as usize;
-    let mut blocks = Blocks::default();
+    let mut blocks = Aligned::default();
     let whole = (before + into.len()).next_multiple_of(BLOCK);
     let blocks = &mut blocks.bytes(whole)[..whole];
     let mut done = 0;
