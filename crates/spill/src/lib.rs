@@ -34,6 +34,7 @@ mod log;
 #[doc(hidden)]
 pub mod manifest;
 mod many;
+mod memory;
 mod options;
 mod position;
 mod prefetch;

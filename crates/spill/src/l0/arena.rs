@@ -1,10 +1,10 @@
 //! Memory that is only ever added to, and freed as a whole.
 
-use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::blocks::{Block, Blocks, HUGE};
+use super::blocks::Blocks;
+use crate::memory::{HUGE, Memory};
 
 const FIRST_BLOCK: usize = 16 << 10;
 /// What everything in it is aligned to: a cache line.
@@ -12,7 +12,7 @@ const LINE: usize = 64;
 
 /// Zeroed memory from blocks that grow up to a huge page.
 pub(super) struct Arena {
-    blocks: Vec<Block>,
+    blocks: Vec<Memory>,
     kept: Arc<Blocks>,
     next: usize,
     end: usize,
@@ -40,23 +40,16 @@ impl Arena {
         }
         self.next = at + len;
         let Some(block) = self.blocks.last() else { unreachable!("a block was added") };
-        let start = self.end - block.layout.size();
+        let start = self.end - block.len();
         // SAFETY: `at - start + len` is within the block.
-        unsafe { block.start.add(at - start) }
+        unsafe { block.start().add(at - start) }
     }
 
     #[cold]
     fn add_block(&mut self, least: usize) {
-        let last = self.blocks.last().map_or(FIRST_BLOCK / 2, |block| block.layout.size());
+        let last = self.blocks.last().map_or(FIRST_BLOCK / 2, Memory::len);
         let size = (last * 2).min(HUGE).max(least.next_multiple_of(LINE));
-        let block = if size == HUGE {
-            self.kept.take()
-        } else {
-            let Ok(layout) = Layout::from_size_align(size, LINE) else {
-                unreachable!("sizes are far below the limit of a layout")
-            };
-            Block::new(layout)
-        };
+        let block = if size == HUGE { self.kept.take() } else { Memory::new(size, LINE) };
         self.blocks.push(block);
         // Addresses within the arena are counted on over the blocks, each aligned as a block is.
         self.next = self.end.next_multiple_of(HUGE);

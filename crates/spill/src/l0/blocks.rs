@@ -1,64 +1,17 @@
 //! Blocks of memory for L0s, kept ready: the kernel takes up to a millisecond to give a huge page
 //! out, which no writer should wait for.
 
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
-use std::ptr::{self, NonNull};
-
 use crate::inner::lock;
+use crate::memory::{HUGE, Memory};
 use crate::schedule::Mutex;
 use crate::schedule::atomic::{AtomicBool, Ordering};
-
-/// A huge page: fewer misses of the TLB in a tree that is much larger than what it covers.
-pub(super) const HUGE: usize = 2 << 20;
 
 /// The most that are kept ready.
 const READY: usize = 4;
 
-/// Zeroed memory of its own, which the one who has it frees or gives back.
-#[derive(Clone, Copy)]
-pub(super) struct Block {
-    pub(super) start: NonNull<u8>,
-    pub(super) layout: Layout,
-}
-
-// SAFETY: nothing in a block belongs to a thread.
-unsafe impl Send for Block {}
-
-impl Block {
-    pub(super) fn new(layout: Layout) -> Block {
-        // SAFETY: no caller asks for nothing.
-        let start = unsafe { if layout == huge() { alloc(layout) } else { alloc_zeroed(layout) } };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        let block = Block { start, layout };
-        if layout == huge() {
-            // Before the first store, which would bring small pages otherwise.
-            // SAFETY: the block is ours; the advice changes no content. It is only a hint.
-            let _ = unsafe {
-                let start = start.as_ptr().cast();
-                rustix::mm::madvise(start, HUGE, rustix::mm::Advice::LinuxHugepage)
-            };
-            block.clear();
-        }
-        block
-    }
-
-    fn clear(&self) {
-        // SAFETY: whoever has the block has it alone.
-        unsafe { ptr::write_bytes(self.start.as_ptr(), 0, self.layout.size()) };
-    }
-
-    pub(super) fn free(self) {
-        // SAFETY: it was allocated with this layout, and whoever has it frees it once.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
-    }
-}
-
-/// The layout of the blocks that are kept.
-pub(super) fn huge() -> Layout {
-    match Layout::from_size_align(HUGE, HUGE) {
-        Ok(layout) => layout,
-        Err(_) => unreachable!("a huge page is far below the limit of a layout"),
-    }
+fn huge() -> Memory {
+    // Huge pages: fewer misses of the TLB in a tree that is much larger than what it covers.
+    Memory::new(HUGE, HUGE)
 }
 
 /// Huge pages that are ready for L0s, and some that L0s have used.
@@ -73,8 +26,8 @@ pub(crate) struct Blocks {
 
 #[derive(Default)]
 struct Kept {
-    ready: Vec<Block>,
-    used: Vec<Block>,
+    ready: Vec<Memory>,
+    used: Vec<Memory>,
 }
 
 impl Blocks {
@@ -102,11 +55,11 @@ impl Blocks {
                 kept.used.pop()
             };
             let block = match used {
-                Some(block) => {
+                Some(mut block) => {
                     block.clear();
                     block
                 }
-                None => Block::new(huge()),
+                None => huge(),
             };
             lock(&self.kept).ready.push(block);
         }
@@ -115,32 +68,24 @@ impl Blocks {
     /// Frees what nobody has needed for a while.
     pub(crate) fn free_used(&self) {
         let used = std::mem::take(&mut lock(&self.kept).used);
-        used.into_iter().for_each(Block::free);
+        // With no lock held.
+        drop(used);
     }
 
     /// A zeroed block.
-    pub(super) fn take(&self) -> Block {
+    pub(super) fn take(&self) -> Memory {
         let ready = lock(&self.kept).ready.pop();
         self.is_wanted.store(self.most > 0, Ordering::Relaxed);
-        ready.unwrap_or_else(|| Block::new(huge()))
+        ready.unwrap_or_else(huge)
     }
 
-    pub(super) fn give_back(&self, block: Block) {
-        if block.layout == huge() {
+    pub(super) fn give_back(&self, block: Memory) {
+        if block.len() == HUGE {
             let mut kept = lock(&self.kept);
             if kept.used.len() < self.reused {
                 kept.used.push(block);
-                return;
             }
         }
-        block.free();
-    }
-}
-
-impl Drop for Blocks {
-    fn drop(&mut self) {
-        let kept = std::mem::take(&mut *lock(&self.kept));
-        kept.ready.into_iter().chain(kept.used).for_each(Block::free);
     }
 }
 
@@ -152,16 +97,14 @@ mod tests {
     fn a_block_that_was_used_comes_back_zeroed() {
         let blocks = Blocks::new(HUGE);
         assert!(blocks.asks() && !blocks.asks());
-        let block = blocks.take();
-        // SAFETY: it was taken.
-        unsafe { ptr::write_bytes(block.start.as_ptr(), 0xff, HUGE) };
+        let mut block = blocks.take();
+        block.bytes().fill(0xff);
+        let start = block.start();
         blocks.give_back(block);
         blocks.prepare();
-        let again = blocks.take();
-        assert_eq!(again.start, block.start);
-        // SAFETY: as above.
-        let bytes = unsafe { std::slice::from_raw_parts(again.start.as_ptr(), HUGE) };
-        assert!(bytes.iter().all(|&byte| byte == 0));
+        let mut again = blocks.take();
+        assert_eq!(again.start(), start);
+        assert!(again.bytes().iter().all(|&byte| byte == 0));
         blocks.give_back(again);
     }
 

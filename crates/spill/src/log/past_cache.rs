@@ -6,23 +6,35 @@ use std::sync::Arc;
 
 use super::segment::Segment;
 use crate::fs::{BLOCK, File, again_if_interrupted, write_whole};
+use crate::memory::{HUGE, Memory};
 
-#[repr(C, align(4096))]
-#[derive(Clone, Copy)]
-struct Block([u8; BLOCK]);
-
-/// Memory that begins at a multiple of [`BLOCK`].
+/// Memory for whole blocks.
 #[derive(Default)]
-struct Aligned(Vec<Block>);
+struct Blocks(Option<Memory>);
 
-impl Aligned {
+impl Blocks {
     /// Room for so many bytes; what was there stays.
     fn bytes(&mut self, least: usize) -> &mut [u8] {
-        let blocks = least.div_ceil(BLOCK).max(self.0.len());
-        self.0.resize(blocks, Block([0; BLOCK]));
-        // SAFETY: these are the bytes of the blocks, which have no others between them.
-        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), blocks * BLOCK) }
+        let memory = match self.0.take() {
+            Some(memory) if memory.len() >= least => memory,
+            before => {
+                let mut larger = room(least);
+                if let Some(mut before) = before {
+                    larger.bytes()[..before.len()].copy_from_slice(before.bytes());
+                }
+                larger
+            }
+        };
+        self.0.insert(memory).bytes()
     }
+}
+
+/// Memory of at least so many bytes. A device takes so many pieces with one request, and much of it
+/// is one piece in a huge page (measured: 2.9 GB/s for 2.2 to 2.7 with requests of 1 MiB).
+fn room(least: usize) -> Memory {
+    let is_large = least % HUGE >= HUGE / 2;
+    let len = if is_large { least.next_multiple_of(HUGE) } else { least };
+    Memory::new(len, if len >= HUGE { HUGE } else { BLOCK })
 }
 
 /// The segment that is being written so, one part behind the other.
@@ -30,7 +42,7 @@ impl Aligned {
 pub(crate) struct PastCache {
     open: Option<Open>,
     /// Blocks as they are in the file, or will be.
-    blocks: Aligned,
+    blocks: Blocks,
     /// The file system writes nothing past its cache.
     is_refused: bool,
 }
@@ -54,7 +66,7 @@ impl PastCache {
     ) -> io::Result<()> {
         if !goes_past {
             // Lets go of the file.
-            (self.open, self.blocks) = (None, Aligned::default());
+            (self.open, self.blocks) = (None, Blocks::default());
         } else if !self.is_refused && self.write(segment, parts, offset)? {
             return Ok(());
         }
@@ -137,7 +149,7 @@ pub(super) fn read(file: &dyn File, into: &mut [u8], offset: u64) -> io::Result<
     let Some(file) = file.past_cache() else { return Ok(false) };
     let begin = offset / BLOCK as u64 * BLOCK as u64;
     let before = (offset - begin) as usize;
-    let mut blocks = Aligned::default();
+    let mut blocks = Blocks::default();
     let whole = (before + into.len()).next_multiple_of(BLOCK);
     let blocks = &mut blocks.bytes(whole)[..whole];
     let mut done = 0;
