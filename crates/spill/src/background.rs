@@ -11,8 +11,21 @@ use crate::schedule::thread::{self, JoinHandle};
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How much they give way to the callers' threads: see nice(2).
-const NICE: i32 = 5;
+/// How a thread gives way to the callers' threads.
+#[derive(Clone, Copy)]
+struct Manner {
+    /// How much nicer it is: nice(2).
+    nice: i32,
+    /// How long it has a processor before another's turn, in nanoseconds (sched_setattr(2), from Linux
+    /// 6.12 on); 0: as long as any.
+    slice: u64,
+}
+
+/// Its work can wait: where processors are scarce it gets what the throttle leaves it.
+const PATIENT: Manner = Manner { nice: 15, slice: 0 };
+/// A caller may wait for its work, and its turns are short.
+const PROMPT: Manner = Manner { nice: 0, slice: 100_000 };
+
 /// How long to wait for news, lest some are missed.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -20,14 +33,14 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
     let pieces = [("spill-merge", Piece::Spill), ("spill-collect", Piece::Collect)];
     for (name, piece) in pieces {
-        threads.push(spawn(inner, name, move |inner| work_on(inner, piece))?);
+        threads.push(spawn(inner, name, PATIENT, move |inner| work_on(inner, piece))?);
     }
     // Deleting a large file waits for its pages on their way to the device: nobody else should.
-    threads.push(spawn(inner, "spill-free", free)?);
+    threads.push(spawn(inner, "spill-free", PATIENT, free)?);
     let flusher = Arc::clone(&inner.flusher);
-    threads.push(spawn(inner, "spill-write", move |_| flusher.run())?);
+    threads.push(spawn(inner, "spill-write", PROMPT, move |_| flusher.run())?);
     if let Durability::Interval(interval) = inner.options.durability {
-        threads.push(spawn(inner, "spill-sync", move |inner| sync_at(inner, interval))?);
+        threads.push(spawn(inner, "spill-sync", PROMPT, move |inner| sync_at(inner, interval))?);
     }
     Ok(threads)
 }
@@ -35,6 +48,7 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
 fn spawn(
     inner: &Arc<Inner>,
     name: &str,
+    manner: Manner,
     work: impl FnOnce(&Inner) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
     let inner = Arc::clone(inner);
@@ -42,19 +56,28 @@ fn spawn(
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            give_way();
+            give_way(manner);
             work(&inner);
         })
         .map_err(|error| Error::io(&dir, error))
 }
 
 /// Makes this thread one that takes no processor from a thread that runs when it is woken
-/// (`SCHED_BATCH`, sched(7)), and that gets less of it. Both are only wishes.
-fn give_way() {
-    let unused = libc::sched_param { sched_priority: 0 };
+/// (`SCHED_BATCH`, sched(7)), with a manner of its own. These are only wishes.
+fn give_way(manner: Manner) {
+    let nice = rustix::process::getpriority_process(None).unwrap_or(0) + manner.nice;
+    let wish = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_BATCH as u32,
+        sched_flags: 0,
+        sched_nice: nice.min(19),
+        sched_priority: 0,
+        sched_runtime: manner.slice,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
     // SAFETY: the structure is read, and the thread is this one.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &unused) };
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+    let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wish, 0) };
 }
 
 fn is_closing(inner: &Inner) -> bool {
