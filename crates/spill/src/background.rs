@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::inner::{Inner, Piece, lock};
 use crate::options::Durability;
 use crate::schedule::thread::{self, JoinHandle};
+use crate::throttle::Patient;
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -21,8 +22,14 @@ struct Manner {
     slice: u64,
 }
 
+impl Manner {
+    fn is_patient(self) -> bool {
+        self.nice > 0
+    }
+}
+
 /// Its work can wait: where processors are scarce it gets what the throttle leaves it.
-const PATIENT: Manner = Manner { nice: 15, slice: 0 };
+const PATIENT: Manner = Manner { nice: 10, slice: 0 };
 /// A caller may wait for its work, and its turns are short.
 const PROMPT: Manner = Manner { nice: 0, slice: 100_000 };
 
@@ -57,6 +64,7 @@ fn spawn(
         .name(name.to_owned())
         .spawn(move || {
             give_way(manner);
+            let _patient = manner.is_patient().then(Patient::begin);
             work(&inner);
         })
         .map_err(|error| Error::io(&dir, error))
