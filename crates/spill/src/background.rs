@@ -12,6 +12,9 @@ use crate::throttle::Patient;
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait for news, lest some are missed.
+const LONG: Duration = Duration::from_secs(1);
+
 /// How a thread gives way to the callers' threads.
 #[derive(Clone, Copy)]
 struct Manner {
@@ -32,9 +35,6 @@ impl Manner {
 const PATIENT: Manner = Manner { nice: 10, slice: 0 };
 /// A caller may wait for its work, and its turns are short.
 const PROMPT: Manner = Manner { nice: 0, slice: 100_000 };
-
-/// How long to wait for news, lest some are missed.
-const LONG: Duration = Duration::from_secs(1);
 
 pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();

@@ -6,6 +6,7 @@ use std::ptr::{self, NonNull};
 /// A huge page: one entry of the TLB, and one piece for a device.
 pub(crate) const HUGE: usize = 2 << 20;
 
+/// Bytes that are freed with it.
 pub(crate) struct Memory {
     start: NonNull<u8>,
     layout: Layout,
@@ -15,8 +16,8 @@ pub(crate) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// So many bytes, all zero, that begin at a multiple of `align`; of at least [`HUGE`] if the
-    /// system is to give huge pages, which it may also not do.
+    /// So many bytes, all zero, that begin at a multiple of `align`. An `align` of [`HUGE`] asks for
+    /// huge pages, which the system may also not give.
     pub(crate) fn new(len: usize, align: usize) -> Memory {
         let Ok(layout) = Layout::from_size_align(len.max(1), align) else {
             unreachable!("sizes are far below the limit of a layout")
