@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::inner::{Inner, Piece, lock};
 use crate::options::Durability;
 use crate::schedule::thread::{self, JoinHandle};
+use crate::stint::{self, STINT};
 use crate::throttle::Patient;
 
 /// How long to wait before trying again what failed.
@@ -15,39 +16,21 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long to wait for news, lest some are missed.
 const LONG: Duration = Duration::from_secs(1);
 
-/// How a thread gives way to the callers' threads.
-#[derive(Clone, Copy)]
-struct Manner {
-    /// How much nicer it is: nice(2).
-    nice: i32,
-    /// How long it has a processor before another's turn, in nanoseconds (sched_setattr(2), from Linux
-    /// 6.12 on); 0: as long as any.
-    slice: u64,
-}
-
-impl Manner {
-    fn is_patient(self) -> bool {
-        self.nice > 0
-    }
-}
-
-/// Its work can wait: where processors are scarce it gets what the throttle leaves it.
-const PATIENT: Manner = Manner { nice: 10, slice: 0 };
-/// A caller may wait for its work, and its turns are short.
-const PROMPT: Manner = Manner { nice: 0, slice: 100_000 };
+/// How much nicer than the callers' threads they are: nice(2).
+const NICER: i32 = 3;
 
 pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
     let pieces = [("spill-merge", Piece::Spill), ("spill-collect", Piece::Collect)];
     for (name, piece) in pieces {
-        threads.push(spawn(inner, name, PATIENT, move |inner| work_on(inner, piece))?);
+        threads.push(spawn(inner, name, move |inner| patiently(|| work_on(inner, piece)))?);
     }
     // Deleting a large file waits for its pages on their way to the device: nobody else should.
-    threads.push(spawn(inner, "spill-free", PATIENT, free)?);
+    threads.push(spawn(inner, "spill-free", |inner| patiently(|| free(inner)))?);
     let flusher = Arc::clone(&inner.flusher);
-    threads.push(spawn(inner, "spill-write", PROMPT, move |_| flusher.run())?);
+    threads.push(spawn(inner, "spill-write", move |_| flusher.run())?);
     if let Durability::Interval(interval) = inner.options.durability {
-        threads.push(spawn(inner, "spill-sync", PROMPT, move |inner| sync_at(inner, interval))?);
+        threads.push(spawn(inner, "spill-sync", move |inner| sync_at(inner, interval))?);
     }
     Ok(threads)
 }
@@ -55,7 +38,6 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
 fn spawn(
     inner: &Arc<Inner>,
     name: &str,
-    manner: Manner,
     work: impl FnOnce(&Inner) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
     let inner = Arc::clone(inner);
@@ -63,24 +45,31 @@ fn spawn(
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            give_way(manner);
-            let _patient = manner.is_patient().then(Patient::begin);
+            give_way();
+            stint::begin();
             work(&inner);
         })
         .map_err(|error| Error::io(&dir, error))
 }
 
-/// Makes this thread one that takes no processor from a thread that runs when it is woken
-/// (`SCHED_BATCH`, sched(7)), with a manner of its own. These are only wishes.
-fn give_way(manner: Manner) {
-    let nice = rustix::process::getpriority_process(None).unwrap_or(0) + manner.nice;
+/// Does work that throttled writers wait for.
+fn patiently(work: impl FnOnce()) {
+    let _patient = Patient::begin();
+    work();
+}
+
+/// Makes this thread a nicer one that takes no processor from a thread that runs when it is woken
+/// (`SCHED_BATCH`, sched(7)), and whose turns are as short as its stints. These are only wishes.
+fn give_way() {
+    let nice = rustix::process::getpriority_process(None).unwrap_or(0) + NICER;
     let wish = libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
         sched_policy: libc::SCHED_BATCH as u32,
         sched_flags: 0,
         sched_nice: nice.min(19),
         sched_priority: 0,
-        sched_runtime: manner.slice,
+        // From Linux 6.12 on: how long it has a processor before another's turn.
+        sched_runtime: STINT.as_nanos() as u64,
         sched_deadline: 0,
         sched_period: 0,
     };

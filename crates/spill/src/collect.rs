@@ -14,6 +14,7 @@ use crate::log::{Segment, Stream, Writer};
 use crate::options::CachedWrites;
 use crate::position::{Point, Position, Tag};
 use crate::record::{HEADER, Hashes, Kind, Record};
+use crate::stint;
 use crate::sync::sync;
 use crate::version::Version;
 
@@ -185,6 +186,7 @@ impl Inner {
                     Kind::Delete => true,
                     Kind::Batch | Kind::Seal | Kind::Mark => return Ok(Walk::On),
                 };
+                stint::end_if_over();
                 let old = Position::new(victim.id, offset, tombstone, Tag::of(hashes.key));
                 if !self.is_current(record.header.table, record.key, old)? {
                     return Ok(Walk::On);
@@ -291,6 +293,7 @@ impl Inner {
         let segment = &batch.segment;
         let mut sequence = batch.sequence;
         for (part, copies) in batch.copies.chunks(AT_ONCE).enumerate() {
+            stint::end_if_over();
             let version = self.version.load();
             for copy in copies {
                 self.warm_up(&version, copy.table, batch.key(copy));

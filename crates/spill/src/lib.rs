@@ -47,6 +47,7 @@ mod scrub;
 mod snapshot;
 mod spill;
 mod statistics;
+mod stint;
 mod store;
 mod sync;
 mod table;

@@ -132,6 +132,9 @@ pub trait Pages: Send + Sync {
     /// Brings a part into memory now, with reads as large as the part. What cannot be read is
     /// an error here instead of a signal at the access.
     fn bring(&self, part: Range<usize>) -> io::Result<()>;
+
+    /// A part that was written back will not be looked at any more; only a hint.
+    fn forget(&self, _part: Range<usize>) {}
 }
 
 // SAFETY: the memory belongs to the mapping, not to a thread; who reads and who writes which
@@ -162,6 +165,10 @@ impl Map {
 
     pub fn bring(&self, part: Range<usize>) -> io::Result<()> {
         self.pages.bring(part)
+    }
+
+    pub fn forget(&self, part: Range<usize>) {
+        self.pages.forget(part);
     }
 }
 

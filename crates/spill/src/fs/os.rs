@@ -188,6 +188,17 @@ impl Pages for OsPages {
             Err(error) => Err(error.into()),
         }
     }
+
+    fn forget(&self, part: Range<usize>) {
+        // Out of the mapping, then out of the page cache.
+        // SAFETY: the part lies in a mapping of a file, and comes from there again if it is touched.
+        let _ = unsafe {
+            let at = self.start.as_ptr().add(part.start).cast();
+            madvise(at, part.len(), Advice::LinuxDontNeed)
+        };
+        let len = std::num::NonZeroU64::new(part.len() as u64);
+        let _ = fadvise(&*self.file, part.start as u64, len, FileAdvice::DontNeed);
+    }
 }
 
 impl Drop for OsPages {
@@ -297,5 +308,27 @@ mod linux {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Mode, write_whole};
+    use super::*;
+
+    #[test]
+    fn what_is_forgotten_is_still_in_the_file() {
+        let home = tempfile::tempdir().unwrap();
+        let file = Os.open(&home.path().join("file"), Mode::New).unwrap();
+        let content: Vec<u8> = (0..100_000).map(|i| (i % 251) as u8).collect();
+        write_whole(&*file, &content, 0).unwrap();
+        file.sync().unwrap();
+        let map = file.map(content.len(), Access::Read).unwrap();
+        map.bring(0..content.len()).unwrap();
+        map.forget(4096..content.len());
+        // SAFETY: so many bytes are mapped.
+        let mapped = unsafe { std::slice::from_raw_parts(map.start().as_ptr(), content.len()) };
+        assert_eq!(mapped, content);
+        assert_eq!(file.len().unwrap(), content.len() as u64);
     }
 }

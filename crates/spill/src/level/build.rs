@@ -11,6 +11,7 @@ use crate::bytes::common_prefix;
 use crate::error::Result;
 use crate::fs::Fs;
 use crate::position::Position;
+use crate::stint;
 
 /// Reads the whole key of a record.
 pub(crate) trait Keys {
@@ -148,6 +149,7 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
 
     /// Enters a page into the inner page above it.
     fn add(&mut self, height: usize, bound: Vec<u8>, page: PageId) -> Result<()> {
+        stint::end_if_over();
         if self.above.len() == height {
             self.above.push(Vec::new());
         }

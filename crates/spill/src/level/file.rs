@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::page::{PAGE, Page, PageId};
 use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, read_whole, write_whole};
+use crate::stint;
 
 /// What is brought into memory at once where a page is first read.
 const AROUND: usize = 64 << 10;
-/// What is written at once.
+/// What is read at once.
 const PIECE: usize = 1 << 20;
 
 /// A complete file of pages.
@@ -131,6 +132,7 @@ impl IndexFile {
 impl Drop for IndexFile {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
+            stint::ahead_in_pieces(0..self.map.len(), |part| self.map.forget(part));
             // What stays behind is removed at the next opening.
             let _ = self.fs.remove(&self.path);
         }
@@ -159,7 +161,7 @@ impl IndexWriter {
             path,
             fs: Arc::clone(fs),
             file: Some(file),
-            buffer: Vec::with_capacity(PIECE),
+            buffer: Vec::with_capacity(stint::PIECE),
             written: 0,
             pages: 0,
         })
@@ -173,7 +175,7 @@ impl IndexWriter {
     pub(crate) fn append(&mut self, page: &[u8; PAGE]) -> Result<()> {
         self.buffer.extend_from_slice(page);
         self.pages += 1;
-        if self.buffer.len() >= PIECE {
+        if self.buffer.len() >= stint::PIECE {
             self.write_out()?;
         }
         Ok(())

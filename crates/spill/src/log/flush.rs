@@ -15,6 +15,7 @@ use crate::inner::lock;
 use crate::position::Point;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::schedule::{Condvar, Mutex, thread};
+use crate::stint;
 use crate::throttle;
 
 /// How long to wait for more, or before trying again what failed.
@@ -223,7 +224,9 @@ impl Flusher {
 
     /// Writes all that was pushed. What fails stays, and can be asked for again.
     pub(crate) fn flush(&self) -> Result<()> {
-        while self.write_oldest(&mut lock(&self.turn))? {}
+        while self.write_oldest(&mut lock(&self.turn))? {
+            stint::end_if_over();
+        }
         Ok(())
     }
 
@@ -240,6 +243,7 @@ impl Flusher {
     fn flush_due(&self) -> Result<()> {
         while lock(&self.slots).is_due(self.goes_past.load(Ordering::Relaxed)) {
             self.write_oldest(&mut lock(&self.turn))?;
+            stint::end_if_over();
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
 use crate::position::ALIGN;
 use crate::record::{HEADER, Hashes, Record};
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::stint;
 
 /// Records begin behind this.
 pub(crate) const FILE_HEADER: u32 = 64;
@@ -452,6 +453,7 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
+            stint::ahead_in_pieces(0..self.map.len(), |part| self.map.forget(part));
             // What stays behind is removed at the next opening.
             let _ = self.fs.remove(&self.path);
         }
