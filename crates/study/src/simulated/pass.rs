@@ -56,21 +56,25 @@ impl Visit for Embedded<'_> {
     type Output = Result<(), StudyError>;
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
-        ask(&Arc::new(store), &self.0.workload, self.0.operations)
+        ask(&Ticks::still(), &Arc::new(store), &self.0.workload, self.0.operations)
     }
 }
 
 /// Loads the data and asks so many operations, one after the other.
-fn ask<T: Target>(store: &Arc<T>, spec: &Spec, operations: u64) -> Result<(), StudyError> {
-    let clock = Ticks::new();
+fn ask<T: Target>(
+    clock: &Ticks,
+    store: &Arc<T>,
+    spec: &Spec,
+    operations: u64,
+) -> Result<(), StudyError> {
     let workload = Arc::new(Workload::new(spec)?);
     let stop = Arc::new(AtomicBool::new(false));
     let closed = Manner { pin: false, ..Manner::closed(1) };
     let load = closed.plan(What::Load, spec.seed, &stop);
-    drive::drive(&clock, store, &workload, &load, &mut Quiet)?;
+    drive::drive(clock, store, &workload, &load, &mut Quiet)?;
     let until = Until { operations: Some(operations), time: None };
     let measure = Manner { until, ..closed }.plan(What::Mix, spec.seed, &stop);
-    let outcome = drive::drive(&clock, store, &workload, &measure, &mut Quiet)?;
+    let outcome = drive::drive(clock, store, &workload, &measure, &mut Quiet)?;
     match outcome.gave_up {
         Some(why) => Err(StudyError::Failed(why)),
         None => Ok(()),
@@ -217,7 +221,7 @@ impl Served<'_> {
         remote.timeout = remote.timeout.max(SLOW);
         let network = Arc::new(Network::connect(remote)?);
         let pid = started.first.launched.pid;
-        ask(&network, &self.step.workload, operations)?;
+        ask(&Ticks::new(), &network, &self.step.workload, operations)?;
         drop(network);
         started.end_within(limit)?;
         Cachegrind::totals(self.folder, pid).map_err(|error| StudyError::Failed(error.to_string()))
