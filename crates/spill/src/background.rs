@@ -9,7 +9,7 @@ use crate::inner::{Inner, Piece, lock};
 use crate::options::Durability;
 use crate::schedule::thread::{self, JoinHandle};
 use crate::stint::{self, STINT};
-use crate::throttle::Patient;
+use crate::throttle;
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -17,16 +17,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(1);
 
 /// How much nicer than the callers' threads they are: nice(2).
-const NICER: i32 = 3;
+const NICER: i32 = 10;
 
 pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
+    throttle::count_processors();
     let mut threads = Vec::new();
     let pieces = [("spill-merge", Piece::Spill), ("spill-collect", Piece::Collect)];
     for (name, piece) in pieces {
-        threads.push(spawn(inner, name, move |inner| patiently(|| work_on(inner, piece)))?);
+        threads.push(spawn(inner, name, move |inner| work_on(inner, piece))?);
     }
     // Deleting a large file waits for its pages on their way to the device: nobody else should.
-    threads.push(spawn(inner, "spill-free", |inner| patiently(|| free(inner)))?);
+    threads.push(spawn(inner, "spill-free", free)?);
     let flusher = Arc::clone(&inner.flusher);
     threads.push(spawn(inner, "spill-write", move |_| flusher.run())?);
     if let Durability::Interval(interval) = inner.options.durability {
@@ -50,12 +51,6 @@ fn spawn(
             work(&inner);
         })
         .map_err(|error| Error::io(&dir, error))
-}
-
-/// Does work that throttled writers wait for.
-fn patiently(work: impl FnOnce()) {
-    let _patient = Patient::begin();
-    work();
 }
 
 /// Makes this thread a nicer one that takes no processor from a thread that runs when it is woken

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
+use crate::garbage::share_of_dead;
 use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
 use crate::log::past_cache::PastCache;
@@ -26,11 +27,8 @@ const AT_ONCE: usize = 4;
 const LEAST: usize = 16;
 /// Sequences that are set aside for a batch: more than it has records.
 const SEQUENCES: u64 = 1 << 20;
-/// Of the garbage that is allowed for, collecting begins when so much is there: the rest is for
-/// what merges have not found yet.
-const BEGIN: f64 = 0.8;
-/// The log is larger than it may be by so much, and writers are slowed down.
-const LATE: f64 = 1.1;
+/// A segment is worth collecting if its share of garbage is so many times that of the whole log.
+const WORTH: f64 = 0.5;
 
 /// Where the copies go.
 #[derive(Default)]
@@ -129,31 +127,11 @@ impl Inner {
         Ok(true)
     }
 
-    /// By how much the log is larger than it may be before writers are slowed down, as a share of
-    /// that; 0: it is not.
-    pub(crate) fn garbage_beyond(&self, version: &Version) -> f64 {
-        let (all, dead) = (version.log_bytes(), version.dead_bytes());
-        // As much as an L0 that is filled while another waits to be merged hides is usual.
-        let hidden = version.hidden_bytes().saturating_sub(2 * self.may_hide());
-        let live = all.saturating_sub(dead + hidden) as f64;
-        let may = self.options.space_amplification * LATE * live + self.slack();
-        (all as f64 / may - 1.0).max(0.0)
-    }
-
-    /// Segments that are being filled are not garbage, however little lives.
-    fn slack(&self) -> f64 {
-        3.0 * self.options.segment as f64
-    }
-
     /// The segment to collect, if one is due.
     fn victim(&self) -> Option<Arc<Segment>> {
         let version = self.version.load();
         let covers = lock(&self.durable).covers;
-        let (all, dead) = (version.log_bytes(), version.dead_bytes());
-        let allowed = 1.0 + (self.options.space_amplification - 1.0) * BEGIN;
-        let live = all.saturating_sub(dead);
-        let is_due = all as f64 > allowed * live as f64;
-        let share = |segment: &Segment| segment.dead() as f64 / segment.bytes().max(1) as f64;
+        let garbage = self.garbage(&version);
         let best = version
             .segments
             .iter()
@@ -163,10 +141,10 @@ impl Inner {
                 Stream::Main => segment.id < covers.main.segment,
                 Stream::Copies => segment.id < covers.copies.segment,
             })
-            .max_by(|one, other| share(one).total_cmp(&share(other)))?;
+            .max_by(|one, other| share_of_dead(one).total_cmp(&share_of_dead(other)))?;
         // One that is wholly dead costs nothing to collect.
-        let is_worth = share(best) >= (1.0 - 1.0 / allowed) / 2.0;
-        (is_due && is_worth || best.dead() >= best.bytes()).then(|| Arc::clone(best))
+        let is_worth = share_of_dead(best) >= WORTH * garbage.share();
+        (garbage.is_due() && is_worth || best.dead() >= best.bytes()).then(|| Arc::clone(best))
     }
 
     /// Copies all of a segment that lives; false if the store was closed meanwhile.
@@ -177,6 +155,8 @@ impl Inner {
         let mut at = FILE_HEADER;
         let mut least = 0;
         while at < end {
+            victim.set_collected(at);
+            self.update_pressure();
             let mut batch = self.begin_batch(collector, least)?;
             least = 0;
             let from = at;

@@ -74,6 +74,8 @@ pub(crate) struct Work {
     changed: Condvar,
     /// Writers are to slow down: nanoseconds for each write.
     pub(crate) pressure: AtomicU32,
+    /// The collector was told that there is garbage.
+    pub(crate) is_garbage_due: AtomicBool,
     pub(crate) is_closing: AtomicBool,
 }
 
@@ -247,20 +249,6 @@ impl Inner {
             .partition(|version| Arc::strong_count(version) == 1);
         *lock(&self.buried) = kept;
         drop::<Vec<_>>(free);
-    }
-
-    /// Slows writers down while more is waiting than should.
-    pub(crate) fn update_pressure(&self) {
-        let version = self.version.load();
-        let limit = self.options.throttle.as_nanos().min(u128::from(u32::MAX)) as f64;
-        let late = version.frozen.len().saturating_sub(self.options.frozen) as f64;
-        let beyond = self.garbage_beyond(&version);
-        // Little for long: it makes a few times as many writes wait as are too many, and none of
-        // them for longer than an ordinary one may take. What is far behind needs more.
-        let little = limit / 64.0;
-        let for_garbage = little * (beyond / 0.1).min(1.0) + limit * (beyond - 0.5).max(0.0);
-        let pressure = (little * late).max(for_garbage).min(limit) as u32;
-        self.work.pressure.store(pressure, Ordering::Relaxed);
     }
 
     /// Makes a change durable and visible: `edit` is applied to the version as it is when the

@@ -27,6 +27,7 @@ mod error;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzz;
+mod garbage;
 mod inner;
 mod l0;
 mod level;

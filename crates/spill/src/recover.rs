@@ -151,6 +151,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     });
     inner.synced.copies_synced(copies);
     inner.change(|version| version.cold = inner.cold(version));
+    inner.expect_updates();
     Ok(inner)
 }
 

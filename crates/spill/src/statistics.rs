@@ -25,7 +25,7 @@ pub(crate) struct Counters {
     pub(crate) collected: Counter,
     pub(crate) copied: Counter,
     pub(crate) throttled: Counter,
-    /// Bytes of records that live, as of the last merge.
+    /// Bytes of records that live, as of the last merge or the opening.
     pub(crate) live_bytes: AtomicU64,
     /// Of the bytes that the last merge took in, how many replaced others, in 1/1024.
     replaced: AtomicU64,

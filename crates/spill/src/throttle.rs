@@ -2,17 +2,17 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::thread::{Pid, gettid, sched_getcpu};
+use rustix::thread::{Pid, gettid};
 
 use crate::schedule::thread;
 
-/// Waits that are longer are slept, however free the processors are. A sleep takes some 50 us more
-/// than was asked for.
+/// Waits that are longer are slept, however free the processors are.
 const SHORT: Duration = Duration::from_micros(20);
-/// Where processors are scarce, short waits are added up to a sleep of so much.
+/// Waits that are slept are added up to so much: a sleep takes some 50 us more than was asked for.
 const SLEEP: Duration = Duration::from_micros(100);
 /// How often, at most, a thread finds out how scarce processors are.
 const LOOK: Duration = Duration::from_millis(100);
@@ -23,33 +23,19 @@ const STALE: Duration = Duration::from_secs(1);
 const SCARCE: f64 = 0.2;
 const PLENTY: f64 = 0.08;
 
-/// The threads of this process whose work a throttled writer waits for, and which give way to it.
-static PATIENT: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+/// The threads that were throttled, and when they last looked how scarce processors are.
+static THROTTLED: Mutex<Vec<(Pid, Instant)>> = Mutex::new(Vec::new());
+/// Processors that background threads may use. A caller may be bound to one of them.
+static PROCESSORS: AtomicUsize = AtomicUsize::new(1);
 
 thread_local! {
     static OWN: Cell<Own> = const { Cell::new(Own::NEW) };
 }
 
-/// A thread whose work throttled writers wait for, as long as it has this.
-pub(crate) struct Patient(Pid);
-
-impl Patient {
-    /// This thread is one from now on.
-    pub(crate) fn begin() -> Patient {
-        let patient = Patient(gettid());
-        patient_threads(|threads| threads.push(patient.0));
-        patient
-    }
-}
-
-impl Drop for Patient {
-    fn drop(&mut self) {
-        patient_threads(|threads| threads.retain(|&thread| thread != self.0));
-    }
-}
-
-fn patient_threads<T>(of: impl FnOnce(&mut Vec<Pid>) -> T) -> T {
-    of(&mut PATIENT.lock().unwrap_or_else(PoisonError::into_inner))
+/// A store's background threads begin, with the affinity of this one.
+pub(crate) fn count_processors() {
+    let count = std::thread::available_parallelism().map_or(1, |count| count.get());
+    PROCESSORS.store(count, Ordering::Relaxed);
 }
 
 /// What a thread knows of its own waits.
@@ -58,9 +44,7 @@ struct Own {
     /// When it last looked, and how long it had waited for processors by then.
     looked: Option<(Instant, Duration)>,
     scarce: bool,
-    /// It had, then, a processor that others needed for its sake.
-    in_the_way: bool,
-    /// Short waits that were not waited yet.
+    /// Waits that were not waited yet.
     owed: Duration,
 }
 
@@ -73,10 +57,10 @@ struct Own {
 pub(crate) fn pause(wait: Duration) {
     let mut own = OWN.get();
     let begin = Instant::now();
-    own.look(begin, waited_for_processors, is_in_the_way);
+    own.look(begin, waited_for_processors, throttled_lately);
     if own.scarce || wait > SHORT {
         own.owed += wait;
-        if own.owed >= SLEEP || wait > SHORT {
+        if own.owed >= SLEEP {
             thread::sleep(std::mem::take(&mut own.owed));
         }
         return OWN.set(own);
@@ -90,21 +74,21 @@ pub(crate) fn pause(wait: Duration) {
 /// Whether this thread has to compete for a processor.
 pub(crate) fn are_processors_scarce() -> bool {
     let mut own = OWN.get();
-    own.look(Instant::now(), waited_for_processors, is_in_the_way);
+    own.look(Instant::now(), waited_for_processors, throttled_lately);
     OWN.set(own);
     own.scarce
 }
 
 impl Own {
-    const NEW: Own = Own { looked: None, scarce: false, in_the_way: false, owed: Duration::ZERO };
+    const NEW: Own = Own { looked: None, scarce: false, owed: Duration::ZERO };
 
     /// Finds out how scarce processors are, if it is time to; `waited` tells how long this thread
-    /// has waited for them so far, `is_in_the_way` whether it has one that others need for its sake.
+    /// has waited for them so far, `throttled` how many threads are throttled.
     fn look(
         &mut self,
         now: Instant,
         waited: impl FnOnce() -> Option<Duration>,
-        is_in_the_way: impl FnOnce() -> bool,
+        throttled: impl FnOnce(Instant) -> usize,
     ) {
         let span = self.looked.map(|(at, _)| now.duration_since(at));
         if span.is_some_and(|span| span < LOOK) {
@@ -119,9 +103,9 @@ impl Own {
             // Without an answer it is not known to be.
             _ => false,
         };
-        let was_in_the_way = std::mem::replace(&mut self.in_the_way, is_in_the_way());
-        // Once may be chance: the system moves threads to where a processor is free.
-        self.scarce = is_waiting || was_in_the_way && self.in_the_way;
+        // They would keep all processors from those that do what they wait for, and which are nicer:
+        // they themselves hardly ever wait for them.
+        self.scarce = is_waiting || throttled(now) >= PROCESSORS.load(Ordering::Relaxed);
         self.looked = Some((now, waited.unwrap_or_default()));
     }
 }
@@ -135,33 +119,20 @@ fn waited_for_processors() -> Option<Duration> {
     Some(Duration::from_nanos(waited))
 }
 
-/// Whether one of those whose work is waited for could run if this thread did not have its processor.
-/// They are nicer, so this one hardly ever waits for them.
-fn is_in_the_way() -> bool {
-    let here = sched_getcpu();
-    let threads = patient_threads(|threads| threads.clone());
-    threads.iter().any(|thread| {
-        let stat = fs::read_to_string(format!("/proc/self/task/{}/stat", thread.as_raw_nonzero()));
-        stat.is_ok_and(|stat| is_ready_at(&stat, here))
-    })
+/// How many threads of this process were throttled lately; this one is.
+fn throttled_lately(now: Instant) -> usize {
+    count_throttled(gettid(), now)
 }
 
-/// Whether a thread is ready to run, at that processor (the third and the 39th field of
-/// `/proc/PID/task/TID/stat`: proc_pid_stat(5)).
-fn is_ready_at(stat: &str, processor: usize) -> bool {
-    // Its name may have spaces and parentheses.
-    let fields = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
-    let mut fields = fields.split_ascii_whitespace();
-    fields.next() == Some("R")
-        && fields.nth(35).and_then(|field| field.parse().ok()) == Some(processor)
+fn count_throttled(thread: Pid, now: Instant) -> usize {
+    let mut all = THROTTLED.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|&(other, at)| other != thread && now.duration_since(at) < 2 * LOOK);
+    all.push((thread, now));
+    all.len()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-
     use super::*;
 
     #[test]
@@ -182,7 +153,7 @@ mod tests {
         let mut after = |span: Duration, share: f64| {
             at += span;
             waited += span.mul_f64(share);
-            own.look(at, || Some(waited), || false);
+            own.look(at, || Some(waited), |_| 0);
             own.scarce
         };
         assert!(!after(LOOK, 0.9), "nothing to compare with");
@@ -194,12 +165,10 @@ mod tests {
         assert!(after(LOOK, 0.3));
         assert!(!after(STALE, 0.9), "too long ago");
         own.scarce = true;
-        own.look(at + LOOK, || None, || false);
+        own.look(at + LOOK, || None, |_| 0);
         assert!(!own.scarce);
-        own.look(at + 2 * LOOK, || None, || true);
-        assert!(!own.scarce, "once");
-        own.look(at + 3 * LOOK, || None, || true);
-        assert!(own.scarce);
+        own.look(at + 2 * LOOK, || None, |_| usize::MAX);
+        assert!(own.scarce, "they have them all");
     }
 
     #[test]
@@ -209,38 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn who_needs_this_processor_for_the_work_that_is_waited_for_is_seen() {
-        let mut here = CpuSet::new();
-        here.set(sched_getcpu());
-        let before = sched_getaffinity(None).unwrap();
-        sched_setaffinity(None, &here).unwrap();
-        let is_over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            // It has this thread's affinity.
-            scope.spawn(|| {
-                let _patient = Patient::begin();
-                while !is_over.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            });
-            let begin = Instant::now();
-            let mut seen = false;
-            while !seen && begin.elapsed() < Duration::from_secs(5) {
-                seen = is_in_the_way();
-            }
-            is_over.store(true, Ordering::Relaxed);
-            assert!(seen);
-        });
-        sched_setaffinity(None, &before).unwrap();
-    }
-
-    #[test]
-    fn where_a_thread_is_ready_is_read_behind_its_name() {
-        let fields =
-            "1 1 1 0 -1 64 5 0 0 0 9 3 0 0 30 10 4 0 77 4096 20 1 2 3 4 5 0 0 0 0 0 0 0 0 -1 1 0 0";
-        let ready = format!("12 (a R) b) R {fields}");
-        assert!(is_ready_at(&ready, 1) && !is_ready_at(&ready, 0));
-        assert!(!is_ready_at(&format!("12 (a R) b) S {fields}"), 1));
-        assert!(!is_ready_at("12 (a", 1));
+    fn threads_that_were_throttled_lately_are_counted_once() {
+        let (one, other) = (gettid(), Pid::from_raw(i32::MAX).unwrap());
+        let now = Instant::now();
+        // Other tests throttle as well.
+        let before = count_throttled(one, now);
+        assert_eq!(count_throttled(one, now), before);
+        assert_eq!(count_throttled(other, now), before + 1);
+        assert_eq!(count_throttled(one, now + 3 * LOOK), 1);
     }
 }

@@ -15,9 +15,6 @@ use crate::schedule::MutexGuard;
 use crate::throttle::pause;
 use crate::version::{TableId, Version};
 
-/// L0 is frozen early when it seems to hide more garbage than this share of the log.
-const HIDDEN: u64 = 10;
-
 impl Inner {
     #[inline]
     pub(crate) fn write_one(
@@ -213,8 +210,9 @@ impl Inner {
             self.work.tell();
         }
         let hidden = self.hidden_by(writer);
-        if hidden > writer.since_freeze.told + self.options.segment as u64 / 2 {
-            writer.since_freeze.told = hidden;
+        let written = writer.since_freeze.bytes;
+        if written > writer.since_freeze.told + self.weigh_after() {
+            writer.since_freeze.told = written;
             self.version.load().active.hidden.store(hidden, Ordering::Relaxed);
             self.update_pressure();
         }
@@ -231,13 +229,6 @@ impl Inner {
         hidden > self.may_hide()
             // While one waits for its merge another would find out nothing sooner.
             && self.version.load().frozen.is_empty()
-    }
-
-    /// Bytes of garbage that L0 may hide before it is frozen.
-    #[inline]
-    pub(crate) fn may_hide(&self) -> u64 {
-        let live = self.counters.live_bytes.load(Ordering::Relaxed);
-        (4 * self.options.segment as u64).max(live / HIDDEN)
     }
 
     /// Bytes of the log that were made dead since the last freeze: what L0 replaced in itself, or

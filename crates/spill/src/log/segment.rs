@@ -64,6 +64,8 @@ pub(crate) struct Segment {
     end: AtomicU32,
     /// Bytes of records that nothing refers to, as far as merges have found out.
     dead: AtomicU64,
+    /// Bytes from which what lives was copied elsewhere.
+    collected: AtomicU32,
     /// Which parts have been read before: a bit for each [`PAGE`].
     seen: Vec<AtomicU64>,
     /// The file goes with the last user.
@@ -157,6 +159,7 @@ impl Segment {
             written: AtomicU32::new(written),
             end: AtomicU32::new(end),
             dead: AtomicU64::new(0),
+            collected: AtomicU32::new(0),
             obsolete: AtomicBool::new(false),
         }
     }
@@ -196,6 +199,16 @@ impl Segment {
 
     pub(crate) fn add_dead(&self, bytes: u64) {
         self.dead.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of its records from which what lives was copied elsewhere.
+    pub(crate) fn collected(&self) -> u64 {
+        u64::from(self.collected.load(Ordering::Relaxed))
+    }
+
+    /// What lives before this offset was copied.
+    pub(crate) fn set_collected(&self, before: u32) {
+        self.collected.store(before.saturating_sub(FILE_HEADER), Ordering::Relaxed);
     }
 
     /// Bytes of its records.

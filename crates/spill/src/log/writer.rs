@@ -51,7 +51,7 @@ pub(crate) struct SinceFreeze {
     pub(crate) bytes: u64,
     /// Bytes of records for a key that the L0 had already.
     pub(crate) replaced: u64,
-    /// Of what this made dead, so much is in the sum that slows writers down.
+    /// After so many bytes the garbage among them was weighed.
     pub(crate) told: u64,
 }
 

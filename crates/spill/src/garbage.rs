@@ -1,0 +1,157 @@
+//! How much garbage the log has beside what lives, and what follows from that: when it is
+//! collected, when L0 is frozen for it, and how much writers are slowed down.
+
+use std::sync::atomic::Ordering;
+
+use crate::inner::Inner;
+use crate::log::Segment;
+use crate::version::Version;
+
+/// Of the garbage that is allowed for, collecting begins when so much is there.
+const COLLECT: f64 = 0.8;
+/// While updates come, so many times what is allowed for can be borne: the less, the more has to be
+/// copied.
+const BEARABLE: f64 = 1.1;
+/// Nobody is slowed down for less than so many segments: those that are being filled are not
+/// collected, however little of them lives, nor are those that no merge has looked at.
+const FEWEST: u64 = 4;
+/// Writers are slowed down where there is more, at first by next to nothing, and as much as they may
+/// be from so many times that on.
+const SLOWEST: f64 = 1.15;
+/// Between them the pause doubles so many times.
+const DOUBLINGS: f64 = 12.0;
+/// L0 may hide this part of what can be borne.
+const HIDDEN: f64 = 3.0;
+/// How often it is weighed: after so many bytes were written, or such a part of what lives if that
+/// is more, as each segment is looked at.
+const WEIGH: u64 = 1 << 20;
+const WEIGH_PART: u64 = 1024;
+
+/// Bytes of the log.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Garbage {
+    pub(crate) live: f64,
+    pub(crate) dead: f64,
+    /// Dead bytes that may be there.
+    pub(crate) allowed: f64,
+    /// Dead bytes from which writers are slowed down.
+    pub(crate) bearable: f64,
+}
+
+impl Garbage {
+    /// Of all bytes, which share is dead.
+    pub(crate) fn share(self) -> f64 {
+        self.dead / (self.live + self.dead).max(1.0)
+    }
+
+    /// Whether some of it should be collected.
+    pub(crate) fn is_due(self) -> bool {
+        self.dead > COLLECT * self.allowed
+    }
+
+    /// How long each write has to wait, as a share of the longest pause. It rises by the same factor
+    /// with each step, so that any rate of collecting finds its pause in a narrow range of garbage.
+    fn pause(self) -> f64 {
+        let late = (self.dead / self.bearable - 1.0) / (SLOWEST - 1.0);
+        if late <= 0.0 { 0.0 } else { (DOUBLINGS * (late - 1.0)).exp2().min(1.0) }
+    }
+}
+
+impl Inner {
+    /// What the log has, as far as merges and L0 know. What of a segment was collected does not
+    /// count any more, though its file is still there.
+    pub(crate) fn garbage(&self, version: &Version) -> Garbage {
+        let (mut all, mut known) = (0.0, 0.0);
+        for segment in version.segments.iter() {
+            let left = segment.bytes().saturating_sub(segment.collected()) as f64;
+            all += left;
+            known += share_of_dead(segment) * left;
+        }
+        let dead = (known + version.hidden_bytes() as f64).min(all);
+        let live = all - dead;
+        let allowed = self.allowed(live);
+        Garbage { live, dead, allowed, bearable: self.bearable(allowed) }
+    }
+
+    fn allowed(&self, live: f64) -> f64 {
+        (self.options.space_amplification - 1.0) * live
+    }
+
+    fn bearable(&self, allowed: f64) -> f64 {
+        (BEARABLE * allowed).max((FEWEST * self.options.segment as u64) as f64)
+    }
+
+    /// At opening. Until a merge finds out how much of what is written replaces something, all of it
+    /// may, where something is.
+    pub(crate) fn expect_updates(&self) {
+        let version = self.version.load();
+        let live = version.log_bytes().saturating_sub(version.dead_bytes());
+        let mut levels = version.tables.iter().flatten().flat_map(|table| &table.levels);
+        self.counters.merge_found(1, levels.any(Option::is_some).into(), live);
+    }
+
+    fn live_of_last_merge(&self) -> u64 {
+        self.counters.live_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of garbage that L0 may hide before it is frozen.
+    #[inline]
+    pub(crate) fn may_hide(&self) -> u64 {
+        let allowed = self.allowed(self.live_of_last_merge() as f64);
+        (self.bearable(allowed) / HIDDEN) as u64
+    }
+
+    /// Bytes that are written until garbage is weighed again.
+    #[inline]
+    pub(crate) fn weigh_after(&self) -> u64 {
+        let least = WEIGH.min(self.options.segment as u64 / 2);
+        least.max(self.live_of_last_merge() / WEIGH_PART)
+    }
+
+    /// Slows writers down while more is waiting than should, and tells the collector when it
+    /// has something to do.
+    pub(crate) fn update_pressure(&self) {
+        let version = self.version.load();
+        let limit = self.options.throttle.as_nanos().min(u128::from(u32::MAX)) as f64;
+        let garbage = self.garbage(&version);
+        // Little for long: it makes a few times as many writes wait as are too many.
+        let late = version.frozen.len().saturating_sub(self.options.frozen) as f64;
+        let for_merges = limit / 64.0 * late;
+        let pressure = for_merges.max(limit * garbage.pause()).min(limit) as u32;
+        self.work.pressure.store(pressure, Ordering::Relaxed);
+        let is_due = garbage.is_due();
+        let was_due = self.work.is_garbage_due.swap(is_due, Ordering::Relaxed);
+        if is_due && !was_due {
+            self.work.tell();
+        }
+    }
+}
+
+/// Of a segment's bytes, how many nothing refers to, as far as merges have found out.
+pub(crate) fn share_of_dead(segment: &Segment) -> f64 {
+    segment.dead() as f64 / segment.bytes().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pause(dead: f64) -> f64 {
+        Garbage { live: 1000.0, dead, allowed: 500.0, bearable: 600.0 }.pause()
+    }
+
+    #[test]
+    fn pauses_grow_from_next_to_nothing_to_the_longest() {
+        let at = |step: f64| pause(600.0 * (1.0 + (SLOWEST - 1.0) * step));
+        assert_eq!(pause(0.0), 0.0);
+        assert_eq!(at(0.0), 0.0);
+        assert!(at(0.01) < 1e-3);
+        for step in [0.1, 0.3, 0.5, 0.7] {
+            let factor = at(step + 0.25) / at(step);
+            assert!((factor - 8.0).abs() < 1e-6, "{factor}");
+        }
+        assert!(at(0.999) > 0.99);
+        assert_eq!(at(1.1), 1.0);
+        assert_eq!(pause(5000.0), 1.0);
+    }
+}
