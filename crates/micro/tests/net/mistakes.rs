@@ -94,7 +94,8 @@ fn a_server_outlives_clients_that_fail_or_talk_nonsense() {
         {
             let mut stream = std::net::TcpStream::connect(("127.0.0.1", *port)).unwrap();
             stream.write_all(nonsense.as_bytes()).unwrap();
-            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            // The server may have refused it and be gone already.
+            let _ = stream.shutdown(std::net::Shutdown::Write);
             let mut answer = String::new();
             let _ = stream.read_to_string(&mut answer);
         }
