@@ -118,9 +118,9 @@ fn sync_at(inner: &Inner, interval: Duration) {
             thread::sleep(step);
             left -= step;
         }
-        let point = lock(&inner.writer).point();
+        let places = lock(&inner.writer).places();
         // A failure halts the store, and then every write says so.
-        let _ = inner.sync_to(point);
+        let _ = inner.sync_to(places);
     }
 }
 

@@ -7,11 +7,11 @@ use crate::fs::Mode;
 use crate::inner::{Inner, Rest, lock, state_of};
 use crate::level::file;
 use crate::level::merge::Dead;
+use crate::log::Staging;
 use crate::log::segment;
-use crate::log::{Staging, Stream};
 use crate::manifest::Manifest;
-use crate::position::Point;
 use crate::recover::make_folder;
+use crate::stream::{Point, Stream};
 use std::sync::atomic::Ordering;
 
 impl Inner {
@@ -29,16 +29,16 @@ impl Inner {
         // Nothing is merged or removed meanwhile, and no batch of copies is half entered.
         let mut collector = lock(&self.collector);
         let durable = lock(&self.durable);
-        let (version, main) = {
+        let (version, mut places) = {
             let mut writer = lock(&self.writer);
             // What is linked must not grow any more.
-            let main = writer.end_segment(&mut || self.make_segment(Stream::Main, 0))?;
-            (self.version.load_full(), main)
+            let places = writer.end_segments(&mut |stream| self.make_segment(stream, 0))?;
+            (self.version.load_full(), places)
         };
         if let Some(copies) = collector.end_segment() {
             copies.complete(copies.written());
         }
-        self.sync_to(main)?;
+        self.sync_to(places)?;
         self.sync_copies()?;
         let (log_dir, index_dir) = (into.join("log"), into.join("index"));
         for dir in [&log_dir, &index_dir] {
@@ -48,14 +48,12 @@ impl Inner {
             self.fs.hard_link(from, to).map_err(|error| Error::io(to, error))
         };
         let mut segments = version.segments.clone();
-        let mut copies = Point::default();
         for found in version.segments.iter() {
-            if found.stream == Stream::Main && found.id >= main.segment {
+            if found.stream == Stream::Copies {
+                places.copies = Point { segment: found.id, offset: found.written() };
+            } else if found.id >= places.of(found.stream).segment {
                 segments = segments.without(&std::collections::HashSet::from([found.id]));
                 continue;
-            }
-            if found.stream == Stream::Copies {
-                copies = copies.max(Point { segment: found.id, offset: found.written() });
             }
             link(found.path(), &log_dir.join(segment::name(found.id)))?;
         }
@@ -76,8 +74,7 @@ impl Inner {
             next_index: self.next_index.load(Ordering::Relaxed),
             next_table: durable.next_table,
             covers: durable.covers,
-            main,
-            copies,
+            synced: places,
             dead: &Dead::default(),
         };
         let mut version = crate::version::Version::clone(&version);

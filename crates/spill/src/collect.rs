@@ -11,11 +11,12 @@ use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
 use crate::log::past_cache::PastCache;
 use crate::log::segment::{FILE_HEADER, PIECE, Walk};
-use crate::log::{Segment, Stream, Writer};
+use crate::log::{Segment, Writer};
 use crate::options::CachedWrites;
-use crate::position::{Point, Position, Tag};
+use crate::position::{Position, Tag};
 use crate::record::{HEADER, Hashes, Kind, Record};
 use crate::stint;
+use crate::stream::{Point, Stream};
 use crate::sync::sync;
 use crate::version::Version;
 
@@ -113,8 +114,8 @@ impl Inner {
         drop(collector);
         self.sync_copies()?;
         // What made the other records dead must be durable too.
-        let point = lock(&self.writer).point();
-        self.sync_to(point)?;
+        let places = lock(&self.writer).places();
+        self.sync_to(places)?;
         let mut durable = lock(&self.durable);
         let gone = HashSet::from([victim.id]);
         let covers = durable.covers;
@@ -137,10 +138,7 @@ impl Inner {
             .iter()
             // What is not in the levels yet is needed for recovery.
             .filter(|segment| segment.end().is_some())
-            .filter(|segment| match segment.stream {
-                Stream::Main => segment.id < covers.main.segment,
-                Stream::Copies => segment.id < covers.copies.segment,
-            })
+            .filter(|segment| segment.id < covers.places.of(segment.stream).segment)
             .max_by(|one, other| share_of_dead(one).total_cmp(&share_of_dead(other)))?;
         // One that is wholly dead costs nothing to collect.
         let is_worth = share_of_dead(best) >= WORTH * garbage.share();
@@ -164,7 +162,7 @@ impl Inner {
                 let tombstone = match record.header.kind {
                     Kind::Put => false,
                     Kind::Delete => true,
-                    Kind::Batch | Kind::Seal | Kind::Mark => return Ok(Walk::On),
+                    Kind::Batch | Kind::Seal | Kind::Mark | Kind::Skip => return Ok(Walk::On),
                 };
                 stint::end_if_over();
                 let old = Position::new(victim.id, offset, tombstone, Tag::of(hashes.key));
@@ -233,10 +231,8 @@ impl Inner {
         collector.segment = Some(Arc::clone(&segment));
         let begin = segment.written();
         let mut writer = lock(&self.writer);
+        let sequence = self.set_aside(&mut writer, SEQUENCES)?;
         writer.copies_begin = Point { segment: segment.id, offset: begin };
-        let sequence = writer.sequence + 1;
-        writer.sequence += SEQUENCES;
-        self.visible.store(writer.sequence, Ordering::Release);
         let rotations = self.rotations.load(Ordering::Acquire);
         drop(writer);
         let bytes = Vec::with_capacity(least + least / 4);
@@ -333,7 +329,7 @@ impl Inner {
     /// Everything that was copied is on the device.
     pub(crate) fn sync_copies(&self) -> Result<()> {
         let version = self.version.load();
-        let (_, synced) = self.synced.points();
+        let synced = self.synced.places().copies;
         let mut last = synced;
         let done = (|| {
             for segment in version.segments.iter() {

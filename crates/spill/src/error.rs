@@ -13,8 +13,10 @@ pub enum Error {
     Foreign { path: PathBuf },
     #[error("{path}: there is no store, and none is to be made")]
     NoStore { path: PathBuf },
-    #[error("{path}: written by a newer Spill (format {found}; this one reads up to {known})")]
-    Newer { path: PathBuf, found: u32, known: u32 },
+    #[error(
+        "{path}: written in format {found}, and this Spill reads {known} alone: take the one that wrote it"
+    )]
+    Format { path: PathBuf, found: u32, known: u32 },
     #[error("{path}: another process has it open")]
     Locked { path: PathBuf },
     /// What is on the disk is not what was written.

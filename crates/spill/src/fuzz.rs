@@ -6,11 +6,13 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Os, write_whole};
 use crate::level::page::{self, PAGE, Page, PageId};
+use crate::log::Segment;
 use crate::log::replay::replay;
 use crate::log::segment::{self, FILE_HEADER};
-use crate::log::{Segment, Stream};
-use crate::position::{Point, Position};
+use crate::position::Position;
 use crate::record::{Hashes, Record};
+use crate::stream::{Places, Point, Stream};
+use crate::version::Covers;
 
 const ID: u32 = 1;
 
@@ -45,16 +47,20 @@ pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
         Ok(segment::Walk::On)
     })?;
     let mut replayed = Vec::new();
-    let from = Point { segment: ID, offset: FILE_HEADER };
+    let begin = Point { segment: ID, offset: FILE_HEADER };
+    let places = Places { main: begin, ..Places::default() };
+    // As if those before the first were covered.
+    let before = walked.first().map_or(0, |(_, header)| header.sequence.saturating_sub(1));
+    let covers = Covers { sequence: before, places };
     let gone = |id| Error::damaged(segment::name(id).as_ref(), 0, "the file is missing");
-    let tail = replay(from, from, &[], &[Arc::clone(&segment)], gone, |point, record| {
+    let tails = replay(covers, places, &[], &[Arc::clone(&segment)], gone, |point, record| {
         replayed.push((point.offset, record.header));
         Ok(())
     });
     // What is replayed is what a walk sees, in the same order, and nothing twice.
     let mut walk = walked.iter();
     assert!(replayed.iter().all(|record| walk.any(|walked| walked == record)));
-    let tail = tail?.0;
+    let tail = tails?.places.main;
     assert!(tail.segment != ID || (FILE_HEADER..=walked_to).contains(&tail.offset));
     Ok(())
 }

@@ -8,17 +8,18 @@ use crate::collect::Collector;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::l0::Blocks;
+use crate::lately::Lately;
 use crate::level::file::IndexFile;
 use crate::level::merge::Dead;
 use crate::log::flush::Flusher;
 use crate::log::segment::FILE_HEADER;
-use crate::log::{Segment, Staging, Stream, Writer};
+use crate::log::{Segment, Staging, Writer};
 use crate::manifest::{LevelState, Manifest, SegmentState, State, TableState, Unwritten};
 use crate::options::Options;
-use crate::position::Point;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::schedule::{Condvar, Mutex, MutexGuard, Shared};
 use crate::statistics::Counters;
+use crate::stream::{Places, Stream};
 use crate::sync::Synced;
 use crate::version::{Covers, Generation, Version};
 
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) collector: Mutex<Collector>,
     pub(crate) durable: Mutex<Durable>,
     pub(crate) writer: Mutex<Writer>,
+    pub(crate) lately: Lately,
     /// Held while the version changes.
     pub(crate) next_segment: Mutex<u32>,
     pub(crate) next_index: AtomicU32,
@@ -156,8 +158,9 @@ impl Inner {
             version: Shared::from_pointee(parts.version),
             collector: Mutex::default(),
             durable: Mutex::new(parts.durable),
-            synced: Synced::new(parts.writer.point()),
+            synced: Synced::new(parts.writer.places()),
             writer: Mutex::new(parts.writer),
+            lately: Lately::default(),
             next_segment: Mutex::new(parts.next_segment),
             next_index: AtomicU32::new(parts.next_index),
             visible: AtomicU64::new(sequence),
@@ -226,8 +229,8 @@ impl Inner {
 
     /// Freezes what is being written. The caller holds the writer.
     pub(crate) fn rotate(&self, writer: &mut Writer) {
-        let main = writer.point();
-        let covers = Covers { main, sequence: writer.sequence, copies: writer.copies_begin };
+        let places = Places { copies: writer.copies_begin, ..writer.places() };
+        let covers = Covers { sequence: writer.sequence, places };
         let hidden = self.hidden_by(writer);
         writer.rotated();
         self.change(|version| {
@@ -269,7 +272,6 @@ impl Inner {
             (version, *next)
         };
         let next_index = self.next_index.load(Ordering::Relaxed);
-        let (main, copies) = self.synced.points();
         let state = state_of(
             &version,
             &Rest {
@@ -277,8 +279,7 @@ impl Inner {
                 next_index,
                 next_table: durable.next_table,
                 covers,
-                main,
-                copies,
+                synced: self.synced.places(),
                 dead,
             },
         );
@@ -335,8 +336,7 @@ pub(crate) struct Rest<'a> {
     pub(crate) next_index: u32,
     pub(crate) next_table: u32,
     pub(crate) covers: Covers,
-    pub(crate) main: Point,
-    pub(crate) copies: Point,
+    pub(crate) synced: Places,
     pub(crate) dead: &'a Dead,
 }
 
@@ -357,10 +357,7 @@ pub(crate) fn state_of(version: &Version, rest: &Rest<'_>) -> State {
         Some(TableState { id, name: table.name.clone(), levels: levels.collect() })
     });
     let segments = version.segments.iter().map(|segment| {
-        let point = match segment.stream {
-            Stream::Main => rest.main,
-            Stream::Copies => rest.copies,
-        };
+        let point = rest.synced.of(segment.stream);
         let synced = match segment.id.cmp(&point.segment) {
             std::cmp::Ordering::Less => segment.end().unwrap_or(0),
             std::cmp::Ordering::Equal => point.offset,
@@ -376,7 +373,7 @@ pub(crate) fn state_of(version: &Version, rest: &Rest<'_>) -> State {
         next_index: rest.next_index,
         next_table: rest.next_table,
         covers: rest.covers,
-        synced: rest.main,
+        synced: rest.synced,
         tables: tables.collect(),
         segments: segments.collect(),
     }

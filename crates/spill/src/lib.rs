@@ -30,6 +30,7 @@ pub mod fuzz;
 mod garbage;
 mod inner;
 mod l0;
+mod lately;
 mod level;
 mod log;
 #[doc(hidden)]
@@ -50,6 +51,7 @@ mod spill;
 mod statistics;
 mod stint;
 mod store;
+mod stream;
 mod sync;
 mod table;
 mod throttle;

@@ -9,12 +9,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::fs::{File, Fs, Mode, read_whole, write_whole};
 use crate::level::page::PageId;
-use crate::position::Point;
+use crate::stream::{Places, Point, Stream};
 use crate::version::Covers;
 
 const MAGIC: &[u8; 8] = b"spill\0mf";
 /// The format of the whole directory.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 const FILE_HEADER: usize = 16;
 /// The length of a frame (u32), its complement (u32), the check of its content (u64).
 const FRAME_HEADER: usize = 16;
@@ -31,8 +31,8 @@ pub(crate) struct State {
     pub(crate) next_table: u32,
     /// What of the log is in the levels; the rest is replayed.
     pub(crate) covers: Covers,
-    /// Everything of the main stream before this was on the device.
-    pub(crate) synced: Point,
+    /// Everything before these was on the device.
+    pub(crate) synced: Places,
     pub(crate) tables: Vec<TableState>,
     pub(crate) segments: Vec<SegmentState>,
 }
@@ -67,17 +67,17 @@ pub(crate) struct SegmentState {
 impl State {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let point = |out: &mut Vec<u8>, point: Point| {
-            put32(out, point.segment);
-            put32(out, point.offset);
-        };
         put32(&mut out, self.next_segment);
         put32(&mut out, self.next_index);
         put32(&mut out, self.next_table);
-        point(&mut out, self.covers.main);
         put64(&mut out, self.covers.sequence);
-        point(&mut out, self.covers.copies);
-        point(&mut out, self.synced);
+        for places in [self.covers.places, self.synced] {
+            for stream in Stream::ALL {
+                let point = places.of(stream);
+                put32(&mut out, point.segment);
+                put32(&mut out, point.offset);
+            }
+        }
         put32(&mut out, self.tables.len() as u32);
         for table in &self.tables {
             put32(&mut out, table.id);
@@ -117,12 +117,8 @@ impl State {
             next_segment: bytes.get32()?,
             next_index: bytes.get32()?,
             next_table: bytes.get32()?,
-            covers: Covers {
-                main: bytes.point()?,
-                sequence: bytes.get64()?,
-                copies: bytes.point()?,
-            },
-            synced: bytes.point()?,
+            covers: Covers { sequence: bytes.get64()?, places: bytes.places()? },
+            synced: bytes.places()?,
             ..State::default()
         };
         for _ in 0..bytes.get32()? {
@@ -184,8 +180,12 @@ impl<'a> Bytes<'a> {
         Some(u64::from_le_bytes(*self.take(8)?.first_chunk()?))
     }
 
-    fn point(&mut self) -> Option<Point> {
-        Some(Point { segment: self.get32()?, offset: self.get32()? })
+    fn places(&mut self) -> Option<Places> {
+        let mut places = Places::default();
+        for stream in Stream::ALL {
+            *places.of_mut(stream) = Point { segment: self.get32()?, offset: self.get32()? };
+        }
+        Some(places)
     }
 }
 
@@ -321,9 +321,9 @@ fn decode(bytes: &[u8], path: &Path) -> Result<State> {
     if magic != MAGIC || check != xxh3_64(&bytes[..12]) as u32 {
         return Err(damaged(0, "this is not the begin of a manifest"));
     }
-    if format > FORMAT {
+    if format != FORMAT {
         let path = path.to_owned();
-        return Err(Error::Newer { path, found: format, known: FORMAT });
+        return Err(Error::Format { path, found: format, known: FORMAT });
     }
     let mut last = None;
     let mut at = FILE_HEADER;
@@ -383,11 +383,14 @@ mod tests {
             next_index: 4,
             next_table: 2,
             covers: Covers {
-                main: Point { segment: 1, offset: 64 },
                 sequence: 77,
-                copies: Point { segment: 2, offset: 128 },
+                places: Places {
+                    main: Point { segment: 1, offset: 64 },
+                    hot: Point { segment: 3, offset: 72 },
+                    copies: Point { segment: 2, offset: 128 },
+                },
             },
-            synced: Point { segment: 1, offset: 4096 },
+            synced: Places { main: Point { segment: 1, offset: 4096 }, ..Places::default() },
             tables: vec![TableState {
                 id: 1,
                 name: "täble".to_owned(),
@@ -451,12 +454,14 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_told() {
-        let mut bytes = file_of(&[state(3)]);
-        bytes[8..12].copy_from_slice(&9_u32.to_le_bytes());
-        let check = xxh3_64(&bytes[..12]) as u32;
-        bytes[12..16].copy_from_slice(&check.to_le_bytes());
-        let error = decode(&bytes, Path::new("MANIFEST")).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 9, known: FORMAT, .. }));
+    fn another_format_is_told() {
+        for format in [FORMAT - 1, FORMAT + 7] {
+            let mut bytes = file_of(&[state(3)]);
+            bytes[8..12].copy_from_slice(&format.to_le_bytes());
+            let check = xxh3_64(&bytes[..12]) as u32;
+            bytes[12..16].copy_from_slice(&check.to_le_bytes());
+            let error = decode(&bytes, Path::new("MANIFEST")).unwrap_err();
+            assert!(matches!(error, Error::Format { found, known: FORMAT, .. } if found == format));
+        }
     }
 }

@@ -71,13 +71,6 @@ impl Tag {
     }
 }
 
-/// A place in a stream of the log: everything before it, in the order of the segments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Point {
-    pub(crate) segment: u32,
-    pub(crate) offset: u32,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,9 +27,11 @@ pub(crate) enum Kind {
     Batch,
     /// The segment ends here.
     Seal,
-    /// Its value is a [`Point`](crate::position::Point): all before that was on the device when
-    /// this was written.
+    /// Its value are [`Places`](crate::stream::Places) of the writers' streams: all before them was
+    /// on the device when this was written.
     Mark,
+    /// Its value is a number (u64): so many sequences, from this one's on, are no write's.
+    Skip,
 }
 
 /// The byte of a mark, which is looked for where no record is known to begin.
@@ -43,6 +45,7 @@ impl Kind {
             3 => Kind::Batch,
             4 => Kind::Seal,
             MARK => Kind::Mark,
+            6 => Kind::Skip,
             _ => return None,
         })
     }
@@ -54,6 +57,7 @@ impl Kind {
             Kind::Batch => 3,
             Kind::Seal => 4,
             Kind::Mark => MARK,
+            Kind::Skip => 6,
         }
     }
 }

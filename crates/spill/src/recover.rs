@@ -11,17 +11,16 @@ use crate::l0::Blocks;
 use crate::level::Level;
 use crate::level::file::{self, IndexFile};
 use crate::level::merge::Dead;
-use crate::log::replay::{Tail, replay};
+use crate::log::replay::{Tails, replay};
 use crate::log::segment::{self, FILE_HEADER, Walk};
 use crate::log::staging::LeftBehind;
-use crate::log::{Cold, Segment, Staging, Stream, Writer};
+use crate::log::{Cold, Segment, Staging, Writer};
 use crate::manifest::{self, LevelState, Manifest, SegmentState, State};
 use crate::options::{Durability, Options};
-use crate::position::{Point, Position, Tag};
+use crate::position::{Position, Tag};
 use crate::record::{Kind, Record};
+use crate::stream::{Places, Point, Stream};
 use crate::version::{Generation, Segments, TableVersion, Version};
-
-const FIRST_SEGMENT: u32 = 1;
 
 /// Opens a directory, made if the options say so, and recovers what an earlier process left.
 ///
@@ -69,14 +68,15 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     let mut unused = found.unused;
     let mut segments = Segments::default();
     for segment in found.segments {
-        if segment.stream == Stream::Main {
+        if segment.stream != Stream::Copies {
             // What lies behind the end, and a last one without records, is nothing.
-            let is_empty = segment.id == log.tail.segment && log.tail.offset <= FILE_HEADER;
-            if segment.id > log.tail.segment || is_empty {
+            let tail = log.tails.places.of(segment.stream);
+            let is_empty = segment.id == tail.segment && tail.offset <= FILE_HEADER;
+            if segment.id > tail.segment || is_empty {
                 unused.push(segment.path().to_owned());
                 continue;
             }
-            if segment.id == log.tail.segment {
+            if segment.id == tail.segment {
                 segment.complete(segment.written());
             }
         }
@@ -84,12 +84,16 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
             .inspect_err(|_| staging.note_failure(true))?;
         segments = segments.with(segment);
     }
-    let first = Segment::create(&fs, &log_dir, next_segment, Stream::Main, options.segment)?;
-    let first = Arc::new(first);
-    next_segment += 1;
-    crate::sync::sync(&first)?;
+    let mut begin = |stream| {
+        let segment = Segment::create(&fs, &log_dir, next_segment, stream, options.segment)?;
+        let segment = Arc::new(segment);
+        next_segment += 1;
+        crate::sync::sync(&segment)?;
+        segments = segments.with(Arc::clone(&segment));
+        Ok(segment)
+    };
+    let (main, hot) = (begin(Stream::Main)?, begin(Stream::Hot)?);
     fs.sync_dir(&log_dir).map_err(|error| Error::io(&log_dir, error))?;
-    segments = segments.with(Arc::clone(&first));
     let version = Version {
         active: Arc::new(generation),
         frozen: Vec::new(),
@@ -97,7 +101,6 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         segments,
         cold: Cold::Around,
     };
-    let main = Point { segment: first.id, offset: FILE_HEADER };
     let copies = version
         .segments
         .iter()
@@ -105,29 +108,34 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         .map(|segment| Point { segment: segment.id, offset: segment.written() })
         .next_back()
         .unwrap_or_default();
+    let begin_of = |segment: &Segment| Point { segment: segment.id, offset: FILE_HEADER };
+    let places = Places { main: begin_of(&main), hot: begin_of(&hot), copies };
     let mut covers = state.covers;
-    if covers.main == log.tail {
-        // Nothing was behind it; its segment may be gone.
-        covers.main = main;
+    for stream in Stream::WRITTEN {
+        let covered = covers.places.of_mut(stream);
+        if *covered == log.tails.places.of(stream) {
+            // Nothing was behind it; its segment may be gone.
+            *covered = places.of(stream);
+        }
     }
     let rest = Rest {
         next_segment,
         next_index: state.next_index,
         next_table: state.next_table,
         covers,
-        main,
-        copies,
+        synced: places,
         dead: &Dead::default(),
     };
     let manifest = Manifest::create(&fs, dir, &state_of(&version, &rest))?;
-    staging.note_synced(main);
+    staging.note_synced(places);
     staging.note_failure(false);
     remove_unused(&fs, &index_dir, &state, unused)?;
     let memory = version.active.bytes();
     let mut writer = Writer::new(
-        first,
-        Arc::clone(&staging),
-        log.sequence,
+        main,
+        hot,
+        &staging,
+        log.tails.sequence,
         // With `Sync` a write must be in its segment before it counts: then that cannot fail
         // later, when it is synced.
         options.durability == Durability::Sync,
@@ -150,6 +158,11 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         lock,
     });
     inner.synced.copies_synced(copies);
+    // Copies may have sequences of which the log knows nothing.
+    let unknown = log.highest - log.tails.sequence;
+    if unknown > 0 {
+        inner.set_aside(&mut crate::inner::lock(&inner.writer), unknown)?;
+    }
     inner.change(|version| version.cold = inner.cold(version));
     inner.expect_updates();
     Ok(inner)
@@ -215,8 +228,7 @@ fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<State> {
     }
     Staging::create(fs, dir)?;
     fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
-    let mut state = State { next_segment: FIRST_SEGMENT, next_index: 1, ..State::default() };
-    state.covers.main = Point { segment: FIRST_SEGMENT, offset: FILE_HEADER };
+    let state = State { next_segment: 1, next_index: 1, ..State::default() };
     Manifest::create(fs, dir, &state)?;
     Ok(state)
 }
@@ -324,9 +336,9 @@ fn open_segments(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<FoundSeg
 }
 
 struct Replayed {
-    tail: Point,
-    /// The highest sequence that was seen.
-    sequence: u64,
+    tails: Tails,
+    /// The highest sequence that was seen, be it a copy's.
+    highest: u64,
 }
 
 /// Fills the L0s with what the levels do not have.
@@ -340,10 +352,10 @@ fn replay_log(
 ) -> Result<Replayed> {
     let segments = &found.segments;
     let covers = state.covers;
-    let mut sequence = covers.sequence;
+    let mut highest = covers.sequence;
     let mut take = |point: Point, record: &Record<'_>| {
         let header = record.header;
-        sequence = sequence.max(header.sequence);
+        highest = highest.max(header.sequence);
         if header.sequence <= covers.sequence {
             return;
         }
@@ -359,15 +371,16 @@ fn replay_log(
             }
         }
     };
-    // Copies first: a copy says what was true at its sequence, and nothing of the main stream
-    // that is replayed here, of the same key, came before it.
+    // Copies first: a copy says what was true at its sequence, and nothing of what is replayed behind
+    // it, of the same key, came before it.
     for segment in segments.iter().filter(|segment| segment.stream == Stream::Copies) {
-        let is_covered = segment.id < covers.copies.segment;
+        let covered = covers.places.copies;
+        let is_covered = segment.id < covered.segment;
         if is_covered && segment.end().is_some() {
             continue;
         }
-        let from = if segment.id == covers.copies.segment {
-            covers.copies.offset.max(FILE_HEADER)
+        let from = if segment.id == covered.segment {
+            covered.offset.max(FILE_HEADER)
         } else {
             FILE_HEADER
         };
@@ -388,8 +401,6 @@ fn replay_log(
         segment.set_written(end);
         segment.complete(end);
     }
-    let main: Vec<Arc<Segment>> =
-        segments.iter().filter(|segment| segment.stream == Stream::Main).cloned().collect();
     let synced = state.synced.max(left.synced);
     let missing = |id| {
         let why = found.broken.get(&id).map(Error::again);
@@ -397,9 +408,9 @@ fn replay_log(
             Error::damaged(&log_dir.join(segment::name(id)), 0, "the file is missing")
         })
     };
-    let Tail(tail) = replay(covers.main, synced, &left.slots, &main, missing, |point, record| {
+    let tails = replay(covers, synced, &left.slots, segments, missing, |point, record| {
         take(point, record);
         Ok(())
     })?;
-    Ok(Replayed { tail, sequence })
+    Ok(Replayed { tails, highest: highest.max(tails.sequence) })
 }

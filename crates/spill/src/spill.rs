@@ -9,8 +9,8 @@ use crate::l0::L0;
 use crate::level::Level;
 use crate::level::file::IndexFile;
 use crate::level::merge::{Dead, OfL0, OfLevel, Target, Upper, merge};
-use crate::log::Stream;
-use crate::position::Point;
+use crate::log::Segment;
+use crate::stream::{Places, Stream};
 use crate::version::{LogOf, TableVersion, Version};
 
 /// Bytes of L0 that a key takes, about.
@@ -24,9 +24,9 @@ impl Inner {
         let Some(oldest) = version.frozen.last() else { return Ok(false) };
         let Some(covers) = oldest.covers else { return Ok(false) };
         self.may_write()?;
-        let before = durable.covers.main;
+        let before = durable.covers.places;
         // The index may only tell of records that are on the device.
-        self.sync_to(covers.main)?;
+        self.sync_to(covers.places)?;
         self.sync_copies()?;
         let mut dead = Dead::default();
         // Dropped, by whatever way this ends, what is in no version goes.
@@ -64,7 +64,7 @@ impl Inner {
             version.cold = self.cold(version);
         })?;
         let now = self.version.load();
-        let taken = bytes_between(&now, before, covers.main);
+        let taken = bytes_between(&now, before, covers.places);
         let live = now.log_bytes().saturating_sub(now.dead_bytes());
         self.counters.merge_found(taken, dead.0.values().sum(), live);
         drop(durable);
@@ -124,16 +124,18 @@ impl Inner {
     }
 }
 
-/// Bytes of the main stream between two points.
-fn bytes_between(version: &Version, from: Point, to: Point) -> u64 {
-    let main = version.segments.iter().filter(|segment| segment.stream == Stream::Main);
-    main.filter(|segment| (from.segment..=to.segment).contains(&segment.id))
-        .map(|segment| {
-            let begin = if segment.id == from.segment { from.offset } else { 0 };
-            let end = if segment.id == to.segment { to.offset } else { segment.written() };
-            u64::from(end.saturating_sub(begin))
-        })
-        .sum()
+/// Bytes that writers wrote between these places.
+fn bytes_between(version: &Version, from: Places, to: Places) -> u64 {
+    let bytes = |segment: &Arc<Segment>| {
+        let (from, to) = (from.of(segment.stream), to.of(segment.stream));
+        if segment.stream == Stream::Copies || !(from.segment..=to.segment).contains(&segment.id) {
+            return 0;
+        }
+        let begin = if segment.id == from.segment { from.offset } else { 0 };
+        let end = if segment.id == to.segment { to.offset } else { segment.written() };
+        u64::from(end.saturating_sub(begin))
+    };
+    version.segments.iter().map(bytes).sum()
 }
 
 /// The files of levels that were made in a spill.

@@ -46,11 +46,11 @@ impl Drop for Open {
         }
         // What is staged survives in its file; this spares the next opening the work. A failure
         // is what a loss of power just before would have been.
-        let point = lock(&self.inner.writer).flush();
+        let places = lock(&self.inner.writer).flush();
         if self.inner.options.durability != Durability::None
-            && let Ok(point) = point
+            && let Ok(places) = places
         {
-            let _ = self.inner.sync_to(point);
+            let _ = self.inner.sync_to(places);
         }
     }
 }
@@ -165,8 +165,8 @@ impl Store {
 
     /// Returns when everything that was acknowledged is on the device.
     pub fn sync(&self) -> Result<()> {
-        let point = lock(&self.inner().writer).point();
-        self.inner().sync_to(point)
+        let places = lock(&self.inner().writer).places();
+        self.inner().sync_to(places)
     }
 
     /// Returns when all that is in memory has been merged into the levels, durably.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::log::Segment;
-use crate::position::Point;
 use crate::schedule::{Condvar, Mutex};
 use crate::stint;
+use crate::stream::{Places, Point};
 
 /// How far the log is on the device.
 pub(crate) struct Synced {
@@ -18,8 +18,7 @@ pub(crate) struct Synced {
 
 #[derive(Clone, Copy)]
 struct State {
-    main: Point,
-    copies: Point,
+    places: Places,
     /// Someone is syncing; who comes meanwhile waits.
     is_busy: bool,
     /// The folder of the log was synced with segments below this number in it.
@@ -28,21 +27,14 @@ struct State {
 }
 
 impl Synced {
-    pub(crate) fn new(main: Point) -> Synced {
-        let state = State {
-            main,
-            copies: Point::default(),
-            is_busy: false,
-            named: 0,
-            last: Instant::now(),
-        };
+    pub(crate) fn new(places: Places) -> Synced {
+        let state = State { places, is_busy: false, named: 0, last: Instant::now() };
         Synced { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// How far the main stream and the copies are on the device.
-    pub(crate) fn points(&self) -> (Point, Point) {
-        let state = lock(&self.state);
-        (state.main, state.copies)
+    /// How far each stream is on the device.
+    pub(crate) fn places(&self) -> Places {
+        lock(&self.state).places
     }
 
     /// Whether the last sync began longer ago than that.
@@ -52,7 +44,7 @@ impl Synced {
 
     pub(crate) fn copies_synced(&self, copies: Point) {
         let mut state = lock(&self.state);
-        state.copies = state.copies.max(copies);
+        state.places.copies = state.places.copies.max(copies);
     }
 }
 
@@ -67,11 +59,11 @@ impl Drop for Busy<'_> {
 }
 
 impl Inner {
-    /// Returns when everything of the main stream before `point` is on the device.
-    pub(crate) fn sync_to(&self, point: Point) -> Result<()> {
+    /// Returns when everything that writers wrote before these places is on the device.
+    pub(crate) fn sync_to(&self, places: Places) -> Result<()> {
         let mut state = lock(&self.synced.state);
         loop {
-            if state.main >= point {
+            if state.places.have_written(places) {
                 return Ok(());
             }
             self.may_write()?;
@@ -87,32 +79,32 @@ impl Inner {
         let named = state.named;
         drop(state);
         let busy = Busy(&self.synced);
-        let (main, named) = self.sync_now(named)?;
+        let (places, named) = self.sync_now(named)?;
         let mut state = lock(&self.synced.state);
-        state.main = state.main.max(main);
+        state.places = state.places.max(places);
         state.named = named;
         drop((state, busy));
         Ok(())
     }
 
-    fn sync_now(&self, named: u32) -> Result<(Point, u32)> {
-        let (point, segments) = lock(&self.writer).hand_over_unsynced();
+    fn sync_now(&self, named: u32) -> Result<(Places, u32)> {
+        let (places, segments) = lock(&self.writer).hand_over_unsynced();
         // Writers go on meanwhile.
-        if let Err(error) = self.flusher.flush_to(point) {
+        if let Err(error) = self.flusher.flush_to(places) {
             lock(&self.writer).take_back_unsynced(segments);
             return Err(error);
         }
         let synced = (|| {
-            for segment in &segments {
+            for segment in segments.iter().flatten() {
                 sync(segment)?;
             }
             self.sync_names(named)
         })();
         match synced {
             Ok(named) => {
-                lock(&self.writer).synced(point);
-                self.staging.note_synced(point);
-                Ok((point, named))
+                lock(&self.writer).synced(places);
+                self.staging.note_synced(places);
+                Ok((places, named))
             }
             Err(error) => {
                 self.halt_unsynced(&error);

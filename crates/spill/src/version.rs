@@ -10,8 +10,9 @@ use crate::l0::{Blocks, L0};
 use crate::level::Level;
 use crate::level::merge::Records;
 use crate::log::{Cold, Segment, Staging};
-use crate::position::{Point, Position};
+use crate::position::Position;
 use crate::record::{Kind, Record};
+use crate::stream::Places;
 
 /// The number of a table; never given twice.
 pub(crate) type TableId = u32;
@@ -41,12 +42,10 @@ pub(crate) struct Generation {
 /// What of the log a generation and all before it have taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Covers {
-    /// All of the main stream before this.
-    pub(crate) main: Point,
-    /// All sequences up to this, in both streams.
+    /// All sequences up to this.
     pub(crate) sequence: u64,
-    /// Copies behind `sequence` are in the copies' stream from here on.
-    pub(crate) copies: Point,
+    /// Those behind `sequence` are in each stream from here on.
+    pub(crate) places: Places,
 }
 
 pub(crate) struct TableVersion {

@@ -7,11 +7,12 @@ use std::time::Duration;
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
-use crate::log::{Room, Stream, Writer};
+use crate::log::Writer;
 use crate::options::{Durability, LONGEST_KEY};
-use crate::position::{Point, Position, Tag};
+use crate::position::{Position, Tag};
 use crate::record::{self, HEADER, Hashes, Header, Kind};
 use crate::schedule::MutexGuard;
+use crate::stream::{Places, Stream};
 use crate::throttle::pause;
 use crate::version::{TableId, Version};
 
@@ -28,6 +29,7 @@ impl Inner {
         self.check_lengths(key, value)?;
         self.slow_down()?;
         let hashes = Hashes::of(key, value);
+        let stream = self.stream_of(table, hashes);
         let len = record::len(key.len(), value.len());
         let mut header = Header {
             kind,
@@ -37,27 +39,29 @@ impl Inner {
             table,
             sequence: 0,
         };
-        let point = {
+        let places = {
             let mut writer = self.lock_writer(table, key);
             self.may_write()?;
             let sequence = writer.sequence + 1;
             header.sequence = sequence;
-            let room = self.room(&mut writer, len)?;
+            self.reserve(&mut writer, stream, len)?;
+            let room = writer.room(stream, len);
             let (segment, offset) = (room.segment, room.offset);
             let version = self.version.load();
             if version.table(table).is_none() {
                 return Err(Error::NoTable { name: name.to_owned() });
             }
             header.write((segment, offset), hashes, key, value, room.bytes);
-            self.commit(&mut writer, len, 0)?;
+            let committed = writer.commit(stream, len, 0);
+            self.committed(&writer, committed)?;
             writer.sequence = sequence;
             let place = (segment, offset);
             self.enter(&mut writer, &version, &header, place, Tag::of(hashes.key), key);
             self.visible.store(sequence, Ordering::Release);
             self.rotate_if_due(&mut writer);
-            Point { segment, offset: offset + len as u32 }
+            writer.places()
         };
-        self.after_write(point, len)
+        self.after_write(places, len)
     }
 
     pub(crate) fn write_batch_of(&self, batch: &Batch) -> Result<()> {
@@ -81,11 +85,12 @@ impl Inner {
             return Err(Error::BatchTooLong { len: bytes, limit });
         }
         self.slow_down()?;
-        let point = {
+        let places = {
             let mut writer = lock(&self.writer);
             self.may_write()?;
             let first = writer.sequence + 1;
-            let room = self.room(&mut writer, HEADER + bytes)?;
+            self.reserve(&mut writer, Stream::Main, HEADER + bytes)?;
+            let room = writer.room(Stream::Main, HEADER + bytes);
             let (segment, begin) = (room.segment, room.offset);
             let version = self.version.load();
             for write in &batch.writes {
@@ -120,7 +125,8 @@ impl Inner {
                 entered.push((header, place, Tag::of(hashes.key)));
                 at += len;
             }
-            self.commit(&mut writer, HEADER + bytes, HEADER)?;
+            let committed = writer.commit(Stream::Main, HEADER + bytes, HEADER);
+            self.committed(&writer, committed)?;
             writer.sequence = first + batch.len() as u64 - 1;
             for (write, (header, place, tag)) in batch.writes.iter().zip(&entered) {
                 self.enter(&mut writer, &version, header, *place, *tag, &write.key);
@@ -128,9 +134,9 @@ impl Inner {
             // All of it at once.
             self.visible.store(writer.sequence, Ordering::Release);
             self.rotate_if_due(&mut writer);
-            Point { segment, offset: begin + (HEADER + bytes) as u32 }
+            writer.places()
         };
-        self.after_write(point, HEADER + bytes)
+        self.after_write(places, HEADER + bytes)
     }
 
     /// The writer, once it is free. The time until then is used to have the way to the key in the
@@ -154,30 +160,44 @@ impl Inner {
         }
     }
 
-    /// Room in the log.
+    /// The stream of a write.
     #[inline]
-    fn room<'w>(&self, writer: &'w mut Writer, len: usize) -> Result<Room<'w>> {
-        let reserved = writer.reserve(len, &mut || self.make_segment(Stream::Main, 0));
-        if writer.is_torn {
+    fn stream_of(&self, table: TableId, hashes: Hashes) -> Stream {
+        if self.lately.note(table, hashes.key) { Stream::Hot } else { Stream::Main }
+    }
+
+    /// Makes sure that there is room in the log.
+    #[inline]
+    fn reserve(&self, writer: &mut Writer, stream: Stream, len: usize) -> Result<()> {
+        let reserved = writer.reserve(stream, len, &mut |stream| self.make_segment(stream, 0));
+        if writer.is_torn() {
             let why = "a record that failed may turn up at the next opening".to_owned();
             self.halt(reserved.as_ref().err().unwrap_or(&Error::Halted { why }));
             self.may_write()?;
         }
-        reserved?;
-        Ok(writer.room(len))
+        reserved
     }
 
-    /// Makes what was put into the room a part of the log.
+    /// Halts the store if what was put into the room may have become a part of the log, and did not
+    /// count.
     #[inline]
-    fn commit(&self, writer: &mut Writer, len: usize, overhead: usize) -> Result<()> {
-        let committed = writer.commit(len, overhead);
+    fn committed<T>(&self, writer: &Writer, committed: Result<T>) -> Result<T> {
         // A part of it may be there, and all of it turn up at the next opening.
         if let Err(error) = &committed
-            && (writer.is_torn || !matches!(error, Error::Full { .. }))
+            && (writer.is_torn() || !matches!(error, Error::Full { .. }))
         {
             self.halt(error);
         }
         committed
+    }
+
+    /// Sets so many sequences aside that are no write's; the first of them.
+    pub(crate) fn set_aside(&self, writer: &mut Writer, count: u64) -> Result<u64> {
+        self.reserve(writer, Stream::Main, Writer::SKIP)?;
+        let first = writer.set_aside(count);
+        let first = self.committed(writer, first)?;
+        self.visible.store(writer.sequence, Ordering::Release);
+        Ok(first)
     }
 
     /// Puts a key into the active L0 of its table.
@@ -275,14 +295,14 @@ impl Inner {
         Ok(())
     }
 
-    fn after_write(&self, point: Point, len: usize) -> Result<()> {
+    fn after_write(&self, places: Places, len: usize) -> Result<()> {
         self.flusher.keep_pace(len);
         match self.options.durability {
             Durability::None => {}
-            Durability::Sync => self.sync_to(point)?,
+            Durability::Sync => self.sync_to(places)?,
             Durability::Interval(interval) if !self.options.background => {
                 if self.synced.is_older_than(interval) {
-                    self.sync_to(point)?;
+                    self.sync_to(places)?;
                 }
             }
             Durability::Interval(_) => {}

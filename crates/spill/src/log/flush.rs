@@ -12,10 +12,10 @@ use super::segment::Segment;
 use super::staging::Staging;
 use crate::error::{Error, Result};
 use crate::inner::lock;
-use crate::position::Point;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::schedule::{Condvar, Mutex, thread};
 use crate::stint;
+use crate::stream::{Places, Point, Stream};
 use crate::throttle;
 
 /// How long to wait for more, or before trying again what failed.
@@ -42,16 +42,29 @@ pub(crate) struct Flusher {
     is_closing: AtomicBool,
 }
 
+/// What is known of each stream's segment that is being written.
 #[derive(Default)]
 struct Turn {
+    main: Lane,
+    hot: Lane,
+}
+
+#[derive(Default)]
+struct Lane {
     past_cache: PastCache,
     copies: Copies,
 }
 
 impl Turn {
+    fn lane(&mut self, full: &Full) -> &mut Lane {
+        if full.segment.stream == Stream::Hot { &mut self.hot } else { &mut self.main }
+    }
+}
+
+impl Lane {
     /// Writes parts that follow one another, from the begin of `oldest` on.
     fn write(&mut self, oldest: &Full, parts: &[&[u8]], goes_past: bool) -> io::Result<()> {
-        let Turn { past_cache, copies } = self;
+        let Lane { past_cache, copies } = self;
         let mut append = || past_cache.append(&oldest.segment, parts, oldest.offset, goes_past);
         if goes_past {
             return append();
@@ -59,9 +72,6 @@ impl Turn {
         copies.time(parts.iter().map(|part| part.len()).sum(), append)
     }
 }
-
-/// The slot that the writer begins with.
-pub(super) const FIRST_SLOT: usize = 0;
 
 struct Slots {
     /// On their way, the oldest first.
@@ -123,25 +133,41 @@ impl Slots {
         (2.0 * behind * self.time * 1024.0) as u32
     }
 
-    /// The oldest ones, as far as they follow one another in a segment and go the same way.
+    /// The oldest ones of the oldest one's segment, as far as they follow one another and go the same
+    /// way.
     fn oldest(&self, most: usize) -> Vec<Full> {
-        let follows = |one: &Full, other: &Full| {
-            one.way == other.way && one.segment.id == other.segment.id && one.end() == other.offset
-        };
         let mut run: Vec<Full> = Vec::with_capacity(most);
-        for full in self.full.iter().take(most) {
-            if run.last().is_some_and(|last| !follows(last, full)) {
+        let id = self.full.front().map(|oldest| oldest.segment.id);
+        for full in self.full.iter().filter(|full| Some(full.segment.id) == id).take(most) {
+            let follows = |last: &Full| last.way == full.way && last.end() == full.offset;
+            if !run.last().is_none_or(follows) {
                 break;
             }
             run.push(full.clone());
         }
         run
     }
+
+    /// They were written. A slot that nothing more will come into is free.
+    fn remove(&mut self, run: &[Full]) {
+        for written in run {
+            let is_same = |full: &Full| {
+                full.segment.id == written.segment.id && full.offset == written.offset
+            };
+            let place = self.full.iter().position(is_same);
+            // It may have become the last one of its slot meanwhile.
+            match place.and_then(|place| self.full.remove(place)) {
+                Some(full) if full.is_last => self.free.push(full.slot),
+                _ => {}
+            }
+        }
+    }
 }
 
 impl Flusher {
+    /// The first slots are the streams' that begin with them.
     pub(crate) fn new(staging: Arc<Staging>) -> Flusher {
-        let free = (FIRST_SLOT + 1..staging.slots()).rev().collect();
+        let free = (Stream::WRITTEN.len()..staging.slots()).rev().collect();
         Flusher {
             staging,
             slots: Mutex::new(Slots { full: VecDeque::new(), free, time: 0.0 }),
@@ -230,10 +256,10 @@ impl Flusher {
         Ok(())
     }
 
-    /// Writes what was pushed and lies before a point.
-    pub(crate) fn flush_to(&self, point: Point) -> Result<()> {
-        let is_before = |full: &Full| full.begin() < point;
-        while lock(&self.slots).full.front().is_some_and(is_before) {
+    /// Writes what was pushed and lies before a place of its stream.
+    pub(crate) fn flush_to(&self, places: Places) -> Result<()> {
+        let is_before = |full: &Full| full.begin() < places.of(full.segment.stream);
+        while lock(&self.slots).full.iter().any(is_before) {
             self.write_oldest(&mut lock(&self.turn))?;
         }
         Ok(())
@@ -260,7 +286,7 @@ impl Flusher {
         let goes_past = match oldest.way {
             Way::Cached => false,
             Way::Past => true,
-            Way::Either => turn.copies.are_slow(oldest.segment.id),
+            Way::Either => turn.lane(&oldest).copies.are_slow(oldest.segment.id),
         };
         self.goes_past.store(goes_past, Ordering::Relaxed);
         // One by itself is free soon, while it is in the processor's cache.
@@ -269,17 +295,12 @@ impl Flusher {
         let parts = run.iter().map(|full| self.staging.written(full.slot, full.from..full.to));
         let parts: Vec<&[u8]> = parts.collect();
         let begin = Instant::now();
-        turn.write(&oldest, &parts, goes_past)
+        turn.lane(&oldest)
+            .write(&oldest, &parts, goes_past)
             .map_err(|error| Error::io(oldest.segment.path(), error))?;
         oldest.segment.set_written(end);
         let mut slots = lock(&self.slots);
-        for _ in &run {
-            // It may have become the last one of its slot meanwhile.
-            match slots.full.pop_front() {
-                Some(full) if full.is_last => slots.free.push(full.slot),
-                _ => {}
-            }
-        }
+        slots.remove(&run);
         let time = begin.elapsed().as_nanos() as f64 / f64::from(end - oldest.offset);
         slots.time += NEW * (time - slots.time);
         self.pace.store(slots.pace(self.staging.slots()), Ordering::Relaxed);

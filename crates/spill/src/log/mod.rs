@@ -6,8 +6,9 @@ pub(crate) mod past_cache;
 pub(crate) mod replay;
 pub(crate) mod segment;
 pub(crate) mod staging;
+mod stream_end;
 mod writer;
 
-pub(crate) use segment::{Cold, Segment, Stream};
+pub(crate) use segment::{Cold, Segment};
 pub(crate) use staging::Staging;
-pub(crate) use writer::{Room, Writer};
+pub(crate) use writer::Writer;

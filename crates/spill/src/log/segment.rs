@@ -13,26 +13,18 @@ use crate::position::ALIGN;
 use crate::record::{HEADER, Hashes, Record};
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::stint;
+use crate::stream::Stream;
 
 /// Records begin behind this.
 pub(crate) const FILE_HEADER: u32 = 64;
 const MAGIC: &[u8; 8] = b"spill\0lg";
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What is brought into memory at once where a record is first read.
 const AROUND: usize = 64 << 10;
 const PAGE: usize = 4 << 10;
 /// What is read at once of a segment that is read as a whole.
 pub(crate) const PIECE: usize = 1 << 20;
-
-/// What a segment is written by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream {
-    /// Writers, in the order of their sequences.
-    Main,
-    /// The collector, which copies what still lives.
-    Copies,
-}
 
 /// Whether a walk goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,9 +116,7 @@ impl Segment {
         }
         let mut header = [0; FILE_HEADER as usize];
         read_whole(&*file, &mut header, 0).map_err(failed)?;
-        let stream = [Stream::Main, Stream::Copies]
-            .into_iter()
-            .find(|&stream| file_header(id, stream) == header);
+        let stream = Stream::ALL.into_iter().find(|&stream| file_header(id, stream) == header);
         let Some(stream) = stream else {
             return Err(Error::damaged(&path, 0, "its header is not that of this segment"));
         };
@@ -481,6 +471,7 @@ fn file_header(id: u32, stream: Stream) -> [u8; FILE_HEADER as usize] {
     header[16] = match stream {
         Stream::Main => 1,
         Stream::Copies => 2,
+        Stream::Hot => 3,
     };
     let check = xxh3_64(&header[..56]);
     header[56..].copy_from_slice(&check.to_le_bytes());

@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, again_if_interrupted, read_whole, write_whole};
 use crate::inner::lock;
 use crate::options::CachedWrites;
-use crate::position::Point;
 use crate::record::{HEADER, Header};
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::schedule::{Mutex, thread};
+use crate::stream::{Places, Point, Stream};
 
 /// Of a new file: what a thread that waits its turn for a processor may be behind, at a few
 /// hundred MB/s.
@@ -29,8 +29,13 @@ pub(crate) const CHUNK: usize = 64 << 10;
 const AFTER_READ: usize = 16;
 const SLOT_HEADER: usize = 64;
 const STRIDE: usize = SLOT_HEADER + CHUNK;
-/// What is known of the device, before the slots.
+/// One that each stream fills, and one that is free.
+const LEAST: usize = Stream::WRITTEN.len() + 1;
+/// What is known of the device, before the slots: notes of a number and its check.
 const HEAD: usize = 4096;
+const NOTE: usize = 16;
+/// The place of the note of a sync that failed, behind those of what was synced.
+const FAILURE: usize = Stream::WRITTEN.len();
 const LEN: usize = len_of(SLOTS);
 /// No slot holds it: segments are numbered with 28 bits.
 const NOTHING: u64 = u64::MAX;
@@ -52,8 +57,8 @@ pub(crate) struct Staging {
 pub(crate) struct LeftBehind {
     /// Records that may not be in their segments.
     pub(crate) slots: Vec<Left>,
-    /// How far the main stream was on the device, as far as it is known here.
-    pub(crate) synced: Point,
+    /// How far the writers' streams were on the device, as far as it is known here.
+    pub(crate) synced: Places,
     /// A sync failed: what is in the page cache may look as if it were on the device.
     pub(crate) sync_failed: bool,
 }
@@ -97,7 +102,7 @@ impl Staging {
         let file = fs.open(&path, Mode::Write).map_err(|error| Error::missing(&path, error))?;
         let len = file.len().map_err(failed)?;
         let slots = usize::try_from(len).unwrap_or(0).saturating_sub(HEAD) / STRIDE;
-        if slots < 2 || len != len_of(slots) as u64 {
+        if slots < LEAST || len != len_of(slots) as u64 {
             let why = format!("a whole number of slots has another length, as {LEN}");
             return Err(Error::damaged(&path, len, why));
         }
@@ -125,24 +130,27 @@ impl Staging {
         unsafe { self.map.start().as_ptr().add(HEAD + slot * STRIDE) }
     }
 
-    /// Everything of the main stream before this is on the device. A process that comes after a
+    /// Everything of the writers' streams before these is on the device. A process that comes after a
     /// kill of this one knows it then.
-    pub(crate) fn note_synced(&self, point: Point) {
-        let bits = u64::from(point.segment) << 32 | u64::from(point.offset);
-        self.note(0, bits, b"sync");
+    pub(crate) fn note_synced(&self, places: Places) {
+        for (place, stream) in Stream::WRITTEN.into_iter().enumerate() {
+            let point = places.of(stream);
+            let bits = u64::from(point.segment) << 32 | u64::from(point.offset);
+            self.note(place, bits, b"sync");
+        }
     }
 
     /// A sync failed; false: everything was written and synced since.
     pub(crate) fn note_failure(&self, failed: bool) {
-        self.note(1, u64::from(failed), b"fail");
+        self.note(FAILURE, u64::from(failed), b"fail");
     }
 
     fn note(&self, place: usize, bits: u64, what: &[u8; 4]) {
         let words = [bits.to_le_bytes(), check_of(what, bits).to_le_bytes()];
         let _one_at_a_time = lock(&self.noting);
-        // SAFETY: the head has room for both notes, and nobody reads it but at opening.
+        // SAFETY: the head has room for the notes, and nobody reads it but at opening.
         unsafe {
-            let to = self.map.start().as_ptr().add(place * 16);
+            let to = self.map.start().as_ptr().add(place * NOTE);
             ptr::copy_nonoverlapping(words.as_ptr().cast(), to, 16);
         }
     }
@@ -228,8 +236,12 @@ pub(crate) struct Left {
 fn left_behind(file: &dyn File, count: usize) -> std::io::Result<LeftBehind> {
     let mut head = [0; HEAD];
     read_whole(file, &mut head, 0)?;
-    let synced = checked(&head, b"sync").unwrap_or(0);
-    let sync_failed = checked(&head[16..], b"fail") == Some(1);
+    let mut synced = Places::default();
+    for (place, stream) in Stream::WRITTEN.into_iter().enumerate() {
+        let bits = checked(&head[place * NOTE..], b"sync").unwrap_or(0);
+        *synced.of_mut(stream) = Point { segment: (bits >> 32) as u32, offset: bits as u32 };
+    }
+    let sync_failed = checked(&head[FAILURE * NOTE..], b"fail") == Some(1);
     let mut slots = Vec::new();
     for slot in 0..count {
         let mut header = [0; SLOT_HEADER];
@@ -240,7 +252,6 @@ fn left_behind(file: &dyn File, count: usize) -> std::io::Result<LeftBehind> {
         read_whole(file, &mut bytes, start + SLOT_HEADER as u64)?;
         slots.push(Left { segment: (begin >> 32) as u32, offset: begin as u32, bytes });
     }
-    let synced = Point { segment: (synced >> 32) as u32, offset: synced as u32 };
     Ok(LeftBehind { slots, synced, sync_failed })
 }
 

@@ -160,7 +160,7 @@ fn check_error(
             }
             Ok(())
         }
-        Error::Newer { path, .. } | Error::Foreign { path } if path.starts_with(PLACE) => Ok(()),
+        Error::Format { path, .. } | Error::Foreign { path } if path.starts_with(PLACE) => Ok(()),
         Error::Io { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
             if path == file { Ok(()) } else { Err(format!("another file is named: {error}")) }
         }

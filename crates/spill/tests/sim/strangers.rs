@@ -75,7 +75,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
     sim.put(&manifest, newer.clone());
     let before: Vec<_> = sim.files().iter().map(|path| sim.content(path)).collect();
     match Target::open(&sim, &tiny()) {
-        Err(Error::Newer { path, found, known }) => {
+        Err(Error::Format { path, found, known }) => {
             assert_eq!((path, found), (manifest.clone(), 1000));
             assert!(known < 1000);
         }
