@@ -8,10 +8,11 @@ use crate::log::Segment;
 use crate::version::Version;
 
 /// Of the garbage that is allowed for, collecting begins when so much is there.
-const COLLECT: f64 = 0.8;
-/// While updates come, so many times what is allowed for can be borne: the less, the more has to be
-/// copied.
-const BEARABLE: f64 = 1.1;
+const COLLECT: f64 = 0.78;
+/// Nobody is slowed down for so much of it. The less, the more has to be copied; the rest of what is
+/// allowed for is what the files take beside: indexes, two of them during a merge, heads of records,
+/// and segments that were collected and are not gone yet.
+const BEARABLE: f64 = 0.8;
 /// Nobody is slowed down for less than so many segments: those that are being filled are not
 /// collected, however little of them lives, nor are those that no merge has looked at.
 const FEWEST: u64 = 4;
@@ -21,7 +22,7 @@ const SLOWEST: f64 = 1.15;
 /// Between them the pause doubles so many times.
 const DOUBLINGS: f64 = 12.0;
 /// L0 may hide this part of what can be borne.
-const HIDDEN: f64 = 3.0;
+const HIDDEN: f64 = 2.0;
 /// How often it is weighed: after so many bytes were written, or such a part of what lives if that
 /// is more, as each segment is looked at.
 const WEIGH: u64 = 1 << 20;
