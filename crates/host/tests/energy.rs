@@ -146,7 +146,20 @@ fn a_counter_that_went_back_is_no_energy() {
         assert!(why(&seen, signal).0.contains("intel-rapl:0/energy_uj went back"), "{signal}");
     }
     near(value(&seen, "energy.package.1"), 1.0);
-    near(value(&seen, "energy.dram"), 0.0);
+}
+
+#[test]
+fn a_counter_that_stands_still_is_no_energy() {
+    let xeon = xeon();
+    let seen = around(&xeon.root, EnergySettings::default(), || {
+        zone(&xeon, "intel-rapl:0:0", 1_000_000);
+    });
+    near(value(&seen, "energy.dram"), 1.000613);
+    for signal in ["energy.package", "energy.package.0", "energy.dram.1", "energy.total"] {
+        assert!(why(&seen, signal).0.contains("stood still"), "{signal}");
+    }
+    let powers: Vec<&str> = seen.series.iter().map(|one| one.signal.as_str()).collect();
+    assert!(powers.contains(&"power.dram.0") && !powers.contains(&"power.package.0"), "{powers:?}");
 }
 
 #[test]
@@ -159,7 +172,7 @@ fn a_sensor_that_goes_away_in_the_run_is_told() {
     assert!(why(&seen, "energy.dram").0.contains("intel-rapl:1:0/energy_uj does not exist"));
     assert!(why(&seen, "energy.total").0.contains("does not exist"));
     assert!(why(&seen, "power.hwmon").0.contains("power1_average does not exist"));
-    near(value(&seen, "energy.package"), 0.0);
+    assert!(why(&seen, "energy.package").0.contains("stood still"));
     near(value(&seen, "power.hwmon.ina226.vdd_12v"), 12.5);
 }
 

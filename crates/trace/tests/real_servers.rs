@@ -226,8 +226,20 @@ fn the_link_to_another_server_is_not_a_client() {
         assert!(begin.elapsed() < LIMIT, "the replica does not come up");
         thread::sleep(Duration::from_millis(20));
     }
-    let tracer = Tracer::attach(replica.pid()).unwrap();
+    // A master streams nothing before its replica's first acknowledgement, which takes a second.
     let mut writer = master.connect();
+    writer.ask("SET first value\r\n", "+OK");
+    loop {
+        client.0.get_mut().write_all(b"EXISTS first\r\n").unwrap();
+        let mut line = String::new();
+        client.0.read_line(&mut line).unwrap();
+        if line.trim_end() == ":1" {
+            break;
+        }
+        assert!(begin.elapsed() < LIMIT, "nothing is replicated");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let tracer = Tracer::attach(replica.pid()).unwrap();
     for _ in 0..100 {
         writer.ask("SET key value\r\n", "+OK");
         client.ask("PING\r\n", "+PONG");

@@ -181,6 +181,14 @@ fn no_domain(name: &str, amd: bool) -> Unavailable {
     }
 }
 
+/// No hardware uses nothing: some hypervisors show a counter that counts nothing.
+fn standing(window: Duration) -> Unavailable {
+    Unavailable::new(
+        format!("the RAPL counter stood still for {window:.1?}, which is no machine's use"),
+        "take another sensor (DCMI, hwmon, a meter), or a power model",
+    )
+}
+
 /// The counters, over windows that are long enough for them.
 struct Rapl(Sampled);
 
@@ -200,6 +208,15 @@ impl Probe for Rapl {
                 reading.answer = why.clone().into();
             }
         }
+        let stands = |reading: &Reading| reading.value() == Some(0.0);
+        let of_total = [PACKAGE, DRAM].map(|signal| signal.name);
+        let total_lacks =
+            readings.iter().any(|one| stands(one) && of_total.contains(&one.signal.as_str()));
+        for reading in readings.iter_mut().filter(|reading| reading.value().is_some()) {
+            if stands(reading) || reading.signal == TOTAL.name && total_lacks {
+                reading.answer = standing(window).into();
+            }
+        }
         readings
     }
 
@@ -212,6 +229,8 @@ impl Probe for Rapl {
     }
 
     fn series(&self, opened: Instant) -> Vec<Series> {
-        self.0.series(opened)
+        let mut series = self.0.series(opened);
+        series.retain(|one| one.values.iter().any(|&watts| watts > 0.0));
+        series
     }
 }
