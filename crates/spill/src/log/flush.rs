@@ -33,7 +33,7 @@ pub(crate) struct Flusher {
     slots: Mutex<Slots>,
     pushed: Condvar,
     written: Condvar,
-    /// Held by the one who writes: slots arrive in their order.
+    /// Held by the one who writes: slots of a stream arrive in their order.
     turn: Mutex<Turn>,
     /// The last one went past the page cache.
     goes_past: AtomicBool,
