@@ -82,13 +82,11 @@ impl Inner {
         (BEARABLE * allowed).max((FEWEST * self.options.segment as u64) as f64)
     }
 
-    /// At opening. Until a merge finds out how much of what is written replaces something, all of it
-    /// may, where something is.
-    pub(crate) fn expect_updates(&self) {
+    /// Notes how much lives, as far as merges know.
+    pub(crate) fn note_live(&self) {
         let version = self.version.load();
         let live = version.log_bytes().saturating_sub(version.dead_bytes());
-        let mut levels = version.tables.iter().flatten().flat_map(|table| &table.levels);
-        self.counters.merge_found(1, levels.any(Option::is_some).into(), live);
+        self.counters.live_bytes.store(live, Ordering::Relaxed);
     }
 
     fn live_of_last_merge(&self) -> u64 {

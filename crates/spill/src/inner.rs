@@ -21,6 +21,7 @@ use crate::schedule::{Condvar, Mutex, MutexGuard, Shared};
 use crate::statistics::Counters;
 use crate::stream::{Places, Stream};
 use crate::sync::Synced;
+use crate::updates::Updates;
 use crate::version::{Covers, Generation, Version};
 
 /// What all handles of a store share. Locks are taken in the order of the fields: `collector`,
@@ -37,6 +38,7 @@ pub(crate) struct Inner {
     pub(crate) durable: Mutex<Durable>,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) lately: Lately,
+    pub(crate) updates: Updates,
     /// Held while the version changes.
     pub(crate) next_segment: Mutex<u32>,
     pub(crate) next_index: AtomicU32,
@@ -161,6 +163,7 @@ impl Inner {
             synced: Synced::new(parts.writer.places()),
             writer: Mutex::new(parts.writer),
             lately: Lately::default(),
+            updates: Updates::default(),
             next_segment: Mutex::new(parts.next_segment),
             next_index: AtomicU32::new(parts.next_index),
             visible: AtomicU64::new(sequence),

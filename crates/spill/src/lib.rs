@@ -55,6 +55,7 @@ mod stream;
 mod sync;
 mod table;
 mod throttle;
+mod updates;
 mod version;
 mod write;
 

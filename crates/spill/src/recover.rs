@@ -164,7 +164,8 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         inner.set_aside(&mut crate::inner::lock(&inner.writer), unknown)?;
     }
     inner.change(|version| version.cold = inner.cold(version));
-    inner.expect_updates();
+    inner.note_live();
+    inner.weigh_recovered();
     Ok(inner)
 }
 

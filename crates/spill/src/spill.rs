@@ -9,8 +9,6 @@ use crate::l0::L0;
 use crate::level::Level;
 use crate::level::file::IndexFile;
 use crate::level::merge::{Dead, OfL0, OfLevel, Target, Upper, merge};
-use crate::log::Segment;
-use crate::stream::{Places, Stream};
 use crate::version::{LogOf, TableVersion, Version};
 
 /// Bytes of L0 that a key takes, about.
@@ -24,7 +22,6 @@ impl Inner {
         let Some(oldest) = version.frozen.last() else { return Ok(false) };
         let Some(covers) = oldest.covers else { return Ok(false) };
         self.may_write()?;
-        let before = durable.covers.places;
         // The index may only tell of records that are on the device.
         self.sync_to(covers.places)?;
         self.sync_copies()?;
@@ -63,10 +60,7 @@ impl Inner {
             }
             version.cold = self.cold(version);
         })?;
-        let now = self.version.load();
-        let taken = bytes_between(&now, before, covers.places);
-        let live = now.log_bytes().saturating_sub(now.dead_bytes());
-        self.counters.merge_found(taken, dead.0.values().sum(), live);
+        self.note_live();
         drop(durable);
         self.counters.spills.add(1);
         self.update_pressure();
@@ -122,20 +116,6 @@ impl Inner {
         }
         Ok(TableVersion { name: table.name.clone(), levels })
     }
-}
-
-/// Bytes that writers wrote between these places.
-fn bytes_between(version: &Version, from: Places, to: Places) -> u64 {
-    let bytes = |segment: &Arc<Segment>| {
-        let (from, to) = (from.of(segment.stream), to.of(segment.stream));
-        if segment.stream == Stream::Copies || !(from.segment..=to.segment).contains(&segment.id) {
-            return 0;
-        }
-        let begin = if segment.id == from.segment { from.offset } else { 0 };
-        let end = if segment.id == to.segment { to.offset } else { segment.written() };
-        u64::from(end.saturating_sub(begin))
-    };
-    version.segments.iter().map(bytes).sum()
 }
 
 /// The files of levels that were made in a spill.

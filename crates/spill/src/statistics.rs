@@ -27,22 +27,6 @@ pub(crate) struct Counters {
     pub(crate) throttled: Counter,
     /// Bytes of records that live, as of the last merge or the opening.
     pub(crate) live_bytes: AtomicU64,
-    /// Of the bytes that the last merge took in, how many replaced others, in 1/1024.
-    replaced: AtomicU64,
-}
-
-impl Counters {
-    /// Of what is written, which share replaces something, as of the last merge.
-    pub(crate) fn replaced_share(&self) -> f64 {
-        self.replaced.load(Ordering::Relaxed) as f64 / 1024.0
-    }
-
-    /// What a merge found: bytes that it took in, bytes that it found dead, and bytes that live.
-    pub(crate) fn merge_found(&self, taken: u64, dead: u64, live: u64) {
-        let share = dead.min(taken) * 1024 / taken.max(1);
-        self.replaced.store(share, Ordering::Relaxed);
-        self.live_bytes.store(live, Ordering::Relaxed);
-    }
 }
 
 /// The state of a store and what it has done since it was opened.

@@ -14,6 +14,7 @@ use crate::record::{self, HEADER, Hashes, Header, Kind};
 use crate::schedule::MutexGuard;
 use crate::stream::{Places, Stream};
 use crate::throttle::pause;
+use crate::updates;
 use crate::version::{TableId, Version};
 
 impl Inner {
@@ -39,7 +40,7 @@ impl Inner {
             table,
             sequence: 0,
         };
-        let places = {
+        let (places, unseen) = {
             let mut writer = self.lock_writer(table, key);
             self.may_write()?;
             let sequence = writer.sequence + 1;
@@ -56,11 +57,15 @@ impl Inner {
             self.committed(&writer, committed)?;
             writer.sequence = sequence;
             let place = (segment, offset);
-            self.enter(&mut writer, &version, &header, place, Tag::of(hashes.key), key);
+            let tag = Tag::of(hashes.key);
+            let is_unseen = self.enter(&mut writer, &version, &header, place, tag, key);
             self.visible.store(sequence, Ordering::Release);
             self.rotate_if_due(&mut writer);
-            writer.places()
+            (writer.places(), is_unseen.then_some(version))
         };
+        if let Some(version) = unseen {
+            self.look_below(&version, table, key);
+        }
         self.after_write(places, len)
     }
 
@@ -85,7 +90,7 @@ impl Inner {
             return Err(Error::BatchTooLong { len: bytes, limit });
         }
         self.slow_down()?;
-        let places = {
+        let (places, version, unseen) = {
             let mut writer = lock(&self.writer);
             self.may_write()?;
             let first = writer.sequence + 1;
@@ -128,14 +133,20 @@ impl Inner {
             let committed = writer.commit(Stream::Main, HEADER + bytes, HEADER);
             self.committed(&writer, committed)?;
             writer.sequence = first + batch.len() as u64 - 1;
+            let mut unseen = None;
             for (write, (header, place, tag)) in batch.writes.iter().zip(&entered) {
-                self.enter(&mut writer, &version, header, *place, *tag, &write.key);
+                if self.enter(&mut writer, &version, header, *place, *tag, &write.key) {
+                    unseen = Some(write);
+                }
             }
             // All of it at once.
             self.visible.store(writer.sequence, Ordering::Release);
             self.rotate_if_due(&mut writer);
-            writer.places()
+            (writer.places(), version, unseen)
         };
+        if let Some(write) = unseen {
+            self.look_below(&version, write.table.id, &write.key);
+        }
         self.after_write(places, HEADER + bytes)
     }
 
@@ -200,7 +211,7 @@ impl Inner {
         Ok(first)
     }
 
-    /// Puts a key into the active L0 of its table.
+    /// Puts a key into the active L0 of its table; whether it should be looked for below that.
     #[inline]
     fn enter(
         &self,
@@ -210,19 +221,20 @@ impl Inner {
         (segment, offset): (u32, u32),
         tag: Tag,
         key: &[u8],
-    ) {
+    ) -> bool {
         // Every table of a version has its L0 there.
-        let Some(l0) = version.active.l0(header.table) else { return };
+        let Some(l0) = version.active.l0(header.table) else { return false };
         let position = Position::new(segment, offset, header.kind == Kind::Delete, tag);
         let (bytes, keys) = (l0.bytes(), l0.keys());
         let size = header.record_len() as u32;
         // SAFETY: the writer is locked, and gives ever larger sequences away.
         unsafe { l0.insert(key, header.sequence, position, size) };
         writer.memory += l0.bytes() - bytes;
-        writer.since_freeze.bytes += u64::from(size);
-        if l0.keys() == keys {
-            writer.since_freeze.replaced += u64::from(size);
-        }
+        let (since, size) = (&mut writer.since_freeze, u64::from(size));
+        since.bytes += size;
+        let is_new = l0.keys() > keys;
+        since.replaced += size as f64 * if is_new { self.updates.share() } else { 1.0 };
+        is_new && updates::is_due(&mut since.unseen, size)
     }
 
     fn rotate_if_due(&self, writer: &mut Writer) {
@@ -251,13 +263,10 @@ impl Inner {
             && self.version.load().frozen.is_empty()
     }
 
-    /// Bytes of the log that were made dead since the last freeze: what L0 replaced in itself, or
-    /// as large a share as the last merge found if that is more.
+    /// Bytes of the log that were made dead since the last freeze, by estimate.
     #[inline]
     pub(crate) fn hidden_by(&self, writer: &Writer) -> u64 {
-        let since = writer.since_freeze;
-        let share = self.counters.replaced_share();
-        since.replaced.max((since.bytes as f64 * share) as u64)
+        writer.since_freeze.replaced as u64
     }
 
     #[inline]

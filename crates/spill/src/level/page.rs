@@ -16,6 +16,7 @@ use std::cmp::Ordering;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bytes::head_at;
+use crate::position::{Position, Tag};
 
 pub(crate) const PAGE: usize = 4096;
 /// The most entries of a page.
@@ -169,6 +170,12 @@ impl<'a> Page<'a> {
                 from..to
             }
         }
+    }
+
+    /// Whether a leaf has an entry that is likely to be the key's.
+    pub(crate) fn may_have(&self, key: &[u8]) -> bool {
+        let tag = Tag::of_key(key);
+        self.ties(key).any(|place| Position::from_bits(self.value(place)).may_be(tag))
     }
 
     /// The page below an inner one that a key belongs to.

@@ -22,7 +22,6 @@ pub(crate) struct Writer {
     pub(crate) copies_begin: Point,
     /// Bytes of the L0s that are being filled.
     pub(crate) memory: usize,
-    /// Bytes written, and what of them replaced something, since the last freeze.
     pub(crate) since_freeze: SinceFreeze,
 }
 
@@ -30,8 +29,10 @@ pub(crate) struct Writer {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct SinceFreeze {
     pub(crate) bytes: u64,
-    /// Bytes of records for a key that the L0 had already.
-    pub(crate) replaced: u64,
+    /// Bytes of records that they made dead: in the same L0, and by estimate elsewhere.
+    pub(crate) replaced: f64,
+    /// Bytes since a key was looked for below the L0.
+    pub(crate) unseen: u64,
     /// After so many bytes the garbage among them was weighed.
     pub(crate) told: u64,
 }
