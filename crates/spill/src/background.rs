@@ -8,16 +8,13 @@ use crate::error::{Error, Result};
 use crate::inner::{Inner, Piece, lock};
 use crate::options::Durability;
 use crate::schedule::thread::{self, JoinHandle};
-use crate::stint::{self, STINT};
+use crate::stint;
 use crate::throttle;
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long to wait for news, lest some are missed.
 const LONG: Duration = Duration::from_secs(1);
-
-/// How much nicer than the callers' threads they are: nice(2).
-const NICER: i32 = 10;
 
 pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     throttle::count_processors();
@@ -46,30 +43,11 @@ fn spawn(
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            give_way();
+            let _member = inner.niceness.join();
             stint::begin();
             work(&inner);
         })
         .map_err(|error| Error::io(&dir, error))
-}
-
-/// Makes this thread a nicer one that takes no processor from a thread that runs when it is woken
-/// (`SCHED_BATCH`, sched(7)), and whose turns are as short as its stints. These are only wishes.
-fn give_way() {
-    let nice = rustix::process::getpriority_process(None).unwrap_or(0) + NICER;
-    let wish = libc::sched_attr {
-        size: size_of::<libc::sched_attr>() as u32,
-        sched_policy: libc::SCHED_BATCH as u32,
-        sched_flags: 0,
-        sched_nice: nice.min(19),
-        sched_priority: 0,
-        // From Linux 6.12 on: how long it has a processor before another's turn.
-        sched_runtime: STINT.as_nanos() as u64,
-        sched_deadline: 0,
-        sched_period: 0,
-    };
-    // SAFETY: the structure is read, and the thread is this one.
-    let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wish, 0) };
 }
 
 fn is_closing(inner: &Inner) -> bool {

@@ -118,6 +118,7 @@ impl Inner {
         let for_merges = limit / 64.0 * late;
         let pressure = for_merges.max(limit * garbage.pause()).min(limit) as u32;
         self.work.pressure.store(pressure, Ordering::Relaxed);
+        self.niceness.writers_wait(pressure, limit as u32);
         let is_due = garbage.is_due();
         let was_due = self.work.is_garbage_due.swap(is_due, Ordering::Relaxed);
         if is_due && !was_due {

@@ -15,6 +15,7 @@ use crate::log::flush::Flusher;
 use crate::log::segment::FILE_HEADER;
 use crate::log::{Segment, Staging, Writer};
 use crate::manifest::{LevelState, Manifest, SegmentState, State, TableState, Unwritten};
+use crate::niceness::Niceness;
 use crate::options::Options;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::schedule::{Condvar, Mutex, MutexGuard, Shared};
@@ -49,6 +50,7 @@ pub(crate) struct Inner {
     pub(crate) synced: Synced,
     pub(crate) counters: Counters,
     pub(crate) work: Work,
+    pub(crate) niceness: Niceness,
     /// Why nothing is written any more.
     halted: OnceLock<Error>,
     /// Versions of before, kept until nobody else has them: what goes with them takes a while to
@@ -170,6 +172,7 @@ impl Inner {
             rotations: AtomicU64::new(0),
             counters: Counters::default(),
             work: Work::default(),
+            niceness: Niceness::default(),
             halted: OnceLock::new(),
             buried: Mutex::default(),
             _lock: parts.lock,

@@ -37,8 +37,8 @@ pub struct Options {
     pub growth: u64,
     /// Merge and collect in threads of its own. False: in the write that makes it due.
     pub background: bool,
-    /// The most that a write is slowed down when merging or collecting falls behind, and up to
-    /// 0.1 ms for those before it where processors are scarce.
+    /// The most that a write is slowed down when merging or collecting falls behind. Waits of a
+    /// thread may be added up to 0.2 ms, which a later write or read of it waits.
     pub throttle: Duration,
 }
 

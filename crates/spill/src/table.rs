@@ -7,6 +7,7 @@ use crate::read::Read;
 use crate::record::Kind;
 use crate::scan::Range;
 use crate::store::Store;
+use crate::throttle;
 use crate::version::TableId;
 
 /// A table of a store: an ordered map from keys to values.
@@ -69,6 +70,7 @@ impl Table {
     /// Calls `seen` with the value of a key without copying it, if the key is there.
     #[inline]
     pub fn read<R>(&self, key: &[u8], seen: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        throttle::pay();
         // Taken, so that `seen` may read too.
         let mut scratch = SCRATCH.take();
         let mut seen = Some(seen);
@@ -93,11 +95,13 @@ impl Table {
 
     /// The values of many keys, each as at some moment during the call.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        throttle::pay();
         self.inner().multi_get(self.id, keys)
     }
 
     /// A range of keys as they are now; later writes do not change it.
     pub fn range<'a>(&self, range: impl RangeBounds<&'a [u8]>) -> Range {
+        throttle::pay();
         let (version, sequence) = self.inner().view();
         let bounds = bounds_of(&range);
         Range::new(std::sync::Arc::clone(self.store.inner()), version, sequence, self.id, bounds)

@@ -14,6 +14,8 @@ use crate::schedule::thread;
 const SHORT: Duration = Duration::from_micros(20);
 /// Waits that are slept are added up to so much: a sleep takes some 50 us more than was asked for.
 const SLEEP: Duration = Duration::from_micros(100);
+/// So much a thread may owe before its next write waits.
+const MOST_OWED: Duration = Duration::from_micros(200);
 /// How often, at most, a thread finds out how scarce processors are.
 const LOOK: Duration = Duration::from_millis(100);
 /// What lies longer ago says nothing of now.
@@ -30,6 +32,8 @@ static PROCESSORS: AtomicUsize = AtomicUsize::new(1);
 
 thread_local! {
     static OWN: Cell<Own> = const { Cell::new(Own::NEW) };
+    /// Waits of this thread that were not waited yet, of all stores.
+    static OWED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// A store's background threads begin, with the affinity of this one.
@@ -44,11 +48,9 @@ struct Own {
     /// When it last looked, and how long it had waited for processors by then.
     looked: Option<(Instant, Duration)>,
     scarce: bool,
-    /// Waits that were not waited yet.
-    owed: Duration,
 }
 
-/// Waits so long, on average.
+/// Waits so long, on average, now or in a [`pay`].
 ///
 /// A thread that has a processor for itself stays on it: it would have it back late. One that
 /// competes for it, or keeps it from those that do the work that is waited for, sleeps, so that they
@@ -59,15 +61,27 @@ pub(crate) fn pause(wait: Duration) {
     let begin = Instant::now();
     own.look(begin, waited_for_processors, throttled_lately);
     if own.scarce || wait > SHORT {
-        own.owed += wait;
-        if own.owed >= SLEEP {
-            thread::sleep(std::mem::take(&mut own.owed));
+        let owed = OWED.get() + wait;
+        OWED.set(owed);
+        if owed >= MOST_OWED {
+            pay();
         }
         return OWN.set(own);
     }
     OWN.set(own);
     while begin.elapsed() < wait {
         std::hint::spin_loop();
+    }
+}
+
+/// Waits what this thread owes for its writes, if that is long enough for a sleep.
+///
+/// Reads begin with it: processors are scarce, so that something has to wait, and where most of
+/// what a thread asks are reads a sleep is rare among them, and was frequent among its few writes.
+#[inline]
+pub(crate) fn pay() {
+    if OWED.get() >= SLEEP {
+        thread::sleep(OWED.replace(Duration::ZERO));
     }
 }
 
@@ -80,7 +94,7 @@ pub(crate) fn are_processors_scarce() -> bool {
 }
 
 impl Own {
-    const NEW: Own = Own { looked: None, scarce: false, owed: Duration::ZERO };
+    const NEW: Own = Own { looked: None, scarce: false };
 
     /// Finds out how scarce processors are, if it is time to; `waited` tells how long this thread
     /// has waited for them so far, `throttled` how many threads are throttled.
@@ -141,8 +155,33 @@ mod tests {
         for _ in 0..100 {
             pause(Duration::from_micros(10));
         }
-        let took = begin.elapsed();
-        assert!(took >= Duration::from_micros(900), "{took:?}");
+        let took = begin.elapsed() + OWED.get();
+        assert!(took >= Duration::from_millis(1), "{took:?}");
+    }
+
+    #[test]
+    fn what_a_thread_owes_is_waited_by_its_next_read_or_after_more_writes() {
+        // Alone in its thread: longer waits than `SHORT` are owed, however free processors are.
+        let took = |operation: fn()| {
+            let begin = Instant::now();
+            operation();
+            begin.elapsed()
+        };
+        let write = || pause(SLEEP * 3 / 4);
+        assert!(OWED.get().is_zero());
+        pay();
+        write();
+        assert_eq!(OWED.get(), SLEEP * 3 / 4);
+        pay();
+        assert_eq!(OWED.get(), SLEEP * 3 / 4, "too little for a sleep");
+        write();
+        assert_eq!(OWED.get(), SLEEP * 3 / 2, "left for a read");
+        assert!(took(pay) >= SLEEP * 3 / 2);
+        assert!(OWED.get().is_zero());
+        write();
+        write();
+        assert!(took(|| pause(SLEEP * 3 / 4)) >= SLEEP * 9 / 4, "more than may be owed");
+        assert!(OWED.get().is_zero());
     }
 
     #[test]
