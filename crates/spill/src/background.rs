@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::inner::{Inner, Piece, lock};
+use crate::niceness::{IN_TIME, LATE};
 use crate::options::Durability;
 use crate::schedule::thread::{self, JoinHandle};
 use crate::stint;
@@ -21,14 +22,14 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
     let pieces = [("spill-merge", Piece::Spill), ("spill-collect", Piece::Collect)];
     for (name, piece) in pieces {
-        threads.push(spawn(inner, name, move |inner| work_on(inner, piece))?);
+        threads.push(spawn(inner, name, LATE, move |inner| work_on(inner, piece))?);
     }
     // Deleting a large file waits for its pages on their way to the device: nobody else should.
-    threads.push(spawn(inner, "spill-free", free)?);
+    threads.push(spawn(inner, "spill-free", IN_TIME, free)?);
     let flusher = Arc::clone(&inner.flusher);
-    threads.push(spawn(inner, "spill-write", move |_| flusher.run())?);
+    threads.push(spawn(inner, "spill-write", IN_TIME, move |_| flusher.run())?);
     if let Durability::Interval(interval) = inner.options.durability {
-        threads.push(spawn(inner, "spill-sync", move |inner| sync_at(inner, interval))?);
+        threads.push(spawn(inner, "spill-sync", IN_TIME, move |inner| sync_at(inner, interval))?);
     }
     Ok(threads)
 }
@@ -36,6 +37,7 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
 fn spawn(
     inner: &Arc<Inner>,
     name: &str,
+    nicer: i32,
     work: impl FnOnce(&Inner) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
     let inner = Arc::clone(inner);
@@ -43,7 +45,7 @@ fn spawn(
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            let _member = inner.niceness.join();
+            let _member = inner.niceness.join(nicer);
             stint::begin();
             work(&inner);
         })

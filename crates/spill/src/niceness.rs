@@ -12,22 +12,31 @@ use rustix::thread::{Pid, gettid};
 
 use crate::stint::STINT;
 
-/// How much nicer than callers' threads they are: nice(2).
-const NICER: i32 = 19;
-/// The same where it is for good, since only the privileged take it back (setpriority(2)): beside
+/// How much nicer than callers' threads those are that can be late: nice(2).
+pub(crate) const LATE: i32 = 19;
+/// The same of those that callers wait for once they are late.
+pub(crate) const IN_TIME: i32 = 10;
+/// The most where it is for good, since only the privileged take it back (setpriority(2)): beside
 /// others that take all processors they have to get something.
-const NICER_FOR_GOOD: i32 = 10;
+const FOR_GOOD: i32 = 10;
 /// Writers press when each has to wait for more than this part of the longest wait, and until it is
 /// less than the other.
-const PRESSING: u32 = 8;
-const RELIEVED: u32 = 64;
+const PRESSING: u32 = 2;
+const RELIEVED: u32 = 16;
 
 /// The background threads of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Niceness {
-    /// Those that can be made less nice, and how nice they were at first.
-    threads: Mutex<Vec<(Pid, i32)>>,
+    threads: Mutex<Vec<Thread>>,
     are_pressing: AtomicBool,
+}
+
+/// One that can be made less nice.
+#[derive(Debug)]
+struct Thread {
+    id: Pid,
+    nice_at_first: i32,
+    nice: i32,
 }
 
 /// A thread that is one of them until this goes.
@@ -38,22 +47,23 @@ pub(crate) struct Member<'a> {
 }
 
 impl Niceness {
-    /// Makes this thread one of them. It takes no processor from a thread that runs when it is woken
-    /// (`SCHED_BATCH`, sched(7)), and its turns are as short as its stints. These are only wishes.
-    pub(crate) fn join(&self) -> Member<'_> {
-        let thread = gettid();
-        let at_first = getpriority_process(None).unwrap_or(0);
-        let may_take_back = setpriority_process(None, at_first - 1).is_ok();
-        let nicer = if may_take_back { NICER } else { NICER_FOR_GOOD };
-        be_a_batch((at_first + nicer).min(19));
+    /// Makes this thread one of them, and so much nicer. It takes no processor from a thread that
+    /// runs when it is woken (`SCHED_BATCH`, sched(7)), and its turns are as short as its stints.
+    /// These are only wishes.
+    pub(crate) fn join(&self, nicer: i32) -> Member<'_> {
+        let id = gettid();
+        let nice_at_first = getpriority_process(None).unwrap_or(0);
+        let may_take_back = setpriority_process(None, nice_at_first - 1).is_ok();
+        let nicer = if may_take_back { nicer } else { nicer.min(FOR_GOOD) };
+        let nice = (nice_at_first + nicer).min(19);
+        be_a_batch(nice);
         if may_take_back {
+            let thread = Thread { id, nice_at_first, nice };
             let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            threads.push((thread, at_first));
-            if self.are_pressing.load(Ordering::Relaxed) {
-                let _ = setpriority_process(Some(thread), at_first);
-            }
+            thread.follow(self.are_pressing.load(Ordering::Relaxed));
+            threads.push(thread);
         }
-        Member { of: self, thread }
+        Member { of: self, thread: id }
     }
 
     /// Each write has to wait so many nanoseconds now, of at most `longest`.
@@ -65,10 +75,14 @@ impl Niceness {
         }
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         self.are_pressing.store(are_pressing, Ordering::Relaxed);
-        for &(thread, at_first) in &*threads {
-            let nice = if are_pressing { at_first } else { (at_first + NICER).min(19) };
-            let _ = setpriority_process(Some(thread), nice);
-        }
+        threads.iter().for_each(|thread| thread.follow(are_pressing));
+    }
+}
+
+impl Thread {
+    fn follow(&self, are_pressing: bool) {
+        let nice = if are_pressing { self.nice_at_first } else { self.nice };
+        let _ = setpriority_process(Some(self.id), nice);
     }
 }
 
@@ -76,7 +90,7 @@ impl Drop for Member<'_> {
     fn drop(&mut self) {
         // Its number may be another thread's soon.
         let mut threads = self.of.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.retain(|&(thread, _)| thread != self.thread);
+        threads.retain(|thread| thread.id != self.thread);
     }
 }
 
@@ -109,20 +123,20 @@ mod tests {
         const LONGEST: u32 = 1 << 20;
         let niceness = Niceness::default();
         let at_first = niceness_of_this_thread();
-        let nicer = (at_first + NICER).min(19);
+        let nicer = (at_first + LATE).min(19);
         let member = |does: &(dyn Fn() + Sync)| {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    let _member = niceness.join();
+                    let _member = niceness.join(LATE);
                     does();
                 });
             });
         };
         member(&|| {
-            if niceness_of_this_thread() == at_first + NICER_FOR_GOOD {
+            if niceness_of_this_thread() == at_first + FOR_GOOD {
                 eprintln!("not privileged: they stay as nice as they are");
                 niceness.writers_wait(LONGEST, LONGEST);
-                assert_eq!(niceness_of_this_thread(), at_first + NICER_FOR_GOOD);
+                assert_eq!(niceness_of_this_thread(), at_first + FOR_GOOD);
                 return;
             }
             let after = |wait| {
@@ -139,7 +153,7 @@ mod tests {
         assert!(niceness.threads.lock().unwrap().is_empty());
         member(&|| {
             let can_be = !niceness.threads.lock().unwrap().is_empty();
-            let expected = if can_be { at_first } else { at_first + NICER_FOR_GOOD };
+            let expected = if can_be { at_first } else { at_first + FOR_GOOD };
             assert_eq!(niceness_of_this_thread(), expected, "they press already");
         });
         assert_eq!(niceness_of_this_thread(), at_first, "callers stay as they are");
