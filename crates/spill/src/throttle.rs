@@ -14,8 +14,11 @@ use crate::schedule::thread;
 const SHORT: Duration = Duration::from_micros(20);
 /// Waits that are slept are added up to so much: a sleep takes some 50 us more than was asked for.
 const SLEEP: Duration = Duration::from_micros(100);
-/// So much a thread may owe before its next write waits.
+/// So much a thread that mostly reads may owe before its next write waits.
 const MOST_OWED: Duration = Duration::from_micros(200);
+/// Mostly: so many reads for each write that waits, on average of the last ten or so.
+const MOSTLY: f32 = 8.0;
+const NEW: f32 = 0.1;
 /// How often, at most, a thread finds out how scarce processors are.
 const LOOK: Duration = Duration::from_millis(100);
 /// What lies longer ago says nothing of now.
@@ -34,6 +37,8 @@ thread_local! {
     static OWN: Cell<Own> = const { Cell::new(Own::NEW) };
     /// Waits of this thread that were not waited yet, of all stores.
     static OWED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// Its reads since it last wrote and had to wait.
+    static READS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A store's background threads begin, with the affinity of this one.
@@ -48,6 +53,8 @@ struct Own {
     /// When it last looked, and how long it had waited for processors by then.
     looked: Option<(Instant, Duration)>,
     scarce: bool,
+    /// Its reads between two writes that had to wait.
+    reads: f32,
 }
 
 /// Waits so long, on average, now or in a [`pay`].
@@ -60,11 +67,12 @@ pub(crate) fn pause(wait: Duration) {
     let mut own = OWN.get();
     let begin = Instant::now();
     own.look(begin, waited_for_processors, throttled_lately);
+    own.reads += NEW * (READS.take() as f32 - own.reads);
     if own.scarce || wait > SHORT {
         let owed = OWED.get() + wait;
         OWED.set(owed);
-        if owed >= MOST_OWED {
-            pay();
+        if own.reads < MOSTLY || owed >= MOST_OWED {
+            pay_if_due();
         }
         return OWN.set(own);
     }
@@ -74,12 +82,19 @@ pub(crate) fn pause(wait: Duration) {
     }
 }
 
-/// Waits what this thread owes for its writes, if that is long enough for a sleep.
+/// Waits what a thread that mostly reads owes for its writes, if that is long enough for a sleep.
 ///
 /// Reads begin with it: processors are scarce, so that something has to wait, and where most of
 /// what a thread asks are reads a sleep is rare among them, and was frequent among its few writes.
 #[inline]
 pub(crate) fn pay() {
+    READS.set(READS.get().saturating_add(1));
+    if OWED.get() >= SLEEP {
+        pay_if_due();
+    }
+}
+
+fn pay_if_due() {
     if OWED.get() >= SLEEP {
         thread::sleep(OWED.replace(Duration::ZERO));
     }
@@ -94,7 +109,7 @@ pub(crate) fn are_processors_scarce() -> bool {
 }
 
 impl Own {
-    const NEW: Own = Own { looked: None, scarce: false };
+    const NEW: Own = Own { looked: None, scarce: false, reads: 0.0 };
 
     /// Finds out how scarce processors are, if it is time to; `waited` tells how long this thread
     /// has waited for them so far, `throttled` how many threads are throttled.
@@ -160,8 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_owes_is_waited_by_its_next_read_or_after_more_writes() {
+    fn what_a_thread_that_mostly_reads_owes_is_waited_by_its_next_read_or_after_more_writes() {
         // Alone in its thread: longer waits than `SHORT` are owed, however free processors are.
+        OWN.set(Own { reads: 100.0, ..Own::NEW });
         let took = |operation: fn()| {
             let begin = Instant::now();
             operation();
@@ -182,6 +198,20 @@ mod tests {
         write();
         assert!(took(|| pause(SLEEP * 3 / 4)) >= SLEEP * 9 / 4, "more than may be owed");
         assert!(OWED.get().is_zero());
+    }
+
+    #[test]
+    fn a_thread_that_writes_as_often_as_it_reads_waits_when_it_writes() {
+        for _ in 0..100 {
+            pay();
+            pause(SLEEP / 4);
+            assert!(OWED.get() < SLEEP);
+        }
+        for _ in 0..100 {
+            (0..2 * MOSTLY as u32).for_each(|_| pay());
+            pause(SLEEP / 4);
+        }
+        assert!(OWN.get().reads > MOSTLY);
     }
 
     #[test]
