@@ -7,8 +7,12 @@
 
 use std::time::Duration;
 
+use super::staging::CHUNK;
+
 /// Slots that go through the page cache at the begin of each segment, to see how fast that is now.
 const TRIAL: u32 = 4;
+/// Of a shorter write the time says more of the call than of the copy.
+const LEAST: usize = CHUNK / 2;
 /// Nanoseconds a byte that are too many: a copy takes 0.2.
 const SLOW: f64 = 0.3;
 /// The share of a new time in what is known.
@@ -35,10 +39,13 @@ impl Copies {
 
     /// Notes how long a write of so many bytes to the page cache takes.
     pub(super) fn time<R>(&mut self, bytes: usize, write: impl FnOnce() -> R) -> R {
+        if bytes < LEAST {
+            return write();
+        }
         let begin = processor_time();
         let written = write();
         let time = processor_time().saturating_sub(begin);
-        self.took(time.as_nanos() as f64 / bytes.max(1) as f64);
+        self.took(time.as_nanos() as f64 / bytes as f64);
         written
     }
 

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use super::copies::Copies;
 use super::past_cache::PastCache;
 use super::segment::Segment;
-use super::staging::Staging;
+use super::staging::{CHUNK, Staging};
 use crate::error::{Error, Result};
+use crate::fs::BLOCK;
 use crate::inner::lock;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::schedule::{Condvar, Mutex, thread};
@@ -26,6 +27,10 @@ const NEW: f64 = 0.25;
 
 /// Slots that go past the page cache together: a device is fast with large writes.
 const AT_ONCE: usize = 16;
+
+/// A writer that writes a slot itself writes so many times what it brought, to the end of a page: the
+/// page cache takes 4 us for a page, and up to 200 us for a slot.
+const PART: usize = 4;
 
 /// Writes what is on its way.
 pub(crate) struct Flusher {
@@ -111,6 +116,13 @@ impl Full {
         Point { segment: self.segment.id, offset: self.offset }
     }
 
+    /// Its first `most` bytes or some more, to the end of a page; all of it if it has no more.
+    fn part(&self, most: usize) -> Full {
+        let end = (self.offset as usize + most).next_multiple_of(BLOCK);
+        let to = self.to.min(self.from + (end - self.offset as usize));
+        Full { to, ..self.clone() }
+    }
+
     /// Where it ends in the segment.
     fn end(&self) -> u32 {
         self.offset + (self.to - self.from) as u32
@@ -148,15 +160,23 @@ impl Slots {
         run
     }
 
-    /// They were written. A slot that nothing more will come into is free.
+    /// They were written. One of which all was is in its segment, and if nothing more will come into
+    /// its slot that is free.
     fn remove(&mut self, run: &[Full]) {
         for written in run {
             let is_same = |full: &Full| {
                 full.segment.id == written.segment.id && full.offset == written.offset
             };
-            let place = self.full.iter().position(is_same);
+            let Some(place) = self.full.iter().position(is_same) else { continue };
+            let full = &mut self.full[place];
+            if written.to < full.to {
+                (full.from, full.offset) = (written.to, written.end());
+                continue;
+            }
+            // From now on it is found there.
+            full.segment.set_written(written.end());
             // It may have become the last one of its slot meanwhile.
-            match place.and_then(|place| self.full.remove(place)) {
+            match self.full.remove(place) {
                 Some(full) if full.is_last => self.free.push(full.slot),
                 _ => {}
             }
@@ -202,7 +222,7 @@ impl Flusher {
             slots = match self.turn.try_lock() {
                 Ok(mut turn) => {
                     drop(slots);
-                    self.write_oldest(&mut turn)?;
+                    self.write_oldest(&mut turn, CHUNK)?;
                     lock(&self.slots)
                 }
                 Err(_) => {
@@ -215,27 +235,29 @@ impl Flusher {
 
     /// Slows a writer down, after a write of so many bytes, where slots are written later than they
     /// fill: by what their writing takes, so that nobody has to wait for a whole one at last. Where
-    /// processors are scarce the thread that writes them has none, and the writer writes one itself.
+    /// processors are scarce the thread that writes them has none, and the writer writes a part of
+    /// one itself.
     #[inline]
     pub(crate) fn keep_pace(&self, bytes: usize) {
         let pace = self.pace.load(Ordering::Relaxed);
         if pace > 0 {
-            self.slow_down(Duration::from_nanos(u64::from(pace) * bytes as u64 / 1024));
+            self.slow_down(bytes, pace);
         }
     }
 
     #[cold]
-    fn slow_down(&self, wait: Duration) {
+    fn slow_down(&self, bytes: usize, pace: u32) {
         if self.goes_past.load(Ordering::Relaxed) {
             // The device is waited for, which takes no processor.
             return;
         }
         if !throttle::are_processors_scarce() {
-            return throttle::pause(wait);
+            let wait = u64::from(pace) * bytes as u64 / 1024;
+            return throttle::pause(Duration::from_nanos(wait));
         }
         // What fails is told to the writer when it needs the slot.
         if let Ok(mut turn) = self.turn.try_lock() {
-            let _ = self.write_oldest(&mut turn);
+            let _ = self.write_oldest(&mut turn, PART * bytes);
         }
     }
 
@@ -250,7 +272,7 @@ impl Flusher {
 
     /// Writes all that was pushed. What fails stays, and can be asked for again.
     pub(crate) fn flush(&self) -> Result<()> {
-        while self.write_oldest(&mut lock(&self.turn))? {
+        while self.write_oldest(&mut lock(&self.turn), CHUNK)? {
             stint::end_if_over();
         }
         Ok(())
@@ -260,7 +282,7 @@ impl Flusher {
     pub(crate) fn flush_to(&self, places: Places) -> Result<()> {
         let is_before = |full: &Full| full.begin() < places.of(full.segment.stream);
         while lock(&self.slots).full.iter().any(is_before) {
-            self.write_oldest(&mut lock(&self.turn))?;
+            self.write_oldest(&mut lock(&self.turn), CHUNK)?;
         }
         Ok(())
     }
@@ -268,20 +290,21 @@ impl Flusher {
     /// Writes as long as there is enough for a write.
     fn flush_due(&self) -> Result<()> {
         while lock(&self.slots).is_due(self.goes_past.load(Ordering::Relaxed)) {
-            self.write_oldest(&mut lock(&self.turn))?;
+            self.write_oldest(&mut lock(&self.turn), CHUNK)?;
             stint::end_if_over();
         }
         Ok(())
     }
 
-    /// Answers whether there was something to write.
-    fn write_oldest(&self, turn: &mut Turn) -> Result<bool> {
-        let done = self.write_run(turn);
+    /// Writes the slots that wait longest: some that go past the page cache together, or of one that
+    /// goes through it `most` bytes or some more. Answers whether there was something to write.
+    fn write_oldest(&self, turn: &mut Turn, most: usize) -> Result<bool> {
+        let done = self.write_run(turn, most);
         self.written.notify_one();
         done
     }
 
-    fn write_run(&self, turn: &mut Turn) -> Result<bool> {
+    fn write_run(&self, turn: &mut Turn, most: usize) -> Result<bool> {
         let Some(oldest) = lock(&self.slots).full.front().cloned() else { return Ok(false) };
         let goes_past = match oldest.way {
             Way::Cached => false,
@@ -289,8 +312,12 @@ impl Flusher {
             Way::Either => turn.lane(&oldest).copies.are_slow(oldest.segment.id),
         };
         self.goes_past.store(goes_past, Ordering::Relaxed);
-        // One by itself is free soon, while it is in the processor's cache.
-        let run = lock(&self.slots).oldest(if goes_past { AT_ONCE } else { 1 });
+        let run = if goes_past {
+            lock(&self.slots).oldest(AT_ONCE)
+        } else {
+            // One by itself is free soon, while it is in the processor's cache.
+            vec![oldest.part(most)]
+        };
         let Some(end) = run.last().map(Full::end) else { return Ok(false) };
         let parts = run.iter().map(|full| self.staging.written(full.slot, full.from..full.to));
         let parts: Vec<&[u8]> = parts.collect();
@@ -298,7 +325,6 @@ impl Flusher {
         turn.lane(&oldest)
             .write(&oldest, &parts, goes_past)
             .map_err(|error| Error::io(oldest.segment.path(), error))?;
-        oldest.segment.set_written(end);
         let mut slots = lock(&self.slots);
         slots.remove(&run);
         let time = begin.elapsed().as_nanos() as f64 / f64::from(end - oldest.offset);
@@ -334,5 +360,46 @@ impl Flusher {
         let _slots = lock(&self.slots);
         self.is_closing.store(true, Ordering::Release);
         self.pushed.notify_all();
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::fs::{Fs, Os};
+    use crate::log::segment::FILE_HEADER;
+    use crate::log::staging::Filling;
+    use crate::options::CachedWrites;
+
+    #[test]
+    fn a_slot_may_go_in_parts_and_counts_as_written_once_all_of_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        let fs: Arc<dyn Fs> = Arc::new(Os);
+        Staging::create(&fs, home.path()).unwrap();
+        let (staging, _) = Staging::open(&fs, home.path()).unwrap();
+        let staging = Arc::new(staging);
+        let segment = Segment::create(&fs, home.path(), 1, Stream::Main, 1 << 20).unwrap();
+        let segment = Arc::new(segment);
+        let bytes: Vec<u8> = (0..10 * BLOCK).map(|at| (at % 251) as u8).collect();
+        let flusher = Flusher::new(Arc::clone(&staging));
+        let free = || lock(&flusher.slots).free.len();
+        let free_before = free();
+        let begin = (segment.id, FILE_HEADER);
+        let mut filling = Filling::new(staging, 0, begin, CHUNK, CachedWrites::Always);
+        filling.room(bytes.len()).copy_from_slice(&bytes);
+        filling.commit(bytes.len());
+        flusher.push(filling.hand_over(&segment, true).unwrap());
+
+        let mut offsets = Vec::new();
+        while flusher.write_oldest(&mut lock(&flusher.turn), BLOCK + 1).unwrap() {
+            if let Some(full) = lock(&flusher.slots).full.front() {
+                offsets.push(full.offset as usize);
+                assert_eq!(segment.written(), FILE_HEADER);
+            }
+        }
+        assert_eq!(offsets, [2, 4, 6, 8, 10].map(|block| block * BLOCK));
+        let end = FILE_HEADER as usize + bytes.len();
+        assert_eq!((segment.written() as usize, free()), (end, free_before + 1));
+        assert!(std::fs::read(segment.path()).unwrap()[FILE_HEADER as usize..end] == bytes);
     }
 }
