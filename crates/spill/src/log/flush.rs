@@ -146,11 +146,11 @@ impl Slots {
     }
 
     /// The oldest ones of the oldest one's segment, as far as they follow one another and go the same
-    /// way.
-    fn oldest(&self, most: usize) -> Vec<Full> {
-        let mut run: Vec<Full> = Vec::with_capacity(most);
+    /// way: what goes past the page cache together.
+    fn oldest(&self) -> Vec<Full> {
+        let mut run: Vec<Full> = Vec::with_capacity(AT_ONCE);
         let id = self.full.front().map(|oldest| oldest.segment.id);
-        for full in self.full.iter().filter(|full| Some(full.segment.id) == id).take(most) {
+        for full in self.full.iter().filter(|full| Some(full.segment.id) == id).take(AT_ONCE) {
             let follows = |last: &Full| last.way == full.way && last.end() == full.offset;
             if !run.last().is_none_or(follows) {
                 break;
@@ -313,7 +313,7 @@ impl Flusher {
         };
         self.goes_past.store(goes_past, Ordering::Relaxed);
         let run = if goes_past {
-            lock(&self.slots).oldest(AT_ONCE)
+            lock(&self.slots).oldest()
         } else {
             // One by itself is free soon, while it is in the processor's cache.
             vec![oldest.part(most)]
