@@ -89,11 +89,10 @@ pub(crate) fn pause(wait: Duration) {
 #[inline]
 pub(crate) fn pay() {
     READS.set(READS.get().saturating_add(1));
-    if OWED.get() >= SLEEP {
-        pay_if_due();
-    }
+    pay_if_due();
 }
 
+#[inline]
 fn pay_if_due() {
     if OWED.get() >= SLEEP {
         thread::sleep(OWED.replace(Duration::ZERO));
