@@ -14,7 +14,8 @@ use crate::schedule::thread;
 const SHORT: Duration = Duration::from_micros(20);
 /// Waits that are slept are added up to so much: a sleep takes some 50 us more than was asked for.
 const SLEEP: Duration = Duration::from_micros(100);
-/// So much a thread that mostly reads may owe before its next write waits.
+/// So much a thread that mostly reads may owe before its next write waits, and any for a device: that
+/// is behind now and then, and with fewer sleeps they are within one in a thousand writes.
 const MOST_OWED: Duration = Duration::from_micros(200);
 /// Mostly: so many reads for each write that waits, on average of the last ten or so.
 const MOSTLY: f32 = 8.0;
@@ -79,6 +80,16 @@ pub(crate) fn pause(wait: Duration) {
     OWN.set(own);
     while begin.elapsed() < wait {
         std::hint::spin_loop();
+    }
+}
+
+/// Waits so long, on average, now or in a [`pay`], for a device: that takes no processor, and so
+/// neither does the wait.
+pub(crate) fn owe(wait: Duration) {
+    let owed = OWED.get() + wait;
+    OWED.set(owed);
+    if owed >= MOST_OWED {
+        pay_if_due();
     }
 }
 
@@ -171,6 +182,15 @@ mod tests {
         }
         let took = begin.elapsed() + OWED.get();
         assert!(took >= Duration::from_millis(1), "{took:?}");
+    }
+
+    #[test]
+    fn what_is_owed_for_a_device_is_slept_together() {
+        let begin = Instant::now();
+        owe(MOST_OWED / 2);
+        assert_eq!(OWED.get(), MOST_OWED / 2);
+        owe(MOST_OWED / 2);
+        assert!(OWED.get().is_zero() && begin.elapsed() >= MOST_OWED);
     }
 
     #[test]

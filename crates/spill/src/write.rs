@@ -305,7 +305,7 @@ impl Inner {
     }
 
     fn after_write(&self, places: Places, len: usize) -> Result<()> {
-        self.flusher.keep_pace(len);
+        self.flusher.after_write(len);
         match self.options.durability {
             Durability::None => {}
             Durability::Sync => self.sync_to(places)?,
