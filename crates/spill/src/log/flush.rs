@@ -237,7 +237,7 @@ impl Flusher {
         }
     }
 
-    /// A writer wrote so many bytes, and holds no lock any more: to wake a thread takes 5 to 20 us.
+    /// A writer wrote so many bytes, and holds no lock any more: to wake a thread takes 4 to 16 us.
     ///
     /// Slows it down where slots are written later than they fill: by what their writing takes, so that
     /// nobody has to wait for a whole one at last, or for all that go past the page cache together.
