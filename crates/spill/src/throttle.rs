@@ -70,11 +70,7 @@ pub(crate) fn pause(wait: Duration) {
     own.look(begin, waited_for_processors, throttled_lately);
     own.reads += NEW * (READS.take() as f32 - own.reads);
     if own.scarce || wait > SHORT {
-        let owed = OWED.get() + wait;
-        OWED.set(owed);
-        if own.reads < MOSTLY || owed >= MOST_OWED {
-            pay_if_due();
-        }
+        owe_up_to(if own.reads < MOSTLY { SLEEP } else { MOST_OWED }, wait);
         return OWN.set(own);
     }
     OWN.set(own);
@@ -86,11 +82,19 @@ pub(crate) fn pause(wait: Duration) {
 /// Waits so long, on average, now or in a [`pay`], for a device: that takes no processor, and so
 /// neither does the wait.
 pub(crate) fn owe(wait: Duration) {
-    let owed = OWED.get() + wait;
-    OWED.set(owed);
-    if owed >= MOST_OWED {
-        pay_if_due();
+    owe_up_to(MOST_OWED, wait);
+}
+
+/// Adds to what this thread owes, and sleeps all of it once it is so much.
+fn owe_up_to(most: Duration, wait: Duration) {
+    OWED.set(OWED.get() + wait);
+    if OWED.get() >= most {
+        sleep_what_is_owed();
     }
+}
+
+fn sleep_what_is_owed() {
+    thread::sleep(OWED.replace(Duration::ZERO));
 }
 
 /// Waits what a thread that mostly reads owes for its writes, if that is long enough for a sleep.
@@ -100,13 +104,9 @@ pub(crate) fn owe(wait: Duration) {
 #[inline]
 pub(crate) fn pay() {
     READS.set(READS.get().saturating_add(1));
-    pay_if_due();
-}
-
-#[inline]
-fn pay_if_due() {
-    if OWED.get() >= SLEEP {
-        thread::sleep(OWED.replace(Duration::ZERO));
+    // Others' writes wait by themselves, also for a device.
+    if OWED.get() >= SLEEP && OWN.get().reads >= MOSTLY {
+        sleep_what_is_owed();
     }
 }
 
@@ -189,6 +189,8 @@ mod tests {
         let begin = Instant::now();
         owe(MOST_OWED / 2);
         assert_eq!(OWED.get(), MOST_OWED / 2);
+        pay();
+        assert_eq!(OWED.get(), MOST_OWED / 2, "by a write, as this thread does not mostly read");
         owe(MOST_OWED / 2);
         assert!(OWED.get().is_zero() && begin.elapsed() >= MOST_OWED);
     }
