@@ -37,6 +37,7 @@ mod log;
 pub mod manifest;
 mod many;
 mod memory;
+mod moment;
 mod niceness;
 mod options;
 mod position;

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use super::entry::Entry;
-use crate::schedule::{hint, step};
+use crate::moment::Moment;
+use crate::schedule::step;
 
 /// Entries of a node.
 pub(super) const WIDTH: usize = 64;
@@ -61,12 +62,13 @@ impl Node {
     /// The version, once nobody changes the node.
     #[inline]
     pub(super) fn stable_version(&self) -> u64 {
+        let mut moment = Moment::default();
         loop {
             let version = self.version.load(Ordering::Acquire);
             if version & 1 == 0 {
                 return version;
             }
-            hint::spin_loop();
+            moment.wait();
         }
     }
 

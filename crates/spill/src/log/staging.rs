@@ -13,10 +13,11 @@ use super::segment::Segment;
 use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, again_if_interrupted, read_whole, write_whole};
 use crate::inner::lock;
+use crate::moment::Moment;
 use crate::options::CachedWrites;
 use crate::record::{HEADER, Header};
+use crate::schedule::Mutex;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use crate::schedule::{Mutex, thread};
 use crate::stream::{Places, Point, Stream};
 
 /// Of a new file: what a thread that waits its turn for a processor may be behind, at a few
@@ -375,8 +376,9 @@ impl Filling {
         let slot = &self.staging.slots[self.slot];
         slot.begin.store(NOTHING, Ordering::SeqCst);
         // Copies of one record each: they are over soon.
+        let mut moment = Moment::default();
         while slot.readers.load(Ordering::SeqCst) != 0 {
-            thread::yield_now();
+            moment.wait();
         }
         slot.used.store(0, Ordering::Relaxed);
         let begin = u64::from(segment) << 32 | u64::from(offset);

@@ -1,0 +1,48 @@
+//! Waits for what another thread is done with in a moment, unless it has lost its processor.
+
+use std::time::Duration;
+
+use crate::schedule::{hint, thread};
+
+/// So often is looked again at once: for 4 to 10 us, longer than what is waited for takes.
+const LOOKS: u32 = 200;
+/// Then the other thread has no processor, and may wait for this very one: it gets it for so long,
+/// and some 50 us that the kernel adds.
+const AWAY: Duration = Duration::from_micros(20);
+
+/// Such a wait.
+///
+/// Who only looked again and again, or yielded, would keep the processor from a background thread,
+/// which is nicer, for tens of milliseconds.
+#[derive(Default)]
+pub(crate) struct Moment {
+    looks: u32,
+}
+
+impl Moment {
+    /// Waits until it is time to look again.
+    #[inline]
+    pub(crate) fn wait(&mut self) {
+        if self.looks < LOOKS {
+            self.looks += 1;
+            return hint::spin_loop();
+        }
+        thread::sleep(AWAY);
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_for_long_leaves_the_processor() {
+        let mut moment = Moment::default();
+        (0..LOOKS).for_each(|_| moment.wait());
+        let begin = Instant::now();
+        (0..10).for_each(|_| moment.wait());
+        assert!(begin.elapsed() >= 10 * AWAY);
+    }
+}
