@@ -65,9 +65,10 @@ fn connections_that_are_closed_again_and_again_are_made_again() {
     let failures = failures(&outcome);
     assert_eq!(failures.len(), 1, "{failures:?}");
     assert_eq!(failures[0].0, FailureKind::Closed);
-    // Each time, those behind the answered one are lost: at most the others of its depth.
+    // Each time, those behind the answered one are lost, and the one asked in its place where the
+    // answer was seen before the end: at most its depth.
     assert!(outcome.reconnected >= 30, "{}", outcome.reconnected);
-    assert!(failures[0].1 <= 3 * (outcome.reconnected + 2), "{failures:?}");
+    assert!(failures[0].1 <= 4 * (outcome.reconnected + 2), "{failures:?}");
     assert_eq!(outcome.verified + failures[0].1, 2000);
     assert_eq!(bad.server.connections(), 2 + outcome.reconnected);
     assert_eq!(outcome.gave_up, None);
