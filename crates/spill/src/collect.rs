@@ -5,25 +5,23 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::entering::Batch;
 use crate::error::{Error, Result};
 use crate::garbage::share_of_dead;
 use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
+use crate::log::Segment;
 use crate::log::past_cache::PastCache;
 use crate::log::segment::{FILE_HEADER, PIECE, Walk};
-use crate::log::{Segment, Writer};
 use crate::options::CachedWrites;
 use crate::position::{Position, Tag};
-use crate::record::{HEADER, Hashes, Kind, Record};
+use crate::record::Kind;
 use crate::stint;
 use crate::stream::{Point, Stream};
 use crate::sync::sync;
-use crate::version::Version;
 
 /// Copies that are written and entered together, in bytes; less in small segments.
 const LARGEST_BATCH: usize = 256 << 10;
-/// Copies that are entered under one lock.
-const AT_ONCE: usize = 4;
 /// The least copies of a batch.
 const LEAST: usize = 16;
 /// Sequences that are set aside for a batch: more than it has records.
@@ -46,61 +44,6 @@ impl Collector {
     }
 }
 
-/// Live records on their way, in the form in which they will lie in the log.
-struct Batch {
-    segment: Arc<Segment>,
-    /// Where it will begin there.
-    begin: u32,
-    bytes: Vec<u8>,
-    copies: Vec<Copy>,
-    /// The first of the sequences that were set aside for it.
-    sequence: u64,
-    /// How often L0 had been frozen then.
-    rotations: u64,
-}
-
-struct Copy {
-    /// Where it is in the bytes, and its length.
-    place: usize,
-    len: usize,
-    key_len: usize,
-    table: u32,
-    key_hash: u64,
-    /// Where it was.
-    old: Position,
-}
-
-impl Batch {
-    fn key(&self, copy: &Copy) -> &[u8] {
-        &self.bytes[copy.place + HEADER..][..copy.key_len]
-    }
-
-    fn add(&mut self, record: &Record<'_>, hashes: Hashes, old: Position) {
-        let mut header = record.header;
-        header.in_batch = false;
-        header.sequence = self.sequence + self.copies.len() as u64;
-        let (place, len) = (self.bytes.len(), header.record_len());
-        self.bytes.resize(place + len, 0);
-        let at = (self.segment.id, self.begin + place as u32);
-        header.write(at, hashes, record.key, record.value, &mut self.bytes[place..]);
-        self.copies.push(Copy {
-            place,
-            len,
-            key_len: record.key.len(),
-            table: header.table,
-            key_hash: hashes.key,
-            old,
-        });
-    }
-}
-
-/// How the entering of a batch ended.
-enum Entered {
-    All,
-    /// A freeze came between: this many were entered.
-    Before(usize),
-}
-
 impl Inner {
     /// Collects the segment that has the largest share of garbage, if there is more garbage than
     /// there should be; answers whether it did.
@@ -108,7 +51,10 @@ impl Inner {
         let Some(victim) = self.victim() else { return Ok(false) };
         self.may_write()?;
         let mut collector = lock(&self.collector);
-        if !self.copy_live(&mut collector, &victim)? {
+        let copied = self.copy_live(&mut collector, &victim);
+        // If that ended early, what is not entered will be copied again.
+        let _ = self.finish_entering();
+        if !copied? {
             return Ok(false);
         }
         drop(collector);
@@ -152,7 +98,16 @@ impl Inner {
         let most = (self.options.memory / 1024).max(LEAST);
         let mut at = FILE_HEADER;
         let mut least = 0;
-        while at < end {
+        loop {
+            // What is not entered before a freeze has to be copied again: L0 is frozen for copies
+            // between two batches alone.
+            if at >= end || self.is_l0_full() {
+                at = self.finish_entering().map_or(at, |old| old.offset());
+                self.rotate_if_full();
+            }
+            if at >= end {
+                return Ok(true);
+            }
             victim.set_collected(at);
             self.update_pressure();
             let mut batch = self.begin_batch(collector, least)?;
@@ -170,19 +125,19 @@ impl Inner {
                     return Ok(Walk::On);
                 }
                 let len = record.header.record_len();
-                let end = batch.begin as usize + batch.bytes.len() + len;
+                let end = batch.end() as usize + len;
                 if end > batch.segment.capacity() {
                     least = len;
                     return Ok(Walk::Before);
                 }
                 batch.add(record, hashes, old);
-                let is_full = batch.bytes.len() >= self.batch_len() || batch.copies.len() >= most;
+                let is_full = batch.bytes().len() >= self.batch_len() || batch.len() >= most;
                 Ok(if is_full { Walk::Behind } else { Walk::On })
             })?;
             if at == from && least == 0 {
                 return Err(victim.damaged(from, "a record is not what was written"));
             }
-            if !batch.copies.is_empty() {
+            if batch.len() > 0 {
                 // What was read past the page cache goes on so.
                 let goes_past = match self.options.cached_writes {
                     CachedWrites::Auto => {
@@ -192,21 +147,12 @@ impl Inner {
                     CachedWrites::Never => true,
                 };
                 self.write_copies(collector, &batch, goes_past)?;
-            }
-            match self.enter_batch(&batch)? {
-                Entered::All => {}
-                // The rest has to be looked up again.
-                Entered::Before(0) => at = from,
-                Entered::Before(count) => {
-                    let last = &batch.copies[count - 1];
-                    at = last.old.offset() + last.len as u32;
-                }
+                at = self.enter_batch(batch).map_or(at, |old| old.offset());
             }
             if self.work.is_closing.load(Ordering::Relaxed) {
                 return Ok(false);
             }
         }
-        Ok(true)
     }
 
     fn batch_len(&self) -> usize {
@@ -229,14 +175,24 @@ impl Inner {
             }
         };
         collector.segment = Some(Arc::clone(&segment));
-        let begin = segment.written();
         let mut writer = lock(&self.writer);
         let sequence = self.set_aside(&mut writer, SEQUENCES)?;
-        writer.copies_begin = Point { segment: segment.id, offset: begin };
+        writer.copies_begin = Point { segment: segment.id, offset: segment.written() };
         let rotations = self.rotations.load(Ordering::Acquire);
         drop(writer);
-        let bytes = Vec::with_capacity(least + least / 4);
-        Ok(Batch { segment, begin, bytes, copies: Vec::new(), sequence, rotations })
+        Ok(Batch::new(segment, least + least / 4, sequence, rotations))
+    }
+
+    /// Whether L0 is to be frozen.
+    fn is_l0_full(&self) -> bool {
+        lock(&self.writer).memory >= self.options.memory
+    }
+
+    fn rotate_if_full(&self) {
+        let mut writer = lock(&self.writer);
+        if writer.memory >= self.options.memory {
+            self.rotate(&mut writer);
+        }
     }
 
     /// Whether a record is what its key says now.
@@ -257,73 +213,11 @@ impl Inner {
     fn write_copies(&self, to: &mut Collector, batch: &Batch, goes_past: bool) -> Result<()> {
         let segment = &batch.segment;
         to.past_cache
-            .append(segment, &[&batch.bytes], batch.begin, goes_past)
+            .append(segment, &[batch.bytes()], batch.begin, goes_past)
             .map_err(|error| Error::io(segment.path(), error))?;
-        segment.set_written(batch.begin + batch.bytes.len() as u32);
-        self.counters.copied.add(batch.bytes.len() as u64);
+        segment.set_written(batch.end());
+        self.counters.copied.add(batch.bytes().len() as u64);
         Ok(())
-    }
-
-    /// Enters the copies that are still what their keys say.
-    fn enter_batch(&self, batch: &Batch) -> Result<Entered> {
-        let segment = &batch.segment;
-        let mut sequence = batch.sequence;
-        for (part, copies) in batch.copies.chunks(AT_ONCE).enumerate() {
-            stint::end_if_over();
-            let version = self.version.load();
-            for copy in copies {
-                self.warm_up(&version, copy.table, batch.key(copy));
-            }
-            drop(version);
-            let mut writer = lock(&self.writer);
-            if self.rotations.load(Ordering::Acquire) != batch.rotations {
-                // These sequences are below what the frozen generation covers: recovery would
-                // not look at them. The rest of the batch is dead.
-                let done = part * AT_ONCE;
-                let dead: usize = batch.copies[done..].iter().map(|copy| copy.len).sum();
-                segment.add_dead(dead as u64);
-                return Ok(Entered::Before(done));
-            }
-            let version = self.version.load();
-            for copy in copies {
-                if !self.enter_copy(&mut writer, &version, batch, copy, sequence) {
-                    segment.add_dead(copy.len as u64);
-                }
-                sequence += 1;
-            }
-        }
-        // Not within a batch: what is not entered before a freeze has to be copied again.
-        let mut writer = lock(&self.writer);
-        if writer.memory >= self.options.memory {
-            self.rotate(&mut writer);
-        }
-        Ok(Entered::All)
-    }
-
-    /// Enters one copy, unless its key was written since the sequences were set aside.
-    fn enter_copy(
-        &self,
-        writer: &mut Writer,
-        version: &Version,
-        batch: &Batch,
-        copy: &Copy,
-        sequence: u64,
-    ) -> bool {
-        let l0 = version.active.l0(copy.table).filter(|_| version.table(copy.table).is_some());
-        let Some(l0) = l0 else { return false };
-        let key = batch.key(copy);
-        let position = Position::new(
-            batch.segment.id,
-            batch.begin + copy.place as u32,
-            copy.old.is_tombstone(),
-            Tag::of(copy.key_hash),
-        );
-        let before = l0.bytes();
-        // What came since is in this L0, for there was no freeze.
-        // SAFETY: the writer is locked.
-        let is_newest = unsafe { l0.insert(key, sequence, position, copy.len as u32) };
-        writer.memory += l0.bytes() - before;
-        is_newest
     }
 
     /// Everything that was copied is on the device.

@@ -17,7 +17,7 @@ use crate::log::{Segment, Staging, Writer};
 use crate::manifest::{LevelState, Manifest, SegmentState, State, TableState, Unwritten};
 use crate::niceness::Niceness;
 use crate::options::Options;
-use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::schedule::{Condvar, Mutex, MutexGuard, Shared};
 use crate::statistics::Counters;
 use crate::stream::{Places, Stream};
@@ -47,6 +47,8 @@ pub(crate) struct Inner {
     pub(crate) visible: AtomicU64,
     /// How often the active generation was frozen.
     pub(crate) rotations: AtomicU64,
+    /// Copies that writers are to enter.
+    pub(crate) to_enter: AtomicUsize,
     pub(crate) synced: Synced,
     pub(crate) counters: Counters,
     pub(crate) work: Work,
@@ -170,6 +172,7 @@ impl Inner {
             next_index: AtomicU32::new(parts.next_index),
             visible: AtomicU64::new(sequence),
             rotations: AtomicU64::new(0),
+            to_enter: AtomicUsize::new(0),
             counters: Counters::default(),
             work: Work::default(),
             niceness: Niceness::default(),

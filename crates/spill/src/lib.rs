@@ -23,6 +23,7 @@ mod bytes;
 mod checkpoint;
 mod cold;
 mod collect;
+mod entering;
 mod error;
 pub mod fs;
 #[doc(hidden)]

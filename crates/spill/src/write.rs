@@ -60,6 +60,7 @@ impl Inner {
             let tag = Tag::of(hashes.key);
             let is_unseen = self.enter(&mut writer, &version, &header, place, tag, key);
             self.visible.store(sequence, Ordering::Release);
+            self.enter_some(&mut writer, &version);
             self.rotate_if_due(&mut writer);
             (writer.places(), is_unseen.then_some(version))
         };
@@ -141,6 +142,7 @@ impl Inner {
             }
             // All of it at once.
             self.visible.store(writer.sequence, Ordering::Release);
+            self.enter_some(&mut writer, &version);
             self.rotate_if_due(&mut writer);
             (writer.places(), version, unseen)
         };

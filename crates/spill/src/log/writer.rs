@@ -6,6 +6,7 @@ use super::flush::Flusher;
 use super::segment::{FILE_HEADER, Segment};
 use super::staging::{Filling, Staging};
 use super::stream_end::{MARK_LEN, MakeSegment, SKIP_LEN, StreamEnd};
+use crate::entering::Batch;
 use crate::error::Result;
 use crate::options::CachedWrites;
 use crate::record::HEADER;
@@ -20,6 +21,8 @@ pub(crate) struct Writer {
     pub(crate) sequence: u64,
     /// Where the copies' stream began its last batch; those behind later sequences come later.
     pub(crate) copies_begin: Point,
+    /// Copies that are entered with the next writes.
+    pub(crate) entering: Option<Batch>,
     /// Bytes of the L0s that are being filled.
     pub(crate) memory: usize,
     pub(crate) since_freeze: SinceFreeze,
@@ -69,6 +72,7 @@ impl Writer {
             flusher,
             sequence,
             copies_begin: Point::default(),
+            entering: None,
             memory: 0,
             since_freeze: SinceFreeze::default(),
         }
