@@ -50,7 +50,7 @@ impl Default for Options {
             read_only: false,
             memory: 64 << 20,
             frozen: 2,
-            segment: 32 << 20,
+            segment: 16 << 20,
             durability: Durability::None,
             cold_reads: ColdReads::Auto,
             cached_writes: CachedWrites::Auto,
