@@ -246,3 +246,99 @@ impl Inner {
         done
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::{Options, Store, Table};
+
+    const VALUE: [u8; 1000] = [7; 1000];
+    const COPIES: u32 = 10;
+
+    fn key(number: u32) -> [u8; 4] {
+        number.to_be_bytes()
+    }
+
+    /// Keys of which the first lie in a complete segment, and copies of those on their way into L0;
+    /// and where these were.
+    fn with_copies(check: impl FnOnce(&Store, &Table, &Inner, &[Position])) {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { background: false, segment: 64 << 10, ..Options::default() };
+        let store = Store::open(home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        for number in 0..100 {
+            table.put(&key(number), &VALUE).unwrap();
+        }
+        store.flush().unwrap();
+        let inner = store.inner();
+        let version = inner.version.load_full();
+        let from = version.segments.iter().find(|segment| segment.end().is_some()).unwrap();
+        let mut olds = Vec::new();
+        let mut collector = lock(&inner.collector);
+        let mut batch = inner.begin_batch(&mut collector, 0).unwrap();
+        from.walk(FILE_HEADER, from.end().unwrap(), |offset, record, hashes| {
+            assert_eq!(record.key, key(olds.len() as u32));
+            olds.push(Position::new(from.id, offset, false, Tag::of(hashes.key)));
+            batch.add(record, hashes, olds[olds.len() - 1]);
+            Ok(if olds.len() == COPIES as usize { Walk::Behind } else { Walk::On })
+        })
+        .unwrap();
+        inner.write_copies(&mut collector, &batch, false).unwrap();
+        assert_eq!(inner.enter_batch(batch), None);
+        drop(collector);
+        check(&store, &table, inner, &olds);
+        for number in COPIES..100 {
+            assert_eq!(table.get(&key(number)).unwrap().unwrap(), VALUE);
+        }
+    }
+
+    fn left(inner: &Inner) -> usize {
+        inner.to_enter.load(Ordering::Relaxed)
+    }
+
+    /// Where L0 says that a key lies.
+    fn segment_of(inner: &Inner, table: &Table, number: u32) -> Option<u32> {
+        let version = inner.version.load();
+        let l0 = version.active.l0(table.id)?;
+        l0.get(&key(number)).map(|newest| newest.position.segment())
+    }
+
+    #[test]
+    fn each_write_enters_four_copies_and_none_of_what_was_written_since() {
+        with_copies(|store, table, inner, _| {
+            assert_eq!(left(inner), 10);
+            table.put(&key(9), b"new").unwrap();
+            assert_eq!(left(inner), 6);
+            table.delete(&key(8)).unwrap();
+            assert_eq!(left(inner), 2);
+            let mut batch = crate::Batch::new();
+            batch.put(table, &key(100), &VALUE);
+            store.write(&batch).unwrap();
+            assert_eq!(left(inner), 0);
+            let [copies, written] = [0, 9].map(|number| segment_of(inner, table, number));
+            assert!(copies.is_some() && copies != written);
+            assert!((0..8).all(|number| segment_of(inner, table, number) == copies));
+            assert_eq!(segment_of(inner, table, 8), written);
+            assert_eq!(inner.finish_entering(), None);
+            assert_eq!(table.get(&key(9)).unwrap().unwrap(), b"new");
+            assert_eq!(table.get(&key(8)).unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn a_freeze_between_copies_says_which_is_the_next() {
+        with_copies(|store, table, inner, olds| {
+            table.put(&key(100), &VALUE).unwrap();
+            assert_eq!(left(inner), 6);
+            store.flush().unwrap();
+            table.put(&key(101), &VALUE).unwrap();
+            assert_eq!(left(inner), 0, "nothing can be entered any more");
+            assert_eq!(segment_of(inner, table, 4), None);
+            assert_eq!(inner.finish_entering(), Some(olds[4]));
+            assert_eq!(inner.finish_entering(), None);
+            for number in 0..COPIES {
+                assert_eq!(table.get(&key(number)).unwrap().unwrap(), VALUE);
+            }
+        });
+    }
+}

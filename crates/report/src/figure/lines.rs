@@ -3,7 +3,8 @@
 use super::legend::{self, Entry};
 use super::marker::Shape;
 use super::scale::Axis;
-use super::svg::{Anchor, SMALL, Svg, fitted, text_width, within};
+use super::svg::{Anchor, SMALL, Svg, fitted, text_width};
+use super::ticks;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
@@ -68,16 +69,9 @@ impl LineChart {
             top += panel.height + 12.0;
         }
         let bottom = top - 12.0;
-        let mut free_from = f64::NEG_INFINITY;
-        for (value, text) in &self.axis.ticks {
-            let x = left + self.axis.scale.at(*value) * (right - left);
-            let half = text_width(text, SMALL) / 2.0;
-            if x - half > free_from {
-                let middle = within(x, text, width);
-                svg.text("tick", Anchor::Middle, middle, bottom + 16.0, text);
-                free_from = x + half + 4.0;
-            }
-        }
+        let at = |value: f64| left + self.axis.scale.at(value) * (right - left);
+        let texts = self.axis.ticks.iter().map(|(value, text)| (at(*value), text.as_str()));
+        ticks::below(&mut svg, texts, bottom + 16.0, width);
         let middle = (left + right) / 2.0;
         svg.text("axis-label", Anchor::Middle, middle, bottom + 34.0, &self.axis.label);
         svg.finish(width, bottom + 42.0, alt)

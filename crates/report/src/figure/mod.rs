@@ -12,6 +12,7 @@ mod rows;
 mod scale;
 mod standalone;
 mod svg;
+mod ticks;
 
 pub use columns::{Column, ColumnChart, ColumnGroup, ColumnPanel, Spot};
 pub use legend::Entry;

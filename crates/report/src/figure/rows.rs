@@ -4,7 +4,8 @@
 use super::legend::{self, Entry};
 use super::marker::Shape;
 use super::scale::Axis;
-use super::svg::{Anchor, LINE_OF_LABEL, SMALL, Svg, fitted, lines, rectangle, text_width, within};
+use super::svg::{Anchor, LINE_OF_LABEL, SMALL, Svg, fitted, lines, rectangle, text_width};
+use super::ticks;
 
 /// A part of a bar, from `from` to `to` in values.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,17 +128,12 @@ impl RowChart {
     }
 
     fn axis(&self, svg: &mut Svg, place: &Place, (top, bottom): (f64, f64), width: f64) {
-        let mut free_from = f64::NEG_INFINITY;
-        for (value, text) in &self.axis.ticks {
-            let x = place.x + self.axis.scale.at(*value) * place.width;
-            svg.line("grid", (x, top), (x, bottom));
-            let half = text_width(text, SMALL) / 2.0;
-            if x - half > free_from {
-                let middle = within(x, text, width);
-                svg.text("tick", Anchor::Middle, middle, bottom + 16.0, text);
-                free_from = x + half + 6.0;
-            }
+        let at = |value: f64| place.x + self.axis.scale.at(value) * place.width;
+        for (value, _) in &self.axis.ticks {
+            svg.line("grid", (at(*value), top), (at(*value), bottom));
         }
+        let texts = self.axis.ticks.iter().map(|(value, text)| (at(*value), text.as_str()));
+        ticks::below(svg, texts, bottom + 16.0, width);
         svg.line("axis", (place.x, bottom), (place.x + place.width, bottom));
     }
 

@@ -1,0 +1,42 @@
+//! What stands at the ticks under a figure.
+
+use super::svg::{Anchor, SMALL, Svg, text_width, within};
+
+/// Between two of them, at least.
+const GAP: f64 = 6.0;
+
+/// Writes texts around their places `x`, which rise, on a page of a width. One at an edge is moved in;
+/// one that has no room behind the last is left out.
+pub fn below<'a>(
+    svg: &mut Svg,
+    ticks: impl IntoIterator<Item = (f64, &'a str)>,
+    y: f64,
+    width: f64,
+) {
+    let mut free_from = f64::NEG_INFINITY;
+    for (x, text) in ticks {
+        let half = text_width(text, SMALL) / 2.0;
+        let middle = within(x, text, width);
+        if middle - half > free_from {
+            svg.text("tick", Anchor::Middle, middle, y, text);
+            free_from = middle + half + GAP;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_is_moved_in_from_the_edge_keeps_its_distance() {
+        let drawn = |second: f64| {
+            let mut svg = Svg::new();
+            below(&mut svg, [(0.0, "0 ops/s"), (second, "500 kops/s")], 10.0, 400.0);
+            svg.finish(400.0, 20.0, "").matches("class=\"tick\"").count()
+        };
+        let room = text_width("0 ops/s", SMALL) + text_width("500 kops/s", SMALL) / 2.0;
+        assert_eq!(drawn(room), 1, "they would touch");
+        assert_eq!(drawn(room + GAP + 1.0), 2);
+    }
+}
