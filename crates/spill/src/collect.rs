@@ -247,7 +247,7 @@ impl Inner {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Options, Store, Table};
