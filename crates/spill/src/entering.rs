@@ -15,7 +15,7 @@ use crate::schedule::thread;
 use crate::stint;
 use crate::version::Version;
 
-/// Copies that are entered under one lock: some 2 us, and more than one that a write needs.
+/// Copies that are entered under one lock: more than the one or two that a write makes necessary.
 const AT_ONCE: usize = 4;
 /// How long to wait between two looks at what writers have entered.
 const LOOK: Duration = Duration::from_micros(100);
