@@ -26,8 +26,19 @@ const LARGEST_BATCH: usize = 256 << 10;
 const LEAST: usize = 16;
 /// Sequences that are set aside for a batch: more than it has records.
 const SEQUENCES: u64 = 1 << 20;
-/// A segment is worth collecting if its share of garbage is so many times that of the whole log.
+/// A segment is worth collecting if its share of garbage is at least so many times that of the whole
+/// log.
 const WORTH: f64 = 0.5;
+
+/// How much is gained by collecting a segment: bytes that it frees for one that is copied, times its
+/// age in segments. What is dead in an old one will not be joined by much more soon, so that its bytes
+/// stay free for long; a young one is cheaper later (the cleaning policy of Rosenblum and Ousterhout,
+/// ACM TOCS 10(1), 1992, without the reading of what is dead, which this collector does not pay).
+fn gain(segment: &Segment, newest: u32) -> f64 {
+    let dead = share_of_dead(segment).min(1.0);
+    let age = f64::from(newest - segment.id + 1);
+    dead / (1.0 - dead) * age
+}
 
 /// Where the copies go.
 #[derive(Default)]
@@ -45,8 +56,8 @@ impl Collector {
 }
 
 impl Inner {
-    /// Collects the segment that has the largest share of garbage, if there is more garbage than
-    /// there should be; answers whether it did.
+    /// Collects the segment by which most is gained, if there is more garbage than there should be;
+    /// answers whether it did.
     pub(crate) fn collect(&self) -> Result<bool> {
         let Some(victim) = self.victim() else { return Ok(false) };
         self.may_write()?;
@@ -79,16 +90,21 @@ impl Inner {
         let version = self.version.load();
         let covers = lock(&self.durable).covers;
         let garbage = self.garbage(&version);
-        let best = version
+        let is_due = garbage.is_due();
+        let newest = version.segments.iter().map(|segment| segment.id).max()?;
+        version
             .segments
             .iter()
             // What is not in the levels yet is needed for recovery.
             .filter(|segment| segment.end().is_some())
             .filter(|segment| segment.id < covers.places.of(segment.stream).segment)
-            .max_by(|one, other| share_of_dead(one).total_cmp(&share_of_dead(other)))?;
-        // One that is wholly dead costs nothing to collect.
-        let is_worth = share_of_dead(best) >= WORTH * garbage.share();
-        (garbage.is_due() && is_worth || best.dead() >= best.bytes()).then(|| Arc::clone(best))
+            // One that is wholly dead costs nothing to collect.
+            .filter(|segment| {
+                let share = share_of_dead(segment);
+                share >= 1.0 || is_due && share >= WORTH * garbage.share()
+            })
+            .max_by(|one, other| gain(one, newest).total_cmp(&gain(other, newest)))
+            .cloned()
     }
 
     /// Copies all of a segment that lives; false if the store was closed meanwhile.
