@@ -24,8 +24,8 @@ use crate::sync::sync;
 const LARGEST_BATCH: usize = 256 << 10;
 /// The least copies of a batch.
 const LEAST: usize = 16;
-/// Sequences that are set aside for a batch: more than it has records.
-const SEQUENCES: u64 = 1 << 20;
+/// Sequences that are set aside for a batch, and so the most that it has.
+const SEQUENCES: usize = 1 << 12;
 /// A segment is worth collecting if its share of garbage is at least so many times that of the whole
 /// log.
 const WORTH: f64 = 0.5;
@@ -111,7 +111,7 @@ impl Inner {
     fn copy_live(&self, collector: &mut Collector, victim: &Segment) -> Result<bool> {
         let Some(end) = victim.end() else { return Ok(false) };
         // A small share of L0 at most, which they may fill beyond its limit.
-        let most = (self.options.memory / 1024).max(LEAST);
+        let most = (self.options.memory / 1024).clamp(LEAST, SEQUENCES);
         let mut at = FILE_HEADER;
         let mut least = 0;
         loop {
@@ -192,7 +192,7 @@ impl Inner {
         };
         collector.segment = Some(Arc::clone(&segment));
         let mut writer = lock(&self.writer);
-        let sequence = self.set_aside(&mut writer, SEQUENCES)?;
+        let sequence = self.set_aside(&mut writer, SEQUENCES as u64)?;
         writer.copies_begin = Point { segment: segment.id, offset: segment.written() };
         let rotations = self.rotations.load(Ordering::Acquire);
         drop(writer);

@@ -9,12 +9,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::fs::{File, Fs, Mode, read_whole, write_whole};
 use crate::level::page::PageId;
+use crate::record::{LAST_SEQUENCE, TABLES};
 use crate::stream::{Places, Point, Stream};
 use crate::version::Covers;
 
 const MAGIC: &[u8; 8] = b"spill\0mf";
 /// The format of the whole directory.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 const FILE_HEADER: usize = 16;
 /// The length of a frame (u32), its complement (u32), the check of its content (u64).
 const FRAME_HEADER: usize = 16;
@@ -151,7 +152,8 @@ impl State {
             let (synced, dead) = (bytes.get32()?, bytes.get64()?);
             state.segments.push(SegmentState { id, end, synced, dead });
         }
-        bytes.0.is_empty().then_some(state)
+        let is_possible = state.covers.sequence <= LAST_SEQUENCE && state.next_table <= TABLES;
+        (bytes.0.is_empty() && is_possible).then_some(state)
     }
 }
 

@@ -1,22 +1,45 @@
 //! A record of the log: what it looks like in bytes, and how it is told from anything else.
 //!
 //! ```text
-//! 0  check      u32  of everything below, and of where the record lies
-//! 4  kind       u8
-//! 5  flags      u8   bit 0: part of a batch
-//! 6  key        u16  length
-//! 8  value      u32  length; of a batch: of all its records
-//! 12 table      u32  of a seal: the next segment
-//! 16 sequence   u64
-//! 24 key, value, and zeros up to a multiple of 8
+//! 0  check      u32      of everything below, and of where the record lies
+//! 4  kind       3 bits   the lowest of a number of 14 bytes
+//!    in a batch 1 bit
+//!    key        11 bits  length
+//!    value      29 bits  length; of a batch: of all its records; of a seal: the next segment
+//!    table      16 bits
+//!    sequence   52 bits
+//! 18 key, value, and zeros up to a multiple of 8
 //! ```
 //! Numbers are little-endian.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::position::ALIGN;
+use crate::options::LONGEST_KEY;
+use crate::position::{ALIGN, LARGEST_SEGMENT};
 
-pub(crate) const HEADER: usize = 24;
+pub(crate) const HEADER: usize = 18;
+/// The length of a record with neither key nor value.
+pub(crate) const BARE: usize = len(0, 0);
+
+const KIND_BITS: u32 = 3;
+const KEY_BITS: u32 = 11;
+const VALUE_BITS: u32 = 29;
+const TABLE_BITS: u32 = 16;
+const SEQUENCE_BITS: u32 = 52;
+const KEY_AT: u32 = KIND_BITS + 1;
+const VALUE_AT: u32 = KEY_AT + KEY_BITS;
+const TABLE_AT: u32 = VALUE_AT + VALUE_BITS;
+const SEQUENCE_AT: u32 = TABLE_AT + TABLE_BITS;
+/// Of the sequence, what is in the first eight bytes.
+const LOW_BITS: u32 = u64::BITS - SEQUENCE_AT;
+
+const _: () = assert!(SEQUENCE_AT + SEQUENCE_BITS == 8 * (HEADER as u32 - 4));
+const _: () = assert!(LONGEST_KEY < 1 << KEY_BITS && LARGEST_SEGMENT <= 1 << VALUE_BITS);
+
+/// So many tables can be told apart.
+pub(crate) const TABLES: u32 = 1 << TABLE_BITS;
+/// At five million writes a second it takes 28 years to get here.
+pub(crate) const LAST_SEQUENCE: u64 = (1 << SEQUENCE_BITS) - 1;
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +57,8 @@ pub(crate) enum Kind {
     Skip,
 }
 
-/// The byte of a mark, which is looked for where no record is known to begin.
+/// The first byte of a mark behind its check, as it has no key; it is looked for where no record is
+/// known to begin.
 pub(crate) const MARK: u8 = 5;
 
 impl Kind {
@@ -89,7 +113,7 @@ impl Hashes {
 
 /// The length of a record in the log, in bytes.
 #[inline]
-pub(crate) fn len(key: usize, value: usize) -> usize {
+pub(crate) const fn len(key: usize, value: usize) -> usize {
     (HEADER + key + value).next_multiple_of(ALIGN)
 }
 
@@ -98,28 +122,33 @@ impl Header {
     #[inline]
     pub(crate) fn record_len(&self) -> usize {
         match self.kind {
-            Kind::Batch => HEADER,
+            Kind::Batch | Kind::Seal => BARE,
             _ => len(usize::from(self.key_len), self.value_len as usize),
         }
     }
 
-    fn words(&self) -> [u64; 2] {
-        let flags = u64::from(self.in_batch);
+    /// The first eight bytes behind the check, and the six behind these.
+    #[inline]
+    fn words(&self) -> (u64, u64) {
+        debug_assert!(self.key_len < 1 << KEY_BITS && self.value_len < 1 << VALUE_BITS);
+        debug_assert!(self.table < TABLES && self.sequence <= LAST_SEQUENCE);
         let first = u64::from(self.kind.byte())
-            | flags << 8
-            | u64::from(self.key_len) << 16
-            | u64::from(self.value_len) << 32;
-        [first, u64::from(self.table)]
+            | u64::from(self.in_batch) << KIND_BITS
+            | u64::from(self.key_len) << KEY_AT
+            | u64::from(self.value_len) << VALUE_AT
+            | u64::from(self.table) << TABLE_AT
+            | self.sequence << SEQUENCE_AT;
+        (first, self.sequence >> LOW_BITS)
     }
 
     /// The check of a record at `offset` of `segment`.
     #[inline]
     fn check(&self, segment: u32, offset: u32, hashes: Hashes) -> u32 {
-        let [first, table] = self.words();
+        let (first, rest) = self.words();
         let place = u64::from(segment) << 32 | u64::from(offset);
         let mut mixed = mix(first ^ hashes.key.rotate_left(17));
-        mixed = mix(mixed ^ hashes.value ^ table << 32);
-        mixed = mix(mixed ^ self.sequence);
+        mixed = mix(mixed ^ hashes.value);
+        mixed = mix(mixed ^ rest);
         mixed = mix(mixed ^ place);
         // Zeros are no record, wherever they are.
         (mixed >> 32) as u32 | 1
@@ -137,12 +166,9 @@ impl Header {
     ) {
         let check = self.check(segment, offset, hashes);
         into[0..4].copy_from_slice(&check.to_le_bytes());
-        into[4] = self.kind.byte();
-        into[5] = u8::from(self.in_batch);
-        into[6..8].copy_from_slice(&self.key_len.to_le_bytes());
-        into[8..12].copy_from_slice(&self.value_len.to_le_bytes());
-        into[12..16].copy_from_slice(&self.table.to_le_bytes());
-        into[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        let (first, rest) = self.words();
+        into[4..12].copy_from_slice(&first.to_le_bytes());
+        into[12..HEADER].copy_from_slice(&rest.to_le_bytes()[..HEADER - 12]);
         let (all, rest) = into[HEADER..].split_at_mut(key.len());
         all.copy_from_slice(key);
         let (all, rest) = rest.split_at_mut(value.len());
@@ -154,20 +180,17 @@ impl Header {
     #[inline]
     pub(crate) fn read(bytes: &[u8]) -> Option<Header> {
         let bytes: &[u8; HEADER] = bytes.first_chunk()?;
+        let first = u64::from_le_bytes(*bytes[4..].first_chunk()?);
+        // The last eight bytes, two of which are the first word's.
+        let rest = u64::from_le_bytes(*bytes.last_chunk()?) >> 16;
+        let field = |at: u32, bits: u32| (first >> at) as u32 & ((1 << bits) - 1);
         Some(Header {
-            kind: Kind::from_byte(bytes[4])?,
-            in_batch: match bytes[5] {
-                0 => false,
-                1 => true,
-                _ => return None,
-            },
-            key_len: u16::from_le_bytes([bytes[6], bytes[7]]),
-            value_len: u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]),
-            table: u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]),
-            sequence: u64::from_le_bytes([
-                bytes[16], bytes[17], bytes[18], bytes[19], bytes[20], bytes[21], bytes[22],
-                bytes[23],
-            ]),
+            kind: Kind::from_byte(field(0, KIND_BITS) as u8)?,
+            in_batch: field(KIND_BITS, 1) == 1,
+            key_len: field(KEY_AT, KEY_BITS) as u16,
+            value_len: field(VALUE_AT, VALUE_BITS),
+            table: field(TABLE_AT, TABLE_BITS),
+            sequence: first >> SEQUENCE_AT | rest << LOW_BITS,
         })
     }
 }
@@ -190,7 +213,7 @@ impl<'a> Record<'a> {
             return None;
         }
         let (key, rest) = bytes[HEADER..end].split_at_checked(usize::from(header.key_len))?;
-        let value = if header.kind == Kind::Batch { &[] } else { rest };
+        let value = if matches!(header.kind, Kind::Batch | Kind::Seal) { &[] } else { rest };
         let value = value.get(..value.len().min(header.value_len as usize))?;
         Some(Record { header, key, value })
     }
@@ -257,6 +280,43 @@ mod tests {
             assert_eq!((record.key, record.value), (key, value));
             assert_eq!((record.header.table, record.header.sequence), (3, 99));
         }
+    }
+
+    #[test]
+    fn fields_take_all_that_they_have_to() {
+        let most = Header {
+            kind: Kind::Skip,
+            in_batch: true,
+            key_len: LONGEST_KEY as u16,
+            value_len: LARGEST_SEGMENT as u32 - 1,
+            table: TABLES - 1,
+            sequence: LAST_SEQUENCE,
+        };
+        let least = Header {
+            kind: Kind::Put,
+            in_batch: false,
+            key_len: 0,
+            value_len: 0,
+            table: 0,
+            sequence: 0,
+        };
+        let single = [
+            Header { kind: Kind::Skip, ..least },
+            Header { in_batch: true, ..least },
+            Header { key_len: most.key_len, ..least },
+            Header { value_len: most.value_len, ..least },
+            Header { table: most.table, ..least },
+            Header { sequence: most.sequence, ..least },
+        ];
+        let none = Hashes::of(b"", b"");
+        for header in single.into_iter().chain([least, most]) {
+            let mut bytes = [0xff; BARE];
+            header.write((1, 64), none, b"", b"", &mut bytes);
+            assert_eq!(Header::read(&bytes), Some(header));
+        }
+        let checks = single.map(|header| header.check(1, 64, none));
+        let apart: std::collections::HashSet<u32> = checks.into_iter().collect();
+        assert_eq!(apart.len(), single.len(), "each field counts in the check");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::inner::{Inner, lock};
 use crate::l0::L0;
 use crate::level::merge::{Dead, OfLevel, Upper};
 use crate::options::{Durability, Options};
+use crate::record::TABLES;
 use crate::recover;
 use crate::schedule::Mutex;
 use crate::schedule::thread::JoinHandle;
@@ -89,6 +90,9 @@ impl Store {
         }
         inner.may_write()?;
         let id = durable.next_table;
+        if id >= TABLES {
+            return Err(Error::TooManyTables { limit: TABLES });
+        }
         durable.next_table += 1;
         let table = Arc::new(TableVersion { name: name.to_owned(), levels: vec![None] });
         // The L0 of the table is made with the writer held, for it belongs to the generation
@@ -214,5 +218,25 @@ impl Store {
 
     pub fn statistics(&self) -> Statistics {
         self.inner().statistics()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_tables_end() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path(), Options::default()).unwrap();
+        lock(&store.inner().durable).next_table = TABLES - 1;
+        let last = store.table("last").unwrap();
+        last.put(b"key", b"value").unwrap();
+        let refused = store.table("one more").map(|table| table.id);
+        assert!(matches!(refused, Err(Error::TooManyTables { limit: TABLES })), "{refused:?}");
+        drop((last, store));
+        let store = Store::open(home.path(), Options::default()).unwrap();
+        assert_eq!(store.table("last").unwrap().get(b"key").unwrap().unwrap(), b"value");
+        assert!(store.table("one more").is_err());
     }
 }

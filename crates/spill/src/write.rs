@@ -10,7 +10,7 @@ use crate::inner::{Inner, lock};
 use crate::log::Writer;
 use crate::options::{Durability, LONGEST_KEY};
 use crate::position::{Position, Tag};
-use crate::record::{self, HEADER, Hashes, Header, Kind};
+use crate::record::{self, BARE, HEADER, Hashes, Header, Kind};
 use crate::schedule::MutexGuard;
 use crate::stream::{Places, Stream};
 use crate::throttle::pause;
@@ -86,7 +86,7 @@ impl Inner {
         if batch.is_empty() {
             return Ok(());
         }
-        let limit = Writer::longest(self.options.segment) - HEADER;
+        let limit = Writer::longest(self.options.segment) - BARE;
         if bytes > limit {
             return Err(Error::BatchTooLong { len: bytes, limit });
         }
@@ -95,8 +95,8 @@ impl Inner {
             let mut writer = lock(&self.writer);
             self.may_write()?;
             let first = writer.sequence + 1;
-            self.reserve(&mut writer, Stream::Main, HEADER + bytes)?;
-            let room = writer.room(Stream::Main, HEADER + bytes);
+            self.reserve(&mut writer, Stream::Main, BARE + bytes)?;
+            let room = writer.room(Stream::Main, BARE + bytes);
             let (segment, begin) = (room.segment, room.offset);
             let version = self.version.load();
             for write in &batch.writes {
@@ -112,8 +112,8 @@ impl Inner {
                 table: 0,
                 sequence: first,
             };
-            head.write((segment, begin), Hashes::of(b"", b""), b"", b"", &mut room.bytes[..HEADER]);
-            let mut at = HEADER;
+            head.write((segment, begin), Hashes::of(b"", b""), b"", b"", &mut room.bytes[..BARE]);
+            let mut at = BARE;
             let mut entered = Vec::with_capacity(batch.len());
             for (sequence, (write, &hashes)) in (first..).zip(batch.writes.iter().zip(&hashes)) {
                 let value = write.value.as_deref().unwrap_or_default();
@@ -131,7 +131,7 @@ impl Inner {
                 entered.push((header, place, Tag::of(hashes.key)));
                 at += len;
             }
-            let committed = writer.commit(Stream::Main, HEADER + bytes, HEADER);
+            let committed = writer.commit(Stream::Main, BARE + bytes, BARE);
             self.committed(&writer, committed)?;
             writer.sequence = first + batch.len() as u64 - 1;
             let mut unseen = None;
@@ -149,7 +149,7 @@ impl Inner {
         if let Some(write) = unseen {
             self.look_below(&version, write.table.id, &write.key);
         }
-        self.after_write(places, HEADER + bytes)
+        self.after_write(places, BARE + bytes)
     }
 
     /// The writer, once it is free. The time until then is used to have the way to the key in the
@@ -276,7 +276,7 @@ impl Inner {
         if key.len() > LONGEST_KEY {
             return Err(Error::KeyTooLong { len: key.len(), limit: LONGEST_KEY });
         }
-        let limit = Writer::longest(self.options.segment) - 2 * HEADER - LONGEST_KEY - 8;
+        let limit = Writer::longest(self.options.segment) - BARE - HEADER - LONGEST_KEY;
         if value.len() > limit {
             return Err(Error::ValueTooLong { len: value.len(), limit });
         }

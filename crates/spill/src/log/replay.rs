@@ -11,7 +11,7 @@ use super::stream_end::marked;
 use crate::error::{Error, Result};
 use crate::fs::write_whole;
 use crate::position::ALIGN;
-use crate::record::{HEADER, Header, Kind, MARK, Record};
+use crate::record::{Header, Kind, LAST_SEQUENCE, MARK, Record};
 use crate::stream::{Places, Point, Stream};
 use crate::version::Covers;
 
@@ -301,7 +301,7 @@ impl Bytes {
     /// What there is at an offset; a part of a batch, without the rest, is nothing.
     fn found(&self, id: u32, begin: u32) -> Option<Found> {
         let record = self.record(id, begin)?;
-        let Header { kind, in_batch, sequence: first, value_len, table, .. } = record.header;
+        let Header { kind, in_batch, sequence: first, value_len, .. } = record.header;
         let end = begin + record.header.record_len() as u32;
         let unit = |last, begin, end| Found::Unit(Unit { first, last, begin, end });
         Some(match kind {
@@ -313,10 +313,11 @@ impl Bytes {
             }
             Kind::Skip => {
                 let count = u64::from_le_bytes(*record.value.first_chunk()?);
-                unit(first.saturating_add(count).saturating_sub(1), end, end)
+                let last = first.saturating_add(count).saturating_sub(1);
+                (last <= LAST_SEQUENCE).then(|| unit(last, end, end))?
             }
             Kind::Mark => Found::Mark { places: marked(&record)?, end },
-            Kind::Seal => Found::Seal { next: table, end },
+            Kind::Seal => Found::Seal { next: value_len, end },
         })
     }
 
@@ -351,5 +352,3 @@ impl Bytes {
         told
     }
 }
-
-const _: () = assert!(HEADER.is_multiple_of(ALIGN));

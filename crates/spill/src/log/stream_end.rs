@@ -9,14 +9,14 @@ use super::segment::{FILE_HEADER, Segment};
 use super::staging::Filling;
 use crate::error::{Error, Result};
 use crate::fs::write_whole;
-use crate::record::{HEADER, Hashes, Header, Kind, Record};
+use crate::record::{self, BARE, HEADER, Hashes, Header, Kind, Record};
 use crate::stream::{Places, Point, Stream};
 
 /// Makes the next segment of a stream and lets readers know of it.
 pub(crate) type MakeSegment<'a> = &'a mut dyn FnMut(Stream) -> Result<Arc<Segment>>;
 
-pub(super) const MARK_LEN: usize = HEADER + 8 * Stream::WRITTEN.len();
-pub(super) const SKIP_LEN: usize = HEADER + 8;
+pub(super) const MARK_LEN: usize = record::len(0, 8 * Stream::WRITTEN.len());
+pub(super) const SKIP_LEN: usize = record::len(0, 8);
 
 pub(super) struct StreamEnd {
     segment: Arc<Segment>,
@@ -113,7 +113,7 @@ impl StreamEnd {
 
     /// Makes sure that `len` bytes fit where this stands.
     fn make_room(&mut self, len: usize, make: MakeSegment<'_>) -> Result<()> {
-        if self.filling.offset() as usize + len + HEADER > self.segment.capacity() {
+        if self.filling.offset() as usize + len + BARE > self.segment.capacity() {
             self.next_segment(make)?;
         }
         if !self.filling.takes(len) {
@@ -158,13 +158,13 @@ impl StreamEnd {
 
     /// Writes the end of this segment, for which there always is room, and begins with the next.
     fn seal(&mut self, next: &Segment) -> Result<()> {
-        let is_staged = self.filling.takes(HEADER);
-        if is_staged && !self.filling.has_room(HEADER) {
+        let is_staged = self.filling.takes(BARE);
+        if is_staged && !self.filling.has_room(BARE) {
             self.next_slot()?;
         }
         // What comes now cannot fail where the seal is staged.
         let slot = if is_staged { self.flusher.free_slot()? } else { self.filling.slot() };
-        self.append(Header { table: next.id, ..bare(Kind::Seal) }, &[])?;
+        self.append(Header { value_len: next.id, ..bare(Kind::Seal, &[]) }, &[])?;
         self.segment.complete(self.filling.offset());
         if let Some(full) = self.filling.hand_over(&self.segment, true) {
             self.flusher.push(full);
@@ -177,19 +177,19 @@ impl StreamEnd {
         if self.filling.takes(MARK_LEN) && !self.filling.has_room(MARK_LEN) {
             self.next_slot()?;
         }
-        self.append(bare(Kind::Mark), &mark_value(places))
+        let value = mark_value(places);
+        self.append(bare(Kind::Mark, &value), &value)
     }
 
     /// Appends the record of a number of sequences that are no write's, for which there is room.
     pub(super) fn append_skip(&mut self, sequence: u64, count: u64) -> Result<()> {
-        let header = Header { sequence, ..bare(Kind::Skip) };
-        self.append(header, &count.to_le_bytes())
+        let count = count.to_le_bytes();
+        self.append(Header { sequence, ..bare(Kind::Skip, &count) }, &count)
     }
 
     /// Appends a record without a key, for which there is room.
     fn append(&mut self, header: Header, value: &[u8]) -> Result<()> {
         let place = (self.segment.id, self.filling.offset());
-        let header = Header { value_len: value.len() as u32, ..header };
         let len = header.record_len();
         header.write(place, Hashes::of(b"", value), b"", value, self.room(len));
         self.commit(len, len)
@@ -220,8 +220,9 @@ impl StreamEnd {
 }
 
 /// The header of a record that is no write's.
-fn bare(kind: Kind) -> Header {
-    Header { kind, in_batch: false, key_len: 0, value_len: 0, table: 0, sequence: 0 }
+fn bare(kind: Kind, value: &[u8]) -> Header {
+    let value_len = value.len() as u32;
+    Header { kind, in_batch: false, key_len: 0, value_len, table: 0, sequence: 0 }
 }
 
 /// Writes a record to its segment. If that fails nothing of it is there, or `is_torn` is set.

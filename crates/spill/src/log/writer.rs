@@ -9,7 +9,7 @@ use super::stream_end::{MARK_LEN, MakeSegment, SKIP_LEN, StreamEnd};
 use crate::entering::Batch;
 use crate::error::Result;
 use crate::options::CachedWrites;
-use crate::record::HEADER;
+use crate::record::BARE;
 use crate::stream::{Places, Point, Stream};
 
 /// The ends of the streams that writers write.
@@ -90,7 +90,7 @@ impl Writer {
 
     /// The most that records which belong together may take in a segment of so many bytes.
     pub(crate) fn longest(segment: usize) -> usize {
-        segment - FILE_HEADER as usize - HEADER - MARK_LEN
+        segment - FILE_HEADER as usize - BARE - MARK_LEN
     }
 
     /// Where the next records go; nothing is said of copies.
