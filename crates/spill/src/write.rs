@@ -246,6 +246,7 @@ impl Inner {
         let hidden = self.hidden_by(writer);
         let written = writer.since_freeze.bytes;
         if written > writer.since_freeze.told + self.weigh_after() {
+            self.lately.written(written - writer.since_freeze.told);
             writer.since_freeze.told = written;
             self.version.load().active.hidden.store(hidden, Ordering::Relaxed);
             self.update_pressure();
