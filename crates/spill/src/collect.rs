@@ -30,14 +30,15 @@ const SEQUENCES: usize = 1 << 12;
 /// log.
 const WORTH: f64 = 0.5;
 
-/// How much is gained by collecting a segment: bytes that it frees for one that is copied, times its
-/// age in segments. What is dead in an old one will not be joined by much more soon, so that its bytes
-/// stay free for long; a young one is cheaper later (the cleaning policy of Rosenblum and Ousterhout,
-/// ACM TOCS 10(1), 1992, without the reading of what is dead, which this collector does not pay).
+/// How much is gained by collecting a segment: bytes that it frees for one that is copied, times the
+/// root of its age in segments. Where an old one has something dead little more will die soon, so
+/// that waiting gains nothing; a young one is cheaper later. Rosenblum and Ousterhout (ACM TOCS
+/// 10(1), 1992) take the age itself, for garbage that is known at once. Here that of young segments
+/// is known late, which spares them already.
 fn gain(segment: &Segment, newest: u32) -> f64 {
     let dead = share_of_dead(segment).min(1.0);
     let age = f64::from(newest - segment.id + 1);
-    dead / (1.0 - dead) * age
+    dead / (1.0 - dead) * age.sqrt()
 }
 
 /// Where the copies go.
