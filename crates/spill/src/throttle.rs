@@ -10,9 +10,8 @@ use rustix::thread::{Pid, gettid};
 
 use crate::schedule::thread;
 
-/// Waits that are longer are slept, however free the processors are.
-const SHORT: Duration = Duration::from_micros(20);
-/// Waits that are slept are added up to so much: a sleep takes some 50 us more than was asked for.
+/// Waits so long are slept, however free the processors are, and where they are not, shorter ones
+/// are added up to it: a sleep takes some 50 us more than was asked for.
 const SLEEP: Duration = Duration::from_micros(100);
 /// So much a thread that mostly reads may owe before its next write waits, and any for a device: that
 /// is behind now and then, and with fewer sleeps they are within one in a thousand writes.
@@ -69,7 +68,7 @@ pub(crate) fn pause(wait: Duration) {
     let begin = Instant::now();
     own.look(begin, waited_for_processors, throttled_lately);
     own.reads += NEW * (READS.take() as f32 - own.reads);
-    if own.scarce || wait > SHORT {
+    if own.scarce || wait >= SLEEP {
         owe_up_to(if own.reads < MOSTLY { SLEEP } else { MOST_OWED }, wait);
         return OWN.set(own);
     }
@@ -174,6 +173,12 @@ fn count_throttled(thread: Pid, now: Instant) -> usize {
 mod tests {
     use super::*;
 
+    /// A thread that has to compete for a processor, and does not look again.
+    fn in_scarcity() -> Own {
+        let looked = Instant::now() + Duration::from_secs(3600);
+        Own { looked: Some((looked, Duration::ZERO)), scarce: true, ..Own::NEW }
+    }
+
     #[test]
     fn short_waits_add_up() {
         let begin = Instant::now();
@@ -182,6 +187,18 @@ mod tests {
         }
         let took = begin.elapsed() + OWED.get();
         assert!(took >= Duration::from_millis(1), "{took:?}");
+    }
+
+    #[test]
+    fn where_processors_are_free_only_long_waits_are_slept() {
+        let free = Own { scarce: false, ..in_scarcity() };
+        OWN.set(free);
+        let begin = Instant::now();
+        pause(SLEEP * 3 / 4);
+        assert!(OWED.get().is_zero() && begin.elapsed() >= SLEEP * 3 / 4, "spun");
+        OWN.set(Own { reads: 100.0, ..free });
+        pause(SLEEP);
+        assert_eq!(OWED.get(), SLEEP, "left for a read");
     }
 
     #[test]
@@ -197,8 +214,7 @@ mod tests {
 
     #[test]
     fn what_a_thread_that_mostly_reads_owes_is_waited_by_its_next_read_or_after_more_writes() {
-        // Alone in its thread: longer waits than `SHORT` are owed, however free processors are.
-        OWN.set(Own { reads: 100.0, ..Own::NEW });
+        OWN.set(Own { reads: 100.0, ..in_scarcity() });
         let took = |operation: fn()| {
             let begin = Instant::now();
             operation();
@@ -223,6 +239,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_writes_as_often_as_it_reads_waits_when_it_writes() {
+        OWN.set(in_scarcity());
         for _ in 0..100 {
             pay();
             pause(SLEEP / 4);
