@@ -42,7 +42,9 @@ pub enum Error {
     ReadOnly,
     #[error("there is no table `{name}` any more")]
     NoTable { name: String },
-    #[error("a store gives {limit} tables a number, and dropped ones keep theirs: copy what is left to a new one")]
+    #[error(
+        "a store gives {limit} tables a number, and dropped ones keep theirs: copy what is left to a new one"
+    )]
     TooManyTables { limit: u32 },
     #[error("the limit of {seconds} s has passed")]
     TimedOut { seconds: f64 },
