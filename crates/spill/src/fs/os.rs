@@ -62,13 +62,23 @@ impl Fs for Os {
             .truncate(false)
             .open(path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Box::new(file))
+        Ok(Box::new(Locked(file)))
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
         let file = fs::File::open(path)?;
         flock(&file, FlockOperation::NonBlockingLockShared)?;
-        Ok(Box::new(file))
+        Ok(Box::new(Locked(file)))
+    }
+}
+
+/// A file that is locked until this is dropped.
+struct Locked(fs::File);
+
+impl Drop for Locked {
+    /// Closing would not do while a child of this process, between fork and exec, has the file too.
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -315,6 +325,22 @@ mod linux {
 mod tests {
     use super::super::{Mode, write_whole};
     use super::*;
+
+    #[test]
+    fn a_lock_ends_also_while_a_forked_process_has_its_file() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("LOCK");
+        let file = fs::File::create(&path).unwrap();
+        flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        // What a fork makes of it: another number of the same open file.
+        let inherited = file.try_clone().unwrap();
+        let held = Locked(file);
+        assert!(Os.lock(&path).is_err());
+        drop(held);
+        let again = Os.lock(&path).unwrap();
+        assert!(Os.lock_shared(&path).is_err());
+        drop((again, inherited));
+    }
 
     #[test]
     fn what_is_forgotten_is_still_in_the_file() {
