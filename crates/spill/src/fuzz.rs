@@ -73,11 +73,7 @@ fn repair(bytes: &mut [u8]) {
         let (header, key, value) = (record.header, record.key.to_vec(), record.value.to_vec());
         let len = header.record_len();
         let place = (ID, FILE_HEADER + at as u32);
-        if header.kind == crate::record::Kind::Batch {
-            header.write(place, hashes, b"", b"", &mut bytes[at..at + len]);
-        } else {
-            header.write(place, hashes, &key, &value, &mut bytes[at..at + len]);
-        }
+        header.write(place, hashes, &key, &value, &mut bytes[at..at + len]);
         let record = Record::read(&bytes[at..], place);
         assert!(record.is_some_and(|record| record.header == header && record.key == key));
         at += len;

@@ -55,6 +55,13 @@ fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
     vec((any::<prop::sample::Index>(), byte), 0..20)
 }
 
+/// Any bytes, or such as begin as records with short keys do.
+fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
+    let rest = vec(prop_oneof![3 => Just(0), 1 => any::<u8>()], 19);
+    let record = (1_u8..0x80, rest).prop_map(|(kind, rest)| [&[0; 4][..], &[kind], &rest].concat());
+    prop_oneof![vec(any::<u8>(), 0..6000), vec(record, 0..200).prop_map(|all| all.concat())]
+}
+
 fn changed(bytes: &[u8], changes: &[(prop::sample::Index, u8)]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for (place, byte) in changes {
@@ -76,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_no_danger(bytes in vec(any::<u8>(), 0..6000), repaired: bool) {
+    fn any_bytes_are_no_danger(bytes in any_bytes(), repaired: bool) {
         walk(&bytes, repaired);
         spill::fuzz::page(&bytes, repaired);
         spill::manifest::fuzz_decode(&bytes);
