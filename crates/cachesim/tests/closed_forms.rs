@@ -254,3 +254,27 @@ fn a_consumed_line_migrates_and_is_updated_where_it_is() {
     assert_eq!(way(&caches), 0);
     assert_eq!(caches.core_access(0, 9, false, 0xff), Level::Shared, "the core lost its copy");
 }
+
+/// A line that only a prefetcher took, and one that a core wrote and gave up, are hits of the next
+/// packet, which brings them to the card's ways.
+#[test]
+fn what_nobody_read_goes_back_to_the_card() {
+    let mut caches = Caches::new(shape(64, 8, 1), 1);
+    let way = |caches: &Caches, line| caches.shared().find(line as usize, line).unwrap();
+    let card = Some(0xc0);
+    caches.device_write(9, 1, false, card);
+    caches.prefetch(0, 9, 0xff);
+    assert_eq!(way(&caches, 9), 0, "the inclusive way of this shape");
+    assert_eq!(caches.core_access(0, 9, false, 0xff), Level::Private);
+    assert_eq!(caches.device_write(9, 1, false, card).hits, 1);
+    assert!(way(&caches, 9) >= 6);
+    assert_eq!(caches.core_access(0, 9, false, 0xff), Level::Shared, "the core lost its copy");
+
+    // Five lines of one private set, which has four ways.
+    for line in [1, 17, 33, 49, 65] {
+        caches.core_access(0, line, true, 0x3c);
+    }
+    assert!((2..6).contains(&way(&caches, 1)));
+    assert_eq!(caches.device_write(1, 1, false, card).hits, 1);
+    assert!(way(&caches, 1) >= 6);
+}

@@ -8,6 +8,10 @@ pub const LINE: u64 = 64;
 /// The number of a line: its address divided by [`LINE`]. 2^32 lines are 256 GiB.
 pub type LineNumber = u32;
 
+/// Stretches, each as many lines as there are sets, that follow each other and number their sets
+/// alike.
+const ALIKE: u32 = 2;
+
 /// Slices of sets of ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
@@ -65,7 +69,8 @@ impl Geometry {
     /// drawn. Real hashes are as even: within a block each slice gets the same number of lines
     /// (J. D. McCalpin, "Mapping addresses to L3/CHA slices in Intel processors", ACELab
     /// TR-2021-03). It matters: were slices drawn, one line in five of a ring that takes half of
-    /// two ways would share its set with two others, and be lost.
+    /// two ways would share its set with two others, and be lost. For the same reason two stretches
+    /// have one order: what lies apart by a whole stretch shares a set.
     #[inline(always)]
     pub fn set_of(self, line: LineNumber) -> usize {
         let mut set = 0;
@@ -89,7 +94,7 @@ impl Geometry {
         let mut stretch = row / slices;
         let mut slice = row - stretch * slices;
         for found in found {
-            let drawn = mix(u64::from(stretch) << 32 | u64::from(set)) >> 32;
+            let drawn = mix(u64::from(stretch / ALIKE) << 32 | u64::from(set)) >> 32;
             let turned = (drawn * u64::from(slices)) >> 32;
             let own = slice + turned as u32;
             let own = if own < slices { own } else { own - slices };

@@ -46,7 +46,7 @@ pub struct Shared {
 
 /// The cache of each core.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Private {
     pub sets: Spanned<u32>,
     pub ways: Spanned<u32>,
@@ -54,10 +54,12 @@ pub struct Private {
     pub latency: Span,
     /// Misses that a core waits for at the same time.
     pub overlap: Spanned<f64>,
-    /// Lines behind the first of a forwarded packet that its prefetcher brings too; who reads
+    /// Lines behind the first of a forwarded packet that its prefetchers bring too; who reads
     /// packets reads those anyway.
     #[serde(default)]
     pub prefetch: u32,
+    /// The same where the core went from one packet to the next without a rest; nothing: as many.
+    pub prefetch_busy: Option<u32>,
 }
 
 /// What becomes of a line that a device wrote when a core reads it.
@@ -113,8 +115,12 @@ pub struct Card {
     pub completions_per_line: Spanned<u32>,
     /// Bytes that it fetches ahead of the wire; nothing: as many as `bus.read-window`.
     pub ahead: Option<Bytes>,
-    /// A send queue rests for so long after every 32 packets on average, while other queues go on.
-    pub pause: Option<Span>,
+    /// What a send queue takes for each packet beside its bytes, while other queues go on.
+    pub send_packet: Option<Span>,
+    /// What it takes longer for a packet that comes from memory as a whole.
+    pub send_missed: Option<Span>,
+    /// What it takes for all packets that were posted to it together.
+    pub send_post: Option<Span>,
 }
 
 const BUILT_IN: &[(&str, &str)] = &[

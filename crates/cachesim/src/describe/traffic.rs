@@ -117,6 +117,9 @@ pub struct Workers {
     /// Cycles for each packet, misses aside.
     #[serde(default = "cycles")]
     pub cycles: Rate,
+    /// Cycles of each turn that finds packets, beside theirs.
+    #[serde(default = "no_cycles")]
+    pub turn: Rate,
     /// Ways of the last-level cache that they may fill, as a mask; all where nothing is said.
     pub ways: Option<Spanned<u32>>,
     #[serde(default)]
@@ -232,6 +235,9 @@ fn burst() -> Spanned<Count> {
 }
 fn cycles() -> Rate {
     Rate(200.0)
+}
+fn no_cycles() -> Rate {
+    Rate(0.0)
 }
 fn line_stride() -> Spanned<Bytes> {
     spanned(Bytes(LINE))

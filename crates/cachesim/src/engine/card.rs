@@ -1,7 +1,5 @@
 //! The card: writes what arrives into posted buffers, reads what is to be sent.
 
-use model::random::{Draws, mix};
-
 use super::arrivals::{Arrival, FRAMING};
 use super::socket::{Packet, Socket};
 use super::time::{Picos, SECOND, of_span};
@@ -10,8 +8,6 @@ use crate::cache::LINE;
 use crate::describe::machine::Machine;
 use crate::describe::traffic::Traffic;
 
-/// Packets between two pauses of a send queue, on average: what a program posts at a time.
-const BETWEEN_PAUSES: u64 = 32;
 /// Descriptors in a line.
 const DESCRIPTORS_PER_LINE: u64 = 4;
 
@@ -24,8 +20,9 @@ pub struct Card {
     window: f64,
     /// How long before the wire is free a packet is fetched.
     ahead: Picos,
-    pause: Picos,
-    draws: Draws,
+    send_packet: Picos,
+    send_missed: Picos,
+    send_post: Picos,
     buffer: f64,
     write_free: Picos,
     wire_free: Picos,
@@ -48,8 +45,9 @@ impl Card {
             latency,
             window,
             ahead: (ahead * wire_byte) as Picos + latency,
-            pause: machine.card.pause.map_or(0, of_span),
-            draws: Draws::from(mix(traffic.seed ^ 0xca4d)),
+            send_packet: machine.card.send_packet.map_or(0, of_span),
+            send_missed: machine.card.send_missed.map_or(0, of_span),
+            send_post: machine.card.send_post.map_or(0, of_span),
             buffer: machine.card.buffer.0 as f64,
             write_free: 0,
             wire_free: 0,
@@ -96,7 +94,13 @@ impl Card {
         let done = start + bus as Picos;
         self.write_free = done;
         let visible = done + self.latency;
-        rings.ready.push_back(Packet { buffer, bytes: arrival.bytes, arrived: now, visible });
+        rings.ready.push_back(Packet {
+            buffer,
+            bytes: arrival.bytes,
+            arrived: now,
+            visible,
+            ends_post: false,
+        });
         socket.tally.received += 1;
         socket.tally.received_bytes += u64::from(arrival.bytes);
         Some(visible)
@@ -115,12 +119,12 @@ impl Card {
         // The first that is ready, else the one that is soonest.
         let own = turns
             .filter(|i| !workers[*i].rings.sending.is_empty())
-            .min_by_key(|i| workers[*i].rings.pauses_until.max(now));
+            .min_by_key(|i| workers[*i].rings.send_free.max(now));
         let Some(own) = own else {
             self.sending = false;
             return None;
         };
-        let ready = workers[own].rings.pauses_until;
+        let ready = workers[own].rings.send_free;
         if ready > now {
             return Some(ready);
         }
@@ -145,9 +149,9 @@ impl Card {
         rings.sent.push_back((self.wire_free, packet.buffer));
         socket.finish(self.wire_free - packet.arrived, packet.bytes);
         let next = now + fetch as Picos;
-        if self.draws.next().is_multiple_of(BETWEEN_PAUSES) {
-            rings.pauses_until = next + self.pause;
-        }
+        let post = if packet.ends_post { self.send_post } else { 0 };
+        let from_memory = (missed * self.send_missed as f64) as Picos;
+        rings.send_free = next + self.send_packet + from_memory + post;
         Some(next.max(self.wire_free.saturating_sub(self.ahead)))
     }
 }

@@ -49,7 +49,7 @@ const MEASURED: f64 = 200_000.0;
 const ROUNDS: f64 = 6.0;
 /// And at least so long, or so many packets if those take less: a queue that is slower than its
 /// packets by less than a hundredth takes that long to fill.
-pub(crate) const SETTLED: Duration = Duration::from_millis(50);
+const SETTLED: Duration = Duration::from_millis(50);
 const SETTLED_PACKETS: f64 = 400_000.0;
 /// From the card's doorbell to its first fetch.
 const DOORBELL: Picos = 150_000;

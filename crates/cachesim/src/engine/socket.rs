@@ -18,6 +18,8 @@ pub struct Packet {
     pub arrived: Picos,
     /// From when on its worker can see it.
     pub visible: Picos,
+    /// The last of those that were given to the card together.
+    pub ends_post: bool,
 }
 
 #[derive(Debug)]
@@ -89,7 +91,9 @@ impl Socket {
     /// A core's prefetcher brings a line: nobody waits and nothing is counted as asked for.
     #[inline]
     pub fn prefetch(&mut self, core: usize, line: LineNumber, now: Picos) {
-        self.access(core, line, false, self.setting.workers, now);
+        let before = self.caches.memory;
+        self.caches.prefetch(core, line, self.setting.workers);
+        self.carry(before.reads() + before.writes(), now);
     }
 
     /// The card writes; counted.

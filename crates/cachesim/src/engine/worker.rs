@@ -16,9 +16,10 @@ use crate::pool::{Buffer, Pool};
 const DESCRIPTORS_PER_LINE: u64 = 4;
 /// Descriptors that are filled at a time, at most: mlx5's vector receive.
 const REFILL: usize = 64;
-/// Sent packets that the card reports at a time, at most: mlx5 asks for one completion for so many
-/// (`MLX5_TX_COMP_THRESH`). Their buffers come back together.
-const RECLAIM: usize = 32;
+/// Sent packets that the card reports at a time, at most: mlx5 asks for one completion for half as many
+/// (`MLX5_TX_COMP_THRESH`), and the last ones are not done when the next are asked for. Their buffers
+/// come back together.
+const RECLAIM: usize = 64;
 /// Until a worker that found nothing to do looks again.
 const LOOK_AGAIN: Picos = 200_000;
 
@@ -39,8 +40,8 @@ pub struct Rings {
     /// Packets received and sent since the beginning: positions in the rings.
     pub received: u64,
     pub fetched: u64,
-    /// Nothing is fetched before then.
-    pub pauses_until: Picos,
+    /// No packet of it is fetched before then.
+    pub send_free: Picos,
 }
 
 /// What a worker does with a packet.
@@ -65,6 +66,8 @@ pub struct Worker {
     queue: usize,
     burst: usize,
     cycles: Picos,
+    /// Of a turn that finds packets, beside theirs.
+    turn: Picos,
     posts: u64,
     refills: u64,
     taken: u64,
@@ -73,7 +76,18 @@ pub struct Worker {
     described: u32,
     stride: u32,
     reply: u32,
-    prefetch: u32,
+    prefetch: Prefetch,
+    /// It found nothing when it looked last.
+    rested: bool,
+}
+
+/// Lines behind the first of a packet that the core's prefetchers bring.
+#[derive(Debug)]
+struct Prefetch {
+    /// Where the core rested before the packet came.
+    rested: u32,
+    /// Where it came from another one.
+    busy: u32,
 }
 
 /// When a worker goes on.
@@ -129,7 +143,7 @@ impl Worker {
                 send_ring: regions.take(send * LINE / DESCRIPTORS_PER_LINE),
                 received: 0,
                 fetched: 0,
-                pauses_until: 0,
+                send_free: 0,
             },
             idle: false,
             work,
@@ -141,6 +155,7 @@ impl Worker {
             queue: queues.software.get_ref().0 as usize,
             burst: queues.burst.get_ref().0 as usize,
             cycles: of_seconds(workers.cycles.0 / machine.frequency.0),
+            turn: of_seconds(workers.turn.0 / machine.frequency.0),
             posts: 0,
             refills: 0,
             taken: 0,
@@ -149,7 +164,11 @@ impl Worker {
             described: if offset >= 3 { 2 } else { 0 },
             stride: (traffic.pool.stride.get_ref().0 / LINE) as u32,
             reply,
-            prefetch: machine.private.prefetch,
+            prefetch: Prefetch {
+                rested: machine.private.prefetch,
+                busy: machine.private.prefetch_busy.unwrap_or(machine.private.prefetch),
+            },
+            rested: true,
         }
     }
 
@@ -190,6 +209,7 @@ impl Worker {
         self.refill(now, &mut spent, socket, pool);
         let ready = self.rings.ready.iter().take(self.burst);
         let count = ready.take_while(|packet| packet.visible <= now).count();
+        let rested = std::mem::replace(&mut self.rested, count == 0);
         if count == 0 {
             let next = match self.rings.ready.front() {
                 Some(packet) => Next::At(packet.visible.max(now + spent)),
@@ -205,9 +225,10 @@ impl Worker {
         for _ in 0..count {
             if let Some(packet) = self.rings.ready.pop_front() {
                 spent += self.cycles;
-                self.answer(packet, now, &mut spent, socket, pool);
+                self.answer(packet, rested, now, &mut spent, socket, pool);
             }
         }
+        spent += self.turn;
         socket.tally.busy += spent;
         (Next::At(now + spent), sends)
     }
@@ -228,13 +249,13 @@ impl Worker {
         pool.give(self.core, self.rings.sent.drain(..done).map(|(_, buffer)| buffer));
         let room = self.send - (self.rings.sending.len() + self.rings.sent.len()).min(self.send);
         let count = room.min(self.software.len());
-        for packet in self.software.drain(..count) {
+        for (i, packet) in self.software.drain(..count).enumerate() {
             if self.posts.is_multiple_of(DESCRIPTORS_PER_LINE) {
                 let line = self.rings.send_ring.round(self.posts / DESCRIPTORS_PER_LINE);
                 *spent += socket.worker_access(self.core, line, true, now + *spent);
             }
             self.posts += 1;
-            self.rings.sending.push_back(packet);
+            self.rings.sending.push_back(Packet { ends_post: i + 1 == count, ..packet });
         }
         count > 0
     }
@@ -264,6 +285,7 @@ impl Worker {
     fn answer(
         &mut self,
         packet: Packet,
+        rested: bool,
         now: Picos,
         spent: &mut Picos,
         socket: &mut Socket,
@@ -286,7 +308,8 @@ impl Worker {
             Work::Forward => {
                 access(socket, data, true);
                 let lines = packet.bytes.div_ceil(LINE as u32);
-                for line in 1..lines.min(1 + self.prefetch) {
+                let Prefetch { rested: more, busy: few } = self.prefetch;
+                for line in 1..lines.min(1 + if rested { more } else { few }) {
                     socket.prefetch(core, data + line, now);
                 }
                 self.outgoing.push(packet);

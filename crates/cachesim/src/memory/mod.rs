@@ -28,7 +28,9 @@ pub struct Shape {
 pub enum Consumed {
     /// The shared cache keeps it where it stands.
     Keep,
-    /// The shared cache keeps it in one of these ways (Skylake-SP's "inclusive ways").
+    /// The shared cache keeps it in one of these ways (Skylake-SP's "inclusive ways"). Of a line
+    /// that only a prefetcher took, and of one that no device wrote, a device's next write is a hit
+    /// too, but brings it back to the device's own ways.
     Migrate { ways: u32 },
     /// It leaves the shared cache.
     Move,
@@ -42,6 +44,14 @@ pub enum Level {
     /// Another core's private cache.
     Peer,
     Memory,
+}
+
+/// Why a core takes a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+    Prefetch,
 }
 
 /// Lines read from and written to memory, and why.
@@ -114,7 +124,7 @@ struct Run {
 /// All caches of one socket.
 #[derive(Debug, Clone)]
 pub struct Caches {
-    /// A mark says that a device wrote the line last.
+    /// A mark says that a device wrote the line last, and that no prefetcher moved it since.
     shared: Cache,
     private: Vec<Cache>,
     directory: Directory,
@@ -232,8 +242,13 @@ impl Caches {
         let way = seen.trailing_zeros();
         match ways {
             Some(mask) => {
-                // Write update: wherever it stands.
-                let found = seen != 0 && self.shared.rewrite(set, way, line);
+                let found = seen != 0
+                    && if self.goes_back(set, way, mask) {
+                        self.send_back(set, way, line, mask)
+                    } else {
+                        // Write update: wherever it stands.
+                        self.shared.rewrite(set, way, line)
+                    };
                 if !found {
                     self.memory.device_reads += u64::from(!whole && !held);
                     self.place(set, line, mask, true, true);
@@ -248,6 +263,34 @@ impl Caches {
                 // What was there is invalid now: nothing was hit.
                 false
             }
+        }
+    }
+
+    /// Whether a line in this way goes to the device's ways when a device writes it.
+    #[inline(always)]
+    fn goes_back(&self, set: usize, way: u32, mask: u32) -> bool {
+        matches!(self.consumed, Consumed::Migrate { .. })
+            && mask >> way & 1 == 0
+            && !self.shared.is_marked(set, way)
+    }
+
+    /// Puts a line into the device's ways, if it still stands where it was seen.
+    fn send_back(&mut self, set: usize, way: u32, line: LineNumber, mask: u32) -> bool {
+        let there = self.shared.holds(set, way, line);
+        if there {
+            self.shared.remove(set, way);
+            self.place(set, line, mask, true, true);
+        }
+        there
+    }
+
+    /// A prefetcher of a core brings a line for reading.
+    pub fn prefetch(&mut self, core: usize, line: LineNumber, ways: u32) {
+        let private = &mut self.private[core];
+        let own = private.set_of(line);
+        match private.find(own, line) {
+            Some(way) => private.touch(own, way),
+            None => _ = self.core_miss(core, line, Access::Prefetch, ways),
         }
     }
 
@@ -267,10 +310,12 @@ impl Caches {
             }
             return Level::Private;
         }
-        self.core_miss(core, line, write, ways)
+        let access = if write { Access::Write } else { Access::Read };
+        self.core_miss(core, line, access, ways)
     }
 
-    fn core_miss(&mut self, core: usize, line: LineNumber, write: bool, ways: u32) -> Level {
+    fn core_miss(&mut self, core: usize, line: LineNumber, access: Access, ways: u32) -> Level {
+        let write = access == Access::Write;
         let set = self.shared.set_of(line);
         let others = self.directory.holders(set, line);
         let mut dirty = write;
@@ -286,7 +331,7 @@ impl Caches {
                 }
                 // A line that several cores read stays.
                 if write || others == 0 {
-                    dirty |= self.hand_over(set, line, way);
+                    dirty |= self.hand_over(set, line, way, access);
                 }
                 Level::Shared
             }
@@ -313,7 +358,7 @@ impl Caches {
 
     /// A line of the shared cache goes to a private one; says whether the private copy carries
     /// the only changes.
-    fn hand_over(&mut self, set: usize, line: LineNumber, way: u32) -> bool {
+    fn hand_over(&mut self, set: usize, line: LineNumber, way: u32, access: Access) -> bool {
         let device = self.shared.is_marked(set, way);
         if self.inclusive {
             return false;
@@ -323,7 +368,7 @@ impl Caches {
             Consumed::Migrate { ways } if device => {
                 if ways >> way & 1 == 0 {
                     let dirty = self.shared.remove(set, way);
-                    self.place(set, line, ways, dirty, true);
+                    self.place(set, line, ways, dirty, access != Access::Prefetch);
                 }
                 false
             }
