@@ -73,14 +73,16 @@ fn a_slow_worker_drops_and_queues() {
 
 #[test]
 fn send_queues_carry_more_when_packets_are_posted_together() {
+    let mut machine = machine();
+    // With its bytes, some 290 ns for a packet that is posted alone: 6.9 million of two queues.
+    machine.card.send_post = Some("160ns".parse().unwrap());
     let done = |cores: &str, rate: &str| {
-        let machine = machine();
         let mut traffic = Traffic::open("forward", &machine).unwrap();
-        for (key, value) in [("descriptors", "256"), ("cores", cores), ("warm-up", "20ms")] {
+        for (key, value) in [("descriptors", "256"), ("cores", cores), ("rate", rate)] {
             traffic.set(key, value).unwrap();
         }
-        traffic.port.rate = Some(toml::Spanned::new(0..0, rate.parse().unwrap()));
-        traffic.run.measure = Some("5ms".parse().unwrap());
+        traffic.run.warm_up = Some("6ms".parse().unwrap());
+        traffic.run.measure = Some("3ms".parse().unwrap());
         let outcome = simulate(&machine, &traffic, Policy::Ways(2)).unwrap();
         (outcome.throughput_packets_s / outcome.offered_packets_s, outcome.latency_us.unwrap().p50)
     };
@@ -88,11 +90,10 @@ fn send_queues_carry_more_when_packets_are_posted_together() {
     assert!(share < 0.95 && us > 150.0, "as fast as one goes, and its rings fill: {share} {us} us");
     let (share, us) = done("4", "8.15M");
     assert!(share > 0.995 && us < 5.0, "four share the wire: {share} {us} us");
-    let (share, us) = done("2", "7.2M");
-    assert!(share > 0.995 && us < 5.0, "so do two, {share} {us} us");
-    // Nearly as much as two carry of packets that are posted one by one: they wait in the send rings,
-    // and full rings are posted to many at a time.
-    let (share, us) = done("2", "8.15M");
+    let (share, us) = done("2", "6M");
+    assert!(share > 0.995 && us < 5.0, "so do two: {share} {us} us");
+    // They wait in the send rings, and full rings are posted to many at a time.
+    let (share, us) = done("2", "7.8M");
     assert!(share > 0.99 && us > 150.0, "{share} {us} us");
 }
 
