@@ -75,7 +75,7 @@ fn a_slow_worker_drops_and_queues() {
 fn send_queues_carry_more_when_packets_are_posted_together() {
     let mut machine = machine();
     // With its bytes, some 290 ns for a packet that is posted alone: 6.9 million of two queues.
-    machine.card.send_post = Some("160ns".parse().unwrap());
+    machine.card.send_fetch = Some("160ns".parse().unwrap());
     let done = |cores: &str, rate: &str| {
         let mut traffic = Traffic::open("forward", &machine).unwrap();
         for (key, value) in [("descriptors", "256"), ("cores", cores), ("rate", rate)] {

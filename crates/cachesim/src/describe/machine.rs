@@ -119,8 +119,8 @@ pub struct Card {
     pub send_packet: Option<Span>,
     /// What it takes longer for a packet that comes from memory as a whole.
     pub send_missed: Option<Span>,
-    /// What it takes for all packets that were posted to it together.
-    pub send_post: Option<Span>,
+    /// What it takes to fetch descriptors: of a post of eight packets or more, or else of each packet.
+    pub send_fetch: Option<Span>,
 }
 
 const BUILT_IN: &[(&str, &str)] = &[

@@ -22,7 +22,7 @@ pub struct Card {
     ahead: Picos,
     send_packet: Picos,
     send_missed: Picos,
-    send_post: Picos,
+    send_fetch: Picos,
     buffer: f64,
     write_free: Picos,
     wire_free: Picos,
@@ -47,7 +47,7 @@ impl Card {
             ahead: (ahead * wire_byte) as Picos + latency,
             send_packet: machine.card.send_packet.map_or(0, of_span),
             send_missed: machine.card.send_missed.map_or(0, of_span),
-            send_post: machine.card.send_post.map_or(0, of_span),
+            send_fetch: machine.card.send_fetch.map_or(0, of_span),
             buffer: machine.card.buffer.0 as f64,
             write_free: 0,
             wire_free: 0,
@@ -99,7 +99,7 @@ impl Card {
             bytes: arrival.bytes,
             arrived: now,
             visible,
-            ends_post: false,
+            ends_fetch: false,
         });
         socket.tally.received += 1;
         socket.tally.received_bytes += u64::from(arrival.bytes);
@@ -149,9 +149,9 @@ impl Card {
         rings.sent.push_back((self.wire_free, packet.buffer));
         socket.finish(self.wire_free - packet.arrived, packet.bytes);
         let next = now + fetch as Picos;
-        let post = if packet.ends_post { self.send_post } else { 0 };
+        let descriptors = if packet.ends_fetch { self.send_fetch } else { 0 };
         let from_memory = (missed * self.send_missed as f64) as Picos;
-        rings.send_free = next + self.send_packet + from_memory + post;
+        rings.send_free = next + self.send_packet + from_memory + descriptors;
         Some(next.max(self.wire_free.saturating_sub(self.ahead)))
     }
 }

@@ -18,8 +18,8 @@ pub struct Packet {
     pub arrived: Picos,
     /// From when on its worker can see it.
     pub visible: Picos,
-    /// The last of those that were given to the card together.
-    pub ends_post: bool,
+    /// The last of those whose descriptors the card fetches together.
+    pub ends_fetch: bool,
 }
 
 #[derive(Debug)]

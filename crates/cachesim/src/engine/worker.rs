@@ -20,6 +20,9 @@ const REFILL: usize = 64;
 /// (`MLX5_TX_COMP_THRESH`), and the last ones are not done when the next are asked for. Their buffers
 /// come back together.
 const RECLAIM: usize = 64;
+/// The card fetches the descriptors of so many packets or more together when they are posted together;
+/// of fewer, one by one.
+const FETCHED_TOGETHER: usize = 8;
 /// Until a worker that found nothing to do looks again.
 const LOOK_AGAIN: Picos = 200_000;
 
@@ -255,7 +258,8 @@ impl Worker {
                 *spent += socket.worker_access(self.core, line, true, now + *spent);
             }
             self.posts += 1;
-            self.rings.sending.push_back(Packet { ends_post: i + 1 == count, ..packet });
+            let ends_fetch = count < FETCHED_TOGETHER || i + 1 == count;
+            self.rings.sending.push_back(Packet { ends_fetch, ..packet });
         }
         count > 0
     }
