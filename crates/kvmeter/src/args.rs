@@ -537,7 +537,7 @@ pub enum Simulated {
     kvmeter simulate dca --machine my.toml --traffic my-traffic.toml --json\n  \
     kvmeter simulate dca --trace accesses.txt\n  \
     kvmeter simulate dca --validate\n\n\
-    Machines: xeon-gold-6140, xeon-e5-2697-v2. Traffic: forward, ping-pong, flow, store, co-run.\n\
+    Machines: xeon-gold-6140, xeon-e5-2697-v2. Traffic: forward, ping-pong, flow, store, co-run, data-caching.\n\
     Policies: on, off, ways:N, phase-and-rate, iat, yield-search.\n\
     Every number is simulated; docs/cache-simulation.md says what is modelled and what is not.")]
 pub struct SimulateDca {

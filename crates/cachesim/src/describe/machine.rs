@@ -119,7 +119,7 @@ pub struct Card {
     pub send_packet: Option<Span>,
     /// What it takes longer for a packet that comes from memory as a whole.
     pub send_missed: Option<Span>,
-    /// What it takes to fetch descriptors: of a post of eight packets or more, or else of each packet.
+    /// What it takes to fetch descriptors: of a post of six packets or more, or else of each packet.
     pub send_fetch: Option<Span>,
 }
 

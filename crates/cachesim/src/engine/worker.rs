@@ -22,7 +22,7 @@ const REFILL: usize = 64;
 const RECLAIM: usize = 64;
 /// The card fetches the descriptors of so many packets or more together when they are posted together;
 /// of fewer, one by one.
-const FETCHED_TOGETHER: usize = 8;
+const FETCHED_TOGETHER: usize = 6;
 /// Until a worker that found nothing to do looks again.
 const LOOK_AGAIN: Picos = 200_000;
 
