@@ -1,7 +1,5 @@
 //! The simulator against what was measured and published.
 
-use std::time::Duration;
-
 use model::suggest::hint;
 use model::{Bytes, Count, Rate, Span};
 use serde::{Deserialize, Serialize};
@@ -10,13 +8,10 @@ use toml::Spanned;
 use crate::describe::machine::Machine;
 use crate::describe::text::Source;
 use crate::describe::traffic::Traffic;
+use crate::engine::SETTLED;
 use crate::error::SimError;
 use crate::policy::Policy;
 use crate::sweep::{Job, run_all};
-
-/// Before anything counts. They measured for seconds: queues that gain a packet in some hundreds have
-/// filled by then.
-const SETTLED: Span = Span(Duration::from_millis(150));
 
 /// What must hold: the mean error over all points, and that of each, in points of hit rate.
 pub const MEAN_LIMIT: f64 = 5.0;
@@ -240,7 +235,8 @@ impl Experiment {
         traffic.port.rate = self.rate_packets_s.map(|rate| Spanned::new(0..0, Rate(rate as f64)));
         traffic.queues.receive = Spanned::new(0..0, Count(self.receive_descriptors));
         traffic.workers.cores = Spanned::new(0..0, self.workers);
-        traffic.run.warm_up = Some(SETTLED);
+        // They measured for seconds: a queue that gains a packet in some hundreds has filled by then.
+        traffic.run.warm_up = Some(Span(SETTLED));
         Job { machine: machine.clone(), traffic, policy: Policy::Ways(self.ways) }
     }
 }

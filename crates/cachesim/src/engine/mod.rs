@@ -48,9 +48,9 @@ const MEASURED: f64 = 200_000.0;
 /// Rounds of all rings before anything counts where nothing is said.
 const ROUNDS: f64 = 6.0;
 /// And at least so long, or so many packets if those take less: a queue that is slower than its
-/// packets by less than a hundredth takes that long to fill.
-const SETTLED: Duration = Duration::from_millis(50);
-const SETTLED_PACKETS: f64 = 400_000.0;
+/// packets by a few thousandths takes that long to fill.
+pub(crate) const SETTLED: Duration = Duration::from_millis(150);
+const SETTLED_PACKETS: f64 = 1_200_000.0;
 /// From the card's doorbell to its first fetch.
 const DOORBELL: Picos = 150_000;
 /// The longest simulated time.
