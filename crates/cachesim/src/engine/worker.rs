@@ -16,12 +16,12 @@ use crate::pool::{Buffer, Pool};
 const DESCRIPTORS_PER_LINE: u64 = 4;
 /// Descriptors that are filled at a time, at most: mlx5's vector receive.
 const REFILL: usize = 64;
-/// Sent packets that the card reports at a time, at most: mlx5 asks for one completion for half as many
-/// (`MLX5_TX_COMP_THRESH`), and the last ones are not done when the next are asked for. Their buffers
-/// come back together.
+/// Sent packets that the card reports at a time, at most: mlx5 asks for one completion for half as
+/// many (`MLX5_TX_COMP_THRESH`), and the last ones are not done when the next are asked for. Their
+/// buffers come back together.
 const RECLAIM: usize = 64;
-/// The card fetches the descriptors of so many packets or more together when they are posted together;
-/// of fewer, one by one.
+/// The card fetches the descriptors of so many packets or more together when they are posted
+/// together; of fewer, one by one.
 const FETCHED_TOGETHER: usize = 6;
 /// Until a worker that found nothing to do looks again.
 const LOOK_AGAIN: Picos = 200_000;
