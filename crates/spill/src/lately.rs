@@ -1,7 +1,10 @@
 //! Which keys were written lately: those will be written again soon, and what is written of them now
 //! is dead then.
 
+use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::prefetch;
 
 /// How many keys are known: those last written, one in each place.
 const KEYS: usize = 256 << 10;
@@ -31,16 +34,27 @@ impl Default for Lately {
 }
 
 impl Lately {
+    /// The key's place is asked for soon: it is one of a megabyte.
+    #[inline]
+    pub(crate) fn prefetch(&self, table: u32, key_hash: u64) {
+        prefetch::lines(ptr::from_ref(self.place(hash(table, key_hash))).cast(), 1);
+    }
+
     /// Whether a key was written lately; now it was. Whatever the answer, it is right for a while.
     #[inline]
     pub(crate) fn note(&self, table: u32, key_hash: u64) -> bool {
-        let hash = key_hash ^ u64::from(table).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = hash(table, key_hash);
         let now = (self.now.load(Ordering::Relaxed) / UNIT) as u16;
-        let here = &self.places[hash as usize % KEYS];
+        let here = self.place(hash);
         let note = (hash >> 48) as u32;
         let was = here.load(Ordering::Relaxed);
         here.store(note << 16 | u32::from(now), Ordering::Relaxed);
         was >> 16 == note && now.wrapping_sub(was as u16) < LATELY
+    }
+
+    #[inline]
+    fn place(&self, hash: u64) -> &AtomicU32 {
+        &self.places[hash as usize % KEYS]
     }
 
     /// So many bytes were written. One thread at a time calls this.
@@ -48,6 +62,11 @@ impl Lately {
     pub(crate) fn written(&self, bytes: u64) {
         self.now.store(self.now.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
+}
+
+#[inline]
+fn hash(table: u32, key_hash: u64) -> u64 {
+    key_hash ^ u64::from(table).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::version::Covers;
 
 const MAGIC: &[u8; 8] = b"spill\0mf";
 /// The format of the whole directory.
-pub(crate) const FORMAT: u32 = 3;
+pub(crate) const FORMAT: u32 = 4;
 const FILE_HEADER: usize = 16;
 /// The length of a frame (u32), its complement (u32), the check of its content (u64).
 const FRAME_HEADER: usize = 16;

@@ -47,6 +47,11 @@ impl Memory {
         self.layout.size()
     }
 
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        // SAFETY: as below, and nobody changes it meanwhile.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len()) }
+    }
+
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: all of it was written, and whoever has it has it alone.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len()) }

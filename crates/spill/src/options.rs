@@ -48,7 +48,7 @@ impl Default for Options {
         Options {
             create: true,
             read_only: false,
-            memory: 64 << 20,
+            memory: 32 << 20,
             frozen: 2,
             segment: 16 << 20,
             durability: Durability::None,

@@ -104,10 +104,22 @@ pub(crate) struct Hashes {
     value: u64,
 }
 
+/// The hash of a key or of a value.
+#[inline]
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
 impl Hashes {
     #[inline]
     pub(crate) fn of(key: &[u8], value: &[u8]) -> Hashes {
-        Hashes { key: xxh3_64(key), value: xxh3_64(value) }
+        Hashes::of_value(hash(key), value)
+    }
+
+    /// Of a key whose hash is known.
+    #[inline]
+    pub(crate) fn of_value(key: u64, value: &[u8]) -> Hashes {
+        Hashes { key, value: hash(value) }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
+use crate::l0::Way;
 use crate::log::Writer;
 use crate::options::{Durability, LONGEST_KEY};
 use crate::position::{Position, Tag};
@@ -29,8 +30,9 @@ impl Inner {
     ) -> Result<()> {
         self.check_lengths(key, value)?;
         self.slow_down()?;
-        let hashes = Hashes::of(key, value);
-        let stream = self.stream_of(table, hashes);
+        let key_hash = record::hash(key);
+        self.lately.prefetch(table, key_hash);
+        let hashes = Hashes::of_value(key_hash, value);
         let len = record::len(key.len(), value.len());
         let mut header = Header {
             kind,
@@ -45,20 +47,23 @@ impl Inner {
             self.may_write()?;
             let sequence = writer.sequence + 1;
             header.sequence = sequence;
+            let version = self.version.load();
+            let l0 = version.table(table).and_then(|_| version.active.l0(table));
+            let l0 = l0.ok_or_else(|| Error::NoTable { name: name.to_owned() })?;
+            // The leaf is fetched while the record is put together.
+            // SAFETY: the writer is locked.
+            let way = unsafe { l0.seek(key) };
+            let stream = self.stream_of(table, hashes);
             self.reserve(&mut writer, stream, len)?;
             let room = writer.room(stream, len);
             let (segment, offset) = (room.segment, room.offset);
-            let version = self.version.load();
-            if version.table(table).is_none() {
-                return Err(Error::NoTable { name: name.to_owned() });
-            }
             header.write((segment, offset), hashes, key, value, room.bytes);
             let committed = writer.commit(stream, len, 0);
             self.committed(&writer, committed)?;
             writer.sequence = sequence;
             let place = (segment, offset);
             let tag = Tag::of(hashes.key);
-            let is_unseen = self.enter(&mut writer, &version, &header, place, tag, key);
+            let is_unseen = self.enter(&mut writer, way, &header, place, tag, key);
             self.visible.store(sequence, Ordering::Release);
             self.enter_some(&mut writer, &version);
             self.rotate_if_due(&mut writer);
@@ -136,7 +141,11 @@ impl Inner {
             writer.sequence = first + batch.len() as u64 - 1;
             let mut unseen = None;
             for (write, (header, place, tag)) in batch.writes.iter().zip(&entered) {
-                if self.enter(&mut writer, &version, header, *place, *tag, &write.key) {
+                // Every table of a version has its L0 there.
+                let Some(l0) = version.active.l0(header.table) else { continue };
+                // SAFETY: the writer is locked.
+                let way = unsafe { l0.seek(&write.key) };
+                if self.enter(&mut writer, way, header, *place, *tag, &write.key) {
                     unseen = Some(write);
                 }
             }
@@ -213,24 +222,25 @@ impl Inner {
         Ok(first)
     }
 
-    /// Puts a key into the active L0 of its table; whether it should be looked for below that.
+    /// Puts a key where it belongs in the active L0 of its table; whether it should be looked for
+    /// below that.
     #[inline]
     fn enter(
         &self,
         writer: &mut Writer,
-        version: &Version,
+        way: Way<'_>,
         header: &Header,
         (segment, offset): (u32, u32),
         tag: Tag,
         key: &[u8],
     ) -> bool {
-        // Every table of a version has its L0 there.
-        let Some(l0) = version.active.l0(header.table) else { return false };
+        let l0 = way.l0;
         let position = Position::new(segment, offset, header.kind == Kind::Delete, tag);
         let (bytes, keys) = (l0.bytes(), l0.keys());
         let size = header.record_len() as u32;
-        // SAFETY: the writer is locked, and gives ever larger sequences away.
-        unsafe { l0.insert(key, header.sequence, position, size) };
+        // SAFETY: the writer is locked, and gives ever larger sequences away; the way was looked for
+        // just now.
+        unsafe { way.insert(key, header.sequence, position, size) };
         writer.memory += l0.bytes() - bytes;
         let (since, size) = (&mut writer.since_freeze, u64::from(size));
         since.bytes += size;

@@ -73,6 +73,12 @@ pub trait File: Send + Sync {
 
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize>;
 
+    /// Writes what follows one another in the file from several places in memory.
+    fn write_many_at(&self, from: &[io::IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        let first = from.iter().find(|part| !part.is_empty());
+        first.map_or(Ok(0), |first| self.write_at(first, offset))
+    }
+
     /// Content and length are on the device when it returns; what was stored into a mapping too.
     fn sync(&self) -> io::Result<()>;
 

@@ -122,6 +122,10 @@ impl File for OsFile {
         self.file.write_at(from, offset)
     }
 
+    fn write_many_at(&self, from: &[io::IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        Ok(rustix::io::pwritev(&*self.file, from, offset)?)
+    }
+
     #[cfg(target_os = "linux")]
     fn read_many(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
         if let Some(done) = linux::read_many(&self.file, parts) {

@@ -21,6 +21,7 @@ use node::{Inner, Node, WIDTH};
 
 use crate::bytes::{common_prefix, head_at};
 use crate::position::Position;
+use crate::prefetch;
 
 /// A B+-tree in an arena. Its nodes hold eight bytes of each key, those after what all keys of
 /// the node share; equal ones are told apart by the whole key.
@@ -94,7 +95,7 @@ impl L0 {
     /// whether it did.
     ///
     /// # Safety
-    /// No other call of it is under way: callers hold the lock of the log's writer.
+    /// As for [`L0::seek`].
     pub(crate) unsafe fn insert(
         &self,
         key: &[u8],
@@ -102,6 +103,15 @@ impl L0 {
         position: Position,
         size: u32,
     ) -> bool {
+        // SAFETY: says the caller; nothing is added between the two.
+        unsafe { self.seek(key).insert(key, sequence, position, size) }
+    }
+
+    /// The way to where a key belongs, whose leaf is on its way into the processor's cache.
+    ///
+    /// # Safety
+    /// No other call that adds to it is under way: callers hold the lock of the log's writer.
+    pub(crate) unsafe fn seek(&self, key: &[u8]) -> Way<'_> {
         // SAFETY: there is one writer, says the caller.
         let arena = unsafe { &mut *self.arena.get() };
         let mut path = Path::default();
@@ -113,49 +123,22 @@ impl L0 {
             let (index, _) = child_of(node, key);
             // SAFETY: the writer sees whole nodes; children live as long as the tree.
             let child = unsafe { &*node.child(index) };
-            if child.height > 0 && child.count() == WIDTH {
+            // Of a leaf nothing is looked at before it is there.
+            let is_leaf = node.height == 1;
+            if is_leaf {
+                prefetch::lines(ptr::from_ref(child).cast(), size_of::<Node>().div_ceil(64));
+            } else if child.count() == WIDTH {
                 self.split(arena, node, index, &path);
                 continue;
             }
             path.narrow(node, index);
             (path.parent, path.index) = (ptr::from_ref(node), index);
             node = child;
-        }
-        match find(node, key) {
-            Ok(entry) if entry.newest().sequence > sequence => return false,
-            Ok(entry) => entry.add(arena, sequence, position, size),
-            Err(mut place) => {
-                if node.count() == WIDTH {
-                    // SAFETY: the parent, if there is one, is a node of this tree.
-                    let parent = match unsafe { path.parent.as_ref() } {
-                        Some(parent) => parent,
-                        None => {
-                            let parent = self.grow_root(arena, node);
-                            (path.parent, path.index) = (ptr::from_ref(parent), 0);
-                            parent
-                        }
-                    };
-                    path.widen();
-                    self.split(arena, parent, path.index, &path);
-                    let (index, _) = child_of(parent, key);
-                    // SAFETY: as above.
-                    node = unsafe { &*parent.child(index) };
-                    place = match find(node, key) {
-                        Ok(_) => unreachable!("the key was not there before the split"),
-                        Err(place) => place,
-                    };
-                }
-                let entry = Entry::new(arena, key, (sequence, position, size));
-                node.begin_change();
-                node.open_gap(place);
-                node.heads[place].store(head_at(key, node.skip()), Ordering::Relaxed);
-                node.slots[place].store(entry.cast_mut().cast(), Ordering::Release);
-                node.end_change();
-                self.keys.fetch_add(1, Ordering::Relaxed);
+            if is_leaf {
+                break;
             }
         }
-        self.bytes.store(arena.used(), Ordering::Relaxed);
-        true
+        Way { l0: self, leaf: node, path }
     }
 
     /// All keys in order, each with its newest version, while nobody writes.
@@ -302,12 +285,73 @@ impl<'a> Iterator for Entries<'a> {
                 continue;
             }
             if let Some(ahead) = node.slots.get(index + 4) {
-                crate::prefetch::lines(ahead.load(Ordering::Relaxed).cast_const().cast(), 1);
+                prefetch::lines(ahead.load(Ordering::Relaxed).cast_const().cast(), 1);
             }
             // SAFETY: entries live as long as the tree.
             let entry = unsafe { &*node.entry(index) };
             return Some((entry.key(), entry.newest()));
         }
+    }
+}
+
+/// The leaf that a key belongs to, while nothing is added.
+pub(crate) struct Way<'a> {
+    pub(crate) l0: &'a L0,
+    leaf: &'a Node,
+    path: Path,
+}
+
+impl Way<'_> {
+    /// Adds a version of its key as [`L0::insert`] does.
+    ///
+    /// # Safety
+    /// As for [`L0::seek`], and nothing was added since.
+    pub(crate) unsafe fn insert(
+        self,
+        key: &[u8],
+        sequence: u64,
+        position: Position,
+        size: u32,
+    ) -> bool {
+        // SAFETY: there is one writer, says the caller.
+        let arena = unsafe { &mut *self.l0.arena.get() };
+        let Way { l0, leaf: mut node, mut path } = self;
+        match find(node, key) {
+            Ok(entry) if entry.newest().sequence > sequence => return false,
+            Ok(entry) => entry.add(arena, sequence, position, size),
+            Err(mut place) => {
+                if node.count() == WIDTH {
+                    // SAFETY: the parent, if there is one, is a node of this tree.
+                    let parent = match unsafe { path.parent.as_ref() } {
+                        Some(parent) => parent,
+                        None => {
+                            let parent = l0.grow_root(arena, node);
+                            (path.parent, path.index) = (ptr::from_ref(parent), 0);
+                            parent
+                        }
+                    };
+                    path.widen();
+                    l0.split(arena, parent, path.index, &path);
+                    let (index, _) = child_of(parent, key);
+                    // SAFETY: as above.
+                    node = unsafe { &*parent.child(index) };
+                    place = match find(node, key) {
+                        Ok(_) => unreachable!("the key was not there before the split"),
+                        Err(place) => place,
+                    };
+                }
+                let entry = Entry::new(arena, key, (sequence, position, size));
+                node.begin_change();
+                node.open_gap(place);
+                node.heads[place].store(head_at(key, node.skip()), Ordering::Relaxed);
+                node.slots[place].store(entry.cast_mut().cast(), Ordering::Release);
+                node.end_change();
+                // One thread at a time adds.
+                l0.keys.store(l0.keys() + 1, Ordering::Relaxed);
+            }
+        }
+        l0.bytes.store(arena.used(), Ordering::Relaxed);
+        true
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reading and writing a segment past the page cache: what nobody reads takes no memory there, and
 //! none of the time that filling it takes.
 
-use std::io;
+use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::segment::Segment;
@@ -27,6 +28,66 @@ impl Blocks {
         };
         self.0.insert(memory).bytes()
     }
+
+    /// The blocks that come of parts which follow one another, where `before` bytes of the first one
+    /// are here already; zeros fill the last one.
+    fn put_together<'a>(&mut self, before: usize, parts: &[&'a [u8]]) -> Vec<Piece<'a>> {
+        // Lengths are offsets too, as the first byte is the first of a block.
+        let mut at = before;
+        let mut least = before + BLOCK;
+        for part in parts {
+            least += if lies_well(part, at) { part.len().min(2 * BLOCK) } else { part.len() };
+            at += part.len();
+        }
+        let blocks = self.bytes(least);
+        let mut pieces = Vec::with_capacity(2 * parts.len() + 1);
+        let mut own = 0..before;
+        let mut add = |own: &mut Range<usize>, bytes: &[u8]| {
+            blocks[own.end..][..bytes.len()].copy_from_slice(bytes);
+            own.end += bytes.len();
+        };
+        for part in parts {
+            let first = own.len().next_multiple_of(BLOCK) - own.len();
+            if !lies_well(part, own.len()) || part.len() < first + BLOCK {
+                add(&mut own, part);
+                continue;
+            }
+            let (first, rest) = part.split_at(first);
+            let (whole, last) = rest.split_at(rest.len() / BLOCK * BLOCK);
+            add(&mut own, first);
+            if !own.is_empty() {
+                pieces.push(Piece::Own(own.clone()));
+            }
+            pieces.push(Piece::Given(whole));
+            own.start = own.end;
+            add(&mut own, last);
+        }
+        let zeros = own.len().next_multiple_of(BLOCK) - own.len();
+        add(&mut own, &[0; BLOCK][..zeros]);
+        if !own.is_empty() {
+            pieces.push(Piece::Own(own));
+        }
+        pieces
+    }
+
+    fn of<'a>(&'a self, piece: &Piece<'a>) -> IoSlice<'a> {
+        IoSlice::new(match piece {
+            Piece::Given(bytes) => bytes,
+            Piece::Own(part) => {
+                self.0.as_ref().map_or(&[], |memory| &memory.as_bytes()[part.clone()])
+            }
+        })
+    }
+
+    /// The block at `place` becomes the first.
+    fn begin_with(&mut self, place: usize) {
+        self.bytes(BLOCK).copy_within(place..place + BLOCK, 0);
+    }
+}
+
+/// Whether its blocks begin in memory where they do in the file, of which it begins at an offset.
+fn lies_well(part: &[u8], offset: usize) -> bool {
+    part.as_ptr() as usize % BLOCK == offset % BLOCK
 }
 
 /// Memory of at least so many bytes. A device takes so many pieces with one request, and much of it
@@ -41,7 +102,8 @@ fn room(least: usize) -> Memory {
 #[derive(Default)]
 pub(crate) struct PastCache {
     open: Option<Open>,
-    /// Blocks as they are in the file, or will be.
+    /// Blocks that are put together here: in which parts meet or end, and those of a part that lies
+    /// otherwise in memory than in blocks of the file. The others are written from where they are.
     blocks: Blocks,
     /// The file system writes nothing past its cache.
     is_refused: bool,
@@ -52,6 +114,13 @@ struct Open {
     file: Arc<dyn File>,
     /// Where the records end whose last block is the first in memory.
     end: usize,
+}
+
+/// Whole blocks that come next in the file.
+enum Piece<'a> {
+    Given(&'a [u8]),
+    /// Of the blocks that were put together.
+    Own(Range<usize>),
 }
 
 impl PastCache {
@@ -96,24 +165,23 @@ impl PastCache {
                 }
             },
         };
-        let all: usize = parts.iter().map(|part| part.len()).sum();
-        let end = offset + all;
+        let end = offset + parts.iter().map(|part| part.len()).sum::<usize>();
         let in_cache = if known { 0 } else { offset.next_multiple_of(BLOCK) - offset };
-        let begin = (offset + in_cache.min(all)) / BLOCK * BLOCK;
-        // Of what is in the blocks already.
-        let mut len = if known { offset - begin } else { 0 };
-        let blocks = self.blocks.bytes(len + all + BLOCK);
+        let begin = (offset + in_cache).min(end) / BLOCK * BLOCK;
+        let mut past = Vec::with_capacity(parts.len());
         let mut at = offset;
         for part in parts {
-            let (cached, past) =
+            let (cached, rest) =
                 part.split_at(part.len().min((offset + in_cache).saturating_sub(at)));
             write_whole(&*segment.file, cached, at as u64)?;
-            blocks[len..][..past.len()].copy_from_slice(past);
-            (at, len) = (at + part.len(), len + past.len());
+            past.push(rest);
+            at += part.len();
         }
-        let whole = len.next_multiple_of(BLOCK);
-        blocks[len..whole].fill(0);
-        match write_blocks(&*file, &blocks[..whole], begin as u64) {
+        // Of what is in the blocks already.
+        let before = if known { offset - begin } else { 0 };
+        let pieces = self.blocks.put_together(before, &past);
+        let bytes: Vec<IoSlice<'_>> = pieces.iter().map(|piece| self.blocks.of(piece)).collect();
+        match write_blocks(&*file, bytes, begin as u64) {
             // Blocks are larger here, for example.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 self.is_refused = true;
@@ -121,24 +189,27 @@ impl PastCache {
             }
             written => written?,
         }
-        segment.not_seen(begin..begin + whole);
-        if whole > 0 {
+        segment.not_seen(begin..end.next_multiple_of(BLOCK));
+        if let Some(Piece::Own(last)) = pieces.last() {
             // The last block is the first of what comes next.
-            blocks.copy_within(whole - BLOCK..whole, 0);
-            self.open = Some(Open { segment: segment.id, file, end });
+            self.blocks.begin_with(last.end - BLOCK);
         }
+        self.open = Some(Open { segment: segment.id, file, end });
         Ok(true)
     }
 }
 
-/// Writes all of them; one that was written in part is written again.
-fn write_blocks(file: &dyn File, blocks: &[u8], offset: u64) -> io::Result<()> {
-    let mut done = 0;
-    while done < blocks.len() {
-        let write = || file.write_at(&blocks[done..], offset + done as u64);
-        match again_if_interrupted(write)? {
+/// Writes all of them; a block that was written in part is written again.
+fn write_blocks(file: &dyn File, mut blocks: Vec<IoSlice<'_>>, mut offset: u64) -> io::Result<()> {
+    let mut left = &mut blocks[..];
+    while !left.is_empty() {
+        match again_if_interrupted(|| file.write_many_at(left, offset))? {
             0 => return Err(io::ErrorKind::WriteZero.into()),
-            written => done += written / BLOCK * BLOCK,
+            written => {
+                let whole = written / BLOCK * BLOCK;
+                IoSlice::advance_slices(&mut left, whole);
+                offset += whole as u64;
+            }
         }
     }
     Ok(())

@@ -18,7 +18,7 @@ use crate::stream::Stream;
 /// Records begin behind this.
 pub(crate) const FILE_HEADER: u32 = 64;
 const MAGIC: &[u8; 8] = b"spill\0lg";
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// What is brought into memory at once where a record is first read.
 const AROUND: usize = 64 << 10;

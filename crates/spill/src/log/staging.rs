@@ -11,7 +11,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::flush::{Full, Way};
 use super::segment::Segment;
 use crate::error::{Error, Result};
-use crate::fs::{Access, File, Fs, Map, Mode, again_if_interrupted, read_whole, write_whole};
+use crate::fs::{
+    Access, BLOCK, File, Fs, Map, Mode, again_if_interrupted, read_whole, write_whole,
+};
 use crate::inner::lock;
 use crate::moment::Moment;
 use crate::options::CachedWrites;
@@ -28,12 +30,15 @@ pub(crate) const CHUNK: usize = 64 << 10;
 /// While records are read now and then, what is written stays in the page cache: so many slots after
 /// a read, 1 MiB.
 const AFTER_READ: usize = 16;
+/// Says where a slot begins: one for each, behind the notes.
 const SLOT_HEADER: usize = 64;
-const STRIDE: usize = SLOT_HEADER + CHUNK;
+/// What a slot begins with lies there as it does in the blocks of its segment: they can be written
+/// from there.
+const STRIDE: usize = BLOCK + CHUNK;
 /// One that each stream fills, and one that is free.
 const LEAST: usize = Stream::WRITTEN.len() + 1;
 /// What is known of the device, before the slots: notes of a number and its check.
-const HEAD: usize = 4096;
+const HEAD: usize = BLOCK;
 const NOTE: usize = 16;
 /// The place of the note of a sync that failed, behind those of what was synced.
 const FAILURE: usize = Stream::WRITTEN.len();
@@ -41,8 +46,18 @@ const LEN: usize = len_of(SLOTS);
 /// No slot holds it: segments are numbered with 28 bits.
 const NOTHING: u64 = u64::MAX;
 
+/// Where the first slot is.
+const fn slots_at(slots: usize) -> usize {
+    HEAD + (slots * SLOT_HEADER).next_multiple_of(BLOCK)
+}
+
 const fn len_of(slots: usize) -> usize {
-    HEAD + (slots * STRIDE).next_multiple_of(4096)
+    slots_at(slots) + slots * STRIDE
+}
+
+/// Where the bytes of a slot are in the file, by where it begins in its segment.
+const fn place_in(slots: usize, slot: usize, begin: u32) -> usize {
+    slots_at(slots) + slot * STRIDE + begin as usize % BLOCK
 }
 
 /// Slots of records that are not in their segment yet, or were lately not.
@@ -102,7 +117,7 @@ impl Staging {
         let failed = |error| Error::io(&path, error);
         let file = fs.open(&path, Mode::Write).map_err(|error| Error::missing(&path, error))?;
         let len = file.len().map_err(failed)?;
-        let slots = usize::try_from(len).unwrap_or(0).saturating_sub(HEAD) / STRIDE;
+        let slots = usize::try_from(len).unwrap_or(0).saturating_sub(HEAD) / (SLOT_HEADER + STRIDE);
         if slots < LEAST || len != len_of(slots) as u64 {
             let why = format!("a whole number of slots has another length, as {LEN}");
             return Err(Error::damaged(&path, len, why));
@@ -125,10 +140,11 @@ impl Staging {
         self.slots.len()
     }
 
-    fn slot_start(&self, slot: usize) -> *mut u8 {
+    /// The bytes of a slot that begins at an offset of a segment.
+    fn slot_start(&self, slot: usize, begin: u32) -> *mut u8 {
         debug_assert!(slot < self.slots.len());
         // SAFETY: the mapping has room for all slots.
-        unsafe { self.map.start().as_ptr().add(HEAD + slot * STRIDE) }
+        unsafe { self.map.start().as_ptr().add(place_in(self.slots.len(), slot, begin)) }
     }
 
     /// Everything of the writers' streams before these is on the device. A process that comes after a
@@ -176,11 +192,13 @@ impl Staging {
 
     /// Bytes of a slot that were committed, while the writer has not gone on to fill it anew.
     pub(crate) fn written(&self, slot: usize, part: std::ops::Range<usize>) -> &[u8] {
-        debug_assert!(part.end <= self.slots[slot].used.load(Ordering::Acquire) as usize);
+        let Slot { begin, used, .. } = &self.slots[slot];
+        debug_assert!(part.end <= used.load(Ordering::Acquire) as usize);
+        let begin = begin.load(Ordering::Relaxed) as u32;
         // SAFETY: committed bytes never change until the slot is filled anew, which the writer
         // does only when they are in their segment.
         unsafe {
-            let start = self.slot_start(slot).add(SLOT_HEADER + part.start).cast_const();
+            let start = self.slot_start(slot, begin).add(part.start).cast_const();
             std::slice::from_raw_parts(start, part.len())
         }
     }
@@ -208,7 +226,7 @@ impl Staging {
                 // SAFETY: `used` bytes of the slot are written and stay as they are while
                 // `readers` is not zero.
                 unsafe {
-                    let start = self.slot_start(number).add(SLOT_HEADER).cast_const();
+                    let start = self.slot_start(number, begin as u32).cast_const();
                     // No more than the record: what is behind it may be taken back.
                     let left = used as usize - from;
                     let header = std::slice::from_raw_parts(start.add(from), HEADER.min(left));
@@ -246,12 +264,12 @@ fn left_behind(file: &dyn File, count: usize) -> std::io::Result<LeftBehind> {
     let mut slots = Vec::new();
     for slot in 0..count {
         let mut header = [0; SLOT_HEADER];
-        let start = (HEAD + slot * STRIDE) as u64;
-        read_whole(file, &mut header, start)?;
+        read_whole(file, &mut header, (HEAD + slot * SLOT_HEADER) as u64)?;
         let Some(begin) = checked(&header, b"slot") else { continue };
         let mut bytes = vec![0; CHUNK];
-        read_whole(file, &mut bytes, start + SLOT_HEADER as u64)?;
-        slots.push(Left { segment: (begin >> 32) as u32, offset: begin as u32, bytes });
+        let (segment, offset) = ((begin >> 32) as u32, begin as u32);
+        read_whole(file, &mut bytes, place_in(count, slot, offset) as u64)?;
+        slots.push(Left { segment, offset, bytes });
     }
     Ok(LeftBehind { slots, synced, sync_failed })
 }
@@ -318,7 +336,7 @@ impl Filling {
         debug_assert!(self.has_room(len));
         // SAFETY: behind `used` nobody reads, and there is one writer, which holds this.
         unsafe {
-            let start = self.staging.slot_start(self.slot).add(SLOT_HEADER + self.used);
+            let start = self.staging.slot_start(self.slot, self.begin).add(self.used);
             std::slice::from_raw_parts_mut(start, len)
         }
     }
@@ -384,7 +402,7 @@ impl Filling {
         let begin = u64::from(segment) << 32 | u64::from(offset);
         // SAFETY: the slot has a header, and nobody reads it but at opening.
         unsafe {
-            let header = self.staging.slot_start(self.slot);
+            let header = self.staging.map.start().as_ptr().add(HEAD + self.slot * SLOT_HEADER);
             let words = [begin.to_le_bytes(), check_of(b"slot", begin).to_le_bytes()];
             ptr::copy_nonoverlapping(words.as_ptr().cast(), header, 16);
         }
@@ -393,4 +411,4 @@ impl Filling {
     }
 }
 
-const _: () = assert!(HEADER < CHUNK && HEADER < 4096);
+const _: () = assert!(HEADER < CHUNK && HEADER < BLOCK);

@@ -91,7 +91,9 @@ impl StreamEnd {
         if !self.is_unsynced {
             self.will_be_unsynced();
         }
-        self.segment.add_dead(overhead as u64);
+        if overhead > 0 {
+            self.segment.add_dead(overhead as u64);
+        }
         if self.filling.takes(len) {
             self.filling.commit(len);
             return Ok(());

@@ -12,7 +12,7 @@ use crate::{
 };
 
 const OPTIONS: &[OptionInfo] = &[
-    OptionInfo::new("memory", "64MiB", "in-memory index (L0) at which it is merged"),
+    OptionInfo::new("memory", "32MiB", "in-memory index (L0) at which it is merged"),
     OptionInfo::new("segment", "16MiB", "file of the log, a multiple of 4KiB"),
     OptionInfo::new("durability", "none", "what a loss of power may take: none, sync, or a time"),
     OptionInfo::new("cold_reads", "auto", "what a first read fetches: around, page, auto"),
