@@ -40,10 +40,14 @@ pub(crate) fn end_if_over() {
 
 /// Does in pieces, with ends of stints between, what one call after this would have to do for all of
 /// a range. In a thread that works as long as it likes nothing is done ahead.
-pub(crate) fn ahead_in_pieces(range: Range<usize>, mut does: impl FnMut(Range<usize>)) {
-    if BEGAN.get().is_none() {
-        return;
+pub(crate) fn ahead_in_pieces(range: Range<usize>, does: impl FnMut(Range<usize>)) {
+    if BEGAN.get().is_some() {
+        in_pieces(range, does);
     }
+}
+
+/// Does a range in pieces, with ends of stints between.
+pub(crate) fn in_pieces(range: Range<usize>, mut does: impl FnMut(Range<usize>)) {
     let mut from = range.start;
     while from < range.end {
         let to = range.end.min(from + PIECE);

@@ -189,8 +189,9 @@ impl PastCache {
             }
             written => written?,
         }
+        let Some(last) = pieces.last() else { return Ok(true) };
         segment.not_seen(begin..end.next_multiple_of(BLOCK));
-        if let Some(Piece::Own(last)) = pieces.last() {
+        if let Piece::Own(last) = last {
             // The last block is the first of what comes next.
             self.blocks.begin_with(last.end - BLOCK);
         }
