@@ -103,7 +103,7 @@ fn a_staging_file_of_another_length_is_used_as_it_is() {
     };
     put(0);
     let staging = std::fs::OpenOptions::new().write(true).open(home.path().join("staging"));
-    let eight_slots = 4096 + (8 * (64 + (64 << 10)) as u64).next_multiple_of(4096);
+    let eight_slots = 2 * 4096 + 8 * (68 << 10);
     staging.unwrap().set_len(eight_slots).unwrap();
     put(1);
     put(2);
