@@ -38,7 +38,7 @@ pub struct Options {
     /// Merge and collect in threads of its own. False: in the write that makes it due.
     pub background: bool,
     /// The most that a write is slowed down when merging or collecting falls behind. Waits of a
-    /// thread may be added up to 0.2 ms, which a later write of it waits, or a read where it mostly
+    /// thread may be added up to 0.3 ms, which a later write of it waits, or a read where it mostly
     /// reads.
     pub throttle: Duration,
 }

@@ -227,3 +227,31 @@ impl Drop for IndexWriter {
         }
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::fs::Os;
+
+    #[test]
+    fn pages_that_were_written_just_now_are_known() {
+        let home = tempfile::tempdir().unwrap();
+        let fs: Arc<dyn Fs> = Arc::new(Os);
+        let mut writer = IndexWriter::create(&fs, home.path(), 7).unwrap();
+        let pages = 3 * stint::PIECE / PAGE + 1;
+        for number in 0..pages {
+            writer.append(&[number as u8; PAGE]).unwrap();
+        }
+        let known = |file: &IndexFile| {
+            file.checked.iter().map(|word| word.load(Ordering::Relaxed).count_ones()).sum::<u32>()
+        };
+        let file = writer.finish().unwrap();
+        assert_eq!(known(&file), pages as u32);
+        let opened = IndexFile::open(&fs, home.path(), 7, pages as u32).unwrap();
+        assert_eq!(known(&opened), 0);
+        assert!(
+            opened.page(1).is_err(),
+            "it is no page, which is found out where it was not written"
+        );
+    }
+}

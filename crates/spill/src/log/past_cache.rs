@@ -237,3 +237,55 @@ pub(super) fn read(file: &dyn File, into: &mut [u8], offset: u64) -> io::Result<
     into.copy_from_slice(&blocks[before..][..into.len()]);
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_written_from_where_they_are_if_they_lie_as_in_the_file() {
+        const BEFORE: usize = 100;
+        let mut memory = Memory::new(16 * BLOCK, BLOCK);
+        for (at, byte) in memory.bytes().iter_mut().enumerate() {
+            *byte = (at % 251) as u8;
+        }
+        let file = memory.as_bytes();
+        let elsewhere = [&[0], file].concat();
+        let elsewhere = &elsewhere[1..];
+        assert!(!elsewhere.as_ptr().addr().is_multiple_of(BLOCK));
+        // Ends of parts, those that lie elsewhere, and how many bytes need no copy.
+        let cases: [(&[usize], &[usize], usize); 6] = [
+            (&[3 * BLOCK], &[], 2 * BLOCK),
+            (&[3 * BLOCK, 3 * BLOCK + 8, 7 * BLOCK + 8], &[], 5 * BLOCK),
+            (&[BLOCK - 8, BLOCK + 8, 2 * BLOCK - 1], &[], 0),
+            (&[5000, 9 * BLOCK - 1, 9 * BLOCK, 9 * BLOCK + 1], &[], 6 * BLOCK),
+            (&[2 * BLOCK, 5 * BLOCK, 8 * BLOCK], &[1], 4 * BLOCK),
+            (&[BEFORE], &[], 0),
+        ];
+        for (ends, others, given) in cases {
+            let mut blocks = Blocks::default();
+            blocks.bytes(BLOCK)[..BEFORE].copy_from_slice(&file[..BEFORE]);
+            let begins = [BEFORE].iter().chain(ends);
+            let parts: Vec<&[u8]> = begins
+                .zip(ends)
+                .enumerate()
+                .map(|(number, (&begin, &end))| {
+                    let from = if others.contains(&number) { elsewhere } else { file };
+                    &from[begin..end]
+                })
+                .collect();
+            let pieces = blocks.put_together(BEFORE, &parts);
+            let all: Vec<u8> = pieces.iter().flat_map(|piece| blocks.of(piece).to_vec()).collect();
+            let end = ends[ends.len() - 1];
+            assert_eq!(all.len(), end.next_multiple_of(BLOCK));
+            assert!(all[..end] == file[..end] && all[end..].iter().all(|&byte| byte == 0));
+            let uncopied = pieces.iter().map(|piece| match piece {
+                Piece::Given(bytes) => bytes.len(),
+                Piece::Own(_) => 0,
+            });
+            assert_eq!(uncopied.sum::<usize>(), given, "{ends:?}");
+            let is_aligned = |piece| blocks.of(piece).as_ptr().addr().is_multiple_of(BLOCK);
+            assert!(pieces.iter().all(is_aligned));
+        }
+    }
+}
