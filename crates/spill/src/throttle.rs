@@ -12,10 +12,10 @@ use crate::schedule::thread;
 
 /// Waits so long are slept, however free the processors are.
 const SLEEP: Duration = Duration::from_micros(100);
-/// Where they are not, shorter ones are added up: a write sleeps them once they come to so much,
+/// Where they are not, shorter ones are added up, and a write sleeps them once they come to so much.
 const WRITE_SLEEPS: Duration = Duration::from_micros(150);
-/// and before that a read of a thread that mostly reads: those are many, and short where nothing is
-/// waited for.
+/// A read of a thread that mostly reads sleeps them before that: such reads are many, and short where
+/// nothing is waited for.
 const READ_SLEEPS: Duration = Duration::from_micros(60);
 /// Such a thread's writes, which are few, leave it to them up to so much.
 const MOST_OWED: Duration = Duration::from_micros(300);

@@ -109,8 +109,8 @@ impl IndexFile {
     }
 
     /// Has pages that were written just now, and are in the page cache, in the mapping before anyone
-    /// reads them: that takes a reader 20 us for each page otherwise. What was put together here need
-    /// not be checked.
+    /// reads them: that takes a reader two system calls for each page otherwise. What was put together
+    /// here need not be checked.
     fn take_as_written(&self) {
         stint::in_pieces(0..self.map.len(), |part| {
             // A page that cannot be had is missed, and told of, when it is read.
