@@ -20,9 +20,13 @@ const LONG: Duration = Duration::from_secs(1);
 pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     throttle::count_processors();
     let mut threads = Vec::new();
-    let pieces = [("spill-merge", Piece::Spill), ("spill-collect", Piece::Collect)];
-    for (name, piece) in pieces {
-        threads.push(spawn(inner, name, LATE, move |inner| work_on(inner, piece))?);
+    let pieces = [
+        ("spill-merge", Piece::Spill, LATE),
+        ("spill-collect", Piece::Collect, LATE),
+        ("spill-release", Piece::Release, IN_TIME),
+    ];
+    for (name, piece, nicer) in pieces {
+        threads.push(spawn(inner, name, nicer, move |inner| work_on(inner, piece))?);
     }
     // Deleting a large file waits for its pages on their way to the device: nobody else should.
     threads.push(spawn(inner, "spill-free", IN_TIME, free)?);
@@ -110,13 +114,14 @@ impl Inner {
         match piece {
             Piece::Spill => self.spill(),
             Piece::Collect => self.collect(),
+            Piece::Release => self.release(),
         }
     }
 
     /// All that is due, in this thread.
     pub(crate) fn maintain(&self) {
         self.free_unused();
-        for piece in [Piece::Spill, Piece::Collect] {
+        for piece in [Piece::Spill, Piece::Collect, Piece::Release] {
             loop {
                 let done = self.do_piece(piece);
                 let goes_on = matches!(done, Ok(true));

@@ -28,6 +28,7 @@ impl Inner {
         self.fs.sync_dir(into).map_err(failed)?;
         // Nothing is merged or removed meanwhile, and no batch of copies is half entered.
         let mut collector = lock(&self.collector);
+        let merging = lock(&self.merging);
         let durable = lock(&self.durable);
         let (version, mut places) = {
             let mut writer = lock(&self.writer);
@@ -73,7 +74,6 @@ impl Inner {
             next_segment: *lock(&self.next_segment),
             next_index: self.next_index.load(Ordering::Relaxed),
             next_table: durable.next_table,
-            covers: durable.covers,
             synced: places,
             dead: &Dead::default(),
         };
@@ -82,7 +82,7 @@ impl Inner {
         Manifest::create(&self.fs, into, &state_of(&version, &rest))?;
         self.fs.remove(&unfinished).map_err(failed)?;
         self.fs.sync_dir(into).map_err(failed)?;
-        drop((collector, durable));
+        drop((collector, merging, durable));
         Ok(())
     }
 }

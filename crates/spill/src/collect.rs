@@ -1,5 +1,5 @@
-//! Collecting garbage: what still lives in a segment that is mostly dead is copied, and the
-//! segment goes when that is durable.
+//! Collecting garbage: what still lives in a segment that is mostly dead is copied. The segment goes
+//! when that is durable (`release.rs`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use crate::entering::Batch;
 use crate::error::{Error, Result};
 use crate::garbage::share_of_dead;
 use crate::inner::{Inner, lock};
-use crate::level::merge::Dead;
 use crate::log::Segment;
 use crate::log::past_cache::PastCache;
 use crate::log::segment::{FILE_HEADER, PIECE, Walk};
@@ -18,7 +17,6 @@ use crate::position::{Position, Tag};
 use crate::record::Kind;
 use crate::stint;
 use crate::stream::{Point, Stream};
-use crate::sync::sync;
 
 /// Copies that are written and entered together, in bytes; less in small segments.
 const LARGEST_BATCH: usize = 256 << 10;
@@ -29,6 +27,9 @@ const SEQUENCES: usize = 1 << 12;
 /// A segment is worth collecting if its share of garbage is at least so many times that of the whole
 /// log.
 const WORTH: f64 = 0.5;
+
+/// With so many segments collected that are still there, no more are: they take space.
+const MOST_WAITING: usize = 4;
 
 /// How much is gained by collecting a segment: bytes that it frees for one that is copied, times the
 /// root of its age in segments. Where an old one has something dead little more will die soon, so
@@ -60,36 +61,28 @@ impl Inner {
     /// Collects the segment by which most is gained, if there is more garbage than there should be;
     /// answers whether it did.
     pub(crate) fn collect(&self) -> Result<bool> {
+        let mut collector = lock(&self.collector);
         let Some(victim) = self.victim() else { return Ok(false) };
         self.may_write()?;
-        let mut collector = lock(&self.collector);
         let copied = self.copy_live(&mut collector, &victim);
         // If that ended early, what is not entered will be copied again.
         let _ = self.finish_entering();
         if !copied? {
             return Ok(false);
         }
-        drop(collector);
-        self.sync_copies()?;
-        // What made the other records dead must be durable too.
-        let places = lock(&self.writer).places();
-        self.sync_to(places)?;
-        let mut durable = lock(&self.durable);
-        let gone = HashSet::from([victim.id]);
-        let covers = durable.covers;
-        self.publish(&mut durable, covers, &Dead::default(), |version| {
-            version.segments = version.segments.without(&gone);
-        })?;
-        drop(durable);
-        self.counters.collected.add(1);
-        self.update_pressure();
+        victim.set_collected(u32::MAX);
+        lock(&self.collected).push(victim);
         Ok(true)
     }
 
     /// The segment to collect, if one is due.
     fn victim(&self) -> Option<Arc<Segment>> {
+        let waiting: HashSet<u32> =
+            lock(&self.collected).iter().map(|segment| segment.id).collect();
+        if waiting.len() >= MOST_WAITING {
+            return None;
+        }
         let version = self.version.load();
-        let covers = lock(&self.durable).covers;
         let garbage = self.garbage(&version);
         let is_due = garbage.is_due();
         let newest = version.segments.iter().map(|segment| segment.id).max()?;
@@ -97,8 +90,8 @@ impl Inner {
             .segments
             .iter()
             // What is not in the levels yet is needed for recovery.
-            .filter(|segment| segment.end().is_some())
-            .filter(|segment| segment.id < covers.places.of(segment.stream).segment)
+            .filter(|segment| segment.end().is_some() && !waiting.contains(&segment.id))
+            .filter(|segment| segment.id < version.covers.places.of(segment.stream).segment)
             // One that is wholly dead costs nothing to collect.
             .filter(|segment| {
                 let share = share_of_dead(segment);
@@ -235,32 +228,6 @@ impl Inner {
         segment.set_written(batch.end());
         self.counters.copied.add(batch.bytes().len() as u64);
         Ok(())
-    }
-
-    /// Everything that was copied is on the device.
-    pub(crate) fn sync_copies(&self) -> Result<()> {
-        let version = self.version.load();
-        let synced = self.synced.places().copies;
-        let mut last = synced;
-        let done = (|| {
-            for segment in version.segments.iter() {
-                let point = Point { segment: segment.id, offset: segment.written() };
-                if segment.stream == Stream::Copies && point > synced {
-                    sync(segment)?;
-                    last = last.max(point);
-                }
-            }
-            if last.segment > synced.segment {
-                let dir = self.log_dir();
-                self.fs.sync_dir(&dir).map_err(|error| Error::io(&dir, error))?;
-            }
-            Ok(())
-        })();
-        match &done {
-            Ok(()) => self.synced.copies_synced(last),
-            Err(error) => self.halt_unsynced(error),
-        }
-        done
     }
 }
 

@@ -26,7 +26,7 @@ use crate::updates::Updates;
 use crate::version::{Covers, Generation, Version};
 
 /// What all handles of a store share. Locks are taken in the order of the fields: `collector`,
-/// `durable`, `writer`, `next_segment`.
+/// `collected`, `merging`, `durable`, `writer`, `next_segment`.
 pub(crate) struct Inner {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) dir: PathBuf,
@@ -36,6 +36,10 @@ pub(crate) struct Inner {
     pub(crate) blocks: Arc<Blocks>,
     pub(crate) version: Shared<Version>,
     pub(crate) collector: Mutex<Collector>,
+    /// Segments from which all that lives was copied, and which are still there.
+    pub(crate) collected: Mutex<Vec<Arc<Segment>>>,
+    /// Held while levels are merged, or must stay as they are.
+    pub(crate) merging: Mutex<()>,
     pub(crate) durable: Mutex<Durable>,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) lately: Lately,
@@ -64,7 +68,6 @@ pub(crate) struct Inner {
 /// What is in the manifest beside the version.
 pub(crate) struct Durable {
     pub(crate) manifest: Manifest,
-    pub(crate) covers: Covers,
     pub(crate) next_table: u32,
 }
 
@@ -73,6 +76,7 @@ pub(crate) struct Durable {
 pub(crate) enum Piece {
     Spill,
     Collect,
+    Release,
 }
 
 /// What the background is told, and tells.
@@ -92,7 +96,7 @@ struct WorkState {
     /// Rises with everything that may be work.
     news: u64,
     /// Why the last piece of each kind failed, until one succeeds.
-    failures: [Option<Error>; 2],
+    failures: [Option<Error>; 3],
 }
 
 impl Work {
@@ -163,6 +167,8 @@ impl Inner {
             blocks: parts.blocks,
             version: Shared::from_pointee(parts.version),
             collector: Mutex::default(),
+            collected: Mutex::default(),
+            merging: Mutex::default(),
             durable: Mutex::new(parts.durable),
             synced: Synced::new(parts.writer.places()),
             writer: Mutex::new(parts.writer),
@@ -269,7 +275,6 @@ impl Inner {
     pub(crate) fn publish(
         &self,
         durable: &mut Durable,
-        covers: Covers,
         dead: &Dead,
         edit: impl Fn(&mut Version),
     ) -> Result<()> {
@@ -287,7 +292,6 @@ impl Inner {
                 next_segment,
                 next_index,
                 next_table: durable.next_table,
-                covers,
                 synced: self.synced.places(),
                 dead,
             },
@@ -299,7 +303,6 @@ impl Inner {
                 error
             }
         })?;
-        durable.covers = covers;
         for (&segment, &bytes) in &dead.0 {
             if let Some(segment) = version.segments.get(segment) {
                 segment.add_dead(bytes);
@@ -344,7 +347,6 @@ pub(crate) struct Rest<'a> {
     pub(crate) next_segment: u32,
     pub(crate) next_index: u32,
     pub(crate) next_table: u32,
-    pub(crate) covers: Covers,
     pub(crate) synced: Places,
     pub(crate) dead: &'a Dead,
 }
@@ -381,7 +383,7 @@ pub(crate) fn state_of(version: &Version, rest: &Rest<'_>) -> State {
         next_segment: rest.next_segment,
         next_index: rest.next_index,
         next_table: rest.next_table,
-        covers: rest.covers,
+        covers: version.covers,
         synced: rest.synced,
         tables: tables.collect(),
         segments: segments.collect(),

@@ -46,6 +46,7 @@ mod prefetch;
 mod read;
 mod record;
 mod recover;
+mod release;
 mod scan;
 mod schedule;
 mod scrub;

@@ -49,7 +49,12 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         _ => Error::io(&dir.join("LOCK"), error),
     })?;
     let state = match Manifest::read(&fs, dir)? {
-        Some(state) => state,
+        Some(state) => {
+            // Who made it may have been killed before its name was durable, and a log without one is
+            // not taken for a store.
+            fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
+            state
+        }
         None if is_new => create(&fs, dir)?,
         None => return Err(Error::NoStore { path: dir.to_owned() }),
     };
@@ -94,11 +99,12 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     };
     let (main, hot) = (begin(Stream::Main)?, begin(Stream::Hot)?);
     fs.sync_dir(&log_dir).map_err(|error| Error::io(&log_dir, error))?;
-    let version = Version {
+    let mut version = Version {
         active: Arc::new(generation),
         frozen: Vec::new(),
         tables,
         segments,
+        covers: state.covers,
         cold: Cold::Around,
     };
     let copies = version
@@ -110,9 +116,8 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         .unwrap_or_default();
     let begin_of = |segment: &Segment| Point { segment: segment.id, offset: FILE_HEADER };
     let places = Places { main: begin_of(&main), hot: begin_of(&hot), copies };
-    let mut covers = state.covers;
     for stream in Stream::WRITTEN {
-        let covered = covers.places.of_mut(stream);
+        let covered = version.covers.places.of_mut(stream);
         if *covered == log.tails.places.of(stream) {
             // Nothing was behind it; its segment may be gone.
             *covered = places.of(stream);
@@ -122,7 +127,6 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         next_segment,
         next_index: state.next_index,
         next_table: state.next_table,
-        covers,
         synced: places,
         dead: &Dead::default(),
     };
@@ -151,7 +155,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         staging,
         blocks,
         version,
-        durable: Durable { manifest, covers, next_table: state.next_table },
+        durable: Durable { manifest, next_table: state.next_table },
         writer,
         next_segment,
         next_index: state.next_index,

@@ -17,7 +17,7 @@ const BYTES_PER_KEY: usize = 96;
 impl Inner {
     /// Merges the oldest frozen generation, if there is one; answers whether there was.
     pub(crate) fn spill(&self) -> Result<bool> {
-        let mut durable = lock(&self.durable);
+        let merging = lock(&self.merging);
         let version = self.version.load_full();
         let Some(oldest) = version.frozen.last() else { return Ok(false) };
         let Some(covers) = oldest.covers else { return Ok(false) };
@@ -50,7 +50,8 @@ impl Inner {
         }
         let index_dir = self.index_dir();
         self.fs.sync_dir(&index_dir).map_err(|error| Error::io(&index_dir, error))?;
-        self.publish(&mut durable, covers, &dead, |version| {
+        self.publish(&mut lock(&self.durable), &dead, |version| {
+            version.covers = covers;
             version.frozen.retain(|generation| !Arc::ptr_eq(generation, oldest));
             for (table, spilled) in version.tables.iter_mut().zip(&tables) {
                 // A table that was dropped meanwhile stays so.
@@ -61,7 +62,7 @@ impl Inner {
             version.cold = self.cold(version);
         })?;
         self.note_live();
-        drop(durable);
+        drop(merging);
         self.counters.spills.add(1);
         self.update_pressure();
         Ok(true)

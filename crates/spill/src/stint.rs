@@ -40,17 +40,17 @@ pub(crate) fn end_if_over() {
 
 /// Does in pieces, with ends of stints between, what one call after this would have to do for all of
 /// a range. In a thread that works as long as it likes nothing is done ahead.
-pub(crate) fn ahead_in_pieces(range: Range<usize>, does: impl FnMut(Range<usize>)) {
+pub(crate) fn ahead_in_pieces(range: Range<usize>, piece: usize, does: impl FnMut(Range<usize>)) {
     if BEGAN.get().is_some() {
-        in_pieces(range, does);
+        in_pieces(range, piece, does);
     }
 }
 
 /// Does a range in pieces, with ends of stints between.
-pub(crate) fn in_pieces(range: Range<usize>, mut does: impl FnMut(Range<usize>)) {
+pub(crate) fn in_pieces(range: Range<usize>, piece: usize, mut does: impl FnMut(Range<usize>)) {
     let mut from = range.start;
     while from < range.end {
-        let to = range.end.min(from + PIECE);
+        let to = range.end.min(from + piece);
         does(from..to);
         end_if_over();
         from = to;
@@ -63,7 +63,7 @@ mod tests {
 
     fn pieces(range: Range<usize>) -> Vec<Range<usize>> {
         let mut pieces = Vec::new();
-        ahead_in_pieces(range, |piece| pieces.push(piece));
+        ahead_in_pieces(range, PIECE, |piece| pieces.push(piece));
         pieces
     }
 

@@ -106,8 +106,7 @@ impl Store {
         let version = inner.version.load();
         let hidden = version.active.hidden.load(Ordering::Relaxed).into();
         let active = Arc::new(Generation { l0s: l0s(&version), covers: None, hidden });
-        let covers = durable.covers;
-        let published = inner.publish(&mut durable, covers, &Dead::default(), |version| {
+        let published = inner.publish(&mut durable, &Dead::default(), |version| {
             version.tables.resize(id as usize + 1, None);
             version.tables[id as usize] = Some(Arc::clone(&table));
             version.active = Arc::clone(&active);
@@ -129,7 +128,7 @@ impl Store {
         let inner = self.inner();
         // What of it is in memory is in the levels then.
         self.flush()?;
-        let mut durable = lock(&inner.durable);
+        let merging = lock(&inner.merging);
         let version = inner.version.load_full();
         let found = version
             .tables
@@ -149,9 +148,8 @@ impl Store {
                 entries.advance(&records, &mut Dead::default())?;
             }
         }
-        let covers = durable.covers;
-        inner.publish(&mut durable, covers, &dead, |version| version.tables[id] = None)?;
-        drop(durable);
+        inner.publish(&mut lock(&inner.durable), &dead, |version| version.tables[id] = None)?;
+        drop(merging);
         inner.work.tell();
         Ok(())
     }
@@ -193,6 +191,7 @@ impl Store {
         let end = Instant::now() + limit;
         self.flush()?;
         while self.inner().collect()? {
+            self.inner().release()?;
             if Instant::now() > end {
                 return Ok(false);
             }

@@ -127,7 +127,7 @@ impl Inner {
 pub(crate) fn sync(segment: &Arc<Segment>) -> Result<()> {
     // Sending the pages on their way is most of the work.
     let written = segment.written() as usize;
-    stint::ahead_in_pieces(0..written, |part| {
+    stint::ahead_in_pieces(0..written, stint::PIECE, |part| {
         segment.file.start_writeback(part.start as u64..part.end as u64);
     });
     segment.file.sync().map_err(|error| Error::io(segment.path(), error))

@@ -25,6 +25,8 @@ pub(crate) struct Version {
     /// By the table's number; None: dropped, or never made.
     pub(crate) tables: Vec<Option<Arc<TableVersion>>>,
     pub(crate) segments: Segments,
+    /// What of the log the levels have taken in.
+    pub(crate) covers: Covers,
     pub(crate) cold: Cold,
 }
 

@@ -203,13 +203,15 @@ impl Pages for OsPages {
         }
     }
 
-    fn forget(&self, part: Range<usize>) {
-        // Out of the mapping, then out of the page cache.
+    fn unmap(&self, part: Range<usize>) {
         // SAFETY: the part lies in a mapping of a file, and comes from there again if it is touched.
         let _ = unsafe {
             let at = self.start.as_ptr().add(part.start).cast();
             madvise(at, part.len(), Advice::LinuxDontNeed)
         };
+    }
+
+    fn forget(&self, part: Range<usize>) {
         let len = std::num::NonZeroU64::new(part.len() as u64);
         let _ = fadvise(&*self.file, part.start as u64, len, FileAdvice::DontNeed);
     }
@@ -355,7 +357,12 @@ mod tests {
         file.sync().unwrap();
         let map = file.map(content.len(), Access::Read).unwrap();
         map.bring(0..content.len()).unwrap();
-        map.forget(4096..content.len());
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                crate::stint::begin();
+                map.discard();
+            });
+        });
         // SAFETY: so many bytes are mapped.
         let mapped = unsafe { std::slice::from_raw_parts(map.start().as_ptr(), content.len()) };
         assert_eq!(mapped, content);

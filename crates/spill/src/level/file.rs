@@ -112,7 +112,7 @@ impl IndexFile {
     /// reads them: that takes a reader two system calls for each page otherwise. What was put together
     /// here need not be checked.
     fn take_as_written(&self) {
-        stint::in_pieces(0..self.map.len(), |part| {
+        stint::in_pieces(0..self.map.len(), stint::PIECE, |part| {
             // A page that cannot be had is missed, and told of, when it is read.
             if self.map.bring(part.clone()).is_ok() {
                 for number in part.start / PAGE..part.end / PAGE {
@@ -146,7 +146,7 @@ impl IndexFile {
 impl Drop for IndexFile {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
-            stint::ahead_in_pieces(0..self.map.len(), |part| self.map.forget(part));
+            self.map.discard();
             // What stays behind is removed at the next opening.
             let _ = self.fs.remove(&self.path);
         }

@@ -12,7 +12,6 @@ use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
 use crate::position::ALIGN;
 use crate::record::{HEADER, Hashes, Record};
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use crate::stint;
 use crate::stream::Stream;
 
 /// Records begin behind this.
@@ -456,7 +455,7 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
-            stint::ahead_in_pieces(0..self.map.len(), |part| self.map.forget(part));
+            self.map.discard();
             // What stays behind is removed at the next opening.
             let _ = self.fs.remove(&self.path);
         }
