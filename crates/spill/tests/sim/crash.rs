@@ -485,6 +485,41 @@ fn with_threads_what_is_left_is_a_prefix() {
     }
 }
 
+/// What some ends leave of an opening.
+fn left_of_an_opening(sim: &Sim, cuts: Cuts) -> Vec<(String, Sim)> {
+    let left: Arc<Mutex<Vec<(String, Sim)>>> = Arc::default();
+    let all = Arc::clone(&left);
+    sim.watch(move |call: &Call, state: &State| {
+        if cuts.hits(call.number) {
+            let image = |end| (format!("{end:?} at {call}"), state.image(end, cuts.seed));
+            all.lock().unwrap().extend(cuts.ends(call.number).into_iter().map(image));
+        }
+    });
+    Target::open(sim, &settings::tiny(Durability::None)).unwrap();
+    sim.unwatch();
+    let left = std::mem::take(&mut *left.lock().unwrap());
+    left
+}
+
+/// The power goes while a store is opened whose maker was killed before all of it was durable.
+#[test]
+fn a_store_can_be_opened_whatever_ended_its_making_and_then_its_opening() {
+    let seed = settings::seed();
+    println!("SPILL_TEST_SEED={seed}");
+    let mut openings = 0;
+    let kills = Cuts { seed, stride: 1, ends: vec![End::Kill], all: true };
+    for (number, (killed, sim)) in (0..).zip(left_of_an_opening(&Sim::new(seed), kills)) {
+        let stride = if settings::every() { 1 } else { 9 };
+        let cuts = Cuts { seed: seed ^ number, stride, ends: power_cuts(), all: true };
+        for (cut, sim) in left_of_an_opening(&sim, cuts) {
+            Target::open(&sim, &settings::tiny(Durability::None))
+                .unwrap_or_else(|error| panic!("{killed}; then {cut}: {error}"));
+            openings += 1;
+        }
+    }
+    assert!(openings > 500, "{openings}");
+}
+
 /// The same calls come again, which the seed of a failure relies on.
 #[test]
 fn a_run_without_threads_makes_the_same_calls_each_time() {
