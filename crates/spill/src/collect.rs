@@ -1,7 +1,6 @@
 //! Collecting garbage: what still lives in a segment that is mostly dead is copied. The segment goes
 //! when that is durable (`release.rs`).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -28,8 +27,9 @@ const SEQUENCES: usize = 1 << 12;
 /// log.
 const WORTH: f64 = 0.5;
 
-/// With so many segments collected that are still there, no more are: they take space.
-const MOST_WAITING: usize = 4;
+/// With so many segments collected whose files are still there no more are: they take space. One goes
+/// while the next is collected.
+const MOST_COLLECTED: usize = 2;
 
 /// How much is gained by collecting a segment: bytes that it frees for one that is copied, times the
 /// root of its age in segments. Where an old one has something dead little more will die soon, so
@@ -71,15 +71,17 @@ impl Inner {
             return Ok(false);
         }
         victim.set_collected(u32::MAX);
-        lock(&self.collected).push(victim);
+        lock(&self.collected).add(victim);
         Ok(true)
     }
 
     /// The segment to collect, if one is due.
     fn victim(&self) -> Option<Arc<Segment>> {
-        let waiting: HashSet<u32> =
-            lock(&self.collected).iter().map(|segment| segment.id).collect();
-        if waiting.len() >= MOST_WAITING {
+        let (collected, waiting) = {
+            let mut collected = lock(&self.collected);
+            (collected.count(), collected.waiting())
+        };
+        if collected >= MOST_COLLECTED {
             return None;
         }
         let version = self.version.load();

@@ -8,7 +8,7 @@ use crate::log::Segment;
 use crate::version::Version;
 
 /// Of the garbage that is allowed for, collecting begins when so much is there.
-const COLLECT: f64 = 0.78;
+const COLLECT: f64 = 0.81;
 /// Nobody is slowed down for so much of it. The less, the more has to be copied; the rest of what is
 /// allowed for is what the files take beside: indexes, two of them during a merge, heads of records,
 /// and segments that were collected and are not gone yet.

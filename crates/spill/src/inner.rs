@@ -17,6 +17,7 @@ use crate::log::{Segment, Staging, Writer};
 use crate::manifest::{LevelState, Manifest, SegmentState, State, TableState, Unwritten};
 use crate::niceness::Niceness;
 use crate::options::Options;
+use crate::release::Collected;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::schedule::{Condvar, Mutex, MutexGuard, Shared};
 use crate::statistics::Counters;
@@ -36,8 +37,7 @@ pub(crate) struct Inner {
     pub(crate) blocks: Arc<Blocks>,
     pub(crate) version: Shared<Version>,
     pub(crate) collector: Mutex<Collector>,
-    /// Segments from which all that lives was copied, and which are still there.
-    pub(crate) collected: Mutex<Vec<Arc<Segment>>>,
+    pub(crate) collected: Mutex<Collected>,
     /// Held while levels are merged, or must stay as they are.
     pub(crate) merging: Mutex<()>,
     pub(crate) durable: Mutex<Durable>,
@@ -262,11 +262,15 @@ impl Inner {
     /// Frees what no reader has any more.
     pub(crate) fn free_unused(&self) {
         // One that is not current is never lent again.
-        let (free, kept) = std::mem::take(&mut *lock(&self.buried))
+        let (free, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut *lock(&self.buried))
             .into_iter()
             .partition(|version| Arc::strong_count(version) == 1);
         *lock(&self.buried) = kept;
-        drop::<Vec<_>>(free);
+        if !free.is_empty() {
+            drop(free);
+            // The collector may have waited for that.
+            self.work.tell();
+        }
     }
 
     /// Makes a change durable and visible: `edit` is applied to the version as it is when the
