@@ -78,7 +78,7 @@ impl Inner {
     /// The segment to collect, if one is due.
     fn victim(&self) -> Option<Arc<Segment>> {
         let (collected, waiting) = {
-            let mut collected = lock(&self.collected);
+            let collected = lock(&self.collected);
             (collected.count(), collected.waiting())
         };
         if collected >= MOST_COLLECTED {

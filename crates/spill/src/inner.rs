@@ -262,15 +262,11 @@ impl Inner {
     /// Frees what no reader has any more.
     pub(crate) fn free_unused(&self) {
         // One that is not current is never lent again.
-        let (free, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut *lock(&self.buried))
+        let (free, kept) = std::mem::take(&mut *lock(&self.buried))
             .into_iter()
             .partition(|version| Arc::strong_count(version) == 1);
         *lock(&self.buried) = kept;
-        if !free.is_empty() {
-            drop(free);
-            // The collector may have waited for that.
-            self.work.tell();
-        }
+        drop::<Vec<_>>(free);
     }
 
     /// Makes a change durable and visible: `edit` is applied to the version as it is when the

@@ -175,16 +175,30 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
 
 /// Makes a folder and those above it, durably.
 pub(crate) fn make_folder(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
-    let missing = |dir: &&Path| fs.list(dir).is_err();
-    let made: Vec<&Path> =
-        dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).take_while(missing).collect();
-    fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
-    for dir in made {
-        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new("."));
+    let all: Vec<&Path> = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
+    let missing = all.iter().take_while(|dir| fs.list(dir).is_err()).count();
+    // An earlier attempt may have ended before the name of what it made was durable.
+    if let Some(parent) = all.get(missing).and_then(|dir| folder_of(dir)) {
+        match fs.sync_dir(parent) {
+            // What others made, and may not be read, was there before.
+            Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => {
+                return Err(Error::io(parent, error));
+            }
+            _ => {}
+        }
+    }
+    for dir in all[..missing].iter().rev() {
+        fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
+        let parent = folder_of(dir).unwrap_or(dir);
         fs.sync_dir(parent).map_err(|error| Error::io(parent, error))?;
     }
     Ok(())
+}
+
+/// The folder that a path is in; None: it is the root.
+fn folder_of(path: &Path) -> Option<&Path> {
+    let parent = path.parent()?;
+    Some(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
 /// A segment as it was recovered is on the device when this returns.

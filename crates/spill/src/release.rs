@@ -1,22 +1,33 @@
 //! Segments that were collected go, once the copies of what lived in them are durable.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
 use crate::log::Segment;
+use crate::schedule::Mutex;
 use crate::stream::{Point, Stream};
 use crate::sync::sync;
 
 /// Segments from which all that lives was copied, and whose files are there.
 #[derive(Default)]
 pub(crate) struct Collected {
-    /// The copies are not known to be durable.
+    /// Their copies are not known to be durable.
     waiting: Vec<Arc<Segment>>,
-    /// The current version does not have them; one that is read from may.
-    released: Vec<Weak<Segment>>,
+    /// How many were released since a merge began, which keeps the files of its version until it ends.
+    /// Those that a snapshot keeps may stay for long, and collecting goes on beside it.
+    merge_keeps: Option<usize>,
+}
+
+/// A merge, until it goes.
+pub(crate) struct Keeps<'a>(&'a Mutex<Collected>);
+
+impl Drop for Keeps<'_> {
+    fn drop(&mut self) {
+        lock(self.0).merge_keeps = None;
+    }
 }
 
 impl Collected {
@@ -29,18 +40,25 @@ impl Collected {
         self.waiting.iter().map(|segment| segment.id).collect()
     }
 
-    pub(crate) fn count(&mut self) -> usize {
-        self.released.retain(|segment| segment.strong_count() > 0);
-        self.waiting.len() + self.released.len()
+    pub(crate) fn count(&self) -> usize {
+        self.waiting.len() + self.merge_keeps.unwrap_or(0)
     }
 
     fn release(&mut self, gone: &HashSet<u32>) {
-        let released = self.waiting.extract_if(.., |segment| gone.contains(&segment.id));
-        self.released.extend(released.map(|segment| Arc::downgrade(&segment)));
+        self.waiting.retain(|segment| !gone.contains(&segment.id));
+        if let Some(kept) = &mut self.merge_keeps {
+            *kept += gone.len();
+        }
     }
 }
 
 impl Inner {
+    /// A merge begins that keeps what its version has.
+    pub(crate) fn merge_keeps(&self) -> Keeps<'_> {
+        lock(&self.collected).merge_keeps = Some(0);
+        Keeps(&self.collected)
+    }
+
     /// Lets go of the segments that were collected by now, all with one sync; answers whether there
     /// were any. The collector goes on meanwhile: it waits for no device.
     pub(crate) fn release(&self) -> Result<bool> {
@@ -86,5 +104,59 @@ impl Inner {
             Err(error) => self.halt_unsynced(error),
         }
         done
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::{Options, Store};
+
+    fn store(home: &tempfile::TempDir) -> Store {
+        let options = Options { background: false, segment: 64 << 10, ..Options::default() };
+        Store::open(home.path(), options).unwrap()
+    }
+
+    #[test]
+    fn what_a_merge_keeps_counts_until_it_ends() {
+        let home = tempfile::tempdir().unwrap();
+        let store = store(&home);
+        let inner = store.inner();
+        let segment = || inner.make_segment(Stream::Copies, 0).unwrap();
+        let count = || lock(&inner.collected).count();
+        lock(&inner.collected).add(segment());
+        assert_eq!(count(), 1);
+        assert!(inner.release().unwrap());
+        assert_eq!(count(), 0);
+        let keeps = inner.merge_keeps();
+        lock(&inner.collected).add(segment());
+        lock(&inner.collected).add(segment());
+        assert!(inner.release().unwrap());
+        assert_eq!(count(), 2);
+        drop(keeps);
+        assert_eq!(count(), 0);
+        assert!(!inner.release().unwrap());
+    }
+
+    #[test]
+    fn collecting_goes_on_beside_a_snapshot() {
+        let home = tempfile::tempdir().unwrap();
+        let store = store(&home);
+        let table = store.table("t").unwrap();
+        let write_all = |round: u8| {
+            for key in 0..200_u32 {
+                table.put(&key.to_be_bytes(), &[round; 1000]).unwrap();
+            }
+        };
+        write_all(0);
+        let snapshot = store.snapshot();
+        for round in 1..30 {
+            write_all(round);
+            store.flush().unwrap();
+        }
+        let collected = store.statistics().collected_segments;
+        assert!(collected > 20, "{collected}");
+        assert_eq!(snapshot.get(&table, &7_u32.to_be_bytes()).unwrap().unwrap(), [0; 1000]);
+        assert_eq!(table.get(&7_u32.to_be_bytes()).unwrap().unwrap(), [29; 1000]);
     }
 }

@@ -18,6 +18,7 @@ impl Inner {
     /// Merges the oldest frozen generation, if there is one; answers whether there was.
     pub(crate) fn spill(&self) -> Result<bool> {
         let merging = lock(&self.merging);
+        let keeps = self.merge_keeps();
         let version = self.version.load_full();
         let Some(oldest) = version.frozen.last() else { return Ok(false) };
         let Some(covers) = oldest.covers else { return Ok(false) };
@@ -62,7 +63,7 @@ impl Inner {
             version.cold = self.cold(version);
         })?;
         self.note_live();
-        drop(merging);
+        drop((version, keeps, merging));
         self.counters.spills.add(1);
         self.update_pressure();
         Ok(true)

@@ -497,8 +497,7 @@ fn left_of_an_opening(sim: &Sim, cuts: Cuts) -> Vec<(String, Sim)> {
     });
     Target::open(sim, &settings::tiny(Durability::None)).unwrap();
     sim.unwatch();
-    let left = std::mem::take(&mut *left.lock().unwrap());
-    left
+    std::mem::take(&mut *left.lock().unwrap())
 }
 
 /// The power goes while a store is opened whose maker was killed before all of it was durable.
