@@ -7,7 +7,6 @@ use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
 use crate::log::Segment;
-use crate::schedule::Mutex;
 use crate::stream::{Point, Stream};
 use crate::sync::sync;
 
@@ -22,11 +21,14 @@ pub(crate) struct Collected {
 }
 
 /// A merge, until it goes.
-pub(crate) struct Keeps<'a>(&'a Mutex<Collected>);
+pub(crate) struct Keeps<'a>(&'a Inner);
 
 impl Drop for Keeps<'_> {
     fn drop(&mut self) {
-        lock(self.0).merge_keeps = None;
+        if lock(&self.0.collected).merge_keeps.take() > Some(0) {
+            // The collector may wait for it.
+            self.0.work.tell();
+        }
     }
 }
 
@@ -44,11 +46,15 @@ impl Collected {
         self.waiting.len() + self.merge_keeps.unwrap_or(0)
     }
 
-    fn release(&mut self, gone: &HashSet<u32>) {
+    /// Notes that these were released; answers how many of them were not before.
+    fn release(&mut self, gone: &HashSet<u32>) -> usize {
+        let waiting = self.waiting.len();
         self.waiting.retain(|segment| !gone.contains(&segment.id));
+        let released = waiting - self.waiting.len();
         if let Some(kept) = &mut self.merge_keeps {
-            *kept += gone.len();
+            *kept += released;
         }
+        released
     }
 }
 
@@ -56,7 +62,7 @@ impl Inner {
     /// A merge begins that keeps what its version has.
     pub(crate) fn merge_keeps(&self) -> Keeps<'_> {
         lock(&self.collected).merge_keeps = Some(0);
-        Keeps(&self.collected)
+        Keeps(self)
     }
 
     /// Lets go of the segments that were collected by now, all with one sync; answers whether there
@@ -74,8 +80,8 @@ impl Inner {
         self.publish(&mut lock(&self.durable), &Dead::default(), |version| {
             version.segments = version.segments.without(&gone);
         })?;
-        lock(&self.collected).release(&gone);
-        self.counters.collected.add(gone.len() as u64);
+        let released = lock(&self.collected).release(&gone);
+        self.counters.collected.add(released as u64);
         self.update_pressure();
         Ok(true)
     }

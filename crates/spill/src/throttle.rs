@@ -21,7 +21,7 @@ const READ_SLEEPS: Duration = Duration::from_micros(60);
 const MOST_OWED: Duration = Duration::from_micros(300);
 /// For a device: that is behind now and then, and with fewer sleeps they are within one in a thousand
 /// writes.
-const DEVICE_SLEEPS: Duration = Duration::from_micros(200);
+const DEVICE_SLEEPS: Duration = Duration::from_micros(250);
 /// A sleep is asked for that takes so long at least, for one of nothing may be none.
 const SHORTEST: Duration = Duration::from_micros(1);
 /// Mostly: so many reads for each write that waits, on average of the last ten or so.
