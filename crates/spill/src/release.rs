@@ -118,15 +118,14 @@ mod tests {
     use super::*;
     use crate::{Options, Store};
 
-    fn store(home: &tempfile::TempDir) -> Store {
-        let options = Options { background: false, segment: 64 << 10, ..Options::default() };
-        Store::open(home.path(), options).unwrap()
+    fn options() -> Options {
+        Options { background: false, segment: 64 << 10, ..Options::default() }
     }
 
     #[test]
     fn what_a_merge_keeps_counts_until_it_ends() {
         let home = tempfile::tempdir().unwrap();
-        let store = store(&home);
+        let store = Store::open(home.path(), options()).unwrap();
         let inner = store.inner();
         let segment = || inner.make_segment(Stream::Copies, 0).unwrap();
         let count = || lock(&inner.collected).count();
@@ -147,7 +146,7 @@ mod tests {
     #[test]
     fn collecting_goes_on_beside_a_snapshot() {
         let home = tempfile::tempdir().unwrap();
-        let store = store(&home);
+        let store = Store::open(home.path(), options()).unwrap();
         let table = store.table("t").unwrap();
         let write_all = |round: u8| {
             for key in 0..200_u32 {
