@@ -27,7 +27,7 @@ use crate::updates::Updates;
 use crate::version::{Covers, Generation, Version};
 
 /// What all handles of a store share. Locks are taken in the order of the fields: `collector`,
-/// `collected`, `merging`, `durable`, `writer`, `next_segment`.
+/// `merging`, `durable`, `writer`, `next_segment`, `collected`.
 pub(crate) struct Inner {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) dir: PathBuf,
@@ -37,7 +37,6 @@ pub(crate) struct Inner {
     pub(crate) blocks: Arc<Blocks>,
     pub(crate) version: Shared<Version>,
     pub(crate) collector: Mutex<Collector>,
-    pub(crate) collected: Mutex<Collected>,
     /// Held while levels are merged, or must stay as they are.
     pub(crate) merging: Mutex<()>,
     pub(crate) durable: Mutex<Durable>,
@@ -46,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) updates: Updates,
     /// Held while the version changes.
     pub(crate) next_segment: Mutex<u32>,
+    pub(crate) collected: Mutex<Collected>,
     pub(crate) next_index: AtomicU32,
     /// Writes up to this sequence are seen by readers.
     pub(crate) visible: AtomicU64,

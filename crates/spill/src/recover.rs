@@ -175,16 +175,16 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
 
 /// Makes a folder and those above it, durably.
 pub(crate) fn make_folder(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
     let all: Vec<&Path> = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
     let missing = all.iter().take_while(|dir| fs.list(dir).is_err()).count();
     // An earlier attempt may have ended before the name of what it made was durable.
     if let Some(parent) = all.get(missing).and_then(|dir| folder_of(dir)) {
-        match fs.sync_dir(parent) {
-            // What others made, and may not be read, was there before.
-            Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => {
-                return Err(Error::io(parent, error));
-            }
-            _ => {}
+        match fs.sync_dir(parent).map_err(|error| (error.kind(), error)) {
+            // One that cannot be read, written or synced by us is not where we made anything.
+            Ok(())
+            | Err((PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported, _)) => {}
+            Err((_, error)) => return Err(Error::io(parent, error)),
         }
     }
     for dir in all[..missing].iter().rev() {
