@@ -10,10 +10,12 @@ use crate::garbage::share_of_dead;
 use crate::inner::{Inner, lock};
 use crate::log::Segment;
 use crate::log::past_cache::PastCache;
-use crate::log::segment::{FILE_HEADER, PIECE, Walk};
+use crate::log::reader::{Found, PIECE, Reader};
+use crate::log::segment::FILE_HEADER;
+use crate::newest::{Candidate, SIDE_BY_SIDE};
 use crate::options::CachedWrites;
 use crate::position::{Position, Tag};
-use crate::record::Kind;
+use crate::record::{Header, Kind};
 use crate::stint;
 use crate::stream::{Point, Stream};
 
@@ -106,49 +108,25 @@ impl Inner {
     /// Copies all of a segment that lives; false if the store was closed meanwhile.
     fn copy_live(&self, collector: &mut Collector, victim: &Segment) -> Result<bool> {
         let Some(end) = victim.end() else { return Ok(false) };
-        // A small share of L0 at most, which they may fill beyond its limit.
-        let most = (self.options.memory / 1024).clamp(LEAST, SEQUENCES);
-        let mut at = FILE_HEADER;
+        let mut reader = victim.reader(FILE_HEADER, end);
         let mut least = 0;
         loop {
             // What is not entered before a freeze has to be copied again: L0 is frozen for copies
             // between two batches alone.
-            if at >= end || self.is_l0_full() {
-                at = self.finish_entering().map_or(at, |old| old.offset());
+            if reader.is_at_end() || self.is_l0_full() {
+                if let Some(old) = self.finish_entering() {
+                    reader.go_to(old.offset());
+                }
                 self.rotate_if_full();
             }
-            if at >= end {
+            if reader.is_at_end() {
                 return Ok(true);
             }
-            victim.set_collected(at);
+            let from = reader.at();
+            victim.set_collected(from);
             self.update_pressure();
             let mut batch = self.begin_batch(collector, least)?;
-            least = 0;
-            let from = at;
-            at = victim.walk(from, end, |offset, record, hashes| {
-                let tombstone = match record.header.kind {
-                    Kind::Put => false,
-                    Kind::Delete => true,
-                    Kind::Batch | Kind::Seal | Kind::Mark | Kind::Skip => return Ok(Walk::On),
-                };
-                stint::end_if_over();
-                let old = Position::new(victim.id, offset, tombstone, Tag::of(hashes.key));
-                if !self.is_current(record.header.table, record.key, old)? {
-                    return Ok(Walk::On);
-                }
-                let len = record.header.record_len();
-                let end = batch.end() as usize + len;
-                if end > batch.segment.capacity() {
-                    least = len;
-                    return Ok(Walk::Before);
-                }
-                batch.add(record, hashes, old);
-                let is_full = batch.bytes().len() >= self.batch_len() || batch.len() >= most;
-                Ok(if is_full { Walk::Behind } else { Walk::On })
-            })?;
-            if at == from && least == 0 {
-                return Err(victim.damaged(from, "a record is not what was written"));
-            }
+            least = self.gather(&mut batch, &mut reader, victim)?;
             if batch.len() > 0 {
                 // What was read past the page cache goes on so.
                 let goes_past = match self.options.cached_writes {
@@ -159,12 +137,57 @@ impl Inner {
                     CachedWrites::Never => true,
                 };
                 self.write_copies(collector, &batch, goes_past)?;
-                at = self.enter_batch(batch).map_or(at, |old| old.offset());
+                if let Some(old) = self.enter_batch(batch) {
+                    reader.go_to(old.offset());
+                }
             }
             if self.work.is_closing.load(Ordering::Relaxed) {
                 return Ok(false);
             }
         }
+    }
+
+    /// Adds what lives of what comes next in a segment, until the batch is full. If its segment has
+    /// no room for a record, the length of that, which comes next then; otherwise 0.
+    fn gather(
+        &self,
+        batch: &mut Batch,
+        reader: &mut Reader<'_>,
+        victim: &Segment,
+    ) -> Result<usize> {
+        // A small share of L0 at most, which they may fill beyond its limit.
+        let most = (self.options.memory / 1024).clamp(LEAST, SEQUENCES);
+        while !reader.is_at_end() {
+            let mut ahead = reader.ahead(SIDE_BY_SIDE)?;
+            let Some(mut next) = ahead.last().map(Found::end) else {
+                return Err(victim.damaged(reader.at(), "a record is not what was written"));
+            };
+            ahead.retain(|found| matches!(found.record.header.kind, Kind::Put | Kind::Delete));
+            let candidates: Vec<Candidate<'_>> =
+                ahead.iter().map(|found| candidate(victim.id, found)).collect();
+            let newest = self.are_newest(&candidates)?;
+            let mut is_full = false;
+            for at in (0..ahead.len()).filter(|&at| newest[at]) {
+                let Found { offset, record, hashes } = &ahead[at];
+                let len = record.header.record_len();
+                if batch.end() as usize + len > batch.segment.capacity() {
+                    let offset = *offset;
+                    reader.go_to(offset);
+                    return Ok(len);
+                }
+                batch.add(record, *hashes, candidates[at].position);
+                if batch.bytes().len() >= self.batch_len() || batch.len() >= most {
+                    (next, is_full) = (ahead[at].end(), true);
+                    break;
+                }
+            }
+            reader.go_to(next);
+            stint::end_if_over();
+            if is_full {
+                break;
+            }
+        }
+        Ok(0)
     }
 
     fn batch_len(&self) -> usize {
@@ -207,20 +230,6 @@ impl Inner {
         }
     }
 
-    /// Whether a record is what its key says now.
-    fn is_current(&self, table: u32, key: &[u8], old: Position) -> Result<bool> {
-        loop {
-            let version = self.version.load();
-            if version.table(table).is_none() {
-                return Ok(false);
-            }
-            // None: it found a segment that this version does not have yet.
-            if let Some(answer) = self.is_newest(&version, table, key, old)? {
-                return Ok(answer);
-            }
-        }
-    }
-
     /// Writes the copies to their segment.
     fn write_copies(&self, to: &mut Collector, batch: &Batch, goes_past: bool) -> Result<()> {
         let segment = &batch.segment;
@@ -231,6 +240,13 @@ impl Inner {
         self.counters.copied.add(batch.bytes().len() as u64);
         Ok(())
     }
+}
+
+fn candidate<'a>(segment: u32, found: &Found<'a>) -> Candidate<'a> {
+    let Header { kind, table, .. } = found.record.header;
+    let tag = Tag::of(found.hashes.key);
+    let position = Position::new(segment, found.offset, kind == Kind::Delete, tag);
+    Candidate { table, key: found.record.key, position }
 }
 
 #[cfg(test)]
@@ -262,13 +278,13 @@ mod tests {
         let mut olds = Vec::new();
         let mut collector = lock(&inner.collector);
         let mut batch = inner.begin_batch(&mut collector, 0).unwrap();
-        from.walk(FILE_HEADER, from.end().unwrap(), |offset, record, hashes| {
-            assert_eq!(record.key, key(olds.len() as u32));
-            olds.push(Position::new(from.id, offset, false, Tag::of(hashes.key)));
-            batch.add(record, hashes, olds[olds.len() - 1]);
-            Ok(if olds.len() == COPIES as usize { Walk::Behind } else { Walk::On })
-        })
-        .unwrap();
+        let mut reader = from.reader(FILE_HEADER, from.end().unwrap());
+        for number in 0..COPIES {
+            let found = reader.next().unwrap().unwrap();
+            assert_eq!(found.record.key, key(number));
+            olds.push(candidate(from.id, &found).position);
+            batch.add(&found.record, found.hashes, olds[olds.len() - 1]);
+        }
         inner.write_copies(&mut collector, &batch, false).unwrap();
         assert_eq!(inner.enter_batch(batch), None);
         drop(collector);

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::inner::{Inner, lock};
+use crate::l0::{Search, side_by_side};
 use crate::log::{Segment, Writer};
+use crate::newest::SIDE_BY_SIDE;
 use crate::position::{Position, Tag};
 use crate::record::{HEADER, Hashes, Record};
 use crate::schedule::thread;
@@ -138,9 +140,12 @@ impl Inner {
     /// writer's lock to be short.
     fn warm_up_ways(&self, batch: &Batch) {
         let version = self.version.load();
-        for copy in &batch.copies {
+        for copies in batch.copies.chunks(SIDE_BY_SIDE) {
             stint::end_if_over();
-            self.warm_up(&version, copy.table, batch.key(copy));
+            let search = |copy: &Copy| {
+                Search::new(version.active.l0(copy.table).map(Arc::as_ref), batch.key(copy))
+            };
+            side_by_side(&mut copies.iter().map(search).collect::<Vec<_>>());
         }
     }
 

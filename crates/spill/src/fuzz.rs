@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::fs::{Fs, Os, write_whole};
 use crate::level::page::{self, PAGE, Page, PageId};
 use crate::log::Segment;
+use crate::log::reader::Found;
 use crate::log::replay::replay;
 use crate::log::segment::{self, FILE_HEADER};
 use crate::position::Position;
@@ -39,13 +40,14 @@ pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
     drop(made);
     let segment = Arc::new(Segment::open(&fs, dir, ID, None)?);
     let mut walked = Vec::new();
-    let walked_to = segment.walk(FILE_HEADER, capacity as u32, |offset, record, _| {
-        let end = offset as usize + record.header.record_len();
-        assert!(offset % 8 == 0 && end <= capacity);
+    let mut reader = segment.reader(FILE_HEADER, capacity as u32);
+    while let Some(found) = reader.next()? {
+        let Found { offset, record, .. } = &found;
+        assert!(offset % 8 == 0 && found.end() as usize <= capacity);
         assert_eq!(record.key.len(), usize::from(record.header.key_len));
-        walked.push((offset, record.header));
-        Ok(segment::Walk::On)
-    })?;
+        walked.push((*offset, record.header));
+    }
+    let walked_to = reader.at();
     let mut replayed = Vec::new();
     let begin = Point { segment: ID, offset: FILE_HEADER };
     let places = Places { main: begin, ..Places::default() };

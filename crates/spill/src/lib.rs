@@ -39,6 +39,7 @@ pub mod manifest;
 mod many;
 mod memory;
 mod moment;
+mod newest;
 mod niceness;
 mod options;
 mod position;

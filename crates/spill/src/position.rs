@@ -48,10 +48,15 @@ impl Position {
         self.0 & TOMBSTONE != 0
     }
 
+    #[inline]
+    pub(crate) fn tag(self) -> Tag {
+        Tag((self.0 & TAGS) as u16)
+    }
+
     /// False: its key is another one. True: it may be the one.
     #[inline]
     pub(crate) fn may_be(self, tag: Tag) -> bool {
-        self.0 & TAGS == u64::from(tag.0)
+        self.tag() == tag
     }
 }
 

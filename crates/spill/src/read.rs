@@ -55,41 +55,6 @@ impl Inner {
         })
     }
 
-    /// Whether the record at a position is the newest of its key; None: a version of the key is in
-    /// a segment that this version does not have yet.
-    pub(crate) fn is_newest(
-        &self,
-        version: &Version,
-        table: TableId,
-        key: &[u8],
-        position: Position,
-    ) -> Result<Option<bool>> {
-        if let Some(found) = self.find_in_memory(version, table, key, None) {
-            let is_there = version.segments.get(found.segment()).is_some();
-            return Ok(is_there.then_some(found == position));
-        }
-        let Some(table) = version.table(table) else { return Ok(Some(false)) };
-        let tag = Tag::of_key(key);
-        let mut scratch = Vec::new();
-        let mut levels = table.levels.iter().flatten().peekable();
-        while let Some(level) = levels.next() {
-            let leaf = level.leaf_of(key)?;
-            let ties = || leaf.ties(key).map(|place| Position::from_bits(leaf.value(place)));
-            if ties().any(|found| found == position) {
-                return Ok(Some(true));
-            }
-            // Another record of the same key, above where this one may be.
-            for found in ties().filter(|found| levels.peek().is_some() && found.may_be(tag)) {
-                let looked = version
-                    .look(&self.staging, found, false, &mut scratch, |record| record.key == key)?;
-                if matches!(looked, Look::Found(true)) {
-                    return Ok(Some(false));
-                }
-            }
-        }
-        Ok(Some(false))
-    }
-
     #[inline]
     pub(crate) fn find_in_memory(
         &self,

@@ -11,8 +11,9 @@ use crate::l0::Blocks;
 use crate::level::Level;
 use crate::level::file::{self, IndexFile};
 use crate::level::merge::Dead;
+use crate::log::reader::Found;
 use crate::log::replay::{Tails, replay};
-use crate::log::segment::{self, FILE_HEADER, Walk};
+use crate::log::segment::{self, FILE_HEADER};
 use crate::log::staging::LeftBehind;
 use crate::log::{Cold, Segment, Staging, Writer};
 use crate::manifest::{self, LevelState, Manifest, SegmentState, State};
@@ -405,12 +406,13 @@ fn replay_log(
         };
         let known_end = segment.end();
         let to = known_end.unwrap_or(segment.capacity() as u32);
-        let end = segment.walk(from, to, |offset, record, _| {
+        let mut reader = segment.reader(from, to);
+        while let Some(Found { offset, record, .. }) = reader.next()? {
             if matches!(record.header.kind, Kind::Put | Kind::Delete) {
-                take(Point { segment: segment.id, offset }, record);
+                take(Point { segment: segment.id, offset }, &record);
             }
-            Ok(Walk::On)
-        })?;
+        }
+        let end = reader.at();
         let synced = state.segments.iter().find(|known| known.id == segment.id);
         if known_end.is_some_and(|known| end < known)
             || synced.is_some_and(|known| end < known.synced)

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::level::Level;
 use crate::level::page::Page;
-use crate::log::segment::{FILE_HEADER, Walk};
+use crate::log::segment::FILE_HEADER;
 use crate::position::{Position, Tag};
 use crate::version::{Look, Version};
 
@@ -26,12 +26,12 @@ impl Inner {
         for segment in version.segments.iter() {
             // What is complete may be on its way still.
             let end = segment.written();
-            let reached = segment.walk(FILE_HEADER, end, |_, _, _| {
+            let mut reader = segment.reader(FILE_HEADER, end);
+            while reader.next()?.is_some() {
                 scrubbed.records += 1;
-                Ok(Walk::On)
-            })?;
-            if reached < end {
-                return Err(segment.damaged(reached, "a record is not what was written"));
+            }
+            if !reader.is_at_end() {
+                return Err(segment.damaged(reader.at(), "a record is not what was written"));
             }
             scrubbed.log_bytes += u64::from(end);
         }

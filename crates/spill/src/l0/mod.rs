@@ -6,6 +6,7 @@ mod blocks;
 mod cursor;
 mod entry;
 mod node;
+mod search;
 
 use std::cell::UnsafeCell;
 use std::ptr::{self, NonNull};
@@ -18,6 +19,7 @@ pub(crate) use cursor::Cursor;
 use entry::Entry;
 pub(crate) use entry::Version;
 use node::{Inner, Node, WIDTH};
+pub(crate) use search::{Search, side_by_side};
 
 use crate::bytes::{common_prefix, head_at};
 use crate::position::Position;
@@ -225,19 +227,27 @@ impl L0 {
         Some((leaf, version))
     }
 
+    /// The root and its version, while it is the root; none: there is nothing yet.
+    #[inline]
+    fn whole_root(&self) -> Option<(&Node, u64)> {
+        loop {
+            let root = self.root.load(Ordering::Acquire);
+            // SAFETY: the root is a node of this tree, or null; all nodes live as long as it.
+            let node = unsafe { root.as_ref() }?;
+            let version = node.stable_version();
+            if self.root.load(Ordering::Acquire) == root {
+                return Some((node, version));
+            }
+        }
+    }
+
     /// Goes down by what `choose` says of each inner node (None: it saw a change under way);
     /// the leaf, its version, and what the nodes on the way say are the leaf's bounds. None: there
     /// is nothing yet.
     #[inline]
     fn descend(&self, choose: impl Fn(&Node) -> Option<usize>) -> Option<(&Node, u64, Path)> {
         'again: loop {
-            let root = self.root.load(Ordering::Acquire);
-            // SAFETY: the root is a node of this tree, or null; all nodes live as long as it.
-            let mut node = unsafe { root.as_ref() }?;
-            let mut version = node.stable_version();
-            if self.root.load(Ordering::Acquire) != root {
-                continue;
-            }
+            let (mut node, mut version) = self.whole_root()?;
             let mut path = Path::default();
             while node.height > 0 {
                 let Some(index) = choose(node) else { continue 'again };

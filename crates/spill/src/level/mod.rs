@@ -48,12 +48,18 @@ impl Level {
     /// The leaf that a key belongs to.
     #[inline]
     pub(crate) fn leaf_of(&self, key: &[u8]) -> Result<Page<'_>> {
+        self.leaf(self.leaf_id_of(key)?)
+    }
+
+    /// Which page is the leaf that a key belongs to.
+    #[inline]
+    pub(crate) fn leaf_id_of(&self, key: &[u8]) -> Result<PageId> {
         let mut id = self.root;
         for _ in 0..self.height {
             let page = self.inner(id)?;
             id = PageId::from_bits(page.value(page.child_of(key)));
         }
-        self.leaf(id)
+        Ok(id)
     }
 
     pub(crate) fn leaf(&self, id: PageId) -> Result<Page<'_>> {

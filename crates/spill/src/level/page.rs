@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bytes::head_at;
 use crate::position::{Position, Tag};
+use crate::prefetch;
 
 pub(crate) const PAGE: usize = 4096;
 /// The most entries of a page.
@@ -220,8 +221,17 @@ impl<'a> Page<'a> {
     /// Asks the processor for what a search touches first.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        crate::prefetch::lines(self.0.as_ptr(), 2);
-        crate::prefetch::lines(self.0[PREFIX..].as_ptr(), 1);
+        prefetch::lines(self.0.as_ptr(), BLOCKS / 64);
+        prefetch::lines(self.0[PREFIX..].as_ptr(), 1);
+    }
+
+    /// Asks the processor for what a search for a key touches then: its block.
+    #[inline]
+    pub(crate) fn prefetch_block(&self, key: &[u8]) {
+        if self.side(key) == Ordering::Equal {
+            let block = below_in(&self.0[SAMPLES..BLOCKS], head_at(key, self.skip()));
+            prefetch::lines(self.0[BLOCKS + block * 256..].as_ptr(), 4);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod copies;
 pub(crate) mod flush;
 pub(crate) mod past_cache;
+pub(crate) mod reader;
 pub(crate) mod replay;
 pub(crate) mod segment;
 pub(crate) mod staging;

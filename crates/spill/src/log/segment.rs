@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::past_cache;
+use super::reader::Reader;
 use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
 use crate::position::ALIGN;
-use crate::record::{HEADER, Hashes, Record};
+use crate::record::{HEADER, Record};
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::stream::Stream;
 
@@ -22,18 +22,6 @@ const FORMAT: u32 = 4;
 /// What is brought into memory at once where a record is first read.
 const AROUND: usize = 64 << 10;
 const PAGE: usize = 4 << 10;
-/// What is read at once of a segment that is read as a whole.
-pub(crate) const PIECE: usize = 1 << 20;
-
-/// Whether a walk goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Walk {
-    On,
-    /// It ends behind this record.
-    Behind,
-    /// It ends before this record.
-    Before,
-}
 
 /// How a record that is not known to be in memory is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,7 +199,7 @@ impl Segment {
     }
 
     /// Reading the file from `offset` on failed.
-    fn unread(&self, offset: usize, error: std::io::Error) -> Error {
+    pub(super) fn unread(&self, offset: usize, error: std::io::Error) -> Error {
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
             return self.damaged(offset as u32, "the file is cut short");
         }
@@ -390,58 +378,9 @@ impl Segment {
         Ok(())
     }
 
-    /// Reads through the file with large reads, past the mapping, and calls `seen` with each
-    /// record from `from` on, until that ends the walk; answers where it ended.
-    ///
-    /// # Errors
-    /// Those of reading and of `seen`. A record that is not right ends the walk.
-    pub(crate) fn walk(
-        &self,
-        from: u32,
-        to: u32,
-        mut seen: impl FnMut(u32, &Record<'_>, Hashes) -> Result<Walk>,
-    ) -> Result<u32> {
-        let mut bytes = Vec::new();
-        // Where `bytes` begins in the file.
-        let (mut start, mut at) = (from as usize, from as usize);
-        let to = to as usize;
-        loop {
-            let record = Record::read_hashed(&bytes[at - start..], (self.id, at as u32));
-            if let Some((record, hashes)) = record {
-                let len = record.header.record_len();
-                match seen(at as u32, &record, hashes)? {
-                    Walk::On => at += len,
-                    Walk::Behind => return Ok((at + len) as u32),
-                    Walk::Before => return Ok(at as u32),
-                }
-                continue;
-            }
-            // Cut short by the end of what was read?
-            let left = bytes.len() - (at - start);
-            let wanted = crate::record::Header::read(&bytes[at - start..])
-                .map_or(HEADER, |header| header.record_len());
-            let have_to = start + bytes.len();
-            if left >= wanted || have_to >= to {
-                return Ok(at as u32);
-            }
-            bytes.drain(..at - start);
-            start = at;
-            let have = bytes.len();
-            let more = PIECE.max(wanted - have).min(to - have_to);
-            bytes.resize(have + more, 0);
-            self.read_piece(&mut bytes[have..], have_to)
-                .map_err(|error| self.unread(have_to, error))?;
-        }
-    }
-
-    /// Reads past the page cache what is not in it: who reads all of a segment reads it once.
-    fn read_piece(&self, into: &mut [u8], offset: usize) -> std::io::Result<()> {
-        if !self.is_seen_mostly(offset, offset + into.len())
-            && past_cache::read(&*self.file, into, offset as u64)?
-        {
-            return Ok(());
-        }
-        read_whole(&*self.file, into, offset as u64)
+    /// Its records from one offset to another, one after the other.
+    pub(crate) fn reader(&self, from: u32, to: u32) -> Reader<'_> {
+        Reader::new(self, from, to)
     }
 
     /// Whether at least half of a part was read before, or written through the page cache.

@@ -1,0 +1,112 @@
+//! Finding several keys side by side: a step that would wait for memory asks for it, and the others
+//! make theirs meanwhile.
+
+use std::mem::offset_of;
+use std::ptr;
+
+use super::entry::Entry;
+use super::node::Node;
+use super::{L0, Version, child_of, find};
+use crate::bytes::head_at;
+use crate::prefetch;
+
+/// What a search of a node touches before its slots: lines of its head and of its keys' heads.
+const LINES: usize = offset_of!(Node, slots).div_ceil(64);
+/// Lines of an entry with a key of usual length and its first version.
+const ENTRY_LINES: usize = 2;
+
+/// A key on its way to being found.
+pub(crate) struct Search<'a> {
+    l0: Option<&'a L0>,
+    key: &'a [u8],
+    at: At<'a>,
+}
+
+/// What it looks at next; that was asked for.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    Root,
+    /// A child of a node that had a version when it was chosen.
+    Child(&'a Node, (&'a Node, u64)),
+    /// The slot of a leaf that is likely to be the key's.
+    Slot(&'a Node, u64, usize),
+    /// All that the key's look-up in a leaf touches.
+    Leaf(&'a Node, u64),
+    Found(Option<&'a Entry>),
+}
+
+impl<'a> Search<'a> {
+    /// Begins in an L0, if there is one.
+    pub(crate) fn new(l0: Option<&'a L0>, key: &'a [u8]) -> Self {
+        Search { l0, key, at: At::Root }
+    }
+
+    /// The versions of the key, from the newest on, when all was found.
+    pub(crate) fn found(&self) -> Option<&'a Version> {
+        match self.at {
+            At::Found(entry) => entry.map(Entry::newest),
+            _ => None,
+        }
+    }
+
+    /// Takes the next step; false: it was found before, or that it is not there.
+    fn step(&mut self) -> bool {
+        self.at = match self.at {
+            At::Found(_) => return false,
+            At::Root => match self.l0.and_then(L0::whole_root) {
+                None => At::Found(None),
+                Some((root, version)) => self.look(root, version),
+            },
+            At::Child(child, (parent, seen)) => {
+                let version = child.stable_version();
+                match parent.is_unchanged(seen) {
+                    true => self.look(child, version),
+                    false => At::Root,
+                }
+            }
+            At::Slot(leaf, version, place) => {
+                prefetch::lines(leaf.entry(place).cast(), ENTRY_LINES);
+                At::Leaf(leaf, version)
+            }
+            At::Leaf(leaf, version) => {
+                let found = find(leaf, self.key).ok();
+                match leaf.is_unchanged(version) {
+                    true => At::Found(found),
+                    false => At::Root,
+                }
+            }
+        };
+        true
+    }
+
+    /// Looks at a node that is there.
+    fn look(&self, node: &'a Node, version: u64) -> At<'a> {
+        if node.height == 0 {
+            let head = head_at(self.key, node.skip());
+            let place = node.below(head);
+            if place < node.count() && node.head(place) == head {
+                prefetch::lines(ptr::from_ref(&node.slots[place]).cast(), 1);
+                return At::Slot(node, version, place);
+            }
+            return At::Leaf(node, version);
+        }
+        let child = node.child(child_of(node, self.key).0);
+        if !node.is_unchanged(version) {
+            return At::Root;
+        }
+        prefetch::lines(child.cast(), LINES);
+        // SAFETY: an unchanged node has good children, which live as long as the tree.
+        At::Child(unsafe { &*child }, (node, version))
+    }
+}
+
+/// Finds all of them.
+pub(crate) fn side_by_side(searches: &mut [Search<'_>]) {
+    let mut go_on = true;
+    while go_on {
+        go_on = false;
+        for search in &mut *searches {
+            go_on |= search.step();
+        }
+    }
+}
