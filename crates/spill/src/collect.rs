@@ -108,7 +108,7 @@ impl Inner {
     /// Copies all of a segment that lives; false if the store was closed meanwhile.
     fn copy_live(&self, collector: &mut Collector, victim: &Segment) -> Result<bool> {
         let Some(end) = victim.end() else { return Ok(false) };
-        let mut reader = victim.reader(FILE_HEADER, end);
+        let mut reader = Reader::by_mapping(victim, FILE_HEADER, end);
         let mut least = 0;
         loop {
             // What is not entered before a freeze has to be copied again: L0 is frozen for copies
@@ -278,7 +278,7 @@ mod tests {
         let mut olds = Vec::new();
         let mut collector = lock(&inner.collector);
         let mut batch = inner.begin_batch(&mut collector, 0).unwrap();
-        let mut reader = from.reader(FILE_HEADER, from.end().unwrap());
+        let mut reader = Reader::new(from, FILE_HEADER, from.end().unwrap());
         for number in 0..COPIES {
             let found = reader.next().unwrap().unwrap();
             assert_eq!(found.record.key, key(number));

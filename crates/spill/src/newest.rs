@@ -91,7 +91,9 @@ impl Inner {
     ) -> Result<()> {
         let mut leaves = Vec::with_capacity(open.len());
         for &at in open {
-            let Some((level, below)) = level(version, candidates[at].table, depth) else { continue };
+            let Some((level, below)) = level(version, candidates[at].table, depth) else {
+                continue;
+            };
             let leaf = level.leaf_id_of(candidates[at].key)?;
             level.page(leaf)?.prefetch();
             leaves.push((at, level, leaf, below));

@@ -11,7 +11,7 @@ use crate::l0::Blocks;
 use crate::level::Level;
 use crate::level::file::{self, IndexFile};
 use crate::level::merge::Dead;
-use crate::log::reader::Found;
+use crate::log::reader::{Found, Reader};
 use crate::log::replay::{Tails, replay};
 use crate::log::segment::{self, FILE_HEADER};
 use crate::log::staging::LeftBehind;
@@ -406,7 +406,7 @@ fn replay_log(
         };
         let known_end = segment.end();
         let to = known_end.unwrap_or(segment.capacity() as u32);
-        let mut reader = segment.reader(from, to);
+        let mut reader = Reader::new(segment, from, to);
         while let Some(Found { offset, record, .. }) = reader.next()? {
             if matches!(record.header.kind, Kind::Put | Kind::Delete) {
                 take(Point { segment: segment.id, offset }, &record);

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::level::Level;
 use crate::level::page::Page;
+use crate::log::reader::Reader;
 use crate::log::segment::FILE_HEADER;
 use crate::position::{Position, Tag};
 use crate::version::{Look, Version};
@@ -26,7 +27,7 @@ impl Inner {
         for segment in version.segments.iter() {
             // What is complete may be on its way still.
             let end = segment.written();
-            let mut reader = segment.reader(FILE_HEADER, end);
+            let mut reader = Reader::new(segment, FILE_HEADER, end);
             while reader.next()?.is_some() {
                 scrubbed.records += 1;
             }

@@ -1,4 +1,4 @@
-//! Reading a segment from one record to the next, past the mapping.
+//! Reading a segment from one record to the next.
 
 use super::past_cache;
 use super::segment::Segment;
@@ -25,11 +25,7 @@ impl Found<'_> {
 
 /// On its way through a segment.
 pub(crate) struct Reader<'a> {
-    segment: &'a Segment,
-    bytes: Vec<u8>,
-    /// Of `bytes`, what was read: it begins there in the file, and has so many bytes.
-    start: usize,
-    len: usize,
+    window: Window<'a>,
     /// Where the next record begins.
     at: usize,
     /// No record ends behind this.
@@ -37,9 +33,25 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// One that reads past the mapping.
     pub(crate) fn new(segment: &'a Segment, from: u32, to: u32) -> Self {
-        let from = from as usize;
-        Reader { segment, bytes: Vec::new(), start: from, len: 0, at: from, to: to as usize }
+        let (at, to) = (from as usize, to as usize);
+        let window = Window {
+            segment,
+            begin: at,
+            end: at,
+            place: Place::Buffer,
+            buffer: Vec::new(),
+            by_mapping: false,
+        };
+        Reader { window, at, to }
+    }
+
+    /// One that takes from the mapping what is in memory.
+    pub(crate) fn by_mapping(segment: &'a Segment, from: u32, to: u32) -> Self {
+        let mut reader = Reader::new(segment, from, to);
+        reader.window.by_mapping = true;
+        reader
     }
 
     /// Where the next record begins, or would.
@@ -55,9 +67,6 @@ impl<'a> Reader<'a> {
     /// Goes on at another offset.
     pub(crate) fn go_to(&mut self, offset: u32) {
         self.at = offset as usize;
-        if !(self.start..=self.start + self.len).contains(&self.at) {
-            (self.start, self.len) = (self.at, 0);
-        }
     }
 
     /// The next record; none: it is at the end, or what is there is not what was written.
@@ -65,8 +74,8 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// The file cannot be read.
     pub(crate) fn next(&mut self) -> Result<Option<Found<'_>>> {
-        self.read_on()?;
-        let found = found(self.segment.id, self.at, &self.bytes[self.at - self.start..self.len]);
+        self.window.hold(self.at, self.to)?;
+        let found = self.window.found(self.at);
         self.at = found.as_ref().map_or(self.at, |found| found.end() as usize);
         Ok(found)
     }
@@ -77,56 +86,97 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// The file cannot be read.
     pub(crate) fn ahead(&mut self, most: usize) -> Result<Vec<Found<'_>>> {
-        self.read_on()?;
+        self.window.hold(self.at, self.to)?;
         let mut ahead = Vec::with_capacity(most);
         let mut at = self.at;
         while ahead.len() < most
-            && let Some(found) = found(self.segment.id, at, &self.bytes[at - self.start..self.len])
+            && let Some(found) = self.window.found(at)
         {
             at = found.end() as usize;
             ahead.push(found);
         }
         Ok(ahead)
     }
-
-    /// Reads on if the next record is cut short by the end of what was read.
-    fn read_on(&mut self) -> Result<()> {
-        loop {
-            let left = &self.bytes[self.at - self.start..self.len];
-            let wanted = Header::read(left).map_or(HEADER, |header| header.record_len());
-            let have_to = self.start + self.len;
-            if left.len() >= wanted || have_to >= self.to {
-                return Ok(());
-            }
-            let more = PIECE.max(wanted - left.len()).min(self.to - have_to);
-            self.bytes.copy_within(self.at - self.start..self.len, 0);
-            (self.start, self.len) = (self.at, have_to - self.at);
-            // Zeroed once: a piece is as long as the one before.
-            self.bytes.resize(self.bytes.len().max(self.len + more), 0);
-            self.read_piece(self.len..self.len + more, have_to)?;
-            self.len += more;
-        }
-    }
-
-    /// Reads past the page cache what is not in it: who reads all of a segment reads it once.
-    fn read_piece(&mut self, into: std::ops::Range<usize>, offset: usize) -> Result<()> {
-        let (file, into) = (&*self.segment.file, &mut self.bytes[into]);
-        let is_cached = self.segment.is_seen_mostly(offset, offset + into.len());
-        let read = match is_cached {
-            true => Ok(false),
-            false => past_cache::read(file, into, offset as u64),
-        };
-        match read {
-            Ok(false) => read_whole(file, into, offset as u64),
-            read => read.map(drop),
-        }
-        .map_err(|error| self.segment.unread(offset, error))
-    }
 }
 
-/// The record at an offset of a segment, where these bytes are, if it is right and all of it is there.
-fn found(segment: u32, offset: usize, bytes: &[u8]) -> Option<Found<'_>> {
-    let offset = offset as u32;
-    let (record, hashes) = Record::read_hashed(bytes, (segment, offset))?;
-    Some(Found { offset, record, hashes })
+/// A part of a segment that was read.
+struct Window<'a> {
+    segment: &'a Segment,
+    begin: usize,
+    end: usize,
+    place: Place,
+    buffer: Vec<u8>,
+    by_mapping: bool,
+}
+
+/// Where its bytes are.
+enum Place {
+    Buffer,
+    Mapping,
+}
+
+impl Window<'_> {
+    /// What there is from an offset on.
+    #[inline]
+    fn from(&self, offset: usize) -> &[u8] {
+        if !(self.begin..self.end).contains(&offset) {
+            return &[];
+        }
+        match self.place {
+            Place::Buffer => &self.buffer[offset - self.begin..self.end - self.begin],
+            Place::Mapping => &self.segment.mapped()[offset..self.end],
+        }
+    }
+
+    /// The record at an offset, if it is right and all of it is here.
+    fn found(&self, offset: usize) -> Option<Found<'_>> {
+        let (bytes, offset) = (self.from(offset), offset as u32);
+        let (record, hashes) = Record::read_hashed(bytes, (self.segment.id, offset))?;
+        Some(Found { offset, record, hashes })
+    }
+
+    /// Moves on until it has all of the record at an offset, if that does not end behind `to`.
+    fn hold(&mut self, offset: usize, to: usize) -> Result<()> {
+        loop {
+            let have = self.from(offset);
+            let wanted = Header::read(have).map_or(HEADER, |header| header.record_len());
+            let (have, missing) = (have.len(), wanted.saturating_sub(have.len()));
+            let end = to.min(offset + have + PIECE.max(missing));
+            if missing == 0 || end <= offset + have {
+                return Ok(());
+            }
+            self.move_to(offset, have, end)?;
+        }
+    }
+
+    /// Has all from `begin` to `end`, of which it has the first `have` bytes.
+    fn move_to(&mut self, begin: usize, have: usize, end: usize) -> Result<()> {
+        let from = begin + have;
+        let failed = |error| self.segment.unread(from, error);
+        let is_in_memory = self.segment.is_seen_mostly(from, end);
+        if is_in_memory && self.by_mapping {
+            self.segment.bring(begin, end).map_err(failed)?;
+            self.place = Place::Mapping;
+        } else {
+            // Zeroed once: a piece is as long as the one before.
+            let len = self.buffer.len().max(end - begin);
+            self.buffer.resize(len, 0);
+            match self.place {
+                _ if have == 0 => {}
+                Place::Buffer => self.buffer.copy_within(begin - self.begin..from - self.begin, 0),
+                Place::Mapping => {
+                    self.buffer[..have].copy_from_slice(&self.segment.mapped()[begin..from]);
+                }
+            }
+            let into = &mut self.buffer[have..end - begin];
+            let file = &*self.segment.file;
+            // Past the page cache too: who reads all of a segment reads it once.
+            if is_in_memory || !past_cache::read(file, into, from as u64).map_err(failed)? {
+                read_whole(file, into, from as u64).map_err(failed)?;
+            }
+            self.place = Place::Buffer;
+        }
+        (self.begin, self.end) = (begin, end);
+        Ok(())
+    }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::reader::Reader;
 use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
 use crate::position::ALIGN;
@@ -220,7 +219,7 @@ impl Segment {
 
     /// The part of the file that has records, in memory. Touching it may fault.
     #[inline]
-    fn mapped(&self) -> &[u8] {
+    pub(super) fn mapped(&self) -> &[u8] {
         // SAFETY: bytes below `written` are in the file and never change again; the mapping
         // lives as long as this.
         unsafe { std::slice::from_raw_parts(self.map.start().as_ptr(), self.written() as usize) }
@@ -330,7 +329,7 @@ impl Segment {
     }
 
     /// Brings the surroundings of a part into memory.
-    fn bring(&self, from: usize, to: usize) -> std::io::Result<()> {
+    pub(super) fn bring(&self, from: usize, to: usize) -> std::io::Result<()> {
         let start = from / AROUND * AROUND;
         let end = to.next_multiple_of(AROUND).min(self.map.len());
         for block in (start..end).step_by(AROUND) {
@@ -376,11 +375,6 @@ impl Segment {
             }
         }
         Ok(())
-    }
-
-    /// Its records from one offset to another, one after the other.
-    pub(crate) fn reader(&self, from: u32, to: u32) -> Reader<'_> {
-        Reader::new(self, from, to)
     }
 
     /// Whether at least half of a part was read before, or written through the page cache.
