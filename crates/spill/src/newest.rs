@@ -137,3 +137,108 @@ fn level(version: &Version, table: TableId, depth: usize) -> Option<(&Level, boo
     let level = levels.get(depth)?.as_ref()?;
     Some((level, levels[depth + 1..].iter().any(Option::is_some)))
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::log::reader::Reader;
+    use crate::log::segment::FILE_HEADER;
+    use crate::position::Tag;
+    use crate::record::Kind;
+    use crate::{Batch, Options, Store};
+
+    struct Written {
+        table: TableId,
+        key: Vec<u8>,
+        position: Position,
+        sequence: u64,
+    }
+
+    /// All puts and deletes that the files have.
+    fn written(version: &Version) -> Vec<Written> {
+        let mut all = Vec::new();
+        for segment in version.segments.iter() {
+            let mut reader = Reader::new(segment, FILE_HEADER, segment.written());
+            while let Some(found) = reader.next().unwrap() {
+                let header = found.record.header;
+                if !matches!(header.kind, Kind::Put | Kind::Delete) {
+                    continue;
+                }
+                let is_delete = header.kind == Kind::Delete;
+                let tag = Tag::of(found.hashes.key);
+                all.push(Written {
+                    table: header.table,
+                    key: found.record.key.to_vec(),
+                    position: Position::new(segment.id, found.offset, is_delete, tag),
+                    sequence: header.sequence,
+                });
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_newest_are_those_with_the_last_sequence() {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { background: false, segment: 64 << 10, ..Options::default() };
+        let store = Store::open(home.path(), Options { growth: 2, ..options }).unwrap();
+        let tables = ["one", "two", "gone"].map(|name| store.table(name).unwrap());
+        let mut random = 1_u64;
+        let mut any = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % below
+        };
+        for write in 0..20_000_u32 {
+            let key = any(3000).to_string();
+            let table = &tables[any(3) as usize];
+            match any(10) {
+                0 => table.delete(key.as_bytes()).unwrap(),
+                1 => {
+                    let mut batch = Batch::new();
+                    batch.put(table, key.as_bytes(), b"of a batch");
+                    batch.delete(table, any(3000).to_string().as_bytes());
+                    store.write(&batch).unwrap();
+                }
+                _ => table.put(key.as_bytes(), &write.to_le_bytes()).unwrap(),
+            }
+            // The last 4,000 stay in memory, half of them frozen.
+            match write {
+                18_000 => {
+                    let inner = store.inner();
+                    inner.rotate(&mut crate::inner::lock(&inner.writer));
+                }
+                0..16_000 if write % 1000 == 999 => store.flush().unwrap(),
+                _ => {}
+            }
+        }
+        store.drop_table("gone").unwrap();
+        let inner = store.inner();
+        crate::inner::lock(&inner.writer).flush().unwrap();
+        let version = inner.version.load_full();
+        let levels = &version.table(tables[0].id).unwrap().levels;
+        assert!(levels.iter().flatten().count() >= 2 && !version.frozen.is_empty());
+        let all = written(&version);
+        let mut last = HashMap::new();
+        for Written { table, key, sequence, .. } in &all {
+            let known = last.entry((*table, key)).or_insert(0);
+            *known = (*sequence).max(*known);
+        }
+        let mut answers = Vec::new();
+        for some in all.chunks(SIDE_BY_SIDE) {
+            let candidates: Vec<Candidate<'_>> = some
+                .iter()
+                .map(|&Written { table, ref key, position, .. }| Candidate { table, key, position })
+                .collect();
+            answers.extend(inner.are_newest(&candidates).unwrap());
+        }
+        assert_eq!(answers.len(), all.len());
+        for (answer, Written { table, key, sequence, position }) in answers.iter().zip(&all) {
+            let is_last = last[&(*table, key)] == *sequence;
+            // A merge into the last level keeps no deletion.
+            let is_kept = is_last && version.table(*table).is_some();
+            assert!(*answer == is_kept || is_kept && position.is_tombstone(), "{key:?} {sequence}");
+        }
+    }
+}

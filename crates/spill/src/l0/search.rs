@@ -70,6 +70,9 @@ impl<'a> Search<'a> {
             }
             At::Leaf(leaf, version) => {
                 let found = find(leaf, self.key).ok();
+                if let Some(entry) = found {
+                    prefetch::lines(ptr::from_ref(entry.newest()).cast(), 1);
+                }
                 match leaf.is_unchanged(version) {
                     true => At::Found(found),
                     false => At::Root,

@@ -38,6 +38,14 @@ fn keys_back(l0: &Arc<L0>, from: Option<&[u8]>) -> Vec<Vec<u8>> {
     keys
 }
 
+/// The sequences of keys, found side by side.
+fn sequences(l0: &L0, keys: &[Vec<u8>]) -> Vec<Option<u64>> {
+    let mut searches: Vec<Search<'_>> =
+        keys.iter().map(|key| Search::new(Some(l0), key)).collect();
+    side_by_side(&mut searches);
+    searches.iter().map(|search| search.found().map(|version| version.sequence)).collect()
+}
+
 proptest! {
     #[test]
     fn is_an_ordered_map(
@@ -62,6 +70,9 @@ proptest! {
             prop_assert_eq!(l0.get(key).unwrap().sequence, *sequence);
         }
         prop_assert_eq!(l0.get(&probe).is_some(), model.contains_key(&probe));
+        let asked: Vec<Vec<u8>> = model.keys().cloned().chain([probe.clone()]).collect();
+        let known: Vec<Option<u64>> = asked.iter().map(|key| model.get(key).copied()).collect();
+        prop_assert_eq!(sequences(&l0, &asked), known);
         let all: Vec<Vec<u8>> = model.keys().cloned().collect();
         prop_assert_eq!(keys_of(&l0), all.clone());
         let back: Vec<Vec<u8>> = all.iter().rev().cloned().collect();
@@ -113,12 +124,17 @@ fn readers_see_all_that_was_there_while_it_grows() {
             let mut random = 1_u64;
             while !done.load(Ordering::Acquire) {
                 let there = written.load(Ordering::Acquire);
-                for _ in 0..200 {
+                let mut some = || {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    if let Some(number) = (random >> 33).checked_rem(there) {
-                        assert_eq!(l0.get(&key(number)).unwrap().sequence, number + 1);
-                    }
+                    (random >> 33).checked_rem(there)
+                };
+                for number in std::iter::repeat_with(&mut some).take(200).flatten() {
+                    assert_eq!(l0.get(&key(number)).unwrap().sequence, number + 1);
                 }
+                let numbers: Vec<u64> = std::iter::repeat_with(some).take(16).flatten().collect();
+                let keys: Vec<Vec<u8>> = numbers.iter().map(|&number| key(number)).collect();
+                let found = sequences(&l0, &keys);
+                assert!(found.into_iter().eq(numbers.iter().map(|number| Some(number + 1))));
             }
         });
         while !done.load(Ordering::Acquire) {

@@ -180,3 +180,84 @@ impl Window<'_> {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::log::segment::FILE_HEADER;
+    use crate::{Options, Store};
+
+    /// A reopened store whose first segment has records of all lengths, one longer than a piece.
+    fn with_segment(check: impl FnOnce(&Segment)) {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { background: false, segment: 16 << 20, ..Options::default() };
+        let store = Store::open(home.path(), options.clone()).unwrap();
+        let table = store.table("t").unwrap();
+        for number in 0..4000_u32 {
+            let len = if number == 1000 { 3 * PIECE / 2 } else { number as usize * 7 % 5000 };
+            table.put(&number.to_be_bytes(), &vec![number as u8; len]).unwrap();
+        }
+        store.flush().unwrap();
+        drop((table, store));
+        let store = Store::open(home.path(), options).unwrap();
+        let version = store.inner().version.load_full();
+        check(version.segments.iter().next().unwrap());
+    }
+
+    /// Where the records are, their keys and the lengths of their values, by two ways of reading.
+    fn all(mut reader: Reader<'_>, ahead: usize) -> (Vec<(u32, Vec<u8>, usize)>, [usize; 2]) {
+        let mut all = Vec::new();
+        let mut places = [0; 2];
+        loop {
+            let found = reader.ahead(ahead).unwrap();
+            let Some(end) = found.last().map(Found::end) else { break };
+            for Found { offset, record, .. } in &found {
+                assert!(record.value.iter().all(|byte| *byte == record.value[0]));
+                all.push((*offset, record.key.to_vec(), record.value.len()));
+            }
+            places[usize::from(matches!(reader.window.place, Place::Mapping))] += 1;
+            reader.go_to(end);
+        }
+        assert!(reader.is_at_end());
+        (all, places)
+    }
+
+    #[test]
+    fn records_are_the_same_out_of_the_mapping_past_it_and_across_both() {
+        with_segment(|segment| {
+            let end = segment.end().unwrap();
+            let mut reader = Reader::new(segment, FILE_HEADER, end);
+            let mut offsets = Vec::new();
+            while let Some(Found { offset, .. }) = reader.next().unwrap() {
+                offsets.push(offset);
+            }
+            let past = |ahead| all(Reader::new(segment, FILE_HEADER, end), ahead);
+            let (known, places) = past(1);
+            assert!(known.iter().map(|(offset, ..)| offset).eq(&offsets));
+            assert!(known.len() > 2000 && places[1] == 0);
+            assert!(past(16).0 == known && past(5000).0 == known);
+            // Every other three pieces are in memory.
+            for begin in (3 * PIECE..end as usize).step_by(6 * PIECE) {
+                segment.bring(begin, (begin + 3 * PIECE).min(end as usize)).unwrap();
+            }
+            let (found, places) = all(Reader::by_mapping(segment, FILE_HEADER, end), 16);
+            assert!(found == known && places.iter().all(|&times| times > 20), "{places:?}");
+        });
+    }
+
+    #[test]
+    fn goes_back_to_any_record() {
+        with_segment(|segment| {
+            let end = segment.end().unwrap();
+            let mut reader = Reader::by_mapping(segment, FILE_HEADER, end);
+            let mut offsets = Vec::new();
+            while let Some(Found { offset, .. }) = reader.next().unwrap() {
+                offsets.push(offset);
+            }
+            for &offset in offsets.iter().step_by(37).rev().chain(offsets.iter().step_by(911)) {
+                reader.go_to(offset);
+                assert_eq!(reader.next().unwrap().unwrap().offset, offset);
+            }
+        });
+    }
+}
