@@ -79,11 +79,12 @@ fn work_on(inner: &Inner, piece: Piece) {
     }
 }
 
-/// Frees what is not used any more, and makes memory ready, as it comes.
+/// Frees what is not used any more, and makes memory and segments ready, as it comes.
 fn free(inner: &Inner) {
     while !is_closing(inner) {
         let news = inner.work.news();
         inner.blocks.prepare();
+        inner.make_spares();
         inner.free_unused();
         if inner.work.wait(news, LONG) == news {
             inner.blocks.free_used();
@@ -121,6 +122,7 @@ impl Inner {
     /// All that is due, in this thread.
     pub(crate) fn maintain(&self) {
         self.free_unused();
+        self.make_spares();
         for piece in [Piece::Spill, Piece::Collect, Piece::Release] {
             loop {
                 let done = self.do_piece(piece);

@@ -33,7 +33,7 @@ impl Inner {
         let (version, mut places) = {
             let mut writer = lock(&self.writer);
             // What is linked must not grow any more.
-            let places = writer.end_segments(&mut |stream| self.make_segment(stream, 0))?;
+            let places = writer.end_segments(&mut |stream| self.take_segment(stream))?;
             (self.version.load_full(), places)
         };
         if let Some(copies) = collector.end_segment() {

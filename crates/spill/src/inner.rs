@@ -20,6 +20,7 @@ use crate::options::Options;
 use crate::release::Collected;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::schedule::{Condvar, Mutex, MutexGuard, Shared};
+use crate::spares::Spares;
 use crate::statistics::Counters;
 use crate::stream::{Places, Stream};
 use crate::sync::Synced;
@@ -27,7 +28,7 @@ use crate::updates::Updates;
 use crate::version::{Covers, Generation, Version};
 
 /// What all handles of a store share. Locks are taken in the order of the fields: `collector`,
-/// `merging`, `durable`, `writer`, `next_segment`, `collected`.
+/// `merging`, `durable`, `writer`, `spares`, `next_segment`, `collected`.
 pub(crate) struct Inner {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) dir: PathBuf,
@@ -43,6 +44,7 @@ pub(crate) struct Inner {
     pub(crate) writer: Mutex<Writer>,
     pub(crate) lately: Lately,
     pub(crate) updates: Updates,
+    pub(crate) spares: Spares,
     /// Held while the version changes.
     pub(crate) next_segment: Mutex<u32>,
     pub(crate) collected: Mutex<Collected>,
@@ -174,6 +176,7 @@ impl Inner {
             writer: Mutex::new(parts.writer),
             lately: Lately::default(),
             updates: Updates::default(),
+            spares: Spares::default(),
             next_segment: Mutex::new(parts.next_segment),
             next_index: AtomicU32::new(parts.next_index),
             visible: AtomicU64::new(sequence),

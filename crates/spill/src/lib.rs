@@ -52,6 +52,7 @@ mod scan;
 mod schedule;
 mod scrub;
 mod snapshot;
+mod spares;
 mod spill;
 mod statistics;
 mod stint;

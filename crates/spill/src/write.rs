@@ -191,7 +191,7 @@ impl Inner {
     /// Makes sure that there is room in the log.
     #[inline]
     fn reserve(&self, writer: &mut Writer, stream: Stream, len: usize) -> Result<()> {
-        let reserved = writer.reserve(stream, len, &mut |stream| self.make_segment(stream, 0));
+        let reserved = writer.reserve(stream, len, &mut |stream| self.take_segment(stream));
         if writer.is_torn() {
             let why = "a record that failed may turn up at the next opening".to_owned();
             self.halt(reserved.as_ref().err().unwrap_or(&Error::Halted { why }));
@@ -250,7 +250,7 @@ impl Inner {
     }
 
     fn rotate_if_due(&self, writer: &mut Writer) {
-        if self.blocks.asks() {
+        if self.blocks.asks() || self.spares.asks() {
             self.work.tell();
         }
         let hidden = self.hidden_by(writer);

@@ -40,8 +40,7 @@ fn keys_back(l0: &Arc<L0>, from: Option<&[u8]>) -> Vec<Vec<u8>> {
 
 /// The sequences of keys, found side by side.
 fn sequences(l0: &L0, keys: &[Vec<u8>]) -> Vec<Option<u64>> {
-    let mut searches: Vec<Search<'_>> =
-        keys.iter().map(|key| Search::new(Some(l0), key)).collect();
+    let mut searches: Vec<Search<'_>> = keys.iter().map(|key| Search::new(Some(l0), key)).collect();
     side_by_side(&mut searches);
     searches.iter().map(|search| search.found().map(|version| version.sequence)).collect()
 }

@@ -181,7 +181,7 @@ impl Window<'_> {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::log::segment::FILE_HEADER;
@@ -204,8 +204,11 @@ mod tests {
         check(version.segments.iter().next().unwrap());
     }
 
-    /// Where the records are, their keys and the lengths of their values, by two ways of reading.
-    fn all(mut reader: Reader<'_>, ahead: usize) -> (Vec<(u32, Vec<u8>, usize)>, [usize; 2]) {
+    /// Where a record is, its key, and the length of its value.
+    type Seen = (u32, Vec<u8>, usize);
+
+    /// All records, and how often they came from the buffer and from the mapping.
+    fn all(mut reader: Reader<'_>, ahead: usize) -> (Vec<Seen>, [usize; 2]) {
         let mut all = Vec::new();
         let mut places = [0; 2];
         loop {
