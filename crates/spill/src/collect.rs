@@ -180,6 +180,7 @@ impl Inner {
                     (next, is_full) = (ahead[at].end(), true);
                     break;
                 }
+                stint::end_if_over();
             }
             reader.go_to(next);
             stint::end_if_over();
