@@ -14,8 +14,7 @@ use crate::log::reader::{Found, PIECE, Reader};
 use crate::log::segment::FILE_HEADER;
 use crate::newest::{Candidate, SIDE_BY_SIDE};
 use crate::options::CachedWrites;
-use crate::position::{Position, Tag};
-use crate::record::{Header, Kind};
+use crate::record::Kind;
 use crate::stint;
 use crate::stream::{Point, Stream};
 
@@ -164,7 +163,7 @@ impl Inner {
             };
             ahead.retain(|found| matches!(found.record.header.kind, Kind::Put | Kind::Delete));
             let candidates: Vec<Candidate<'_>> =
-                ahead.iter().map(|found| candidate(victim.id, found)).collect();
+                ahead.iter().map(|found| Candidate::of(victim.id, found)).collect();
             let newest = self.are_newest(&candidates)?;
             let mut is_full = false;
             for at in (0..ahead.len()).filter(|&at| newest[at]) {
@@ -243,16 +242,10 @@ impl Inner {
     }
 }
 
-fn candidate<'a>(segment: u32, found: &Found<'a>) -> Candidate<'a> {
-    let Header { kind, table, .. } = found.record.header;
-    let tag = Tag::of(found.hashes.key);
-    let position = Position::new(segment, found.offset, kind == Kind::Delete, tag);
-    Candidate { table, key: found.record.key, position }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::position::Position;
     use crate::{Options, Store, Table};
 
     const VALUE: [u8; 1000] = [7; 1000];
@@ -283,7 +276,7 @@ mod tests {
         for number in 0..COPIES {
             let found = reader.next().unwrap().unwrap();
             assert_eq!(found.record.key, key(number));
-            olds.push(candidate(from.id, &found).position);
+            olds.push(Candidate::of(from.id, &found).position);
             batch.add(&found.record, found.hashes, olds[olds.len() - 1]);
         }
         inner.write_copies(&mut collector, &batch, false).unwrap();

@@ -8,7 +8,9 @@ use crate::error::Result;
 use crate::inner::Inner;
 use crate::l0::{Search, side_by_side};
 use crate::level::Level;
-use crate::position::Position;
+use crate::log::reader::Found;
+use crate::position::{Position, Tag};
+use crate::record::{Header, Kind};
 use crate::version::{Look, TableId, Version};
 
 /// As many as are worth asking at once: their memory fits into the processor's first cache, and it
@@ -20,6 +22,16 @@ pub(crate) struct Candidate<'a> {
     pub(crate) table: TableId,
     pub(crate) key: &'a [u8],
     pub(crate) position: Position,
+}
+
+impl<'a> Candidate<'a> {
+    /// A put or a delete that lies in a segment.
+    pub(crate) fn of(segment: u32, found: &Found<'a>) -> Self {
+        let Header { kind, table, .. } = found.record.header;
+        let tag = Tag::of(found.hashes.key);
+        let position = Position::new(segment, found.offset, kind == Kind::Delete, tag);
+        Candidate { table, key: found.record.key, position }
+    }
 }
 
 impl Inner {
@@ -146,8 +158,6 @@ mod tests {
     use crate::inner::lock;
     use crate::log::reader::Reader;
     use crate::log::segment::FILE_HEADER;
-    use crate::position::Tag;
-    use crate::record::Kind;
     use crate::{Batch, Options, Store, Table};
 
     struct Written {
@@ -167,14 +177,9 @@ mod tests {
                 if !matches!(header.kind, Kind::Put | Kind::Delete) {
                     continue;
                 }
-                let is_delete = header.kind == Kind::Delete;
-                let tag = Tag::of(found.hashes.key);
-                all.push(Written {
-                    table: header.table,
-                    key: found.record.key.to_vec(),
-                    position: Position::new(segment.id, found.offset, is_delete, tag),
-                    sequence: header.sequence,
-                });
+                let Candidate { table, key, position } = Candidate::of(segment.id, &found);
+                let sequence = header.sequence;
+                all.push(Written { table, key: key.to_vec(), position, sequence });
             }
         }
         all

@@ -204,6 +204,14 @@ mod tests {
         check(version.segments.iter().next().unwrap());
     }
 
+    fn offsets(reader: &mut Reader<'_>) -> Vec<u32> {
+        let mut offsets = Vec::new();
+        while let Some(Found { offset, .. }) = reader.next().unwrap() {
+            offsets.push(offset);
+        }
+        offsets
+    }
+
     /// Where a record is, its key, and the length of its value.
     type Seen = (u32, Vec<u8>, usize);
 
@@ -229,11 +237,7 @@ mod tests {
     fn records_are_the_same_out_of_the_mapping_past_it_and_across_both() {
         with_segment(|segment| {
             let end = segment.end().unwrap();
-            let mut reader = Reader::new(segment, FILE_HEADER, end);
-            let mut offsets = Vec::new();
-            while let Some(Found { offset, .. }) = reader.next().unwrap() {
-                offsets.push(offset);
-            }
+            let offsets = offsets(&mut Reader::new(segment, FILE_HEADER, end));
             let past = |ahead| all(Reader::new(segment, FILE_HEADER, end), ahead);
             let (known, places) = past(1);
             assert!(known.iter().map(|(offset, ..)| offset).eq(&offsets));
@@ -253,10 +257,7 @@ mod tests {
         with_segment(|segment| {
             let end = segment.end().unwrap();
             let mut reader = Reader::by_mapping(segment, FILE_HEADER, end);
-            let mut offsets = Vec::new();
-            while let Some(Found { offset, .. }) = reader.next().unwrap() {
-                offsets.push(offset);
-            }
+            let offsets = offsets(&mut reader);
             for &offset in offsets.iter().step_by(37).rev().chain(offsets.iter().step_by(911)) {
                 reader.go_to(offset);
                 assert_eq!(reader.next().unwrap().unwrap().offset, offset);
