@@ -21,7 +21,8 @@ use crate::version::Version;
 const AT_ONCE: usize = 4;
 /// How long to wait between two looks at what writers have entered.
 const LOOK: Duration = Duration::from_micros(100);
-/// After so many looks that saw nothing entered there is nobody who writes.
+/// After so many looks nobody writes, or writers are slow, which may be because they are slowed down
+/// for the collector: it does not wait for them then.
 const PATIENCE: u32 = 10;
 
 /// Live records on their way, in the form in which they will lie in the log.
@@ -149,17 +150,12 @@ impl Inner {
         }
     }
 
-    /// Waits as long as writers go on entering what is to be entered.
+    /// Waits a little for writers to enter what is to be entered.
     fn wait_for_writers(&self) {
-        let mut seen = usize::MAX;
-        let mut looks = 0;
-        while looks < PATIENCE {
-            let left = self.to_enter.load(Ordering::Acquire);
-            if left == 0 {
+        for _ in 0..PATIENCE {
+            if self.to_enter.load(Ordering::Acquire) == 0 {
                 return;
             }
-            looks = if left < seen { 0 } else { looks + 1 };
-            seen = left;
             thread::sleep(LOOK);
         }
     }

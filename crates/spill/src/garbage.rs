@@ -21,7 +21,7 @@ const FEWEST: u64 = 4;
 const SLOWEST: f64 = 1.15;
 /// Between them the pause doubles so many times.
 const DOUBLINGS: f64 = 12.0;
-/// L0 may hide this part of what can be borne.
+/// L0 and upper levels may hide this part of what can be borne.
 const HIDDEN: f64 = 2.0;
 /// How often it is weighed: after so many bytes were written, or such a part of what lives if that
 /// is more, as each segment is looked at.
@@ -85,7 +85,8 @@ impl Inner {
     /// Notes how much lives, as far as merges know.
     pub(crate) fn note_live(&self) {
         let version = self.version.load();
-        let live = version.log_bytes().saturating_sub(version.dead_bytes());
+        let dead = version.dead_bytes() + version.hidden_in_levels;
+        let live = version.log_bytes().saturating_sub(dead);
         self.counters.live_bytes.store(live, Ordering::Relaxed);
     }
 
@@ -93,7 +94,7 @@ impl Inner {
         self.counters.live_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of garbage that L0 may hide before it is frozen.
+    /// Bytes of garbage that L0 and upper levels may hide before they are merged.
     #[inline]
     pub(crate) fn may_hide(&self) -> u64 {
         let allowed = self.allowed(self.live_of_last_merge() as f64);

@@ -106,6 +106,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         tables,
         segments,
         covers: state.covers,
+        hidden_in_levels: 0,
         cold: Cold::Around,
     };
     let copies = version

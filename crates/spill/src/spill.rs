@@ -26,14 +26,19 @@ impl Inner {
         // The index may only tell of records that are on the device.
         self.sync_to(covers.places)?;
         self.sync_copies()?;
+        let hidden = version.hidden_in_levels + oldest.hidden();
+        let merges_all = hidden > self.may_hide();
         let mut dead = Dead::default();
         // Dropped, by whatever way this ends, what is in no version goes.
         let made = Made { inner: self, files: RefCell::default() };
         let mut tables: Vec<Option<Arc<TableVersion>>> = Vec::new();
         for (id, table) in version.tables.iter().enumerate() {
             let spilled = match (table, oldest.l0s.get(id)) {
-                (Some(table), Some(l0)) if !l0.is_empty() => {
-                    Some(Arc::new(self.spill_table(&version, table, l0, &made, &mut dead)?))
+                (Some(table), Some(l0))
+                    if !l0.is_empty() || merges_all && table.has_upper_levels() =>
+                {
+                    let of = Of { version: &version, table, l0, merges_all };
+                    Some(Arc::new(self.spill_table(of, &made, &mut dead)?))
                 }
                 (None, Some(l0)) => {
                     // Of a table that was dropped nothing lives.
@@ -51,6 +56,7 @@ impl Inner {
         }
         let index_dir = self.index_dir();
         self.fs.sync_dir(&index_dir).map_err(|error| Error::io(&index_dir, error))?;
+        let found = dead.bytes();
         self.publish(&mut lock(&self.durable), &dead, |version| {
             version.covers = covers;
             version.frozen.retain(|generation| !Arc::ptr_eq(generation, oldest));
@@ -60,6 +66,8 @@ impl Inner {
                     *table = Arc::clone(spilled);
                 }
             }
+            let may_hide = version.tables.iter().flatten().any(|table| table.has_upper_levels());
+            version.hidden_in_levels = if may_hide { hidden.saturating_sub(found) } else { 0 };
             version.cold = self.cold(version);
         })?;
         self.note_live();
@@ -72,9 +80,7 @@ impl Inner {
     /// A table with an L0 merged into its levels.
     fn spill_table(
         &self,
-        version: &Version,
-        table: &TableVersion,
-        l0: &L0,
+        Of { version, table, l0, merges_all }: Of<'_>,
         made: &Made<'_>,
         dead: &mut Dead,
     ) -> Result<TableVersion> {
@@ -97,15 +103,17 @@ impl Inner {
             // The largest level stays the last.
             levels.insert(0, None);
         }
-        let merged =
-            merge(OfL0::new(l0), levels[0].as_deref(), &target(&levels, 0), &records, dead)?;
-        self.counters.merged.add(merged.as_ref().map_or(0, |level| level.entries));
-        levels[0] = merged.map(|level| made.keep(level));
         let last = levels.len() - 1;
-        for upper in 0..last {
+        let below = levels.iter().position(Option::is_some).unwrap_or(last);
+        let first = if merges_all { below } else { 0 };
+        let into = target(&levels, first);
+        let merged = merge(OfL0::new(l0), levels[first].as_deref(), &into, &records, dead)?;
+        self.counters.merged.add(merged.as_ref().map_or(0, |level| level.entries));
+        levels[first] = merged.map(|level| made.keep(level));
+        for upper in first..last {
             let room = all / self.options.growth.saturating_pow((last - upper) as u32);
             let Some(level) = levels[upper].clone() else { continue };
-            if level.entries <= room.max(base) {
+            if level.entries <= room.max(base) && !merges_all {
                 continue;
             }
             let into = target(&levels, upper + 1);
@@ -118,6 +126,15 @@ impl Inner {
         }
         Ok(TableVersion { name: table.name.clone(), levels })
     }
+}
+
+/// What is merged.
+struct Of<'a> {
+    version: &'a Version,
+    table: &'a TableVersion,
+    l0: &'a L0,
+    /// All levels become one, so that all is known that is dead.
+    merges_all: bool,
 }
 
 /// The files of levels that were made in a spill.

@@ -104,7 +104,7 @@ impl Store {
             l0s
         };
         let version = inner.version.load();
-        let hidden = version.active.hidden.load(Ordering::Relaxed).into();
+        let hidden = version.active.hidden().into();
         let active = Arc::new(Generation { l0s: l0s(&version), covers: None, hidden });
         let published = inner.publish(&mut durable, &Dead::default(), |version| {
             version.tables.resize(id as usize + 1, None);

@@ -27,6 +27,9 @@ pub(crate) struct Version {
     pub(crate) segments: Segments,
     /// What of the log the levels have taken in.
     pub(crate) covers: Covers,
+    /// Bytes of the log that upper levels made dead in lower ones, by estimate: nobody else knows of
+    /// them before these are merged.
+    pub(crate) hidden_in_levels: u64,
     pub(crate) cold: Cold,
 }
 
@@ -73,6 +76,17 @@ impl Generation {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.l0s.iter().all(|l0| l0.is_empty())
+    }
+
+    pub(crate) fn hidden(&self) -> u64 {
+        self.hidden.load(Ordering::Relaxed)
+    }
+}
+
+impl TableVersion {
+    /// Whether keys may be in several levels.
+    pub(crate) fn has_upper_levels(&self) -> bool {
+        self.levels.iter().rev().skip(1).any(Option::is_some)
     }
 }
 
@@ -172,10 +186,11 @@ impl Version {
         self.segments.iter().map(|segment| segment.dead()).sum()
     }
 
-    /// What is dead by what L0 knows.
+    /// What is dead and not known to be, by estimate.
     pub(crate) fn hidden_bytes(&self) -> u64 {
         let generations = self.frozen.iter().chain([&self.active]);
-        generations.map(|generation| generation.hidden.load(Ordering::Relaxed)).sum()
+        let in_l0s: u64 = generations.map(|generation| generation.hidden()).sum();
+        in_l0s + self.hidden_in_levels
     }
 }
 

@@ -66,7 +66,7 @@ impl Inner {
             let is_unseen = self.enter(&mut writer, way, &header, place, tag, key);
             self.visible.store(sequence, Ordering::Release);
             self.enter_some(&mut writer, &version);
-            self.rotate_if_due(&mut writer);
+            self.rotate_if_due(&mut writer, &version);
             (writer.places(), is_unseen.then_some(version))
         };
         if let Some(version) = unseen {
@@ -152,7 +152,7 @@ impl Inner {
             // All of it at once.
             self.visible.store(writer.sequence, Ordering::Release);
             self.enter_some(&mut writer, &version);
-            self.rotate_if_due(&mut writer);
+            self.rotate_if_due(&mut writer, &version);
             (writer.places(), version, unseen)
         };
         if let Some(write) = unseen {
@@ -249,7 +249,7 @@ impl Inner {
         is_new && updates::is_due(&mut since.unseen, size)
     }
 
-    fn rotate_if_due(&self, writer: &mut Writer) {
+    fn rotate_if_due(&self, writer: &mut Writer, version: &Version) {
         if self.blocks.asks() || self.spares.asks() {
             self.work.tell();
         }
@@ -258,11 +258,11 @@ impl Inner {
         if written > writer.since_freeze.told + self.weigh_after() {
             self.lately.written(written - writer.since_freeze.told);
             writer.since_freeze.told = written;
-            self.version.load().active.hidden.store(hidden, Ordering::Relaxed);
+            version.active.hidden.store(hidden, Ordering::Relaxed);
             self.update_pressure();
         }
         let is_full = writer.memory >= self.options.memory;
-        if is_full || self.hides_garbage(hidden) {
+        if is_full || self.hides_garbage(hidden, version) {
             self.rotate(writer);
         }
     }
@@ -270,10 +270,10 @@ impl Inner {
     /// Whether L0 has taken in so many updates that much of the log may be dead without anyone
     /// knowing: what it replaces in the levels is found out by the merge.
     #[inline]
-    fn hides_garbage(&self, hidden: u64) -> bool {
-        hidden > self.may_hide()
+    fn hides_garbage(&self, hidden: u64, version: &Version) -> bool {
+        hidden + version.hidden_in_levels > self.may_hide()
             // While one waits for its merge another would find out nothing sooner.
-            && self.version.load().frozen.is_empty()
+            && version.frozen.is_empty()
     }
 
     /// Bytes of the log that were made dead since the last freeze, by estimate.

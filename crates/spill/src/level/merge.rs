@@ -56,6 +56,10 @@ impl Dead {
     pub(crate) fn add(&mut self, position: Position, bytes: u32) {
         *self.0.entry(position.segment()).or_default() += u64::from(bytes);
     }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.values().sum()
+    }
 }
 
 /// A file that has fewer of its pages in use than this is written anew, leaf by leaf.
