@@ -24,6 +24,10 @@ const MOST_OWED: Duration = Duration::from_micros(300);
 const DEVICE_SLEEPS: Duration = Duration::from_micros(250);
 /// A sleep is asked for that takes so long at least, for one of nothing may be none.
 const SHORTEST: Duration = Duration::from_micros(1);
+/// Where processors are free a wait is spun, by the thread's next read: that has the time, and what
+/// comes upon a thread meanwhile, as an interrupt, does not come upon a write. Writes without reads
+/// between them leave it up to so much.
+const MOST_LEFT: Duration = Duration::from_micros(20);
 /// Mostly: so many reads for each write that waits, on average of the last ten or so.
 const MOSTLY: f32 = 8.0;
 const NEW: f32 = 0.1;
@@ -45,6 +49,8 @@ thread_local! {
     static OWN: Cell<Own> = const { Cell::new(Own::NEW) };
     /// Waits of this thread that were not waited yet, of all stores.
     static OWED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// Waits of this thread that its next read spins.
+    static LEFT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// How much longer than it was to be a sleep takes, of late.
     static LATE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// Its reads since it last wrote and had to wait.
@@ -83,6 +89,13 @@ pub(crate) fn pause(wait: Duration) {
         return OWN.set(own);
     }
     OWN.set(own);
+    let left = LEFT.get() + wait;
+    LEFT.set(left.min(MOST_LEFT));
+    spin(left.saturating_sub(MOST_LEFT));
+}
+
+fn spin(wait: Duration) {
+    let begin = Instant::now();
     while begin.elapsed() < wait {
         std::hint::spin_loop();
     }
@@ -120,6 +133,10 @@ fn sleep_what_is_owed() {
 #[inline]
 pub(crate) fn pay() {
     READS.set(READS.get().saturating_add(1));
+    let left = LEFT.take();
+    if !left.is_zero() {
+        spin(left);
+    }
     // Others' writes wait by themselves, also for a device.
     if OWED.get() >= READ_SLEEPS && OWN.get().reads >= MOSTLY {
         sleep_what_is_owed();
