@@ -136,9 +136,47 @@ pub(crate) fn share_of_dead(segment: &Segment) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Options, Store};
 
     fn pause(dead: f64) -> f64 {
         Garbage { live: 1000.0, dead, allowed: 500.0, bearable: 600.0 }.pause()
+    }
+
+    #[test]
+    fn what_is_dead_is_known_or_estimated_wherever_it_hides() {
+        const KEYS: u32 = 12_000;
+        let home = tempfile::tempdir().unwrap();
+        // An L0 takes some 1,000 keys, and an upper level a quarter of all: more than what may be
+        // hidden.
+        let options = Options {
+            background: false,
+            memory: 96 << 10,
+            segment: 256 << 10,
+            growth: 4,
+            ..Options::default()
+        };
+        let store = Store::open(home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        let put = |number: u32| table.put(&(number % KEYS).to_be_bytes(), &[7; 2000]).unwrap();
+        (0..KEYS).for_each(put);
+        let inner = store.inner();
+        let live = inner.version.load().log_bytes() as f64;
+        let (mut most_in_levels, mut most_hidden) = (0, 0);
+        for round in 1..=3 * KEYS {
+            put(round * 7919);
+            let version = inner.version.load();
+            most_in_levels = most_in_levels.max(version.hidden_in_levels);
+            most_hidden = most_hidden.max(version.hidden_bytes());
+            // Until then the share of updates is finding its value.
+            if round > KEYS / 2 {
+                let garbage = inner.garbage(&version);
+                // What was hidden and has been collected still counts until levels are merged.
+                let share = garbage.live / live;
+                assert!((0.95..1.02).contains(&share), "{round}: {share} {garbage:?}");
+            }
+        }
+        assert!(most_in_levels > inner.may_hide() / 3, "{most_in_levels}");
+        assert!(most_hidden < inner.may_hide() * 11 / 10, "{most_hidden} {}", inner.may_hide());
     }
 
     #[test]

@@ -219,19 +219,30 @@ mod tests {
         for _ in 0..100 {
             pause(Duration::from_micros(10));
         }
-        let took = begin.elapsed() + OWED.get();
+        let took = begin.elapsed() + OWED.get() + LEFT.get();
         assert!(took >= Duration::from_millis(1), "{took:?}");
     }
 
     #[test]
     fn where_processors_are_free_only_long_waits_are_slept() {
-        let free = Own { scarce: false, ..in_scarcity() };
-        OWN.set(free);
+        OWN.set(Own { scarce: false, ..in_scarcity() });
         let begin = Instant::now();
         pause(SLEEP * 3 / 4);
-        assert!(OWED.get().is_zero() && begin.elapsed() >= SLEEP * 3 / 4, "spun");
+        assert!(OWED.get().is_zero() && begin.elapsed() >= SLEEP * 3 / 4 - MOST_LEFT, "spun");
         pause(SLEEP);
         assert_eq!(OWED.get(), SLEEP, "left for the next");
+    }
+
+    #[test]
+    fn a_read_spins_what_writes_left() {
+        OWN.set(Own { scarce: false, ..in_scarcity() });
+        pause(MOST_LEFT / 2);
+        assert_eq!(LEFT.get(), MOST_LEFT / 2);
+        pause(MOST_LEFT);
+        assert_eq!(LEFT.get(), MOST_LEFT, "what is more is spun by the write");
+        let begin = Instant::now();
+        pay();
+        assert!(begin.elapsed() >= MOST_LEFT && LEFT.get().is_zero());
     }
 
     #[test]
