@@ -14,7 +14,7 @@ pub enum Error {
     #[error("{path}: there is no store, and none is to be made")]
     NoStore { path: PathBuf },
     #[error(
-        "{path}: written in format {found}, and this Spill reads {known} alone: open it with the one that wrote it, or load the data anew"
+        "{path}: written in format {found}, which this Spill, of format {known}, does not read: open it with the one that wrote it, or load the data anew"
     )]
     Format { path: PathBuf, found: u32, known: u32 },
     #[error("{path}: another process has it open")]

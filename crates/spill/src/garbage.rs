@@ -155,7 +155,7 @@ mod tests {
             growth: 4,
             ..Options::default()
         };
-        let store = Store::open(home.path(), options).unwrap();
+        let store = Store::open(home.path(), options.clone()).unwrap();
         let table = store.table("t").unwrap();
         let put = |number: u32| table.put(&(number % KEYS).to_be_bytes(), &[7; 2000]).unwrap();
         (0..KEYS).for_each(put);
@@ -177,6 +177,12 @@ mod tests {
         }
         assert!(most_in_levels > inner.may_hide() / 3, "{most_in_levels}");
         assert!(most_hidden < inner.may_hide() * 11 / 10, "{most_hidden} {}", inner.may_hide());
+        let in_levels = |store: &Store| store.inner().version.load().hidden_in_levels;
+        (0..KEYS).take_while(|_| in_levels(&store) < most_in_levels / 2).for_each(put);
+        let before = in_levels(&store);
+        assert!(before > 0);
+        drop((table, store));
+        assert_eq!(in_levels(&Store::open(home.path(), options).unwrap()), before);
     }
 
     #[test]

@@ -390,5 +390,6 @@ pub(crate) fn state_of(version: &Version, rest: &Rest<'_>) -> State {
         synced: rest.synced,
         tables: tables.collect(),
         segments: segments.collect(),
+        hidden_in_levels: version.hidden_in_levels,
     }
 }

@@ -15,7 +15,10 @@ use crate::version::Covers;
 
 const MAGIC: &[u8; 8] = b"spill\0mf";
 /// The format of the whole directory.
-pub(crate) const FORMAT: u32 = 4;
+pub(crate) const FORMAT: u32 = 5;
+/// What is read, too: states of format 4 do not tell what levels hide. Each opening for writing makes
+/// a new manifest, so no file has frames of both.
+const OLDEST_FORMAT: u32 = 4;
 const FILE_HEADER: usize = 16;
 /// The length of a frame (u32), its complement (u32), the check of its content (u64).
 const FRAME_HEADER: usize = 16;
@@ -36,6 +39,8 @@ pub(crate) struct State {
     pub(crate) synced: Places,
     pub(crate) tables: Vec<TableState>,
     pub(crate) segments: Vec<SegmentState>,
+    /// Bytes that upper levels made dead in lower ones, by estimate.
+    pub(crate) hidden_in_levels: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +113,7 @@ impl State {
             put32(&mut out, segment.synced);
             put64(&mut out, segment.dead);
         }
+        put64(&mut out, self.hidden_in_levels);
         out
     }
 
@@ -151,6 +157,9 @@ impl State {
             let end = Some(bytes.get32()?).filter(|&end| end != u32::MAX);
             let (synced, dead) = (bytes.get32()?, bytes.get64()?);
             state.segments.push(SegmentState { id, end, synced, dead });
+        }
+        if !bytes.0.is_empty() {
+            state.hidden_in_levels = bytes.get64()?;
         }
         let is_possible = state.covers.sequence <= LAST_SEQUENCE && state.next_table <= TABLES;
         (bytes.0.is_empty() && is_possible).then_some(state)
@@ -302,12 +311,15 @@ impl Manifest {
 }
 
 fn frame(state: &State) -> Vec<u8> {
-    let content = state.encode();
+    frame_of(&state.encode())
+}
+
+fn frame_of(content: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(FRAME_HEADER + content.len());
     put32(&mut frame, content.len() as u32);
     put32(&mut frame, !(content.len() as u32));
-    put64(&mut frame, xxh3_64(&content));
-    frame.extend_from_slice(&content);
+    put64(&mut frame, xxh3_64(content));
+    frame.extend_from_slice(content);
     frame
 }
 
@@ -323,7 +335,7 @@ fn decode(bytes: &[u8], path: &Path) -> Result<State> {
     if magic != MAGIC || check != xxh3_64(&bytes[..12]) as u32 {
         return Err(damaged(0, "this is not the begin of a manifest"));
     }
-    if format != FORMAT {
+    if !(OLDEST_FORMAT..=FORMAT).contains(&format) {
         let path = path.to_owned();
         return Err(Error::Format { path, found: format, known: FORMAT });
     }
@@ -410,14 +422,20 @@ mod tests {
                 SegmentState { id: 1, end: Some(9000), synced: 9000, dead: 12 },
                 SegmentState { id: 2, end: None, synced: 128, dead: 0 },
             ],
+            hidden_in_levels: 1 << 40,
         }
     }
 
-    fn file_of(states: &[State]) -> Vec<u8> {
+    fn header(format: u32) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        put32(&mut bytes, FORMAT);
+        put32(&mut bytes, format);
         let check = xxh3_64(&bytes) as u32;
         put32(&mut bytes, check);
+        bytes
+    }
+
+    fn file_of(states: &[State]) -> Vec<u8> {
+        let mut bytes = header(FORMAT);
         for state in states {
             bytes.extend(frame(state));
         }
@@ -457,13 +475,21 @@ mod tests {
 
     #[test]
     fn another_format_is_told() {
-        for format in [FORMAT - 1, FORMAT + 7] {
-            let mut bytes = file_of(&[state(3)]);
-            bytes[8..12].copy_from_slice(&format.to_le_bytes());
-            let check = xxh3_64(&bytes[..12]) as u32;
-            bytes[12..16].copy_from_slice(&check.to_le_bytes());
+        for format in [OLDEST_FORMAT - 1, FORMAT + 7] {
+            let mut bytes = header(format);
+            bytes.extend(frame(&state(3)));
             let error = decode(&bytes, Path::new("MANIFEST")).unwrap_err();
             assert!(matches!(error, Error::Format { found, known: FORMAT, .. } if found == format));
         }
+    }
+
+    #[test]
+    fn the_format_of_before_tells_nothing_of_what_levels_hide() {
+        let mut content = state(3).encode();
+        content.truncate(content.len() - 8);
+        let mut bytes = header(OLDEST_FORMAT);
+        bytes.extend(frame_of(&content));
+        let read = decode(&bytes, Path::new("MANIFEST")).unwrap();
+        assert_eq!(read, State { hidden_in_levels: 0, ..state(3) });
     }
 }

@@ -106,7 +106,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         tables,
         segments,
         covers: state.covers,
-        hidden_in_levels: 0,
+        hidden_in_levels: state.hidden_in_levels,
         cold: Cold::Around,
     };
     let copies = version
