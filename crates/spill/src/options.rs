@@ -39,7 +39,7 @@ pub struct Options {
     pub background: bool,
     /// The most that a write is slowed down when merging or collecting falls behind. Waits of a
     /// thread may be added up to 0.3 ms, which a later write of it waits, or a read where it mostly
-    /// reads.
+    /// reads. Up to 0.02 ms of spun waits are left to the next read of any thread that wrote.
     pub throttle: Duration,
 }
 

@@ -95,6 +95,9 @@ pub(crate) fn pause(wait: Duration) {
 }
 
 fn spin(wait: Duration) {
+    if wait.is_zero() {
+        return;
+    }
     let begin = Instant::now();
     while begin.elapsed() < wait {
         std::hint::spin_loop();
@@ -126,17 +129,15 @@ fn sleep_what_is_owed() {
     OWED.set(owed.saturating_sub(slept));
 }
 
-/// Waits what a thread that mostly reads owes for its writes, if that is long enough for a sleep.
+/// Spins what this thread's writes left, and sleeps what a thread that mostly reads owes for them, if
+/// that is long enough for a sleep.
 ///
-/// Reads begin with it: processors are scarce, so that something has to wait, and where most of
+/// Reads begin with it. Where that is slept processors are scarce, so that something has to wait, and where most of
 /// what a thread asks are reads a sleep is rare among them, and was frequent among its few writes.
 #[inline]
 pub(crate) fn pay() {
     READS.set(READS.get().saturating_add(1));
-    let left = LEFT.take();
-    if !left.is_zero() {
-        spin(left);
-    }
+    spin(LEFT.take());
     // Others' writes wait by themselves, also for a device.
     if OWED.get() >= READ_SLEEPS && OWN.get().reads >= MOSTLY {
         sleep_what_is_owed();
@@ -229,6 +230,7 @@ mod tests {
         let begin = Instant::now();
         pause(SLEEP * 3 / 4);
         assert!(OWED.get().is_zero() && begin.elapsed() >= SLEEP * 3 / 4 - MOST_LEFT, "spun");
+        assert_eq!(LEFT.get(), MOST_LEFT, "but for what a read spins");
         pause(SLEEP);
         assert_eq!(OWED.get(), SLEEP, "left for the next");
     }
