@@ -1,6 +1,7 @@
 //! Collecting garbage: what still lives in a segment that is mostly dead is copied. The segment goes
 //! when that is durable (`release.rs`).
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,7 +11,7 @@ use crate::garbage::share_of_dead;
 use crate::inner::{Inner, lock};
 use crate::log::Segment;
 use crate::log::past_cache::PastCache;
-use crate::log::reader::{Found, PIECE, Reader};
+use crate::log::reader::{Buffer, Found, PIECE, Reader};
 use crate::log::segment::FILE_HEADER;
 use crate::newest::{Candidate, SIDE_BY_SIDE};
 use crate::options::CachedWrites;
@@ -48,6 +49,8 @@ fn gain(segment: &Segment, newest: u32) -> f64 {
 pub(crate) struct Collector {
     segment: Option<Arc<Segment>>,
     past_cache: PastCache,
+    /// Into which segments are read.
+    buffer: Buffer,
 }
 
 impl Collector {
@@ -65,7 +68,9 @@ impl Inner {
         let mut collector = lock(&self.collector);
         let Some(victim) = self.victim() else { return Ok(false) };
         self.may_write()?;
-        let copied = self.copy_live(&mut collector, &victim);
+        let mut buffer = mem::take(&mut collector.buffer);
+        let copied = self.copy_live(&mut collector, &victim, &mut buffer);
+        collector.buffer = buffer;
         // If that ended early, what is not entered will be copied again.
         let _ = self.finish_entering();
         if !copied? {
@@ -105,9 +110,14 @@ impl Inner {
     }
 
     /// Copies all of a segment that lives; false if the store was closed meanwhile.
-    fn copy_live(&self, collector: &mut Collector, victim: &Segment) -> Result<bool> {
+    fn copy_live(
+        &self,
+        collector: &mut Collector,
+        victim: &Segment,
+        buffer: &mut Buffer,
+    ) -> Result<bool> {
         let Some(end) = victim.end() else { return Ok(false) };
-        let mut reader = Reader::by_mapping(victim, FILE_HEADER, end);
+        let mut reader = Reader::by_mapping(victim, FILE_HEADER, end, buffer);
         let mut least = 0;
         loop {
             // What is not entered before a freeze has to be copied again: L0 is frozen for copies
@@ -233,9 +243,15 @@ impl Inner {
     /// Writes the copies to their segment.
     fn write_copies(&self, to: &mut Collector, batch: &Batch, goes_past: bool) -> Result<()> {
         let segment = &batch.segment;
-        to.past_cache
-            .append(segment, &[batch.bytes()], batch.begin, goes_past)
-            .map_err(|error| Error::io(segment.path(), error))?;
+        let most = if goes_past { batch.bytes().len() } else { stint::COPY };
+        let mut offset = batch.begin;
+        for part in batch.bytes().chunks(most) {
+            to.past_cache
+                .append(segment, &[part], offset, goes_past)
+                .map_err(|error| Error::io(segment.path(), error))?;
+            offset += part.len() as u32;
+            stint::end_if_over();
+        }
         segment.set_written(batch.end());
         self.counters.copied.add(batch.bytes().len() as u64);
         Ok(())
@@ -272,7 +288,8 @@ mod tests {
         let mut olds = Vec::new();
         let mut collector = lock(&inner.collector);
         let mut batch = inner.begin_batch(&mut collector, 0).unwrap();
-        let mut reader = Reader::new(from, FILE_HEADER, from.end().unwrap());
+        let mut buffer = Buffer::default();
+        let mut reader = Reader::new(from, FILE_HEADER, from.end().unwrap(), &mut buffer);
         for number in 0..COPIES {
             let found = reader.next().unwrap().unwrap();
             assert_eq!(found.record.key, key(number));

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::fs::{Fs, Os, write_whole};
 use crate::level::page::{self, PAGE, Page, PageId};
 use crate::log::Segment;
-use crate::log::reader::{Found, Reader};
+use crate::log::reader::{Buffer, Found, Reader};
 use crate::log::replay::replay;
 use crate::log::segment::{self, FILE_HEADER};
 use crate::position::Position;
@@ -40,7 +40,8 @@ pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
     drop(made);
     let segment = Arc::new(Segment::open(&fs, dir, ID, None)?);
     let mut walked = Vec::new();
-    let mut reader = Reader::new(&segment, FILE_HEADER, capacity as u32);
+    let mut buffer = Buffer::default();
+    let mut reader = Reader::new(&segment, FILE_HEADER, capacity as u32, &mut buffer);
     while let Some(found) = reader.next()? {
         let Found { offset, record, .. } = &found;
         assert!(offset % 8 == 0 && found.end() as usize <= capacity);

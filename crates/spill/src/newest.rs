@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
     use crate::inner::lock;
-    use crate::log::reader::Reader;
+    use crate::log::reader::{Buffer, Reader};
     use crate::log::segment::FILE_HEADER;
     use crate::{Batch, Options, Store, Table};
 
@@ -170,8 +170,10 @@ mod tests {
     /// All puts and deletes that the files have.
     fn written(version: &Version) -> Vec<Written> {
         let mut all = Vec::new();
+        let mut buffer = Buffer::default();
         for segment in version.segments.iter() {
-            let mut reader = Reader::new(segment, FILE_HEADER, segment.written());
+            let written = segment.written();
+            let mut reader = Reader::new(segment, FILE_HEADER, written, &mut buffer);
             while let Some(found) = reader.next().unwrap() {
                 let header = found.record.header;
                 if !matches!(header.kind, Kind::Put | Kind::Delete) {

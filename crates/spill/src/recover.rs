@@ -11,7 +11,7 @@ use crate::l0::Blocks;
 use crate::level::Level;
 use crate::level::file::{self, IndexFile};
 use crate::level::merge::Dead;
-use crate::log::reader::{Found, Reader};
+use crate::log::reader::{Buffer, Found, Reader};
 use crate::log::replay::{Tails, replay};
 use crate::log::segment::{self, FILE_HEADER};
 use crate::log::staging::LeftBehind;
@@ -394,6 +394,7 @@ fn replay_log(
     };
     // Copies first: a copy says what was true at its sequence, and nothing of what is replayed behind
     // it, of the same key, came before it.
+    let mut buffer = Buffer::default();
     for segment in segments.iter().filter(|segment| segment.stream == Stream::Copies) {
         let covered = covers.places.copies;
         let is_covered = segment.id < covered.segment;
@@ -407,7 +408,7 @@ fn replay_log(
         };
         let known_end = segment.end();
         let to = known_end.unwrap_or(segment.capacity() as u32);
-        let mut reader = Reader::new(segment, from, to);
+        let mut reader = Reader::new(segment, from, to, &mut buffer);
         while let Some(Found { offset, record, .. }) = reader.next()? {
             if matches!(record.header.kind, Kind::Put | Kind::Delete) {
                 take(Point { segment: segment.id, offset }, &record);

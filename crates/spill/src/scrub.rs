@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::level::Level;
 use crate::level::page::Page;
-use crate::log::reader::Reader;
+use crate::log::reader::{Buffer, Reader};
 use crate::log::segment::FILE_HEADER;
 use crate::position::{Position, Tag};
 use crate::version::{Look, Version};
@@ -24,10 +24,11 @@ impl Inner {
         lock(&self.writer).flush()?;
         let version = self.version.load_full();
         let mut scrubbed = Scrubbed::default();
+        let mut buffer = Buffer::default();
         for segment in version.segments.iter() {
             // What is complete may be on its way still.
             let end = segment.written();
-            let mut reader = Reader::new(segment, FILE_HEADER, end);
+            let mut reader = Reader::new(segment, FILE_HEADER, end, &mut buffer);
             while reader.next()?.is_some() {
                 scrubbed.records += 1;
             }

@@ -15,6 +15,10 @@ pub(crate) const STINT: Duration = Duration::from_micros(100);
 /// What the kernel does in one call for so many bytes takes about as long.
 pub(crate) const PIECE: usize = 128 << 10;
 
+/// So many bytes that it copies to memory of its own, which may have to be found first (16 us for a page
+/// where a hypervisor does that), take no longer.
+pub(crate) const COPY: usize = 32 << 10;
+
 thread_local! {
     /// When the stint of this thread began; None: it works as long as it likes.
     static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };

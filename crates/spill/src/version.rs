@@ -110,21 +110,24 @@ impl Segments {
     /// The set with another segment, whose number is above all that were.
     pub(crate) fn with(&self, segment: Arc<Segment>) -> Segments {
         let mut segments = self.clone();
-        if segments.all.is_empty() {
-            segments.first = segment.id;
-        }
-        let place = (segment.id - segments.first) as usize;
-        segments.all.resize(place, None);
-        segments.all.push(Some(segment));
+        segments.push(segment);
         segments
     }
 
     pub(crate) fn without(&self, gone: &HashSet<u32>) -> Segments {
         let mut segments = Segments::default();
         for segment in self.iter().filter(|segment| !gone.contains(&segment.id)) {
-            segments = segments.with(Arc::clone(segment));
+            segments.push(Arc::clone(segment));
         }
         segments
+    }
+
+    fn push(&mut self, segment: Arc<Segment>) {
+        if self.all.is_empty() {
+            self.first = segment.id;
+        }
+        self.all.resize((segment.id - self.first) as usize, None);
+        self.all.push(Some(segment));
     }
 }
 

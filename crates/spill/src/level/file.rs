@@ -198,10 +198,13 @@ impl IndexWriter {
     fn write_out(&mut self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let failed = |error| Error::io(&self.path, error);
-        write_whole(&**file, &self.buffer, self.written).map_err(failed)?;
-        let end = self.written + self.buffer.len() as u64;
-        file.start_writeback(self.written..end);
-        self.written = end;
+        let begin = self.written;
+        for part in self.buffer.chunks(stint::COPY) {
+            write_whole(&**file, part, self.written).map_err(failed)?;
+            self.written += part.len() as u64;
+            stint::end_if_over();
+        }
+        file.start_writeback(begin..self.written);
         self.buffer.clear();
         Ok(())
     }

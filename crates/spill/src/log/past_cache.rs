@@ -11,11 +11,15 @@ use crate::memory::{HUGE, Memory};
 
 /// Memory for whole blocks.
 #[derive(Default)]
-struct Blocks(Option<Memory>);
+pub(super) struct Blocks(Option<Memory>);
 
 impl Blocks {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], Memory::as_bytes)
+    }
+
     /// Room for so many bytes; what was there stays.
-    fn bytes(&mut self, least: usize) -> &mut [u8] {
+    pub(super) fn bytes(&mut self, least: usize) -> &mut [u8] {
         let memory = match self.0.take() {
             Some(memory) if memory.len() >= least => memory,
             before => {
@@ -73,9 +77,7 @@ impl Blocks {
     fn of<'a>(&'a self, piece: &Piece<'a>) -> IoSlice<'a> {
         IoSlice::new(match piece {
             Piece::Given(bytes) => bytes,
-            Piece::Own(part) => {
-                self.0.as_ref().map_or(&[], |memory| &memory.as_bytes()[part.clone()])
-            }
+            Piece::Own(part) => &self.as_bytes()[part.clone()],
         })
     }
 
@@ -216,17 +218,12 @@ fn write_blocks(file: &dyn File, mut blocks: Vec<IoSlice<'_>>, mut offset: u64) 
     Ok(())
 }
 
-/// Reads a part of a file past the page cache; false: it cannot be done here.
+/// Reads blocks of a file that goes past the page cache; false: it cannot be done here.
 pub(super) fn read(file: &dyn File, into: &mut [u8], offset: u64) -> io::Result<bool> {
-    let Some(file) = file.past_cache() else { return Ok(false) };
-    let begin = offset / BLOCK as u64 * BLOCK as u64;
-    let before = (offset - begin) as usize;
-    let mut blocks = Blocks::default();
-    let whole = (before + into.len()).next_multiple_of(BLOCK);
-    let blocks = &mut blocks.bytes(whole)[..whole];
+    debug_assert!(into.len().is_multiple_of(BLOCK) && offset.is_multiple_of(BLOCK as u64));
     let mut done = 0;
-    while done < blocks.len() {
-        match again_if_interrupted(|| file.read_at(&mut blocks[done..], begin + done as u64)) {
+    while done < into.len() {
+        match again_if_interrupted(|| file.read_at(&mut into[done..], offset + done as u64)) {
             // The file has ended, or it is one of other blocks: the ordinary way tells.
             Ok(0) => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(false),
@@ -234,7 +231,6 @@ pub(super) fn read(file: &dyn File, into: &mut [u8], offset: u64) -> io::Result<
             read => done += read? / BLOCK * BLOCK,
         }
     }
-    into.copy_from_slice(&blocks[before..][..into.len()]);
     Ok(true)
 }
 

@@ -1,9 +1,13 @@
 //! Reading a segment from one record to the next.
 
-use super::past_cache;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::past_cache::{self, Blocks};
 use super::segment::Segment;
 use crate::error::Result;
-use crate::fs::read_whole;
+use crate::fs::{BLOCK, File, read_whole};
 use crate::record::{HEADER, Hashes, Header, Record};
 
 /// What is read at once.
@@ -34,22 +38,28 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// One that reads past the mapping.
-    pub(crate) fn new(segment: &'a Segment, from: u32, to: u32) -> Self {
+    pub(crate) fn new(segment: &'a Segment, from: u32, to: u32, buffer: &'a mut Buffer) -> Self {
         let (at, to) = (from as usize, to as usize);
         let window = Window {
             segment,
             begin: at,
             end: at,
             place: Place::Buffer,
-            buffer: Vec::new(),
+            buffer,
+            past: None,
             by_mapping: false,
         };
         Reader { window, at, to }
     }
 
     /// One that takes from the mapping what is in memory.
-    pub(crate) fn by_mapping(segment: &'a Segment, from: u32, to: u32) -> Self {
-        let mut reader = Reader::new(segment, from, to);
+    pub(crate) fn by_mapping(
+        segment: &'a Segment,
+        from: u32,
+        to: u32,
+        buffer: &'a mut Buffer,
+    ) -> Self {
+        let mut reader = Reader::new(segment, from, to, buffer);
         reader.window.by_mapping = true;
         reader
     }
@@ -99,13 +109,42 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Into which parts of segments are read, one after the other and one segment after the other: memory
+/// that has to be found and zeroed first takes longer than the reading.
+#[derive(Default)]
+pub(crate) struct Buffer {
+    /// They lie here as they do in the file.
+    blocks: Blocks,
+    /// Where in the file the first of them begins.
+    begin: usize,
+}
+
+impl Buffer {
+    /// Room for what lies in the file from `begin` to `end`, at the same place of a block.
+    fn make_room(&mut self, begin: usize, end: usize) {
+        self.begin = begin / BLOCK * BLOCK;
+        self.blocks.bytes(end.next_multiple_of(BLOCK) - self.begin);
+    }
+
+    fn part(&self, part: Range<usize>) -> &[u8] {
+        &self.blocks.as_bytes()[part.start - self.begin..part.end - self.begin]
+    }
+
+    fn part_mut(&mut self, part: Range<usize>) -> &mut [u8] {
+        let (from, to) = (part.start - self.begin, part.end - self.begin);
+        &mut self.blocks.bytes(to)[from..to]
+    }
+}
+
 /// A part of a segment that was read.
 struct Window<'a> {
     segment: &'a Segment,
     begin: usize,
     end: usize,
     place: Place,
-    buffer: Vec<u8>,
+    buffer: &'a mut Buffer,
+    /// The segment's file past the page cache, if there is such a way, once it was asked for.
+    past: Option<Option<Arc<dyn File>>>,
     by_mapping: bool,
 }
 
@@ -123,7 +162,7 @@ impl Window<'_> {
             return &[];
         }
         match self.place {
-            Place::Buffer => &self.buffer[offset - self.begin..self.end - self.begin],
+            Place::Buffer => self.buffer.part(offset..self.end),
             Place::Mapping => &self.segment.mapped()[offset..self.end],
         }
     }
@@ -158,26 +197,38 @@ impl Window<'_> {
             self.segment.bring(begin, end).map_err(failed)?;
             self.place = Place::Mapping;
         } else {
-            // Zeroed once: a piece is as long as the one before.
-            let len = self.buffer.len().max(end - begin);
-            self.buffer.resize(len, 0);
+            let before = self.buffer.begin;
+            self.buffer.make_room(begin, end);
             match self.place {
                 _ if have == 0 => {}
-                Place::Buffer => self.buffer.copy_within(begin - self.begin..from - self.begin, 0),
+                Place::Buffer => {
+                    let to = begin - self.buffer.begin;
+                    let kept = begin - before..from - before;
+                    self.buffer.blocks.bytes(kept.end).copy_within(kept, to);
+                }
                 Place::Mapping => {
-                    self.buffer[..have].copy_from_slice(&self.segment.mapped()[begin..from]);
+                    let kept = &self.segment.mapped()[begin..from];
+                    self.buffer.part_mut(begin..from).copy_from_slice(kept);
                 }
             }
-            let into = &mut self.buffer[have..end - begin];
-            let file = &*self.segment.file;
             // Past the page cache too: who reads all of a segment reads it once.
-            if is_in_memory || !past_cache::read(file, into, from as u64).map_err(failed)? {
-                read_whole(file, into, from as u64).map_err(failed)?;
+            if is_in_memory || !self.read_past(from, end).map_err(failed)? {
+                let file = &*self.segment.file;
+                read_whole(file, self.buffer.part_mut(from..end), from as u64).map_err(failed)?;
             }
             self.place = Place::Buffer;
         }
         (self.begin, self.end) = (begin, end);
         Ok(())
+    }
+
+    /// Reads the blocks that a part lies in past the page cache; false: there is no such way.
+    fn read_past(&mut self, from: usize, end: usize) -> io::Result<bool> {
+        let past = self.past.get_or_insert_with(|| self.segment.file.past_cache());
+        let Some(file) = past else { return Ok(false) };
+        let from = from / BLOCK * BLOCK;
+        let into = self.buffer.part_mut(from..end.next_multiple_of(BLOCK));
+        past_cache::read(&**file, into, from as u64)
     }
 }
 
@@ -237,8 +288,9 @@ mod tests {
     fn records_are_the_same_out_of_the_mapping_past_it_and_across_both() {
         with_segment(|segment| {
             let end = segment.end().unwrap();
-            let offsets = offsets(&mut Reader::new(segment, FILE_HEADER, end));
-            let past = |ahead| all(Reader::new(segment, FILE_HEADER, end), ahead);
+            let mut buffer = Buffer::default();
+            let offsets = offsets(&mut Reader::new(segment, FILE_HEADER, end, &mut buffer));
+            let mut past = |ahead| all(Reader::new(segment, FILE_HEADER, end, &mut buffer), ahead);
             let (known, places) = past(1);
             assert!(known.iter().map(|(offset, ..)| offset).eq(&offsets));
             assert!(known.len() > 2000 && places[1] == 0);
@@ -247,7 +299,8 @@ mod tests {
             for begin in (3 * PIECE..end as usize).step_by(6 * PIECE) {
                 segment.bring(begin, (begin + 3 * PIECE).min(end as usize)).unwrap();
             }
-            let (found, places) = all(Reader::by_mapping(segment, FILE_HEADER, end), 16);
+            let reader = Reader::by_mapping(segment, FILE_HEADER, end, &mut buffer);
+            let (found, places) = all(reader, 16);
             assert!(found == known && places.iter().all(|&times| times > 20), "{places:?}");
         });
     }
@@ -256,7 +309,8 @@ mod tests {
     fn goes_back_to_any_record() {
         with_segment(|segment| {
             let end = segment.end().unwrap();
-            let mut reader = Reader::by_mapping(segment, FILE_HEADER, end);
+            let mut buffer = Buffer::default();
+            let mut reader = Reader::by_mapping(segment, FILE_HEADER, end, &mut buffer);
             let offsets = offsets(&mut reader);
             for &offset in offsets.iter().step_by(37).rev().chain(offsets.iter().step_by(911)) {
                 reader.go_to(offset);
