@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::fs::Fs;
 use crate::l0;
 use crate::position::Position;
+use crate::stint;
 
 /// What a merge asks of the log.
 pub(crate) trait Records {
@@ -233,6 +234,8 @@ fn take_below<'a, K: Keys>(
                         records.look(old, |old| old.cmp(&key))?
                     }
                 };
+                // The record may have had to be read.
+                stint::end_if_over();
                 match order {
                     Ordering::Less => push_old(page, *place, builder, records)?,
                     Ordering::Greater => return Ok(()),
