@@ -5,6 +5,7 @@ use crate::inner::lock;
 use crate::memory::{HUGE, Memory};
 use crate::schedule::Mutex;
 use crate::schedule::atomic::{AtomicBool, Ordering};
+use crate::stint;
 
 /// The most that are kept ready.
 const READY: usize = 4;
@@ -62,6 +63,7 @@ impl Blocks {
                 None => huge(),
             };
             lock(&self.kept).ready.push(block);
+            stint::end_if_over();
         }
     }
 
