@@ -70,7 +70,7 @@ impl Inner {
         self.may_write()?;
         let mut buffer = mem::take(&mut collector.buffer);
         let copied = self.copy_live(&mut collector, &victim, &mut buffer);
-        collector.buffer = buffer;
+        collector.buffer = buffer.unless_large();
         // If that ended early, what is not entered will be copied again.
         let _ = self.finish_entering();
         if !copied? {
@@ -243,15 +243,9 @@ impl Inner {
     /// Writes the copies to their segment.
     fn write_copies(&self, to: &mut Collector, batch: &Batch, goes_past: bool) -> Result<()> {
         let segment = &batch.segment;
-        let most = if goes_past { batch.bytes().len() } else { stint::COPY };
-        let mut offset = batch.begin;
-        for part in batch.bytes().chunks(most) {
-            to.past_cache
-                .append(segment, &[part], offset, goes_past)
-                .map_err(|error| Error::io(segment.path(), error))?;
-            offset += part.len() as u32;
-            stint::end_if_over();
-        }
+        to.past_cache
+            .append(segment, &[batch.bytes()], batch.begin, goes_past)
+            .map_err(|error| Error::io(segment.path(), error))?;
         segment.set_written(batch.end());
         self.counters.copied.add(batch.bytes().len() as u64);
         Ok(())

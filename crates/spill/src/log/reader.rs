@@ -120,6 +120,11 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
+    /// For the next segment, unless a long record made much of it.
+    pub(crate) fn unless_large(self) -> Buffer {
+        if self.blocks.as_bytes().len() > 2 * PIECE { Buffer::default() } else { self }
+    }
+
     /// Room for what lies in the file from `begin` to `end`, at the same place of a block.
     fn make_room(&mut self, begin: usize, end: usize) {
         self.begin = begin / BLOCK * BLOCK;
@@ -245,7 +250,7 @@ mod tests {
         let store = Store::open(home.path(), options.clone()).unwrap();
         let table = store.table("t").unwrap();
         for number in 0..4000_u32 {
-            let len = if number == 1000 { 3 * PIECE / 2 } else { number as usize * 7 % 5000 };
+            let len = if number == 1000 { 5 * PIECE / 2 } else { number as usize * 7 % 5000 };
             table.put(&number.to_be_bytes(), &vec![number as u8; len]).unwrap();
         }
         store.flush().unwrap();
@@ -302,6 +307,19 @@ mod tests {
             let reader = Reader::by_mapping(segment, FILE_HEADER, end, &mut buffer);
             let (found, places) = all(reader, 16);
             assert!(found == known && places.iter().all(|&times| times > 20), "{places:?}");
+        });
+    }
+
+    #[test]
+    fn what_a_long_record_made_of_the_buffer_is_not_kept() {
+        with_segment(|segment| {
+            let after = |end| {
+                let mut buffer = Buffer::default();
+                offsets(&mut Reader::new(segment, FILE_HEADER, end, &mut buffer));
+                buffer.unless_large().blocks.as_bytes().len()
+            };
+            assert_eq!(after(PIECE as u32), 2 * PIECE);
+            assert_eq!(after(segment.end().unwrap()), 0);
         });
     }
 
