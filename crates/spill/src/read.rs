@@ -1,5 +1,6 @@
 //! Finding a key in a version.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use crate::error::Result;
@@ -16,6 +17,19 @@ pub(crate) enum Read<R> {
     Gone,
 }
 
+/// The most cache lines of a record that are asked for ahead; then the processor knows what comes.
+const MOST_LINES: usize = 64;
+
+thread_local! {
+    /// So many the last record had that this thread read.
+    static LINES: Cell<usize> = const { Cell::new(1) };
+}
+
+/// Cache lines that a record may lie in.
+fn lines_of(len: usize) -> usize {
+    (len.div_ceil(64) + 1).min(MOST_LINES)
+}
+
 impl Inner {
     /// Calls `seen` with the value of a key as it was at `bound`, the last sequence that counts;
     /// None: as it is now.
@@ -29,14 +43,12 @@ impl Inner {
         scratch: &mut Vec<u8>,
         seen: impl FnOnce(&[u8]) -> R,
     ) -> Result<Read<R>> {
-        let verify = self.options.verify;
         if let Some(found) = self.find_in_memory(version, table, key, bound) {
             if found.is_tombstone() {
                 return Ok(Read::Nothing);
             }
             self.staging.note_read();
-            let looked =
-                version.look(&self.staging, found, verify, scratch, |record| seen(record.value))?;
+            let looked = self.look(version, found, scratch, |record| seen(record.value))?;
             return Ok(match looked {
                 Look::Found(answer) => Read::Value(answer),
                 Look::Gone => Read::Gone,
@@ -78,6 +90,27 @@ impl Inner {
             .next()
     }
 
+    /// Calls `seen` with the record at a position. All of it is asked for at once, where it is as long
+    /// as the last one that this thread read.
+    #[inline]
+    fn look<R>(
+        &self,
+        version: &Version,
+        position: Position,
+        scratch: &mut Vec<u8>,
+        seen: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Look<R>> {
+        let lines = LINES.get();
+        version.prefetch(position, lines);
+        version.look(&self.staging, position, self.options.verify, scratch, |record| {
+            let has = lines_of(record.header.record_len());
+            if has != lines {
+                LINES.set(has);
+            }
+            seen(record)
+        })
+    }
+
     #[inline]
     fn find_in_levels<R>(
         &self,
@@ -98,8 +131,7 @@ impl Inner {
                     continue;
                 }
                 self.staging.note_read();
-                let verify = self.options.verify;
-                let looked = version.look(&self.staging, position, verify, scratch, |record| {
+                let looked = self.look(version, position, scratch, |record| {
                     (record.key == key).then(|| seen(position, record))
                 })?;
                 if let Look::Found(Some(answer)) = looked {
