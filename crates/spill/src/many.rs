@@ -6,11 +6,9 @@ use crate::error::Result;
 use crate::inner::Inner;
 use crate::log::Segment;
 use crate::position::{Position, Tag};
+use crate::prefetch;
 use crate::read::Read;
 use crate::version::{TableId, Version};
-
-/// Cache lines of a record that are asked for ahead.
-const LINES: usize = 4;
 
 impl Inner {
     pub(crate) fn multi_get<K: AsRef<[u8]>>(
@@ -74,7 +72,7 @@ impl Version {
             if segment.is_cold(position.offset()) {
                 cold.push((segment, position.offset()));
             } else {
-                segment.prefetch(position.offset(), LINES);
+                segment.prefetch(position.offset(), prefetch::record_lines());
             }
         }
         // One alone is read as well when it is looked at.

@@ -122,7 +122,7 @@ impl Inner {
                 if found == position {
                     answers[at] = Some(true);
                 } else if found.may_be(position.tag()) && below {
-                    version.prefetch(found, 1);
+                    version.prefetch_begin(found);
                     others.push((at, found));
                 }
             }

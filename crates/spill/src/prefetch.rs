@@ -1,5 +1,30 @@
 //! Asking the processor for memory ahead of its use.
 
+use std::cell::Cell;
+
+/// The most cache lines of a record that are asked for; then the processor knows what comes.
+const MOST_LINES: usize = 64;
+
+thread_local! {
+    /// So many the last record had that this thread read.
+    static RECORD_LINES: Cell<usize> = const { Cell::new(1) };
+}
+
+/// Cache lines to ask for of a record that is read: as many as the last one had that this thread read.
+#[inline]
+pub(crate) fn record_lines() -> usize {
+    RECORD_LINES.get()
+}
+
+/// The thread has read a record of so many bytes.
+#[inline]
+pub(crate) fn note_record(len: usize) {
+    let lines = (len.div_ceil(64) + 1).min(MOST_LINES);
+    if lines != RECORD_LINES.get() {
+        RECORD_LINES.set(lines);
+    }
+}
+
 /// Asks for `lines` cache lines from `start` on. Only a hint, whatever the address.
 #[inline]
 pub(crate) fn lines(start: *const u8, lines: usize) {

@@ -1,6 +1,5 @@
 //! Finding a key in a version.
 
-use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use crate::error::Result;
@@ -15,19 +14,6 @@ pub(crate) enum Read<R> {
     Value(R),
     Nothing,
     Gone,
-}
-
-/// The most cache lines of a record that are asked for ahead; then the processor knows what comes.
-const MOST_LINES: usize = 64;
-
-thread_local! {
-    /// So many the last record had that this thread read.
-    static LINES: Cell<usize> = const { Cell::new(1) };
-}
-
-/// Cache lines that a record may lie in.
-fn lines_of(len: usize) -> usize {
-    (len.div_ceil(64) + 1).min(MOST_LINES)
 }
 
 impl Inner {
@@ -100,15 +86,8 @@ impl Inner {
         scratch: &mut Vec<u8>,
         seen: impl FnOnce(&Record<'_>) -> R,
     ) -> Result<Look<R>> {
-        let lines = LINES.get();
-        version.prefetch(position, lines);
-        version.look(&self.staging, position, self.options.verify, scratch, |record| {
-            let has = lines_of(record.header.record_len());
-            if has != lines {
-                LINES.set(has);
-            }
-            seen(record)
-        })
+        version.prefetch(position);
+        version.look(&self.staging, position, self.options.verify, scratch, seen)
     }
 
     #[inline]

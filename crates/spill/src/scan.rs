@@ -15,8 +15,6 @@ use crate::version::{Look, TableId, Version};
 
 /// How far ahead of the walk records are asked for.
 const AHEAD: usize = 8;
-/// Cache lines of a record that are asked for ahead.
-const LINES: usize = 18;
 
 /// A range of keys of a table as they were at one moment; both ends may be walked from.
 ///
@@ -437,9 +435,6 @@ fn ask_ahead(
     match walk.direction {
         Direction::Forward => asked.extend(cursor.ahead(have + 1 + AHEAD)?.skip(have + 1)),
         Direction::Backward => asked.extend(cursor.behind(have + AHEAD)?.skip(have)),
-    }
-    for &position in asked.iter().skip(have) {
-        walk.version.prefetch(position, LINES);
     }
     walk.version.bring_together(asked.iter().skip(have).copied())
 }

@@ -11,6 +11,7 @@ use crate::level::Level;
 use crate::level::merge::Records;
 use crate::log::{Cold, Segment, Staging};
 use crate::position::Position;
+use crate::prefetch;
 use crate::record::{Kind, Record};
 use crate::stream::Places;
 
@@ -168,16 +169,27 @@ impl Version {
             .filter(|record| matches!(record.header.kind, Kind::Put | Kind::Delete))
             .filter(|record| !verify || record.is_right(bytes, (segment.id, offset)));
         match record {
-            Some(record) => Ok(Look::Found(seen(&record))),
+            Some(record) => {
+                prefetch::note_record(record.header.record_len());
+                Ok(Look::Found(seen(&record)))
+            }
             None => Err(segment.damaged(offset, "the record is not what was written")),
         }
     }
 
-    /// Asks the processor for the record at a position.
+    /// Asks the processor for the begin of the record at a position: its head, and most keys.
     #[inline]
-    pub(crate) fn prefetch(&self, position: Position, lines: usize) {
+    pub(crate) fn prefetch_begin(&self, position: Position) {
         if let Some(segment) = self.segments.get(position.segment()) {
-            segment.prefetch(position.offset(), lines);
+            segment.prefetch(position.offset(), 1);
+        }
+    }
+
+    /// Asks the processor for all of the record at a position.
+    #[inline]
+    pub(crate) fn prefetch(&self, position: Position) {
+        if let Some(segment) = self.segments.get(position.segment()) {
+            segment.prefetch(position.offset(), prefetch::record_lines());
         }
     }
 
@@ -221,7 +233,7 @@ impl Records for LogOf<'_> {
     }
 
     fn ask(&self, position: Position) {
-        self.version.prefetch(position, 1);
+        self.version.prefetch_begin(position);
     }
 
     fn is_gone(&self, position: Position) -> bool {
