@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Os, write_whole};
-use crate::level::page::{self, PAGE, Page, PageId};
+use crate::level::filter::Filter;
+use crate::level::page::{self, Kind, PAGE, Page, PageId};
 use crate::log::Segment;
 use crate::log::reader::{Buffer, Found, Reader};
 use crate::log::replay::replay;
 use crate::log::segment::{self, FILE_HEADER};
 use crate::position::Position;
-use crate::record::{Hashes, Record};
+use crate::record::{Hashes, Record, hash};
 use crate::stream::{Places, Point, Stream};
 use crate::version::Covers;
 
@@ -95,6 +96,13 @@ pub fn page(bytes: &[u8], repaired: bool) {
     }
     let page = Page::new(&whole);
     if page.fault(id).is_some() {
+        return;
+    }
+    if page.kind() == Kind::Filter {
+        let filter = Filter { first: 0, pages: 1 };
+        for key_hash in [0, u64::MAX, hash(bytes)] {
+            assert!(filter.may_have(key_hash, |_| Ok(page)).is_ok());
+        }
         return;
     }
     let count = page.count();

@@ -366,6 +366,7 @@ pub(crate) fn state_of(version: &Version, rest: &Rest<'_>) -> State {
                 height: level.height,
                 entries: level.entries,
                 files: files.collect(),
+                filter_pages: level.filter.map_or(0, |filter| filter.pages),
             })
         });
         Some(TableState { id, name: table.name.clone(), levels: levels.collect() })

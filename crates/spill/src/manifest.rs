@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::fs::{File, Fs, Mode, read_whole, write_whole};
+use crate::level::filter::Filter;
 use crate::level::page::PageId;
 use crate::record::{LAST_SEQUENCE, TABLES};
 use crate::stream::{Places, Point, Stream};
@@ -15,9 +16,9 @@ use crate::version::Covers;
 
 const MAGIC: &[u8; 8] = b"spill\0mf";
 /// The format of the whole directory.
-pub(crate) const FORMAT: u32 = 5;
-/// What is read, too: states of format 4 do not tell what levels hide. Each opening for writing makes
-/// a new manifest, so no file has frames of both.
+pub(crate) const FORMAT: u32 = 6;
+/// What is read, too: states of format 5 do not tell of filters, those of 4 not what levels hide. Each
+/// opening for writing makes a new manifest, so no file has frames of several.
 const OLDEST_FORMAT: u32 = 4;
 const FILE_HEADER: usize = 16;
 /// The length of a frame (u32), its complement (u32), the check of its content (u64).
@@ -58,6 +59,17 @@ pub(crate) struct LevelState {
     pub(crate) entries: u64,
     /// The number of a file, its pages, and how many of them are in use.
     pub(crate) files: Vec<(u32, u32, u32)>,
+    /// So many pages at the end of the first file are a filter.
+    pub(crate) filter_pages: u32,
+}
+
+impl LevelState {
+    /// None: there is none.
+    pub(crate) fn filter(&self) -> Option<Filter> {
+        let &(_, pages, _) = self.files.first()?;
+        let first = pages.checked_sub(self.filter_pages)?;
+        (self.filter_pages > 0).then_some(Filter { first, pages: self.filter_pages })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +126,9 @@ impl State {
             put64(&mut out, segment.dead);
         }
         put64(&mut out, self.hidden_in_levels);
+        for level in self.tables.iter().flat_map(|table| table.levels.iter().flatten()) {
+            put32(&mut out, level.filter_pages);
+        }
         out
     }
 
@@ -144,6 +159,7 @@ impl State {
                     height: bytes.get32()?,
                     entries: bytes.get64()?,
                     files: Vec::new(),
+                    filter_pages: 0,
                 };
                 for _ in 0..files {
                     level.files.push((bytes.get32()?, bytes.get32()?, bytes.get32()?));
@@ -160,6 +176,12 @@ impl State {
         }
         if !bytes.0.is_empty() {
             state.hidden_in_levels = bytes.get64()?;
+        }
+        if !bytes.0.is_empty() {
+            let tables = state.tables.iter_mut();
+            for level in tables.flat_map(|table| table.levels.iter_mut().flatten()) {
+                level.filter_pages = bytes.get32()?;
+            }
         }
         let is_possible = state.covers.sequence <= LAST_SEQUENCE && state.next_table <= TABLES;
         (bytes.0.is_empty() && is_possible).then_some(state)
@@ -415,6 +437,7 @@ mod tests {
                         height: 1,
                         entries: 500,
                         files: vec![(3, 10, 10), (1, 10, 4)],
+                        filter_pages: 2,
                     }),
                 ],
             }],
@@ -484,12 +507,20 @@ mod tests {
     }
 
     #[test]
-    fn the_format_of_before_tells_nothing_of_what_levels_hide() {
+    fn formats_of_before_tell_less() {
         let mut content = state(3).encode();
-        content.truncate(content.len() - 8);
-        let mut bytes = header(OLDEST_FORMAT);
-        bytes.extend(frame_of(&content));
-        let read = decode(&bytes, Path::new("MANIFEST")).unwrap();
-        assert_eq!(read, State { hidden_in_levels: 0, ..state(3) });
+        let mut less = state(3);
+        let mut read = |format, cut| {
+            content.truncate(content.len() - cut);
+            let mut bytes = header(format);
+            bytes.extend(frame_of(&content));
+            decode(&bytes, Path::new("MANIFEST")).unwrap()
+        };
+        if let Some(level) = &mut less.tables[0].levels[1] {
+            level.filter_pages = 0;
+        }
+        assert_eq!(read(5, 4), less);
+        less.hidden_in_levels = 0;
+        assert_eq!(read(4, 8), less);
     }
 }

@@ -8,6 +8,7 @@ use crate::log::Segment;
 use crate::position::{Position, Tag};
 use crate::prefetch;
 use crate::read::Read;
+use crate::record::hash;
 use crate::version::{TableId, Version};
 
 impl Inner {
@@ -47,10 +48,11 @@ impl Inner {
             into.push(position);
             return Ok(());
         }
-        let tag = Tag::of_key(key);
+        let key_hash = hash(key);
+        let tag = Tag::of(key_hash);
         let levels = version.table(table).into_iter().flat_map(|table| table.levels.iter());
         for level in levels.flatten() {
-            let leaf = level.leaf_of(key)?;
+            let Some(leaf) = level.leaf_of(key, key_hash)? else { continue };
             let ties = leaf.ties(key).map(|place| Position::from_bits(leaf.value(place)));
             let before = into.len();
             into.extend(ties.filter(|position| position.may_be(tag)));

@@ -21,6 +21,7 @@ pub(crate) const SIDE_BY_SIDE: usize = 16;
 pub(crate) struct Candidate<'a> {
     pub(crate) table: TableId,
     pub(crate) key: &'a [u8],
+    pub(crate) key_hash: u64,
     pub(crate) position: Position,
 }
 
@@ -28,9 +29,10 @@ impl<'a> Candidate<'a> {
     /// A put or a delete that lies in a segment.
     pub(crate) fn of(segment: u32, found: &Found<'a>) -> Self {
         let Header { kind, table, .. } = found.record.header;
-        let tag = Tag::of(found.hashes.key);
+        let key_hash = found.hashes.key;
+        let tag = Tag::of(key_hash);
         let position = Position::new(segment, found.offset, kind == Kind::Delete, tag);
-        Candidate { table, key: found.record.key, position }
+        Candidate { table, key: found.record.key, key_hash, position }
     }
 }
 
@@ -106,6 +108,9 @@ impl Inner {
             let Some((level, below)) = level(version, candidates[at].table, depth) else {
                 continue;
             };
+            if !level.may_have(candidates[at].key_hash)? {
+                continue;
+            }
             let leaf = level.leaf_id_of(candidates[at].key)?;
             level.page(leaf)?.prefetch();
             leaves.push((at, level, leaf, below));
@@ -158,6 +163,7 @@ mod tests {
     use crate::inner::lock;
     use crate::log::reader::{Buffer, Reader};
     use crate::log::segment::FILE_HEADER;
+    use crate::record::hash;
     use crate::{Batch, Options, Store, Table};
 
     struct Written {
@@ -179,7 +185,7 @@ mod tests {
                 if !matches!(header.kind, Kind::Put | Kind::Delete) {
                     continue;
                 }
-                let Candidate { table, key, position } = Candidate::of(segment.id, &found);
+                let Candidate { table, key, position, .. } = Candidate::of(segment.id, &found);
                 let sequence = header.sequence;
                 all.push(Written { table, key: key.to_vec(), position, sequence });
             }
@@ -195,6 +201,7 @@ mod tests {
             memory: 64 << 10,
             segment: 64 << 10,
             growth: 2,
+            bloom_bits: 10,
             ..Options::default()
         };
         let store = Store::open(home.path(), options).unwrap();
@@ -227,6 +234,7 @@ mod tests {
         let version = inner.version.load_full();
         let levels = &version.table(tables[0].id).unwrap().levels;
         assert!(levels.iter().flatten().count() >= 2);
+        assert!(levels.iter().flatten().any(|level| level.filter.is_some()));
         assert!(!version.active.is_empty() && version.frozen.is_empty());
         check(inner, &tables[..2]);
         inner.rotate(&mut lock(&inner.writer));
@@ -247,7 +255,12 @@ mod tests {
         for some in all.chunks(SIDE_BY_SIDE) {
             let candidates: Vec<Candidate<'_>> = some
                 .iter()
-                .map(|&Written { table, ref key, position, .. }| Candidate { table, key, position })
+                .map(|&Written { table, ref key, position, .. }| Candidate {
+                    table,
+                    key,
+                    key_hash: hash(key),
+                    position,
+                })
                 .collect();
             answers.extend(inner.are_newest(&candidates).unwrap());
         }

@@ -9,6 +9,9 @@ pub const LONGEST_KEY: usize = 1024;
 /// The smallest segment: a few records of the longest key.
 const SMALLEST_SEGMENT: usize = 64 << 10;
 
+/// More would not help: a key is told from others by less than that.
+const MOST_BLOOM_BITS: u32 = 32;
+
 /// How a store behaves. What is on the disk does not depend on them: they may be others at each
 /// opening.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +38,10 @@ pub struct Options {
     pub space_amplification: f64,
     /// How many times larger each level may be than the one above it.
     pub growth: u64,
+    /// Bits for each key of the filters of all levels but the last, which save most reads the way
+    /// through levels that do not have their key. 0: none are made, and those that levels have go
+    /// with the next merge.
+    pub bloom_bits: u32,
     /// Merge and collect in threads of its own. False: in the write that makes it due.
     pub background: bool,
     /// The most that a write is slowed down when merging or collecting falls behind. Waits of a
@@ -57,6 +64,7 @@ impl Default for Options {
             verify: true,
             space_amplification: 1.5,
             growth: 8,
+            bloom_bits: 0,
             background: true,
             throttle: Duration::from_millis(1),
         }
@@ -119,6 +127,11 @@ impl Options {
         }
         if self.growth < 2 {
             return wrong("growth", format!("{} is less than 2", self.growth));
+        }
+        if self.bloom_bits > MOST_BLOOM_BITS {
+            let what =
+                format!("{} bits for each key are more than {MOST_BLOOM_BITS}", self.bloom_bits);
+            return wrong("bloom_bits", what);
         }
         if self.space_amplification.is_nan() || self.space_amplification < 1.1 {
             return wrong("space_amplification", format!("{} < 1.1", self.space_amplification));

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::inner::Inner;
 use crate::l0;
 use crate::position::{Position, Tag};
-use crate::record::Record;
+use crate::record::{Record, hash};
 use crate::version::{Look, TableId, Version};
 
 /// What reading a key came to.
@@ -100,9 +100,10 @@ impl Inner {
         mut seen: impl FnMut(Position, &Record<'_>) -> R,
     ) -> Result<Option<R>> {
         let Some(table) = version.table(table) else { return Ok(None) };
-        let tag = Tag::of_key(key);
+        let key_hash = hash(key);
+        let tag = Tag::of(key_hash);
         for level in table.levels.iter().flatten() {
-            let leaf = level.leaf_of(key)?;
+            let Some(leaf) = level.leaf_of(key, key_hash)? else { continue };
             leaf.prefetch();
             for place in leaf.ties(key) {
                 let position = Position::from_bits(leaf.value(place));

@@ -302,6 +302,7 @@ fn open_level(fs: &Arc<dyn Fs>, dir: &Path, state: &LevelState) -> Result<Level>
         root: state.root,
         height: state.height,
         entries: state.entries,
+        filter: state.filter(),
         files: files.collect::<Result<_>>()?,
     })
 }

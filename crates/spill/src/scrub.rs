@@ -8,6 +8,7 @@ use crate::level::page::Page;
 use crate::log::reader::{Buffer, Reader};
 use crate::log::segment::FILE_HEADER;
 use crate::position::{Position, Tag};
+use crate::record::hash;
 use crate::version::{Look, Version};
 
 /// What a scrub has read.
@@ -71,6 +72,9 @@ impl Inner {
                         (is_right, record.key.to_vec())
                     })?;
                 let Look::Found((is_right, key)) = looked else { continue };
+                if !level.may_have(hash(&key))? {
+                    return Err(wrong("the filter lacks the key of an entry"));
+                }
                 if !is_right {
                     return Err(wrong("an entry leads to a record of another key"));
                 }

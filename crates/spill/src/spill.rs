@@ -8,6 +8,7 @@ use crate::inner::{Inner, lock};
 use crate::l0::L0;
 use crate::level::Level;
 use crate::level::file::IndexFile;
+use crate::level::filter::Size;
 use crate::level::merge::{Dead, OfL0, OfLevel, Target, Upper, merge};
 use crate::version::{LogOf, TableVersion, Version};
 
@@ -87,12 +88,6 @@ impl Inner {
         let mut levels = table.levels.clone();
         let records = LogOf { version, staging: &self.staging };
         let index_dir = self.index_dir();
-        let target = |levels: &[Option<Arc<Level>>], into: usize| Target {
-            fs: &self.fs,
-            dir: &index_dir,
-            file: self.next_index(),
-            is_last: levels[into + 1..].iter().all(Option::is_none),
-        };
         let entries = |level: &Option<Arc<Level>>| level.as_ref().map_or(0, |level| level.entries);
         let keys = l0.keys() as u64;
         let all = keys + levels.iter().map(entries).sum::<u64>();
@@ -104,6 +99,22 @@ impl Inner {
             levels.insert(0, None);
         }
         let last = levels.len() - 1;
+        let room = |level: usize| {
+            (all / self.options.growth.saturating_pow((last - level) as u32)).max(base)
+        };
+        let target = |levels: &[Option<Arc<Level>>], into: usize| {
+            let is_last = levels[into + 1..].iter().all(Option::is_none);
+            let bits_per_key = self.options.bloom_bits;
+            let has_filter = !is_last && !merges_all && bits_per_key > 0;
+            Target {
+                fs: &self.fs,
+                dir: &index_dir,
+                file: self.next_index(),
+                is_last,
+                // A level goes on when it has more than it has room for, by what came last.
+                filter: has_filter.then(|| Size { keys: room(into) + base, bits_per_key }),
+            }
+        };
         let below = levels.iter().position(Option::is_some).unwrap_or(last);
         let first = if merges_all { below } else { 0 };
         let into = target(&levels, first);
@@ -111,9 +122,8 @@ impl Inner {
         self.counters.merged.add(merged.as_ref().map_or(0, |level| level.entries));
         levels[first] = merged.map(|level| made.keep(level));
         for upper in first..last {
-            let room = all / self.options.growth.saturating_pow((last - upper) as u32);
             let Some(level) = levels[upper].clone() else { continue };
-            if level.entries <= room.max(base) && !merges_all {
+            if level.entries <= room(upper) && !merges_all {
                 continue;
             }
             let into = target(&levels, upper + 1);

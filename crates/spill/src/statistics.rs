@@ -38,6 +38,8 @@ pub struct Statistics {
     pub dead_bytes: u64,
     /// Bytes of index pages that are in use.
     pub index_bytes: u64,
+    /// Bytes of pages of filters, of those.
+    pub filter_bytes: u64,
     /// Entries of all levels: a key that is in several counts as often.
     pub index_entries: u64,
     /// The most levels of a table.
@@ -68,6 +70,10 @@ impl Inner {
             log_bytes: version.log_bytes(),
             dead_bytes: version.dead_bytes(),
             index_bytes: pages * crate::level::page::PAGE as u64,
+            filter_bytes: levels()
+                .filter_map(|level| level.filter)
+                .map(|filter| u64::from(filter.pages) * crate::level::page::PAGE as u64)
+                .sum(),
             index_entries: levels().map(|level| level.entries).sum(),
             levels: tables()
                 .map(|table| table.levels.iter().flatten().count() as u64)

@@ -5,6 +5,8 @@ use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::inner::{Inner, lock};
+use crate::position::Tag;
+use crate::record::hash;
 use crate::version::{TableId, Version};
 
 /// One key is looked for of those that come with so many bytes: some 2 us for 64 records of 1 KiB.
@@ -85,8 +87,10 @@ impl Inner {
 /// Whether indexes tell of a key. What cannot be read is told when it is needed.
 fn is_in_levels(version: &Version, table: TableId, key: &[u8]) -> bool {
     let levels = version.table(table).map(|table| table.levels.iter().flatten());
-    let mut leaves = levels.into_iter().flatten().flat_map(|level| level.leaf_of(key));
-    leaves.any(|leaf| leaf.may_have(key))
+    let key_hash = hash(key);
+    let mut leaves =
+        levels.into_iter().flatten().filter_map(|level| level.leaf_of(key, key_hash).ok()?);
+    leaves.any(|leaf| leaf.may_have(key, Tag::of(key_hash)))
 }
 
 #[cfg(test)]

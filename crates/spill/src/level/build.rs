@@ -5,17 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::file::{IndexFile, IndexWriter};
+use super::filter::{Filter, FilterBuilder};
 use super::known::Known;
 use super::page::{LONGEST_SKIP, PAGE, PageId, WIDTH, write_inner, write_leaf};
 use crate::bytes::common_prefix;
 use crate::error::Result;
 use crate::fs::Fs;
 use crate::position::Position;
+use crate::record::hash;
 use crate::stint;
 
 /// Reads the whole key of a record.
 pub(crate) trait Keys {
     fn key(&self, position: Position) -> Result<Vec<u8>>;
+    fn key_hash(&self, position: Position) -> Result<u64>;
 }
 
 /// An old leaf is kept only behind a page that is filled at least so far.
@@ -36,6 +39,8 @@ pub(crate) struct TreeBuilder<'a, K> {
     /// Lower bounds and pages of each height above the leaves that wait for their page.
     above: Vec<Vec<(Vec<u8>, u64)>>,
     entries: u64,
+    /// What all keys are added to that the tree gets.
+    filter: Option<FilterBuilder>,
 }
 
 /// A tree that was built.
@@ -45,10 +50,18 @@ pub(crate) struct Built {
     pub(crate) entries: u64,
     /// None: all is in one old leaf.
     pub(crate) file: Option<IndexFile>,
+    pub(crate) filter: Option<Filter>,
 }
 
 impl<'a, K: Keys> TreeBuilder<'a, K> {
-    pub(crate) fn new(fs: &'a Arc<dyn Fs>, dir: &'a Path, file: u32, keys: &'a K) -> Self {
+    /// `filter` has the keys of all leaves that will be kept.
+    pub(crate) fn new(
+        fs: &'a Arc<dyn Fs>,
+        dir: &'a Path,
+        file: u32,
+        keys: &'a K,
+        filter: Option<FilterBuilder>,
+    ) -> Self {
         TreeBuilder {
             fs,
             dir,
@@ -60,7 +73,20 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
             bound: None,
             above: Vec::new(),
             entries: 0,
+            filter,
         }
+    }
+
+    /// The next entry, of a key that the filter may not have yet.
+    #[inline]
+    pub(crate) fn push_new(&mut self, key: Known<'a>, position: Position) -> Result<()> {
+        if let Some(filter) = &mut self.filter {
+            filter.add(match key {
+                Known::Whole(key) => hash(key),
+                Known::Begin { .. } => self.keys.key_hash(position)?,
+            });
+        }
+        self.push(key, position)
     }
 
     /// Whether an old leaf can be kept here without leaving a thin one before it.
@@ -178,9 +204,13 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
         while height < self.above.len() {
             let is_top = height + 1 == self.above.len();
             if is_top && let [(_, root)] = self.above[height][..] {
+                let filter = match (&mut self.writer, self.filter) {
+                    (Some(writer), Some(filter)) => Some(filter.write(writer)?),
+                    _ => None,
+                };
                 let file = self.writer.map(IndexWriter::finish).transpose()?;
                 let (root, height) = (PageId::from_bits(root), height as u32);
-                return Ok(Some(Built { root, height, entries: self.entries, file }));
+                return Ok(Some(Built { root, height, entries: self.entries, file, filter }));
             }
             while !self.above[height].is_empty() {
                 self.emit_inner(height)?;

@@ -7,8 +7,9 @@ use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::build::{Keys, TreeBuilder};
+use super::build::{Built, Keys, TreeBuilder};
 use super::file::IndexFile;
+use super::filter::{FilterBuilder, Size};
 use super::known::Known;
 use super::page::{Page, PageId};
 use super::{Leaves, Level};
@@ -17,6 +18,7 @@ use crate::error::Result;
 use crate::fs::Fs;
 use crate::l0;
 use crate::position::Position;
+use crate::record::hash;
 use crate::stint;
 
 /// What a merge asks of the log.
@@ -35,6 +37,10 @@ pub(crate) trait Records {
 impl<T: Records> Keys for T {
     fn key(&self, position: Position) -> Result<Vec<u8>> {
         Ok(self.look(position, <[u8]>::to_vec)?.0)
+    }
+
+    fn key_hash(&self, position: Position) -> Result<u64> {
+        Ok(self.look(position, hash)?.0)
     }
 }
 
@@ -76,6 +82,20 @@ pub(crate) struct Target<'a> {
     pub(crate) file: u32,
     /// Nothing lies below: tombstones have done their work.
     pub(crate) is_last: bool,
+    /// What a filter is made for, if the level begins with one.
+    pub(crate) filter: Option<Size>,
+}
+
+impl Target<'_> {
+    /// A filter with what is there already. A level that has none begins one when it is empty: what
+    /// its keys are only the log knows.
+    fn filter(&self, lower: Option<&Level>) -> Result<Option<FilterBuilder>> {
+        match (self.filter, lower) {
+            (None, _) => Ok(None),
+            (Some(size), None) => Ok(Some(FilterBuilder::new(size))),
+            (Some(_), Some(lower)) => lower.filter_pages().map(FilterBuilder::of).transpose(),
+        }
+    }
 }
 
 /// The level that is `lower` with all of `upper` in it; None if nothing is left.
@@ -86,7 +106,8 @@ pub(crate) fn merge<'a>(
     records: &'a impl Records,
     dead: &mut Dead,
 ) -> Result<Option<Level>> {
-    let mut builder = TreeBuilder::new(target.fs, target.dir, target.file, records);
+    let mut builder =
+        TreeBuilder::new(target.fs, target.dir, target.file, records, target.filter(lower)?);
     let rewritten = lower.map(files_to_rewrite).unwrap_or_default();
     let mut kept: HashMap<u32, u32> = HashMap::new();
     let mut leaves = lower.map(Level::leaves);
@@ -133,9 +154,11 @@ pub(crate) fn merge<'a>(
         push_new(key, position, &mut builder, target, records, dead)?;
         upper.advance(records, dead)?;
     }
-    let Some(built) = builder.finish()? else { return Ok(None) };
+    let Some(Built { root, height, entries, file, filter }) = builder.finish()? else {
+        return Ok(None);
+    };
     let mut files: Vec<(Arc<IndexFile>, u32)> = Vec::new();
-    if let Some(file) = built.file {
+    if let Some(file) = file {
         let pages = file.pages();
         files.push((Arc::new(file), pages));
     }
@@ -144,7 +167,7 @@ pub(crate) fn merge<'a>(
             files.push((Arc::clone(file), pages));
         }
     }
-    Ok(Some(Level { root: built.root, height: built.height, entries: built.entries, files }))
+    Ok(Some(Level { root, height, entries, files, filter }))
 }
 
 fn files_to_rewrite(level: &Level) -> Vec<u32> {
@@ -259,7 +282,7 @@ fn push_new<'a, K: Keys>(
     dead: &mut Dead,
 ) -> Result<()> {
     if !(position.is_tombstone() && target.is_last) {
-        return builder.push(key, position);
+        return builder.push_new(key, position);
     }
     let ((), size) = records.look(position, |_| ())?;
     dead.add(position, size);
@@ -339,22 +362,26 @@ pub(crate) struct OfLevel<'a> {
 impl<'a> OfLevel<'a> {
     pub(crate) fn new(level: &'a Level, records: &impl Records) -> Result<Self> {
         let mut all = OfLevel { level, leaves: level.leaves(), page: None, place: 0 };
-        all.next_page()?;
+        all.next_page(records)?;
         all.skip_gone(records)?;
         Ok(all)
     }
 
-    fn next_page(&mut self) -> Result<()> {
+    fn next_page(&mut self, records: &impl Records) -> Result<()> {
         let next: Option<(PageId, _)> = self.leaves.next().transpose()?;
         self.page = next.map(|(id, _)| self.level.leaf(id)).transpose()?;
         self.place = 0;
+        // Their keys are what is asked for, where the lower level or a filter wants to know them.
+        for place in 0..self.page.map_or(0, |page| page.count()) {
+            records.ask(Position::from_bits(self.page.map_or(0, |page| page.value(place))));
+        }
         Ok(())
     }
 
     fn skip_gone(&mut self, records: &impl Records) -> Result<()> {
         while let Some(page) = self.page {
             if self.place == page.count() {
-                self.next_page()?;
+                self.next_page(records)?;
             } else if records.is_gone(Position::from_bits(page.value(self.place))) {
                 self.place += 1;
             } else {

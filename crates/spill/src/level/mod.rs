@@ -3,6 +3,7 @@
 mod build;
 mod cursor;
 pub(crate) mod file;
+pub(crate) mod filter;
 mod known;
 pub(crate) mod merge;
 pub(crate) mod page;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 pub(crate) use cursor::Cursor;
 use file::IndexFile;
+use filter::Filter;
 use page::{Kind, Page, PageId};
 
 use crate::error::{Error, Result};
@@ -25,6 +27,8 @@ pub(crate) struct Level {
     pub(crate) entries: u64,
     /// The newest first, and how many of its pages belong to the tree.
     pub(crate) files: Vec<(Arc<IndexFile>, u32)>,
+    /// Where the newest file ends with one.
+    pub(crate) filter: Option<Filter>,
 }
 
 impl Level {
@@ -45,10 +49,31 @@ impl Level {
         Error::Damaged { path, offset: 0, what }
     }
 
-    /// The leaf that a key belongs to.
+    /// Whether there may be a key with this hash.
     #[inline]
-    pub(crate) fn leaf_of(&self, key: &[u8]) -> Result<Page<'_>> {
-        self.leaf(self.leaf_id_of(key)?)
+    pub(crate) fn may_have(&self, key_hash: u64) -> Result<bool> {
+        match (self.filter, self.files.first()) {
+            (Some(filter), Some((file, _))) => filter.may_have(key_hash, |number| {
+                self.of_kind(PageId { file: file.id, number }, Kind::Filter)
+            }),
+            _ => Ok(true),
+        }
+    }
+
+    /// The pages of the filter.
+    pub(crate) fn filter_pages(&self) -> Option<impl Iterator<Item = Result<Page<'_>>>> {
+        let (filter, (file, _)) = (self.filter?, self.files.first()?);
+        let numbers = filter.first..filter.first + filter.pages;
+        Some(numbers.map(|number| self.of_kind(PageId { file: file.id, number }, Kind::Filter)))
+    }
+
+    /// The leaf that a key with this hash belongs to; None if the filter has none.
+    #[inline]
+    pub(crate) fn leaf_of(&self, key: &[u8], key_hash: u64) -> Result<Option<Page<'_>>> {
+        if !self.may_have(key_hash)? {
+            return Ok(None);
+        }
+        self.leaf(self.leaf_id_of(key)?).map(Some)
     }
 
     /// Which page is the leaf that a key belongs to.

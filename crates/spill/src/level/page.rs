@@ -1,8 +1,9 @@
-//! A page of an index: 4 KiB, checked, either a leaf (keys and where their records lie) or an
-//! inner page (lower bounds and the pages below).
+//! A page of an index: 4 KiB, checked, either a leaf (keys and where their records lie), an inner
+//! page (lower bounds and the pages below), or one of a filter (`filter.rs`), of which only check and
+//! kind are as here.
 //!
 //! ```text
-//! 0     check u32, kind u8 (1 leaf, 2 inner), 0 u8, count u16, skip u16, tails u16, heap u16, 0 u16
+//! 0     check u32, kind u8 (1 leaf, 2 inner, 3 filter), 0 u8, count u16, skip u16, tails u16, heap u16, 0 u16
 //! 16    samples: the first head of block 1, 2, ... 14
 //! 128   blocks of 16 heads (u64 each) and their 16 values (u64 each)
 //! 3968  the first `skip` bytes, which all keys of the page share
@@ -33,6 +34,17 @@ pub(crate) const LONGEST_SKIP: usize = PAGE - PREFIX;
 pub(crate) enum Kind {
     Leaf,
     Inner,
+    Filter,
+}
+
+impl Kind {
+    pub(crate) fn byte(self) -> u8 {
+        match self {
+            Kind::Leaf => 1,
+            Kind::Inner => 2,
+            Kind::Filter => 3,
+        }
+    }
 }
 
 /// A page as it is read.
@@ -68,6 +80,9 @@ impl<'a> Page<'a> {
         if self.0[..4] != check(self.0, id).to_le_bytes() {
             return Some("the checksum of the page is wrong");
         }
+        if self.0[4] == Kind::Filter.byte() {
+            return None;
+        }
         if !matches!(self.0[4], 1 | 2)
             || self.count() == 0
             || self.count() > WIDTH
@@ -86,7 +101,16 @@ impl<'a> Page<'a> {
     }
 
     pub(crate) fn kind(&self) -> Kind {
-        if self.0[4] == 1 { Kind::Leaf } else { Kind::Inner }
+        match self.0[4] {
+            1 => Kind::Leaf,
+            2 => Kind::Inner,
+            _ => Kind::Filter,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> &'a [u8; PAGE] {
+        self.0
     }
 
     #[inline]
@@ -174,8 +198,7 @@ impl<'a> Page<'a> {
     }
 
     /// Whether a leaf has an entry that is likely to be the key's.
-    pub(crate) fn may_have(&self, key: &[u8]) -> bool {
-        let tag = Tag::of_key(key);
+    pub(crate) fn may_have(&self, key: &[u8], tag: Tag) -> bool {
         self.ties(key).any(|place| Position::from_bits(self.value(place)).may_be(tag))
     }
 
@@ -323,10 +346,7 @@ fn write(
         into[heap + 4..heap + 4 + tail.len()].copy_from_slice(tail);
         heap += 4 + tail.len();
     }
-    into[4] = match kind {
-        Kind::Leaf => 1,
-        Kind::Inner => 2,
-    };
+    into[4] = kind.byte();
     into[6..8].copy_from_slice(&(count as u16).to_le_bytes());
     into[8..10].copy_from_slice(&(prefix.len() as u16).to_le_bytes());
     into[10..12].copy_from_slice(&(tails.len() as u16).to_le_bytes());

@@ -35,7 +35,7 @@ pub fn kinds() -> Vec<Options> {
             cached_writes: CachedWrites::Never,
             ..tiny.clone()
         },
-        Options { cold_reads: ColdReads::Page, verify: false, growth: 4, ..tiny.clone() },
+        Options { cold_reads: ColdReads::Page, verify: false, bloom_bits: 4, ..tiny.clone() },
         Options { durability: Durability::Sync, ..tiny.clone() },
         Options { durability: Durability::Interval(Duration::from_millis(2)), ..tiny.clone() },
         // Merged and collected by the writers themselves.

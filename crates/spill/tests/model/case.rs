@@ -85,10 +85,11 @@ fn options() -> impl Strategy<Value = Options> {
     let segment = prop_oneof![4 => Just(64), 1 => Just(128), 1 => Just(1024)];
     let memory = prop_oneof![Just(32), Just(64), Just(128)];
     let space = prop_oneof![Just(1.1), Just(1.5)];
-    let small = (any::<bool>(), any::<bool>(), 1_usize..3, 2_u64..9);
+    let small =
+        (any::<bool>(), any::<bool>(), 1_usize..3, 2_u64..9, prop_oneof![Just(0), Just(10)]);
     (memory, segment, durability, cold, cached, space, small).prop_map(
         |(memory, segment, durability, cold_reads, cached_writes, space_amplification, small)| {
-            let (verify, background, frozen, growth) = small;
+            let (verify, background, frozen, growth, bloom_bits) = small;
             Options {
                 memory: memory << 10,
                 segment: segment << 10,
@@ -100,6 +101,7 @@ fn options() -> impl Strategy<Value = Options> {
                 background,
                 frozen,
                 growth,
+                bloom_bits,
                 throttle: Duration::from_micros(100),
                 ..Options::default()
             }

@@ -21,13 +21,14 @@ pub fn seed() -> u64 {
 }
 
 /// Everything small, so that little traffic fills, merges and collects; no threads, so that the
-/// same calls come again; past the page cache where there is a way.
+/// same calls come again; past the page cache where there is a way; with filters in two of three modes.
 pub fn tiny(durability: Durability) -> Options {
     Options {
         memory: 64 << 10,
         segment: 64 << 10,
         growth: 2,
         durability,
+        bloom_bits: if durability == Durability::None { 0 } else { 10 },
         cached_writes: CachedWrites::Never,
         background: false,
         throttle: Duration::ZERO,

@@ -24,6 +24,8 @@ const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("verify", "on", "the checksum of each record that is read"),
     OptionInfo::new("space_amplification", "1.5", "log over live bytes that collection keeps to"),
     OptionInfo::new("growth", "8", "how many times larger each level may be than the one above"),
+    OptionInfo::new("bloom_bits", "0", "bits a key of the filters of all levels but the last")
+        .shaping(),
     OptionInfo::new("tables", "1", "tables that the keys are spread over by hash").shaping(),
 ];
 
@@ -71,6 +73,7 @@ impl Config {
                 .number("space_amplification", 1.1, 100.0)?
                 .unwrap_or(default.space_amplification),
             growth: given.integer("growth", 2, 1000)?.unwrap_or(default.growth),
+            bloom_bits: given.integer("bloom_bits", 0, 32)?.unwrap_or(default.bloom_bits),
             ..default
         };
         options.check().map_err(|error| StoreError::Request(format!("`{url}`: {error}")))?;
@@ -156,6 +159,7 @@ impl Store for Spill {
             ("verify", on_off(self.config.options.verify)),
             ("space_amplification", self.config.options.space_amplification.to_string()),
             ("growth", self.config.options.growth.to_string()),
+            ("bloom_bits", self.config.options.bloom_bits.to_string()),
             ("tables", self.config.tables.to_string()),
         ]
         .map(|(name, value)| (name.to_owned(), value))

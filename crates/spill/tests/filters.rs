@@ -1,0 +1,140 @@
+//! Filters of upper levels: made if asked for, kept over openings, checked, and never wrong.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use spill::{Error, Options, Store, Table};
+
+const PAGE: usize = 4096;
+const KIND_OF_FILTER: u8 = 3;
+
+fn tiny(bloom_bits: u32) -> Options {
+    Options {
+        memory: 32 << 10,
+        segment: 64 << 10,
+        growth: 2,
+        background: false,
+        bloom_bits,
+        ..Options::default()
+    }
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key{:05}", number * 7919 % 20_000).into_bytes()
+}
+
+/// Writes keys, some anew and some away again, until there is more than one level.
+fn fill(table: &Table, numbers: std::ops::Range<u32>, round: u32) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut known = BTreeMap::new();
+    for number in numbers {
+        let value = format!("{number} {round}").into_bytes();
+        table.put(&key(number), &value).unwrap();
+        known.insert(key(number), value);
+        if number % 5 == 4 {
+            table.delete(&key(number - 3)).unwrap();
+            known.remove(&key(number - 3));
+        }
+    }
+    known
+}
+
+fn holds(table: &Table, known: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let keys: Vec<Vec<u8>> = (0..20_000).map(key).collect();
+    let many = table.multi_get(&keys).unwrap();
+    for (key, found) in keys.iter().zip(many) {
+        assert_eq!(table.get(key).unwrap().as_ref(), known.get(key));
+        assert_eq!(found.as_ref(), known.get(key));
+    }
+}
+
+#[test]
+fn are_kept_over_openings_and_tell_of_every_key() {
+    let home = tempfile::tempdir().unwrap();
+    let mut known;
+    {
+        let store = Store::open(home.path(), tiny(10)).unwrap();
+        let table = store.table("t").unwrap();
+        known = fill(&table, 0..8_000, 0);
+        let statistics = store.statistics();
+        assert!(statistics.levels > 1 && statistics.filter_bytes > 0, "{statistics:?}");
+        holds(&table, &known);
+        store.scrub().unwrap();
+    }
+    for round in 1..6 {
+        let store = Store::open(home.path(), tiny(10)).unwrap();
+        let table = store.table("t").unwrap();
+        assert!(store.statistics().filter_bytes > 0);
+        holds(&table, &known);
+        let from = round * 900;
+        let written = fill(&table, from..from + 2_000, round);
+        known.retain(|key, _| !(from..from + 2_000).any(|number| self::key(number) == *key));
+        known.extend(written);
+        holds(&table, &known);
+        store.scrub().unwrap();
+    }
+}
+
+#[test]
+fn go_when_nobody_asks_for_them_and_come_when_somebody_does() {
+    let home = tempfile::tempdir().unwrap();
+    let mut known = BTreeMap::new();
+    for (round, bits) in [(0, 0), (1, 10), (2, 0)] {
+        let store = Store::open(home.path(), tiny(bits)).unwrap();
+        let table = store.table("t").unwrap();
+        known.extend(fill(&table, round * 5_000..(round + 1) * 5_000, round));
+        holds(&table, &known);
+        let statistics = store.statistics();
+        assert!(statistics.levels > 1, "{statistics:?}");
+        assert_eq!(statistics.filter_bytes > 0, bits > 0, "{statistics:?}");
+        store.scrub().unwrap();
+    }
+}
+
+/// Changes a byte of each page of a filter.
+fn damage(index: &Path) -> usize {
+    let mut pages = 0;
+    for entry in std::fs::read_dir(index).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        for page in bytes.as_chunks_mut::<PAGE>().0 {
+            if page[4] == KIND_OF_FILTER {
+                page[777] ^= 1;
+                pages += 1;
+            }
+        }
+        std::fs::write(&path, bytes).unwrap();
+    }
+    pages
+}
+
+#[test]
+fn one_that_is_damaged_is_an_error_and_no_lost_key() {
+    let home = tempfile::tempdir().unwrap();
+    let known = {
+        let store = Store::open(home.path(), tiny(10)).unwrap();
+        let table = store.table("t").unwrap();
+        let known = fill(&table, 0..8_000, 0);
+        store.flush().unwrap();
+        assert!(store.statistics().filter_bytes > 0);
+        known
+    };
+    assert!(damage(&home.path().join("index")) > 0);
+    let store = Store::open(home.path(), tiny(10)).unwrap();
+    let table = store.table("t").unwrap();
+    let is_told = |error: &Error| {
+        matches!(error, Error::Damaged { path, .. } if path.extension().is_some_and(|it| it == "idx"))
+    };
+    let mut told = 0;
+    for number in 0..20_000 {
+        match table.get(&key(number)) {
+            Ok(found) => assert_eq!(found.as_ref(), known.get(&key(number))),
+            Err(error) => {
+                assert!(is_told(&error), "{error}");
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 0);
+    assert!(is_told(&store.scrub().unwrap_err()));
+}
