@@ -108,6 +108,14 @@ fn damage(index: &Path) -> usize {
     pages
 }
 
+/// Whether an error names a file of the index as damaged.
+fn is_told(error: &Error) -> bool {
+    match error {
+        Error::Damaged { path, .. } => path.extension().is_some_and(|extension| extension == "idx"),
+        _ => false,
+    }
+}
+
 #[test]
 fn one_that_is_damaged_is_an_error_and_no_lost_key() {
     let home = tempfile::tempdir().unwrap();
@@ -122,9 +130,6 @@ fn one_that_is_damaged_is_an_error_and_no_lost_key() {
     assert!(damage(&home.path().join("index")) > 0);
     let store = Store::open(home.path(), tiny(10)).unwrap();
     let table = store.table("t").unwrap();
-    let is_told = |error: &Error| {
-        matches!(error, Error::Damaged { path, .. } if path.extension().is_some_and(|it| it == "idx"))
-    };
     let mut told = 0;
     for number in 0..20_000 {
         match table.get(&key(number)) {
