@@ -9,7 +9,7 @@ pub const LONGEST_KEY: usize = 1024;
 /// The smallest segment: a few records of the longest key.
 const SMALLEST_SEGMENT: usize = 64 << 10;
 
-/// More would not help: a key is told from others by less than that.
+/// With more hardly a key less would be taken for another: each sets eight bits, however many there are.
 const MOST_BLOOM_BITS: u32 = 32;
 
 /// How a store behaves. What is on the disk does not depend on them: they may be others at each

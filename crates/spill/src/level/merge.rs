@@ -371,9 +371,10 @@ impl<'a> OfLevel<'a> {
         let next: Option<(PageId, _)> = self.leaves.next().transpose()?;
         self.page = next.map(|(id, _)| self.level.leaf(id)).transpose()?;
         self.place = 0;
-        // Their keys are what is asked for, where the lower level or a filter wants to know them.
-        for place in 0..self.page.map_or(0, |page| page.count()) {
-            records.ask(Position::from_bits(self.page.map_or(0, |page| page.value(place))));
+        // Their keys are looked at where the lower level has the same heads, or a filter wants them.
+        if let Some(page) = self.page {
+            let positions = (0..page.count()).map(|place| Position::from_bits(page.value(place)));
+            positions.for_each(|position| records.ask(position));
         }
         Ok(())
     }
