@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use super::staging::CHUNK;
 
-/// Slots that go through the page cache at the begin of each segment, to see how fast that is now.
+/// Slots that go through the page cache at the begin of a segment, to see how fast that is now.
 const TRIAL: u32 = 4;
+/// So many segments are written without a trial at most: one takes as long as a tenth of a segment where
+/// the page cache is slow.
+const MOST_LEFT_OUT: u32 = 15;
 /// Of a shorter write the time says more of the call than of the copy.
 const LEAST: usize = CHUNK / 2;
 /// Nanoseconds a byte that are too many: a copy takes 0.2.
@@ -23,16 +26,25 @@ const NEW: f64 = 0.5;
 pub(super) struct Copies {
     /// Nanoseconds a byte, of late.
     time: f64,
+    /// What that was before the trial.
+    before: f64,
     /// Slots that are left to try in this segment.
     trial: u32,
     segment: u32,
+    /// Segments that were to be left out after the last trial, and those still to be.
+    left_out: u32,
+    to_leave_out: u32,
 }
 
 impl Copies {
     /// Whether the next write is better done past the page cache.
     pub(super) fn are_slow(&mut self, segment: u32) -> bool {
         if self.segment != segment {
-            (self.segment, self.trial) = (segment, TRIAL);
+            self.segment = segment;
+            match self.to_leave_out.checked_sub(1) {
+                Some(left) => self.to_leave_out = left,
+                None => (self.trial, self.before) = (TRIAL, self.time),
+            }
         }
         self.trial == 0 && self.time > SLOW
     }
@@ -51,7 +63,17 @@ impl Copies {
 
     fn took(&mut self, time: f64) {
         self.time += NEW * (time - self.time);
-        self.trial = self.trial.saturating_sub(1);
+        if self.trial == 0 {
+            return;
+        }
+        self.trial -= 1;
+        if self.trial == 0 {
+            // The more trials say the same, the fewer there are.
+            let says_the_same = self.time > SLOW && self.time > self.before / 2.0;
+            self.left_out = if says_the_same { 2 * self.left_out + 1 } else { 0 };
+            self.left_out = self.left_out.min(MOST_LEFT_OUT);
+            self.to_leave_out = self.left_out;
+        }
     }
 }
 
@@ -81,12 +103,15 @@ mod tests {
     }
 
     #[test]
-    fn slow_copies_are_tried_once_a_segment() {
+    fn slow_copies_are_tried_less_and_less_often() {
         let mut copies = Copies::default();
         assert_eq!(cached(&mut copies, 1, 0.2), 1024);
         assert_eq!(cached(&mut copies, 2, 4.0), TRIAL as usize, "memory is not at hand any more");
-        assert_eq!(cached(&mut copies, 3, 4.0), TRIAL as usize);
-        assert_eq!(cached(&mut copies, 4, 0.15), TRIAL as usize, "it may be chance");
-        assert_eq!(cached(&mut copies, 5, 0.15), 1024, "it is again");
+        let tried: Vec<u32> =
+            (3..60).filter(|&segment| cached(&mut copies, segment, 4.0) > 0).collect();
+        assert_eq!(tried, [4, 8, 16, 32, 48]);
+        assert!((60..64).all(|segment| cached(&mut copies, segment, 0.15) == 0));
+        assert_eq!(cached(&mut copies, 64, 0.15), TRIAL as usize, "it may be chance");
+        assert_eq!(cached(&mut copies, 65, 0.15), 1024, "it is again");
     }
 }
