@@ -11,8 +11,8 @@ use super::staging::CHUNK;
 
 /// Slots that go through the page cache at the begin of a segment, to see how fast that is now.
 const TRIAL: u32 = 4;
-/// So many segments are written without a trial at most: one takes as long as a tenth of a segment where
-/// the page cache is slow.
+/// So many segments are written without a trial at most: at 4 ns a byte one takes as long as a tenth of
+/// a segment.
 const MOST_LEFT_OUT: u32 = 15;
 /// Of a shorter write the time says more of the call than of the copy.
 const LEAST: usize = CHUNK / 2;
