@@ -17,9 +17,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long to wait for news, lest some are missed.
 const LONG: Duration = Duration::from_secs(1);
 
-pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
+/// Adds those that were started to `threads`, also when one cannot be.
+pub(crate) fn start(inner: &Arc<Inner>, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
     throttle::count_processors();
-    let mut threads = Vec::new();
     let pieces = [
         ("spill-merge", Piece::Spill, LATE),
         ("spill-collect", Piece::Collect, LATE),
@@ -35,7 +35,7 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     if let Durability::Interval(interval) = inner.options.durability {
         threads.push(spawn(inner, "spill-sync", IN_TIME, move |inner| sync_at(inner, interval))?);
     }
-    Ok(threads)
+    Ok(())
 }
 
 fn spawn(
@@ -53,7 +53,10 @@ fn spawn(
             stint::begin();
             work(&inner);
         })
-        .map_err(|error| Error::io(&dir, error))
+        .map_err(|error| {
+            let what = format!("its thread {name} cannot be started: {error}");
+            Error::io(&dir, std::io::Error::new(error.kind(), what))
+        })
 }
 
 fn is_closing(inner: &Inner) -> bool {

@@ -1,5 +1,6 @@
 //! A copy of a store as it is at one moment: hard links of what is complete, and a manifest.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -9,22 +10,29 @@ use crate::level::file;
 use crate::level::merge::Dead;
 use crate::log::Staging;
 use crate::log::segment;
-use crate::manifest::Manifest;
-use crate::recover::make_folder;
+use crate::manifest::{Manifest, is_own_name};
+use crate::recover::{is_empty, make_folder};
 use crate::stream::{Point, Stream};
 use std::sync::atomic::Ordering;
+
+/// Marks the directory of a checkpoint that is not complete.
+pub(crate) const UNFINISHED: &str = "UNFINISHED";
 
 impl Inner {
     pub(crate) fn checkpoint(&self, into: &Path) -> Result<()> {
         let failed = |error| Error::io(into, error);
         self.may_write()?;
         make_folder(&self.fs, into)?;
-        if !self.fs.list(into).map_err(failed)?.is_empty() {
+        // Until the copy is complete it is not taken for a store.
+        let unfinished = into.join(UNFINISHED);
+        let names = self.fs.list(into).map_err(failed)?;
+        if names.iter().any(|name| name == UNFINISHED) {
+            self.clear(into, &names)?;
+        } else if is_empty(&names) {
+            self.fs.open(&unfinished, Mode::New).map_err(failed)?;
+        } else {
             return Err(Error::Foreign { path: into.to_owned() });
         }
-        // Until the copy is complete it is not taken for a store.
-        let unfinished = into.join("UNFINISHED");
-        self.fs.open(&unfinished, Mode::New).map_err(failed)?;
         self.fs.sync_dir(into).map_err(failed)?;
         // Nothing is merged or removed meanwhile, and no batch of copies is half entered.
         let mut collector = lock(&self.collector);
@@ -46,7 +54,13 @@ impl Inner {
             self.fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
         }
         let link = |from: &Path, to: &Path| {
-            self.fs.hard_link(from, to).map_err(|error| Error::io(to, error))
+            self.fs.hard_link(from, to).map_err(|error| match error.kind() {
+                ErrorKind::CrossesDevices => {
+                    let what = "a checkpoint is made on the file system of its store";
+                    Error::io(into, std::io::Error::new(error.kind(), what))
+                }
+                _ => Error::io(to, error),
+            })
         };
         let mut segments = version.segments.clone();
         for found in version.segments.iter() {
@@ -74,6 +88,7 @@ impl Inner {
             next_segment: *lock(&self.next_segment),
             next_index: self.next_index.load(Ordering::Relaxed),
             next_table: durable.next_table,
+            state: 0,
             synced: places,
             dead: &Dead::default(),
         };
@@ -83,6 +98,21 @@ impl Inner {
         self.fs.remove(&unfinished).map_err(failed)?;
         self.fs.sync_dir(into).map_err(failed)?;
         drop((collector, merging, durable));
+        Ok(())
+    }
+
+    /// Removes what an earlier attempt left in its directory.
+    fn clear(&self, into: &Path, names: &[String]) -> Result<()> {
+        let remove = |path: &Path| self.fs.remove(path).map_err(|error| Error::io(path, error));
+        for dir in ["log", "index"].map(|dir| into.join(dir)) {
+            // It may not have come to that.
+            for name in self.fs.list(&dir).unwrap_or_default() {
+                remove(&dir.join(name))?;
+            }
+        }
+        for name in names.iter().filter(|name| is_own_name(name) || *name == "staging") {
+            remove(&into.join(name))?;
+        }
         Ok(())
     }
 }

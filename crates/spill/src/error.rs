@@ -11,13 +11,15 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error("{path}: not a directory of Spill, and not empty")]
     Foreign { path: PathBuf },
+    #[error("{path}: a checkpoint that was not finished; make it again, or remove it")]
+    Unfinished { path: PathBuf },
     #[error("{path}: there is no store, and none is to be made")]
     NoStore { path: PathBuf },
     #[error(
         "{path}: written in format {found}, which this Spill, of format {known}, does not read: open it with the one that wrote it, or load the data anew"
     )]
     Format { path: PathBuf, found: u32, known: u32 },
-    #[error("{path}: another process has it open")]
+    #[error("{path}: it is open already, in another process or in this one")]
     Locked { path: PathBuf },
     /// What is on the disk is not what was written.
     #[error("{path}: damaged at byte {offset}: {what}")]
@@ -28,6 +30,8 @@ pub enum Error {
     ValueTooLong { len: usize, limit: usize },
     #[error("a batch of {len} bytes; batches here have at most {limit}")]
     BatchTooLong { len: usize, limit: usize },
+    #[error("a table's name of {len} bytes; names have at most {limit}")]
+    NameTooLong { len: usize, limit: usize },
     #[error("option {name}: {what}")]
     Option { name: &'static str, what: String },
     #[error("no space left while writing {path}")]
@@ -40,7 +44,7 @@ pub enum Error {
     Halted { why: String },
     #[error("the store was opened for reading only")]
     ReadOnly,
-    #[error("there is no table `{name}` any more")]
+    #[error("this store has no table `{name}`")]
     NoTable { name: String },
     #[error(
         "a store gives {limit} tables a number, and dropped ones keep theirs: copy what is left to a new one"

@@ -295,6 +295,7 @@ impl Inner {
                 next_segment,
                 next_index,
                 next_table: durable.next_table,
+                state: durable.manifest.number() + 1,
                 synced: self.synced.places(),
                 dead,
             },
@@ -306,6 +307,7 @@ impl Inner {
                 error
             }
         })?;
+        self.staging.note_state(durable.manifest.number());
         for (&segment, &bytes) in &dead.0 {
             if let Some(segment) = version.segments.get(segment) {
                 segment.add_dead(bytes);
@@ -350,6 +352,8 @@ pub(crate) struct Rest<'a> {
     pub(crate) next_segment: u32,
     pub(crate) next_index: u32,
     pub(crate) next_table: u32,
+    /// The number of the state.
+    pub(crate) state: u64,
     pub(crate) synced: Places,
     pub(crate) dead: &'a Dead,
 }
@@ -392,5 +396,6 @@ pub(crate) fn state_of(version: &Version, rest: &Rest<'_>) -> State {
         tables: tables.collect(),
         segments: segments.collect(),
         hidden_in_levels: version.hidden_in_levels,
+        number: rest.state,
     }
 }

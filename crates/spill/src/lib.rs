@@ -75,5 +75,5 @@ pub use scan::{Pairs, Range};
 pub use scrub::Scrubbed;
 pub use snapshot::Snapshot;
 pub use statistics::Statistics;
-pub use store::Store;
+pub use store::{LONGEST_NAME, Store};
 pub use table::Table;

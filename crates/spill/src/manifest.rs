@@ -16,9 +16,9 @@ use crate::version::Covers;
 
 const MAGIC: &[u8; 8] = b"spill\0mf";
 /// The format of the whole directory.
-pub(crate) const FORMAT: u32 = 6;
-/// What is read, too: states of format 5 do not tell of filters, those of 4 not what levels hide. Each
-/// opening for writing makes a new manifest, so no file has frames of several.
+pub(crate) const FORMAT: u32 = 7;
+/// What is read, too: states of format 6 have no number, those of 5 do not tell of filters, those of 4 not
+/// what levels hide. Each opening for writing makes a new manifest, so no file has frames of several.
 const OLDEST_FORMAT: u32 = 4;
 const FILE_HEADER: usize = 16;
 /// The length of a frame (u32), its complement (u32), the check of its content (u64).
@@ -42,6 +42,9 @@ pub(crate) struct State {
     pub(crate) segments: Vec<SegmentState>,
     /// Bytes that upper levels made dead in lower ones, by estimate.
     pub(crate) hidden_in_levels: u64,
+    /// How many states the store had before this one. The staging file knows the last that was on the
+    /// device: an earlier one at the end of the manifest is not what a crash leaves.
+    pub(crate) number: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +132,7 @@ impl State {
         for level in self.tables.iter().flat_map(|table| table.levels.iter().flatten()) {
             put32(&mut out, level.filter_pages);
         }
+        put64(&mut out, self.number);
         out
     }
 
@@ -183,6 +187,9 @@ impl State {
                 level.filter_pages = bytes.get32()?;
             }
         }
+        if !bytes.0.is_empty() {
+            state.number = bytes.get64()?;
+        }
         let is_possible = state.covers.sequence <= LAST_SEQUENCE && state.next_table <= TABLES;
         (bytes.0.is_empty() && is_possible).then_some(state)
     }
@@ -219,6 +226,21 @@ impl<'a> Bytes<'a> {
             *places.of_mut(stream) = Point { segment: self.get32()?, offset: self.get32()? };
         }
         Some(places)
+    }
+}
+
+/// The state that counts when a store is opened.
+#[derive(Debug)]
+pub(crate) struct Last {
+    pub(crate) state: State,
+    /// Where its frame ends in the file.
+    end: u64,
+}
+
+impl Last {
+    /// A later state should be behind it: why that is known.
+    pub(crate) fn is_not_last(&self, dir: &Path, why: &str) -> Error {
+        Error::damaged(&path(dir), self.end, why)
     }
 }
 
@@ -278,7 +300,7 @@ impl Manifest {
     }
 
     /// Reads the last good state. None if there is no manifest.
-    pub(crate) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<State>> {
+    pub(crate) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<Last>> {
         let path = path(dir);
         let failed = |error| Error::io(&path, error);
         let file = match fs.open(&path, Mode::Write) {
@@ -290,6 +312,31 @@ impl Manifest {
         let mut bytes = vec![0; file.len().map_err(failed)? as usize];
         read_whole(&*file, &mut bytes, 0).map_err(failed)?;
         decode(&bytes, &path).map(Some)
+    }
+
+    /// The state that counts.
+    pub(crate) fn last(&self) -> Last {
+        Last { state: self.last.clone(), end: self.len }
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> u64 {
+        self.last.number
+    }
+
+    /// Reads the file again: whether it has what was written.
+    pub(crate) fn check(&self) -> Result<()> {
+        let path = path(&self.dir);
+        let mut bytes = vec![0; self.len as usize];
+        read_whole(&*self.file, &mut bytes, 0).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => Error::damaged(&path, 0, "it is cut short"),
+            _ => Error::io(&path, error),
+        })?;
+        let found = decode(&bytes, &path)?;
+        if found.state != self.last {
+            return Err(found.is_not_last(&self.dir, "the state that was written is not there"));
+        }
+        Ok(())
     }
 
     /// Makes a state the one that counts, durably.
@@ -346,7 +393,7 @@ fn frame_of(content: &[u8]) -> Vec<u8> {
 }
 
 /// The last good state of a manifest's bytes.
-fn decode(bytes: &[u8], path: &Path) -> Result<State> {
+fn decode(bytes: &[u8], path: &Path) -> Result<Last> {
     let damaged = |at: usize, what: &str| Error::damaged(path, at as u64, what);
     let mut header = Bytes(bytes);
     let magic = header.take(8);
@@ -380,7 +427,8 @@ fn decode(bytes: &[u8], path: &Path) -> Result<State> {
         last = Some(state);
         at += FRAME_HEADER + content.map_or(0, <[u8]>::len);
     }
-    last.ok_or_else(|| damaged(at, "the manifest has no good frame"))
+    let state = last.ok_or_else(|| damaged(at, "the manifest has no good frame"))?;
+    Ok(Last { state, end: at as u64 })
 }
 
 /// Whether a good frame begins anywhere in the bytes.
@@ -404,7 +452,7 @@ pub(crate) fn is_own_name(name: &str) -> bool {
 
 #[doc(hidden)]
 pub fn fuzz_decode(bytes: &[u8]) {
-    if let Ok(state) = decode(bytes, Path::new("MANIFEST")) {
+    if let Ok(Last { state, .. }) = decode(bytes, Path::new("MANIFEST")) {
         assert_eq!(State::decode(&state.encode()).as_ref(), Some(&state));
     }
 }
@@ -446,6 +494,7 @@ mod tests {
                 SegmentState { id: 2, end: None, synced: 128, dead: 0 },
             ],
             hidden_in_levels: 1 << 40,
+            number: 12,
         }
     }
 
@@ -470,10 +519,11 @@ mod tests {
         let states = [state(3), state(4)];
         let bytes = file_of(&states);
         let path = Path::new("MANIFEST");
-        assert_eq!(decode(&bytes, path).unwrap(), states[1]);
+        assert_eq!(decode(&bytes, path).unwrap().state, states[1]);
         let second = bytes.len() - frame(&states[1]).len();
         for end in second..bytes.len() {
-            assert_eq!(decode(&bytes[..end], path).unwrap(), states[0]);
+            let last = decode(&bytes[..end], path).unwrap();
+            assert_eq!((last.state, last.end), (states[0].clone(), second as u64));
         }
         for end in 0..second {
             assert!(matches!(decode(&bytes[..end], path), Err(Error::Damaged { .. })), "{end}");
@@ -489,7 +539,7 @@ mod tests {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             match decode(&bytes, Path::new("MANIFEST")) {
-                Ok(state) => assert!(bit / 8 >= second && state == states[0], "bit {bit}"),
+                Ok(last) => assert!(bit / 8 >= second && last.state == states[0], "bit {bit}"),
                 Err(Error::Damaged { .. }) => assert!(bit / 8 < second, "bit {bit}"),
                 Err(other) => panic!("bit {bit}: {other}"),
             }
@@ -514,8 +564,10 @@ mod tests {
             content.truncate(content.len() - cut);
             let mut bytes = header(format);
             bytes.extend(frame_of(&content));
-            decode(&bytes, Path::new("MANIFEST")).unwrap()
+            decode(&bytes, Path::new("MANIFEST")).unwrap().state
         };
+        less.number = 0;
+        assert_eq!(read(6, 8), less);
         if let Some(level) = &mut less.tables[0].levels[1] {
             level.filter_pages = 0;
         }

@@ -9,6 +9,17 @@ pub const LONGEST_KEY: usize = 1024;
 /// The smallest segment: a few records of the longest key.
 const SMALLEST_SEGMENT: usize = 64 << 10;
 
+/// An L0 has one block at least.
+const SMALLEST_MEMORY: usize = 16 << 10;
+/// More than machines have: a number that was meant for something else.
+const LARGEST_MEMORY: usize = 1 << 40;
+
+/// By then nothing is collected for a long time, and sums of it stay finite.
+const LARGEST_AMPLIFICATION: f64 = 1e6;
+
+/// No write should take longer than a few seconds.
+const LONGEST_THROTTLE: Duration = Duration::from_secs(4);
+
 /// With more hardly a key less would be taken for another: each sets eight bits, however many there are.
 const MOST_BLOOM_BITS: u32 = 32;
 
@@ -119,8 +130,8 @@ impl Options {
             );
             return wrong("segment", what);
         }
-        if self.memory < 16 << 10 {
-            return wrong("memory", format!("{} is less than 16 KiB", self.memory));
+        if !(SMALLEST_MEMORY..=LARGEST_MEMORY).contains(&self.memory) {
+            return wrong("memory", format!("{} is not from 16 KiB to 1 TiB", self.memory));
         }
         if self.frozen == 0 {
             return wrong("frozen", "0 leaves no room for one that is merged".to_owned());
@@ -133,8 +144,14 @@ impl Options {
                 format!("{} bits for each key are more than {MOST_BLOOM_BITS}", self.bloom_bits);
             return wrong("bloom_bits", what);
         }
-        if self.space_amplification.is_nan() || self.space_amplification < 1.1 {
-            return wrong("space_amplification", format!("{} < 1.1", self.space_amplification));
+        if !(1.1..=LARGEST_AMPLIFICATION).contains(&self.space_amplification) {
+            let what =
+                format!("{} is not from 1.1 to {LARGEST_AMPLIFICATION}", self.space_amplification);
+            return wrong("space_amplification", what);
+        }
+        if self.throttle > LONGEST_THROTTLE {
+            let what = format!("{:?} is more than {LONGEST_THROTTLE:?}", self.throttle);
+            return wrong("throttle", what);
         }
         if self.durability == Durability::Interval(Duration::ZERO) {
             return wrong("durability", "an interval of 0; take Sync".to_owned());

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::checkpoint::UNFINISHED;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Overlay, write_whole};
 use crate::inner::{Durable, Inner, Parts, Rest, state_of};
@@ -16,7 +17,7 @@ use crate::log::replay::{Tails, replay};
 use crate::log::segment::{self, FILE_HEADER};
 use crate::log::staging::LeftBehind;
 use crate::log::{Cold, Segment, Staging, Writer};
-use crate::manifest::{self, LevelState, Manifest, SegmentState, State};
+use crate::manifest::{self, Last, LevelState, Manifest, SegmentState, State};
 use crate::options::{Durability, Options};
 use crate::position::{Position, Tag};
 use crate::record::{Kind, Record};
@@ -49,24 +50,28 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
         _ => Error::io(&dir.join("LOCK"), error),
     })?;
-    let state = match Manifest::read(&fs, dir)? {
-        Some(state) => {
+    let last = match Manifest::read(&fs, dir)? {
+        Some(read) => {
             // Who made it may have been killed before its name was durable, and a log without one is
             // not taken for a store.
             fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
-            state
+            read
         }
         None if is_new => create(&fs, dir)?,
         None => return Err(Error::NoStore { path: dir.to_owned() }),
     };
+    let state = &last.state;
     let (log_dir, index_dir) = (dir.join("log"), dir.join("index"));
-    let tables = open_tables(&fs, dir, &state)?;
+    let tables = open_tables(&fs, dir, state)?;
     let (staging, left) = Staging::open(&fs, dir)?;
+    if state.number < left.state {
+        return Err(last.is_not_last(dir, "a later state was on the device"));
+    }
     let staging = Arc::new(staging);
-    let found = open_segments(&fs, &log_dir, &state)?;
+    let found = open_segments(&fs, &log_dir, state)?;
     let blocks = Arc::new(Blocks::new(if options.background { options.memory } else { 0 }));
     let generation = Generation::new(tables.len(), &blocks);
-    let log = replay_log(&found, &log_dir, &state, &left, &tables, &generation)?;
+    let log = replay_log(&found, dir, &last, &left, &tables, &generation)?;
     // Numbers that were ever given are not given again: a slot or a file of before might be
     // taken for one of the new segment.
     let slots = left.slots.iter().map(|slot| slot.segment + 1);
@@ -86,7 +91,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
                 segment.complete(segment.written());
             }
         }
-        make_durable(&segment, &state, left.sync_failed)
+        make_durable(&segment, state, left.sync_failed)
             .inspect_err(|_| staging.note_failure(true))?;
         segments = segments.with(segment);
     }
@@ -129,13 +134,15 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         next_segment,
         next_index: state.next_index,
         next_table: state.next_table,
+        state: state.number + 1,
         synced: places,
         dead: &Dead::default(),
     };
     let manifest = Manifest::create(&fs, dir, &state_of(&version, &rest))?;
+    staging.note_state(manifest.number());
     staging.note_synced(places);
     staging.note_failure(false);
-    remove_unused(&fs, &index_dir, &state, unused)?;
+    remove_unused(&fs, &index_dir, state, unused)?;
     let memory = version.active.bytes();
     let mut writer = Writer::new(
         main,
@@ -217,6 +224,14 @@ fn make_durable(segment: &Segment, state: &State, sync_failed: bool) -> Result<(
     segment.file.sync().map_err(|error| Error::io(segment.path(), error))
 }
 
+/// Made by file systems in their root.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// Whether a folder with these names has nothing of anybody.
+pub(crate) fn is_empty(names: &[String]) -> bool {
+    names.iter().all(|name| name == LOST_AND_FOUND)
+}
+
 /// Whether a store is to be made here. A directory without a manifest is ours only if there is
 /// nothing in it but what an earlier attempt to make one left.
 fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<bool> {
@@ -229,12 +244,20 @@ fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<bool> {
     if is_there("MANIFEST") {
         return Ok(false);
     }
+    if is_there(UNFINISHED) {
+        return Err(Error::Unfinished { path: dir.to_owned() });
+    }
     let is_own = |name: &String| {
-        manifest::is_own_name(name) || matches!(name.as_str(), "LOCK" | "staging" | "log" | "index")
+        manifest::is_own_name(name)
+            || matches!(name.as_str(), "LOCK" | "staging" | "log" | "index" | LOST_AND_FOUND)
     };
     let logs =
         if is_there("log") { fs.list(&dir.join("log")).map_err(failed)? } else { Vec::new() };
-    if !names.iter().all(is_own) || !logs.is_empty() {
+    let is_ours = names.iter().all(is_own);
+    if is_ours && !logs.is_empty() && is_there("staging") && is_there("index") {
+        return Err(Error::damaged(&manifest::path(dir), 0, "the file is missing"));
+    }
+    if !is_ours || !logs.is_empty() {
         return Err(Error::Foreign { path: dir.to_owned() });
     }
     if !create {
@@ -243,15 +266,14 @@ fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<bool> {
     Ok(true)
 }
 
-fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<State> {
+fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Last> {
     for sub in [dir.join("log"), dir.join("index")] {
         fs.create_dir(&sub).map_err(|error| Error::io(&sub, error))?;
     }
     Staging::create(fs, dir)?;
     fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
     let state = State { next_segment: 1, next_index: 1, ..State::default() };
-    Manifest::create(fs, dir, &state)?;
-    Ok(state)
+    Ok(Manifest::create(fs, dir, &state)?.last())
 }
 
 fn remove_unused(
@@ -366,12 +388,13 @@ struct Replayed {
 /// Fills the L0s with what the levels do not have.
 fn replay_log(
     found: &FoundSegments,
-    log_dir: &Path,
-    state: &State,
+    dir: &Path,
+    last: &Last,
     left: &LeftBehind,
     tables: &[Option<Arc<TableVersion>>],
     generation: &Generation,
 ) -> Result<Replayed> {
+    let (state, log_dir) = (&last.state, dir.join("log"));
     let segments = &found.segments;
     let covers = state.covers;
     let mut highest = covers.sequence;
@@ -379,10 +402,14 @@ fn replay_log(
         let header = record.header;
         highest = highest.max(header.sequence);
         if header.sequence <= covers.sequence {
-            return;
+            return Ok(());
         }
-        let is_there = tables.get(header.table as usize).is_some_and(Option::is_some);
-        if let Some(l0) = generation.l0(header.table).filter(|_| is_there) {
+        let Some(table) = tables.get(header.table as usize) else {
+            // A table is in the manifest, durably, before anything is written to it.
+            return Err(last.is_not_last(dir, "the log has records of a table that is not told of"));
+        };
+        // Of one that was dropped nothing counts.
+        if let Some(l0) = generation.l0(header.table).filter(|_| table.is_some()) {
             let tombstone = header.kind == Kind::Delete;
             let tag = Tag::of_key(record.key);
             let position = Position::new(point.segment, point.offset, tombstone, tag);
@@ -392,6 +419,7 @@ fn replay_log(
                 l0.insert(record.key, header.sequence, position, size);
             }
         }
+        Ok(())
     };
     // Copies first: a copy says what was true at its sequence, and nothing of what is replayed behind
     // it, of the same key, came before it.
@@ -412,7 +440,7 @@ fn replay_log(
         let mut reader = Reader::new(segment, from, to, &mut buffer);
         while let Some(Found { offset, record, .. }) = reader.next()? {
             if matches!(record.header.kind, Kind::Put | Kind::Delete) {
-                take(Point { segment: segment.id, offset }, &record);
+                take(Point { segment: segment.id, offset }, &record)?;
             }
         }
         let end = reader.at();
@@ -432,9 +460,6 @@ fn replay_log(
             Error::damaged(&log_dir.join(segment::name(id)), 0, "the file is missing")
         })
     };
-    let tails = replay(covers, synced, &left.slots, segments, missing, |point, record| {
-        take(point, record);
-        Ok(())
-    })?;
+    let tails = replay(covers, synced, &left.slots, segments, missing, take)?;
     Ok(Replayed { tails, highest: highest.max(tails.sequence) })
 }

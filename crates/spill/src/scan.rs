@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::l0;
 use crate::level;
@@ -31,6 +31,8 @@ pub struct Range {
     high: Bound<Vec<u8>>,
     /// The key and value that were answered last.
     pair: Pair,
+    /// What the first step answers instead of a pair.
+    refused: Option<Error>,
     is_over: bool,
 }
 
@@ -64,17 +66,23 @@ impl Range {
             low: low.map(<[u8]>::to_vec),
             high: high.map(<[u8]>::to_vec),
             pair: Pair::default(),
+            refused: None,
             is_over: false,
         }
     }
 
-    /// The next pair from the front; None when the ends have met.
+    /// One that answers an error.
+    pub(crate) fn refused(self, error: Error) -> Range {
+        Range { refused: Some(error), ..self }
+    }
+
+    /// The next pair from the front; None when the ends have met, and after an error.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         self.step(Direction::Forward)
     }
 
-    /// The next pair from the back; None when the ends have met.
+    /// The next pair from the back; None when the ends have met, and after an error.
     pub fn next_back(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         self.step(Direction::Backward)
     }
@@ -87,6 +95,21 @@ impl Range {
     fn step(&mut self, direction: Direction) -> Result<Option<(&[u8], &[u8])>> {
         if self.is_over {
             return Ok(None);
+        }
+        // After an error it is over: a source that could not be read would be missing, and what it hides
+        // would show.
+        self.is_over = true;
+        if !self.try_step(direction)? {
+            return Ok(None);
+        }
+        self.is_over = false;
+        Ok(Some((&self.pair.key, &self.pair.value)))
+    }
+
+    /// Goes on to the next pair; false if the ends have met.
+    fn try_step(&mut self, direction: Direction) -> Result<bool> {
+        if let Some(error) = self.refused.take() {
+            return Err(error);
         }
         let side = match direction {
             Direction::Forward => &mut self.front,
@@ -113,8 +136,7 @@ impl Range {
         let walk =
             Walk { inner: &self.inner, version: &self.version, sequence: self.sequence, direction };
         if !merged.next(&walk, &mut self.pair)? {
-            self.is_over = true;
-            return Ok(None);
+            return Ok(false);
         }
         // The other end has come closer by what was answered there.
         let key = &self.pair.key;
@@ -131,8 +153,7 @@ impl Range {
             },
         };
         if !is_within {
-            self.is_over = true;
-            return Ok(None);
+            return Ok(false);
         }
         let passed = match direction {
             Direction::Forward => &mut self.low,
@@ -142,7 +163,7 @@ impl Range {
             Bound::Excluded(passed) => passed.clone_from(key),
             other => *other = Bound::Excluded(key.clone()),
         }
-        Ok(Some((&self.pair.key, &self.pair.value)))
+        Ok(true)
     }
 }
 

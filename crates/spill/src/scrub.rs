@@ -23,10 +23,12 @@ pub struct Scrubbed {
 impl Inner {
     pub(crate) fn scrub(&self) -> Result<Scrubbed> {
         lock(&self.writer).flush()?;
+        lock(&self.durable).manifest.check()?;
         let version = self.version.load_full();
         let mut scrubbed = Scrubbed::default();
         let mut buffer = Buffer::default();
         for segment in version.segments.iter() {
+            segment.check_header()?;
             // What is complete may be on its way still.
             let end = segment.written();
             let mut reader = Reader::new(segment, FILE_HEADER, end, &mut buffer);

@@ -22,6 +22,7 @@ pub struct Snapshot {
 impl Snapshot {
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let inner = self.store.inner();
+        table.check_is_of(inner)?;
         let mut scratch = Vec::new();
         let bound = Some(self.sequence);
         let read = inner
@@ -34,7 +35,13 @@ impl Snapshot {
 
     pub fn range<'a>(&self, table: &Table, range: impl RangeBounds<&'a [u8]>) -> Range {
         let inner = Arc::clone(self.store.inner());
-        Range::new(inner, Arc::clone(&self.version), self.sequence, table.id, bounds_of(&range))
+        let refused = table.check_is_of(&inner).err();
+        let version = Arc::clone(&self.version);
+        let range = Range::new(inner, version, self.sequence, table.id, bounds_of(&range));
+        match refused {
+            Some(error) => range.refused(error),
+            None => range,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::fs::{Fs, Os};
 use crate::inner::{Inner, lock};
 use crate::l0::L0;
 use crate::level::merge::{Dead, OfLevel, Upper};
-use crate::options::{Durability, Options};
+use crate::options::Options;
 use crate::record::TABLES;
 use crate::recover;
 use crate::schedule::Mutex;
@@ -22,6 +22,9 @@ use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
 use crate::table::Table;
 use crate::version::{Generation, LogOf, TableVersion};
+
+/// The longest name of a table, in bytes: each state of the manifest has all names.
+pub const LONGEST_NAME: usize = 1024;
 
 /// An open store. Clones are handles of the same one; it is closed with the last of them, of its
 /// tables, of its snapshots and of its ranges.
@@ -45,12 +48,11 @@ impl Drop for Open {
             // A thread that panicked has nothing left to do.
             let _ = thread.join();
         }
-        // What is staged survives in its file; this spares the next opening the work. A failure
-        // is what a loss of power just before would have been.
+        // In no mode is it left to chance what a loss of power takes from a store that is closed; the next
+        // opening has less work, and knows what of the log is damage. A failure is what a loss of power
+        // just before would have been.
         let places = lock(&self.inner.writer).flush();
-        if self.inner.options.durability != Durability::None
-            && let Ok(places) = places
-        {
+        if let Ok(places) = places {
             let _ = self.inner.sync_to(places);
         }
     }
@@ -68,9 +70,12 @@ impl Store {
     /// The same on another file system.
     pub fn open_on(fs: Arc<dyn Fs>, path: impl AsRef<Path>, options: Options) -> Result<Store> {
         let inner = Arc::new(recover::open(fs, path.as_ref(), options)?);
-        let threads =
-            if inner.options.background { background::start(&inner)? } else { Vec::new() };
-        Ok(Store { open: Arc::new(Open { inner, threads: Mutex::new(threads) }) })
+        // Dropped if not all threads can be started, it ends those that were.
+        let open = Arc::new(Open { inner, threads: Mutex::default() });
+        if open.inner.options.background {
+            background::start(&open.inner, &mut lock(&open.threads))?;
+        }
+        Ok(Store { open })
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -89,30 +94,32 @@ impl Store {
             return Ok(Table::new(self.clone(), id, name));
         }
         inner.may_write()?;
+        if name.len() > LONGEST_NAME {
+            return Err(Error::NameTooLong { len: name.len(), limit: LONGEST_NAME });
+        }
         let id = durable.next_table;
         if id >= TABLES {
             return Err(Error::TooManyTables { limit: TABLES });
         }
         durable.next_table += 1;
         let table = Arc::new(TableVersion { name: name.to_owned(), levels: vec![None] });
-        // The L0 of the table is made with the writer held, for it belongs to the generation
-        // that is written then.
-        let writer = lock(&inner.writer);
-        let l0s = |version: &crate::version::Version| {
-            let mut l0s = version.active.l0s.clone();
-            l0s.resize_with(id as usize + 1, || Arc::new(L0::new(&inner.blocks)));
-            l0s
-        };
-        let version = inner.version.load();
-        let hidden = version.active.hidden().into();
-        let active = Arc::new(Generation { l0s: l0s(&version), covers: None, hidden });
-        let published = inner.publish(&mut durable, &Dead::default(), |version| {
+        // Writers go on while the device takes it.
+        inner.publish(&mut durable, &Dead::default(), |version| {
             version.tables.resize(id as usize + 1, None);
             version.tables[id as usize] = Some(Arc::clone(&table));
-            version.active = Arc::clone(&active);
+        })?;
+        // Its L0 is made with the writer held, for it belongs to the generation that is written then; one
+        // that began meanwhile has it.
+        let writer = lock(&inner.writer);
+        inner.change(|version| {
+            let mut l0s = version.active.l0s.clone();
+            if l0s.len() <= id as usize {
+                l0s.resize_with(id as usize + 1, || Arc::new(L0::new(&inner.blocks)));
+                let hidden = version.active.hidden().into();
+                version.active = Arc::new(Generation { l0s, covers: None, hidden });
+            }
         });
         drop(writer);
-        published?;
         Ok(Table::new(self.clone(), id, name))
     }
 
@@ -188,11 +195,11 @@ impl Store {
 
     /// Flushes, and collects what garbage is due; false if the limit passed before that was done.
     pub fn settle(&self, limit: Duration) -> Result<bool> {
-        let end = Instant::now() + limit;
+        let begin = Instant::now();
         self.flush()?;
         while self.inner().collect()? {
             self.inner().release()?;
-            if Instant::now() > end {
+            if begin.elapsed() > limit {
                 return Ok(false);
             }
             self.flush()?;

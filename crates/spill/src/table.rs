@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::ops::{Bound, RangeBounds};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::read::Read;
 use crate::record::Kind;
@@ -39,8 +39,12 @@ impl Table {
         &self.name
     }
 
-    pub(crate) fn is_of(&self, store: &Inner) -> bool {
-        std::ptr::eq(self.inner(), store)
+    /// Another store has another table of this number.
+    pub(crate) fn check_is_of(&self, store: &Inner) -> Result<()> {
+        if std::ptr::eq(self.inner(), store) {
+            return Ok(());
+        }
+        Err(Error::NoTable { name: self.name.to_string() })
     }
 
     /// Sets the value of a key.

@@ -79,10 +79,7 @@ impl Inner {
         let mut hashes = Vec::with_capacity(batch.len());
         let mut bytes = 0;
         for write in &batch.writes {
-            if !write.table.is_of(self) {
-                let name = write.table.name().to_owned();
-                return Err(Error::NoTable { name });
-            }
+            write.table.check_is_of(self)?;
             let value = write.value.as_deref().unwrap_or_default();
             self.check_lengths(&write.key, value)?;
             hashes.push(Hashes::of(&write.key, value));

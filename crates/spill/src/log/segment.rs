@@ -100,12 +100,7 @@ impl Segment {
             let what = format!("the file has {len} bytes and should have {least} at least");
             return Err(Error::damaged(&path, len, what));
         }
-        let mut header = [0; FILE_HEADER as usize];
-        read_whole(&*file, &mut header, 0).map_err(failed)?;
-        let stream = Stream::ALL.into_iter().find(|&stream| file_header(id, stream) == header);
-        let Some(stream) = stream else {
-            return Err(Error::damaged(&path, 0, "its header is not that of this segment"));
-        };
+        let stream = read_header(&*file, id, &path)?;
         let map = file.map(len as usize, Access::Read).map_err(failed)?;
         let end = end.unwrap_or(u32::MAX);
         Ok(Segment::with(fs, path, id, stream, file, map, end.min(len as u32), end, 0))
@@ -211,6 +206,11 @@ impl Segment {
         read_whole(&*self.file, &mut bytes, u64::from(from))
             .map_err(|error| self.unread(from as usize, error))?;
         Ok(bytes)
+    }
+
+    /// Reads the header again.
+    pub(crate) fn check_header(&self) -> Result<()> {
+        read_header(&*self.file, self.id, &self.path).map(|_| ())
     }
 
     pub(crate) fn damaged(&self, offset: u32, what: &str) -> Error {
@@ -393,6 +393,14 @@ impl Drop for Segment {
             let _ = self.fs.remove(&self.path);
         }
     }
+}
+
+/// The stream that a segment says it is of.
+fn read_header(file: &dyn File, id: u32, path: &Path) -> Result<Stream> {
+    let mut header = [0; FILE_HEADER as usize];
+    read_whole(file, &mut header, 0).map_err(|error| Error::io(path, error))?;
+    let stream = Stream::ALL.into_iter().find(|&stream| file_header(id, stream) == header);
+    stream.ok_or_else(|| Error::damaged(path, 0, "its header is not that of this segment"))
 }
 
 fn file_header(id: u32, stream: Stream) -> [u8; FILE_HEADER as usize] {

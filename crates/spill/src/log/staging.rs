@@ -42,6 +42,8 @@ const HEAD: usize = BLOCK;
 const NOTE: usize = 16;
 /// The place of the note of a sync that failed, behind those of what was synced.
 const FAILURE: usize = Stream::WRITTEN.len();
+/// The place of the note of the manifest's state.
+const STATE: usize = FAILURE + 1;
 const LEN: usize = len_of(SLOTS);
 /// No slot holds it: segments are numbered with 28 bits.
 const NOTHING: u64 = u64::MAX;
@@ -77,6 +79,8 @@ pub(crate) struct LeftBehind {
     pub(crate) synced: Places,
     /// A sync failed: what is in the page cache may look as if it were on the device.
     pub(crate) sync_failed: bool,
+    /// The number of the last state of the manifest of which it is known that it was on the device.
+    pub(crate) state: u64,
 }
 
 /// What readers know of a slot.
@@ -160,6 +164,11 @@ impl Staging {
     /// A sync failed; false: everything was written and synced since.
     pub(crate) fn note_failure(&self, failed: bool) {
         self.note(FAILURE, u64::from(failed), b"fail");
+    }
+
+    /// The manifest's state of this number is on the device.
+    pub(crate) fn note_state(&self, number: u64) {
+        self.note(STATE, number, b"mani");
     }
 
     fn note(&self, place: usize, bits: u64, what: &[u8; 4]) {
@@ -261,6 +270,7 @@ fn left_behind(file: &dyn File, count: usize) -> std::io::Result<LeftBehind> {
         *synced.of_mut(stream) = Point { segment: (bits >> 32) as u32, offset: bits as u32 };
     }
     let sync_failed = checked(&head[FAILURE * NOTE..], b"fail") == Some(1);
+    let state = checked(&head[STATE * NOTE..], b"mani").unwrap_or(0);
     let mut slots = Vec::new();
     for slot in 0..count {
         let mut header = [0; SLOT_HEADER];
@@ -271,7 +281,7 @@ fn left_behind(file: &dyn File, count: usize) -> std::io::Result<LeftBehind> {
         read_whole(file, &mut bytes, place_in(count, slot, offset) as u64)?;
         slots.push(Left { segment, offset, bytes });
     }
-    Ok(LeftBehind { slots, synced, sync_failed })
+    Ok(LeftBehind { slots, synced, sync_failed, state })
 }
 
 fn check_of(what: &[u8; 4], bits: u64) -> u64 {
