@@ -332,3 +332,61 @@ impl Inner {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::options::Options;
+    use crate::store::Store;
+
+    /// Whatever the pressure says is what writes wait, on average. (The limit on the test's own time is
+    /// far above what a busy machine adds to fifty sleeps, and far below fifty times as much.)
+    #[test]
+    fn writes_wait_as_long_as_they_are_told_to() {
+        const WAIT: Duration = Duration::from_millis(2);
+        const WRITES: u32 = 50;
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path(), Options::default()).unwrap();
+        let table = store.table("t").unwrap();
+        let begin = Instant::now();
+        for number in 0..WRITES {
+            store.inner().work.pressure.store(WAIT.as_nanos() as u32, Ordering::Relaxed);
+            table.put(&number.to_be_bytes(), b"v").unwrap();
+        }
+        let took = begin.elapsed();
+        assert!(took >= WAIT * WRITES * 9 / 10, "{took:?}");
+        assert!(took < WAIT * WRITES * 20, "{took:?}");
+        assert_eq!(store.statistics().throttled_writes, u64::from(WRITES));
+    }
+
+    /// However late merges are.
+    #[test]
+    fn no_write_is_told_to_wait_longer_than_the_throttle() {
+        let home = tempfile::tempdir().unwrap();
+        let throttle = Duration::from_micros(640);
+        let options = Options { memory: 16 << 10, frozen: 1, throttle, ..Options::default() };
+        let store = Store::open(home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        let inner = store.inner();
+        // No merge ends.
+        let merging = lock(&inner.merging);
+        let told = || Duration::from_nanos(inner.work.pressure.load(Ordering::Relaxed).into());
+        let mut number = 0_u32;
+        let mut fill = |frozen: usize| {
+            while inner.version.load().frozen.len() < frozen {
+                number += 1;
+                table.put(&number.to_be_bytes(), b"v").unwrap();
+            }
+            inner.update_pressure();
+            told()
+        };
+        assert_eq!(fill(1), Duration::ZERO);
+        assert_eq!(fill(2), throttle / 64);
+        assert_eq!(fill(4), throttle * 3 / 64);
+        assert_eq!(fill(65), throttle);
+        assert_eq!(fill(70), throttle);
+        drop(merging);
+    }
+}

@@ -1,7 +1,9 @@
 //! The limits that the README states are exact.
 #![allow(clippy::unwrap_used)]
 
-use spill::{Batch, Error, LONGEST_KEY, Options, Store};
+use std::time::Duration;
+
+use spill::{Batch, Error, LONGEST_KEY, LONGEST_NAME, Options, Store};
 
 /// Bytes of a segment that a value, and that the records of a batch, cannot have.
 const BESIDE_VALUE: usize = 1194;
@@ -39,4 +41,50 @@ fn as_long_as_allowed_and_no_longer() {
         assert_eq!(table.read(b"b", <[u8]>::len).unwrap(), Some(whole - 2043));
         assert_eq!(table.get(b"c").unwrap(), None);
     }
+}
+
+#[test]
+fn names_of_tables_have_a_limit() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), Options::default()).unwrap();
+    store.table(&"n".repeat(LONGEST_NAME)).unwrap().put(b"k", b"v").unwrap();
+    let refused = store.table(&"n".repeat(LONGEST_NAME + 1)).err().unwrap();
+    assert!(matches!(refused, Error::NameTooLong { limit: LONGEST_NAME, .. }), "{refused}");
+    assert_eq!(store.tables().len(), 1);
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused_by_name() {
+    let wrong = [
+        ("segment", Options { segment: 4096, ..Options::default() }),
+        ("segment", Options { segment: (1 << 20) + 1, ..Options::default() }),
+        ("memory", Options { memory: 1 << 10, ..Options::default() }),
+        ("memory", Options { memory: usize::MAX, ..Options::default() }),
+        ("frozen", Options { frozen: 0, ..Options::default() }),
+        ("growth", Options { growth: 1, ..Options::default() }),
+        ("bloom_bits", Options { bloom_bits: 33, ..Options::default() }),
+        ("space_amplification", Options { space_amplification: 1.0, ..Options::default() }),
+        ("space_amplification", Options { space_amplification: f64::NAN, ..Options::default() }),
+        (
+            "space_amplification",
+            Options { space_amplification: f64::INFINITY, ..Options::default() },
+        ),
+        ("throttle", Options { throttle: Duration::MAX, ..Options::default() }),
+        (
+            "durability",
+            Options {
+                durability: spill::Durability::Interval(Duration::ZERO),
+                ..Options::default()
+            },
+        ),
+    ];
+    let home = tempfile::tempdir().unwrap();
+    for (option, options) in wrong {
+        let refused = Store::open(home.path(), options.clone()).err();
+        match &refused {
+            Some(Error::Option { name, .. }) => assert_eq!(*name, option, "{options:?}"),
+            other => panic!("{options:?}: {other:?}"),
+        }
+    }
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "nothing was made");
 }

@@ -33,6 +33,8 @@ enum Leaving {
     Flushed,
     /// Synced and closed, with a part of it in the log only.
     Synced,
+    /// Closed, which syncs.
+    Closed,
     /// Killed with writes that nobody synced.
     Killed,
 }
@@ -60,11 +62,12 @@ fn leave(leaving: Leaving) -> Left {
             target.store.sync().unwrap();
             writes.len()
         }
+        Leaving::Closed => writes.len(),
         Leaving::Killed => 660,
     };
     let sim = match leaving {
         Leaving::Killed => sim.image(End::Kill, 0),
-        Leaving::Flushed | Leaving::Synced => {
+        Leaving::Flushed | Leaving::Synced | Leaving::Closed => {
             drop(target);
             sim
         }
@@ -265,6 +268,55 @@ fn damage_of_a_synced_store_is_told() {
 }
 
 #[test]
+fn damage_of_a_closed_store_is_told() {
+    every_damage(Leaving::Closed);
+}
+
+#[test]
 fn damage_of_a_killed_store_is_told_or_cuts_what_was_not_synced() {
     every_damage(Leaving::Killed);
+}
+
+/// A crash tears the last frame of a manifest only if it was not on the device yet. Here it was: it made
+/// the table in which everything is.
+#[test]
+fn the_end_of_a_manifest_is_not_taken_for_torn() {
+    let sim = Sim::new(5);
+    let options = settings::tiny(Durability::None);
+    let mut target = Target::open(&sim, &options).unwrap();
+    let manifest = Path::new(PLACE).join("MANIFEST");
+    let before = sim.content(&manifest).unwrap().len();
+    for number in 0..100 {
+        target.table(0).unwrap().put(&key(0, number), b"value").unwrap();
+    }
+    drop(target);
+    let content = sim.content(&manifest).unwrap();
+    assert!(content.len() > before, "a frame was added");
+    let told = |damaged: Vec<u8>, has_note: bool, story: &str| {
+        let sim = sim.image(End::Kill, 0);
+        sim.put(&manifest, damaged);
+        if !has_note {
+            // As if it had not been written back when the power went.
+            let staging = Path::new(PLACE).join("staging");
+            let mut content = sim.content(&staging).unwrap();
+            content[3 * 16..4 * 16].fill(0);
+            sim.put(&staging, content);
+        }
+        match Target::open(&sim, &options).err() {
+            Some(Error::Damaged { path, offset, .. }) => {
+                assert_eq!((path, offset), (manifest.clone(), before as u64), "{story}");
+            }
+            other => panic!("{story}: {other:?}"),
+        }
+    };
+    for has_note in [true, false] {
+        for bit in before * 8..content.len() * 8 {
+            let mut damaged = content.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            told(damaged, has_note, &format!("bit {bit}, note: {has_note}"));
+        }
+        for len in before..content.len() {
+            told(content[..len].to_vec(), has_note, &format!("cut to {len}, note: {has_note}"));
+        }
+    }
 }
