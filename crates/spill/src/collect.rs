@@ -73,8 +73,16 @@ impl Inner {
         collector.buffer = buffer.unless_large();
         // If that ended early, what is not entered will be copied again.
         let _ = self.finish_entering();
-        if !copied? {
-            return Ok(false);
+        match copied {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) => {
+                if matches!(error, Error::Damaged { .. }) {
+                    // It would be the one that is worth most each time, and no other would come.
+                    victim.stuck.store(true, Ordering::Relaxed);
+                }
+                return Err(error);
+            }
         }
         victim.set_collected(u32::MAX);
         lock(&self.collected).add(victim);
@@ -99,6 +107,7 @@ impl Inner {
             .iter()
             // What is not in the levels yet is needed for recovery.
             .filter(|segment| segment.end().is_some() && !waiting.contains(&segment.id))
+            .filter(|segment| !segment.stuck.load(Ordering::Relaxed))
             .filter(|segment| segment.id < version.covers.places.of(segment.stream).segment)
             // One that is wholly dead costs nothing to collect.
             .filter(|segment| {

@@ -50,6 +50,10 @@ pub enum Error {
         "a store gives {limit} tables a number, and dropped ones keep theirs: copy what is left to a new one"
     )]
     TooManyTables { limit: u32 },
+    #[error(
+        "the log of a store has {limit} segments in its life: copy what is in it to a new one, with larger ones"
+    )]
+    TooManySegments { limit: u32 },
     #[error("the limit of {seconds} s has passed")]
     TimedOut { seconds: f64 },
 }

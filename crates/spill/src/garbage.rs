@@ -1,6 +1,7 @@
 //! How much garbage the log has beside what lives, and what follows from that: when it is
 //! collected, when L0 is frozen for it, and how much writers are slowed down.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::inner::Inner;
@@ -63,7 +64,9 @@ impl Inner {
     /// count any more, though its file is still there.
     pub(crate) fn garbage(&self, version: &Version) -> Garbage {
         let (mut all, mut known) = (0.0, 0.0);
-        for segment in version.segments.iter() {
+        // What cannot be collected is not waited for.
+        let stuck = |segment: &&Arc<Segment>| segment.stuck.load(Ordering::Relaxed);
+        for segment in version.segments.iter().filter(|segment| !stuck(segment)) {
             let left = segment.bytes().saturating_sub(segment.collected()) as f64;
             all += left;
             known += share_of_dead(segment) * left;

@@ -282,6 +282,8 @@ impl Inner {
         edit: impl Fn(&mut Version),
     ) -> Result<()> {
         self.may_write()?;
+        // Of segments that the version has: one that comes meanwhile is not told of as complete.
+        let synced = self.synced.places();
         let (version, next_segment) = {
             let next = lock(&self.next_segment);
             let mut version = Version::clone(&self.version.load());
@@ -296,7 +298,7 @@ impl Inner {
                 next_index,
                 next_table: durable.next_table,
                 state: durable.manifest.number() + 1,
-                synced: self.synced.places(),
+                synced,
                 dead,
             },
         );

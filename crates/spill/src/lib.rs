@@ -41,6 +41,7 @@ mod memory;
 mod moment;
 mod newest;
 mod niceness;
+mod numbered;
 mod options;
 mod position;
 mod prefetch;

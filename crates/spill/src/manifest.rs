@@ -26,6 +26,8 @@ const FRAME_HEADER: usize = 16;
 /// The manifest is written anew when it has so many bytes, or so many times its last frame.
 const LONG: u64 = 1 << 20;
 const TIMES: u64 = 16;
+/// No state is as long as would take that.
+const LONGEST: u64 = 8 << 30;
 
 /// The durable state of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -276,6 +278,11 @@ fn new_path(dir: &Path) -> PathBuf {
 impl Manifest {
     /// Makes the file with one state, durably; it takes the place of one that is there.
     pub(crate) fn create(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<Manifest> {
+        Manifest::write_new(fs, dir, state)?.take_place()
+    }
+
+    /// Makes the file under another name, durably.
+    fn write_new(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<Manifest> {
         let path = new_path(dir);
         let failed = |error| Error::io(&path, error);
         match fs.remove(&path) {
@@ -293,10 +300,17 @@ impl Manifest {
         bytes.extend_from_slice(&frame(state));
         write_whole(&*file, &bytes, 0).map_err(failed)?;
         file.sync().map_err(failed)?;
-        fs.rename(&path, &self::path(dir)).map_err(failed)?;
-        fs.sync_dir(dir).map_err(failed)?;
         let (fs, dir) = (Arc::clone(fs), dir.to_owned());
         Ok(Manifest { fs, dir, file, len: bytes.len() as u64, is_torn: false, last: state.clone() })
+    }
+
+    /// Gives the file its name, durably. After an error it may have it.
+    fn take_place(self) -> Result<Manifest> {
+        let path = new_path(&self.dir);
+        let failed = |error| Error::io(&path, error);
+        self.fs.rename(&path, &self::path(&self.dir)).map_err(failed)?;
+        self.fs.sync_dir(&self.dir).map_err(failed)?;
+        Ok(self)
     }
 
     /// Reads the last good state. None if there is no manifest.
@@ -309,7 +323,13 @@ impl Manifest {
         };
         // A process that was killed may not have come to that.
         file.sync().map_err(failed)?;
-        let mut bytes = vec![0; file.len().map_err(failed)? as usize];
+        let len = file.len().map_err(failed)?;
+        let mut bytes = Vec::new();
+        if len > LONGEST || bytes.try_reserve_exact(len as usize).is_err() {
+            let what = format!("{len} bytes are more than a manifest has");
+            return Err(Error::damaged(&path, len, what));
+        }
+        bytes.resize(len as usize, 0);
         read_whole(&*file, &mut bytes, 0).map_err(failed)?;
         decode(&bytes, &path).map(Some)
     }
@@ -346,9 +366,11 @@ impl Manifest {
         let is_anew = self.is_torn || is_long;
         self.is_torn = true;
         if is_anew {
-            match Manifest::create(&self.fs, &self.dir, state) {
+            // As long as it has another name, what was there counts: no space for it is no harm.
+            let new =
+                Manifest::write_new(&self.fs, &self.dir, state).map_err(Unwritten::Unchanged)?;
+            match new.take_place() {
                 Ok(manifest) => *self = manifest,
-                // It may have got its name.
                 Err(error) => return Err(self.take_back(error)),
             }
             return Ok(());

@@ -137,7 +137,7 @@ impl Inner {
             if answers[at].is_some() {
                 continue;
             }
-            let looked = version.look(&self.staging, found, false, &mut scratch, |record| {
+            let looked = version.key_at(&self.staging, found, &mut scratch, |record| {
                 record.key == candidates[at].key
             })?;
             if matches!(looked, Look::Found(true)) {

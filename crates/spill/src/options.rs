@@ -7,7 +7,7 @@ use crate::position::LARGEST_SEGMENT;
 pub const LONGEST_KEY: usize = 1024;
 
 /// The smallest segment: a few records of the longest key.
-const SMALLEST_SEGMENT: usize = 64 << 10;
+pub(crate) const SMALLEST_SEGMENT: usize = 64 << 10;
 
 /// An L0 has one block at least.
 const SMALLEST_MEMORY: usize = 16 << 10;

@@ -9,6 +9,9 @@ const TAGS: u64 = TOMBSTONE - 1;
 /// Records begin at multiples of this many bytes.
 pub(crate) const ALIGN: usize = 8;
 
+/// Segments are numbered below this.
+pub(crate) const SEGMENTS: u32 = 1 << 28;
+
 /// The largest offset in a segment that a position can name, plus one.
 pub(crate) const LARGEST_SEGMENT: usize = ALIGN << OFFSET_BITS;
 
@@ -20,7 +23,7 @@ pub(crate) struct Position(u64);
 impl Position {
     pub(crate) fn new(segment: u32, offset: u32, tombstone: bool, tag: Tag) -> Position {
         let offset = u64::from(offset) / ALIGN as u64;
-        debug_assert!(segment < 1 << 28 && offset < 1 << OFFSET_BITS);
+        debug_assert!(segment < SEGMENTS && offset < 1 << OFFSET_BITS);
         let place = (u64::from(segment) << OFFSET_BITS | offset) << (TAG_BITS + 1);
         Position(place | u64::from(tombstone) << TAG_BITS | u64::from(tag.0))
     }

@@ -18,7 +18,7 @@ use crate::log::segment::{self, FILE_HEADER};
 use crate::log::staging::LeftBehind;
 use crate::log::{Cold, Segment, Staging, Writer};
 use crate::manifest::{self, Last, LevelState, Manifest, SegmentState, State};
-use crate::options::{Durability, Options};
+use crate::options::{Durability, Options, SMALLEST_SEGMENT};
 use crate::position::{Position, Tag};
 use crate::record::{Kind, Record};
 use crate::stream::{Places, Point, Stream};
@@ -35,7 +35,9 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
     }
     // Nothing is written that would have to be durable, merged or collected.
     let durability = Durability::None;
-    let options = Options { create: false, background: false, durability, ..options };
+    // New segments, which stay empty, are in memory.
+    let segment = SMALLEST_SEGMENT;
+    let options = Options { create: false, background: false, durability, segment, ..options };
     let inner = recover(Arc::new(Overlay::new(fs)), dir, options)?;
     inner.halt(&Error::ReadOnly);
     Ok(inner)
@@ -251,13 +253,15 @@ fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<bool> {
         manifest::is_own_name(name)
             || matches!(name.as_str(), "LOCK" | "staging" | "log" | "index" | LOST_AND_FOUND)
     };
-    let logs =
-        if is_there("log") { fs.list(&dir.join("log")).map_err(failed)? } else { Vec::new() };
+    let is_filled =
+        |name: &str| Ok(is_there(name) && !fs.list(&dir.join(name)).map_err(failed)?.is_empty());
+    // The manifest comes last, behind what is empty.
+    let (has_log, has_index) = (is_filled("log")?, is_filled("index")?);
     let is_ours = names.iter().all(is_own);
-    if is_ours && !logs.is_empty() && is_there("staging") && is_there("index") {
+    if is_ours && has_log && is_there("staging") && is_there("index") {
         return Err(Error::damaged(&manifest::path(dir), 0, "the file is missing"));
     }
-    if !is_ours || !logs.is_empty() {
+    if !is_ours || has_log || has_index || !Staging::is_new(fs, dir)? {
         return Err(Error::Foreign { path: dir.to_owned() });
     }
     if !create {

@@ -52,6 +52,9 @@ pub struct Statistics {
     pub merged_entries: u64,
     /// Segments that were collected.
     pub collected_segments: u64,
+    /// Segments that cannot be collected, as something in them, or what that leads to, is damaged:
+    /// [`Store::scrub`](crate::Store::scrub) says where. Since the store was opened.
+    pub stuck_segments: u64,
     /// Bytes of live records that collecting copied.
     pub copied_bytes: u64,
     /// Writes that were slowed down.
@@ -83,6 +86,11 @@ impl Inner {
             spills: self.counters.spills.get(),
             merged_entries: self.counters.merged.get(),
             collected_segments: self.counters.collected.get(),
+            stuck_segments: version
+                .segments
+                .iter()
+                .filter(|segment| segment.stuck.load(Ordering::Relaxed))
+                .count() as u64,
             copied_bytes: self.counters.copied.get(),
             throttled_writes: self.counters.throttled.get(),
         }

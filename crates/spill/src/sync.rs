@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::log::Segment;
+use crate::options::Durability;
+use crate::schedule::atomic::{AtomicBool, Ordering};
 use crate::schedule::{Condvar, Mutex};
 use crate::stint;
 use crate::stream::{Places, Point};
@@ -14,9 +16,10 @@ use crate::stream::{Places, Point};
 pub(crate) struct Synced {
     state: Mutex<State>,
     changed: Condvar,
+    /// The last sync at an interval failed.
+    is_late: AtomicBool,
 }
 
-#[derive(Clone, Copy)]
 struct State {
     places: Places,
     /// Someone is syncing; who comes meanwhile waits.
@@ -24,12 +27,16 @@ struct State {
     /// The folder of the log was synced with segments below this number in it.
     named: u32,
     last: Instant,
+    /// Why the last sync at an interval failed.
+    failure: Option<Error>,
 }
 
 impl Synced {
     pub(crate) fn new(places: Places) -> Synced {
-        let state = State { places, is_busy: false, named: 0, last: Instant::now() };
-        Synced { state: Mutex::new(state), changed: Condvar::new() }
+        let last = Instant::now();
+        let state = State { places, is_busy: false, named: 0, last, failure: None };
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        Synced { state, changed, is_late: AtomicBool::new(false) }
     }
 
     /// How far each stream is on the device.
@@ -38,7 +45,7 @@ impl Synced {
     }
 
     /// Whether the last sync began longer ago than that.
-    pub(crate) fn is_older_than(&self, interval: Duration) -> bool {
+    fn is_older_than(&self, interval: Duration) -> bool {
         lock(&self.state).last.elapsed() >= interval
     }
 
@@ -59,6 +66,34 @@ impl Drop for Busy<'_> {
 }
 
 impl Inner {
+    /// Before a write of a store that is synced at an interval: no more is written than may be lost.
+    #[inline]
+    pub(crate) fn check_interval(&self) -> Result<()> {
+        match self.options.durability {
+            Durability::None | Durability::Sync => Ok(()),
+            Durability::Interval(interval) => self.check_last_sync(interval),
+        }
+    }
+
+    fn check_last_sync(&self, interval: Duration) -> Result<()> {
+        if !self.options.background {
+            return if self.synced.is_older_than(interval) { self.sync_in_time() } else { Ok(()) };
+        }
+        if !self.synced.is_late.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        lock(&self.synced.state).failure.as_ref().map_or(Ok(()), |failure| Err(failure.again()))
+    }
+
+    /// A sync at an interval. Where it fails writes are refused until one succeeds.
+    pub(crate) fn sync_in_time(&self) -> Result<()> {
+        let places = lock(&self.writer).places();
+        let synced = self.sync_to(places);
+        lock(&self.synced.state).failure = synced.as_ref().err().map(Error::again);
+        self.synced.is_late.store(synced.is_err(), Ordering::Relaxed);
+        synced
+    }
+
     /// Returns when everything that writers wrote before these places is on the device.
     pub(crate) fn sync_to(&self, places: Places) -> Result<()> {
         let mut state = lock(&self.synced.state);

@@ -10,7 +10,7 @@ use crate::l0::{Blocks, L0};
 use crate::level::Level;
 use crate::level::merge::Records;
 use crate::log::{Cold, Segment, Staging};
-use crate::position::Position;
+use crate::position::{Position, Tag};
 use crate::prefetch;
 use crate::record::{Kind, Record};
 use crate::stream::Places;
@@ -177,6 +177,30 @@ impl Version {
         }
     }
 
+    /// Calls `seen` with the record at a position for its key, where that decides what becomes of other
+    /// records. The key has to be the one that the position was made for, by its tag: a wrong one would
+    /// be taken for another key, and what it hides or what lies behind it would be lost. The value is not
+    /// read: what is wrong with that is told to who wants it, and does not hinder its being replaced.
+    #[inline]
+    pub(crate) fn key_at<R>(
+        &self,
+        staging: &Staging,
+        position: Position,
+        scratch: &mut Vec<u8>,
+        seen: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Look<R>> {
+        let looked = self.look(staging, position, false, scratch, |record| {
+            position.may_be(Tag::of_key(record.key)).then(|| seen(record))
+        })?;
+        match (looked, self.segments.get(position.segment())) {
+            (Look::Found(Some(found)), _) => Ok(Look::Found(found)),
+            (Look::Found(None), Some(segment)) => {
+                Err(segment.damaged(position.offset(), "the key is not what was written"))
+            }
+            _ => Ok(Look::Gone),
+        }
+    }
+
     /// Asks the processor for the begin of the record at a position: its head, and most keys.
     #[inline]
     pub(crate) fn prefetch_begin(&self, position: Position) {
@@ -218,17 +242,19 @@ pub(crate) struct LogOf<'a> {
 impl Records for LogOf<'_> {
     fn look<R>(&self, position: Position, seen: impl FnOnce(&[u8]) -> R) -> Result<(R, u32)> {
         let mut scratch = Vec::new();
-        // The key alone is needed; one that is damaged is told when it is read.
-        let looked = self.version.look(self.staging, position, false, &mut scratch, |record| {
+        let looked = self.version.key_at(self.staging, position, &mut scratch, |record| {
             (seen(record.key), record.header.record_len() as u32)
         })?;
         match looked {
             Look::Found(found) => Ok(found),
-            Look::Gone => Err(Error::Damaged {
-                path: crate::log::segment::name(position.segment()).into(),
-                offset: u64::from(position.offset()),
-                what: "the segment is referred to and not there".to_owned(),
-            }),
+            Look::Gone => {
+                let name = crate::log::segment::name(position.segment());
+                let other = self.version.segments.iter().next();
+                let path =
+                    other.map_or(name.clone().into(), |other| other.path().with_file_name(name));
+                let what = "the segment is referred to and not there";
+                Err(Error::damaged(&path, position.offset().into(), what))
+            }
         }
     }
 

@@ -29,6 +29,7 @@ impl Inner {
         value: &[u8],
     ) -> Result<()> {
         self.check_lengths(key, value)?;
+        self.check_interval()?;
         self.slow_down()?;
         let key_hash = record::hash(key);
         self.lately.prefetch(table, key_hash);
@@ -92,6 +93,7 @@ impl Inner {
         if bytes > limit {
             return Err(Error::BatchTooLong { len: bytes, limit });
         }
+        self.check_interval()?;
         self.slow_down()?;
         let (places, version, unseen) = {
             let mut writer = lock(&self.writer);
@@ -316,15 +318,8 @@ impl Inner {
 
     fn after_write(&self, places: Places, len: usize) -> Result<()> {
         self.flusher.after_write(len);
-        match self.options.durability {
-            Durability::None => {}
-            Durability::Sync => self.sync_to(places)?,
-            Durability::Interval(interval) if !self.options.background => {
-                if self.synced.is_older_than(interval) {
-                    self.sync_to(places)?;
-                }
-            }
-            Durability::Interval(_) => {}
+        if self.options.durability == Durability::Sync {
+            self.sync_to(places)?;
         }
         if !self.options.background {
             self.maintain();

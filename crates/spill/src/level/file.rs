@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::page::{PAGE, Page, PageId};
 use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, read_whole, write_whole};
+use crate::numbered;
 use crate::stint;
 
 /// What is brought into memory at once where a page is first read.
@@ -26,14 +27,15 @@ pub(crate) struct IndexFile {
     obsolete: AtomicBool,
 }
 
+const EXTENSION: &str = ".idx";
+
 pub(crate) fn name(id: u32) -> String {
-    format!("{id:08}.idx")
+    numbered::name(id, EXTENSION)
 }
 
 /// The number in the name of a file of pages.
 pub(crate) fn number(name: &str) -> Option<u32> {
-    let digits = name.strip_suffix(".idx")?;
-    (digits.len() == 8).then(|| digits.parse().ok()).flatten()
+    numbered::number(name, EXTENSION)
 }
 
 impl IndexFile {

@@ -8,7 +8,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
-use crate::position::ALIGN;
+use crate::numbered;
+use crate::position::{ALIGN, SEGMENTS};
 use crate::record::{HEADER, Record};
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::stream::Stream;
@@ -17,6 +18,7 @@ use crate::stream::Stream;
 pub(crate) const FILE_HEADER: u32 = 64;
 const MAGIC: &[u8; 8] = b"spill\0lg";
 const FORMAT: u32 = 4;
+const EXTENSION: &str = ".log";
 
 /// What is brought into memory at once where a record is first read.
 const AROUND: usize = 64 << 10;
@@ -48,16 +50,17 @@ pub(crate) struct Segment {
     seen: Vec<AtomicU64>,
     /// The file goes with the last user.
     obsolete: AtomicBool,
+    /// It could not be collected, for something that it has or leads to is damaged.
+    pub(crate) stuck: AtomicBool,
 }
 
 pub(crate) fn name(id: u32) -> String {
-    format!("{id:08}.log")
+    numbered::name(id, EXTENSION)
 }
 
 /// The number in a segment's name.
 pub(crate) fn number(name: &str) -> Option<u32> {
-    let digits = name.strip_suffix(".log")?;
-    (digits.len() == 8).then(|| digits.parse().ok()).flatten()
+    numbered::number(name, EXTENSION).filter(|&number| number < SEGMENTS)
 }
 
 impl Segment {
@@ -69,6 +72,9 @@ impl Segment {
         stream: Stream,
         capacity: usize,
     ) -> Result<Segment> {
+        if id >= SEGMENTS {
+            return Err(Error::TooManySegments { limit: SEGMENTS });
+        }
         let path = dir.join(name(id));
         let failed = |error| Error::io(&path, error);
         let file = fs.open(&path, Mode::New).map_err(failed)?;
@@ -132,6 +138,7 @@ impl Segment {
             dead: AtomicU64::new(0),
             collected: AtomicU32::new(0),
             obsolete: AtomicBool::new(false),
+            stuck: AtomicBool::new(false),
         }
     }
 

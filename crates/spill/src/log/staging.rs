@@ -115,6 +115,23 @@ impl Staging {
         file.sync().map_err(failed)
     }
 
+    /// Whether there is no such file, or what an attempt to make one left.
+    pub(crate) fn is_new(fs: &Arc<dyn Fs>, dir: &Path) -> Result<bool> {
+        let path = path(dir);
+        let failed = |error| Error::io(&path, error);
+        let file = match fs.open(&path, Mode::Read) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+            other => other.map_err(failed)?,
+        };
+        let len = file.len().map_err(failed)?;
+        if len > LEN as u64 {
+            return Ok(false);
+        }
+        let mut bytes = vec![0; len as usize];
+        read_whole(&*file, &mut bytes, 0).map_err(failed)?;
+        Ok(bytes.iter().all(|&byte| byte == 0))
+    }
+
     /// Opens the file and answers what an earlier process left in it.
     pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<(Staging, LeftBehind)> {
         let path = path(dir);
@@ -126,6 +143,8 @@ impl Staging {
             let why = format!("a whole number of slots has another length, as {LEN}");
             return Err(Error::damaged(&path, len, why));
         }
+        // A copy of the file may have holes: a store into one of them finds a full device, as a signal.
+        again_if_interrupted(|| file.allocate(len)).map_err(failed)?;
         let left = left_behind(&*file, slots).map_err(failed)?;
         let map = file.map(len_of(slots), Access::ReadWrite).map_err(failed)?;
         let slots = (0..slots).map(|_| Slot {

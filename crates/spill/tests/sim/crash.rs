@@ -535,3 +535,24 @@ fn a_run_without_threads_makes_the_same_calls_each_time() {
     assert_eq!(differs, None);
     assert_eq!(traces[0].len(), traces[1].len());
 }
+
+/// In no mode is what a closed store holds left to chance.
+#[test]
+fn closing_makes_everything_durable() {
+    for durability in [Durability::None, Durability::Interval(Duration::from_secs(3600))] {
+        let sim = Sim::new(settings::seed());
+        // Nothing is merged, which would sync.
+        let options = Options { memory: 1 << 20, ..settings::tiny(durability) };
+        let mut target = Target::open(&sim, &options).unwrap();
+        for number in 0..100_u32 {
+            target.table(0).unwrap().put(&number.to_be_bytes(), &[7; 500]).unwrap();
+        }
+        drop(target);
+        let left = sim.image(End::PowerCut(Loss::Everything), 0);
+        let mut target = Target::open(&left, &options).unwrap();
+        for number in 0..100_u32 {
+            let found = target.get(0, &number.to_be_bytes()).unwrap();
+            assert_eq!(found, Some(vec![7; 500]), "{durability:?}: {number}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Names of files that have a number.
+
+/// `extension` begins with a dot.
+pub(crate) fn name(number: u32, extension: &str) -> String {
+    format!("{number:08}{extension}")
+}
+
+/// The number in a name; None: no file of ours has it.
+pub(crate) fn number(name: &str, extension: &str) -> Option<u32> {
+    let digits = name.strip_suffix(extension)?;
+    let number = digits.parse().ok()?;
+    (self::name(number, extension) == *name).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_its_number_and_no_other_has_one() {
+        for is in [0, 7, 99_999_999, 100_000_000, u32::MAX] {
+            assert_eq!(number(&name(is, ".log"), ".log"), Some(is));
+        }
+        let strange = ["7.log", "+0000007.log", "0100000000.log", "00000007.idx", "4294967296.log"];
+        for strange in strange {
+            assert_eq!(number(strange, ".log"), None, "{strange}");
+        }
+    }
+}
