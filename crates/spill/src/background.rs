@@ -1,5 +1,6 @@
 //! What is done beside the callers' threads: merging, collecting, and syncing at an interval.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub(crate) fn start(inner: &Arc<Inner>, threads: &mut Vec<JoinHandle<()>>) -> Re
 
 fn spawn(
     inner: &Arc<Inner>,
-    name: &str,
+    name: &'static str,
     nicer: i32,
     work: impl FnOnce(&Inner) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
@@ -51,7 +52,13 @@ fn spawn(
         .spawn(move || {
             let _member = inner.niceness.join(nicer);
             stint::begin();
-            work(&inner);
+            let done = catch_unwind(AssertUnwindSafe(|| work(&inner)));
+            if let Err(panic) = done {
+                // What it did is not done any more; nobody should wait for it.
+                inner.halt(&Error::Halted { why: format!("its thread {name} panicked") });
+                inner.work.tell();
+                resume_unwind(panic);
+            }
         })
         .map_err(|error| {
             let what = format!("its thread {name} cannot be started: {error}");

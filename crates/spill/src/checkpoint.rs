@@ -11,7 +11,7 @@ use crate::level::merge::Dead;
 use crate::log::Staging;
 use crate::log::segment;
 use crate::manifest::{Manifest, is_own_name};
-use crate::recover::{is_empty, make_folder};
+use crate::recover::{LOCK, is_empty, make_folder};
 use crate::stream::{Point, Stream};
 use std::sync::atomic::Ordering;
 
@@ -22,6 +22,10 @@ impl Inner {
     pub(crate) fn checkpoint(&self, into: &Path) -> Result<()> {
         let failed = |error| Error::io(into, error);
         self.may_write()?;
+        // Nothing is merged or removed meanwhile, and no batch of copies is half entered.
+        let mut collector = lock(&self.collector);
+        let merging = lock(&self.merging);
+        let durable = lock(&self.durable);
         make_folder(&self.fs, into)?;
         // Until the copy is complete it is not taken for a store.
         let unfinished = into.join(UNFINISHED);
@@ -34,10 +38,6 @@ impl Inner {
             return Err(Error::Foreign { path: into.to_owned() });
         }
         self.fs.sync_dir(into).map_err(failed)?;
-        // Nothing is merged or removed meanwhile, and no batch of copies is half entered.
-        let mut collector = lock(&self.collector);
-        let merging = lock(&self.merging);
-        let durable = lock(&self.durable);
         let (version, mut places) = {
             let mut writer = lock(&self.writer);
             // What is linked must not grow any more.
@@ -81,6 +81,9 @@ impl Inner {
             }
         }
         Staging::create(&self.fs, into)?;
+        // Who reads alone cannot make it.
+        let held = into.join(LOCK);
+        drop(self.fs.lock(&held).map_err(|error| Error::io(&held, error))?);
         for dir in [&log_dir, &index_dir, &into.to_path_buf()] {
             self.fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
         }
@@ -103,15 +106,20 @@ impl Inner {
 
     /// Removes what an earlier attempt left in its directory.
     fn clear(&self, into: &Path, names: &[String]) -> Result<()> {
-        let remove = |path: &Path| self.fs.remove(path).map_err(|error| Error::io(path, error));
+        let failed = |path: &Path, error| Error::io(path, error);
+        let remove = |path: &Path| self.fs.remove(path).map_err(|error| failed(path, error));
+        // The manifest first: without it what is left is still unfinished.
+        let are_ours =
+            |name: &&String| is_own_name(name) || ["staging", LOCK].contains(&name.as_str());
+        for name in names.iter().filter(are_ours) {
+            remove(&into.join(name))?;
+        }
+        self.fs.sync_dir(into).map_err(|error| failed(into, error))?;
         for dir in ["log", "index"].map(|dir| into.join(dir)) {
             // It may not have come to that.
             for name in self.fs.list(&dir).unwrap_or_default() {
                 remove(&dir.join(name))?;
             }
-        }
-        for name in names.iter().filter(|name| is_own_name(name) || *name == "staging") {
-            remove(&into.join(name))?;
         }
         Ok(())
     }

@@ -54,8 +54,6 @@ pub enum Error {
         "the log of a store has {limit} segments in its life: copy what is in it to a new one, with larger ones"
     )]
     TooManySegments { limit: u32 },
-    #[error("the limit of {seconds} s has passed")]
-    TimedOut { seconds: f64 },
 }
 
 impl Error {
@@ -100,6 +98,14 @@ impl Error {
     pub(crate) fn missing(path: &Path, source: io::Error) -> Error {
         if source.kind() == io::ErrorKind::NotFound {
             return Error::damaged(path, 0, "the file is missing");
+        }
+        Error::io(path, source)
+    }
+
+    /// A file that was opened, and then could not be read.
+    pub(crate) fn cut_short(path: &Path, source: io::Error) -> Error {
+        if source.kind() == io::ErrorKind::UnexpectedEof {
+            return Error::damaged(path, 0, "the file was cut short");
         }
         Error::io(path, source)
     }

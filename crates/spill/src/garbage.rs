@@ -120,7 +120,9 @@ impl Inner {
         // Little for long: it makes a few times as many writes wait as are too many.
         let late = version.frozen.len().saturating_sub(self.options.frozen) as f64;
         let for_merges = limit / 64.0 * late;
-        let pressure = for_merges.max(limit * garbage.pause()).min(limit) as u32;
+        // Where merges are late a write looks whether they fail, however short it is to wait.
+        let least = late.min(1.0);
+        let pressure = for_merges.max(limit * garbage.pause()).min(limit).max(least) as u32;
         self.work.pressure.store(pressure, Ordering::Relaxed);
         self.niceness.writers_wait(pressure, limit as u32);
         let is_due = garbage.is_due();

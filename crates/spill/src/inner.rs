@@ -262,13 +262,18 @@ impl Inner {
         self.work.tell();
     }
 
+    /// Versions of before that no reader has any more.
+    pub(crate) fn unused_versions(&self) -> usize {
+        lock(&self.buried).iter().filter(|version| Arc::strong_count(version) == 1).count()
+    }
+
     /// Frees what no reader has any more.
     pub(crate) fn free_unused(&self) {
         // One that is not current is never lent again.
         let (free, kept) = std::mem::take(&mut *lock(&self.buried))
             .into_iter()
             .partition(|version| Arc::strong_count(version) == 1);
-        *lock(&self.buried) = kept;
+        lock(&self.buried).extend(kept);
         drop::<Vec<_>>(free);
     }
 

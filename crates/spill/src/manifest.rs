@@ -348,10 +348,7 @@ impl Manifest {
     pub(crate) fn check(&self) -> Result<()> {
         let path = path(&self.dir);
         let mut bytes = vec![0; self.len as usize];
-        read_whole(&*self.file, &mut bytes, 0).map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => Error::damaged(&path, 0, "it is cut short"),
-            _ => Error::io(&path, error),
-        })?;
+        read_whole(&*self.file, &mut bytes, 0).map_err(|error| Error::cut_short(&path, error))?;
         let found = decode(&bytes, &path)?;
         if found.state != self.last {
             return Err(found.is_not_last(&self.dir, "the state that was written is not there"));

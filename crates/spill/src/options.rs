@@ -17,8 +17,8 @@ const LARGEST_MEMORY: usize = 1 << 40;
 /// By then nothing is collected for a long time, and sums of it stay finite.
 const LARGEST_AMPLIFICATION: f64 = 1e6;
 
-/// No write should take longer than a few seconds.
-const LONGEST_THROTTLE: Duration = Duration::from_secs(4);
+/// Long writes wait up to 32 times that; none should take longer than a few seconds.
+const LONGEST_THROTTLE: Duration = Duration::from_millis(100);
 
 /// With more hardly a key less would be taken for another: each sets eight bits, however many there are.
 const MOST_BLOOM_BITS: u32 = 32;

@@ -24,6 +24,9 @@ use crate::record::{Kind, Record};
 use crate::stream::{Places, Point, Stream};
 use crate::version::{Generation, Segments, TableVersion, Version};
 
+/// Held by who has the store open.
+pub(crate) const LOCK: &str = "LOCK";
+
 /// Opens a directory, made if the options say so, and recovers what an earlier process left.
 ///
 /// Nothing is removed before the manifest tells of what was recovered, durably: until then a
@@ -48,9 +51,9 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         make_folder(&fs, dir)?;
     }
     let is_new = check_is_ours(&fs, dir, options.create)?;
-    let lock = fs.lock(&dir.join("LOCK")).map_err(|error| match error.kind() {
+    let lock = fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
-        _ => Error::io(&dir.join("LOCK"), error),
+        _ => Error::io(&dir.join(LOCK), error),
     })?;
     let last = match Manifest::read(&fs, dir)? {
         Some(read) => {
@@ -251,7 +254,7 @@ fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<bool> {
     }
     let is_own = |name: &String| {
         manifest::is_own_name(name)
-            || matches!(name.as_str(), "LOCK" | "staging" | "log" | "index" | LOST_AND_FOUND)
+            || matches!(name.as_str(), LOCK | "staging" | "log" | "index" | LOST_AND_FOUND)
     };
     let is_filled =
         |name: &str| Ok(is_there(name) && !fs.list(&dir.join(name)).map_err(failed)?.is_empty());

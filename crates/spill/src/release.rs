@@ -8,7 +8,7 @@ use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
 use crate::log::Segment;
 use crate::stream::{Point, Stream};
-use crate::sync::sync;
+use crate::sync::{has_no_files_left, sync};
 
 /// Segments from which all that lives was copied, and whose files are there.
 #[derive(Default)]
@@ -58,6 +58,9 @@ impl Collected {
     }
 }
 
+/// So many versions of before are left to the thread that frees them.
+const FAR_BEHIND: usize = 4;
+
 impl Inner {
     /// A merge begins that keeps what its version has.
     pub(crate) fn merge_keeps(&self) -> Keeps<'_> {
@@ -82,6 +85,11 @@ impl Inner {
         })?;
         let released = lock(&self.collected).release(&gone);
         self.counters.collected.add(released as u64);
+        // Files that nobody reads any more go in a thread of their own. Where that is far behind, as it has
+        // no processor, it is helped, and what is collected next waits for that.
+        if self.unused_versions() > FAR_BEHIND {
+            self.free_unused();
+        }
         self.update_pressure();
         Ok(true)
     }
@@ -107,6 +115,7 @@ impl Inner {
         })();
         match &done {
             Ok(()) => self.synced.copies_synced(last),
+            Err(error) if has_no_files_left(error) => {}
             Err(error) => self.halt_unsynced(error),
         }
         done

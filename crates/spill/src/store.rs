@@ -196,13 +196,16 @@ impl Store {
     /// Flushes, and collects what garbage is due; false if the limit passed before that was done.
     pub fn settle(&self, limit: Duration) -> Result<bool> {
         let begin = Instant::now();
-        self.flush()?;
-        while self.inner().collect()? {
-            self.inner().release()?;
+        loop {
+            self.flush()?;
+            let collected = self.inner().collect()?;
+            // Those that wait for this keep others from being collected.
+            if !self.inner().release()? && !collected {
+                break;
+            }
             if begin.elapsed() > limit {
                 return Ok(false);
             }
-            self.flush()?;
         }
         self.sync()?;
         Ok(true)

@@ -3,6 +3,8 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::log::Segment;
@@ -76,10 +78,12 @@ impl Inner {
     }
 
     fn check_last_sync(&self, interval: Duration) -> Result<()> {
+        let is_late = self.synced.is_late.load(Ordering::Relaxed);
         if !self.options.background {
-            return if self.synced.is_older_than(interval) { self.sync_in_time() } else { Ok(()) };
+            let is_due = is_late || self.synced.is_older_than(interval);
+            return if is_due { self.sync_in_time() } else { Ok(()) };
         }
-        if !self.synced.is_late.load(Ordering::Relaxed) {
+        if !is_late {
             return Ok(());
         }
         lock(&self.synced.state).failure.as_ref().map_or(Ok(()), |failure| Err(failure.again()))
@@ -142,7 +146,11 @@ impl Inner {
                 Ok((places, named))
             }
             Err(error) => {
-                self.halt_unsynced(&error);
+                if has_no_files_left(&error) {
+                    lock(&self.writer).take_back_unsynced(segments);
+                } else {
+                    self.halt_unsynced(&error);
+                }
                 Err(error)
             }
         }
@@ -157,6 +165,13 @@ impl Inner {
         }
         Ok(next)
     }
+}
+
+/// The folder could not be opened, so that no sync has failed: later ones may do.
+pub(crate) fn has_no_files_left(error: &Error) -> bool {
+    let Error::Io { source, .. } = error else { return false };
+    let code = source.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(code, Some(Errno::MFILE | Errno::NFILE))
 }
 
 pub(crate) fn sync(segment: &Arc<Segment>) -> Result<()> {

@@ -18,6 +18,11 @@ use crate::throttle::pause;
 use crate::updates;
 use crate::version::{TableId, Version};
 
+/// A write of more bytes waits for as many that have so many.
+const AT_ONCE: usize = 4 << 10;
+/// But for no more of them.
+const MOST_TIMES: usize = 32;
+
 impl Inner {
     #[inline]
     pub(crate) fn write_one(
@@ -30,11 +35,11 @@ impl Inner {
     ) -> Result<()> {
         self.check_lengths(key, value)?;
         self.check_interval()?;
-        self.slow_down()?;
+        let len = record::len(key.len(), value.len());
+        self.slow_down(len)?;
         let key_hash = record::hash(key);
         self.lately.prefetch(table, key_hash);
         let hashes = Hashes::of_value(key_hash, value);
-        let len = record::len(key.len(), value.len());
         let mut header = Header {
             kind,
             in_batch: false,
@@ -94,7 +99,7 @@ impl Inner {
             return Err(Error::BatchTooLong { len: bytes, limit });
         }
         self.check_interval()?;
-        self.slow_down()?;
+        self.slow_down(bytes)?;
         let (places, version, unseen) = {
             let mut writer = lock(&self.writer);
             self.may_write()?;
@@ -293,10 +298,11 @@ impl Inner {
         Ok(())
     }
 
-    /// Waits a little, at most [`Options::throttle`](crate::Options::throttle), while more waits
-    /// to be merged than should; says what is wrong if it cannot be merged at all.
+    /// Waits a little, at most [`Options::throttle`](crate::Options::throttle) for each [`AT_ONCE`] bytes,
+    /// while more waits to be merged or collected than should; says what is wrong if nothing can be
+    /// merged at all.
     #[inline]
-    fn slow_down(&self) -> Result<()> {
+    fn slow_down(&self, len: usize) -> Result<()> {
         let pressure = self.work.pressure.load(Ordering::Relaxed);
         if pressure == 0 {
             return Ok(());
@@ -311,7 +317,9 @@ impl Inner {
         }
         if self.options.background {
             self.counters.throttled.add(1);
-            pause(Duration::from_nanos(u64::from(pressure)));
+            // What is collected for it, too, is by its bytes.
+            let times = (len / AT_ONCE).clamp(1, MOST_TIMES) as u64;
+            pause(Duration::from_nanos(u64::from(pressure) * times));
         }
         Ok(())
     }

@@ -131,7 +131,7 @@ impl IndexFile {
         while number < self.pages() {
             let start = number as usize * PAGE;
             let len = PIECE.min(self.map.len() - start);
-            let failed = |error| Error::io(&self.path, error);
+            let failed = |error| Error::cut_short(&self.path, error);
             read_whole(&*self.file, &mut bytes[..len], start as u64).map_err(failed)?;
             for page in bytes[..len].as_chunks::<PAGE>().0 {
                 if let Some(what) = Page::new(page).fault(PageId { file: self.id, number }) {

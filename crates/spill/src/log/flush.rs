@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::copies::Copies;
@@ -229,7 +229,11 @@ impl Flusher {
                     self.write_oldest(&mut turn, CHUNK)?;
                     lock(&self.slots)
                 }
-                Err(_) => {
+                Err(TryLockError::Poisoned(_)) => {
+                    let why = "the thread that writes the log panicked".to_owned();
+                    return Err(Error::Halted { why });
+                }
+                Err(TryLockError::WouldBlock) => {
                     let waited = self.written.wait_timeout(slots, PAUSE);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }

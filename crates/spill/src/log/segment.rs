@@ -23,6 +23,8 @@ const EXTENSION: &str = ".log";
 /// What is brought into memory at once where a record is first read.
 const AROUND: usize = 64 << 10;
 const PAGE: usize = 4 << 10;
+/// So many such parts are read at once, that is 2 MiB at most: devices have enough to do with them.
+const TOGETHER: usize = 32;
 
 /// How a record that is not known to be in memory is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -366,16 +368,18 @@ impl Segment {
         let mut starts: Vec<usize> =
             offsets.iter().map(|&offset| offset as usize / size * size).collect();
         starts.dedup();
-        let mut bytes = vec![0; starts.len() * size];
-        let mut parts: Vec<Part<'_>> = starts
-            .iter()
-            .zip(bytes.chunks_mut(size))
-            .map(|(&start, into)| {
-                let len = size.min(written - start);
-                Part { offset: start as u64, into: &mut into[..len] }
-            })
-            .collect();
-        self.file.read_many(&mut parts).map_err(|error| self.unread(starts[0], error))?;
+        let mut bytes = vec![0; starts.len().min(TOGETHER) * size];
+        for starts in starts.chunks(TOGETHER) {
+            let mut parts: Vec<Part<'_>> = starts
+                .iter()
+                .zip(bytes.chunks_mut(size))
+                .map(|(&start, into)| {
+                    let len = size.min(written - start);
+                    Part { offset: start as u64, into: &mut into[..len] }
+                })
+                .collect();
+            self.file.read_many(&mut parts).map_err(|error| self.unread(starts[0], error))?;
+        }
         for start in starts {
             for page in start / PAGE..(start + size).min(written).div_ceil(PAGE) {
                 self.mark_seen(page);
@@ -405,7 +409,7 @@ impl Drop for Segment {
 /// The stream that a segment says it is of.
 fn read_header(file: &dyn File, id: u32, path: &Path) -> Result<Stream> {
     let mut header = [0; FILE_HEADER as usize];
-    read_whole(file, &mut header, 0).map_err(|error| Error::io(path, error))?;
+    read_whole(file, &mut header, 0).map_err(|error| Error::cut_short(path, error))?;
     let stream = Stream::ALL.into_iter().find(|&stream| file_header(id, stream) == header);
     stream.ok_or_else(|| Error::damaged(path, 0, "its header is not that of this segment"))
 }

@@ -235,8 +235,9 @@ impl Staging {
     pub(crate) fn copy(&self, segment: u32, offset: u32, into: &mut Vec<u8>) -> bool {
         let here = u64::from(segment) << 32 | u64::from(offset);
         for (number, slot) in self.slots.iter().enumerate() {
-            // A slot that is given away meanwhile is in its segment.
-            let begin = slot.begin.load(Ordering::Relaxed);
+            // A slot that is given away meanwhile is in its segment, and who saw that sees how far that is
+            // written.
+            let begin = slot.begin.load(Ordering::Acquire);
             if begin == NOTHING || here < begin || here - begin >= CHUNK as u64 {
                 continue;
             }

@@ -1,15 +1,13 @@
 //! What was wrong once.
 #![allow(clippy::unwrap_used)]
 
-use std::fs::OpenOptions;
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+mod calls;
+mod damage;
+mod hooked;
+
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use spill::fs::{Access, File, Fs, Map, Mode, Os};
 use spill::{Batch, Error, Options, Store};
 
 fn tiny() -> Options {
@@ -144,75 +142,6 @@ fn updates_of_few_records_keep_the_log_small() {
     }
 }
 
-/// Turns a bit of a file, as another hand would.
-fn flip(path: &Path, at: u64) {
-    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
-    let mut byte = [0];
-    file.read_exact_at(&mut byte, at).unwrap();
-    byte[0] ^= 4;
-    file.write_all_at(&byte, at).unwrap();
-}
-
-fn logs_of(home: &Path) -> Vec<PathBuf> {
-    let names = std::fs::read_dir(home.join("log")).unwrap();
-    names.map(|entry| entry.unwrap().path()).collect()
-}
-
-/// A level that cannot be read must not be left out: what it hides of older ones would show.
-#[test]
-fn a_range_is_over_after_an_error() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path(), tiny()).unwrap();
-    let table = store.table("t").unwrap();
-    let key = |number: u32| format!("key {number:06}").into_bytes();
-    (0..20_000).for_each(|number| table.put(&key(number), b"old").unwrap());
-    store.flush().unwrap();
-    for number in 9_000..9_200 {
-        match number % 2 {
-            0 => table.put(&key(number), b"a newer value of this key").unwrap(),
-            _ => table.delete(&key(number)).unwrap(),
-        }
-    }
-    store.flush().unwrap();
-    let needle = b"key 009100a newer value";
-    let found = logs_of(home.path()).into_iter().find_map(|path| {
-        let content = std::fs::read(&path).unwrap();
-        let at = content.windows(needle.len()).position(|window| window == needle)?;
-        Some((path, at as u64))
-    });
-    let (path, at) = found.unwrap();
-    flip(&path, at + 15);
-    for backwards in [false, true] {
-        let mut range = table.range(..);
-        let mut step = || match backwards {
-            false => {
-                range.next().map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())))
-            }
-            true => range
-                .next_back()
-                .map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec()))),
-        };
-        let mut seen = 0;
-        let error = loop {
-            match step() {
-                Ok(Some((key, value))) => {
-                    let number: u32 = std::str::from_utf8(&key[4..]).unwrap().parse().unwrap();
-                    let is_new = (9_000..9_200).contains(&number);
-                    assert_eq!(value == b"old", !is_new, "{number}");
-                    seen += 1;
-                }
-                Ok(None) => panic!("the damage is not seen"),
-                Err(error) => break error,
-            }
-        };
-        assert!(matches!(error, Error::Damaged { .. }), "{error}");
-        assert!(seen >= 9_000, "{seen}");
-        (0..3).for_each(|_| assert_eq!(step().unwrap(), None));
-    }
-    let pairs = table.range(..).pairs().filter(Result::is_err).count();
-    assert_eq!(pairs, 1);
-}
-
 /// Tables of two stores may have the same number.
 #[test]
 fn a_table_of_another_store_is_refused() {
@@ -238,28 +167,6 @@ fn settling_takes_any_limit() {
     let store = Store::open(home.path(), tiny()).unwrap();
     store.table("t").unwrap().put(b"k", b"v").unwrap();
     assert!(store.settle(Duration::MAX).unwrap());
-}
-
-/// What an opening has read is read again.
-#[test]
-fn scrub_reads_the_manifest_and_the_headers_of_segments() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path(), tiny()).unwrap();
-    store.table("t").unwrap().put(b"key", b"value").unwrap();
-    let manifest = home.path().join("MANIFEST");
-    let end = std::fs::metadata(&manifest).unwrap().len();
-    let manifest = [0, 9, 40, end - 1].map(|at| (manifest.clone(), at));
-    let headers = logs_of(home.path()).into_iter().map(|path| (path, 10));
-    for (path, at) in manifest.into_iter().chain(headers) {
-        store.scrub().unwrap();
-        flip(&path, at);
-        match store.scrub() {
-            Err(Error::Damaged { path: named, .. }) => assert_eq!(named, path),
-            other => panic!("{}, byte {at}: {other:?}", path.display()),
-        }
-        flip(&path, at);
-    }
-    store.scrub().unwrap();
 }
 
 /// A checkpoint whose making ended half-way, in a kill or on another file system, is told from
@@ -301,143 +208,52 @@ fn a_new_file_system_is_an_empty_directory() {
     }
 }
 
+/// What another program left under names that a store's files have, too.
 #[test]
-fn a_manifest_that_is_gone_is_damage() {
+fn files_of_others_with_names_of_ours_are_left_alone() {
+    for (name, content) in [("staging", "notes"), ("index/00000001.idx", "an index")] {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("index")).unwrap();
+        std::fs::write(home.path().join(name), content).unwrap();
+        let refused = Store::open(home.path(), tiny()).err();
+        assert!(matches!(refused, Some(Error::Foreign { .. })), "{name}: {refused:?}");
+        assert_eq!(std::fs::read_to_string(home.path().join(name)).unwrap(), content);
+    }
+}
+
+/// Stands for a hundred million segments: the next one's number has a digit more.
+#[test]
+fn segments_have_numbers_of_nine_digits() {
+    let home = tempfile::tempdir().unwrap();
+    let put = |key: &[u8]| {
+        let store = Store::open(home.path(), tiny()).unwrap();
+        store.table("t").unwrap().put(key, b"value").unwrap();
+    };
+    put(b"one");
+    std::fs::write(home.path().join("log/99999999.log"), b"").unwrap();
+    put(b"other");
+    assert!(home.path().join("log/100000000.log").exists());
+    let store = Store::open(home.path(), tiny()).unwrap();
+    for key in [&b"one"[..], b"other"] {
+        assert_eq!(store.table("t").unwrap().get(key).unwrap().unwrap(), b"value");
+    }
+    drop(store);
+    // Beyond the last number that there is: nothing of ours.
+    std::fs::write(home.path().join("log/300000000.log"), b"").unwrap();
+    put(b"third");
+}
+
+/// A copy of a store may have holes in it, which a full device cannot fill.
+#[test]
+fn a_staging_file_has_no_holes() {
+    use std::os::unix::fs::MetadataExt;
     let home = tempfile::tempdir().unwrap();
     Store::open(home.path(), tiny()).unwrap().table("t").unwrap().put(b"k", b"v").unwrap();
-    let (manifest, aside) = (home.path().join("MANIFEST"), home.path().with_extension("aside"));
-    std::fs::rename(&manifest, &aside).unwrap();
-    match Store::open(home.path(), tiny()).err() {
-        Some(Error::Damaged { path, .. }) => assert_eq!(path, manifest),
-        other => panic!("{other:?}"),
-    }
-    std::fs::rename(&aside, &manifest).unwrap();
+    let path = home.path().join("staging");
+    let len = std::fs::metadata(&path).unwrap().len();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::File::create(&path).unwrap().set_len(len).unwrap();
     let store = Store::open(home.path(), tiny()).unwrap();
+    assert!(std::fs::metadata(&path).unwrap().blocks() * 512 >= len);
     assert_eq!(store.table("t").unwrap().get(b"k").unwrap().unwrap(), b"v");
-}
-
-/// The real file system, on which a sync of the manifest waits until two have come to `gate`.
-struct Gated {
-    gate: Arc<Barrier>,
-    is_closed: Arc<AtomicBool>,
-}
-
-impl Fs for Gated {
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        Os.create_dir(path)
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        Os.list(path)
-    }
-
-    fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
-        let file = Os.open(path, mode)?;
-        if path.file_stem().is_none_or(|stem| stem != "MANIFEST") {
-            return Ok(file);
-        }
-        let (gate, is_closed) = (Arc::clone(&self.gate), Arc::clone(&self.is_closed));
-        Ok(Arc::new(GatedFile { file, gate, is_closed }))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        Os.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        Os.remove(path)
-    }
-
-    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        Os.hard_link(from, to)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        Os.sync_dir(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        Os.lock(path)
-    }
-
-    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        Os.lock_shared(path)
-    }
-}
-
-struct GatedFile {
-    file: Arc<dyn File>,
-    gate: Arc<Barrier>,
-    is_closed: Arc<AtomicBool>,
-}
-
-impl File for GatedFile {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn allocate(&self, len: u64) -> io::Result<()> {
-        self.file.allocate(len)
-    }
-
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(into, offset)
-    }
-
-    fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
-        self.file.write_at(from, offset)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        if self.is_closed.swap(false, Ordering::SeqCst) {
-            self.gate.wait();
-            self.gate.wait();
-        }
-        self.file.sync()
-    }
-
-    fn start_writeback(&self, part: std::ops::Range<u64>) {
-        self.file.start_writeback(part);
-    }
-
-    fn map(&self, len: usize, access: Access) -> io::Result<Map> {
-        self.file.map(len, access)
-    }
-}
-
-/// Nobody waits for the device while a table is made but who makes it.
-#[test]
-fn writers_go_on_while_a_table_is_made() {
-    let home = tempfile::tempdir().unwrap();
-    let (gate, is_closed) = (Arc::new(Barrier::new(2)), Arc::new(AtomicBool::new(false)));
-    let fs = Gated { gate: Arc::clone(&gate), is_closed: Arc::clone(&is_closed) };
-    let options = Options { background: true, ..tiny() };
-    let store = Store::open_on(Arc::new(fs), home.path(), options).unwrap();
-    let table = store.table("t").unwrap();
-    table.put(b"k", b"before").unwrap();
-    is_closed.store(true, Ordering::SeqCst);
-    std::thread::scope(|scope| {
-        let new = scope.spawn(|| store.table("new"));
-        // The table's state is on its way to the device, and stays so.
-        gate.wait();
-        let (done, is_done) = std::sync::mpsc::channel();
-        let table = &table;
-        let writer = scope.spawn(move || {
-            table.put(b"k", b"meanwhile").unwrap();
-            done.send(table.get(b"k").unwrap()).unwrap();
-        });
-        let seen = is_done.recv_timeout(Duration::from_secs(5));
-        gate.wait();
-        writer.join().unwrap();
-        let new = new.join().unwrap().unwrap();
-        assert_eq!(seen.expect("the put waits for the table").unwrap(), b"meanwhile");
-        new.put(b"k", b"new").unwrap();
-        assert_eq!(new.get(b"k").unwrap().unwrap(), b"new");
-    });
-    store.flush().unwrap();
-    assert_eq!(store.table("new").unwrap().get(b"k").unwrap().unwrap(), b"new");
 }

@@ -1,0 +1,324 @@
+//! What another hand changed in a file decides nothing: it is told, and takes nothing else with it.
+
+use std::collections::HashSet;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use spill::{Error, Options, Store, Table};
+
+use crate::tiny;
+
+/// Turns a bit of a file, as another hand would.
+fn flip(path: &Path, at: u64) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    byte[0] ^= 4;
+    file.write_all_at(&byte, at).unwrap();
+}
+
+fn logs_of(home: &Path) -> Vec<PathBuf> {
+    let names = std::fs::read_dir(home.join("log")).unwrap();
+    names.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Turns a bit of the last byte of the keys where they lie in the log. All are of one length, and none
+/// comes twice.
+fn flip_keys(home: &Path, keys: &HashSet<Vec<u8>>) {
+    let len = keys.iter().next().unwrap().len();
+    let mut flipped = 0;
+    for path in logs_of(home) {
+        let content = std::fs::read(&path).unwrap();
+        for (at, _) in content.windows(len).enumerate().filter(|(_, part)| keys.contains(*part)) {
+            flip(&path, (at + len - 1) as u64);
+            flipped += 1;
+        }
+    }
+    assert_eq!(flipped, keys.len());
+}
+
+/// Keys that leaves do not tell apart: a merge asks the log for the whole of them.
+fn long_key(number: u32) -> Vec<u8> {
+    [&[b'p'; 150][..], &number.to_be_bytes()].concat()
+}
+
+/// Keys that are scattered evenly.
+fn even_key(number: u64) -> Vec<u8> {
+    format!("{:016x}-suffix", number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).into_bytes()
+}
+
+fn is_damaged<T>(found: &spill::Result<T>) -> bool {
+    matches!(found, Err(Error::Damaged { .. }))
+}
+
+fn filled(home: &Path, options: &Options, keys: impl Iterator<Item = Vec<u8>>) {
+    let store = Store::open(home, options.clone()).unwrap();
+    let table = store.table("t").unwrap();
+    keys.for_each(|key| table.put(&key, b"value").unwrap());
+    store.flush().unwrap();
+}
+
+fn opened(home: &Path, options: &Options) -> (Store, Table) {
+    let store = Store::open(home, options.clone()).unwrap();
+    let table = store.table("t").unwrap();
+    (store, table)
+}
+
+/// A merge that took the damaged key for a greater one would stop looking for those behind it.
+#[test]
+fn a_damaged_key_brings_no_other_back() {
+    let home = tempfile::tempdir().unwrap();
+    filled(home.path(), &tiny(), (0..100).map(long_key));
+    flip_keys(home.path(), &HashSet::from([long_key(5)]));
+    let (store, table) = opened(home.path(), &tiny());
+    table.delete(&long_key(50)).unwrap();
+    table.put(&long_key(60), b"new").unwrap();
+    assert!(is_damaged(&store.flush()));
+    assert_eq!(table.get(&long_key(50)).unwrap(), None);
+    assert_eq!(table.get(&long_key(60)).unwrap().unwrap(), b"new");
+    assert!(is_damaged(&table.get(&long_key(5))));
+}
+
+/// Bounds of leaves are made of keys.
+#[test]
+fn damaged_keys_at_bounds_hide_no_other() {
+    let home = tempfile::tempdir().unwrap();
+    let is_flipped = |number: u32| number % 40 == 20;
+    filled(home.path(), &tiny(), (0..2000).map(|number| long_key(2 * number)));
+    let flipped = (0..2000).filter(|&number| is_flipped(number));
+    flip_keys(home.path(), &flipped.map(|number| long_key(2 * number)).collect());
+    let (store, table) = opened(home.path(), &tiny());
+    let mut refused = 0;
+    for number in (0..2000).step_by(7) {
+        refused += usize::from(table.put(&long_key(2 * number + 1), b"value").is_err());
+    }
+    assert!(is_damaged(&store.flush()) && refused == 0, "{refused}");
+    for number in 0..2000 {
+        let found = table.get(&long_key(2 * number));
+        match is_flipped(number) {
+            true => assert!(is_damaged(&found), "{number}: {found:?}"),
+            // Reading it may have to look at a damaged one, which may be it for all that is known.
+            false => assert!(matches!(found, Ok(Some(_))) || is_damaged(&found), "{number}"),
+        }
+    }
+}
+
+/// A filter that was made of the damaged key would say that the key is not there.
+#[test]
+fn a_damaged_key_does_not_vanish_behind_a_filter() {
+    const KEYS: u64 = 12_000;
+    let home = tempfile::tempdir().unwrap();
+    let options = Options {
+        bloom_bits: 10,
+        memory: 64 << 10,
+        growth: 2,
+        space_amplification: 100.0,
+        ..tiny()
+    };
+    filled(home.path(), &options, (0..KEYS).map(even_key));
+    let damaged: HashSet<Vec<u8>> = (KEYS - 3000..KEYS).step_by(20).map(even_key).collect();
+    flip_keys(home.path(), &damaged);
+    let (store, table) = opened(home.path(), &options);
+    for number in KEYS..3 * KEYS {
+        if table.put(&even_key(number), b"value").is_err() {
+            break;
+        }
+        if number % 500 == 0 {
+            assert!(damaged.iter().all(|key| is_damaged(&table.get(key))), "{number}");
+        }
+    }
+    assert!(store.statistics().filter_bytes > 0);
+    assert!(damaged.iter().all(|key| is_damaged(&table.get(key))));
+}
+
+/// The collector asks whether a record lives; a tombstone that it cannot read is no "yes".
+#[test]
+fn a_damaged_tombstone_deletes_on() {
+    const KEYS: u64 = 3000;
+    let home = tempfile::tempdir().unwrap();
+    let options = Options { memory: 16 << 10, ..tiny() };
+    {
+        let (store, table) = opened(home.path(), &options);
+        (0..KEYS + 40).for_each(|number| table.put(&even_key(number), &[b'v'; 100]).unwrap());
+        store.flush().unwrap();
+        (0..20).for_each(|number| table.delete(&even_key(number)).unwrap());
+        store.flush().unwrap();
+        assert_eq!(store.statistics().levels, 2);
+    }
+    for path in logs_of(home.path()) {
+        let content = std::fs::read(&path).unwrap();
+        for number in 0..20 {
+            let key = even_key(number);
+            let found = content.windows(key.len()).enumerate().filter(|(_, part)| *part == key);
+            for end in found.map(|(at, _)| at + key.len()) {
+                if content.get(end) != Some(&b'v') {
+                    flip(&path, end as u64 - 1);
+                }
+            }
+        }
+    }
+    let (_store, table) = opened(home.path(), &options);
+    let all_are_told = || (0..20).all(|number| is_damaged(&table.get(&even_key(number))));
+    assert!(all_are_told());
+    for number in 0..20_000_u64 {
+        let key = even_key(20 + number.wrapping_mul(7919) % (KEYS - 20));
+        if table.put(&key, &[b'v'; 100]).is_err() {
+            break;
+        }
+    }
+    assert!(all_are_told());
+}
+
+/// What can be read and written is, and the damage is still told.
+#[test]
+fn a_damaged_value_is_replaced_by_a_new_one() {
+    let home = tempfile::tempdir().unwrap();
+    let path = {
+        filled(home.path(), &tiny(), (0..100).map(long_key));
+        logs_of(home.path()).into_iter().next().unwrap()
+    };
+    let needle = [&long_key(7)[..], b"value"].concat();
+    let content = std::fs::read(&path).unwrap();
+    let at = content.windows(needle.len()).position(|part| part == needle).unwrap();
+    flip(&path, (at + needle.len() - 1) as u64);
+    let (store, table) = opened(home.path(), &tiny());
+    assert!(is_damaged(&table.get(&long_key(7))));
+    table.put(&long_key(7), b"new").unwrap();
+    store.flush().unwrap();
+    assert_eq!(table.get(&long_key(7)).unwrap().unwrap(), b"new");
+}
+
+/// The segment in which most is dead is the one to be collected, each time.
+#[test]
+fn a_segment_that_cannot_be_collected_is_left_out() {
+    let home = tempfile::tempdir().unwrap();
+    let options = Options { segment: 256 << 10, memory: 64 << 10, ..tiny() };
+    let mut random = 1_u64;
+    let mut key = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        ((random >> 33) as u32 % 2000).to_be_bytes()
+    };
+    {
+        let (store, table) = opened(home.path(), &options);
+        (0..2000_u32).for_each(|number| table.put(&number.to_be_bytes(), &[1; 1000]).unwrap());
+        store.flush().unwrap();
+    }
+    let mut logs = logs_of(home.path());
+    logs.sort();
+    flip(&logs[2], 100_000);
+    let (store, table) = opened(home.path(), &options);
+    for _ in 0..20_000 {
+        table.put(&key(), &[2; 1000]).unwrap();
+    }
+    let found = store.statistics();
+    assert_eq!(found.stuck_segments, 1);
+    assert!(found.log_bytes < 2000 * 1000 * 3, "{found:?}");
+    assert!(is_damaged(&store.scrub()));
+}
+
+#[test]
+fn a_manifest_of_any_length_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    filled(home.path(), &tiny(), (0..10).map(long_key));
+    let path = home.path().join("MANIFEST");
+    let len = std::fs::metadata(&path).unwrap().len();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(1 << 43).unwrap();
+    assert!(is_damaged(&Store::open(home.path(), tiny())));
+    file.set_len(len).unwrap();
+    let (_store, table) = opened(home.path(), &tiny());
+    assert_eq!(table.get(&long_key(9)).unwrap().unwrap(), b"value");
+}
+
+/// A level that cannot be read must not be left out: what it hides of older ones would show.
+#[test]
+fn a_range_is_over_after_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), tiny()).unwrap();
+    let table = store.table("t").unwrap();
+    let key = |number: u32| format!("key {number:06}").into_bytes();
+    (0..20_000).for_each(|number| table.put(&key(number), b"old").unwrap());
+    store.flush().unwrap();
+    for number in 9_000..9_200 {
+        match number % 2 {
+            0 => table.put(&key(number), b"a newer value of this key").unwrap(),
+            _ => table.delete(&key(number)).unwrap(),
+        }
+    }
+    store.flush().unwrap();
+    let needle = b"key 009100a newer value";
+    let found = logs_of(home.path()).into_iter().find_map(|path| {
+        let content = std::fs::read(&path).unwrap();
+        let at = content.windows(needle.len()).position(|window| window == needle)?;
+        Some((path, at as u64))
+    });
+    let (path, at) = found.unwrap();
+    flip(&path, at + 15);
+    for backwards in [false, true] {
+        let mut range = table.range(..);
+        let mut step = || match backwards {
+            false => {
+                range.next().map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())))
+            }
+            true => range
+                .next_back()
+                .map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec()))),
+        };
+        let mut seen = 0;
+        let error = loop {
+            match step() {
+                Ok(Some((key, value))) => {
+                    let number: u32 = std::str::from_utf8(&key[4..]).unwrap().parse().unwrap();
+                    let is_new = (9_000..9_200).contains(&number);
+                    assert_eq!(value == b"old", !is_new, "{number}");
+                    seen += 1;
+                }
+                Ok(None) => panic!("the damage is not seen"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::Damaged { .. }), "{error}");
+        assert!(seen >= 9_000, "{seen}");
+        (0..3).for_each(|_| assert_eq!(step().unwrap(), None));
+    }
+    let pairs = table.range(..).pairs().filter(Result::is_err).count();
+    assert_eq!(pairs, 1);
+}
+
+/// What an opening has read is read again.
+#[test]
+fn scrub_reads_the_manifest_and_the_headers_of_segments() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), tiny()).unwrap();
+    store.table("t").unwrap().put(b"key", b"value").unwrap();
+    let manifest = home.path().join("MANIFEST");
+    let end = std::fs::metadata(&manifest).unwrap().len();
+    let manifest = [0, 9, 40, end - 1].map(|at| (manifest.clone(), at));
+    let headers = logs_of(home.path()).into_iter().map(|path| (path, 10));
+    for (path, at) in manifest.into_iter().chain(headers) {
+        store.scrub().unwrap();
+        flip(&path, at);
+        match store.scrub() {
+            Err(Error::Damaged { path: named, .. }) => assert_eq!(named, path),
+            other => panic!("{}, byte {at}: {other:?}", path.display()),
+        }
+        flip(&path, at);
+    }
+    store.scrub().unwrap();
+}
+
+#[test]
+fn a_manifest_that_is_gone_is_damage() {
+    let home = tempfile::tempdir().unwrap();
+    Store::open(home.path(), tiny()).unwrap().table("t").unwrap().put(b"k", b"v").unwrap();
+    let (manifest, aside) = (home.path().join("MANIFEST"), home.path().with_extension("aside"));
+    std::fs::rename(&manifest, &aside).unwrap();
+    match Store::open(home.path(), tiny()).err() {
+        Some(Error::Damaged { path, .. }) => assert_eq!(path, manifest),
+        other => panic!("{other:?}"),
+    }
+    std::fs::rename(&aside, &manifest).unwrap();
+    let store = Store::open(home.path(), tiny()).unwrap();
+    assert_eq!(store.table("t").unwrap().get(b"k").unwrap().unwrap(), b"v");
+}

@@ -1,0 +1,112 @@
+//! The real file system, on which a test decides what calls to some of its files do.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use spill::fs::{Access, File, Fs, Map, Mode, Os};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    Write,
+    Sync,
+}
+
+type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
+
+struct Hooked {
+    of: &'static str,
+    hook: Hook,
+}
+
+/// `hook` is called before each call to a file whose path contains `of`, and may answer for it.
+pub fn hooked(
+    of: &'static str,
+    hook: impl Fn(Call) -> io::Result<()> + Send + Sync + 'static,
+) -> Arc<dyn Fs> {
+    Arc::new(Hooked { of, hook: Arc::new(hook) })
+}
+
+impl Fs for Hooked {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        Os.create_dir(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        Os.list(path)
+    }
+
+    fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
+        let below = Os.open(path, mode)?;
+        if !path.to_str().is_some_and(|path| path.contains(self.of)) {
+            return Ok(below);
+        }
+        Ok(Arc::new(HookedFile { below, hook: Arc::clone(&self.hook) }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Os.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Os.remove(path)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Os.hard_link(from, to)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        Os.sync_dir(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        Os.lock(path)
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        Os.lock_shared(path)
+    }
+}
+
+struct HookedFile {
+    below: Arc<dyn File>,
+    hook: Hook,
+}
+
+impl File for HookedFile {
+    fn len(&self) -> io::Result<u64> {
+        self.below.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.below.set_len(len)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        self.below.allocate(len)
+    }
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.below.read_at(into, offset)
+    }
+
+    fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
+        (self.hook)(Call::Write)?;
+        self.below.write_at(from, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        (self.hook)(Call::Sync)?;
+        self.below.sync()
+    }
+
+    fn start_writeback(&self, part: Range<u64>) {
+        self.below.start_writeback(part);
+    }
+
+    fn map(&self, len: usize, access: Access) -> io::Result<Map> {
+        self.below.map(len, access)
+    }
+}
