@@ -1,4 +1,4 @@
-//! A store in ten lines: `cargo run -p spill --example hello`.
+//! A store in some twenty lines: `cargo run -p spill --example hello`.
 
 use spill::{Batch, Options, Store};
 

@@ -1,6 +1,7 @@
 use crate::table::Table;
 
-/// Writes that are done together: all of them or none, also after a failure of power.
+/// Writes that are done together: all of them or none, also after a failure of power. What is wrong
+/// with one is told by [`Store::write`](crate::Store::write).
 #[derive(Default, Clone)]
 pub struct Batch {
     pub(crate) writes: Vec<Write>,
@@ -15,6 +16,7 @@ pub(crate) struct Write {
 }
 
 impl Batch {
+    /// An empty one.
     pub fn new() -> Batch {
         Batch::default()
     }
@@ -25,19 +27,22 @@ impl Batch {
         self.writes.push(Write { table: table.clone(), key, value });
     }
 
-    /// Removes a key.
+    /// Removes a key; fine if it is not there.
     pub fn delete(&mut self, table: &Table, key: &[u8]) {
         self.writes.push(Write { table: table.clone(), key: key.to_vec(), value: None });
     }
 
+    /// How many writes it has, those included that a later one of the same key replaces.
     pub fn len(&self) -> usize {
         self.writes.len()
     }
 
+    /// Whether it has no writes.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
+    /// Takes all writes out of it.
     pub fn clear(&mut self) {
         self.writes.clear();
     }

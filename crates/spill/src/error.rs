@@ -3,57 +3,152 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+/// What the functions of this crate answer.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why something was not done. After every one of them the data is as it was, and the directory
-/// can be opened again.
+/// can be opened again. (Of a write whose sync failed see [`Table::put`](crate::Table::put).)
 #[derive(Debug, Error)]
 pub enum Error {
+    /// What is in a directory is neither a store's nor a checkpoint's. Nothing is made beside it.
     #[error("{path}: not a directory of Spill, and not empty")]
-    Foreign { path: PathBuf },
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A checkpoint that was begun and not completed cannot be opened.
     #[error("{path}: a checkpoint that was not finished; make it again, or remove it")]
-    Unfinished { path: PathBuf },
+    Unfinished {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There is no store, and [`Options::create`](crate::Options::create) is false or
+    /// [`Options::read_only`](crate::Options::read_only) true.
     #[error("{path}: there is no store, and none is to be made")]
-    NoStore { path: PathBuf },
+    NoStore {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The store was written in a format that this version does not read.
     #[error(
         "{path}: written in format {found}, which this Spill, of format {known}, does not read: open it with the one that wrote it, or load the data anew"
     )]
-    Format { path: PathBuf, found: u32, known: u32 },
+    Format {
+        /// The manifest.
+        path: PathBuf,
+        /// The format that it says.
+        found: u32,
+        /// The newest format that this version reads, which is the one that it writes.
+        known: u32,
+    },
+    /// The directory is open already, in this process or in another one. Who reads alone excludes
+    /// only those who write.
     #[error("{path}: it is open already, in another process or in this one")]
-    Locked { path: PathBuf },
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
     /// What is on the disk is not what was written.
     #[error("{path}: damaged at byte {offset}: {what}")]
-    Damaged { path: PathBuf, offset: u64, what: String },
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Bytes from its begin to what is wrong; 0 also where no place is known, as in a file that
+        /// is missing.
+        offset: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// A key to be written is longer than [`LONGEST_KEY`](crate::LONGEST_KEY).
     #[error("a key of {len} bytes; keys have at most {limit}")]
-    KeyTooLong { len: usize, limit: usize },
+    KeyTooLong {
+        /// Its bytes.
+        len: usize,
+        /// The most bytes that a key may have.
+        limit: usize,
+    },
+    /// A value to be written does not fit into a segment with the longest key.
     #[error("a value of {len} bytes; values here have at most {limit}")]
-    ValueTooLong { len: usize, limit: usize },
+    ValueTooLong {
+        /// Its bytes.
+        len: usize,
+        /// The most bytes that a value may have: [`Options::segment`](crate::Options::segment) less
+        /// 1,194.
+        limit: usize,
+    },
+    /// A batch does not fit into a segment.
     #[error("a batch of {len} bytes; batches here have at most {limit}")]
-    BatchTooLong { len: usize, limit: usize },
+    BatchTooLong {
+        /// Bytes of its records: each has 18, its key and its value, up to a multiple of 8.
+        len: usize,
+        /// The most bytes that they may have: [`Options::segment`](crate::Options::segment) less
+        /// 152.
+        limit: usize,
+    },
+    /// The name of a table to be made is longer than [`LONGEST_NAME`](crate::LONGEST_NAME).
     #[error("a table's name of {len} bytes; names have at most {limit}")]
-    NameTooLong { len: usize, limit: usize },
+    NameTooLong {
+        /// Its bytes.
+        len: usize,
+        /// The most bytes that a name may have.
+        limit: usize,
+    },
+    /// An option is out of its range.
     #[error("option {name}: {what}")]
-    Option { name: &'static str, what: String },
+    Option {
+        /// The field of [`Options`](crate::Options).
+        name: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The device is full, or a quota is used up.
     #[error("no space left while writing {path}")]
-    Full { path: PathBuf, source: io::Error },
+    Full {
+        /// The file or directory that was being written.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system could not do, or would not do, what was asked of it.
     #[error("{path}: {source}")]
-    Io { path: PathBuf, source: io::Error },
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// An earlier failure leaves it unknown what is on the device, so nothing more is written.
     /// Reads go on; opening the directory again recovers.
     #[error("nothing more is written after an earlier failure: {why}")]
-    Halted { why: String },
+    Halted {
+        /// The earlier failure, in words.
+        why: String,
+    },
+    /// The store was opened with [`Options::read_only`](crate::Options::read_only).
     #[error("the store was opened for reading only")]
     ReadOnly,
+    /// A table was dropped, was never made, or is one of another store.
     #[error("this store has no table `{name}`")]
-    NoTable { name: String },
+    NoTable {
+        /// Its name.
+        name: String,
+    },
+    /// No table can be made any more: in the life of a store as many were made as may be.
     #[error(
         "a store gives {limit} tables a number, and dropped ones keep theirs: copy what is left to a new one"
     )]
-    TooManyTables { limit: u32 },
+    TooManyTables {
+        /// How many may be, those that were dropped included.
+        limit: u32,
+    },
+    /// No segment can be made any more: in the life of a store as many were made as may be.
     #[error(
         "the log of a store has {limit} segments in its life: copy what is in it to a new one, with larger ones"
     )]
-    TooManySegments { limit: u32 },
+    TooManySegments {
+        /// How many may be, those that are gone included.
+        limit: u32,
+    },
 }
 
 impl Error {

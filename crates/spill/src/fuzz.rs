@@ -23,6 +23,9 @@ const ID: u32 = 1;
 ///
 /// # Errors
 /// Those of the file system, and [`Error::Damaged`], which is a good answer.
+///
+/// # Panics
+/// If a walk and a replay do not agree.
 pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
     let fs: Arc<dyn Fs> = Arc::new(Os);
     let mut bytes = bytes.to_vec();
@@ -86,6 +89,9 @@ fn repair(bytes: &mut [u8]) {
 
 /// Takes the bytes, cut or with zeros behind, as a page and searches it for keys; `repaired`
 /// puts the right check into it.
+///
+/// # Panics
+/// If an answer lies outside the page.
 pub fn page(bytes: &[u8], repaired: bool) {
     let id = PageId { file: 7, number: 3 };
     let mut whole = [0; PAGE];

@@ -17,6 +17,8 @@
 //! ordered index in memory (L0), and levels of immutable B+-trees that hold the begin of each key
 //! and where its record lies. The README tells what is guaranteed and what it costs.
 
+#![deny(missing_docs)]
+
 mod background;
 mod batch;
 mod bytes;

@@ -469,6 +469,10 @@ pub(crate) fn is_own_name(name: &str) -> bool {
     matches!(name, "MANIFEST" | "MANIFEST.new")
 }
 
+/// Takes the bytes as a manifest, for fuzzing. Not part of the interface.
+///
+/// # Panics
+/// If they are one, and its state does not come back from what it is encoded to.
 #[doc(hidden)]
 pub fn fuzz_decode(bytes: &[u8]) {
     if let Ok(Last { state, .. }) = decode(bytes, Path::new("MANIFEST")) {

@@ -27,37 +27,50 @@ const MOST_BLOOM_BITS: u32 = 32;
 /// opening.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Make the directory if it is missing.
+    /// Make the directory, and a store in it, if there is none. Default: true.
     pub create: bool,
     /// Nothing on the disk changes: what was not recovered yet is recovered in memory, and writes
     /// answer [`Error::ReadOnly`](crate::Error::ReadOnly). Works where nothing can be written, on a
-    /// full device too; several processes may read at once while none writes.
+    /// full device too; several processes may read at once while none writes. `create`, `segment`,
+    /// `background` and `durability` do not matter then. Default: false.
     pub read_only: bool,
     /// Bytes of the in-memory index (L0) at which it is frozen and merged into the levels. Up to
-    /// [`Options::frozen`] frozen ones wait beside the one that is filled.
+    /// [`Options::frozen`] frozen ones wait beside the one that is filled. The L0s of all tables
+    /// count together. From 16 KiB to 1 TiB; default: 32 MiB.
     pub memory: usize,
-    /// How many frozen L0s may wait for their merge before writers are slowed down.
+    /// How many frozen L0s may wait for their merge before writers are slowed down. At least 1;
+    /// default: 2.
     pub frozen: usize,
-    /// Bytes of a segment of the log; also the limit of a value and of a batch.
+    /// Bytes of a segment of the log; also the limit of a value, which has at most 1,194 less, and
+    /// of a batch, whose records have at most 152 less. A multiple of 4,096 from 64 KiB to 512 MiB;
+    /// default: 16 MiB.
     pub segment: usize,
+    /// What an acknowledged write survives. Default: [`Durability::None`].
     pub durability: Durability,
+    /// How records are read that are not in the page cache. Default: [`ColdReads::Auto`].
     pub cold_reads: ColdReads,
+    /// Whether what is written to the log stays in the page cache. Default: [`CachedWrites::Auto`].
     pub cached_writes: CachedWrites,
-    /// Check each record that is read against its checksum.
+    /// Check each record that is read against its checksum. Index pages that are first read, and
+    /// all that [`Store::scrub`](crate::Store::scrub) reads, are checked in any case. Default:
+    /// true.
     pub verify: bool,
-    /// Segments are collected so that the log stays below this many times its live bytes.
+    /// Segments are collected so that the log stays below this many times its live bytes. From 1.1
+    /// to 1,000,000; default: 1.5.
     pub space_amplification: f64,
-    /// How many times larger each level may be than the one above it.
+    /// How many times larger each level may be than the one above it. At least 2; default: 8.
     pub growth: u64,
     /// Bits for each key of the filters of all levels but the last, which save most reads the way
     /// through levels that do not have their key. 0: none are made, and those that levels have go
-    /// with the next merge.
+    /// with the next merge. At most 32; default: 0.
     pub bloom_bits: u32,
-    /// Merge and collect in threads of its own. False: in the write that makes it due.
+    /// Merge and collect in threads of its own. False: in the write that makes it due. Default:
+    /// true.
     pub background: bool,
     /// The most that a write is slowed down when merging or collecting falls behind. Waits of a
     /// thread may be added up to 0.3 ms, which a later write of it waits, or a read where it mostly
-    /// reads. Up to 0.02 ms of spun waits are left to the next read of any thread that wrote.
+    /// reads. Up to 0.02 ms of spun waits are left to the next read of any thread that wrote. At
+    /// most 4 s; 0: no write is slowed down so. Default: 1 ms.
     pub throttle: Duration,
 }
 
@@ -86,9 +99,12 @@ impl Default for Options {
 /// to a state that the store once had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// A loss of power may take what was not yet synced by `sync`, `flush` or a merge.
+    /// A loss of power may take what was not yet synced by `sync`, `flush`, a merge, a collection
+    /// or closing.
     None,
-    /// A loss of power takes at most so much time of writes, and the duration of one sync.
+    /// A loss of power takes at most so much time of writes, and the duration of one sync. Longer
+    /// than 0. Without [`Options::background`] the first write after that time syncs, and nothing
+    /// before there is one.
     Interval(Duration),
     /// Nothing acknowledged is lost: a write returns when it is on the device. Writers that wait
     /// share a sync.
@@ -98,7 +114,8 @@ pub enum Durability {
 /// How records are read that are not in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColdReads {
-    /// `Around` if the log fits into half of the memory that is available, else `Page`.
+    /// `Around` if the log fits into half of the memory that is available, else `Page`; looked at
+    /// when the store is opened and at each merge.
     Auto,
     /// 64 KiB around the record are brought into memory at its first read: a working set that
     /// fits is warm soon, with few and large reads.
@@ -108,17 +125,23 @@ pub enum ColdReads {
 }
 
 /// Whether what is written to the log stays in the page cache. Where the file system can only
-/// write through it, it does.
+/// write through it, it does; and so does a record that goes to its segment by itself: one of more
+/// than 64 KiB or an eighth of a segment, and each with [`Durability::Sync`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachedWrites {
     /// While records are read: so what was just written is in memory, and a load takes none of it.
     Auto,
+    /// Whether records are read or not.
     Always,
+    /// It goes past it (direct I/O), whether records are read or not.
     Never,
 }
 
 impl Options {
     /// Whether the options make sense; opening a store asks this too.
+    ///
+    /// # Errors
+    /// [`Error::Option`] names a field that is out of its range.
     pub fn check(&self) -> Result<()> {
         let wrong = |name, what: String| Err(Error::Option { name, what });
         if !(SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&self.segment)

@@ -77,12 +77,19 @@ impl Range {
     }
 
     /// The next pair from the front; None when the ends have met, and after an error.
+    ///
+    /// # Errors
+    /// As [`Table::get`](crate::Table::get); of a [`Snapshot`](crate::Snapshot), at the first step,
+    /// [`Error::NoTable`] if the table is of another store.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         self.step(Direction::Forward)
     }
 
     /// The next pair from the back; None when the ends have met, and after an error.
+    ///
+    /// # Errors
+    /// As [`Range::next`].
     pub fn next_back(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         self.step(Direction::Backward)
     }
@@ -460,7 +467,8 @@ fn ask_ahead(
     walk.version.bring_together(asked.iter().skip(have).copied())
 }
 
-/// The pairs of a [`Range`], from either end.
+/// The pairs of a [`Range`], from either end. An error is one of [`Range::next`], and the last
+/// item.
 pub struct Pairs(Range);
 
 type OwnPair = (Vec<u8>, Vec<u8>);

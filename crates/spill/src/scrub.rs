@@ -14,9 +14,13 @@ use crate::version::{Look, Version};
 /// What a scrub has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scrubbed {
+    /// Bytes of the segments, each from its begin to the end of its records.
     pub log_bytes: u64,
+    /// Records in them: those that are dead too, and those that are no write's.
     pub records: u64,
+    /// Bytes of the index files, those of pages that are not in use too.
     pub index_bytes: u64,
+    /// Entries of all levels: a key that is in several counts as often.
     pub index_entries: u64,
 }
 

@@ -20,6 +20,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// A copy of the value that a key had; None if it was not there. A table that was dropped since
+    /// has what it had; one that was made since has nothing.
+    ///
+    /// # Errors
+    /// As [`Table::get`]; [`Error::NoTable`](crate::Error::NoTable) if the table is of another
+    /// store.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let inner = self.store.inner();
         table.check_is_of(inner)?;
@@ -33,6 +39,8 @@ impl Snapshot {
         })
     }
 
+    /// A range of the keys that a table had. What cannot be read is told by [`Range::next`], and by
+    /// its first step that the table is of another store.
     pub fn range<'a>(&self, table: &Table, range: impl RangeBounds<&'a [u8]>) -> Range {
         let inner = Arc::clone(self.store.inner());
         let refused = table.check_is_of(&inner).err();

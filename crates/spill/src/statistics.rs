@@ -29,10 +29,11 @@ pub(crate) struct Counters {
     pub(crate) live_bytes: AtomicU64,
 }
 
-/// The state of a store and what it has done since it was opened.
+/// The state of a store and what it has done since it was opened, for all of its handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
-    /// Bytes of all records in the log, those that are dead too.
+    /// Bytes of all records in the log, those that are dead too; not those that are still in the
+    /// staging file.
     pub log_bytes: u64,
     /// Bytes of records that are known to be dead; merges find out.
     pub dead_bytes: u64,
@@ -42,13 +43,14 @@ pub struct Statistics {
     pub filter_bytes: u64,
     /// Entries of all levels: a key that is in several counts as often.
     pub index_entries: u64,
-    /// The most levels of a table.
+    /// The most levels of a table that have entries.
     pub levels: u64,
     /// Bytes of the in-memory indexes, those included that wait for their merge.
     pub memory_bytes: u64,
-    /// Merges of an L0 into the levels.
+    /// Merges of an L0, of all tables at once, into the levels, since the opening.
     pub spills: u64,
-    /// Entries written by merges.
+    /// Entries of the levels that merges made since the opening, those in leaves included that were
+    /// left as they are.
     pub merged_entries: u64,
     /// Segments that were collected.
     pub collected_segments: u64,
@@ -57,7 +59,8 @@ pub struct Statistics {
     pub stuck_segments: u64,
     /// Bytes of live records that collecting copied.
     pub copied_bytes: u64,
-    /// Writes that were slowed down.
+    /// Writes that were slowed down since the opening, because merging or collecting was behind. A
+    /// batch is one.
     pub throttled_writes: u64,
 }
 

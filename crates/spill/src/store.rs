@@ -27,7 +27,9 @@ use crate::version::{Generation, LogOf, TableVersion};
 pub const LONGEST_NAME: usize = 1024;
 
 /// An open store. Clones are handles of the same one; it is closed with the last of them, of its
-/// tables, of its snapshots and of its ranges.
+/// tables, of its batches and of its snapshots. A range alone keeps its directory locked.
+///
+/// Closing syncs, and tells nobody if that fails: [`Store::sync`] does.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) open: Arc<Open>,
@@ -62,12 +64,24 @@ impl Store {
     /// Opens a directory, and recovers what an earlier process left.
     ///
     /// # Errors
-    /// If it cannot be made, read or written, is in use, holds something else, or is damaged.
+    /// - [`Error::Option`]: an option is out of its range.
+    /// - [`Error::NoStore`]: there is none, and by the options none is to be made.
+    /// - [`Error::Foreign`]: the directory holds something else.
+    /// - [`Error::Unfinished`]: it is a checkpoint that was not completed.
+    /// - [`Error::Locked`]: it is in use.
+    /// - [`Error::Format`]: it was written in a format that this version does not read.
+    /// - [`Error::Damaged`]: something is not what was written.
+    /// - [`Error::Full`]: there is no room for two segments and what else opening writes; never
+    ///   with [`Options::read_only`].
+    /// - [`Error::Io`]: it cannot be made, read or written, or a thread cannot be started.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store> {
         Store::open_on(Arc::new(Os), path, options)
     }
 
     /// The same on another file system.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
     pub fn open_on(fs: Arc<dyn Fs>, path: impl AsRef<Path>, options: Options) -> Result<Store> {
         let inner = Arc::new(recover::open(fs, path.as_ref(), options)?);
         // Dropped if not all threads can be started, it ends those that were.
@@ -82,7 +96,12 @@ impl Store {
         &self.open.inner
     }
 
-    /// A table by its name, made if there is none.
+    /// A table by its name, made if there is none, durably.
+    ///
+    /// # Errors
+    /// Only where it is to be made: [`Error::ReadOnly`]; [`Error::Halted`] after an earlier
+    /// failure; [`Error::NameTooLong`]; [`Error::TooManyTables`]; [`Error::Full`] or [`Error::Io`]
+    /// if the manifest cannot be written.
     pub fn table(&self, name: &str) -> Result<Table> {
         let inner = self.inner();
         let mut durable = lock(&inner.durable);
@@ -129,8 +148,13 @@ impl Store {
         version.tables.iter().flatten().map(|table| table.name.clone()).collect()
     }
 
-    /// Drops a table and all that is in it. It walks over the table's index to find what becomes
-    /// garbage.
+    /// Drops a table and all that is in it. It flushes, then walks over the table's index to find
+    /// what becomes garbage. Handles of the table that are kept find nothing, and writes with them
+    /// answer [`Error::NoTable`]; snapshots and ranges have what they had.
+    ///
+    /// # Errors
+    /// As [`Store::flush`], also of what the walk reads; [`Error::NoTable`] if there is none of
+    /// this name.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let inner = self.inner();
         // What of it is in memory is in the levels then.
@@ -162,6 +186,10 @@ impl Store {
     }
 
     /// Writes all of a batch, or nothing of it.
+    ///
+    /// # Errors
+    /// As [`Table::put`], for each of its writes; [`Error::NoTable`] also for a table of another
+    /// store; [`Error::BatchTooLong`].
     pub fn write(&self, batch: &Batch) -> Result<()> {
         self.inner().write_batch_of(batch)
     }
@@ -173,12 +201,23 @@ impl Store {
     }
 
     /// Returns when everything that was acknowledged is on the device.
+    ///
+    /// # Errors
+    /// Only where something is not yet: [`Error::ReadOnly`]; [`Error::Halted`] after an earlier
+    /// failure; [`Error::Full`] or [`Error::Io`] if it cannot be written or synced. A sync that
+    /// fails halts the store.
     pub fn sync(&self) -> Result<()> {
         let places = lock(&self.inner().writer).places();
         self.inner().sync_to(places)
     }
 
     /// Returns when all that is in memory has been merged into the levels, durably.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure; [`Error::Full`] or
+    /// [`Error::Io`] if the log, an index or the manifest cannot be written or synced;
+    /// [`Error::Damaged`] or [`Error::Io`] if something that is merged is not what was written, or
+    /// cannot be read.
     pub fn flush(&self) -> Result<()> {
         let inner = self.inner();
         {
@@ -194,6 +233,10 @@ impl Store {
     }
 
     /// Flushes, and collects what garbage is due; false if the limit passed before that was done.
+    /// The limit is looked at after each segment.
+    ///
+    /// # Errors
+    /// As [`Store::flush`], also of what is collected.
     pub fn settle(&self, limit: Duration) -> Result<bool> {
         let begin = Instant::now();
         loop {
@@ -212,7 +255,16 @@ impl Store {
     }
 
     /// Makes a copy of the store as it is now in a new directory on the same file system. What is
-    /// complete is shared by hard links.
+    /// complete is shared by hard links. A directory that is there must be empty, or a checkpoint
+    /// that was not completed, which is begun anew. No two may be made into one at the same time.
+    /// Writers go on meanwhile; merging, collecting and the making of tables wait.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure; [`Error::Foreign`] if the
+    /// directory has something else in it; [`Error::Full`] or [`Error::Io`] if the log or the copy
+    /// cannot be written, linked or synced: on another file system with
+    /// [`CrossesDevices`](std::io::ErrorKind::CrossesDevices). What was begun may stay: opening it
+    /// answers [`Error::Unfinished`].
     pub fn checkpoint(&self, into: impl AsRef<Path>) -> Result<()> {
         self.inner().checkpoint(into.as_ref())
     }
@@ -220,11 +272,14 @@ impl Store {
     /// Reads everything that is on the disk and checks it.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with file and offset of the first thing that is not as it was written.
+    /// [`Error::Damaged`] with file and offset of the first thing that is not as it was written;
+    /// [`Error::Io`] if something cannot be read; [`Error::Full`] or [`Error::Io`] if what is in
+    /// the staging file cannot be written to the log, which comes first.
     pub fn scrub(&self) -> Result<Scrubbed> {
         self.inner().scrub()
     }
 
+    /// What the store has now, and what it has done since it was opened.
     pub fn statistics(&self) -> Statistics {
         self.inner().statistics()
     }

@@ -35,6 +35,7 @@ impl Table {
         self.store.inner()
     }
 
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -50,9 +51,19 @@ impl Table {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// If the key or the value is too long, or the log cannot be written; then nothing changed.
-    /// With [`Durability::Sync`](crate::Durability::Sync), after a sync that failed, it is unknown
-    /// whether the write will be there when the store is opened again.
+    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::NoTable`] if the table was dropped;
+    /// [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure; [`Error::Full`] or
+    /// [`Error::Io`] if the log cannot be written. While more than
+    /// [`Options::frozen`](crate::Options::frozen) L0s wait because they cannot be merged, why not:
+    /// one of the last three, or [`Error::Damaged`]. With
+    /// [`Durability::Interval`](crate::Durability::Interval), why the last sync failed. Then
+    /// nothing changed, with two exceptions.
+    ///
+    /// With [`Durability::Sync`](crate::Durability::Sync) a write whose sync failed is seen by
+    /// reads. A record that goes to its segment by itself (see
+    /// [`CachedWrites`](crate::CachedWrites)) and cannot be written halts the store, unless the
+    /// device is full. Of both it is unknown whether they will be there when the store is opened
+    /// again.
     #[inline]
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.inner().write_one(self.id, &self.name, Kind::Put, key, value)
@@ -67,11 +78,20 @@ impl Table {
         self.inner().write_one(self.id, &self.name, Kind::Delete, key, &[])
     }
 
+    /// A copy of the value of a key; None if it is not there, or the table was dropped.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the record, or an index page on the way to it, is not what was
+    /// written; [`Error::Io`] if it cannot be read.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.read(key, <[u8]>::to_vec)
     }
 
-    /// Calls `seen` with the value of a key without copying it, if the key is there.
+    /// Calls `seen` with the value of a key without copying it, if the key is there; answers what
+    /// that does.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
     #[inline]
     pub fn read<R>(&self, key: &[u8], seen: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         throttle::pay();
@@ -97,13 +117,17 @@ impl Table {
         answer
     }
 
-    /// The values of many keys, each as at some moment during the call.
+    /// The values of many keys, in the order of these, each as at some moment during the call.
+    ///
+    /// # Errors
+    /// As [`Table::get`], if one of them cannot be read.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         throttle::pay();
         self.inner().multi_get(self.id, keys)
     }
 
-    /// A range of keys as they are now; later writes do not change it.
+    /// A range of keys as they are now; later writes do not change it. Of a table that was dropped
+    /// it is empty. What cannot be read is told by [`Range::next`].
     pub fn range<'a>(&self, range: impl RangeBounds<&'a [u8]>) -> Range {
         throttle::pay();
         let (version, sequence) = self.inner().view();

@@ -19,6 +19,11 @@ use crate::stint;
 ///
 /// What a power cut may lose: everything of a file that was not synced by [`File::sync`], in
 /// any part and order; a new, renamed or removed name until [`Fs::sync_dir`] of its folder.
+///
+/// The engine tells errors apart by their kind: `NotFound`, `AlreadyExists`, `StorageFull` and
+/// `QuotaExceeded` wherever they come from, `Interrupted` of reading, writing and allocating,
+/// `WouldBlock` of a lock, `CrossesDevices` of a hard link, and `InvalidInput` of a write past the
+/// page cache.
 pub trait Fs: Send + Sync + 'static {
     /// Makes the folder and those above it; fine if it is there.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
@@ -26,11 +31,15 @@ pub trait Fs: Send + Sync + 'static {
     /// The names in a folder, in no order.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 
+    /// Opens a file. [`io::ErrorKind::NotFound`] if it must be there and is not,
+    /// [`io::ErrorKind::AlreadyExists`] if it must not be there and is.
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>>;
 
     /// Replaces what is at `to`.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Removes the name of a file; who has the file open or mapped goes on with it.
+    /// [`io::ErrorKind::NotFound`] if there is none.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// A second name for the same file.
@@ -62,6 +71,7 @@ pub enum Mode {
 #[allow(clippy::len_without_is_empty)]
 /// An open file. A call may transfer less than was asked for, as system calls do.
 pub trait File: Send + Sync {
+    /// Bytes of the file.
     fn len(&self) -> io::Result<u64>;
 
     /// Cuts the file, or extends it by a hole of zeros. Never called on a file that is mapped.
@@ -71,11 +81,16 @@ pub trait File: Send + Sync {
     /// a mapping of it cannot fail.
     fn allocate(&self, len: u64) -> io::Result<()>;
 
+    /// Reads from `offset` on, in bytes; answers how many bytes were read, 0 at the end of the
+    /// file.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// Writes at `offset`, in bytes, and extends the file if need be; answers how many bytes were
+    /// written.
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes what follows one another in the file from several places in memory.
+    /// Writes what follows one another in the file from several places in memory; answers how many
+    /// bytes were written.
     fn write_many_at(&self, from: &[io::IoSlice<'_>], offset: u64) -> io::Result<usize> {
         let first = from.iter().find(|part| !part.is_empty());
         first.map_or(Ok(0), |first| self.write_at(first, offset))
@@ -114,12 +129,16 @@ pub const BLOCK: usize = 4096;
 
 /// A part of a file to read.
 pub struct Part<'a> {
+    /// Where it begins, in bytes.
     pub offset: u64,
+    /// Where its bytes go; so many are read.
     pub into: &'a mut [u8],
 }
 
+/// What is done with a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
+    /// It is read alone.
     Read,
     /// Stores reach the file, and survive the process, not the machine.
     ReadWrite,
@@ -159,6 +178,8 @@ unsafe impl Send for Map {}
 unsafe impl Sync for Map {}
 
 impl Map {
+    /// A mapping that `pages` keeps in place.
+    ///
     /// # Safety
     /// `start..start + len` stays valid, for reading or for both as was asked, until `pages` is
     /// dropped.
@@ -166,18 +187,25 @@ impl Map {
         Map { start, len, pages }
     }
 
+    /// Where its first byte is.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
+    /// Its bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// See [`Pages::bring`].
+    ///
+    /// # Errors
+    /// What cannot be read.
     pub fn bring(&self, part: Range<usize>) -> io::Result<()> {
         self.pages.bring(part)
     }
@@ -200,7 +228,10 @@ pub(crate) fn again_if_interrupted<T>(mut call: impl FnMut() -> io::Result<T>) -
     }
 }
 
-/// Fills `into`; [`io::ErrorKind::UnexpectedEof`] if the file ends before.
+/// Fills `into`.
+///
+/// # Errors
+/// Those of [`File::read_at`]; [`io::ErrorKind::UnexpectedEof`] if the file ends before.
 pub fn read_whole<F: File + ?Sized>(file: &F, into: &mut [u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < into.len() {
@@ -215,6 +246,9 @@ pub fn read_whole<F: File + ?Sized>(file: &F, into: &mut [u8], offset: u64) -> i
 }
 
 /// Writes all of `from`. What was written before an error stays in the file.
+///
+/// # Errors
+/// Those of [`File::write_at`]; [`io::ErrorKind::WriteZero`] if it writes nothing.
 pub fn write_whole<F: File + ?Sized>(file: &F, from: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < from.len() {
