@@ -18,6 +18,7 @@ use crate::options::CachedWrites;
 use crate::record::Kind;
 use crate::stint;
 use crate::stream::{Point, Stream};
+use crate::version::Version;
 
 /// Copies that are written and entered together, in bytes; less in small segments.
 const LARGEST_BATCH: usize = 256 << 10;
@@ -61,6 +62,10 @@ impl Collector {
     }
 }
 
+/// A segment is small that has less than this part of what it could have.
+const SMALL: u64 = 16;
+const MANY_SMALL: usize = 64;
+
 impl Inner {
     /// Collects the segment by which most is gained, if there is more garbage than there should be;
     /// answers whether it did.
@@ -89,6 +94,20 @@ impl Inner {
         Ok(true)
     }
 
+    /// A segment of so many bytes is small.
+    fn small(&self) -> u64 {
+        self.options.segment as u64 / SMALL
+    }
+
+    /// Each opening begins segments anew, so that short sessions leave small ones, and each takes an open
+    /// file and a mapping: whether there are so many that they should become few.
+    pub(crate) fn has_many_small(&self, version: &Version) -> bool {
+        let small = self.small();
+        let is_small =
+            |segment: &&Arc<Segment>| segment.end().is_some() && segment.bytes() <= small;
+        version.segments.iter().filter(is_small).count() > MANY_SMALL
+    }
+
     /// The segment to collect, if one is due.
     fn victim(&self) -> Option<Arc<Segment>> {
         let (collected, waiting) = {
@@ -101,6 +120,7 @@ impl Inner {
         let version = self.version.load();
         let garbage = self.garbage(&version);
         let is_due = garbage.is_due();
+        let small = self.has_many_small(&version).then(|| self.small());
         let newest = version.segments.iter().map(|segment| segment.id).max()?;
         version
             .segments
@@ -112,7 +132,8 @@ impl Inner {
             // One that is wholly dead costs nothing to collect.
             .filter(|segment| {
                 let share = share_of_dead(segment);
-                share >= 1.0 || is_due && share >= WORTH * garbage.share()
+                let is_small = small.is_some_and(|small| segment.bytes() <= small);
+                share >= 1.0 || is_due && share >= WORTH * garbage.share() || is_small
             })
             .max_by(|one, other| gain(one, newest).total_cmp(&gain(other, newest)))
             .cloned()

@@ -23,6 +23,9 @@ use crate::statistics::Statistics;
 use crate::table::Table;
 use crate::version::{Generation, LogOf, TableVersion};
 
+/// An opening takes no longer for making few segments of many small ones.
+const TIDYING: Duration = Duration::from_secs(2);
+
 /// The longest name of a table, in bytes: each state of the manifest has all names.
 pub const LONGEST_NAME: usize = 1024;
 
@@ -89,7 +92,13 @@ impl Store {
         if open.inner.options.background {
             background::start(&open.inner, &mut lock(&open.threads))?;
         }
-        Ok(Store { open })
+        let store = Store { open };
+        let inner = store.inner();
+        if inner.has_many_small(&inner.version.load()) {
+            // This session may be too short for it as well. What hinders it is told where it matters.
+            let _ = store.settle(TIDYING);
+        }
+        Ok(store)
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

@@ -257,3 +257,28 @@ fn a_staging_file_has_no_holes() {
     assert!(std::fs::metadata(&path).unwrap().blocks() * 512 >= len);
     assert_eq!(store.table("t").unwrap().get(b"k").unwrap().unwrap(), b"v");
 }
+
+/// Each session leaves a segment that is nearly empty, and each segment is an open file.
+#[test]
+fn many_short_sessions_leave_few_segments() {
+    const SESSIONS: u32 = 150;
+    let memory = Some(std::path::Path::new("/dev/shm")).filter(|path| path.exists());
+    for background in [false, true] {
+        let home = tempfile::tempdir_in(memory.unwrap_or(&std::env::temp_dir())).unwrap();
+        let options = Options { background, ..tiny() };
+        let mut most = 0;
+        for session in 0..SESSIONS {
+            let store = Store::open(home.path(), options.clone()).unwrap();
+            store.table("t").unwrap().put(&session.to_be_bytes(), b"value").unwrap();
+            drop(store);
+            most = most.max(std::fs::read_dir(home.path().join("log")).unwrap().count());
+        }
+        assert!(most < 80, "{most}");
+        let store = Store::open(home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        for session in 0..SESSIONS {
+            assert_eq!(table.get(&session.to_be_bytes()).unwrap().unwrap(), b"value");
+        }
+        store.scrub().unwrap();
+    }
+}
