@@ -10,6 +10,10 @@ fn mistakes_on_the_command_line() {
         (&["bench", "rocksdb"], &["path is missing", "rocksdb:PATH"]),
         (&["bench", "rocksdb:x?cahce=1GiB"], &["`cahce`", "did you mean `cache`?"]),
         (&["bench", "rocksdb:x?cache=much"], &["`cache`", "`much`"]),
+        (
+            &["bench", "spill:x?durability=foo"],
+            &["`durability`", "`none`, `sync` or a time such as `500ms`", "`foo`"],
+        ),
         (&["bench", "null:x"], &["takes no path"]),
         (&["bench", "null", "--workload", "ycsb-x"], &["'ycsb-x'", "--workload", "similar"]),
         (&["bench", "null", "--mix", "read=0,update=0"], &["--mix", "every weight is zero"]),

@@ -43,13 +43,11 @@ impl Config {
             let bytes = given.bytes(name)?;
             Ok::<_, StoreError>(bytes.map_or(otherwise, |bytes| bytes as usize))
         };
-        let durability = match given.text("durability") {
-            None | Some("none") => Durability::None,
-            Some("sync") => Durability::Sync,
-            Some(_) => {
-                Durability::Interval(given.span("durability")?.unwrap_or(Duration::from_secs(1)))
-            }
-        };
+        let durability = given.choice_or_span(
+            "durability",
+            &[("none", Durability::None), ("sync", Durability::Sync)],
+            Durability::Interval,
+        )?;
         let cold_reads = given.choice(
             "cold_reads",
             &[("auto", ColdReads::Auto), ("around", ColdReads::Around), ("page", ColdReads::Page)],
@@ -65,7 +63,7 @@ impl Config {
         let options = Options {
             memory: size("memory", default.memory)?,
             segment: size("segment", default.segment)?,
-            durability,
+            durability: durability.unwrap_or(default.durability),
             cold_reads: cold_reads.unwrap_or(default.cold_reads),
             cached_writes: cached_writes.unwrap_or(default.cached_writes),
             verify: given.flag("verify")?.unwrap_or(default.verify),
