@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use ::spill::{CachedWrites, ColdReads, Durability, Options, Table};
-use model::{Bytes, Unit};
+use model::{Bytes, Span, Unit};
 
 use super::spread::spread;
 use crate::{
@@ -13,6 +13,16 @@ use crate::{
 
 const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("memory", "32MiB", "in-memory index (L0) at which it is merged"),
+    OptionInfo::new(
+        "frozen",
+        "2",
+        "full L0s that may wait to be merged before writes are slowed down",
+    ),
+    OptionInfo::new(
+        "throttle",
+        "1ms",
+        "the most that a write is slowed down: off, or a time up to 4s",
+    ),
     OptionInfo::new("segment", "16MiB", "file of the log, a multiple of 4KiB"),
     OptionInfo::new("durability", "none", "what a loss of power may take: none, sync, or a time"),
     OptionInfo::new("cold_reads", "auto", "what a first read fetches: around, page, auto"),
@@ -28,6 +38,9 @@ const OPTIONS: &[OptionInfo] = &[
         .shaping(),
     OptionInfo::new("tables", "1", "tables that the keys are spread over by hash").shaping(),
 ];
+
+/// The engine counts waits in nanoseconds of 32 bits: it would take a longer one for some 4.3 s.
+const LONGEST_THROTTLE: Duration = Duration::from_secs(4);
 
 #[derive(Debug)]
 struct Config {
@@ -48,6 +61,16 @@ impl Config {
             &[("none", Durability::None), ("sync", Durability::Sync)],
             Durability::Interval,
         )?;
+        let throttle = given.choice_or_span("throttle", &[("off", Duration::ZERO)], |span| span)?;
+        let throttle = throttle.unwrap_or(default.throttle);
+        if throttle > LONGEST_THROTTLE {
+            return Err(StoreError::Request(format!(
+                "option `throttle` of `{}` takes at most `{}`, not `{}`",
+                url.scheme,
+                Span(LONGEST_THROTTLE),
+                Span(throttle)
+            )));
+        }
         let cold_reads = given.choice(
             "cold_reads",
             &[("auto", ColdReads::Auto), ("around", ColdReads::Around), ("page", ColdReads::Page)],
@@ -62,6 +85,8 @@ impl Config {
         )?;
         let options = Options {
             memory: size("memory", default.memory)?,
+            frozen: given.integer("frozen", 1, 1000)?.unwrap_or(default.frozen),
+            throttle,
             segment: size("segment", default.segment)?,
             durability: durability.unwrap_or(default.durability),
             cold_reads: cold_reads.unwrap_or(default.cold_reads),
@@ -131,12 +156,14 @@ impl Store for Spill {
     }
 
     fn options(&self) -> Vec<(String, String)> {
-        let Options { memory, segment, durability, cold_reads, cached_writes, .. } =
+        let Options { memory, segment, durability, throttle, cold_reads, cached_writes, .. } =
             self.config.options;
+        let throttle =
+            if throttle.is_zero() { "off".to_owned() } else { Span(throttle).to_string() };
         let durability = match durability {
             Durability::None => "none".to_owned(),
             Durability::Sync => "sync".to_owned(),
-            Durability::Interval(interval) => model::Span(interval).to_string(),
+            Durability::Interval(interval) => Span(interval).to_string(),
         };
         let cold_reads = match cold_reads {
             ColdReads::Auto => "auto",
@@ -150,6 +177,8 @@ impl Store for Spill {
         };
         [
             ("memory", Bytes(memory as u64).to_string()),
+            ("frozen", self.config.options.frozen.to_string()),
+            ("throttle", throttle),
             ("segment", Bytes(segment as u64).to_string()),
             ("durability", durability),
             ("cold_reads", cold_reads.to_owned()),
@@ -243,5 +272,43 @@ fn failed(error: ::spill::Error) -> StoreError {
     match error {
         ::spill::Error::Full { .. } => StoreError::Full(format!("Spill: {error}")),
         other => StoreError::Failed(format!("Spill: {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(home: &tempfile::TempDir, options: &str) -> StoreUrl {
+        std::fs::create_dir_all(home.path().join("data")).unwrap();
+        format!("spill:{}?{options}", home.path().display()).parse().unwrap()
+    }
+
+    #[test]
+    fn options_in_force_are_those_given_and_can_be_given_again() {
+        for (given, shown) in [
+            ("frozen=4&throttle=250us&durability=5", ["4", "250us", "5s"]),
+            ("frozen=1&throttle=off&durability=sync", ["1", "off", "sync"]),
+            ("verify=on", ["2", "1ms", "none"]),
+        ] {
+            let home = tempfile::tempdir().unwrap();
+            let in_force = Spill::open(&url(&home, given)).unwrap().options();
+            for (name, value) in ["frozen", "throttle", "durability"].iter().zip(shown) {
+                assert!(in_force.contains(&((*name).to_owned(), value.to_owned())), "{in_force:?}");
+            }
+            let text: Vec<String> =
+                in_force.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let again = Spill::open(&url(&home, &text.join("&"))).unwrap();
+            assert_eq!(again.options(), in_force);
+        }
+    }
+
+    #[test]
+    fn the_engine_gets_what_is_given() {
+        let home = tempfile::tempdir().unwrap();
+        let options = Config::read(&url(&home, "frozen=7&throttle=2ms")).unwrap().options;
+        assert_eq!((options.frozen, options.throttle), (7, Duration::from_millis(2)));
+        let options = Config::read(&url(&home, "throttle=off")).unwrap().options;
+        assert_eq!(options.throttle, Duration::ZERO);
     }
 }
