@@ -42,6 +42,14 @@ fn mistakes_on_the_command_line() {
         (&["bench", "null", "--value-size", "4x"], &["--value-size", "4x"]),
         (&["bench", "null", "--key-size", "2"], &["key.size", "smallest that works"]),
         (&["bench", "lmdb:x", "--key-size", "600"], &["`lmdb` takes keys of at most 511 bytes"]),
+        (
+            &["bench", "spill:x?segment=64KiB", "--value-size", "64343"],
+            &["values of at most 64342 bytes", "up to 64343", "raise `segment`"],
+        ),
+        (
+            &["search", "spill:x?segment=64KiB", "--slo", "p99<1ms", "--value-size", "100KB"],
+            &["values of at most 64342 bytes", "raise `segment`"],
+        ),
         (&["bench", "null", "--compressibility", "1.5"], &["compressibility"]),
         (&["bench", "null", "--popularity", "zipf"], &["--popularity", "did you mean `zipfian`?"]),
         (&["bench", "null", "--workload", "ycsb-load", "--warm-up", "1s"], &["--warm-up"]),
@@ -93,6 +101,11 @@ fn mistakes_in_a_study_are_shown_in_their_place() {
             "records = 100",
             "records = 100\n[workloads.w]\nmix = { read = -1 }",
             &["-1", "study.toml:9:7"],
+        ),
+        (
+            "records = 100",
+            "records = 100\nvalue = { size = \"100KB\" }\n[store.spill]\nsegment = \"64KiB\"",
+            &["`spill`", "at most 64342 bytes", "up to 100000", "study.toml:8:9"],
         ),
         ("records = 100", "records = 0", &["`records`", "study.toml:7:11"]),
         ("records = 100", "records = 100\n[workloads.load]", &["kvmeter's own", "study.toml:8:12"]),

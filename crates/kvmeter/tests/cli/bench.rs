@@ -40,6 +40,16 @@ fn a_bench_prints_one_object_with_all_that_was_measured() {
 }
 
 #[test]
+fn values_as_long_as_a_store_takes_them_are_measured() {
+    let place = Place::new();
+    // One byte more is refused.
+    let more = ["--value-size", "64342", "--ops", "2k", "--workload", "ycsb-a"];
+    let found = place.json(&bench("spill:db?segment=64KiB", &more));
+    assert_eq!((&found["errors"], &found["valid"]), (&Value::from(0), &Value::from(true)));
+    assert_eq!(found["operations"], 2000);
+}
+
+#[test]
 fn null_measures_the_harness() {
     let place = Place::new();
     let found = place.json(&bench("null", &["--workload", "ycsb-a", "--ops", "100k"]));

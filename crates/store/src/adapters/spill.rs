@@ -8,7 +8,8 @@ use model::{Bytes, Span, Unit};
 
 use super::spread::spread;
 use crate::{
-    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, on_off,
+    Adapt, Capabilities, Given, LongestValue, OptionInfo, Session, Statistic, Store, StoreError,
+    StoreUrl, on_off,
 };
 
 const OPTIONS: &[OptionInfo] = &[
@@ -41,6 +42,10 @@ const OPTIONS: &[OptionInfo] = &[
 
 /// The engine counts waits in nanoseconds of 32 bits: it would take a longer one for some 4.3 s.
 const LONGEST_THROTTLE: Duration = Duration::from_secs(4);
+
+/// What a segment needs beside its longest value, as the engine reckons (its README's "Limits"):
+/// head and seal, and a record's head and longest key.
+const BESIDE_A_VALUE: u64 = 1194;
 
 #[derive(Debug)]
 struct Config {
@@ -121,6 +126,11 @@ impl Spill {
 impl Adapt for Spill {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
     const LONGEST_KEY: usize = ::spill::LONGEST_KEY;
+
+    fn longest_value(url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
+        let segment = Config::read(url)?.options.segment as u64;
+        Ok(Some(LongestValue { bytes: segment - BESIDE_A_VALUE, raised_by: "segment" }))
+    }
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
         Config::read(url).map(|_| ())
@@ -300,6 +310,26 @@ mod tests {
                 in_force.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let again = Spill::open(&url(&home, &text.join("&"))).unwrap();
             assert_eq!(again.options(), in_force);
+        }
+    }
+
+    #[test]
+    fn the_longest_value_is_the_engines() {
+        for segment in ["64KiB", "68KiB", "16MiB"] {
+            let home = tempfile::tempdir().unwrap();
+            let url = url(&home, &format!("segment={segment}"));
+            let longest = url.longest_value().unwrap().unwrap();
+            let spill = Spill::open(&url).unwrap();
+            let key = [b'k'; ::spill::LONGEST_KEY];
+            let mut value = vec![7; longest.bytes as usize];
+            spill.tables[0].put(&key, &value).unwrap();
+            value.push(7);
+            match spill.tables[0].put(&key, &value) {
+                Err(::spill::Error::ValueTooLong { limit, .. }) => {
+                    assert_eq!(limit as u64, longest.bytes, "{segment}");
+                }
+                other => panic!("{segment}: {other:?}"),
+            }
         }
     }
 
