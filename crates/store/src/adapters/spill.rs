@@ -24,8 +24,16 @@ const OPTIONS: &[OptionInfo] = &[
         "1ms",
         "the most that a write is slowed down: off, or a time up to 4s",
     ),
-    OptionInfo::new("segment", "16MiB", "file of the log, a multiple of 4KiB"),
-    OptionInfo::new("durability", "none", "what a loss of power may take: none, sync, or a time"),
+    OptionInfo::new(
+        "segment",
+        "16MiB",
+        "file of the log, a multiple of 4KiB; also the limit of a value",
+    ),
+    OptionInfo::new(
+        "durability",
+        "none",
+        "syncs: none, sync (before a write returns), or a time: so often",
+    ),
     OptionInfo::new("cold_reads", "auto", "what a first read fetches: around, page, auto"),
     OptionInfo::new(
         "cached_writes",
