@@ -6,13 +6,14 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart mbwu-demo test test-arm test-interleavings test-dpdk fuzz build bench install setup setup-test
+.PHONY: help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz build bench install setup setup-test
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
 	@echo "make test         install what the tests need, run every check"
 	@echo "make test-arm     unit tests of model, workload and host for Arm, under qemu-user"
 	@echo "make test-interleavings   Spill's threads in many orders"
+	@echo "make test-crashes Spill's simulated disk: a crash at every system call (takes long)"
 	@echo "make test-dpdk    what the feature dpdk adds, over virtual devices"
 	@echo "make build        build $(BIN)"
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
@@ -67,6 +68,10 @@ test: setup-test
 # Spill's engine under a scheduler that tries orders of its threads.
 test-interleavings:
 	cargo test --release --locked --package spill --features shuttle --test interleavings
+
+# `make test` has the same tests crash at some of the system calls. `ARGS=crash::with_syncs` picks some.
+test-crashes:
+	SPILL_TEST_EVERY=1 cargo test --release --locked --package spill --test sim -- $(ARGS)
 
 # The feature `dpdk`, which nothing else needs: virtual devices, no card and no huge pages. Skips
 # where libdpdk is not installed, and says so.

@@ -95,11 +95,16 @@ pub enum Verb {
 #[command(after_help = "Examples:\n  \
     kvmeter doctor\n  \
     kvmeter doctor --store rocksdb:/data/db     also looks at the disk under the store\n  \
+    kvmeter doctor --options spill              what the options of a store's URL do\n  \
     kvmeter doctor --json | jq '.checks[] | select(.state != \"ok\")'")]
 pub struct Doctor {
     /// Look at the file system and device under this store or path, too
     #[arg(long, value_name = "STORE|PATH")]
     pub store: Option<String>,
+    /// Say what the options of this store's URL do, or of all stores', and nothing else
+    #[arg(long, value_name = "STORE", num_args = 0..=1,
+        conflicts_with_all = ["store", "record", "root"])]
+    pub options: Option<Option<String>>,
     /// Write what was read of this machine into a text file, which `--root` takes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
@@ -175,8 +180,9 @@ pub struct Run {
     kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n  \
     kvmeter bench rocksdb:/tmp/db --probes auto --require energy.total --json\n  \
     kvmeter bench rocksdb:/tmp/db --knob idle=none --knob turbo=off\n\n\
-    Data is loaded first unless the directory holds it already. Stores and their options:\n  \
-    kvmeter doctor")]
+    Data is loaded first unless the directory holds it already. What the options of\n\
+    a store's URL do:\n  \
+    kvmeter doctor --options")]
 pub struct Bench {
     /// spill:PATH?option=value&..., rocksdb:PATH, lmdb:PATH, fjall:PATH, null, memcached://HOST:PORT, redis://HOST:PORT
     pub store: String,
@@ -258,7 +264,8 @@ pub struct Agent {
     kvmeter search memcached --server threads=1 --slo 'p99<1ms' --workload etc\n\n\
     A rate holds when it goes through, the whole 95 % interval of its latency, counted from the\n\
     instant at which a request was due, keeps the objective, and the client had room. Every trial\n\
-    is kept. Exit code 1 if no rate held, or if the client was the limit and not the server.")]
+    is kept. Exit code 1 if no rate held, or if the client was the limit and not the server. What the\n\
+    options of a store's URL do: kvmeter doctor --options")]
 pub struct Search {
     /// spill:PATH?option=value&..., rocksdb:PATH, lmdb:PATH, fjall:PATH, null, memcached://HOST:PORT, redis://HOST:PORT
     pub store: String,

@@ -19,6 +19,7 @@ mod micro_net_args;
 mod network_checks;
 mod planned;
 mod show;
+mod store_options;
 mod sweep;
 
 use clap::Parser;

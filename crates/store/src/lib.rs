@@ -15,7 +15,7 @@ mod together;
 mod url;
 pub mod wire;
 
-pub use adapters::{ADAPTERS, Adapt, Adapter, Family, Place, Unavailable, open};
+pub use adapters::{ADAPTERS, Adapt, Adapter, Family, LongestValue, Place, Unavailable, open};
 pub use directory::{Directory, State};
 pub use error::StoreError;
 pub use marker::Marker;

@@ -30,6 +30,12 @@ impl OptionInfo {
     }
 }
 
+const A_TIME: &str = "a time such as `500ms` or `5s`";
+
+fn span(text: &str) -> Option<Duration> {
+    text.parse::<Span>().ok().map(|span| span.0).filter(|span| !span.is_zero())
+}
+
 /// The options of a URL, checked against the ones that the adapter declares.
 #[derive(Debug)]
 pub struct Given<'a> {
@@ -89,8 +95,20 @@ impl<'a> Given<'a> {
 
     /// A time such as `500ms`, more than none.
     pub fn span(&self, name: &str) -> Result<Option<Duration>, StoreError> {
-        self.read(name, "a time such as `500ms` or `5s`", |text| {
-            text.parse::<Span>().ok().map(|span| span.0).filter(|span| !span.is_zero())
+        self.read(name, A_TIME, span)
+    }
+
+    /// One of the names on the left, which answers what stands beside it, or a time.
+    pub fn choice_or_span<T: Copy>(
+        &self,
+        name: &str,
+        choices: &[(&str, T)],
+        of_span: impl FnOnce(Duration) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let names: Vec<String> = choices.iter().map(|(choice, _)| format!("`{choice}`")).collect();
+        self.read(name, &format!("{} or {A_TIME}", names.join(", ")), |text| {
+            let named = choices.iter().find(|(choice, _)| *choice == text);
+            named.map(|(_, value)| *value).or_else(|| span(text).map(of_span))
         })
     }
 
@@ -155,7 +173,10 @@ mod tests {
         OptionInfo::new("sync", "off", "a flag"),
         OptionInfo::new("jobs", "2", "a number"),
         OptionInfo::new("compression", "none", "a choice"),
+        OptionInfo::new("every", "never", "a choice or a time"),
     ];
+    const EVERY: [(&str, Option<Duration>); 2] =
+        [("never", None), ("always", Some(Duration::ZERO))];
 
     fn given(options: &str) -> StoreUrl {
         let options = options.split('&').map(|option| {
@@ -179,6 +200,17 @@ mod tests {
         assert_eq!(options.integer("jobs", 1, 64).unwrap(), Some(4));
         let choices = [("none", 0), ("lz4", 1)];
         assert_eq!(options.choice("compression", &choices).unwrap(), Some(1));
+        for (text, every) in [
+            ("never", None),
+            ("always", Some(Duration::ZERO)),
+            ("500ms", Some(Duration::from_millis(500))),
+            // As everywhere in kvmeter, a number alone is in seconds.
+            ("5", Some(Duration::from_secs(5))),
+        ] {
+            let url = given(&format!("every={text}"));
+            let options = Given::new(&url, KNOWN).unwrap();
+            assert_eq!(options.choice_or_span("every", &EVERY, Some).unwrap(), Some(every));
+        }
         let url = given("sync=false");
         let options = Given::new(&url, KNOWN).unwrap();
         assert_eq!(options.flag("sync").unwrap(), Some(false));
@@ -213,6 +245,17 @@ mod tests {
                 .err()),
             "option `compression` of `any` does not take `lz5`; did you mean `lz4`?"
         );
+        for wrong in ["foo", "0s"] {
+            assert_eq!(
+                message(&format!("every={wrong}"), |options| options
+                    .choice_or_span("every", &EVERY, Some)
+                    .err()),
+                format!(
+                    "option `every` of `any` takes `never`, `always` or a time such as `500ms` or \
+                     `5s`, not `{wrong}`"
+                )
+            );
+        }
         let cache = message("cache=big", |options| options.bytes("cache").err());
         assert!(cache.contains("`cache`") && cache.contains("`big`"), "{cache}");
     }

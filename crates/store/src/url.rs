@@ -7,7 +7,7 @@ use model::suggest::hint;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::adapters::{ADAPTERS, Adapter, Place};
-use crate::{Directory, Given, Remote, StoreError};
+use crate::{Directory, Given, LongestValue, Remote, StoreError};
 
 /// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`,
 /// `scheme://HOST:PORT,HOST:PORT?option=value` for servers, or `null`.
@@ -44,6 +44,12 @@ impl StoreUrl {
     /// options name and not yet connected to; None for an embedded one.
     pub fn remote(&self) -> Result<Option<Remote>, StoreError> {
         self.adapter()?.remote(self)
+    }
+
+    /// The longest value that the store takes with these options, where that is known before it
+    /// is opened.
+    pub fn longest_value(&self) -> Result<Option<LongestValue>, StoreError> {
+        self.adapter()?.longest_value(self)
     }
 
     /// Where the store's own files lie: the directory holds kvmeter's marker beside them.

@@ -164,6 +164,11 @@ impl Workload {
         self.parts.values.write(key, salt, out);
     }
 
+    /// The longest value that the load or any operation can write, in bytes.
+    pub fn longest_value(&self) -> u64 {
+        self.parts.values.longest()
+    }
+
     /// Whether `value` was written for `key`, by the load or by any operation.
     ///
     /// # Errors

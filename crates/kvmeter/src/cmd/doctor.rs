@@ -14,11 +14,15 @@ use crate::exit::{Outcome, request};
 use crate::files;
 use crate::network_checks::network_checks;
 use crate::show::Show;
+use crate::store_options;
 
 /// How long probes watch a machine that is recorded: so long that each reads its files.
 const WATCHED: Duration = Duration::from_millis(300);
 
 pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
+    if let Some(store) = &args.options {
+        return store_options::print(store.as_deref(), args.json, show);
+    }
     if let Some(record) = &args.record {
         files::check_output("--record", record, &[])?;
     }
@@ -110,7 +114,12 @@ fn store_check(adapter: &Adapter) -> Check {
         .collect();
     let why = match options.is_empty() {
         true => adapter.what.to_owned(),
-        false => format!("{}; options: {}", adapter.what, options.join(", ")),
+        false => format!(
+            "{}; options, which `kvmeter doctor --options {}` describes: {}",
+            adapter.what,
+            adapter.scheme,
+            options.join(", ")
+        ),
     };
     let (state, found, remedy) = match adapter.available() {
         Ok(version) => (State::Ok, version, None),

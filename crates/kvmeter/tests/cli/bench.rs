@@ -40,6 +40,16 @@ fn a_bench_prints_one_object_with_all_that_was_measured() {
 }
 
 #[test]
+fn values_as_long_as_a_store_takes_them_are_measured() {
+    let place = Place::new();
+    // One byte more is refused.
+    let more = ["--value-size", "64342", "--ops", "2k", "--workload", "ycsb-a"];
+    let found = place.json(&bench("spill:db?segment=64KiB", &more));
+    assert_eq!((&found["errors"], &found["valid"]), (&Value::from(0), &Value::from(true)));
+    assert_eq!(found["operations"], 2000);
+}
+
+#[test]
 fn null_measures_the_harness() {
     let place = Place::new();
     let found = place.json(&bench("null", &["--workload", "ycsb-a", "--ops", "100k"]));
@@ -87,6 +97,63 @@ fn every_ycsb_workload_runs_in_turn_on_the_same_directory() {
         assert_eq!(found["errors"], 0, "{workload}: {}", found["failures"]);
         assert_eq!(found["valid"], true, "{workload}: {}", found["invalid_because"]);
         assert_eq!(found["operations"], 2000, "{workload}");
+    }
+}
+
+/// An in-memory index that is merged many times and a log that is collected, which none of the
+/// small benches above come to.
+#[test]
+fn spill_answers_every_ycsb_workload_from_data_much_larger_than_its_memory() {
+    let place = Place::new();
+    // An L0 takes some 1,000 of the 20,000 keys.
+    let store = "spill:db?memory=64KiB&segment=1MiB";
+    let reading = |found: &Value, signal: &str| {
+        let readings = found["readings"].as_array().unwrap();
+        let reading = readings.iter().find(|reading| reading["signal"] == signal);
+        reading.and_then(|reading| reading["answer"]["value"].as_f64()).unwrap_or(f64::NAN)
+    };
+    for workload in ["load", "a", "b", "c", "d", "e", "f"] {
+        let named = format!("ycsb-{workload}");
+        let args = [
+            "bench",
+            store,
+            "--workload",
+            &named,
+            "--records",
+            "20k",
+            "--value-size",
+            "1000",
+            "--ops",
+            "40k",
+            "--threads",
+            "2",
+            "--json",
+            "--quiet",
+        ];
+        let found = place.json(&args);
+        assert_eq!(found["errors"], 0, "{workload}: {}", found["failures"]);
+        assert_eq!(found["valid"], true, "{workload}: {}", found["invalid_because"]);
+        let count = |op: &str| found["latency_us"][op]["count"].as_u64().unwrap_or(0);
+        let verified = found["verified"].as_u64().unwrap();
+        if workload == "e" {
+            assert!(verified > count("scan"), "{workload}: every record of a scan is verified");
+        } else {
+            let read = count("read") + count("read_modify_write");
+            assert_eq!(verified, read, "{workload}: every read is verified");
+        }
+        if workload == "load" {
+            assert_eq!((found["phase"].as_str(), count("insert")), (Some("load"), 20_000));
+        } else {
+            assert_eq!(found["operations"], 40_000, "{workload}");
+        }
+        if ["load", "a", "f"].contains(&workload) {
+            let merges = reading(&found, "store.spills");
+            assert!(merges > 5.0, "{workload}: {merges} merges");
+        }
+        if ["a", "f"].contains(&workload) {
+            let collected = reading(&found, "store.collected.segments");
+            assert!(collected > 0.0, "{workload}: {collected} segments were collected");
+        }
     }
 }
 

@@ -96,6 +96,39 @@ fn the_doctor_says_what_is_there_and_why_not() {
 }
 
 #[test]
+fn the_doctor_says_what_the_options_of_a_store_do() {
+    let place = Place::new();
+    for asked in ["spill", "spill:db?memory=1MiB"] {
+        let text = place.ok(&["doctor", "--options", asked]);
+        // Wherever lines are broken.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in
+            ["bloom_bits", "32MiB", "in-memory index (L0)", "shapes the data", "in seconds"]
+        {
+            assert!(text.contains(words), "no `{words}` in {text}");
+        }
+        assert!(!text.contains("cpu.model") && !text.contains("memtable"), "{text}");
+    }
+    let all = place.json(&["doctor", "--options", "--json"]);
+    let all = all.as_array().unwrap();
+    for store in ["null", "spill", "rocksdb", "memcached"] {
+        let found = all.iter().find(|found| found["store"] == store).unwrap();
+        let options = found["options"].as_array().unwrap();
+        assert_eq!(options.is_empty(), store == "null");
+        for option in options {
+            assert!(!option["what"].as_str().unwrap().is_empty(), "{store}: {option}");
+        }
+    }
+    assert!(place.ok(&["doctor", "--options", "null"]).contains("takes no options"));
+    place.refused(&["doctor", "--options", "spil"], &["--options", "did you mean `spill`?"]);
+    place.refused(&["doctor", "--options", "spill", "--store", "."], &["--options", "--store"]);
+    for verb in ["bench", "search"] {
+        assert!(place.ok(&[verb, "--help"]).contains("kvmeter doctor --options"), "{verb}");
+    }
+    assert!(place.ok(&["doctor"]).contains("doctor --options spill"));
+}
+
+#[test]
 fn a_machine_that_the_doctor_recorded_is_the_same_machine_elsewhere() {
     let place = Place::new();
     place.ok(&["doctor", "--record", "machine.tree"]);

@@ -47,6 +47,11 @@ pub trait Adapt: Store {
     /// The longest key that it takes, in bytes.
     const LONGEST_KEY: usize = usize::MAX;
 
+    /// The longest value that it takes with the URL's options, where they limit it.
+    fn longest_value(_url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
+        Ok(None)
+    }
+
     /// Reads the URL's options without opening anything.
     fn check(url: &StoreUrl) -> Result<(), StoreError>;
 
@@ -67,6 +72,14 @@ pub trait Family {
     /// Reads the URL without connecting: files and environment variables that options name
     /// are read too.
     fn remote(url: &StoreUrl) -> Result<Remote, StoreError>;
+}
+
+/// How long values may be in a store that limits them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongestValue {
+    pub bytes: u64,
+    /// The option of the URL that allows longer ones.
+    pub raised_by: &'static str,
 }
 
 /// Where a store's data is.
@@ -105,18 +118,26 @@ pub struct Adapter {
 /// Reads a URL into servers and how they are talked to, and connects to none.
 type ReadRemote = fn(&StoreUrl) -> Result<Remote, StoreError>;
 
+type ReadLongestValue = fn(&StoreUrl) -> Result<Option<LongestValue>, StoreError>;
+
 /// The functions of an adapter that was built in.
 #[derive(Debug, Clone, Copy)]
 struct Linked {
     check: fn(&StoreUrl) -> Result<(), StoreError>,
     version: fn() -> Result<String, StoreError>,
+    longest_value: ReadLongestValue,
     /// Of a networked store.
     remote: Option<ReadRemote>,
 }
 
 impl Adapter {
     const fn built_in<S: Adapt>(scheme: &'static str, what: &'static str) -> Self {
-        let here = Ok(Linked { check: S::check, version: S::linked, remote: None });
+        let here = Ok(Linked {
+            check: S::check,
+            version: S::linked,
+            longest_value: S::longest_value,
+            remote: None,
+        });
         Self {
             scheme,
             what,
@@ -148,7 +169,13 @@ impl Adapter {
             place: Place::Servers { default_port: F::DEFAULT_PORT },
             longest_key: F::LONGEST_KEY,
             options: F::OPTIONS,
-            here: Ok(Linked { check: check::<F>, version, remote: Some(F::remote) }),
+            here: Ok(Linked {
+                check: check::<F>,
+                version,
+                // It is the server's to say.
+                longest_value: |_| Ok(None),
+                remote: Some(F::remote),
+            }),
         }
     }
 
@@ -176,6 +203,11 @@ impl Adapter {
             Ok(Linked { remote: Some(remote), .. }) => remote(url).map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// The longest value that it takes with the URL's options, where that is known beforehand.
+    pub(crate) fn longest_value(&self, url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
+        self.here.map_or(Ok(None), |linked| (linked.longest_value)(url))
     }
 
     /// Reads the URL's options without opening anything.

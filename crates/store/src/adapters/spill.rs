@@ -4,17 +4,36 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use ::spill::{CachedWrites, ColdReads, Durability, Options, Table};
-use model::{Bytes, Unit};
+use model::{Bytes, Span, Unit};
 
 use super::spread::spread;
 use crate::{
-    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, on_off,
+    Adapt, Capabilities, Given, LongestValue, OptionInfo, Session, Statistic, Store, StoreError,
+    StoreUrl, on_off,
 };
 
 const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("memory", "32MiB", "in-memory index (L0) at which it is merged"),
-    OptionInfo::new("segment", "16MiB", "file of the log, a multiple of 4KiB"),
-    OptionInfo::new("durability", "none", "what a loss of power may take: none, sync, or a time"),
+    OptionInfo::new(
+        "frozen",
+        "2",
+        "full L0s that may wait to be merged before writes are slowed down",
+    ),
+    OptionInfo::new(
+        "throttle",
+        "1ms",
+        "the most that a write is slowed down: off, or a time up to 4s",
+    ),
+    OptionInfo::new(
+        "segment",
+        "16MiB",
+        "file of the log, a multiple of 4KiB; also the limit of a value",
+    ),
+    OptionInfo::new(
+        "durability",
+        "none",
+        "syncs: none, sync (before a write returns), or a time: so often",
+    ),
     OptionInfo::new("cold_reads", "auto", "what a first read fetches: around, page, auto"),
     OptionInfo::new(
         "cached_writes",
@@ -28,6 +47,13 @@ const OPTIONS: &[OptionInfo] = &[
         .shaping(),
     OptionInfo::new("tables", "1", "tables that the keys are spread over by hash").shaping(),
 ];
+
+/// The engine counts waits in nanoseconds of 32 bits: it would take a longer one for some 4.3 s.
+const LONGEST_THROTTLE: Duration = Duration::from_secs(4);
+
+/// What a segment needs beside its longest value, as the engine reckons (its README's "Limits"):
+/// head and seal, and a record's head and longest key.
+const BESIDE_A_VALUE: u64 = 1194;
 
 #[derive(Debug)]
 struct Config {
@@ -43,13 +69,21 @@ impl Config {
             let bytes = given.bytes(name)?;
             Ok::<_, StoreError>(bytes.map_or(otherwise, |bytes| bytes as usize))
         };
-        let durability = match given.text("durability") {
-            None | Some("none") => Durability::None,
-            Some("sync") => Durability::Sync,
-            Some(_) => {
-                Durability::Interval(given.span("durability")?.unwrap_or(Duration::from_secs(1)))
-            }
-        };
+        let durability = given.choice_or_span(
+            "durability",
+            &[("none", Durability::None), ("sync", Durability::Sync)],
+            Durability::Interval,
+        )?;
+        let throttle = given.choice_or_span("throttle", &[("off", Duration::ZERO)], |span| span)?;
+        let throttle = throttle.unwrap_or(default.throttle);
+        if throttle > LONGEST_THROTTLE {
+            return Err(StoreError::Request(format!(
+                "option `throttle` of `{}` takes at most `{}`, not `{}`",
+                url.scheme,
+                Span(LONGEST_THROTTLE),
+                Span(throttle)
+            )));
+        }
         let cold_reads = given.choice(
             "cold_reads",
             &[("auto", ColdReads::Auto), ("around", ColdReads::Around), ("page", ColdReads::Page)],
@@ -64,8 +98,10 @@ impl Config {
         )?;
         let options = Options {
             memory: size("memory", default.memory)?,
+            frozen: given.integer("frozen", 1, 1000)?.unwrap_or(default.frozen),
+            throttle,
             segment: size("segment", default.segment)?,
-            durability,
+            durability: durability.unwrap_or(default.durability),
             cold_reads: cold_reads.unwrap_or(default.cold_reads),
             cached_writes: cached_writes.unwrap_or(default.cached_writes),
             verify: given.flag("verify")?.unwrap_or(default.verify),
@@ -98,6 +134,11 @@ impl Spill {
 impl Adapt for Spill {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
     const LONGEST_KEY: usize = ::spill::LONGEST_KEY;
+
+    fn longest_value(url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
+        let segment = Config::read(url)?.options.segment as u64;
+        Ok(Some(LongestValue { bytes: segment - BESIDE_A_VALUE, raised_by: "segment" }))
+    }
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
         Config::read(url).map(|_| ())
@@ -133,12 +174,14 @@ impl Store for Spill {
     }
 
     fn options(&self) -> Vec<(String, String)> {
-        let Options { memory, segment, durability, cold_reads, cached_writes, .. } =
+        let Options { memory, segment, durability, throttle, cold_reads, cached_writes, .. } =
             self.config.options;
+        let throttle =
+            if throttle.is_zero() { "off".to_owned() } else { Span(throttle).to_string() };
         let durability = match durability {
             Durability::None => "none".to_owned(),
             Durability::Sync => "sync".to_owned(),
-            Durability::Interval(interval) => model::Span(interval).to_string(),
+            Durability::Interval(interval) => Span(interval).to_string(),
         };
         let cold_reads = match cold_reads {
             ColdReads::Auto => "auto",
@@ -152,6 +195,8 @@ impl Store for Spill {
         };
         [
             ("memory", Bytes(memory as u64).to_string()),
+            ("frozen", self.config.options.frozen.to_string()),
+            ("throttle", throttle),
             ("segment", Bytes(segment as u64).to_string()),
             ("durability", durability),
             ("cold_reads", cold_reads.to_owned()),
@@ -245,5 +290,63 @@ fn failed(error: ::spill::Error) -> StoreError {
     match error {
         ::spill::Error::Full { .. } => StoreError::Full(format!("Spill: {error}")),
         other => StoreError::Failed(format!("Spill: {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(home: &tempfile::TempDir, options: &str) -> StoreUrl {
+        std::fs::create_dir_all(home.path().join("data")).unwrap();
+        format!("spill:{}?{options}", home.path().display()).parse().unwrap()
+    }
+
+    #[test]
+    fn options_in_force_are_those_given_and_can_be_given_again() {
+        for (given, shown) in [
+            ("frozen=4&throttle=250us&durability=5", ["4", "250us", "5s"]),
+            ("frozen=1&throttle=off&durability=sync", ["1", "off", "sync"]),
+            ("verify=on", ["2", "1ms", "none"]),
+        ] {
+            let home = tempfile::tempdir().unwrap();
+            let in_force = Spill::open(&url(&home, given)).unwrap().options();
+            for (name, value) in ["frozen", "throttle", "durability"].iter().zip(shown) {
+                assert!(in_force.contains(&((*name).to_owned(), value.to_owned())), "{in_force:?}");
+            }
+            let text: Vec<String> =
+                in_force.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let again = Spill::open(&url(&home, &text.join("&"))).unwrap();
+            assert_eq!(again.options(), in_force);
+        }
+    }
+
+    #[test]
+    fn the_longest_value_is_the_engines() {
+        for segment in ["64KiB", "68KiB", "16MiB"] {
+            let home = tempfile::tempdir().unwrap();
+            let url = url(&home, &format!("segment={segment}"));
+            let longest = url.longest_value().unwrap().unwrap();
+            let spill = Spill::open(&url).unwrap();
+            let key = [b'k'; ::spill::LONGEST_KEY];
+            let mut value = vec![7; longest.bytes as usize];
+            spill.tables[0].put(&key, &value).unwrap();
+            value.push(7);
+            match spill.tables[0].put(&key, &value) {
+                Err(::spill::Error::ValueTooLong { limit, .. }) => {
+                    assert_eq!(limit as u64, longest.bytes, "{segment}");
+                }
+                other => panic!("{segment}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_engine_gets_what_is_given() {
+        let home = tempfile::tempdir().unwrap();
+        let options = Config::read(&url(&home, "frozen=7&throttle=2ms")).unwrap().options;
+        assert_eq!((options.frozen, options.throttle), (7, Duration::from_millis(2)));
+        let options = Config::read(&url(&home, "throttle=off")).unwrap().options;
+        assert_eq!(options.throttle, Duration::ZERO);
     }
 }

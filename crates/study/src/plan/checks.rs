@@ -13,7 +13,10 @@ use crate::spec::Spec;
 
 /// Refuses a workload that a store cannot serve, before anything is written.
 pub(crate) fn check_store(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), StudyError> {
-    check_scans(store, spec).and_then(|()| check_keys(store, spec)).map_err(StudyError::Request)
+    check_scans(store, spec)
+        .and_then(|()| check_keys(store, spec))
+        .and_then(|()| check_values(store, spec))
+        .map_err(StudyError::Request)
 }
 
 /// Keys that are looked at to see whether a store takes them.
@@ -39,6 +42,23 @@ pub(super) fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), St
         }
     }
     Ok(())
+}
+
+/// Refuses a store whose options do not take the workload's longest values.
+pub(super) fn check_values(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
+    let Some(most) = store.longest_value().map_err(|error| error.to_string())? else {
+        return Ok(());
+    };
+    let workload = Workload::new(spec).map_err(|error| error.to_string())?;
+    let longest = workload.longest_value();
+    match longest > most.bytes {
+        true => Err(format!(
+            "`{}` takes values of at most {} bytes with this `{}`, and this workload has them up \
+             to {longest}; raise `{}`, or make values shorter",
+            store.scheme, most.bytes, most.raised_by, most.raised_by
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Servers here have no order of keys.

@@ -7,7 +7,7 @@ use record::{Design, Phase};
 use store::StoreUrl;
 use toml::Spanned;
 
-use super::checks::{check_keys, check_manner, check_name, check_scans};
+use super::checks::{check_keys, check_manner, check_name, check_scans, check_values};
 use super::sections::{check_variants, sections};
 use super::stores::{Stored, stores};
 use super::{Plan, Segment, Step, label};
@@ -151,6 +151,8 @@ fn of_stores(
             })?;
             let place = spec.data.key.as_ref().map_or(spec.sequence[0].span(), Spanned::span);
             check_keys(url, workload).map_err(|words| source.at(place, &words))?;
+            let place = spec.data.value.as_ref().map_or(spec.sequence[0].span(), Spanned::span);
+            check_values(url, workload).map_err(|words| source.at(place, &words))?;
         }
     }
 

@@ -83,6 +83,11 @@ impl Values {
         self.length.mean()
     }
 
+    /// The longest that can be drawn, in bytes.
+    pub fn longest(&self) -> u64 {
+        self.length.max()
+    }
+
     #[inline(always)]
     fn drawn_length(&self, salt: u64, key_hash: u64) -> usize {
         let from = match self.length_by {
@@ -185,6 +190,18 @@ mod tests {
                     assert_eq!(values.verify(b"user123", &value), Ok(()), "{size} {salt}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_longest_is_the_longest_that_is_drawn() {
+        for (size, longest) in
+            [("1000", 1000), ("uniform:5..300", 300), ("discrete:7=0.5,99=0.5,1000=0", 99)]
+        {
+            let values = values(size, 0.0);
+            assert_eq!(values.longest(), longest, "{size}");
+            let drawn = (0..10_000).map(|salt| value(&values, b"k", salt).len()).max();
+            assert_eq!(drawn, Some(longest as usize), "{size}");
         }
     }
 
