@@ -15,7 +15,7 @@ fn mistakes_on_the_command_line() {
             &["`durability`", "`none`, `sync` or a time such as `500ms`", "`foo`"],
         ),
         (&["bench", "spill:x?frozen=0"], &["`frozen`", "from 1 to 1000", "`0`"]),
-        (&["bench", "spill:x?throttle=5s"], &["`throttle`", "at most `4s`"]),
+        (&["bench", "spill:x?throttle=5s"], &["throttle", "more than 100ms"]),
         (&["bench", "spill:x?throttle=0s"], &["`throttle`", "`off` or a time", "`0s`"]),
         (&["bench", "null:x"], &["takes no path"]),
         (&["bench", "null", "--workload", "ycsb-x"], &["'ycsb-x'", "--workload", "similar"]),

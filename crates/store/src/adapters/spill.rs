@@ -22,7 +22,7 @@ const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new(
         "throttle",
         "1ms",
-        "the most that a write is slowed down: off, or a time up to 4s",
+        "the most that a write of up to 4KiB is slowed down: off, or a time up to 100ms",
     ),
     OptionInfo::new(
         "segment",
@@ -48,9 +48,6 @@ const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("tables", "1", "tables that the keys are spread over by hash").shaping(),
 ];
 
-/// The engine counts waits in nanoseconds of 32 bits: it would take a longer one for some 4.3 s.
-const LONGEST_THROTTLE: Duration = Duration::from_secs(4);
-
 /// What a segment needs beside its longest value, as the engine reckons (its README's "Limits"):
 /// head and seal, and a record's head and longest key.
 const BESIDE_A_VALUE: u64 = 1194;
@@ -75,15 +72,6 @@ impl Config {
             Durability::Interval,
         )?;
         let throttle = given.choice_or_span("throttle", &[("off", Duration::ZERO)], |span| span)?;
-        let throttle = throttle.unwrap_or(default.throttle);
-        if throttle > LONGEST_THROTTLE {
-            return Err(StoreError::Request(format!(
-                "option `throttle` of `{}` takes at most `{}`, not `{}`",
-                url.scheme,
-                Span(LONGEST_THROTTLE),
-                Span(throttle)
-            )));
-        }
         let cold_reads = given.choice(
             "cold_reads",
             &[("auto", ColdReads::Auto), ("around", ColdReads::Around), ("page", ColdReads::Page)],
@@ -99,7 +87,7 @@ impl Config {
         let options = Options {
             memory: size("memory", default.memory)?,
             frozen: given.integer("frozen", 1, 1000)?.unwrap_or(default.frozen),
-            throttle,
+            throttle: throttle.unwrap_or(default.throttle),
             segment: size("segment", default.segment)?,
             durability: durability.unwrap_or(default.durability),
             cold_reads: cold_reads.unwrap_or(default.cold_reads),
