@@ -67,12 +67,12 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     };
     let state = &last.state;
     let (log_dir, index_dir) = (dir.join("log"), dir.join("index"));
-    let tables = open_tables(&fs, dir, state)?;
     let (staging, left) = Staging::open(&fs, dir)?;
     if state.number < left.state {
         return Err(last.is_not_last(dir, "a later state was on the device"));
     }
     let staging = Arc::new(staging);
+    let tables = open_tables(&fs, dir, state)?;
     let found = open_segments(&fs, &log_dir, state)?;
     let blocks = Arc::new(Blocks::new(if options.background { options.memory } else { 0 }));
     let generation = Generation::new(tables.len(), &blocks);

@@ -21,7 +21,7 @@ const READ_SLEEPS: Duration = Duration::from_micros(60);
 const MOST_OWED: Duration = Duration::from_micros(300);
 /// For a device: that is behind now and then, and with fewer sleeps they are within one in a thousand
 /// writes.
-const DEVICE_SLEEPS: Duration = Duration::from_micros(250);
+const DEVICE_SLEEPS: Duration = Duration::from_micros(300);
 /// A sleep is asked for that takes so long at least, for one of nothing may be none.
 const SHORTEST: Duration = Duration::from_micros(1);
 /// Where processors are free a wait is spun, by the thread's next read: that has the time, and what
