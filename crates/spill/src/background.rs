@@ -104,7 +104,8 @@ fn free(inner: &Inner) {
 
 fn sync_at(inner: &Inner, interval: Duration) {
     loop {
-        let mut left = interval;
+        // Writes are refused while it is late.
+        let mut left = if inner.synced.is_late() { interval.min(PAUSE) } else { interval };
         while !left.is_zero() {
             if is_closing(inner) {
                 return;

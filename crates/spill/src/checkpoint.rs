@@ -10,7 +10,7 @@ use crate::level::file;
 use crate::level::merge::Dead;
 use crate::log::Staging;
 use crate::log::segment;
-use crate::manifest::{Manifest, is_own_name};
+use crate::manifest::Manifest;
 use crate::recover::{LOCK, is_empty, make_folder};
 use crate::stream::{Point, Stream};
 use std::sync::atomic::Ordering;
@@ -30,13 +30,14 @@ impl Inner {
         // Until the copy is complete it is not taken for a store.
         let unfinished = into.join(UNFINISHED);
         let names = self.fs.list(into).map_err(failed)?;
+        // What is left of another one is not ours to remove: it may have become a store.
         if names.iter().any(|name| name == UNFINISHED) {
-            self.clear(into, &names)?;
-        } else if is_empty(&names) {
-            self.fs.open(&unfinished, Mode::New).map_err(failed)?;
-        } else {
+            return Err(Error::Unfinished { path: into.to_owned() });
+        }
+        if !is_empty(&names) {
             return Err(Error::Foreign { path: into.to_owned() });
         }
+        self.fs.open(&unfinished, Mode::New).map_err(failed)?;
         self.fs.sync_dir(into).map_err(failed)?;
         let (version, mut places) = {
             let mut writer = lock(&self.writer);
@@ -101,26 +102,6 @@ impl Inner {
         self.fs.remove(&unfinished).map_err(failed)?;
         self.fs.sync_dir(into).map_err(failed)?;
         drop((collector, merging, durable));
-        Ok(())
-    }
-
-    /// Removes what an earlier attempt left in its directory.
-    fn clear(&self, into: &Path, names: &[String]) -> Result<()> {
-        let failed = |path: &Path, error| Error::io(path, error);
-        let remove = |path: &Path| self.fs.remove(path).map_err(|error| failed(path, error));
-        // The manifest first: without it what is left is still unfinished.
-        let are_ours =
-            |name: &&String| is_own_name(name) || ["staging", LOCK].contains(&name.as_str());
-        for name in names.iter().filter(are_ours) {
-            remove(&into.join(name))?;
-        }
-        self.fs.sync_dir(into).map_err(|error| failed(into, error))?;
-        for dir in ["log", "index"].map(|dir| into.join(dir)) {
-            // It may not have come to that.
-            for name in self.fs.list(&dir).unwrap_or_default() {
-                remove(&dir.join(name))?;
-            }
-        }
         Ok(())
     }
 }

@@ -64,7 +64,13 @@ impl Collector {
 
 /// A segment is small that has less than this part of what it could have.
 const SMALL: u64 = 16;
+/// So many of them are gathered, until there are so few.
 const MANY_SMALL: usize = 64;
+const FEW_SMALL: usize = 16;
+
+fn is_small(segment: &Segment) -> bool {
+    segment.bytes() <= segment.capacity() as u64 / SMALL
+}
 
 impl Inner {
     /// Collects the segment by which most is gained, if there is more garbage than there should be;
@@ -94,18 +100,17 @@ impl Inner {
         Ok(true)
     }
 
-    /// A segment of so many bytes is small.
-    fn small(&self) -> u64 {
-        self.options.segment as u64 / SMALL
-    }
-
     /// Each opening begins segments anew, so that short sessions leave small ones, and each takes an open
     /// file and a mapping: whether there are so many that they should become few.
     pub(crate) fn has_many_small(&self, version: &Version) -> bool {
-        let small = self.small();
-        let is_small =
-            |segment: &&Arc<Segment>| segment.end().is_some() && segment.bytes() <= small;
-        version.segments.iter().filter(is_small).count() > MANY_SMALL
+        let is_small = |segment: &&Arc<Segment>| {
+            segment.end().is_some() && is_small(segment) && !segment.stuck.load(Ordering::Relaxed)
+        };
+        let count = version.segments.iter().filter(is_small).count();
+        let was = self.work.has_many_small.load(Ordering::Relaxed);
+        let is = count > if was { FEW_SMALL } else { MANY_SMALL };
+        self.work.has_many_small.store(is, Ordering::Relaxed);
+        is
     }
 
     /// The segment to collect, if one is due.
@@ -120,7 +125,7 @@ impl Inner {
         let version = self.version.load();
         let garbage = self.garbage(&version);
         let is_due = garbage.is_due();
-        let small = self.has_many_small(&version).then(|| self.small());
+        let gathers = self.has_many_small(&version);
         let newest = version.segments.iter().map(|segment| segment.id).max()?;
         version
             .segments
@@ -132,10 +137,15 @@ impl Inner {
             // One that is wholly dead costs nothing to collect.
             .filter(|segment| {
                 let share = share_of_dead(segment);
-                let is_small = small.is_some_and(|small| segment.bytes() <= small);
-                share >= 1.0 || is_due && share >= WORTH * garbage.share() || is_small
+                share >= 1.0
+                    || is_due && share >= WORTH * garbage.share()
+                    || gathers && is_small(segment)
             })
-            .max_by(|one, other| gain(one, newest).total_cmp(&gain(other, newest)))
+            // Of several that are worth nothing, the oldest.
+            .max_by(|one, other| {
+                let gain = |segment| gain(segment, newest);
+                gain(one).total_cmp(&gain(other)).then(other.id.cmp(&one.id))
+            })
             .cloned()
     }
 

@@ -16,8 +16,8 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// A checkpoint that was begun and not completed cannot be opened.
-    #[error("{path}: a checkpoint that was not finished; make it again, or remove it")]
+    /// A checkpoint that was begun and not completed cannot be opened, and no other takes its place.
+    #[error("{path}: a checkpoint that was not finished; remove it, and make it again")]
     Unfinished {
         /// The directory.
         path: PathBuf,

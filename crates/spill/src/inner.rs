@@ -91,6 +91,8 @@ pub(crate) struct Work {
     /// The collector was told that there is garbage.
     pub(crate) is_garbage_due: AtomicBool,
     pub(crate) is_closing: AtomicBool,
+    /// Small segments are to become few.
+    pub(crate) has_many_small: AtomicBool,
 }
 
 #[derive(Default)]

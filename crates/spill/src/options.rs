@@ -67,10 +67,11 @@ pub struct Options {
     /// Merge and collect in threads of its own. False: in the write that makes it due. Default:
     /// true.
     pub background: bool,
-    /// The most that a write is slowed down when merging or collecting falls behind. Waits of a
-    /// thread may be added up to 0.3 ms, which a later write of it waits, or a read where it mostly
-    /// reads. Up to 0.02 ms of spun waits are left to the next read of any thread that wrote. At
-    /// most 4 s; 0: no write is slowed down so. Default: 1 ms.
+    /// The most that a write of up to 4 KiB is slowed down when merging or collecting falls behind; a
+    /// longer one for each 4 KiB, 32 times at most. Waits of a thread may be added up to 0.3 ms, which
+    /// a later write of it waits, or a read where it mostly reads. Up to 0.02 ms of spun waits are left
+    /// to the next read of any thread that wrote. At most 100 ms; 0: no write is slowed down so.
+    /// Default: 1 ms.
     pub throttle: Duration,
 }
 

@@ -50,11 +50,21 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     if options.create {
         make_folder(&fs, dir)?;
     }
-    let is_new = check_is_ours(&fs, dir, options.create)?;
-    let lock = fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
-        _ => Error::io(&dir.join(LOCK), error),
-    })?;
+    let take_lock = || {
+        fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
+            _ => Error::io(&dir.join(LOCK), error),
+        })
+    };
+    let is_new = match check_is_ours(&fs, dir, options.create) {
+        // Somebody may have been making it: what is there without him counts.
+        Err(_) if fs.list(dir).is_ok_and(|names| names.iter().any(|name| name == LOCK)) => {
+            let _alone = take_lock()?;
+            check_is_ours(&fs, dir, options.create)?
+        }
+        other => other?,
+    };
+    let lock = take_lock()?;
     let last = match Manifest::read(&fs, dir)? {
         Some(read) => {
             // Who made it may have been killed before its name was durable, and a log without one is
@@ -249,23 +259,33 @@ fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<bool> {
     if is_there("MANIFEST") {
         return Ok(false);
     }
+    let is_own = |name: &String| {
+        manifest::is_own_name(name)
+            || matches!(
+                name.as_str(),
+                LOCK | UNFINISHED | "staging" | "log" | "index" | LOST_AND_FOUND
+            )
+    };
+    let foreign = || Err(Error::Foreign { path: dir.to_owned() });
+    if !names.iter().all(is_own) {
+        return foreign();
+    }
     if is_there(UNFINISHED) {
         return Err(Error::Unfinished { path: dir.to_owned() });
     }
-    let is_own = |name: &String| {
-        manifest::is_own_name(name)
-            || matches!(name.as_str(), LOCK | "staging" | "log" | "index" | LOST_AND_FOUND)
+    let is_filled = |name: &str| match fs.list(&dir.join(name)) {
+        _ if !is_there(name) => Ok(false),
+        Ok(names) => Ok(!names.is_empty()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Ok(true),
+        Err(error) => Err(failed(error)),
     };
-    let is_filled =
-        |name: &str| Ok(is_there(name) && !fs.list(&dir.join(name)).map_err(failed)?.is_empty());
     // The manifest comes last, behind what is empty.
     let (has_log, has_index) = (is_filled("log")?, is_filled("index")?);
-    let is_ours = names.iter().all(is_own);
-    if is_ours && has_log && is_there("staging") && is_there("index") {
+    if has_log && is_there("staging") && is_there("index") {
         return Err(Error::damaged(&manifest::path(dir), 0, "the file is missing"));
     }
-    if !is_ours || has_log || has_index || !Staging::is_new(fs, dir)? {
-        return Err(Error::Foreign { path: dir.to_owned() });
+    if has_log || has_index || !Staging::is_new(fs, dir)? {
+        return foreign();
     }
     if !create {
         return Err(Error::NoStore { path: dir.to_owned() });

@@ -94,9 +94,14 @@ impl Store {
         }
         let store = Store { open };
         let inner = store.inner();
-        if inner.has_many_small(&inner.version.load()) {
-            // This session may be too short for it as well. What hinders it is told where it matters.
-            let _ = store.settle(TIDYING);
+        // This session may be too short for it as well.
+        let begin = Instant::now();
+        while inner.has_many_small(&inner.version.load()) && begin.elapsed() < TIDYING {
+            let stuck = store.statistics().stuck_segments;
+            // What hinders it is told where it matters; the others are collected beside one that cannot be.
+            if store.settle(TIDYING).is_ok() || store.statistics().stuck_segments == stuck {
+                break;
+            }
         }
         Ok(store)
     }
@@ -132,10 +137,15 @@ impl Store {
         durable.next_table += 1;
         let table = Arc::new(TableVersion { name: name.to_owned(), levels: vec![None] });
         // Writers go on while the device takes it.
-        inner.publish(&mut durable, &Dead::default(), |version| {
+        let published = inner.publish(&mut durable, &Dead::default(), |version| {
             version.tables.resize(id as usize + 1, None);
             version.tables[id as usize] = Some(Arc::clone(&table));
-        })?;
+        });
+        if published.is_err() && inner.may_write().is_ok() {
+            // Nobody has seen the number.
+            durable.next_table = id;
+        }
+        published?;
         // Its L0 is made with the writer held, for it belongs to the generation that is written then; one
         // that began meanwhile has it.
         let writer = lock(&inner.writer);

@@ -46,6 +46,11 @@ impl Synced {
         lock(&self.state).places
     }
 
+    /// Whether the last sync at an interval failed, and none succeeded since.
+    pub(crate) fn is_late(&self) -> bool {
+        self.is_late.load(Ordering::Relaxed)
+    }
+
     /// Whether the last sync began longer ago than that.
     fn is_older_than(&self, interval: Duration) -> bool {
         lock(&self.state).last.elapsed() >= interval
@@ -78,7 +83,7 @@ impl Inner {
     }
 
     fn check_last_sync(&self, interval: Duration) -> Result<()> {
-        let is_late = self.synced.is_late.load(Ordering::Relaxed);
+        let is_late = self.synced.is_late();
         if !self.options.background {
             let is_due = is_late || self.synced.is_older_than(interval);
             return if is_due { self.sync_in_time() } else { Ok(()) };
@@ -93,8 +98,10 @@ impl Inner {
     pub(crate) fn sync_in_time(&self) -> Result<()> {
         let places = lock(&self.writer).places();
         let synced = self.sync_to(places);
-        lock(&self.synced.state).failure = synced.as_ref().err().map(Error::again);
-        self.synced.is_late.store(synced.is_err(), Ordering::Relaxed);
+        if let Err(error) = &synced {
+            lock(&self.synced.state).failure = Some(error.again());
+            self.synced.is_late.store(true, Ordering::Relaxed);
+        }
         synced
     }
 
@@ -122,6 +129,8 @@ impl Inner {
         let mut state = lock(&self.synced.state);
         state.places = state.places.max(places);
         state.named = named;
+        state.failure = None;
+        self.synced.is_late.store(false, Ordering::Relaxed);
         drop((state, busy));
         Ok(())
     }

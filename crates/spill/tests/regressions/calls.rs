@@ -69,7 +69,8 @@ fn a_manifest_without_space_halts_nothing() {
     let (store, is_full) = on_full_device(home.path(), "MANIFEST", tiny());
     let table = store.table("t").unwrap();
     is_full.store(true, Ordering::SeqCst);
-    for _ in 0..3 {
+    // More often than there are numbers for tables.
+    for _ in 0..66_000 {
         let refused = store.table("u").err();
         assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
     }
@@ -132,4 +133,23 @@ fn what_cannot_be_synced_at_an_interval_is_told() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+/// Whoever syncs, and before the next interval is over.
+#[test]
+fn writes_are_taken_once_a_sync_succeeds() {
+    let home = tempfile::tempdir().unwrap();
+    let durability = Durability::Interval(Duration::from_secs(1));
+    let options = Options { background: true, durability, ..Options::default() };
+    let (store, is_full) = on_full_device(home.path(), "/log/", options);
+    let table = store.table("t").unwrap();
+    is_full.store(true, Ordering::SeqCst);
+    let limit = Instant::now() + Duration::from_secs(60);
+    while table.put(b"k", b"v").is_ok() {
+        assert!(Instant::now() < limit);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    is_full.store(false, Ordering::SeqCst);
+    store.sync().unwrap();
+    table.put(b"k", b"v").unwrap();
 }

@@ -217,6 +217,27 @@ fn a_segment_that_cannot_be_collected_is_left_out() {
     assert!(is_damaged(&store.scrub()));
 }
 
+/// The others are gathered beside it.
+#[test]
+fn a_damaged_small_segment_leaves_the_others_few() {
+    let home = tempfile::tempdir().unwrap();
+    let logs = || logs_of(home.path()).len();
+    let session = |number: u32| {
+        let (_store, table) = opened(home.path(), &tiny());
+        table.put(&number.to_be_bytes(), b"value").unwrap();
+        table.put(b"the same", &number.to_be_bytes()).unwrap();
+    };
+    (0..40).for_each(session);
+    opened(home.path(), &tiny()).0.flush().unwrap();
+    let mut paths = logs_of(home.path());
+    paths.sort();
+    flip(&paths[10], 64 + 20);
+    for number in 40..200 {
+        session(number);
+        assert!(logs() < 90, "{number}: {}", logs());
+    }
+}
+
 #[test]
 fn a_manifest_of_any_length_is_told() {
     let home = tempfile::tempdir().unwrap();

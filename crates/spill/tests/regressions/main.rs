@@ -169,25 +169,32 @@ fn settling_takes_any_limit() {
     assert!(store.settle(Duration::MAX).unwrap());
 }
 
-/// A checkpoint whose making ended half-way, in a kill or on another file system, is told from
-/// anything else, and made again in its place.
+/// A checkpoint whose making ended half-way is told from anything else, and nothing of it, nor of what it
+/// may have become, is touched.
 #[test]
-fn an_unfinished_checkpoint_is_told_and_made_again() {
+fn an_unfinished_checkpoint_is_told() {
     let home = tempfile::tempdir().unwrap();
     let (at, copy) = (home.path().join("store"), home.path().join("copy"));
-    std::fs::create_dir_all(copy.join("log")).unwrap();
-    for left in ["UNFINISHED", "staging", "MANIFEST.new", "log/00000001.log"] {
-        std::fs::write(copy.join(left), b"left").unwrap();
-    }
-    let refused = Store::open(&copy, tiny()).err().unwrap();
-    assert!(matches!(refused, Error::Unfinished { .. }), "{refused}");
     let store = Store::open(&at, tiny()).unwrap();
     store.table("t").unwrap().put(b"k", b"v").unwrap();
     store.checkpoint(&copy).unwrap();
-    let copied = Store::open(&copy, tiny()).unwrap();
-    assert_eq!(copied.table("t").unwrap().get(b"k").unwrap().unwrap(), b"v");
     let refused = store.checkpoint(&copy).err().unwrap();
     assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
+    // As if it had ended before the last step: it is whole.
+    std::fs::write(copy.join("UNFINISHED"), b"").unwrap();
+    let copied = Store::open(&copy, tiny()).unwrap();
+    copied.table("t").unwrap().put(b"mine", b"w").unwrap();
+    for store in [&store, &copied] {
+        let refused = store.checkpoint(&copy).err().unwrap();
+        assert!(matches!(refused, Error::Unfinished { .. }), "{refused}");
+    }
+    drop(copied);
+    let copied = Store::open(&copy, tiny()).unwrap();
+    assert_eq!(copied.table("t").unwrap().get(b"mine").unwrap().unwrap(), b"w");
+    drop(copied);
+    std::fs::remove_file(copy.join("MANIFEST")).unwrap();
+    let refused = Store::open(&copy, tiny()).err().unwrap();
+    assert!(matches!(refused, Error::Unfinished { .. }), "{refused}");
 }
 
 /// A device that is a store's alone: its file system has a folder there.
@@ -211,7 +218,9 @@ fn a_new_file_system_is_an_empty_directory() {
 /// What another program left under names that a store's files have, too.
 #[test]
 fn files_of_others_with_names_of_ours_are_left_alone() {
-    for (name, content) in [("staging", "notes"), ("index/00000001.idx", "an index")] {
+    let files =
+        [("staging", "notes"), ("index/00000001.idx", "an index"), ("log", "of somebody's")];
+    for (name, content) in files {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("index")).unwrap();
         std::fs::write(home.path().join(name), content).unwrap();
@@ -274,6 +283,8 @@ fn many_short_sessions_leave_few_segments() {
             most = most.max(std::fs::read_dir(home.path().join("log")).unwrap().count());
         }
         assert!(most < 80, "{most}");
+        let left = std::fs::read_dir(home.path().join("log")).unwrap().count();
+        assert!(left < 64, "{left}");
         let store = Store::open(home.path(), options).unwrap();
         let table = store.table("t").unwrap();
         for session in 0..SESSIONS {
@@ -281,4 +292,38 @@ fn many_short_sessions_leave_few_segments() {
         }
         store.scrub().unwrap();
     }
+}
+
+/// Of several who open a directory at once, one makes the store, and the others are told so.
+#[test]
+fn of_several_who_make_a_store_one_does() {
+    for _ in 0..20 {
+        let home = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let path = home.path();
+                scope.spawn(move || {
+                    std::thread::sleep(Duration::from_micros(700) * thread);
+                    let answer = Store::open(path, tiny());
+                    let is_right = matches!(answer, Ok(_) | Err(Error::Locked { .. }));
+                    assert!(is_right, "{:?}", answer.err());
+                });
+            }
+        });
+    }
+}
+
+/// What was full with the segments of its time is not small for larger ones.
+#[test]
+fn larger_segments_leave_the_log_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    {
+        let store = Store::open(home.path(), tiny()).unwrap();
+        let table = store.table("t").unwrap();
+        (0..6000_u32).for_each(|key| table.put(&key.to_be_bytes(), &[7; 1000]).unwrap());
+        store.flush().unwrap();
+    }
+    let store = Store::open(home.path(), Options { segment: 16 << 20, ..tiny() }).unwrap();
+    assert!(store.settle(Duration::from_secs(10)).unwrap());
+    assert_eq!(store.statistics().copied_bytes, 0);
 }
