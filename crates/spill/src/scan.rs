@@ -142,26 +142,24 @@ impl Range {
         };
         let walk =
             Walk { inner: &self.inner, version: &self.version, sequence: self.sequence, direction };
-        if !merged.next(&walk, &mut self.pair)? {
-            return Ok(false);
-        }
-        // The other end has come closer by what was answered there.
-        let key = &self.pair.key;
-        let is_within = match direction {
-            Direction::Forward => match &self.high {
-                Bound::Included(high) => key <= high,
-                Bound::Excluded(high) => key < high,
+        // The other end, which has come closer by what was answered there.
+        let (low, high) = (&self.low, &self.high);
+        let is_within = |key: &[u8]| match direction {
+            Direction::Forward => match high {
+                Bound::Included(high) => key <= high.as_slice(),
+                Bound::Excluded(high) => key < high.as_slice(),
                 Bound::Unbounded => true,
             },
-            Direction::Backward => match &self.low {
-                Bound::Included(low) => key >= low,
-                Bound::Excluded(low) => key > low,
+            Direction::Backward => match low {
+                Bound::Included(low) => key >= low.as_slice(),
+                Bound::Excluded(low) => key > low.as_slice(),
                 Bound::Unbounded => true,
             },
         };
-        if !is_within {
+        if !merged.next(&walk, is_within, &mut self.pair)? {
             return Ok(false);
         }
+        let key = &self.pair.key;
         let passed = match direction {
             Direction::Forward => &mut self.low,
             Direction::Backward => &mut self.high,
@@ -235,8 +233,13 @@ impl Merged {
         Ok(())
     }
 
-    /// The next pair that is no tombstone; false at the end.
-    fn next(&mut self, walk: &Walk<'_>, pair: &mut Pair) -> Result<bool> {
+    /// The next pair that is no tombstone; false at the end, or where a key is not within the range.
+    fn next(
+        &mut self,
+        walk: &Walk<'_>,
+        is_within: impl Fn(&[u8]) -> bool,
+        pair: &mut Pair,
+    ) -> Result<bool> {
         loop {
             let mut best: Option<usize> = None;
             for (place, source) in self.sources.iter().enumerate() {
@@ -254,6 +257,10 @@ impl Merged {
                 }
             }
             let Some(best) = best else { return Ok(false) };
+            let current = self.sources[best].current.as_ref();
+            if !current.is_some_and(|current| is_within(&current.pair.key)) {
+                return Ok(false);
+            }
             let is_tombstone = self.sources[best].take(walk, pair)?;
             self.sources[best].advance(walk)?;
             // Older versions of the same key.
@@ -378,21 +385,31 @@ impl Source {
                     let Some(position) = cursor.current()? else { return Ok(()) };
                     ask_ahead(cursor, walk, &mut self.asked, position)?;
                     let Pair { key, value } = &mut current.pair;
-                    let looked = walk.version.look(
-                        &walk.inner.staging,
-                        position,
-                        walk.inner.options.verify,
-                        &mut self.scratch,
-                        |record| {
-                            key.clear();
-                            key.extend_from_slice(record.key);
-                            value.clear();
-                            value.extend_from_slice(record.value);
-                        },
-                    )?;
-                    if let Look::Found(()) = looked {
+                    let (version, staging) = (walk.version, &walk.inner.staging);
+                    let verify = walk.inner.options.verify;
+                    let scratch = &mut self.scratch;
+                    let looked = version.look(staging, position, verify, scratch, |record| {
+                        key.clear();
+                        key.extend_from_slice(record.key);
+                        value.clear();
+                        value.extend_from_slice(record.value);
+                        true
+                    });
+                    let looked = match looked {
+                        // It may have been replaced, or lie outside of the range: the value is read again
+                        // if it is wanted.
+                        Err(Error::Damaged { .. }) => {
+                            version.key_at(staging, position, scratch, |record| {
+                                key.clear();
+                                key.extend_from_slice(record.key);
+                                false
+                            })?
+                        }
+                        other => other?,
+                    };
+                    if let Look::Found(has_value) = looked {
                         current.position = position;
-                        current.has_value = true;
+                        current.has_value = has_value;
                         self.current = Some(current);
                         return Ok(());
                     }

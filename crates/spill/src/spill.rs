@@ -112,7 +112,9 @@ impl Inner {
                 file: self.next_index(),
                 is_last,
                 // A level goes on when it has more than it has room for, by what came last.
-                filter: has_filter.then(|| Size { keys: room(into) + base, bits_per_key }),
+                // In a store that had little memory until now that may be far more than there are.
+                filter: has_filter
+                    .then(|| Size { keys: (room(into) + base).min(4 * all), bits_per_key }),
             }
         };
         let below = levels.iter().position(Option::is_some).unwrap_or(last);

@@ -78,6 +78,9 @@ impl Store {
     ///   with [`Options::read_only`].
     /// - [`Error::Io`]: it cannot be made, read or written, or a thread cannot be started.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store> {
+        // The process may go on in another directory.
+        let path = path.as_ref();
+        let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
         Store::open_on(Arc::new(Os), path, options)
     }
 

@@ -85,6 +85,12 @@ pub trait File: Send + Sync {
     /// file.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// Whether the file is what has this name now: another folder may have got the name of the one that
+    /// it was opened in. True where that cannot be.
+    fn has_name(&self, _path: &Path) -> bool {
+        true
+    }
+
     /// Writes at `offset`, in bytes, and extends the file if need be; answers how many bytes were
     /// written.
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize>;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -87,6 +87,11 @@ struct OsFile {
 }
 
 impl File for OsFile {
+    fn has_name(&self, path: &Path) -> bool {
+        let (Ok(own), Ok(there)) = (self.file.metadata(), fs::metadata(path)) else { return false };
+        (own.dev(), own.ino()) == (there.dev(), there.ino())
+    }
+
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }

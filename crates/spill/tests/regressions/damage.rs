@@ -238,6 +238,42 @@ fn a_damaged_small_segment_leaves_the_others_few() {
     }
 }
 
+/// A value that is damaged is told where it is wanted: not once it was replaced, and not beside a range.
+#[test]
+fn a_damaged_value_is_told_by_ranges_that_have_it() {
+    let home = tempfile::tempdir().unwrap();
+    let keys: Vec<Vec<u8>> = (0..5).map(long_key).collect();
+    filled(home.path(), &tiny(), keys.iter().cloned());
+    let needle = [&keys[2][..], b"value"].concat();
+    let path = logs_of(home.path()).into_iter().next().unwrap();
+    let content = std::fs::read(&path).unwrap();
+    let at = content.windows(needle.len()).position(|part| part == needle).unwrap();
+    flip(&path, (at + needle.len() - 1) as u64);
+    let (_store, table) = opened(home.path(), &tiny());
+    let walk = |low: usize, high: usize| {
+        let mut range = table.range(&keys[low][..]..=&keys[high][..]);
+        let forward = std::iter::from_fn(|| match range.next() {
+            Ok(pair) => pair.map(|(key, _)| Some(key.to_vec())),
+            Err(_) => Some(None),
+        });
+        let forward: Vec<_> = forward.collect();
+        let mut range = table.range(&keys[low][..]..=&keys[high][..]);
+        let backward = std::iter::from_fn(|| match range.next_back() {
+            Ok(pair) => pair.map(|(key, _)| Some(key.to_vec())),
+            Err(_) => Some(None),
+        });
+        (forward, backward.collect::<Vec<_>>())
+    };
+    let key = |number: usize| Some(keys[number].clone());
+    assert_eq!(walk(0, 1), (vec![key(0), key(1)], vec![key(1), key(0)]));
+    assert_eq!(walk(3, 4), (vec![key(3), key(4)], vec![key(4), key(3)]));
+    assert_eq!(walk(1, 3), (vec![key(1), None], vec![key(3), None]));
+    table.put(&keys[2], b"new").unwrap();
+    assert_eq!(walk(1, 3), (vec![key(1), key(2), key(3)], vec![key(3), key(2), key(1)]));
+    table.delete(&keys[2]).unwrap();
+    assert_eq!(walk(1, 3), (vec![key(1), key(3)], vec![key(3), key(1)]));
+}
+
 #[test]
 fn a_manifest_of_any_length_is_told() {
     let home = tempfile::tempdir().unwrap();

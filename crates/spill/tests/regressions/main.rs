@@ -327,3 +327,32 @@ fn larger_segments_leave_the_log_as_it_is() {
     assert!(store.settle(Duration::from_secs(10)).unwrap());
     assert_eq!(store.statistics().copied_bytes, 0);
 }
+
+/// A range that outlives its store and its directory removes what it kept, and nothing of a store that
+/// was made there since.
+#[test]
+fn a_range_that_is_left_removes_nothing_of_others() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store");
+    let fill = |store: &Store, round: u32| {
+        let table = store.table("t").unwrap();
+        (0..300_u32).for_each(|key| table.put(&key.to_be_bytes(), &[round as u8; 1000]).unwrap());
+        table
+    };
+    let store = Store::open(&path, tiny()).unwrap();
+    let range = fill(&store, 1).range(..);
+    (2..5).for_each(|round| drop(fill(&store, round)));
+    store.settle(Duration::from_secs(5)).unwrap();
+    drop(store);
+    std::fs::remove_dir_all(&path).unwrap();
+    let store = Store::open(&path, tiny()).unwrap();
+    fill(&store, 100);
+    store.flush().unwrap();
+    drop(store);
+    drop(range);
+    let store = Store::open(&path, tiny()).unwrap();
+    store.scrub().unwrap();
+    let pairs: Vec<_> = store.table("t").unwrap().range(..).pairs().collect();
+    assert_eq!(pairs.len(), 300);
+    assert!(pairs.into_iter().all(|pair| pair.unwrap().1 == [100; 1000]));
+}
