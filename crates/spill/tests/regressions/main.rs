@@ -14,6 +14,14 @@ fn tiny() -> Options {
     Options { memory: 32 << 10, segment: 64 << 10, background: false, ..Options::default() }
 }
 
+/// For what opens a store many times, each with its syncs.
+fn in_memory() -> tempfile::TempDir {
+    match std::path::Path::new("/dev/shm") {
+        memory if memory.exists() => tempfile::tempdir_in(memory).unwrap(),
+        _ => tempfile::tempdir().unwrap(),
+    }
+}
+
 /// The last key of a leaf ends with zeros, and the first of the next has more behind them: the
 /// bound between the leaves must be above the former.
 #[test]
@@ -271,9 +279,8 @@ fn a_staging_file_has_no_holes() {
 #[test]
 fn many_short_sessions_leave_few_segments() {
     const SESSIONS: u32 = 150;
-    let memory = Some(std::path::Path::new("/dev/shm")).filter(|path| path.exists());
     for background in [false, true] {
-        let home = tempfile::tempdir_in(memory.unwrap_or(&std::env::temp_dir())).unwrap();
+        let home = in_memory();
         let options = Options { background, ..tiny() };
         let mut most = 0;
         for session in 0..SESSIONS {
