@@ -27,7 +27,7 @@ const ID: u32 = 1;
 /// # Panics
 /// If a walk and a replay do not agree.
 pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
-    let fs: Arc<dyn Fs> = Arc::new(Os);
+    let fs: Arc<dyn Fs> = Arc::new(Os::new());
     let mut bytes = bytes.to_vec();
     if repaired {
         repair(&mut bytes);

@@ -33,6 +33,11 @@ pub(crate) const LOCK: &str = "LOCK";
 /// second failure finds everything as it was.
 pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     options.check()?;
+    if options.create && !options.read_only {
+        make_folder(&fs, dir)?;
+    }
+    // The folder may get another name meanwhile, and what it had be given to another.
+    let fs = fs.hold(dir).map_err(|error| no_folder(dir, error))?.unwrap_or(fs);
     if !options.read_only {
         return recover(fs, dir, options);
     }
@@ -47,9 +52,6 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
 }
 
 fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
-    if options.create {
-        make_folder(&fs, dir)?;
-    }
     let take_lock = || {
         fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
@@ -247,13 +249,17 @@ pub(crate) fn is_empty(names: &[String]) -> bool {
     names.iter().all(|name| name == LOST_AND_FOUND)
 }
 
+fn no_folder(dir: &Path, error: std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Error::NoStore { path: dir.to_owned() },
+        _ => Error::io(dir, error),
+    }
+}
+
 /// Whether a store is to be made here. A directory without a manifest is ours only if there is
 /// nothing in it but what an earlier attempt to make one left.
 fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<bool> {
-    let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::NoStore { path: dir.to_owned() },
-        _ => Error::io(dir, error),
-    };
+    let failed = |error| no_folder(dir, error);
     let names = fs.list(dir).map_err(failed)?;
     let is_there = |name: &str| names.iter().any(|there| there == name);
     if is_there("MANIFEST") {

@@ -8,7 +8,7 @@ use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
 use crate::log::Segment;
 use crate::stream::{Point, Stream};
-use crate::sync::{has_no_files_left, sync};
+use crate::sync::sync;
 
 /// Segments from which all that lives was copied, and whose files are there.
 #[derive(Default)]
@@ -115,7 +115,6 @@ impl Inner {
         })();
         match &done {
             Ok(()) => self.synced.copies_synced(last),
-            Err(error) if has_no_files_left(error) => {}
             Err(error) => self.halt_unsynced(error),
         }
         done

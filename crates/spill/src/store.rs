@@ -81,7 +81,7 @@ impl Store {
         // The process may go on in another directory.
         let path = path.as_ref();
         let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
-        Store::open_on(Arc::new(Os), path, options)
+        Store::open_on(Arc::new(Os::new()), path, options)
     }
 
     /// The same on another file system.

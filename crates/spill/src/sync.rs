@@ -3,8 +3,6 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock};
 use crate::log::Segment;
@@ -155,11 +153,7 @@ impl Inner {
                 Ok((places, named))
             }
             Err(error) => {
-                if has_no_files_left(&error) {
-                    lock(&self.writer).take_back_unsynced(segments);
-                } else {
-                    self.halt_unsynced(&error);
-                }
+                self.halt_unsynced(&error);
                 Err(error)
             }
         }
@@ -174,13 +168,6 @@ impl Inner {
         }
         Ok(next)
     }
-}
-
-/// The folder could not be opened, so that no sync has failed: later ones may do.
-pub(crate) fn has_no_files_left(error: &Error) -> bool {
-    let Error::Io { source, .. } = error else { return false };
-    let code = source.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(code, Some(Errno::MFILE | Errno::NFILE))
 }
 
 pub(crate) fn sync(segment: &Arc<Segment>) -> Result<()> {

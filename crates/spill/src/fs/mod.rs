@@ -1,6 +1,7 @@
 //! What the engine asks of a file system: everything that touches a disk goes through [`Fs`], so
 //! that tests can lose, tear and refuse any of it.
 
+mod folders;
 mod os;
 mod overlay;
 
@@ -25,6 +26,12 @@ use crate::stint;
 /// `WouldBlock` of a lock, `CrossesDevices` of a hard link, and `InvalidInput` of a write past the
 /// page cache.
 pub trait Fs: Send + Sync + 'static {
+    /// The same file system, in which paths that begin with this one lead to what this folder has,
+    /// also when another has got its name. None: that cannot be, or is of no matter.
+    fn hold(&self, _dir: &Path) -> io::Result<Option<Arc<dyn Fs>>> {
+        Ok(None)
+    }
+
     /// Makes the folder and those above it; fine if it is there.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
@@ -84,12 +91,6 @@ pub trait File: Send + Sync {
     /// Reads from `offset` on, in bytes; answers how many bytes were read, 0 at the end of the
     /// file.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
-
-    /// Whether the file is what has this name now: another folder may have got the name of the one that
-    /// it was opened in. True where that cannot be.
-    fn has_name(&self, _path: &Path) -> bool {
-        true
-    }
 
     /// Writes at `offset`, in bytes, and extends the file if need be; answers how many bytes were
     /// written.

@@ -4,69 +4,112 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rustix::fs::{
-    Advice as FileAdvice, FallocateFlags, FlockOperation, Mode as FileMode, OFlags, fadvise,
-    fallocate, fcntl_getfl, flock, open,
+    Advice as FileAdvice, AtFlags, Dir, FallocateFlags, FlockOperation, Mode as FileMode, OFlags,
+    fadvise, fallocate, fcntl_getfl, flock, fsync, linkat, open, openat, renameat, unlinkat,
 };
+use rustix::io::retry_on_intr;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
+use super::folders::{Folders, Place};
 use super::{Access, File, Fs, Map, Mode, Pages, Part};
 
 /// The file system of the operating system.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Os;
+#[derive(Default)]
+pub struct Os {
+    held: Option<Folders>,
+}
+
+impl Os {
+    /// All of it, each path as it is found when it is used.
+    pub fn new() -> Os {
+        Os::default()
+    }
+
+    fn place<'a>(&self, path: &'a Path) -> io::Result<Place<'a>> {
+        let held = self.held.as_ref().and_then(|held| held.place(path));
+        held.unwrap_or(Ok(Place::by_path(path)))
+    }
+
+    fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<fs::File> {
+        let place = self.place(path)?;
+        let mode = FileMode::from_raw_mode(0o666);
+        let open = || openat(place.folder(), place.name, flags | OFlags::CLOEXEC, mode);
+        Ok(retry_on_intr(open)?.into())
+    }
+}
 
 impl Fs for Os {
+    fn hold(&self, dir: &Path) -> io::Result<Option<Arc<dyn Fs>>> {
+        Ok(Some(Arc::new(Os { held: Some(Folders::hold(dir)?) })))
+    }
+
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
+        match self.held.as_ref().and_then(|held| held.create(path)) {
+            Some(done) => done,
+            None => fs::create_dir_all(path),
+        }
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        fs::read_dir(path)?
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect()
+        let folder = self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut names = Vec::new();
+        for entry in Dir::new(folder)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
-        let mut options = fs::OpenOptions::new();
-        options.read(true).write(mode != Mode::Read).create_new(mode == Mode::New);
-        Ok(Arc::new(OsFile { file: Arc::new(options.open(path)?) }))
+        let flags = match mode {
+            Mode::Read => OFlags::RDONLY,
+            Mode::Write => OFlags::RDWR,
+            Mode::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+        };
+        Ok(Arc::new(OsFile { file: Arc::new(self.open_with(path, flags)?) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        let (from, to) = (self.place(from)?, self.place(to)?);
+        Ok(renameat(from.folder(), from.name, to.folder(), to.name)?)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        let place = self.place(path)?;
+        Ok(unlinkat(place.folder(), place.name, AtFlags::empty())?)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::hard_link(from, to)
+        let (from, to) = (self.place(from)?, self.place(to)?);
+        Ok(linkat(from.folder(), from.name, to.folder(), to.name, AtFlags::empty())?)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        fs::File::open(path)?.sync_all()
+        match self.held.as_ref().and_then(|held| held.folder(path)) {
+            Some(folder) => {
+                let folder = folder?;
+                Ok(retry_on_intr(|| fsync(&*folder))?)
+            }
+            None => fs::File::open(path)?.sync_all(),
+        }
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
+        let file = self.open_with(path, OFlags::RDWR | OFlags::CREATE)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Box::new(Locked(file)))
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        let file = fs::File::open(path)?;
+        let file = self.open_with(path, OFlags::RDONLY)?;
         flock(&file, FlockOperation::NonBlockingLockShared)?;
         Ok(Box::new(Locked(file)))
     }
@@ -87,11 +130,6 @@ struct OsFile {
 }
 
 impl File for OsFile {
-    fn has_name(&self, path: &Path) -> bool {
-        let (Ok(own), Ok(there)) = (self.file.metadata(), fs::metadata(path)) else { return false };
-        (own.dev(), own.ino()) == (there.dev(), there.ino())
-    }
-
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
@@ -102,7 +140,7 @@ impl File for OsFile {
 
     fn allocate(&self, len: u64) -> io::Result<()> {
         let all = || fallocate(&*self.file, FallocateFlags::empty(), 0, len);
-        match rustix::io::retry_on_intr(all) {
+        match retry_on_intr(all) {
             Ok(()) => Ok(()),
             // A file system that cannot reserve gets zeros, which reserve too.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
@@ -346,17 +384,17 @@ mod tests {
         // What a fork makes of it: another number of the same open file.
         let inherited = file.try_clone().unwrap();
         let held = Locked(file);
-        assert!(Os.lock(&path).is_err());
+        assert!(Os::new().lock(&path).is_err());
         drop(held);
-        let again = Os.lock(&path).unwrap();
-        assert!(Os.lock_shared(&path).is_err());
+        let again = Os::new().lock(&path).unwrap();
+        assert!(Os::new().lock_shared(&path).is_err());
         drop((again, inherited));
     }
 
     #[test]
     fn what_is_forgotten_is_still_in_the_file() {
         let home = tempfile::tempdir().unwrap();
-        let file = Os.open(&home.path().join("file"), Mode::New).unwrap();
+        let file = Os::new().open(&home.path().join("file"), Mode::New).unwrap();
         let content: Vec<u8> = (0..100_000).map(|i| (i % 251) as u8).collect();
         write_whole(&*file, &content, 0).unwrap();
         file.sync().unwrap();

@@ -276,7 +276,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = |name: &str| home.path().join(name);
         std::fs::write(path("old"), b"as it was").unwrap();
-        let fs = Overlay::new(Arc::new(Os));
+        let fs = Overlay::new(Arc::new(Os::new()));
         let old = fs.open(&path("old"), Mode::Write).unwrap();
         let map = old.map(9, Access::Read).unwrap();
         write_whole(&*old, b"AS", 0).unwrap();
@@ -296,6 +296,6 @@ mod tests {
         assert_eq!(fs.list(home.path()).unwrap(), ["other"]);
 
         assert_eq!(std::fs::read(path("old")).unwrap(), b"as it was");
-        assert_eq!(Os.list(home.path()).unwrap(), ["old"]);
+        assert_eq!(Os::new().list(home.path()).unwrap(), ["old"]);
     }
 }

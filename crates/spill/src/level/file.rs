@@ -150,9 +150,7 @@ impl Drop for IndexFile {
         if *self.obsolete.get_mut() {
             self.map.discard();
             // What stays behind is removed at the next opening.
-            if self.file.has_name(&self.path) {
-                let _ = self.fs.remove(&self.path);
-            }
+            let _ = self.fs.remove(&self.path);
         }
     }
 }
@@ -243,7 +241,7 @@ mod tests {
     #[test]
     fn pages_that_were_written_just_now_are_known() {
         let home = tempfile::tempdir().unwrap();
-        let fs: Arc<dyn Fs> = Arc::new(Os);
+        let fs: Arc<dyn Fs> = Arc::new(Os::new());
         let mut writer = IndexWriter::create(&fs, home.path(), 7).unwrap();
         let pages = 3 * stint::PIECE / PAGE + 1;
         for number in 0..pages {

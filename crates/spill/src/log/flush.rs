@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn a_slot_may_go_in_parts_and_counts_as_written_once_all_of_it_is() {
         let home = tempfile::tempdir().unwrap();
-        let fs: Arc<dyn Fs> = Arc::new(Os);
+        let fs: Arc<dyn Fs> = Arc::new(Os::new());
         Staging::create(&fs, home.path()).unwrap();
         let (staging, _) = Staging::open(&fs, home.path()).unwrap();
         let staging = Arc::new(staging);

@@ -401,9 +401,7 @@ impl Drop for Segment {
         if *self.obsolete.get_mut() {
             self.map.discard();
             // What stays behind is removed at the next opening.
-            if self.file.has_name(&self.path) {
-                let _ = self.fs.remove(&self.path);
-            }
+            let _ = self.fs.remove(&self.path);
         }
     }
 }

@@ -30,15 +30,15 @@ pub fn hooked(
 
 impl Fs for Hooked {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        Os.create_dir(path)
+        Os::new().create_dir(path)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        Os.list(path)
+        Os::new().list(path)
     }
 
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
-        let below = Os.open(path, mode)?;
+        let below = Os::new().open(path, mode)?;
         if !path.to_str().is_some_and(|path| path.contains(self.of)) {
             return Ok(below);
         }
@@ -46,27 +46,27 @@ impl Fs for Hooked {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        Os.rename(from, to)
+        Os::new().rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        Os.remove(path)
+        Os::new().remove(path)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        Os.hard_link(from, to)
+        Os::new().hard_link(from, to)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        Os.sync_dir(path)
+        Os::new().sync_dir(path)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        Os.lock(path)
+        Os::new().lock(path)
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        Os.lock_shared(path)
+        Os::new().lock_shared(path)
     }
 }
 

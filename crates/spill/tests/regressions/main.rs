@@ -363,3 +363,35 @@ fn a_range_that_is_left_removes_nothing_of_others() {
     assert_eq!(pairs.len(), 300);
     assert!(pairs.into_iter().all(|pair| pair.unwrap().1 == [100; 1000]));
 }
+
+/// A store is the folder that was opened: it goes on in it under whatever name, and leaves another store
+/// alone that gets the name.
+#[test]
+fn a_store_stays_in_a_folder_that_gets_another_name() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, moved) = (home.path().join("store"), home.path().join("moved"));
+    let fill = |store: &Store, round: u8| {
+        let table = store.table("t").unwrap();
+        (0..300_u32).for_each(|key| table.put(&key.to_be_bytes(), &[round; 1000]).unwrap());
+        store.flush().unwrap();
+    };
+    let first = Store::open(&path, tiny()).unwrap();
+    fill(&first, 1);
+    std::fs::rename(&path, &moved).unwrap();
+    let second = Store::open(&path, tiny()).unwrap();
+    (2..10).for_each(|round| {
+        fill(&first, round);
+        fill(&second, 100 + round);
+    });
+    first.checkpoint(home.path().join("checkpoint")).unwrap();
+    first.settle(Duration::from_secs(5)).unwrap();
+    assert!(first.statistics().collected_segments > 0);
+    drop((first, second));
+    for (name, round) in [("moved", 9), ("checkpoint", 9), ("store", 109)] {
+        let store = Store::open(home.path().join(name), tiny()).unwrap();
+        store.scrub().unwrap();
+        let pairs: Vec<_> = store.table("t").unwrap().range(..).pairs().collect();
+        assert_eq!(pairs.len(), 300, "{name}");
+        assert!(pairs.into_iter().all(|pair| pair.unwrap().1 == [round; 1000]), "{name}");
+    }
+}

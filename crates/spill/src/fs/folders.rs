@@ -1,0 +1,90 @@
+//! A folder and those in it, kept open: their files are found in them whatever names they have by
+//! now, and syncing them takes no descriptor that might not be had.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::inner::lock;
+use crate::schedule::Mutex;
+
+pub(super) struct Folders {
+    /// The path of the first when it was opened; all paths begin with it.
+    dir: PathBuf,
+    first: Arc<OwnedFd>,
+    /// Folders in it by name, since they were first used.
+    inside: Mutex<HashMap<PathBuf, Arc<OwnedFd>>>,
+}
+
+/// Where a path leads: a name in a folder.
+pub(super) struct Place<'a> {
+    folder: Option<Arc<OwnedFd>>,
+    pub(super) name: &'a Path,
+}
+
+impl<'a> Place<'a> {
+    /// Found when it is used.
+    pub(super) fn by_path(path: &'a Path) -> Place<'a> {
+        Place { folder: None, name: path }
+    }
+
+    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_ref().map_or(CWD, |folder| folder.as_fd())
+    }
+}
+
+impl Folders {
+    pub(super) fn hold(dir: &Path) -> io::Result<Folders> {
+        let first = Arc::new(open(CWD, dir)?);
+        Ok(Folders { dir: dir.to_owned(), first, inside: Mutex::default() })
+    }
+
+    /// Where a path leads. None: out of the folder, as for all of these.
+    pub(super) fn place<'a>(&self, path: &'a Path) -> Option<io::Result<Place<'a>>> {
+        let below = path.strip_prefix(&self.dir).ok()?;
+        let (folder, name) = match (below.parent(), below.file_name()) {
+            (Some(parent), Some(name)) => (self.inside(parent), Path::new(name)),
+            _ => (Ok(Arc::clone(&self.first)), Path::new(".")),
+        };
+        Some(folder.map(|folder| Place { folder: Some(folder), name }))
+    }
+
+    /// The folder that a path leads to.
+    pub(super) fn folder(&self, path: &Path) -> Option<io::Result<Arc<OwnedFd>>> {
+        Some(self.inside(path.strip_prefix(&self.dir).ok()?))
+    }
+
+    /// Makes a folder; fine if it is there.
+    pub(super) fn create(&self, path: &Path) -> Option<io::Result<()>> {
+        let place = self.place(path)?;
+        Some(place.and_then(|place| {
+            match mkdirat(place.folder(), place.name, Mode::from_raw_mode(0o777)) {
+                Err(Errno::EXIST) => open(place.folder(), place.name).map(drop),
+                done => Ok(done?),
+            }
+        }))
+    }
+
+    fn inside(&self, below: &Path) -> io::Result<Arc<OwnedFd>> {
+        if below.as_os_str().is_empty() {
+            return Ok(Arc::clone(&self.first));
+        }
+        let mut inside = lock(&self.inside);
+        if let Some(folder) = inside.get(below) {
+            return Ok(Arc::clone(folder));
+        }
+        let folder = Arc::new(open(self.first.as_fd(), below)?);
+        inside.insert(below.to_owned(), Arc::clone(&folder));
+        Ok(folder)
+    }
+}
+
+fn open(folder: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(retry_on_intr(|| openat(folder, name, flags, Mode::empty()))?)
+}

@@ -1,0 +1,67 @@
+//! A process that may open no more files. The limit is the process's, so this test is alone in it.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use spill::{Error, Options, Store};
+
+/// So many names of this length fill the manifest several times.
+const TABLES: u32 = 200;
+
+fn name(number: u32) -> String {
+    format!("{number:01000}")
+}
+
+/// Opens files until there may be no more.
+fn all_that_are_left() -> Vec<std::fs::File> {
+    std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect()
+}
+
+/// A manifest that gets long is written anew, which takes one file; without it tables are refused, and
+/// with it nothing else is missing.
+#[test]
+fn a_manifest_is_written_anew_with_one_descriptor() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store");
+    let store = Store::open(&path, Options { background: false, ..Options::default() }).unwrap();
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(100), ..before }).unwrap();
+    let mut others = all_that_are_left();
+
+    let (mut number, mut refused) = (0, 0);
+    while number < TABLES {
+        match store.table(&name(number)) {
+            Ok(table) => {
+                table.put(b"key", &number.to_le_bytes()).unwrap();
+                table.put(b"other key", b"value").unwrap();
+                number += 1;
+            }
+            Err(Error::Io { source, .. }) => {
+                assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::MFILE.raw_os_error()));
+                refused += 1;
+                assert!(refused < 1000, "with one descriptor it is refused, too");
+                drop(others.pop());
+                store.table(&name(number)).unwrap();
+                others.extend(all_that_are_left());
+            }
+            Err(other) => panic!("{other}"),
+        }
+        store.sync().unwrap();
+    }
+    assert!(refused > 1, "the manifest did not get long");
+
+    drop(others);
+    setrlimit(Resource::Nofile, before).unwrap();
+    drop(store);
+    check(&path);
+}
+
+fn check(path: &Path) {
+    let store = Store::open(path, Options::default()).unwrap();
+    assert_eq!(store.tables().len(), TABLES as usize);
+    for number in 0..TABLES {
+        let found = store.table(&name(number)).unwrap().get(b"key").unwrap();
+        assert_eq!(found.unwrap(), number.to_le_bytes());
+    }
+}
