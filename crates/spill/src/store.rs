@@ -277,13 +277,14 @@ impl Store {
     }
 
     /// Makes a copy of the store as it is now in a new directory on the same file system. What is
-    /// complete is shared by hard links. A directory that is there must be empty, or a checkpoint
-    /// that was not completed, which is begun anew. No two may be made into one at the same time.
-    /// Writers go on meanwhile; merging, collecting and the making of tables wait.
+    /// complete is shared by hard links. A directory that is there must be empty. No two may be made
+    /// into one at the same time. Writers go on meanwhile; merging, collecting and the making of
+    /// tables wait.
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure; [`Error::Foreign`] if the
-    /// directory has something else in it; [`Error::Full`] or [`Error::Io`] if the log or the copy
+    /// directory has something in it; [`Error::Unfinished`] if that is a checkpoint that was not
+    /// completed, which is removed by hand; [`Error::Full`] or [`Error::Io`] if the log or the copy
     /// cannot be written, linked or synced: on another file system with
     /// [`CrossesDevices`](std::io::ErrorKind::CrossesDevices). What was begun may stay: opening it
     /// answers [`Error::Unfinished`].
