@@ -1,0 +1,109 @@
+//! The folder of a store: whether it is one, or may become one.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::checkpoint::UNFINISHED;
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::log::Staging;
+use crate::manifest::{self, Last, Manifest, State};
+
+/// Held by who has the store open.
+pub(crate) const LOCK: &str = "LOCK";
+
+/// Makes a folder and those above it, durably.
+pub(crate) fn make_folder(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    let all: Vec<&Path> = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
+    let missing = all.iter().take_while(|dir| fs.list(dir).is_err()).count();
+    // An earlier attempt may have ended before the name of what it made was durable.
+    if let Some(parent) = all.get(missing).and_then(|dir| folder_of(dir)) {
+        match fs.sync_dir(parent).map_err(|error| (error.kind(), error)) {
+            // One that cannot be read, written or synced by us is not where we made anything.
+            Ok(())
+            | Err((PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported, _)) => {}
+            Err((_, error)) => return Err(Error::io(parent, error)),
+        }
+    }
+    for dir in all[..missing].iter().rev() {
+        fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
+        let parent = folder_of(dir).unwrap_or(dir);
+        fs.sync_dir(parent).map_err(|error| Error::io(parent, error))?;
+    }
+    Ok(())
+}
+
+/// The folder that a path is in; None: it is the root.
+pub(super) fn folder_of(path: &Path) -> Option<&Path> {
+    let parent = path.parent()?;
+    Some(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
+}
+
+/// Made by file systems in their root.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// Whether a folder with these names has nothing of anybody.
+pub(crate) fn is_empty(names: &[String]) -> bool {
+    names.iter().all(|name| name == LOST_AND_FOUND)
+}
+
+pub(super) fn no_folder(dir: &Path, error: std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Error::NoStore { path: dir.to_owned() },
+        _ => Error::io(dir, error),
+    }
+}
+
+/// Whether a store is to be made here. A directory without a manifest is ours only if there is
+/// nothing in it but what an earlier attempt to make one left.
+pub(super) fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<bool> {
+    let failed = |error| no_folder(dir, error);
+    let names = fs.list(dir).map_err(failed)?;
+    let is_there = |name: &str| names.iter().any(|there| there == name);
+    if is_there("MANIFEST") {
+        return Ok(false);
+    }
+    let is_own = |name: &String| {
+        manifest::is_own_name(name)
+            || matches!(
+                name.as_str(),
+                LOCK | UNFINISHED | "staging" | "log" | "index" | LOST_AND_FOUND
+            )
+    };
+    let foreign = || Err(Error::Foreign { path: dir.to_owned() });
+    if !names.iter().all(is_own) {
+        return foreign();
+    }
+    if is_there(UNFINISHED) {
+        return Err(Error::Unfinished { path: dir.to_owned() });
+    }
+    let is_filled = |name: &str| match fs.list(&dir.join(name)) {
+        _ if !is_there(name) => Ok(false),
+        Ok(names) => Ok(!names.is_empty()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Ok(true),
+        Err(error) => Err(failed(error)),
+    };
+    // The manifest comes last, behind what is empty.
+    let (has_log, has_index) = (is_filled("log")?, is_filled("index")?);
+    if has_log && is_there("staging") && is_there("index") {
+        return Err(Error::damaged(&manifest::path(dir), 0, "the file is missing"));
+    }
+    if has_log || has_index || !Staging::is_new(fs, dir)? {
+        return foreign();
+    }
+    if !create {
+        return Err(Error::NoStore { path: dir.to_owned() });
+    }
+    Ok(true)
+}
+
+pub(super) fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Last> {
+    for sub in [dir.join("log"), dir.join("index")] {
+        fs.create_dir(&sub).map_err(|error| Error::io(&sub, error))?;
+    }
+    Staging::create(fs, dir)?;
+    fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
+    let state = State { next_segment: 1, next_index: 1, ..State::default() };
+    Ok(Manifest::create(fs, dir, &state)?.last())
+}

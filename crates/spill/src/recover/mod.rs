@@ -1,0 +1,215 @@
+//! Opening a directory: what is in the manifest, then the log behind what the levels have.
+
+mod files;
+mod fill;
+mod folder;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::{Fs, Overlay};
+use crate::inner::{Durable, Inner, Parts, Rest, state_of};
+use crate::l0::Blocks;
+use crate::level::merge::Dead;
+use crate::log::replay::Tails;
+use crate::log::segment::FILE_HEADER;
+use crate::log::{Cold, Segment, Staging, Writer};
+use crate::manifest::{Last, Manifest, State};
+use crate::options::{Durability, Options, SMALLEST_SEGMENT};
+use crate::stream::{Places, Point, Stream};
+use crate::version::{Generation, Segments, Version};
+
+use files::{FoundSegments, make_durable, open_segments, open_tables, remove_unused};
+use fill::replay_log;
+pub(crate) use folder::{LOCK, is_empty, make_folder};
+use folder::{check_is_ours, no_folder};
+
+/// Opens a directory, made if the options say so, and recovers what an earlier process left.
+///
+/// Nothing is removed before the manifest tells of what was recovered, durably: until then a
+/// second failure finds everything as it was.
+pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
+    options.check()?;
+    if options.create && !options.read_only {
+        make_folder(&fs, dir)?;
+    }
+    // The folder may get another name meanwhile, and what it had be given to another.
+    let fs = fs.hold(dir).map_err(|error| no_folder(dir, error))?.unwrap_or(fs);
+    if !options.read_only {
+        return recover(fs, dir, options);
+    }
+    // Nothing is written that would have to be durable, merged or collected.
+    let durability = Durability::None;
+    // New segments, which stay empty, are in memory.
+    let segment = SMALLEST_SEGMENT;
+    let options = Options { create: false, background: false, durability, segment, ..options };
+    let inner = recover(Arc::new(Overlay::new(fs)), dir, options)?;
+    inner.halt(&Error::ReadOnly);
+    Ok(inner)
+}
+
+/// Takes the directory for this process; what is there, or is made.
+fn take(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<(Box<dyn Send + Sync>, Last)> {
+    let take_lock = || {
+        fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
+            _ => Error::io(&dir.join(LOCK), error),
+        })
+    };
+    let is_new = match check_is_ours(fs, dir, create) {
+        // Somebody may have been making it: what is there without him counts.
+        Err(_) if fs.list(dir).is_ok_and(|names| names.iter().any(|name| name == LOCK)) => {
+            let _alone = take_lock()?;
+            check_is_ours(fs, dir, create)?
+        }
+        other => other?,
+    };
+    let lock = take_lock()?;
+    let last = match Manifest::read(fs, dir)? {
+        Some(read) => {
+            // Who made it may have been killed before its name was durable, and a log without one is
+            // not taken for a store.
+            fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
+            read
+        }
+        None if is_new => folder::create(fs, dir)?,
+        None => return Err(Error::NoStore { path: dir.to_owned() }),
+    };
+    Ok((lock, last))
+}
+
+fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
+    let (lock, last) = take(&fs, dir, options.create)?;
+    let state = &last.state;
+    let (log_dir, index_dir) = (dir.join("log"), dir.join("index"));
+    let (staging, left) = Staging::open(&fs, dir)?;
+    if state.number < left.state {
+        return Err(last.is_not_last(dir, "a later state was on the device"));
+    }
+    let staging = Arc::new(staging);
+    let tables = open_tables(&fs, dir, state)?;
+    let found = open_segments(&fs, &log_dir, state)?;
+    let blocks = Arc::new(Blocks::new(if options.background { options.memory } else { 0 }));
+    let generation = Generation::new(tables.len(), &blocks);
+    let log = replay_log(&found, dir, &last, &left, &tables, &generation)?;
+    // Numbers that were ever given are not given again: a slot or a file of before might be
+    // taken for one of the new segment.
+    let slots = left.slots.iter().map(|slot| slot.segment + 1);
+    let mut next_segment = slots.chain([state.next_segment, found.next]).max().unwrap_or(0);
+    let (mut segments, unused) = keep(found, &log.tails, state, left.sync_failed)
+        .inspect_err(|_| staging.note_failure(true))?;
+    let mut begin = |stream| {
+        let segment = Segment::create(&fs, &log_dir, next_segment, stream, options.segment)?;
+        let segment = Arc::new(segment);
+        next_segment += 1;
+        crate::sync::sync(&segment)?;
+        segments = segments.with(Arc::clone(&segment));
+        Ok(segment)
+    };
+    let (main, hot) = (begin(Stream::Main)?, begin(Stream::Hot)?);
+    fs.sync_dir(&log_dir).map_err(|error| Error::io(&log_dir, error))?;
+    let mut version = Version {
+        active: Arc::new(generation),
+        frozen: Vec::new(),
+        tables,
+        segments,
+        covers: state.covers,
+        hidden_in_levels: state.hidden_in_levels,
+        cold: Cold::Around,
+    };
+    let copies = version
+        .segments
+        .iter()
+        .filter(|segment| segment.stream == Stream::Copies)
+        .map(|segment| Point { segment: segment.id, offset: segment.written() })
+        .next_back()
+        .unwrap_or_default();
+    let begin_of = |segment: &Segment| Point { segment: segment.id, offset: FILE_HEADER };
+    let places = Places { main: begin_of(&main), hot: begin_of(&hot), copies };
+    for stream in Stream::WRITTEN {
+        let covered = version.covers.places.of_mut(stream);
+        if *covered == log.tails.places.of(stream) {
+            // Nothing was behind it; its segment may be gone.
+            *covered = places.of(stream);
+        }
+    }
+    let rest = Rest {
+        next_segment,
+        next_index: state.next_index,
+        next_table: state.next_table,
+        state: state.number + 1,
+        synced: places,
+        dead: &Dead::default(),
+    };
+    let manifest = Manifest::create(&fs, dir, &state_of(&version, &rest))?;
+    staging.note_state(manifest.number());
+    staging.note_synced(places);
+    staging.note_failure(false);
+    remove_unused(&fs, &index_dir, state, unused)?;
+    let memory = version.active.bytes();
+    let mut writer = Writer::new(
+        main,
+        hot,
+        &staging,
+        log.tails.sequence,
+        // With `Sync` a write must be in its segment before it counts: then that cannot fail
+        // later, when it is synced.
+        options.durability == Durability::Sync,
+        options.background,
+        options.cached_writes,
+    );
+    writer.memory = memory;
+    writer.copies_begin = copies;
+    let inner = Inner::new(Parts {
+        fs,
+        dir: dir.to_owned(),
+        options,
+        staging,
+        blocks,
+        version,
+        durable: Durable { manifest, next_table: state.next_table },
+        writer,
+        next_segment,
+        next_index: state.next_index,
+        lock,
+    });
+    inner.synced.copies_synced(copies);
+    // Copies may have sequences of which the log knows nothing.
+    let unknown = log.highest - log.tails.sequence;
+    if unknown > 0 {
+        inner.set_aside(&mut crate::inner::lock(&inner.writer), unknown)?;
+    }
+    inner.change(|version| version.cold = inner.cold(version));
+    inner.note_live();
+    inner.weigh_recovered();
+    Ok(inner)
+}
+
+/// The segments that have something, on the device as they were recovered, and the files of others.
+fn keep(
+    found: FoundSegments,
+    tails: &Tails,
+    state: &State,
+    sync_failed: bool,
+) -> Result<(Segments, Vec<PathBuf>)> {
+    let mut unused = found.unused;
+    let mut segments = Segments::default();
+    for segment in found.segments {
+        if segment.stream != Stream::Copies {
+            // What lies behind the end, and a last one without records, is nothing.
+            let tail = tails.places.of(segment.stream);
+            let is_empty = segment.id == tail.segment && tail.offset <= FILE_HEADER;
+            if segment.id > tail.segment || is_empty {
+                unused.push(segment.path().to_owned());
+                continue;
+            }
+            if segment.id == tail.segment {
+                segment.complete(segment.written());
+            }
+        }
+        make_durable(&segment, state, sync_failed)?;
+        segments = segments.with(segment);
+    }
+    Ok((segments, unused))
+}
