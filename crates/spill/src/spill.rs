@@ -55,8 +55,7 @@ impl Inner {
             };
             tables.push(spilled);
         }
-        let index_dir = self.index_dir();
-        self.fs.sync_dir(&index_dir).map_err(|error| Error::io(&index_dir, error))?;
+        made.sync()?;
         let found = dead.bytes();
         self.publish(&mut lock(&self.durable), &dead, |version| {
             version.covers = covers;
@@ -159,6 +158,15 @@ impl Made<'_> {
     fn keep(&self, level: Level) -> Arc<Level> {
         self.files.borrow_mut().extend(level.files.iter().map(|(file, _)| Arc::clone(file)));
         Arc::new(level)
+    }
+
+    /// All at once: a journal takes the first of them with all the others.
+    fn sync(&self) -> Result<()> {
+        for file in self.files.borrow().iter() {
+            file.sync()?;
+        }
+        let dir = self.inner.index_dir();
+        self.inner.fs.sync_dir(&dir).map_err(|error| Error::io(&dir, error))
     }
 }
 

@@ -68,6 +68,11 @@ impl IndexFile {
         (self.map.len() / PAGE) as u32
     }
 
+    /// Its content is durable when this returns; its name is not.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.file.sync().map_err(|error| Error::io(&self.path, error))
+    }
+
     /// The file is removed when the last user goes.
     pub(crate) fn retire(&self) {
         self.obsolete.store(true, Ordering::Release);
@@ -211,12 +216,9 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// The complete file, its content durable; its name is not yet.
+    /// The complete file, which is not durable yet.
     pub(crate) fn finish(mut self) -> Result<IndexFile> {
         self.write_out()?;
-        if let Some(file) = &self.file {
-            file.sync().map_err(|error| Error::io(&self.path, error))?;
-        }
         let file = IndexFile::open(&self.fs, &self.dir, self.id, self.pages)?;
         file.take_as_written();
         self.file = None;
