@@ -85,13 +85,18 @@ impl Inner {
         })?;
         let released = lock(&self.collected).release(&gone);
         self.counters.collected.add(released as u64);
-        // Files that nobody reads any more go in a thread of their own. Where that is far behind, as it has
-        // no processor, it is helped, and what is collected next waits for that.
+        // What is collected next waits for that.
+        self.help_freeing();
+        self.update_pressure();
+        Ok(true)
+    }
+
+    /// What no reader has any more, and its files, goes in a thread of its own. Where that is far behind, as
+    /// it has no processor or is not there, it is helped.
+    pub(crate) fn help_freeing(&self) {
         if self.unused_versions() > FAR_BEHIND {
             self.free_unused();
         }
-        self.update_pressure();
-        Ok(true)
     }
 
     /// Everything that was copied is on the device.
@@ -171,5 +176,25 @@ mod tests {
         assert!(collected > 20, "{collected}");
         assert_eq!(snapshot.get(&table, &7_u32.to_be_bytes()).unwrap().unwrap(), [0; 1000]);
         assert_eq!(table.get(&7_u32.to_be_bytes()).unwrap().unwrap(), [29; 1000]);
+    }
+
+    #[test]
+    fn versions_that_tables_leave_are_few() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path(), options()).unwrap();
+        let most = |count: u32| {
+            let unused = (0..count).map(|number| {
+                store.table(&number.to_string()).unwrap();
+                store.inner().unused_versions()
+            });
+            unused.max().unwrap()
+        };
+        // Of the last one who drops a table has it still.
+        assert!(most(50) <= FAR_BEHIND + 1);
+        let unused = (0..50).map(|number| {
+            store.drop_table(&number.to_string()).unwrap();
+            store.inner().unused_versions()
+        });
+        assert!(unused.max().unwrap() <= FAR_BEHIND + 1);
     }
 }

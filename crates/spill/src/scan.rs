@@ -21,7 +21,6 @@ const AHEAD: usize = 8;
 /// It holds what it reads from: segments and levels that are replaced meanwhile stay on the disk
 /// until it is dropped.
 pub struct Range {
-    inner: Arc<Inner>,
     version: Arc<Version>,
     sequence: u64,
     table: TableId,
@@ -34,6 +33,8 @@ pub struct Range {
     /// What the first step answers instead of a pair.
     refused: Option<Error>,
     is_over: bool,
+    /// Goes last: what it read from goes while the directory is locked.
+    inner: Arc<Inner>,
 }
 
 #[derive(Default)]

@@ -14,9 +14,10 @@ use std::sync::atomic::Ordering;
 /// the disk until it is dropped.
 #[derive(Clone)]
 pub struct Snapshot {
-    pub(crate) store: Store,
     pub(crate) version: Arc<Version>,
     pub(crate) sequence: u64,
+    /// Goes last: what it read from goes while the directory is locked.
+    pub(crate) store: Store,
 }
 
 impl Snapshot {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::inner::{Inner, lock};
+use crate::inner::{Inner, Piece, lock};
 use crate::l0::L0;
 use crate::level::Level;
 use crate::level::file::IndexFile;
@@ -72,7 +72,9 @@ impl Inner {
         })?;
         self.note_live();
         drop((version, keeps, merging));
+        self.help_freeing();
         self.counters.spills.add(1);
+        self.work.ended(Piece::Spill, &Ok(true));
         self.update_pressure();
         Ok(true)
     }
@@ -173,7 +175,7 @@ impl Made<'_> {
 impl Drop for Made<'_> {
     fn drop(&mut self) {
         // If the store was halted the manifest may tell of them.
-        if self.inner.may_write().is_ok() {
+        if self.inner.may_write().is_ok() && !std::thread::panicking() {
             self.inner.retire_unless_used(self.files.borrow().iter());
         }
     }

@@ -121,12 +121,20 @@ impl Store {
     /// if the manifest cannot be written.
     pub fn table(&self, name: &str) -> Result<Table> {
         let inner = self.inner();
+        let find = || {
+            let version = inner.version.load();
+            let named = |table: &Option<Arc<TableVersion>>| {
+                table.as_ref().is_some_and(|table| table.name == name)
+            };
+            let id = version.tables.iter().position(named)? as u32;
+            // One that is being made has no L0 yet.
+            version.active.l0(id).map(|_| id)
+        };
+        if let Some(id) = find() {
+            return Ok(Table::new(self.clone(), id, name));
+        }
         let mut durable = lock(&inner.durable);
-        let version = inner.version.load_full();
-        let found = (0..)
-            .zip(&version.tables)
-            .find_map(|(id, table)| table.as_ref().filter(|table| table.name == name).map(|_| id));
-        if let Some(id) = found {
+        if let Some(id) = find() {
             return Ok(Table::new(self.clone(), id, name));
         }
         inner.may_write()?;
@@ -160,7 +168,8 @@ impl Store {
                 version.active = Arc::new(Generation { l0s, covers: None, hidden });
             }
         });
-        drop(writer);
+        drop((writer, durable));
+        inner.help_freeing();
         Ok(Table::new(self.clone(), id, name))
     }
 
@@ -203,6 +212,7 @@ impl Store {
         }
         inner.publish(&mut lock(&inner.durable), &dead, |version| version.tables[id] = None)?;
         drop(merging);
+        inner.help_freeing();
         inner.work.tell();
         Ok(())
     }
@@ -242,15 +252,18 @@ impl Store {
     /// cannot be read.
     pub fn flush(&self) -> Result<()> {
         let inner = self.inner();
-        {
+        let last = {
             let mut writer = lock(&inner.writer);
             inner.may_write()?;
             if !inner.version.load().active.is_empty() {
                 inner.rotate(&mut writer);
             }
-        }
-        // Merged here or by the background, whoever comes first.
-        while inner.spill()? {}
+            inner.version.load().frozen.first().cloned()
+        };
+        let Some(last) = last else { return Ok(()) };
+        // Merged here or by the background, whoever comes first; what is frozen meanwhile is not waited for.
+        let waits = || inner.version.load().frozen.iter().any(|one| Arc::ptr_eq(one, &last));
+        while waits() && inner.spill()? {}
         Ok(())
     }
 

@@ -97,8 +97,12 @@ impl Inner {
         let places = lock(&self.writer).places();
         let synced = self.sync_to(places);
         if let Err(error) = &synced {
-            lock(&self.synced.state).failure = Some(error.again());
-            self.synced.is_late.store(true, Ordering::Relaxed);
+            let mut state = lock(&self.synced.state);
+            // Another sync may have done it since.
+            if !state.places.have_written(places) {
+                state.failure = Some(error.again());
+                self.synced.is_late.store(true, Ordering::Relaxed);
+            }
         }
         synced
     }

@@ -96,7 +96,7 @@ impl Table {
     pub fn read<R>(&self, key: &[u8], seen: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         throttle::pay();
         // Taken, so that `seen` may read too.
-        let mut scratch = SCRATCH.take();
+        let mut scratch = SCRATCH.try_with(RefCell::take).unwrap_or_default();
         let mut seen = Some(seen);
         let answer = loop {
             let version = self.inner().version.load();
@@ -112,7 +112,7 @@ impl Table {
             }
         };
         if scratch.capacity() <= SCRATCH_KEPT {
-            SCRATCH.set(scratch);
+            let _ = SCRATCH.try_with(|kept| kept.replace(scratch));
         }
         answer
     }

@@ -302,7 +302,8 @@ mod linux {
 
     /// Reads all parts with as many requests under way as the ring takes. None: there is no ring.
     pub(super) fn read_many(file: &fs::File, parts: &mut [Part<'_>]) -> Option<io::Result<()>> {
-        RING.with_borrow_mut(|slot| {
+        let read = |slot: &RefCell<Option<Option<IoUring>>>| {
+            let mut slot = slot.borrow_mut();
             let ring = slot.get_or_insert_with(|| IoUring::new(ENTRIES as u32).ok());
             for parts in parts.chunks_mut(ENTRIES) {
                 if let Err(error) = read_some(ring.as_mut()?, file, parts) {
@@ -312,7 +313,9 @@ mod linux {
                 }
             }
             Some(Ok(()))
-        })
+        };
+        // A thread that ends may have none any more.
+        RING.try_with(read).ok()?
     }
 
     fn read_some(ring: &mut IoUring, file: &fs::File, parts: &mut [Part<'_>]) -> io::Result<()> {

@@ -340,8 +340,10 @@ impl Flusher {
             .map_err(|error| Error::io(oldest.segment.path(), error))?;
         let mut slots = lock(&self.slots);
         slots.remove(&run);
-        let time = begin.elapsed().as_nanos() as f64 / f64::from(end - oldest.offset);
-        slots.time += NEW * (time - slots.time);
+        // A short write that takes long says nothing of a byte.
+        let bytes = f64::from(end - oldest.offset);
+        let time = begin.elapsed().as_nanos() as f64 / bytes.max(CHUNK as f64);
+        slots.time += NEW * (bytes / CHUNK as f64).min(1.0) * (time - slots.time);
         self.pace.store(slots.pace(self.staging.slots()), Ordering::Relaxed);
         Ok(true)
     }

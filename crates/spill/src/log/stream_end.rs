@@ -213,7 +213,10 @@ impl StreamEnd {
 
     /// They were not synced.
     pub(super) fn take_back_unsynced(&mut self, segments: Vec<Arc<Segment>>) {
+        // The one that is being filled may have been added again since.
+        self.unsynced.retain(|again| !segments.iter().any(|one| one.id == again.id));
         self.unsynced.splice(..0, segments);
+        self.is_unsynced = self.unsynced.last().is_some_and(|last| last.id == self.segment.id);
     }
 
     pub(super) fn synced(&mut self, places: Places) {

@@ -1,15 +1,15 @@
 //! Calls of the file system that take long, or find no space.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use spill::{Durability, Error, Options, Store};
 
 use crate::hooked::{Call, hooked};
-use crate::tiny;
+use crate::{in_memory, tiny};
 
 /// Nobody waits for the device while a table is made but who makes it.
 #[test]
@@ -152,4 +152,131 @@ fn writes_are_taken_once_a_sync_succeeds() {
     is_full.store(false, Ordering::SeqCst);
     store.sync().unwrap();
     table.put(b"k", b"v").unwrap();
+}
+
+/// A refusal ends with the failure, whoever syncs next.
+#[test]
+fn a_refusal_ends_where_others_sync() {
+    const RUN: Duration = Duration::from_secs(3);
+    let home = in_memory();
+    let fails = Arc::new(AtomicBool::new(false));
+    let does_fail = Arc::clone(&fails);
+    let fs = hooked("/log/", move |call| match call {
+        Call::Write if does_fail.swap(false, Ordering::SeqCst) => {
+            Err(ErrorKind::StorageFull.into())
+        }
+        _ => Ok(()),
+    });
+    let durability = Durability::Interval(Duration::from_micros(200));
+    let store =
+        Store::open_on(fs, home.path(), Options { durability, ..Options::default() }).unwrap();
+    let table = store.table("t").unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = store.sync();
+                }
+            });
+        }
+        let begin = Instant::now();
+        for number in 0_u32.. {
+            match table.put(&number.to_be_bytes(), &[7; 100]) {
+                Ok(()) if begin.elapsed() > RUN => break,
+                Ok(()) if number % 7 == 0 => fails.store(true, Ordering::SeqCst),
+                Ok(()) => {}
+                Err(error) if begin.elapsed() > 2 * RUN => {
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("{error}, though nothing fails any more");
+                }
+                Err(_) => std::thread::sleep(Duration::from_micros(100)),
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+/// A merge that fails and is made up for by a flush refuses no write later.
+#[test]
+fn a_merge_that_was_made_up_for_is_no_reason_to_refuse() {
+    let home = in_memory();
+    let (is_full, is_slow) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (full, slow) = (Arc::clone(&is_full), Arc::clone(&is_slow));
+    let fs = hooked("/index/", move |call| {
+        if slow.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        match call {
+            Call::Write if full.load(Ordering::SeqCst) => Err(ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        }
+    });
+    let options = Options { memory: 64 << 10, frozen: 1, ..Options::default() };
+    let store = Store::open_on(fs, home.path(), options).unwrap();
+    let table = store.table("t").unwrap();
+    is_full.store(true, Ordering::SeqCst);
+    // One L0 waits, and no write is refused.
+    (0..1000_u32).for_each(|key| table.put(&key.to_be_bytes(), b"value").unwrap());
+    std::thread::sleep(Duration::from_millis(50));
+    is_full.store(false, Ordering::SeqCst);
+    store.flush().unwrap();
+    is_slow.store(true, Ordering::SeqCst);
+    for key in 0..10_000_u32 {
+        table.put(&key.to_be_bytes(), b"value").unwrap();
+    }
+}
+
+/// Syncs that find no space leave nothing that the next one has to do many times.
+#[test]
+fn failed_syncs_do_not_add_up() {
+    let home = in_memory();
+    let (is_full, syncs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let (full, counted) = (Arc::clone(&is_full), Arc::clone(&syncs));
+    let fs = hooked("/log/", move |call| {
+        if call == Call::Sync {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        match call {
+            Call::Write if full.load(Ordering::SeqCst) => Err(ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        }
+    });
+    let store = Store::open_on(fs, home.path(), Options::default()).unwrap();
+    let table = store.table("t").unwrap();
+    table.put(b"key", b"value").unwrap();
+    store.sync().unwrap();
+    is_full.store(true, Ordering::SeqCst);
+    for key in 0..500_u32 {
+        table.put(&key.to_be_bytes(), b"value").unwrap();
+        store.sync().unwrap_err();
+    }
+    is_full.store(false, Ordering::SeqCst);
+    syncs.store(0, Ordering::Relaxed);
+    store.sync().unwrap();
+    let syncs = syncs.load(Ordering::Relaxed);
+    assert!(syncs < 10, "{syncs} syncs");
+}
+
+/// A panic while the device takes a new manifest leaves the files that it names.
+#[test]
+fn a_panic_at_the_manifest_leaves_a_store() {
+    let home = in_memory();
+    let panics = Arc::new(AtomicBool::new(false));
+    let does_panic = Arc::clone(&panics);
+    let fs = hooked("MANIFEST", move |call| {
+        assert!(call != Call::Sync || !does_panic.load(Ordering::SeqCst), "as it was asked for");
+        Ok(())
+    });
+    let options = Options { background: false, ..Options::default() };
+    let store = Store::open_on(fs, home.path(), options.clone()).unwrap();
+    let table = store.table("t").unwrap();
+    (0..1000_u32).for_each(|key| table.put(&key.to_be_bytes(), b"value").unwrap());
+    panics.store(true, Ordering::SeqCst);
+    let flushed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| store.flush()));
+    assert!(flushed.is_err());
+    drop((table, store));
+    let store = Store::open(home.path(), options).unwrap();
+    store.scrub().unwrap();
+    assert_eq!(store.table("t").unwrap().range(..).pairs().count(), 1000);
 }

@@ -11,6 +11,7 @@ use spill::fs::{Access, File, Fs, Map, Mode, Os};
 pub enum Call {
     Write,
     Sync,
+    Remove,
 }
 
 type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
@@ -18,6 +19,12 @@ type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
 struct Hooked {
     of: &'static str,
     hook: Hook,
+}
+
+impl Hooked {
+    fn is_of(&self, path: &Path) -> bool {
+        path.to_str().is_some_and(|path| path.contains(self.of))
+    }
 }
 
 /// `hook` is called before each call to a file whose path contains `of`, and may answer for it.
@@ -39,7 +46,7 @@ impl Fs for Hooked {
 
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
         let below = Os::new().open(path, mode)?;
-        if !path.to_str().is_some_and(|path| path.contains(self.of)) {
+        if !self.is_of(path) {
             return Ok(below);
         }
         Ok(Arc::new(HookedFile { below, hook: Arc::clone(&self.hook) }))
@@ -50,6 +57,9 @@ impl Fs for Hooked {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        if self.is_of(path) {
+            (self.hook)(Call::Remove)?;
+        }
         Os::new().remove(path)
     }
 

@@ -3,7 +3,9 @@
 
 mod calls;
 mod damage;
+mod ends;
 mod hooked;
+mod waits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

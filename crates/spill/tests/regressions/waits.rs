@@ -1,0 +1,129 @@
+//! Calls that waited for longer than they should, or for what was none of theirs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spill::{Options, Store};
+
+use crate::hooked::{Call, hooked};
+use crate::in_memory;
+
+/// What is told if something never ends.
+const LONG: Duration = Duration::from_secs(10);
+
+/// How long a call takes beside four threads that write new keys. None: too long.
+fn beside_a_load(options: Options, call: fn(&Store)) -> Option<Duration> {
+    let home = in_memory();
+    let store = Store::open(home.path(), options).unwrap();
+    let (is_over, number) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let table = store.table("t").unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    let number = number.fetch_add(1, Ordering::Relaxed);
+                    let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    table.put(&key.to_be_bytes(), b"value").unwrap();
+                }
+            });
+        }
+        thread::sleep(Duration::from_secs(1));
+        let (done, is_done) = channel();
+        let store = &store;
+        scope.spawn(move || {
+            let begin = Instant::now();
+            call(store);
+            let _ = done.send(begin.elapsed());
+        });
+        let took = is_done.recv_timeout(LONG).ok();
+        is_over.store(true, Ordering::Relaxed);
+        took
+    })
+}
+
+/// A flush merges what was written before it, not what others go on to write.
+#[test]
+fn a_flush_beside_writers_ends() {
+    let options = Options { memory: 1 << 20, frozen: 32, ..Options::default() };
+    assert!(beside_a_load(options.clone(), |store| store.flush().unwrap()).is_some());
+    let settle = |store: &Store| {
+        store.settle(Duration::from_millis(100)).unwrap();
+    };
+    assert!(beside_a_load(options, settle).is_some());
+}
+
+/// A write of a few bytes to the log that takes long says nothing of what a byte takes: those who write
+/// next do not wait as if it did.
+#[test]
+fn a_short_write_that_takes_long_is_waited_for_once() {
+    const HANGS: Duration = Duration::from_millis(200);
+    let home = in_memory();
+    let hangs = Arc::new(AtomicBool::new(false));
+    let does_hang = Arc::clone(&hangs);
+    let fs = hooked("/log/", move |call| {
+        if call == Call::Write && does_hang.swap(false, Ordering::SeqCst) {
+            thread::sleep(HANGS);
+        }
+        Ok(())
+    });
+    let store = Store::open_on(fs, home.path(), Options::default()).unwrap();
+    let table = store.table("t").unwrap();
+    (0..100_u32).for_each(|key| table.put(&key.to_be_bytes(), &[7; 100]).unwrap());
+    store.sync().unwrap();
+    table.put(b"key", b"value").unwrap();
+    hangs.store(true, Ordering::SeqCst);
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| store.sync().unwrap());
+        thread::sleep(HANGS / 10);
+        for writer in 0..4_u32 {
+            let table = &table;
+            scope.spawn(move || {
+                for number in 0..200_u32 {
+                    let key = writer << 16 | number;
+                    table.put(&key.to_be_bytes(), &[7; 32 << 10]).unwrap();
+                }
+            });
+        }
+    });
+    // It was 7 to 22 s.
+    assert!(begin.elapsed() < 10 * HANGS + Duration::from_secs(2), "{:?}", begin.elapsed());
+}
+
+/// Who asks for a table that is there does not wait for the device on which another is made.
+#[test]
+fn a_table_that_is_there_is_had_while_another_is_made() {
+    let home = in_memory();
+    let (is_made, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (made, on) = (Arc::clone(&is_made), Arc::clone(&goes_on));
+    let fs = hooked("MANIFEST", move |call| {
+        let begin = Instant::now();
+        while call == Call::Sync
+            && made.load(Ordering::SeqCst)
+            && !on.load(Ordering::SeqCst)
+            && begin.elapsed() < LONG
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    });
+    let store = Store::open_on(fs, home.path(), Options::default()).unwrap();
+    store.table("t").unwrap().put(b"key", b"value").unwrap();
+    is_made.store(true, Ordering::SeqCst);
+    let (done, is_done) = channel();
+    thread::scope(|scope| {
+        let maker = scope.spawn(|| store.table("new").map(drop));
+        thread::sleep(Duration::from_millis(50));
+        let store = &store;
+        scope.spawn(move || {
+            assert_eq!(store.table("t").unwrap().get(b"key").unwrap().unwrap(), b"value");
+            done.send(()).unwrap();
+        });
+        assert!(is_done.recv_timeout(LONG / 2).is_ok());
+        assert!(!maker.is_finished());
+        goes_on.store(true, Ordering::SeqCst);
+    });
+}
