@@ -11,7 +11,7 @@ use crate::level::merge::Dead;
 use crate::log::Staging;
 use crate::log::segment;
 use crate::manifest::Manifest;
-use crate::recover::{LOCK, is_empty, make_folder};
+use crate::recover::{is_empty, make_folder};
 use crate::stream::{Point, Stream};
 use std::sync::atomic::Ordering;
 
@@ -35,7 +35,7 @@ impl Inner {
             return Err(Error::Unfinished { path: into.to_owned() });
         }
         if !is_empty(&names) {
-            return Err(Error::Foreign { path: into.to_owned() });
+            return Err(Error::NotEmpty { path: into.to_owned() });
         }
         self.fs.open(&unfinished, Mode::New).map_err(failed)?;
         self.fs.sync_dir(into).map_err(failed)?;
@@ -82,9 +82,6 @@ impl Inner {
             }
         }
         Staging::create(&self.fs, into)?;
-        // Who reads alone cannot make it.
-        let held = into.join(LOCK);
-        drop(self.fs.lock(&held).map_err(|error| Error::io(&held, error))?);
         for dir in [&log_dir, &index_dir, &into.to_path_buf()] {
             self.fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
         }

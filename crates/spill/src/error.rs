@@ -10,9 +10,15 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// can be opened again. (Of a write whose sync failed see [`Table::put`](crate::Table::put).)
 #[derive(Debug, Error)]
 pub enum Error {
-    /// What is in a directory is neither a store's nor a checkpoint's. Nothing is made beside it.
+    /// What is in a directory is no store's. Nothing is made beside it.
     #[error("{path}: not a directory of Spill, and not empty")]
     Foreign {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A checkpoint is made in a directory of its own.
+    #[error("{path}: not empty; a checkpoint needs a new or an empty directory")]
+    NotEmpty {
         /// The directory.
         path: PathBuf,
     },
@@ -128,7 +134,7 @@ pub enum Error {
     #[error("the store was opened for reading only")]
     ReadOnly,
     /// A table was dropped, was never made, or is one of another store.
-    #[error("this store has no table `{name}`")]
+    #[error("no table of this store: `{name}` was dropped, never made, or is another store's")]
     NoTable {
         /// Its name.
         name: String,

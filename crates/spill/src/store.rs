@@ -1,6 +1,6 @@
 //! A store: its tables, and what is done with all of them at once.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -78,10 +78,7 @@ impl Store {
     ///   with [`Options::read_only`].
     /// - [`Error::Io`]: it cannot be made, read or written, or a thread cannot be started.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store> {
-        // The process may go on in another directory.
-        let path = path.as_ref();
-        let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
-        Store::open_on(Arc::new(Os::new()), path, options)
+        Store::open_on(Arc::new(Os::new()), absolute(path.as_ref())?, options)
     }
 
     /// The same on another file system.
@@ -295,14 +292,14 @@ impl Store {
     /// tables wait.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure; [`Error::Foreign`] if the
+    /// [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure; [`Error::NotEmpty`] if the
     /// directory has something in it; [`Error::Unfinished`] if that is a checkpoint that was not
     /// completed, which is removed by hand; [`Error::Full`] or [`Error::Io`] if the log or the copy
     /// cannot be written, linked or synced: on another file system with
     /// [`CrossesDevices`](std::io::ErrorKind::CrossesDevices). What was begun may stay: opening it
     /// answers [`Error::Unfinished`].
     pub fn checkpoint(&self, into: impl AsRef<Path>) -> Result<()> {
-        self.inner().checkpoint(into.as_ref())
+        self.inner().checkpoint(&absolute(into.as_ref())?)
     }
 
     /// Reads everything that is on the disk and checks it.
@@ -319,6 +316,11 @@ impl Store {
     pub fn statistics(&self) -> Statistics {
         self.inner().statistics()
     }
+}
+
+/// The process may go on in another directory.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| Error::io(path, error))
 }
 
 #[cfg(test)]

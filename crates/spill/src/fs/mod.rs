@@ -55,12 +55,11 @@ pub trait Fs: Send + Sync + 'static {
     /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes the file for this process alone until the answer is dropped; makes it if it is
-    /// missing. [`io::ErrorKind::WouldBlock`] if another holder has it.
+    /// Takes the folder for this process alone until the answer is dropped.
+    /// [`io::ErrorKind::WouldBlock`] if another holder has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
 
-    /// Takes the file, which must be there and is not written, so that others can take it like
-    /// this, and nobody for himself alone.
+    /// Takes the folder so that others can take it like this, and nobody for himself alone.
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
 }
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use rustix::fs::{
     Advice as FileAdvice, AtFlags, Dir, FallocateFlags, FlockOperation, Mode as FileMode, OFlags,
-    fadvise, fallocate, fcntl_getfl, flock, fsync, linkat, open, openat, renameat, unlinkat,
+    fadvise, fallocate, fcntl_getfl, fcntl_setfl, flock, fsync, linkat, open, openat, renameat,
+    unlinkat,
 };
 use rustix::io::retry_on_intr;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
@@ -74,7 +75,13 @@ impl Fs for Os {
             Mode::Write => OFlags::RDWR,
             Mode::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        Ok(Arc::new(OsFile { file: Arc::new(self.open_with(path, flags)?) }))
+        // A pipe in its place would be waited for.
+        let file = self.open_with(path, flags | OFlags::NONBLOCK)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+        Ok(Arc::new(OsFile { file: Arc::new(file) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -103,23 +110,23 @@ impl Fs for Os {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        let file = self.open_with(path, OFlags::RDWR | OFlags::CREATE)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Box::new(Locked(file)))
+        let folder = self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Box::new(Locked(folder)))
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        let file = self.open_with(path, OFlags::RDONLY)?;
-        flock(&file, FlockOperation::NonBlockingLockShared)?;
-        Ok(Box::new(Locked(file)))
+        let folder = self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        flock(&folder, FlockOperation::NonBlockingLockShared)?;
+        Ok(Box::new(Locked(folder)))
     }
 }
 
-/// A file that is locked until this is dropped.
+/// A folder that is locked until this is dropped.
 struct Locked(fs::File);
 
 impl Drop for Locked {
-    /// Closing would not do while a child of this process, between fork and exec, has the file too.
+    /// Closing would not do while a child of this process, between fork and exec, has it open too.
     fn drop(&mut self) {
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
@@ -379,18 +386,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_ends_also_while_a_forked_process_has_its_file() {
+    fn a_lock_ends_also_while_a_forked_process_has_its_folder() {
         let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("LOCK");
-        let file = fs::File::create(&path).unwrap();
+        let path = home.path();
+        let file = fs::File::open(path).unwrap();
         flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
         // What a fork makes of it: another number of the same open file.
         let inherited = file.try_clone().unwrap();
         let held = Locked(file);
-        assert!(Os::new().lock(&path).is_err());
+        assert!(Os::new().lock(path).is_err());
         drop(held);
-        let again = Os::new().lock(&path).unwrap();
-        assert!(Os::new().lock_shared(&path).is_err());
+        let again = Os::new().lock(path).unwrap();
+        assert!(Os::new().lock_shared(path).is_err());
         drop((again, inherited));
     }
 

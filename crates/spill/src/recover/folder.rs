@@ -9,12 +9,15 @@ use crate::fs::Fs;
 use crate::log::Staging;
 use crate::manifest::{self, Last, Manifest, State};
 
-/// Held by who has the store open.
-pub(crate) const LOCK: &str = "LOCK";
+/// Held by who had a store of an earlier format open.
+const LOCK: &str = "LOCK";
 
 /// Makes a folder and those above it, durably.
 pub(crate) fn make_folder(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
-    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    use std::io::ErrorKind::{
+        AlreadyExists, InvalidInput, NotADirectory, PermissionDenied, ReadOnlyFilesystem,
+        Unsupported,
+    };
     let all: Vec<&Path> = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
     let missing = all.iter().take_while(|dir| fs.list(dir).is_err()).count();
     // An earlier attempt may have ended before the name of what it made was durable.
@@ -27,7 +30,10 @@ pub(crate) fn make_folder(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
         }
     }
     for dir in all[..missing].iter().rev() {
-        fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
+        fs.create_dir(dir).map_err(|error| match error.kind() {
+            AlreadyExists => Error::io(dir, NotADirectory.into()),
+            _ => Error::io(dir, error),
+        })?;
         let parent = folder_of(dir).unwrap_or(dir);
         fs.sync_dir(parent).map_err(|error| Error::io(parent, error))?;
     }
@@ -61,8 +67,10 @@ pub(super) fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Resul
     let failed = |error| no_folder(dir, error);
     let names = fs.list(dir).map_err(failed)?;
     let is_there = |name: &str| names.iter().any(|there| there == name);
+    let foreign = || Err(Error::Foreign { path: dir.to_owned() });
     if is_there("MANIFEST") {
-        return Ok(false);
+        let is_beside_ours = ["staging", "log", "index"].into_iter().any(is_there);
+        return if is_beside_ours { Ok(false) } else { foreign() };
     }
     let is_own = |name: &String| {
         manifest::is_own_name(name)
@@ -71,7 +79,6 @@ pub(super) fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Resul
                 LOCK | UNFINISHED | "staging" | "log" | "index" | LOST_AND_FOUND
             )
     };
-    let foreign = || Err(Error::Foreign { path: dir.to_owned() });
     if !names.iter().all(is_own) {
         return foreign();
     }

@@ -15,15 +15,15 @@ use crate::level::merge::Dead;
 use crate::log::replay::Tails;
 use crate::log::segment::FILE_HEADER;
 use crate::log::{Cold, Segment, Staging, Writer};
-use crate::manifest::{Last, Manifest, State};
+use crate::manifest::{self, Last, Manifest, State};
 use crate::options::{Durability, Options, SMALLEST_SEGMENT};
 use crate::stream::{Places, Point, Stream};
 use crate::version::{Generation, Segments, Version};
 
 use files::{FoundSegments, make_durable, open_segments, open_tables, remove_unused};
 use fill::replay_log;
-pub(crate) use folder::{LOCK, is_empty, make_folder};
 use folder::{check_is_ours, no_folder};
+pub(crate) use folder::{is_empty, make_folder};
 
 /// Opens a directory, made if the options say so, and recovers what an earlier process left.
 ///
@@ -51,21 +51,11 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
 
 /// Takes the directory for this process; what is there, or is made.
 fn take(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<(Box<dyn Send + Sync>, Last)> {
-    let take_lock = || {
-        fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
-            std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
-            _ => Error::io(&dir.join(LOCK), error),
-        })
-    };
-    let is_new = match check_is_ours(fs, dir, create) {
-        // Somebody may have been making it: what is there without him counts.
-        Err(_) if fs.list(dir).is_ok_and(|names| names.iter().any(|name| name == LOCK)) => {
-            let _alone = take_lock()?;
-            check_is_ours(fs, dir, create)?
-        }
-        other => other?,
-    };
-    let lock = take_lock()?;
+    let lock = fs.lock(dir).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
+        _ => no_folder(dir, error),
+    })?;
+    let is_new = check_is_ours(fs, dir, create)?;
     let last = match Manifest::read(fs, dir)? {
         Some(read) => {
             // Who made it may have been killed before its name was durable, and a log without one is
@@ -74,7 +64,8 @@ fn take(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<(Box<dyn Send + Sy
             read
         }
         None if is_new => folder::create(fs, dir)?,
-        None => return Err(Error::NoStore { path: dir.to_owned() }),
+        // A link that leads nowhere has its name.
+        None => return Err(Error::damaged(&manifest::path(dir), 0, "the file is missing")),
     };
     Ok((lock, last))
 }

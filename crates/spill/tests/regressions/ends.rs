@@ -1,7 +1,6 @@
 //! What goes last.
 
 use std::cell::RefCell;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -15,12 +14,12 @@ use crate::{in_memory, tiny};
 /// How many files were removed, of them those without the lock.
 fn removed_by(hold: impl FnOnce(&Store, &Table) -> Box<dyn std::any::Any>) -> (u32, u32) {
     let home = in_memory();
-    let lock = home.path().join("LOCK");
+    let dir = home.path().to_owned();
     let counts: Arc<[AtomicU32; 2]> = Arc::default();
     let counted = Arc::clone(&counts);
     let fs = hooked("/log/", move |call| {
         if call == Call::Remove {
-            let is_free = Os::new().lock(Path::new(&lock)).is_ok();
+            let is_free = Os::new().lock(&dir).is_ok();
             counted[0].fetch_add(1, Ordering::Relaxed);
             counted[1].fetch_add(u32::from(is_free), Ordering::Relaxed);
         }

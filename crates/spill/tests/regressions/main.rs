@@ -189,7 +189,7 @@ fn an_unfinished_checkpoint_is_told() {
     store.table("t").unwrap().put(b"k", b"v").unwrap();
     store.checkpoint(&copy).unwrap();
     let refused = store.checkpoint(&copy).err().unwrap();
-    assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
+    assert!(matches!(refused, Error::NotEmpty { .. }), "{refused}");
     // As if it had ended before the last step: it is whole.
     std::fs::write(copy.join("UNFINISHED"), b"").unwrap();
     let copied = Store::open(&copy, tiny()).unwrap();
@@ -396,4 +396,81 @@ fn a_store_stays_in_a_folder_that_gets_another_name() {
         assert_eq!(pairs.len(), 300, "{name}");
         assert!(pairs.into_iter().all(|pair| pair.unwrap().1 == [round; 1000]), "{name}");
     }
+}
+
+/// Nobody waits for who might write into a pipe that has the name of a file of ours.
+#[test]
+fn pipes_are_no_files() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store");
+    let store = Store::open(&path, tiny()).unwrap();
+    store.table("t").unwrap().put(b"key", b"value").unwrap();
+    store.flush().unwrap();
+    drop(store);
+    let first = |folder: &str| std::fs::read_dir(path.join(folder)).unwrap().next().unwrap();
+    let files = [
+        path.join("MANIFEST"),
+        path.join("staging"),
+        first("log").unwrap().path(),
+        first("index").unwrap().path(),
+    ];
+    for file in files {
+        let aside = home.path().join("aside");
+        std::fs::rename(&file, &aside).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+        assert!(made.success());
+        for read_only in [false, true] {
+            let refused = Store::open(&path, Options { read_only, ..tiny() }).err().unwrap();
+            assert!(refused.to_string().ends_with("not a regular file"), "{refused}");
+        }
+        std::fs::rename(&aside, &file).unwrap();
+    }
+    let store = Store::open(&path, tiny()).unwrap();
+    assert_eq!(store.table("t").unwrap().get(b"key").unwrap().unwrap(), b"value");
+}
+
+/// The directory itself is locked: nothing in it can be removed that would let a second one in, and it
+/// can be read alone wherever it was copied to.
+#[test]
+fn a_directory_is_locked_whatever_is_removed_in_it() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store");
+    let store = Store::open(&path, tiny()).unwrap();
+    store.table("t").unwrap().put(b"key", b"value").unwrap();
+    let known = ["MANIFEST", "staging", "log", "index"];
+    for entry in std::fs::read_dir(&path).unwrap() {
+        let entry = entry.unwrap();
+        if !known.iter().any(|known| entry.file_name() == *known) {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let refused = Store::open(&path, tiny()).err().unwrap();
+    assert!(matches!(refused, Error::Locked { .. }), "{refused}");
+    drop(store);
+    let reader = Store::open(&path, Options { read_only: true, ..tiny() }).unwrap();
+    assert_eq!(reader.table("t").unwrap().get(b"key").unwrap().unwrap(), b"value");
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), known.len(), "a lock is no file");
+}
+
+/// What is in the way is told as what it is.
+#[test]
+fn what_is_no_directory_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let (file, link) = (home.path().join("file"), home.path().join("link"));
+    std::fs::write(&file, b"").unwrap();
+    std::os::unix::fs::symlink(home.path().join("nowhere"), &link).unwrap();
+    let store = Store::open(home.path().join("store"), tiny()).unwrap();
+    for path in [file.clone(), file.join("below"), link] {
+        let refused = [Store::open(&path, tiny()).map(drop), store.checkpoint(&path)];
+        for refused in refused {
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.ends_with("not a directory"), "{refused}");
+        }
+    }
+    let manifest = home.path().join("manifest");
+    std::fs::create_dir(&manifest).unwrap();
+    std::fs::write(manifest.join("MANIFEST"), b"of something else").unwrap();
+    let refused = Store::open(&manifest, tiny()).err().unwrap();
+    assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
+    assert_eq!(std::fs::read_dir(&manifest).unwrap().count(), 1);
 }

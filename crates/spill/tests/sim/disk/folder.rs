@@ -1,7 +1,7 @@
 //! The simulated disk as the file system that the engine sees.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -102,28 +102,17 @@ impl Fs for Sim {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        let mut state = self.disk.begin_change(Kind::Lock, path)?;
-        let id = match state.names.file(path) {
-            Ok(id) => id,
-            Err(_) => {
-                let id = state.next_file;
-                state.names.add(path, Node::File(id))?;
-                state.next_file += 1;
-                state.files.insert(id, Content::empty());
-                id
-            }
-        };
-        if !state.locked.insert(id) {
+        let mut state = self.disk.begin(Kind::Lock, path)?;
+        state.names.children(path)?;
+        if !state.locked.insert(path.to_owned()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        state.file(id).handles += 1;
         drop(state);
-        Ok(Box::new(Lock { hold: Hold { disk: Arc::clone(&self.disk), id } }))
+        Ok(Box::new(Lock { disk: Arc::clone(&self.disk), path: path.to_owned() }))
     }
 
     /// Stricter than it may be: one at a time.
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.disk.begin(Kind::Lock, path)?.names.file(path)?;
         self.lock(path)
     }
 }
@@ -150,11 +139,12 @@ impl Drop for Hold {
 }
 
 struct Lock {
-    hold: Hold,
+    disk: Arc<Disk>,
+    path: PathBuf,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        self.hold.disk.state().locked.remove(&self.hold.id);
+        self.disk.state().locked.remove(&self.path);
     }
 }

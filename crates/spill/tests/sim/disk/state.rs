@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::path::PathBuf;
 
 use super::content::{BLOCK, Content};
 use super::names::Names;
@@ -24,7 +25,7 @@ pub struct State {
     pub(super) names: Names,
     pub(super) files: BTreeMap<u64, Content>,
     pub(super) next_file: u64,
-    pub(super) locked: BTreeSet<u64>,
+    pub(super) locked: BTreeSet<PathBuf>,
 }
 
 impl State {
