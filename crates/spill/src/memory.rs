@@ -1,7 +1,9 @@
 //! Zeroed memory of a size and alignment of one's own, in huge pages where it is large.
 
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// A huge page: one entry of the TLB, and one piece for a device.
 pub(crate) const HUGE: usize = 2 << 20;
@@ -22,18 +24,17 @@ impl Memory {
         let Ok(layout) = Layout::from_size_align(len.max(1), align) else {
             unreachable!("sizes are far below the limit of a layout")
         };
-        let is_huge = align >= HUGE;
-        // SAFETY: the layout has a size.
-        let start = unsafe { if is_huge { alloc(layout) } else { alloc_zeroed(layout) } };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        let is_mapped = layout.align() >= HUGE;
+        let start = if is_mapped {
+            mapped(layout)
+        } else {
+            // SAFETY: the layout has a size.
+            NonNull::new(unsafe { alloc_zeroed(layout) })
+        };
+        let Some(start) = start else { handle_alloc_error(layout) };
         let mut memory = Memory { start, layout };
-        if is_huge {
-            // Before the first store, which would bring small pages otherwise.
-            // SAFETY: the memory is ours; the advice changes no content. It is only a hint.
-            let _ = unsafe {
-                let start = start.as_ptr().cast();
-                rustix::mm::madvise(start, len, rustix::mm::Advice::LinuxHugepage)
-            };
+        if is_mapped {
+            // The pages come here, and not where it is used.
             memory.clear();
         }
         memory
@@ -65,7 +66,58 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        if self.layout.align() >= HUGE {
+            // SAFETY: it was mapped with this length, and nobody has it any more.
+            let _ = unsafe { munmap(self.start.as_ptr().cast(), mapped_len(self.layout)) };
+            return;
+        }
         // SAFETY: it was allocated with this layout, and is freed once.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+fn mapped_len(layout: Layout) -> usize {
+    layout.size().next_multiple_of(HUGE)
+}
+
+/// Memory straight from the system, for blocks so large that an allocator keeps what is freed: threads
+/// that take them by turns would have it keep twice what is in use. None: there is none.
+fn mapped(layout: Layout) -> Option<NonNull<u8>> {
+    let len = mapped_len(layout);
+    let most = len + layout.align();
+    let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: a new mapping at an address of the system's choice touches no other memory.
+    let all = unsafe { mmap_anonymous(ptr::null_mut(), most, rights, flags) }.ok()?.cast::<u8>();
+    let before = all.align_offset(layout.align());
+    // SAFETY: all three parts are of the mapping: what is before the first multiple, which nobody uses,
+    // what is behind the length, likewise, and what is between. The advice, before the first store, which
+    // would bring small pages otherwise, changes no content; it is only a hint.
+    unsafe {
+        let start = all.add(before);
+        if before > 0 {
+            let _ = munmap(all.cast(), before);
+        }
+        let _ = munmap(start.add(len).cast(), most - before - len);
+        let _ = madvise(start.cast(), len, Advice::LinuxHugepage);
+        NonNull::new(start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zero_where_it_should_begin_and_can_be_written() {
+        for (len, align) in [(1, 64), (5000, 4096), (HUGE, HUGE), (3 * HUGE + 7, HUGE)] {
+            // One after another, so that some come where others were.
+            for round in 1..20_u8 {
+                let mut memory = Memory::new(len, align);
+                assert_eq!(memory.start().as_ptr().align_offset(align), 0);
+                assert_eq!(memory.len(), len);
+                assert!(memory.as_bytes().iter().all(|&byte| byte == 0));
+                memory.bytes().fill(round);
+            }
+        }
     }
 }
