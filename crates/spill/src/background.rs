@@ -115,7 +115,7 @@ fn sync_at(inner: &Inner, interval: Duration) {
             left -= step;
         }
         // Writes answer a failure.
-        let _ = inner.sync_in_time();
+        let _ = inner.sync_all();
     }
 }
 

@@ -88,7 +88,12 @@ impl Inner {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(error) => {
-                if matches!(error, Error::Damaged { .. }) {
+                let is_of_victim = match &error {
+                    Error::Damaged { .. } => true,
+                    Error::Io { path, .. } => path == victim.path(),
+                    _ => false,
+                };
+                if is_of_victim {
                     // It would be the one that is worth most each time, and no other would come.
                     victim.stuck.store(true, Ordering::Relaxed);
                 }

@@ -78,8 +78,7 @@ impl Inner {
         self.may_write()?;
         self.sync_copies()?;
         // What made the other records dead must be durable too.
-        let places = lock(&self.writer).places();
-        self.sync_to(places)?;
+        self.sync_all()?;
         self.publish(&mut lock(&self.durable), &Dead::default(), |version| {
             version.segments = version.segments.without(&gone);
         })?;

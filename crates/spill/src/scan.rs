@@ -399,7 +399,7 @@ impl Source {
                     let looked = match looked {
                         // It may have been replaced, or lie outside of the range: the value is read again
                         // if it is wanted.
-                        Err(Error::Damaged { .. }) => {
+                        Err(Error::Damaged { .. } | Error::Io { .. }) => {
                             version.key_at(staging, position, scratch, |record| {
                                 key.clear();
                                 key.extend_from_slice(record.key);

@@ -236,8 +236,7 @@ impl Store {
     /// failure; [`Error::Full`] or [`Error::Io`] if it cannot be written or synced. A sync that
     /// fails halts the store.
     pub fn sync(&self) -> Result<()> {
-        let places = lock(&self.inner().writer).places();
-        self.inner().sync_to(places)
+        self.inner().sync_all()
     }
 
     /// Returns when all that is in memory has been merged into the levels, durably.

@@ -16,7 +16,7 @@ use crate::stream::{Places, Point};
 pub(crate) struct Synced {
     state: Mutex<State>,
     changed: Condvar,
-    /// The last sync at an interval failed.
+    /// The last sync failed.
     is_late: AtomicBool,
 }
 
@@ -27,7 +27,7 @@ struct State {
     /// The folder of the log was synced with segments below this number in it.
     named: u32,
     last: Instant,
-    /// Why the last sync at an interval failed.
+    /// Why the last sync failed.
     failure: Option<Error>,
 }
 
@@ -44,7 +44,7 @@ impl Synced {
         lock(&self.state).places
     }
 
-    /// Whether the last sync at an interval failed, and none succeeded since.
+    /// Whether the last sync failed.
     pub(crate) fn is_late(&self) -> bool {
         self.is_late.load(Ordering::Relaxed)
     }
@@ -84,7 +84,7 @@ impl Inner {
         let is_late = self.synced.is_late();
         if !self.options.background {
             let is_due = is_late || self.synced.is_older_than(interval);
-            return if is_due { self.sync_in_time() } else { Ok(()) };
+            return if is_due { self.sync_all() } else { Ok(()) };
         }
         if !is_late {
             return Ok(());
@@ -92,22 +92,14 @@ impl Inner {
         lock(&self.synced.state).failure.as_ref().map_or(Ok(()), |failure| Err(failure.again()))
     }
 
-    /// A sync at an interval. Where it fails writes are refused until one succeeds.
-    pub(crate) fn sync_in_time(&self) -> Result<()> {
+    /// A sync of all that was written.
+    pub(crate) fn sync_all(&self) -> Result<()> {
         let places = lock(&self.writer).places();
-        let synced = self.sync_to(places);
-        if let Err(error) = &synced {
-            let mut state = lock(&self.synced.state);
-            // Another sync may have done it since.
-            if !state.places.have_written(places) {
-                state.failure = Some(error.again());
-                self.synced.is_late.store(true, Ordering::Relaxed);
-            }
-        }
-        synced
+        self.sync_to(places)
     }
 
-    /// Returns when everything that writers wrote before these places is on the device.
+    /// Returns when everything that writers wrote before these places is on the device. With `Interval`
+    /// writes are refused from a sync that fails to one that succeeds.
     pub(crate) fn sync_to(&self, places: Places) -> Result<()> {
         let mut state = lock(&self.synced.state);
         loop {
@@ -127,14 +119,16 @@ impl Inner {
         let named = state.named;
         drop(state);
         let busy = Busy(&self.synced);
-        let (places, named) = self.sync_now(named)?;
+        let done = self.sync_now(named);
         let mut state = lock(&self.synced.state);
-        state.places = state.places.max(places);
-        state.named = named;
-        state.failure = None;
-        self.synced.is_late.store(false, Ordering::Relaxed);
+        state.failure = done.as_ref().err().map(Error::again);
+        self.synced.is_late.store(done.is_err(), Ordering::Relaxed);
+        if let Ok((places, named)) = &done {
+            state.places = state.places.max(*places);
+            state.named = *named;
+        }
         drop((state, busy));
-        Ok(())
+        done.map(|_| ())
     }
 
     fn sync_now(&self, named: u32) -> Result<(Places, u32)> {

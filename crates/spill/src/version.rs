@@ -189,10 +189,21 @@ impl Version {
         scratch: &mut Vec<u8>,
         seen: impl FnOnce(&Record<'_>) -> R,
     ) -> Result<Look<R>> {
-        let looked = self.look(staging, position, false, scratch, |record| {
-            position.may_be(Tag::of_key(record.key)).then(|| seen(record))
-        })?;
-        match (looked, self.segments.get(position.segment())) {
+        let mut seen = Some(seen);
+        let mut see = |record: &Record<'_>| {
+            let is_right = position.may_be(Tag::of_key(record.key));
+            seen.take().filter(|_| is_right).map(|seen| seen(record))
+        };
+        let segment = self.segments.get(position.segment());
+        let looked = match (self.look(staging, position, false, scratch, &mut see), segment) {
+            // It may be the value that cannot be read.
+            (Err(Error::Io { .. }), Some(segment)) => {
+                let record = segment.without_value(position.offset(), scratch)?;
+                Look::Found(record.and_then(|record| see(&record)))
+            }
+            (looked, _) => looked?,
+        };
+        match (looked, segment) {
             (Look::Found(Some(found)), _) => Ok(Look::Found(found)),
             (Look::Found(None), Some(segment)) => {
                 Err(segment.damaged(position.offset(), "the key is not what was written"))

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
 use crate::numbered;
 use crate::position::{ALIGN, SEGMENTS};
-use crate::record::{HEADER, Record};
+use crate::record::{HEADER, Header, Record};
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::stream::Stream;
 
@@ -300,41 +300,57 @@ impl Segment {
     ) -> Result<&'a [u8]> {
         let failed = |error| self.unread(offset as usize, error);
         let (offset, written) = (offset as usize, self.written() as usize);
-        let mut len = PAGE.min(written - offset);
-        match cold {
-            Cold::Around => {
-                // Twice at most: for the header, then for all of the record.
-                for _ in 0..2 {
-                    self.bring(offset, offset + len).map_err(failed)?;
-                    let bytes = &self.mapped()[offset..];
-                    len = Record::peek(bytes).map_or(0, |record| record.header.record_len());
-                    if len <= PAGE {
-                        break;
-                    }
-                }
-                Ok(&self.mapped()[offset..])
+        // Where that fails it may be for what is around, which is not wanted.
+        if cold == Cold::Around && self.bring_record(offset).is_ok() {
+            return Ok(&self.mapped()[offset..]);
+        }
+        let mut end = (offset + HEADER).next_multiple_of(PAGE).min(written);
+        scratch.clear();
+        loop {
+            let have = scratch.len();
+            scratch.resize(end - offset, 0);
+            read_whole(&*self.file, &mut scratch[have..], (offset + have) as u64)
+                .map_err(failed)?;
+            let header = Header::read(scratch);
+            let whole = header.map_or(0, |header| offset + header.record_len());
+            if whole <= end || whole > written {
+                break;
             }
-            Cold::Page => {
-                let mut end = (offset + HEADER).next_multiple_of(PAGE).min(written);
-                scratch.clear();
-                loop {
-                    let have = scratch.len();
-                    scratch.resize(end - offset, 0);
-                    let missing = &mut scratch[have..];
-                    read_whole(&*self.file, missing, (offset + have) as u64).map_err(failed)?;
-                    let header = crate::record::Header::read(scratch);
-                    let whole = header.map_or(0, |header| offset + header.record_len());
-                    if whole <= end || whole > written {
-                        break;
-                    }
-                    end = whole.next_multiple_of(PAGE).min(written);
-                }
-                for page in offset / PAGE..end.div_ceil(PAGE) {
-                    self.mark_seen(page);
-                }
-                Ok(scratch)
+            end = whole.next_multiple_of(PAGE).min(written);
+        }
+        for page in offset / PAGE..end.div_ceil(PAGE) {
+            self.mark_seen(page);
+        }
+        Ok(scratch)
+    }
+
+    /// Brings a record and its surroundings into memory.
+    fn bring_record(&self, offset: usize) -> std::io::Result<()> {
+        let mut len = PAGE.min(self.written() as usize - offset);
+        // Twice at most: for the header, then for all of the record.
+        for _ in 0..2 {
+            self.bring(offset, offset + len)?;
+            let record = Record::peek(&self.mapped()[offset..]);
+            len = record.map_or(0, |record| record.header.record_len());
+            if len <= PAGE {
+                break;
             }
         }
+        Ok(())
+    }
+
+    /// The record at an offset without its value, read past the mapping.
+    #[cold]
+    pub(crate) fn without_value<'a>(
+        &self,
+        offset: u32,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Option<Record<'a>>> {
+        *scratch = self.read(offset, offset + HEADER as u32)?;
+        let Some(header) = Header::read(scratch) else { return Ok(None) };
+        let key = offset + HEADER as u32;
+        scratch.extend(self.read(key, key + u32::from(header.key_len))?);
+        Ok(Some(Record { header, key: &scratch[HEADER..], value: &[] }))
     }
 
     /// Brings the surroundings of a part into memory.

@@ -64,6 +64,8 @@ const fn place_in(slots: usize, slot: usize, begin: u32) -> usize {
 
 /// Slots of records that are not in their segment yet, or were lately not.
 pub(crate) struct Staging {
+    path: PathBuf,
+    file: Arc<dyn File>,
     map: Map,
     slots: Box<[Slot]>,
     noting: Mutex<()>,
@@ -153,10 +155,26 @@ impl Staging {
             readers: AtomicU32::new(0),
         });
         let slots = slots.collect();
-        Ok((
-            Staging { map, slots, noting: Mutex::default(), is_read: AtomicBool::new(false) },
-            left,
-        ))
+        let (noting, is_read) = (Mutex::default(), AtomicBool::new(false));
+        Ok((Staging { path, file, map, slots, noting, is_read }, left))
+    }
+
+    /// What an earlier process left in the slots goes, durably, as it is in its segments. It may be of a
+    /// segment whose number is given again, for a loss of power took all other signs of it: behind records
+    /// of the new one it would look as if it followed them.
+    pub(crate) fn clear(&self) -> Result<()> {
+        let failed = |error| Error::io(&self.path, error);
+        let mut piece = vec![0; CHUNK];
+        for at in (HEAD..self.map.len()).step_by(CHUNK) {
+            let len = CHUNK.min(self.map.len() - at);
+            let piece = &mut piece[..len];
+            read_whole(&*self.file, piece, at as u64).map_err(failed)?;
+            if piece.iter().any(|&byte| byte != 0) {
+                piece.fill(0);
+                write_whole(&*self.file, piece, at as u64).map_err(failed)?;
+            }
+        }
+        self.file.sync().map_err(failed)
     }
 
     pub(super) fn slots(&self) -> usize {

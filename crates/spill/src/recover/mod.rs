@@ -137,6 +137,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     staging.note_state(manifest.number());
     staging.note_synced(places);
     staging.note_failure(false);
+    staging.clear()?;
     remove_unused(&fs, &index_dir, state, unused)?;
     let memory = version.active.bytes();
     let mut writer = Writer::new(

@@ -280,3 +280,38 @@ fn a_panic_at_the_manifest_leaves_a_store() {
     store.scrub().unwrap();
     assert_eq!(store.table("t").unwrap().range(..).pairs().count(), 1000);
 }
+
+/// Syncs that fail, be it a merge's or the caller's, are not taken for those at the interval.
+#[test]
+fn failed_syncs_are_none_at_the_interval() {
+    const INTERVAL: Duration = Duration::from_millis(50);
+    for calls_sync in [false, true] {
+        let home = in_memory();
+        let fails = Arc::new(AtomicBool::new(false));
+        let does_fail = Arc::clone(&fails);
+        let fs = hooked("/log/", move |call| match call {
+            Call::Write if does_fail.load(Ordering::SeqCst) => Err(ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        });
+        let durability = Durability::Interval(INTERVAL);
+        let options = Options { durability, background: false, memory: 16 << 10, ..tiny() };
+        let store = Store::open_on(fs, home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        fails.store(true, Ordering::SeqCst);
+        let begin = Instant::now();
+        for number in 0_u32.. {
+            let written = table.put(&number.to_be_bytes(), b"value");
+            if let Err(error) = written {
+                assert!(matches!(error, Error::Full { .. }), "{error}");
+                break;
+            }
+            assert!(begin.elapsed() < 20 * INTERVAL, "writes are taken without a sync");
+            if calls_sync {
+                store.sync().unwrap_err();
+            }
+            std::thread::sleep(INTERVAL / 50);
+        }
+        fails.store(false, Ordering::SeqCst);
+        table.put(b"key", b"value").unwrap();
+    }
+}

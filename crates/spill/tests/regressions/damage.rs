@@ -4,9 +4,13 @@ use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use spill::{Error, Options, Store, Table};
+use spill::fs::{Fs, Os};
+use spill::{ColdReads, Error, Options, Store, Table};
 
+use crate::hooked::{Call, hooked};
 use crate::{in_memory, tiny};
 
 /// Turns a bit of a file, as another hand would.
@@ -385,4 +389,72 @@ fn a_manifest_that_is_gone_is_damage() {
     std::fs::rename(&aside, &manifest).unwrap();
     let store = Store::open(home.path(), tiny()).unwrap();
     assert_eq!(store.table("t").unwrap().get(b"k").unwrap().unwrap(), b"v");
+}
+
+/// A device that cannot read two blocks of the first segment.
+fn with_a_bad_sector() -> Arc<dyn Fs> {
+    hooked("00000001.log", |call| match call {
+        Call::Read(from, to) if from < 12_288 && to > 8_192 => Err(rustix::io::Errno::IO.into()),
+        _ => Ok(()),
+    })
+}
+
+/// A value that cannot be read hinders nothing but reading it, as a damaged one, and goes when it is
+/// replaced.
+#[test]
+fn a_value_that_cannot_be_read_is_replaced() {
+    for cold_reads in [ColdReads::Page, ColdReads::Around] {
+        let home = in_memory();
+        let options = Options { segment: 1 << 20, memory: 16 << 10, cold_reads, ..tiny() };
+        filled_with(home.path(), &options, 10, 20_000);
+        let store = Store::open_on(with_a_bad_sector(), home.path(), options.clone()).unwrap();
+        let table = store.table("t").unwrap();
+        assert!(matches!(table.get(&0_u32.to_be_bytes()), Err(Error::Io { .. })));
+        for key in 1..10_u32 {
+            assert_eq!(table.get(&key.to_be_bytes()).unwrap().unwrap(), [1; 20_000]);
+        }
+        table.put(&0_u32.to_be_bytes(), b"new").unwrap();
+        store.flush().unwrap();
+        for key in 0..2000_u32 {
+            table.put(&key.to_be_bytes(), b"more").unwrap();
+        }
+        store.flush().unwrap();
+        let pairs: Vec<_> = table.range(..).pairs().map(|pair| pair.unwrap().1).collect();
+        assert!(pairs.len() == 2000 && pairs.iter().all(|value| value == b"more"));
+    }
+}
+
+/// A segment with a live value that cannot be read is left out of collecting, as a damaged one.
+#[test]
+fn a_segment_that_cannot_be_read_is_left_out() {
+    const KEYS: u32 = 100;
+    let log_bytes = |fs: fn() -> Arc<dyn Fs>| {
+        let home = in_memory();
+        let cold_reads = ColdReads::Page;
+        let options = Options { segment: 1 << 20, cold_reads, throttle: Duration::ZERO, ..tiny() };
+        filled_with(home.path(), &options, KEYS, 20_000);
+        let store = Store::open_on(fs(), home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        for round in 0..20 * KEYS {
+            // Some stay in each segment.
+            let key = round.wrapping_mul(2_654_435_761) % KEYS;
+            if !key.is_multiple_of(10) {
+                let _ = table.put(&key.to_be_bytes(), &[2; 20_000]);
+            }
+        }
+        let _ = store.settle(Duration::from_secs(10));
+        let statistics = store.statistics();
+        (statistics.log_bytes, statistics.stuck_segments)
+    };
+    let (without, none) = log_bytes(|| Arc::new(Os::new()));
+    let (with, stuck) = log_bytes(with_a_bad_sector);
+    assert_eq!((none, stuck), (0, 1));
+    assert!(with < 2 * without, "{with} bytes for {without}");
+}
+
+fn filled_with(home: &Path, options: &Options, keys: u32, len: usize) {
+    let store = Store::open(home, options.clone()).unwrap();
+    let table = store.table("t").unwrap();
+    (0..keys).for_each(|key| table.put(&key.to_be_bytes(), &vec![1; len]).unwrap());
+    store.flush().unwrap();
 }

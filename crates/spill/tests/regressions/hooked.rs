@@ -5,13 +5,16 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use spill::fs::{Access, File, Fs, Map, Mode, Os};
+use spill::fs::{Access, File, Fs, Map, Mode, Os, Pages};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     Write,
     Sync,
     Remove,
+    SyncFolder,
+    /// From one byte to another, into memory or a mapping.
+    Read(u64, u64),
 }
 
 type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
@@ -68,6 +71,9 @@ impl Fs for Hooked {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        if self.is_of(path) {
+            (self.hook)(Call::SyncFolder)?;
+        }
         Os::new().sync_dir(path)
     }
 
@@ -99,6 +105,7 @@ impl File for HookedFile {
     }
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        (self.hook)(Call::Read(offset, offset + into.len() as u64))?;
         self.below.read_at(into, offset)
     }
 
@@ -117,6 +124,22 @@ impl File for HookedFile {
     }
 
     fn map(&self, len: usize, access: Access) -> io::Result<Map> {
-        self.below.map(len, access)
+        let below = self.below.map(len, access)?;
+        let start = below.start();
+        let pages = HookedPages { below, hook: Arc::clone(&self.hook) };
+        // SAFETY: the mapping below lives as long as the pages.
+        Ok(unsafe { Map::new(start, len, Box::new(pages)) })
+    }
+}
+
+struct HookedPages {
+    below: Map,
+    hook: Hook,
+}
+
+impl Pages for HookedPages {
+    fn bring(&self, part: Range<usize>) -> io::Result<()> {
+        (self.hook)(Call::Read(part.start as u64, part.end as u64))?;
+        self.below.bring(part)
     }
 }

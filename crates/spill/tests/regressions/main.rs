@@ -5,6 +5,7 @@ mod calls;
 mod damage;
 mod ends;
 mod hooked;
+mod staging;
 mod waits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
