@@ -414,6 +414,7 @@ fn a_value_that_cannot_be_read_is_replaced() {
             assert_eq!(table.get(&key.to_be_bytes()).unwrap().unwrap(), [1; 20_000]);
         }
         table.put(&0_u32.to_be_bytes(), b"new").unwrap();
+        assert_eq!(table.range(..).pairs().filter(|pair| pair.is_ok()).count(), 10);
         store.flush().unwrap();
         for key in 0..2000_u32 {
             table.put(&key.to_be_bytes(), b"more").unwrap();
