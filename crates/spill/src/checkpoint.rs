@@ -90,6 +90,7 @@ impl Inner {
             next_index: self.next_index.load(Ordering::Relaxed),
             next_table: durable.next_table,
             state: 0,
+            store: self.log.store,
             synced: places,
             dead: &Dead::default(),
         };

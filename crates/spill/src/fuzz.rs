@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::folder::Folder;
 use crate::fs::{Fs, Os, write_whole};
 use crate::level::filter::Filter;
 use crate::level::page::{self, Kind, PAGE, Page, PageId};
@@ -28,6 +29,7 @@ const ID: u32 = 1;
 /// If a walk and a replay do not agree.
 pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
     let fs: Arc<dyn Fs> = Arc::new(Os::new());
+    let folder = Folder::new(&fs, dir.to_owned(), 0);
     let mut bytes = bytes.to_vec();
     if repaired {
         repair(&mut bytes);
@@ -39,10 +41,10 @@ pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
         _ => {}
     }
     let capacity = (FILE_HEADER as usize + bytes.len()).next_multiple_of(4096);
-    let made = Segment::create(&fs, dir, ID, Stream::Main, capacity)?;
+    let made = Segment::create(&folder, ID, Stream::Main, capacity)?;
     write_whole(&*made.file, &bytes, FILE_HEADER.into()).map_err(|error| Error::io(dir, error))?;
     drop(made);
-    let segment = Arc::new(Segment::open(&fs, dir, ID, None)?);
+    let segment = Arc::new(Segment::open(&folder, ID, None)?);
     let mut walked = Vec::new();
     let mut buffer = Buffer::default();
     let mut reader = Reader::new(&segment, FILE_HEADER, capacity as u32, &mut buffer);
@@ -101,7 +103,7 @@ pub fn page(bytes: &[u8], repaired: bool) {
         page::seal(&mut whole, id);
     }
     let page = Page::new(&whole);
-    if page.fault(id).is_some() {
+    if page.fault(id, 0).is_some() {
         return;
     }
     if page.kind() == Kind::Filter {

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::collect::Collector;
 use crate::error::{Error, Result};
+use crate::folder::Folder;
 use crate::fs::Fs;
 use crate::l0::Blocks;
 use crate::lately::Lately;
@@ -32,6 +33,8 @@ use crate::version::{Covers, Generation, Version};
 pub(crate) struct Inner {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) dir: PathBuf,
+    pub(crate) log: Folder,
+    pub(crate) index: Folder,
     pub(crate) options: Options,
     pub(crate) staging: Arc<Staging>,
     pub(crate) flusher: Arc<Flusher>,
@@ -148,6 +151,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Parts {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) dir: PathBuf,
+    pub(crate) log: Folder,
+    pub(crate) index: Folder,
     pub(crate) options: Options,
     pub(crate) staging: Arc<Staging>,
     pub(crate) blocks: Arc<Blocks>,
@@ -165,6 +170,8 @@ impl Inner {
         Inner {
             fs: parts.fs,
             dir: parts.dir,
+            log: parts.log,
+            index: parts.index,
             options: parts.options,
             staging: parts.staging,
             flusher: Arc::clone(parts.writer.flusher()),
@@ -191,14 +198,6 @@ impl Inner {
             buried: Mutex::default(),
             _lock: parts.lock,
         }
-    }
-
-    pub(crate) fn log_dir(&self) -> PathBuf {
-        self.dir.join("log")
-    }
-
-    pub(crate) fn index_dir(&self) -> PathBuf {
-        self.dir.join("index")
     }
 
     /// Nothing is written any more: it is unknown what is on the device.
@@ -234,7 +233,7 @@ impl Inner {
         let mut next = lock(&self.next_segment);
         let least = (least + FILE_HEADER as usize).next_multiple_of(4096);
         let capacity = self.options.segment.max(least);
-        let segment = Segment::create(&self.fs, &self.log_dir(), *next, stream, capacity)?;
+        let segment = Segment::create(&self.log, *next, stream, capacity)?;
         let segment = Arc::new(segment);
         *next += 1;
         let mut version = Version::clone(&self.version.load());
@@ -305,6 +304,7 @@ impl Inner {
                 next_index,
                 next_table: durable.next_table,
                 state: durable.manifest.number() + 1,
+                store: self.log.store,
                 synced,
                 dead,
             },
@@ -363,6 +363,8 @@ pub(crate) struct Rest<'a> {
     pub(crate) next_table: u32,
     /// The number of the state.
     pub(crate) state: u64,
+    /// The number of the store.
+    pub(crate) store: u64,
     pub(crate) synced: Places,
     pub(crate) dead: &'a Dead,
 }
@@ -406,5 +408,6 @@ pub(crate) fn state_of(version: &Version, rest: &Rest<'_>) -> State {
         segments: segments.collect(),
         hidden_in_levels: version.hidden_in_levels,
         number: rest.state,
+        store: rest.store,
     }
 }

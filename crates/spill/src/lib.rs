@@ -27,6 +27,7 @@ mod cold;
 mod collect;
 mod entering;
 mod error;
+mod folder;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzz;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inner::{Inner, lock};
 use crate::level::merge::Dead;
 use crate::log::Segment;
@@ -112,8 +112,7 @@ impl Inner {
                 }
             }
             if last.segment > synced.segment {
-                let dir = self.log_dir();
-                self.fs.sync_dir(&dir).map_err(|error| Error::io(&dir, error))?;
+                self.log.sync()?;
             }
             Ok(())
         })();

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inner::{Inner, Piece, lock};
 use crate::l0::L0;
 use crate::level::Level;
@@ -88,7 +88,6 @@ impl Inner {
     ) -> Result<TableVersion> {
         let mut levels = table.levels.clone();
         let records = LogOf { version, staging: &self.staging };
-        let index_dir = self.index_dir();
         let entries = |level: &Option<Arc<Level>>| level.as_ref().map_or(0, |level| level.entries);
         let keys = l0.keys() as u64;
         let all = keys + levels.iter().map(entries).sum::<u64>();
@@ -108,8 +107,7 @@ impl Inner {
             let bits_per_key = self.options.bloom_bits;
             let has_filter = !is_last && !merges_all && bits_per_key > 0;
             Target {
-                fs: &self.fs,
-                dir: &index_dir,
+                folder: &self.index,
                 file: self.next_index(),
                 is_last,
                 // A level goes on when it has more than it has room for, by what came last.
@@ -167,8 +165,7 @@ impl Made<'_> {
         for file in self.files.borrow().iter() {
             file.sync()?;
         }
-        let dir = self.inner.index_dir();
-        self.inner.fs.sync_dir(&dir).map_err(|error| Error::io(&dir, error))
+        self.inner.index.sync()
     }
 }
 

@@ -161,8 +161,7 @@ impl Inner {
     fn sync_names(&self, named: u32) -> Result<u32> {
         let next = *lock(&self.next_segment);
         if next > named {
-            let dir = self.log_dir();
-            self.fs.sync_dir(&dir).map_err(|error| Error::io(&dir, error))?;
+            self.log.sync()?;
         }
         Ok(next)
     }

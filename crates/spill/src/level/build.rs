@@ -1,16 +1,13 @@
 //! Building the tree of a level from left to right: new leaves from entries, old leaves by
 //! reference.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use super::file::{IndexFile, IndexWriter};
 use super::filter::{Filter, FilterBuilder};
 use super::known::Known;
 use super::page::{LONGEST_SKIP, PAGE, PageId, WIDTH, write_inner, write_leaf};
 use crate::bytes::common_prefix;
 use crate::error::Result;
-use crate::fs::Fs;
+use crate::folder::Folder;
 use crate::position::Position;
 use crate::record::hash;
 use crate::stint;
@@ -25,8 +22,7 @@ pub(crate) trait Keys {
 const HALF: usize = WIDTH / 2;
 
 pub(crate) struct TreeBuilder<'a, K> {
-    fs: &'a Arc<dyn Fs>,
-    dir: &'a Path,
+    folder: &'a Folder,
     file: u32,
     keys: &'a K,
     /// Made with the first page.
@@ -56,15 +52,13 @@ pub(crate) struct Built {
 impl<'a, K: Keys> TreeBuilder<'a, K> {
     /// `filter` has the keys of all leaves that will be kept.
     pub(crate) fn new(
-        fs: &'a Arc<dyn Fs>,
-        dir: &'a Path,
+        folder: &'a Folder,
         file: u32,
         keys: &'a K,
         filter: Option<FilterBuilder>,
     ) -> Self {
         TreeBuilder {
-            fs,
-            dir,
+            folder,
             file,
             keys,
             writer: None,
@@ -140,7 +134,7 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
         let mut page = [0; PAGE];
         let entries =
             self.pending.iter().map(|(key, position)| (key.head_at(skip), position.bits()));
-        let writer = writer(&mut self.writer, self.fs, self.dir, self.file)?;
+        let writer = writer(&mut self.writer, self.folder, self.file)?;
         let id = writer.next();
         write_leaf(id, prefix, entries, &mut page);
         writer.append(&page)?;
@@ -188,7 +182,7 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
 
     fn emit_inner(&mut self, height: usize) -> Result<()> {
         let mut page = [0; PAGE];
-        let writer = writer(&mut self.writer, self.fs, self.dir, self.file)?;
+        let writer = writer(&mut self.writer, self.folder, self.file)?;
         let id = writer.next();
         let count = write_inner(id, &self.above[height], &mut page);
         writer.append(&page)?;
@@ -223,12 +217,11 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
 
 fn writer<'w>(
     writer: &'w mut Option<IndexWriter>,
-    fs: &Arc<dyn Fs>,
-    dir: &Path,
+    folder: &Folder,
     id: u32,
 ) -> Result<&'w mut IndexWriter> {
     match writer {
         Some(writer) => Ok(writer),
-        None => Ok(writer.insert(IndexWriter::create(fs, dir, id)?)),
+        None => Ok(writer.insert(IndexWriter::create(folder, id)?)),
     }
 }

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::page::{PAGE, Page, PageId};
+use super::page::{self, PAGE, Page, PageId};
 use crate::error::{Error, Result};
+use crate::folder::Folder;
 use crate::fs::{Access, File, Fs, Map, Mode, read_whole, write_whole};
 use crate::numbered;
 use crate::stint;
@@ -22,6 +23,7 @@ pub(crate) struct IndexFile {
     file: Arc<dyn File>,
     map: Map,
     fs: Arc<dyn Fs>,
+    store: u64,
     /// A bit for each page that was read and checked since the file was opened.
     checked: Vec<AtomicU64>,
     obsolete: AtomicBool,
@@ -39,10 +41,11 @@ pub(crate) fn number(name: &str) -> Option<u32> {
 }
 
 impl IndexFile {
-    pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path, id: u32, pages: u32) -> Result<IndexFile> {
-        let path = dir.join(name(id));
+    pub(crate) fn open(folder: &Folder, id: u32, pages: u32) -> Result<IndexFile> {
+        let path = folder.join(name(id));
         let failed = |error| Error::io(&path, error);
-        let file = fs.open(&path, Mode::Read).map_err(|error| Error::missing(&path, error))?;
+        let file =
+            folder.fs.open(&path, Mode::Read).map_err(|error| Error::missing(&path, error))?;
         let len = file.len().map_err(failed)?;
         if len != u64::from(pages) * PAGE as u64 {
             let what = format!("it has {len} bytes and should have {pages} pages");
@@ -53,7 +56,8 @@ impl IndexFile {
             id,
             file,
             map,
-            fs: Arc::clone(fs),
+            fs: Arc::clone(&folder.fs),
+            store: folder.store,
             checked: (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             obsolete: AtomicBool::new(false),
             path,
@@ -108,7 +112,7 @@ impl IndexFile {
             .bring(start..(start + AROUND).min(self.map.len()))
             .map_err(|error| Error::io(&self.path, error))?;
         let page = self.at(number);
-        if let Some(what) = page.fault(PageId { file: self.id, number }) {
+        if let Some(what) = page.fault(PageId { file: self.id, number }, self.store) {
             return Err(Error::damaged(&self.path, u64::from(number) * PAGE as u64, what));
         }
         self.checked[number as usize / 64].fetch_or(1 << (number % 64), Ordering::Relaxed);
@@ -139,7 +143,9 @@ impl IndexFile {
             let failed = |error| Error::cut_short(&self.path, error);
             read_whole(&*self.file, &mut bytes[..len], start as u64).map_err(failed)?;
             for page in bytes[..len].as_chunks::<PAGE>().0 {
-                if let Some(what) = Page::new(page).fault(PageId { file: self.id, number }) {
+                if let Some(what) =
+                    Page::new(page).fault(PageId { file: self.id, number }, self.store)
+                {
                     let offset = u64::from(number) * PAGE as u64;
                     return Err(Error::damaged(&self.path, offset, what));
                 }
@@ -163,9 +169,8 @@ impl Drop for IndexFile {
 /// A file of pages while it is written. Dropped before it is finished, it goes.
 pub(crate) struct IndexWriter {
     id: u32,
-    dir: PathBuf,
+    folder: Folder,
     path: PathBuf,
-    fs: Arc<dyn Fs>,
     file: Option<Arc<dyn File>>,
     buffer: Vec<u8>,
     written: u64,
@@ -173,14 +178,13 @@ pub(crate) struct IndexWriter {
 }
 
 impl IndexWriter {
-    pub(crate) fn create(fs: &Arc<dyn Fs>, dir: &Path, id: u32) -> Result<IndexWriter> {
-        let path = dir.join(name(id));
-        let file = fs.open(&path, Mode::New).map_err(|error| Error::io(&path, error))?;
+    pub(crate) fn create(folder: &Folder, id: u32) -> Result<IndexWriter> {
+        let path = folder.join(name(id));
+        let file = folder.fs.open(&path, Mode::New).map_err(|error| Error::io(&path, error))?;
         Ok(IndexWriter {
             id,
-            dir: dir.to_owned(),
+            folder: folder.clone(),
             path,
-            fs: Arc::clone(fs),
             file: Some(file),
             buffer: Vec::with_capacity(stint::PIECE),
             written: 0,
@@ -194,7 +198,9 @@ impl IndexWriter {
     }
 
     pub(crate) fn append(&mut self, page: &[u8; PAGE]) -> Result<()> {
+        let begin = self.buffer.len();
         self.buffer.extend_from_slice(page);
+        page::make_of(self.folder.store, &mut self.buffer[begin..]);
         self.pages += 1;
         if self.buffer.len() >= stint::PIECE {
             self.write_out()?;
@@ -219,7 +225,7 @@ impl IndexWriter {
     /// The complete file, which is not durable yet.
     pub(crate) fn finish(mut self) -> Result<IndexFile> {
         self.write_out()?;
-        let file = IndexFile::open(&self.fs, &self.dir, self.id, self.pages)?;
+        let file = IndexFile::open(&self.folder, self.id, self.pages)?;
         file.take_as_written();
         self.file = None;
         Ok(file)
@@ -230,7 +236,7 @@ impl Drop for IndexWriter {
     fn drop(&mut self) {
         if self.file.is_some() {
             // What stays behind is removed at the next opening.
-            let _ = self.fs.remove(&self.path);
+            let _ = self.folder.fs.remove(&self.path);
         }
     }
 }
@@ -244,7 +250,8 @@ mod tests {
     fn pages_that_were_written_just_now_are_known() {
         let home = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Os::new());
-        let mut writer = IndexWriter::create(&fs, home.path(), 7).unwrap();
+        let folder = Folder::new(&fs, home.path().to_owned(), 5);
+        let mut writer = IndexWriter::create(&folder, 7).unwrap();
         let pages = 3 * stint::PIECE / PAGE + 1;
         for number in 0..pages {
             writer.append(&[number as u8; PAGE]).unwrap();
@@ -254,7 +261,7 @@ mod tests {
         };
         let file = writer.finish().unwrap();
         assert_eq!(known(&file), pages as u32);
-        let opened = IndexFile::open(&fs, home.path(), 7, pages as u32).unwrap();
+        let opened = IndexFile::open(&folder, 7, pages as u32).unwrap();
         assert_eq!(known(&opened), 0);
         assert!(
             opened.page(1).is_err(),

@@ -4,7 +4,6 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::iter;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::build::{Built, Keys, TreeBuilder};
@@ -15,7 +14,7 @@ use super::page::{Page, PageId};
 use super::{Leaves, Level};
 use crate::bytes::head_at;
 use crate::error::Result;
-use crate::fs::Fs;
+use crate::folder::Folder;
 use crate::l0;
 use crate::position::Position;
 use crate::record::hash;
@@ -76,8 +75,7 @@ const MOST_FILES: usize = 6;
 
 /// Where a merge writes to.
 pub(crate) struct Target<'a> {
-    pub(crate) fs: &'a Arc<dyn Fs>,
-    pub(crate) dir: &'a Path,
+    pub(crate) folder: &'a Folder,
     /// The number of the new file.
     pub(crate) file: u32,
     /// Nothing lies below: tombstones have done their work.
@@ -106,8 +104,7 @@ pub(crate) fn merge<'a>(
     records: &'a impl Records,
     dead: &mut Dead,
 ) -> Result<Option<Level>> {
-    let mut builder =
-        TreeBuilder::new(target.fs, target.dir, target.file, records, target.filter(lower)?);
+    let mut builder = TreeBuilder::new(target.folder, target.file, records, target.filter(lower)?);
     let rewritten = lower.map(files_to_rewrite).unwrap_or_default();
     let mut kept: HashMap<u32, u32> = HashMap::new();
     let mut leaves = lower.map(Level::leaves);

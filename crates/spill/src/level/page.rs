@@ -76,8 +76,8 @@ impl<'a> Page<'a> {
     }
 
     /// What is wrong with it, if something is.
-    pub(crate) fn fault(&self, id: PageId) -> Option<&'static str> {
-        if self.0[..4] != check(self.0, id).to_le_bytes() {
+    pub(crate) fn fault(&self, id: PageId, store: u64) -> Option<&'static str> {
+        if self.0[..4] != (check(self.0, id) ^ of_store(store)).to_le_bytes() {
             return Some("the checksum of the page is wrong");
         }
         if self.0[4] == Kind::Filter.byte() {
@@ -275,6 +275,18 @@ fn check(page: &[u8; PAGE], id: PageId) -> u32 {
     (xxh3_64(&page[4..]) ^ salt ^ salt >> 32) as u32
 }
 
+/// What the check of a page has of the store that it is of.
+fn of_store(store: u64) -> u32 {
+    (store ^ store >> 32) as u32
+}
+
+/// Makes a page, sealed, one of this store.
+pub(super) fn make_of(store: u64, page: &mut [u8]) {
+    for (byte, with) in page.iter_mut().zip(of_store(store).to_le_bytes()) {
+        *byte ^= with;
+    }
+}
+
 /// Writes a leaf: its prefix, then heads and values in order, at least one and at most
 /// [`WIDTH`].
 pub(crate) fn write_leaf(
@@ -384,7 +396,7 @@ mod tests {
             let count = write_inner(ID, &entries, &mut bytes);
             prop_assert!(count >= 2);
             let page = Page::new(&bytes);
-            prop_assert_eq!(page.fault(ID), None);
+            prop_assert_eq!(page.fault(ID, 0), None);
             for (index, bound) in bounds[..count].iter().enumerate() {
                 prop_assert_eq!(&page.bound(index), bound);
                 prop_assert_eq!(page.value(index), 100 + index as u64);
@@ -403,7 +415,7 @@ mod tests {
             let mut bytes = [0; PAGE];
             write_leaf(ID, prefix, heads.clone().zip(0..), &mut bytes);
             let page = Page::new(&bytes);
-            prop_assert_eq!(page.fault(ID), None);
+            prop_assert_eq!(page.fault(ID, 0), None);
             for (index, (key, head)) in keys.iter().zip(heads).enumerate() {
                 let ties = page.ties(key);
                 prop_assert!(ties.contains(&index));
@@ -417,11 +429,12 @@ mod tests {
     fn a_changed_or_moved_page_is_told() {
         let mut bytes = [0; PAGE];
         write_leaf(ID, b"user", (0..240).map(|entry| (entry * 7, entry)), &mut bytes);
-        assert_eq!(Page::new(&bytes).fault(ID), None);
-        assert!(Page::new(&bytes).fault(PageId { file: 3, number: 8 }).is_some());
+        assert_eq!(Page::new(&bytes).fault(ID, 0), None);
+        assert!(Page::new(&bytes).fault(PageId { file: 3, number: 8 }, 0).is_some());
+        assert!(Page::new(&bytes).fault(ID, 1).is_some());
         for bit in (0..PAGE * 8).step_by(61) {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(Page::new(&bytes).fault(ID).is_some(), "bit {bit}");
+            assert!(Page::new(&bytes).fault(ID, 0).is_some(), "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }

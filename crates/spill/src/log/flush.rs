@@ -381,6 +381,7 @@ impl Flusher {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
+    use crate::folder::Folder;
     use crate::fs::{Fs, Os};
     use crate::log::segment::FILE_HEADER;
     use crate::log::staging::Filling;
@@ -391,9 +392,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Os::new());
         Staging::create(&fs, home.path()).unwrap();
-        let (staging, _) = Staging::open(&fs, home.path()).unwrap();
+        let (staging, _) = Staging::open(&fs, home.path(), 9).unwrap();
         let staging = Arc::new(staging);
-        let segment = Segment::create(&fs, home.path(), 1, Stream::Main, 1 << 20).unwrap();
+        let segment =
+            Segment::create(&Folder::new(&fs, home.path().to_owned(), 9), 1, Stream::Main, 1 << 20)
+                .unwrap();
         let segment = Arc::new(segment);
         let bytes: Vec<u8> = (0..10 * BLOCK).map(|at| (at % 251) as u8).collect();
         let flusher = Flusher::new(Arc::clone(&staging));

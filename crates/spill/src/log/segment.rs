@@ -7,6 +7,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
+use crate::folder::Folder;
 use crate::fs::{Access, File, Fs, Map, Mode, Part, read_whole, write_whole};
 use crate::numbered;
 use crate::position::{ALIGN, SEGMENTS};
@@ -41,6 +42,7 @@ pub(crate) struct Segment {
     path: PathBuf,
     map: Map,
     fs: Arc<dyn Fs>,
+    store: u64,
     written: AtomicU32,
     /// Where its records end; `u32::MAX` while it is being written.
     end: AtomicU32,
@@ -68,8 +70,7 @@ pub(crate) fn number(name: &str) -> Option<u32> {
 impl Segment {
     /// A new, empty segment of `capacity` bytes. Its name is not durable yet.
     pub(crate) fn create(
-        fs: &Arc<dyn Fs>,
-        dir: &Path,
+        folder: &Folder,
         id: u32,
         stream: Stream,
         capacity: usize,
@@ -77,46 +78,47 @@ impl Segment {
         if id >= SEGMENTS {
             return Err(Error::TooManySegments { limit: SEGMENTS });
         }
-        let path = dir.join(name(id));
+        let path = folder.join(name(id));
         let failed = |error| Error::io(&path, error);
-        let file = fs.open(&path, Mode::New).map_err(failed)?;
+        let file = folder.fs.open(&path, Mode::New).map_err(failed)?;
         let made = (|| {
             file.set_len(capacity as u64)?;
-            write_whole(&*file, &file_header(id, stream), 0)?;
+            write_whole(&*file, &file_header(folder.store, id, stream), 0)?;
             file.map(capacity, Access::Read)
         })();
         let map = match made {
             Ok(map) => map,
             Err(error) => {
                 // Best effort: a file that stays behind is removed at the next opening.
-                let _ = fs.remove(&path);
+                let _ = folder.fs.remove(&path);
                 return Err(failed(error));
             }
         };
         // What this process writes is in the page cache: it is not cold.
-        Ok(Segment::with(fs, path, id, stream, file, map, FILE_HEADER, u32::MAX, u64::MAX))
+        Ok(Segment::with(folder, path, id, stream, file, map, FILE_HEADER, u32::MAX, u64::MAX))
     }
 
     /// An existing segment; `end` is where its records end, if that is known.
-    pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path, id: u32, end: Option<u32>) -> Result<Segment> {
-        let path = dir.join(name(id));
+    pub(crate) fn open(folder: &Folder, id: u32, end: Option<u32>) -> Result<Segment> {
+        let path = folder.join(name(id));
         let failed = |error| Error::io(&path, error);
-        let file = fs.open(&path, Mode::Write).map_err(|error| Error::missing(&path, error))?;
+        let file =
+            folder.fs.open(&path, Mode::Write).map_err(|error| Error::missing(&path, error))?;
         let len = file.len().map_err(failed)?;
         let least = end.unwrap_or(FILE_HEADER);
         if len < u64::from(least) || len > u64::from(u32::MAX) {
             let what = format!("the file has {len} bytes and should have {least} at least");
             return Err(Error::damaged(&path, len, what));
         }
-        let stream = read_header(&*file, id, &path)?;
+        let stream = read_header(&*file, folder.store, id, &path)?;
         let map = file.map(len as usize, Access::Read).map_err(failed)?;
         let end = end.unwrap_or(u32::MAX);
-        Ok(Segment::with(fs, path, id, stream, file, map, end.min(len as u32), end, 0))
+        Ok(Segment::with(folder, path, id, stream, file, map, end.min(len as u32), end, 0))
     }
 
     #[allow(clippy::too_many_arguments)]
     fn with(
-        fs: &Arc<dyn Fs>,
+        folder: &Folder,
         path: PathBuf,
         id: u32,
         stream: Stream,
@@ -134,7 +136,8 @@ impl Segment {
             path,
             seen: (0..words).map(|_| AtomicU64::new(seen)).collect(),
             map,
-            fs: Arc::clone(fs),
+            fs: Arc::clone(&folder.fs),
+            store: folder.store,
             written: AtomicU32::new(written),
             end: AtomicU32::new(end),
             dead: AtomicU64::new(0),
@@ -219,7 +222,7 @@ impl Segment {
 
     /// Reads the header again.
     pub(crate) fn check_header(&self) -> Result<()> {
-        read_header(&*self.file, self.id, &self.path).map(|_| ())
+        read_header(&*self.file, self.store, self.id, &self.path).map(|_| ())
     }
 
     pub(crate) fn damaged(&self, offset: u32, what: &str) -> Error {
@@ -423,14 +426,16 @@ impl Drop for Segment {
 }
 
 /// The stream that a segment says it is of.
-fn read_header(file: &dyn File, id: u32, path: &Path) -> Result<Stream> {
+fn read_header(file: &dyn File, store: u64, id: u32, path: &Path) -> Result<Stream> {
     let mut header = [0; FILE_HEADER as usize];
     read_whole(file, &mut header, 0).map_err(|error| Error::cut_short(path, error))?;
-    let stream = Stream::ALL.into_iter().find(|&stream| file_header(id, stream) == header);
-    stream.ok_or_else(|| Error::damaged(path, 0, "its header is not that of this segment"))
+    let stream = Stream::ALL.into_iter().find(|&stream| file_header(store, id, stream) == header);
+    stream.ok_or_else(|| {
+        Error::damaged(path, 0, "its header is not that of this segment of this store")
+    })
 }
 
-fn file_header(id: u32, stream: Stream) -> [u8; FILE_HEADER as usize] {
+fn file_header(store: u64, id: u32, stream: Stream) -> [u8; FILE_HEADER as usize] {
     let mut header = [0; FILE_HEADER as usize];
     header[..8].copy_from_slice(MAGIC);
     header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
@@ -440,6 +445,7 @@ fn file_header(id: u32, stream: Stream) -> [u8; FILE_HEADER as usize] {
         Stream::Copies => 2,
         Stream::Hot => 3,
     };
+    header[24..32].copy_from_slice(&store.to_le_bytes());
     let check = xxh3_64(&header[..56]);
     header[56..].copy_from_slice(&check.to_le_bytes());
     header

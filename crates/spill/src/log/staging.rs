@@ -66,6 +66,8 @@ const fn place_in(slots: usize, slot: usize, begin: u32) -> usize {
 pub(crate) struct Staging {
     path: PathBuf,
     file: Arc<dyn File>,
+    /// The number of the store, which is in all checks.
+    store: u64,
     map: Map,
     slots: Box<[Slot]>,
     noting: Mutex<()>,
@@ -135,7 +137,7 @@ impl Staging {
     }
 
     /// Opens the file and answers what an earlier process left in it.
-    pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<(Staging, LeftBehind)> {
+    pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path, store: u64) -> Result<(Staging, LeftBehind)> {
         let path = path(dir);
         let failed = |error| Error::io(&path, error);
         let file = fs.open(&path, Mode::Write).map_err(|error| Error::missing(&path, error))?;
@@ -147,7 +149,7 @@ impl Staging {
         }
         // A copy of the file may have holes: a store into one of them finds a full device, as a signal.
         again_if_interrupted(|| file.allocate(len)).map_err(failed)?;
-        let left = left_behind(&*file, slots).map_err(failed)?;
+        let left = left_behind(&*file, store, slots).map_err(failed)?;
         let map = file.map(len_of(slots), Access::ReadWrite).map_err(failed)?;
         let slots = (0..slots).map(|_| Slot {
             begin: AtomicU64::new(NOTHING),
@@ -156,7 +158,7 @@ impl Staging {
         });
         let slots = slots.collect();
         let (noting, is_read) = (Mutex::default(), AtomicBool::new(false));
-        Ok((Staging { path, file, map, slots, noting, is_read }, left))
+        Ok((Staging { path, file, store, map, slots, noting, is_read }, left))
     }
 
     /// What an earlier process left in the slots goes, durably, as it is in its segments. It may be of a
@@ -209,7 +211,7 @@ impl Staging {
     }
 
     fn note(&self, place: usize, bits: u64, what: &[u8; 4]) {
-        let words = [bits.to_le_bytes(), check_of(what, bits).to_le_bytes()];
+        let words = [bits.to_le_bytes(), (check_of(what, bits) ^ self.store).to_le_bytes()];
         let _one_at_a_time = lock(&self.noting);
         // SAFETY: the head has room for the notes, and nobody reads it but at opening.
         unsafe {
@@ -299,7 +301,8 @@ pub(crate) struct Left {
     pub(crate) bytes: Vec<u8>,
 }
 
-fn left_behind(file: &dyn File, count: usize) -> std::io::Result<LeftBehind> {
+fn left_behind(file: &dyn File, store: u64, count: usize) -> std::io::Result<LeftBehind> {
+    let checked = |bytes: &[u8], what| checked(bytes, what, store);
     let mut head = [0; HEAD];
     read_whole(file, &mut head, 0)?;
     let mut synced = Places::default();
@@ -327,10 +330,10 @@ fn check_of(what: &[u8; 4], bits: u64) -> u64 {
 }
 
 /// The number at the begin of `bytes`, if its check is behind it.
-fn checked(bytes: &[u8], what: &[u8; 4]) -> Option<u64> {
+fn checked(bytes: &[u8], what: &[u8; 4], store: u64) -> Option<u64> {
     let bits = u64::from_le_bytes(*bytes.first_chunk()?);
     let check = u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?);
-    (check == check_of(what, bits)).then_some(bits)
+    (check ^ store == check_of(what, bits)).then_some(bits)
 }
 
 /// The writer's side: the slot that is being filled.
@@ -451,7 +454,10 @@ impl Filling {
         // SAFETY: the slot has a header, and nobody reads it but at opening.
         unsafe {
             let header = self.staging.map.start().as_ptr().add(HEAD + self.slot * SLOT_HEADER);
-            let words = [begin.to_le_bytes(), check_of(b"slot", begin).to_le_bytes()];
+            let words = [
+                begin.to_le_bytes(),
+                (check_of(b"slot", begin) ^ self.staging.store).to_le_bytes(),
+            ];
             ptr::copy_nonoverlapping(words.as_ptr().cast(), header, 16);
         }
         slot.begin.store(begin, Ordering::SeqCst);

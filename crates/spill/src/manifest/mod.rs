@@ -16,8 +16,8 @@ pub(crate) use state::{LevelState, SegmentState, State, TableState};
 
 const MAGIC: &[u8; 8] = b"spill\0mf";
 /// The format of the whole directory.
-pub(crate) const FORMAT: u32 = 7;
-/// What is read, too: states of format 6 have no number, those of 5 do not tell of filters, those of 4 not
+pub(crate) const FORMAT: u32 = 8;
+/// What is read, too: states of format 7 do not tell the store, those of 6 have no number, those of 5 do not tell of filters, those of 4 not
 /// what levels hide. Each opening for writing makes a new manifest, so no file has frames of several.
 const OLDEST_FORMAT: u32 = 4;
 const FILE_HEADER: usize = 16;
@@ -319,6 +319,7 @@ mod tests {
             ],
             hidden_in_levels: 1 << 40,
             number: 12,
+            store: 1 << 50,
         }
     }
 
@@ -390,6 +391,8 @@ mod tests {
             bytes.extend(frame_of(&content));
             decode(&bytes, Path::new("MANIFEST")).unwrap().state
         };
+        less.store = 0;
+        assert_eq!(read(7, 8), less);
         less.number = 0;
         assert_eq!(read(6, 8), less);
         if let Some(level) = &mut less.tables[0].levels[1] {

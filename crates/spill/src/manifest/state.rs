@@ -24,6 +24,8 @@ pub(crate) struct State {
     /// How many states the store had before this one. The staging file knows the last that was on the
     /// device: an earlier one at the end of the manifest is not what a crash leaves.
     pub(crate) number: u64,
+    /// The number of the store ([`Folder::store`](crate::folder::Folder::store)).
+    pub(crate) store: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +114,7 @@ impl State {
             put32(&mut out, level.filter_pages);
         }
         put64(&mut out, self.number);
+        put64(&mut out, self.store);
         out
     }
 
@@ -168,6 +171,9 @@ impl State {
         }
         if !bytes.0.is_empty() {
             state.number = bytes.get64()?;
+        }
+        if !bytes.0.is_empty() {
+            state.store = bytes.get64()?;
         }
         let is_possible = state.covers.sequence <= LAST_SEQUENCE && state.next_table <= TABLES;
         (bytes.0.is_empty() && is_possible).then_some(state)

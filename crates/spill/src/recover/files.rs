@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::fs::{Fs, write_whole};
+use crate::folder::Folder;
+use crate::fs::write_whole;
 use crate::level::Level;
 use crate::level::file::{self, IndexFile};
 use crate::log::Segment;
@@ -13,27 +14,22 @@ use crate::log::segment;
 use crate::manifest::{self, LevelState, SegmentState, State};
 use crate::version::TableVersion;
 
-pub(super) fn remove_unused(
-    fs: &Arc<dyn Fs>,
-    index_dir: &Path,
-    state: &State,
-    mut unused: Vec<PathBuf>,
-) -> Result<()> {
+pub(super) fn remove_unused(index: &Folder, state: &State, mut unused: Vec<PathBuf>) -> Result<()> {
     let levels = state.tables.iter().flat_map(|table| table.levels.iter().flatten());
     let used: Vec<u32> = levels.flat_map(|level| level.files.iter().map(|file| file.0)).collect();
-    for name in fs.list(index_dir).map_err(|error| Error::io(index_dir, error))? {
+    for name in index.names()? {
         if file::number(&name).is_some_and(|number| !used.contains(&number)) {
-            unused.push(index_dir.join(&name));
+            unused.push(index.join(&name));
         }
     }
     for path in unused {
-        fs.remove(&path).map_err(|error| Error::io(&path, error))?;
+        index.fs.remove(&path).map_err(|error| Error::io(&path, error))?;
     }
     Ok(())
 }
 
 pub(super) fn open_tables(
-    fs: &Arc<dyn Fs>,
+    index: &Folder,
     dir: &Path,
     state: &State,
 ) -> Result<Vec<Option<Arc<TableVersion>>>> {
@@ -41,7 +37,7 @@ pub(super) fn open_tables(
     for table in &state.tables {
         let levels = table.levels.iter().map(|level| {
             let level = level.as_ref();
-            level.map(|level| open_level(fs, &dir.join("index"), level).map(Arc::new)).transpose()
+            level.map(|level| open_level(index, level).map(Arc::new)).transpose()
         });
         let levels = levels.collect::<Result<_>>()?;
         let slot = tables.get_mut(table.id as usize).ok_or_else(|| {
@@ -52,11 +48,11 @@ pub(super) fn open_tables(
     Ok(tables)
 }
 
-pub(super) fn open_level(fs: &Arc<dyn Fs>, dir: &Path, state: &LevelState) -> Result<Level> {
+pub(super) fn open_level(index: &Folder, state: &LevelState) -> Result<Level> {
     let files = state
         .files
         .iter()
-        .map(|&(id, pages, used)| Ok((Arc::new(IndexFile::open(fs, dir, id, pages)?), used)));
+        .map(|&(id, pages, used)| Ok((Arc::new(IndexFile::open(index, id, pages)?), used)));
     Ok(Level {
         root: state.root,
         height: state.height,
@@ -78,14 +74,14 @@ pub(super) struct FoundSegments {
     pub(super) broken: HashMap<u32, Error>,
 }
 
-pub(super) fn open_segments(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<FoundSegments> {
-    let names = fs.list(dir).map_err(|error| Error::io(dir, error))?;
+pub(super) fn open_segments(log: &Folder, state: &State) -> Result<FoundSegments> {
+    let names = log.names()?;
     let mut there: Vec<u32> = names.iter().filter_map(|name| segment::number(name)).collect();
     there.sort_unstable();
     for known in &state.segments {
         // One whose name was not yet on the device may be missing.
         if known.synced > 0 && there.binary_search(&known.id).is_err() {
-            let path = dir.join(segment::name(known.id));
+            let path = log.join(segment::name(known.id));
             return Err(Error::damaged(&path, 0, "the file is missing"));
         }
     }
@@ -97,10 +93,10 @@ pub(super) fn open_segments(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Resu
         let is_new = id >= state.next_segment;
         let fresh = SegmentState { id, end: None, synced: 0, dead: 0 };
         let Some(known) = known.copied().or(is_new.then_some(fresh)) else {
-            found.unused.push(dir.join(segment::name(id)));
+            found.unused.push(log.join(segment::name(id)));
             continue;
         };
-        match Segment::open(fs, dir, id, known.end) {
+        match Segment::open(log, id, known.end) {
             Ok(segment) => {
                 segment.add_dead(known.dead);
                 found.segments.push(Arc::new(segment));
@@ -108,7 +104,7 @@ pub(super) fn open_segments(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Resu
             // Its begin was never on the device; if it should have been, replaying misses it.
             Err(error @ Error::Damaged { .. }) if known.synced == 0 => {
                 found.broken.insert(id, error);
-                found.unused.push(dir.join(segment::name(id)));
+                found.unused.push(log.join(segment::name(id)));
             }
             Err(error) => return Err(error),
         }

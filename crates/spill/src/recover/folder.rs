@@ -1,5 +1,6 @@
 //! The folder of a store: whether it is one, or may become one.
 
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -111,6 +112,8 @@ pub(super) fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Last> {
     }
     Staging::create(fs, dir)?;
     fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
-    let state = State { next_segment: 1, next_index: 1, ..State::default() };
+    // Of the hash map's keys, which are chance.
+    let store = RandomState::new().hash_one(dir).max(1);
+    let state = State { next_segment: 1, next_index: 1, store, ..State::default() };
     Ok(Manifest::create(fs, dir, &state)?.last())
 }

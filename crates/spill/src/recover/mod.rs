@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::folder::Folder;
 use crate::fs::{Fs, Overlay};
 use crate::inner::{Durable, Inner, Parts, Rest, state_of};
 use crate::l0::Blocks;
@@ -73,14 +74,15 @@ fn take(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<(Box<dyn Send + Sy
 fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     let (lock, last) = take(&fs, dir, options.create)?;
     let state = &last.state;
-    let (log_dir, index_dir) = (dir.join("log"), dir.join("index"));
-    let (staging, left) = Staging::open(&fs, dir)?;
+    let folder = |name| Folder::new(&fs, dir.join(name), state.store);
+    let (log_folder, index) = (folder("log"), folder("index"));
+    let (staging, left) = Staging::open(&fs, dir, state.store)?;
     if state.number < left.state {
         return Err(last.is_not_last(dir, "a later state was on the device"));
     }
     let staging = Arc::new(staging);
-    let tables = open_tables(&fs, dir, state)?;
-    let found = open_segments(&fs, &log_dir, state)?;
+    let tables = open_tables(&index, dir, state)?;
+    let found = open_segments(&log_folder, state)?;
     let blocks = Arc::new(Blocks::new(if options.background { options.memory } else { 0 }));
     let generation = Generation::new(tables.len(), &blocks);
     let log = replay_log(&found, dir, &last, &left, &tables, &generation)?;
@@ -91,7 +93,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     let (mut segments, unused) = keep(found, &log.tails, state, left.sync_failed)
         .inspect_err(|_| staging.note_failure(true))?;
     let mut begin = |stream| {
-        let segment = Segment::create(&fs, &log_dir, next_segment, stream, options.segment)?;
+        let segment = Segment::create(&log_folder, next_segment, stream, options.segment)?;
         let segment = Arc::new(segment);
         next_segment += 1;
         crate::sync::sync(&segment)?;
@@ -99,7 +101,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         Ok(segment)
     };
     let (main, hot) = (begin(Stream::Main)?, begin(Stream::Hot)?);
-    fs.sync_dir(&log_dir).map_err(|error| Error::io(&log_dir, error))?;
+    log_folder.sync()?;
     let mut version = Version {
         active: Arc::new(generation),
         frozen: Vec::new(),
@@ -130,6 +132,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
         next_index: state.next_index,
         next_table: state.next_table,
         state: state.number + 1,
+        store: state.store,
         synced: places,
         dead: &Dead::default(),
     };
@@ -138,7 +141,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     staging.note_synced(places);
     staging.note_failure(false);
     staging.clear()?;
-    remove_unused(&fs, &index_dir, state, unused)?;
+    remove_unused(&index, state, unused)?;
     let memory = version.active.bytes();
     let mut writer = Writer::new(
         main,
@@ -156,6 +159,8 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     let inner = Inner::new(Parts {
         fs,
         dir: dir.to_owned(),
+        log: log_folder,
+        index,
         options,
         staging,
         blocks,

@@ -11,7 +11,7 @@ use spill::fs::{Fs, Os};
 use spill::{ColdReads, Error, Options, Store, Table};
 
 use crate::hooked::{Call, hooked};
-use crate::{in_memory, tiny};
+use crate::{copy, in_memory, tiny};
 
 /// Turns a bit of a file, as another hand would.
 fn flip(path: &Path, at: u64) {
@@ -458,4 +458,63 @@ fn filled_with(home: &Path, options: &Options, keys: u32, len: usize) {
     let table = store.table("t").unwrap();
     (0..keys).for_each(|key| table.put(&key.to_be_bytes(), &vec![1; len]).unwrap());
     store.flush().unwrap();
+}
+
+/// A file of another store with the same keys, in the place of one of ours, is told, and none of its
+/// values is.
+#[test]
+fn files_of_another_store_are_told() {
+    let home = in_memory();
+    let at = |name: &str| home.path().join(name);
+    let key = |number: u32| format!("key{number:05}");
+    for is_flushed in [true, false] {
+        let made = ["ours", "theirs"].map(|name| {
+            let store = Store::open(at(name), tiny()).unwrap();
+            let table = store.table("t").unwrap();
+            (0..500).for_each(|number| table.put(key(number).as_bytes(), name.as_bytes()).unwrap());
+            if is_flushed {
+                store.flush().unwrap();
+            }
+            store
+        });
+        // As after a kill.
+        let killed = ["ours", "theirs"].map(|name| at(&format!("{name}, killed")));
+        copy(&at("ours"), &killed[0]);
+        copy(&at("theirs"), &killed[1]);
+        drop(made);
+        let mut told = 0;
+        for file in files_in(&killed[0], &killed[0]) {
+            let _ = std::fs::remove_dir_all(at("mixed"));
+            copy(&killed[0], &at("mixed"));
+            std::fs::copy(killed[1].join(&file), at("mixed").join(&file)).unwrap();
+            let mixed = Store::open(at("mixed"), tiny()).and_then(|store| {
+                let table = store.table("t")?;
+                let mut found = 0;
+                for pair in table.range(..).pairs() {
+                    assert_eq!(pair?.1, b"ours", "{file:?}");
+                    found += 1;
+                }
+                Ok(found)
+            });
+            match mixed {
+                // Who takes the staging file away takes what was only there.
+                Ok(found) => assert!(file == Path::new("staging") && (is_flushed || found < 500)),
+                Err(Error::Damaged { .. }) => told += 1,
+                Err(other) => panic!("{file:?}: {other}"),
+            }
+        }
+        assert!(told >= 3, "{told} were told");
+        killed.iter().for_each(|path| std::fs::remove_dir_all(path).unwrap());
+        ["ours", "theirs"].iter().for_each(|name| std::fs::remove_dir_all(at(name)).unwrap());
+    }
+}
+
+fn files_in(folder: &Path, begin: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => files_in(&path, begin),
+            false => vec![path.strip_prefix(begin).unwrap().to_owned()],
+        })
+        .collect()
 }

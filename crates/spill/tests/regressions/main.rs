@@ -25,6 +25,19 @@ fn in_memory() -> tempfile::TempDir {
     }
 }
 
+/// All files of a folder as they are now, as a kill would leave them.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            std::fs::copy(&from, to).unwrap();
+        }
+    }
+}
+
 /// The last key of a leaf ends with zeros, and the first of the next has more behind them: the
 /// bound between the leaves must be above the former.
 #[test]

@@ -1,10 +1,8 @@
 //! What the staging file still has of sessions before.
 
-use std::path::Path;
-
 use spill::{Options, Store};
 
-use crate::{in_memory, tiny};
+use crate::{copy, in_memory, tiny};
 
 const HEADS: usize = 4096;
 const HEAD: usize = 64;
@@ -20,18 +18,6 @@ fn begins(staging: &[u8]) -> Vec<(u32, u32)> {
         ((bits >> 32) as u32, bits as u32)
     };
     (0..SLOTS).map(begin).collect()
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        if from.is_dir() {
-            copy(&from, &to);
-        } else {
-            std::fs::copy(&from, to).unwrap();
-        }
-    }
 }
 
 /// A loss of power leaves new bytes of a slot under its old head, and not the file of the segment that they
