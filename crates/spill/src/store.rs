@@ -74,8 +74,8 @@ impl Store {
     /// - [`Error::Locked`]: it is in use.
     /// - [`Error::Format`]: it was written in a format that this version does not read.
     /// - [`Error::Damaged`]: something is not what was written.
-    /// - [`Error::Full`]: there is no room for two segments and what else opening writes; never
-    ///   with [`Options::read_only`].
+    /// - [`Error::Full`]: there is no room for what opening writes, at most two segments and the
+    ///   staging file; never with [`Options::read_only`].
     /// - [`Error::Io`]: it cannot be made, read or written, or a thread cannot be started.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store> {
         Store::open_on(Arc::new(Os::new()), absolute(path.as_ref())?, options)

@@ -277,9 +277,17 @@ fn admit(path: &Path, needed: u64) -> Result<Option<File>, StoreError> {
         };
         return Err(refuse(path, reason, "name an empty directory or one that does not exist"));
     }
+    if path.is_symlink() && !path.exists() {
+        let reason = "is a link that leads nowhere";
+        return Err(refuse(path, reason, "make the directory that it names, or name another one"));
+    }
     let standing = nearest_existing(path);
     if let Err(error) = access(standing, Access::WRITE_OK | Access::EXEC_OK) {
-        let reason = format!("{} cannot be written: {}", standing.display(), io_of(error));
+        let what = match standing == path {
+            true => String::new(),
+            false => format!("is in {}, which ", standing.display()),
+        };
+        let reason = format!("{what}cannot be written: {}", io_of(error));
         return Err(refuse(path, reason, "name a directory that you may write to"));
     }
     let lock = match &state {

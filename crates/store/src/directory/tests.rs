@@ -125,6 +125,16 @@ fn a_directory_that_cannot_be_written_is_refused() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_is_told() {
+    let home = TempDir::new().unwrap();
+    let link = home.path().join("link");
+    std::os::unix::fs::symlink(home.path().join("nowhere"), &link).unwrap();
+    let message = reason(Directory::claim(&url(&link), 0));
+    assert!(message.contains("is a link that leads nowhere"), "{message}");
+    assert_eq!(names(home.path()), ["link"]);
+}
+
+#[test]
 fn a_broken_marker_is_refused() {
     let home = TempDir::new().unwrap();
     let url = url(home.path());
