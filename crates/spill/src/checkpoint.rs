@@ -11,7 +11,7 @@ use crate::level::merge::Dead;
 use crate::log::Staging;
 use crate::log::segment;
 use crate::manifest::Manifest;
-use crate::recover::{is_empty, make_folder};
+use crate::recover::{INDEX, LOG, is_empty, make_folder};
 use crate::stream::{Point, Stream};
 use std::sync::atomic::Ordering;
 
@@ -50,7 +50,7 @@ impl Inner {
         }
         self.sync_to(places)?;
         self.sync_copies()?;
-        let (log_dir, index_dir) = (into.join("log"), into.join("index"));
+        let (log_dir, index_dir) = (into.join(LOG), into.join(INDEX));
         for dir in [&log_dir, &index_dir] {
             self.fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
         }

@@ -17,8 +17,8 @@ pub(super) struct Folders {
     /// The path of the first when it was opened; all paths begin with it.
     dir: PathBuf,
     first: Arc<OwnedFd>,
-    /// Folders in it by name, since they were first used.
-    inside: Mutex<HashMap<PathBuf, Arc<OwnedFd>>>,
+    /// Those in it that are kept open, since they were first used. Others may be replaced.
+    inside: Mutex<HashMap<&'static Path, Option<Arc<OwnedFd>>>>,
 }
 
 /// Where a path leads: a name in a folder.
@@ -39,24 +39,28 @@ impl<'a> Place<'a> {
 }
 
 impl Folders {
-    pub(super) fn hold(dir: &Path) -> io::Result<Folders> {
+    pub(super) fn hold(dir: &Path, inside: &[&'static str]) -> io::Result<Folders> {
         let first = Arc::new(open(CWD, dir)?);
-        Ok(Folders { dir: dir.to_owned(), first, inside: Mutex::default() })
+        let inside = inside.iter().map(|name| (Path::new(*name), None)).collect();
+        Ok(Folders { dir: dir.to_owned(), first, inside: Mutex::new(inside) })
     }
 
     /// Where a path leads. None: out of the folder, as for all of these.
     pub(super) fn place<'a>(&self, path: &'a Path) -> Option<io::Result<Place<'a>>> {
         let below = path.strip_prefix(&self.dir).ok()?;
-        let (folder, name) = match (below.parent(), below.file_name()) {
-            (Some(parent), Some(name)) => (self.inside(parent), Path::new(name)),
-            _ => (Ok(Arc::clone(&self.first)), Path::new(".")),
-        };
+        let in_kept = || Some((self.kept(below.parent()?)?, Path::new(below.file_name()?)));
+        let (folder, name) = in_kept().unwrap_or((Ok(Arc::clone(&self.first)), below));
+        let name = if name.as_os_str().is_empty() { Path::new(".") } else { name };
         Some(folder.map(|folder| Place { folder: Some(folder), name }))
     }
 
     /// The folder that a path leads to.
     pub(super) fn folder(&self, path: &Path) -> Option<io::Result<Arc<OwnedFd>>> {
-        Some(self.inside(path.strip_prefix(&self.dir).ok()?))
+        let below = path.strip_prefix(&self.dir).ok()?;
+        if below.as_os_str().is_empty() {
+            return Some(Ok(Arc::clone(&self.first)));
+        }
+        Some(self.kept(below).unwrap_or_else(|| Ok(Arc::new(open(self.first.as_fd(), below)?))))
     }
 
     /// Makes a folder; fine if it is there.
@@ -70,17 +74,14 @@ impl Folders {
         }))
     }
 
-    fn inside(&self, below: &Path) -> io::Result<Arc<OwnedFd>> {
-        if below.as_os_str().is_empty() {
-            return Ok(Arc::clone(&self.first));
-        }
+    /// None: it is none of those.
+    fn kept(&self, below: &Path) -> Option<io::Result<Arc<OwnedFd>>> {
         let mut inside = lock(&self.inside);
-        if let Some(folder) = inside.get(below) {
-            return Ok(Arc::clone(folder));
+        let place = inside.get_mut(below)?;
+        if let Some(folder) = place {
+            return Some(Ok(Arc::clone(folder)));
         }
-        let folder = Arc::new(open(self.first.as_fd(), below)?);
-        inside.insert(below.to_owned(), Arc::clone(&folder));
-        Ok(folder)
+        Some(open(self.first.as_fd(), below).map(|folder| Arc::clone(place.insert(folder.into()))))
     }
 }
 

@@ -27,8 +27,9 @@ use crate::stint;
 /// page cache.
 pub trait Fs: Send + Sync + 'static {
     /// The same file system, in which paths that begin with this one lead to what this folder has,
-    /// also when another has got its name. None: that cannot be, or is of no matter.
-    fn hold(&self, _dir: &Path) -> io::Result<Option<Arc<dyn Fs>>> {
+    /// also when another has got its name; those `inside`, once they were used, as well. None: that
+    /// cannot be, or is of no matter.
+    fn hold(&self, _dir: &Path, _inside: &[&'static str]) -> io::Result<Option<Arc<dyn Fs>>> {
         Ok(None)
     }
 

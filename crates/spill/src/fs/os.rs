@@ -46,8 +46,8 @@ impl Os {
 }
 
 impl Fs for Os {
-    fn hold(&self, dir: &Path) -> io::Result<Option<Arc<dyn Fs>>> {
-        Ok(Some(Arc::new(Os { held: Some(Folders::hold(dir)?) })))
+    fn hold(&self, dir: &Path, inside: &[&'static str]) -> io::Result<Option<Arc<dyn Fs>>> {
+        Ok(Some(Arc::new(Os { held: Some(Folders::hold(dir, inside)?) })))
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {

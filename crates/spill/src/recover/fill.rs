@@ -30,7 +30,7 @@ pub(super) fn replay_log(
     tables: &[Option<Arc<TableVersion>>],
     generation: &Generation,
 ) -> Result<Replayed> {
-    let (state, log_dir) = (&last.state, dir.join("log"));
+    let (state, log_dir) = (&last.state, dir.join(super::LOG));
     let segments = &found.segments;
     let covers = state.covers;
     let mut highest = covers.sequence;

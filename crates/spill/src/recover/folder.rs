@@ -10,6 +10,9 @@ use crate::fs::Fs;
 use crate::log::Staging;
 use crate::manifest::{self, Last, Manifest, State};
 
+/// The folders in that of a store.
+pub(crate) const LOG: &str = "log";
+pub(crate) const INDEX: &str = "index";
 /// Held by who had a store of an earlier format open.
 const LOCK: &str = "LOCK";
 
@@ -70,15 +73,12 @@ pub(super) fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Resul
     let is_there = |name: &str| names.iter().any(|there| there == name);
     let foreign = || Err(Error::Foreign { path: dir.to_owned() });
     if is_there("MANIFEST") {
-        let is_beside_ours = ["staging", "log", "index"].into_iter().any(is_there);
+        let is_beside_ours = ["staging", LOG, INDEX].into_iter().any(is_there);
         return if is_beside_ours { Ok(false) } else { foreign() };
     }
     let is_own = |name: &String| {
         manifest::is_own_name(name)
-            || matches!(
-                name.as_str(),
-                LOCK | UNFINISHED | "staging" | "log" | "index" | LOST_AND_FOUND
-            )
+            || matches!(name.as_str(), LOCK | UNFINISHED | "staging" | LOG | INDEX | LOST_AND_FOUND)
     };
     if !names.iter().all(is_own) {
         return foreign();
@@ -93,8 +93,8 @@ pub(super) fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Resul
         Err(error) => Err(failed(error)),
     };
     // The manifest comes last, behind what is empty.
-    let (has_log, has_index) = (is_filled("log")?, is_filled("index")?);
-    if has_log && is_there("staging") && is_there("index") {
+    let (has_log, has_index) = (is_filled(LOG)?, is_filled(INDEX)?);
+    if has_log && is_there("staging") && is_there(INDEX) {
         return Err(Error::damaged(&manifest::path(dir), 0, "the file is missing"));
     }
     if has_log || has_index || !Staging::is_new(fs, dir)? {
@@ -107,7 +107,7 @@ pub(super) fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Resul
 }
 
 pub(super) fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Last> {
-    for sub in [dir.join("log"), dir.join("index")] {
+    for sub in [dir.join(LOG), dir.join(INDEX)] {
         fs.create_dir(&sub).map_err(|error| Error::io(&sub, error))?;
     }
     Staging::create(fs, dir)?;

@@ -23,8 +23,8 @@ use crate::version::{Generation, Segments, Version};
 
 use files::{FoundSegments, make_durable, open_segments, open_tables, remove_unused};
 use fill::replay_log;
+pub(crate) use folder::{INDEX, LOG, is_empty, make_folder};
 use folder::{check_is_ours, no_folder};
-pub(crate) use folder::{is_empty, make_folder};
 
 /// Opens a directory, made if the options say so, and recovers what an earlier process left.
 ///
@@ -36,7 +36,7 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
         make_folder(&fs, dir)?;
     }
     // The folder may get another name meanwhile, and what it had be given to another.
-    let fs = fs.hold(dir).map_err(|error| no_folder(dir, error))?.unwrap_or(fs);
+    let fs = fs.hold(dir, &[LOG, INDEX]).map_err(|error| no_folder(dir, error))?.unwrap_or(fs);
     if !options.read_only {
         return recover(fs, dir, options);
     }
@@ -75,7 +75,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     let (lock, last) = take(&fs, dir, options.create)?;
     let state = &last.state;
     let folder = |name| Folder::new(&fs, dir.join(name), state.store);
-    let (log_folder, index) = (folder("log"), folder("index"));
+    let (log_folder, index) = (folder(LOG), folder(INDEX));
     let (staging, left) = Staging::open(&fs, dir, state.store)?;
     if state.number < left.state {
         return Err(last.is_not_last(dir, "a later state was on the device"));

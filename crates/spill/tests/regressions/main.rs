@@ -488,3 +488,21 @@ fn what_is_no_directory_is_told() {
     assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
     assert_eq!(std::fs::read_dir(&manifest).unwrap().count(), 1);
 }
+
+/// A checkpoint that lies in its store's directory may be removed, and another made in its place.
+#[test]
+fn checkpoints_in_the_store_come_and_go() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, copy) = (home.path().join("store"), home.path().join("store/copies/one"));
+    let store = Store::open(&path, tiny()).unwrap();
+    let table = store.table("t").unwrap();
+    for round in 0..3_u8 {
+        table.put(b"key", &[round]).unwrap();
+        store.flush().unwrap();
+        store.checkpoint(&copy).unwrap();
+        let copied = Store::open(&copy, tiny()).unwrap();
+        assert_eq!(copied.table("t").unwrap().get(b"key").unwrap().unwrap(), [round]);
+        drop(copied);
+        std::fs::remove_dir_all(&copy).unwrap();
+    }
+}
