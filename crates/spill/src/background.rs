@@ -104,14 +104,17 @@ fn free(inner: &Inner) {
 
 fn sync_at(inner: &Inner, interval: Duration) {
     loop {
-        // Writes are refused while it is late.
-        let mut left = if inner.synced.is_late() { interval.min(PAUSE) } else { interval };
+        let mut left = interval;
         while !left.is_zero() {
             if is_closing(inner) {
                 return;
             }
             let step = left.min(PAUSE);
             thread::sleep(step);
+            // Writes are refused while it is late, whoever's sync failed.
+            if inner.synced.is_late() {
+                break;
+            }
             left -= step;
         }
         // Writes answer a failure.

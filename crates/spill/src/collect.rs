@@ -88,12 +88,16 @@ impl Inner {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(error) => {
-                let is_of_victim = match &error {
+                let is_unreadable = match &error {
                     Error::Damaged { .. } => true,
-                    Error::Io { path, .. } => path == victim.path(),
+                    // Of the victim, or of a newer record of one of its keys; not where copies go.
+                    Error::Io { path, .. } => {
+                        let into = collector.segment.as_ref().map(|into| into.path());
+                        path.starts_with(&self.log.path) && into != Some(path)
+                    }
                     _ => false,
                 };
-                if is_of_victim {
+                if is_unreadable {
                     // It would be the one that is worth most each time, and no other would come.
                     victim.stuck.store(true, Ordering::Relaxed);
                 }

@@ -156,7 +156,8 @@ struct Made<'a> {
 
 impl Made<'_> {
     fn keep(&self, level: Level) -> Arc<Level> {
-        self.files.borrow_mut().extend(level.files.iter().map(|(file, _)| Arc::clone(file)));
+        // What was made is the first; the others are those of before that it still refers to.
+        self.files.borrow_mut().extend(level.files.first().map(|(file, _)| Arc::clone(file)));
         Arc::new(level)
     }
 

@@ -298,7 +298,12 @@ impl Store {
     /// [`CrossesDevices`](std::io::ErrorKind::CrossesDevices). What was begun may stay: opening it
     /// answers [`Error::Unfinished`].
     pub fn checkpoint(&self, into: impl AsRef<Path>) -> Result<()> {
-        self.inner().checkpoint(&absolute(into.as_ref())?)
+        let (inner, into) = (self.inner(), into.as_ref());
+        match inner.dir.is_absolute() {
+            true => inner.checkpoint(&absolute(into)?),
+            // The file system has names of its own.
+            false => inner.checkpoint(into),
+        }
     }
 
     /// Reads everything that is on the disk and checks it.

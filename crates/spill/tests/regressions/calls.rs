@@ -315,3 +315,58 @@ fn failed_syncs_are_none_at_the_interval() {
         table.put(b"key", b"value").unwrap();
     }
 }
+
+/// A sync that failed between those at a long interval is made up for soon.
+#[test]
+fn a_refusal_between_intervals_is_short() {
+    let home = in_memory();
+    let fails = Arc::new(AtomicBool::new(false));
+    let does_fail = Arc::clone(&fails);
+    let fs = hooked("/log/", move |call| match call {
+        Call::Write if does_fail.load(Ordering::SeqCst) => Err(ErrorKind::StorageFull.into()),
+        _ => Ok(()),
+    });
+    let durability = Durability::Interval(Duration::from_secs(3600));
+    let options = Options { durability, ..Options::default() };
+    let store = Store::open_on(fs, home.path(), options).unwrap();
+    let table = store.table("t").unwrap();
+    table.put(b"key", b"value").unwrap();
+    fails.store(true, Ordering::SeqCst);
+    store.sync().unwrap_err();
+    fails.store(false, Ordering::SeqCst);
+    let begin = Instant::now();
+    while let Err(error) = table.put(b"key", b"value") {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{error}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A merge syncs the files that it made, and none of those that it goes on to use.
+#[test]
+fn merges_sync_what_they_made() {
+    const TABLES: u32 = 5;
+    let home = in_memory();
+    let syncs = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&syncs);
+    let fs = hooked("/index/", move |call| {
+        counted.fetch_add(u32::from(call == Call::Sync), Ordering::Relaxed);
+        Ok(())
+    });
+    let options = Options { background: false, ..Options::default() };
+    let store = Store::open_on(fs, home.path(), options).unwrap();
+    let tables = (0..TABLES).map(|number| store.table(&number.to_string()).unwrap());
+    let tables: Vec<_> = tables.collect();
+    for table in &tables {
+        (0..5000_u32).for_each(|key| table.put(&key.to_be_bytes(), b"value").unwrap());
+    }
+    store.flush().unwrap();
+    for round in 0..5_u32 {
+        for table in &tables {
+            table.put(&(round * 900).to_be_bytes(), b"other").unwrap();
+        }
+        syncs.store(0, Ordering::Relaxed);
+        store.flush().unwrap();
+        assert_eq!(syncs.load(Ordering::Relaxed), TABLES);
+    }
+    assert!(std::fs::read_dir(home.path().join("index")).unwrap().count() > TABLES as usize);
+}

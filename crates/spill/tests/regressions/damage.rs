@@ -393,7 +393,11 @@ fn a_manifest_that_is_gone_is_damage() {
 
 /// A device that cannot read two blocks of the first segment.
 fn with_a_bad_sector() -> Arc<dyn Fs> {
-    hooked("00000001.log", |call| match call {
+    with_a_bad_sector_in("00000001.log")
+}
+
+fn with_a_bad_sector_in(segment: &'static str) -> Arc<dyn Fs> {
+    hooked(segment, |call| match call {
         Call::Read(from, to) if from < 12_288 && to > 8_192 => Err(rustix::io::Errno::IO.into()),
         _ => Ok(()),
     })
@@ -451,6 +455,69 @@ fn a_segment_that_cannot_be_read_is_left_out() {
     let (with, stuck) = log_bytes(with_a_bad_sector);
     assert_eq!((none, stuck), (0, 1));
     assert!(with < 2 * without, "{with} bytes for {without}");
+}
+
+/// The same where what cannot be read is a newer record of one of its keys, in another segment.
+#[test]
+fn a_segment_whose_keys_cannot_be_read_elsewhere_is_left_out() {
+    let settled = |is_bad: bool| {
+        let home = in_memory();
+        let options = Options {
+            memory: 128 << 10,
+            segment: 256 << 10,
+            growth: 2,
+            space_amplification: 20.0,
+            throttle: Duration::ZERO,
+            ..tiny()
+        };
+        let filled = |fill: &dyn Fn(&Table)| {
+            drop(opened(home.path(), &options));
+            let before: HashSet<_> = logs_of(home.path()).into_iter().collect();
+            let (store, table) = opened(home.path(), &options);
+            fill(&table);
+            store.flush().unwrap();
+            drop((store, table));
+            let mut made = logs_of(home.path());
+            made.retain(|path| !before.contains(path));
+            made.sort();
+            made
+        };
+        filled(&|table| {
+            for chunk in 0..20_u32 {
+                for filler in 0..150 {
+                    table.put(format!("{chunk}-{filler}").as_bytes(), &[1; 600]).unwrap();
+                }
+                for key in chunk * 100..(chunk + 1) * 100 {
+                    table.put(&key.to_be_bytes(), &[1; 300]).unwrap();
+                }
+                for filler in 0..150 {
+                    table.put(format!("{chunk}-{filler}").as_bytes(), &[1; 600]).unwrap();
+                }
+            }
+        });
+        let second = filled(&|table| {
+            for key in (0..1250_u32).filter(|key| !key.is_multiple_of(5)) {
+                table.put(&key.to_be_bytes(), &[2; 300]).unwrap();
+            }
+        });
+        let has_records = |path: &&PathBuf| {
+            std::fs::read(path).unwrap()[8192..12_288].iter().any(|&byte| byte != 0)
+        };
+        let bad = second.iter().find(has_records).unwrap().file_name().unwrap();
+        let name: &'static str = Box::leak(bad.to_str().unwrap().to_owned().into_boxed_str());
+        let fs = if is_bad { with_a_bad_sector_in(name) } else { Arc::new(Os::new()) };
+        let options = Options { space_amplification: 1.1, ..options };
+        let store = Store::open_on(fs, home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        for key in 3000..3200_u32 {
+            let _ = table.put(&key.to_be_bytes(), &[2; 1000]);
+        }
+        let _ = store.settle(Duration::from_secs(3));
+        store.statistics()
+    };
+    let (good, bad) = (settled(false), settled(true));
+    assert!(good.stuck_segments == 0 && bad.stuck_segments > 0);
+    assert!(bad.log_bytes < good.log_bytes * 5 / 4, "{} for {}", bad.log_bytes, good.log_bytes);
 }
 
 fn filled_with(home: &Path, options: &Options, keys: u32, len: usize) {
