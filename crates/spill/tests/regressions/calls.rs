@@ -287,15 +287,9 @@ fn failed_syncs_are_none_at_the_interval() {
     const INTERVAL: Duration = Duration::from_millis(50);
     for calls_sync in [false, true] {
         let home = in_memory();
-        let fails = Arc::new(AtomicBool::new(false));
-        let does_fail = Arc::clone(&fails);
-        let fs = hooked("/log/", move |call| match call {
-            Call::Write if does_fail.load(Ordering::SeqCst) => Err(ErrorKind::StorageFull.into()),
-            _ => Ok(()),
-        });
         let durability = Durability::Interval(INTERVAL);
         let options = Options { durability, background: false, memory: 16 << 10, ..tiny() };
-        let store = Store::open_on(fs, home.path(), options).unwrap();
+        let (store, fails) = on_full_device(home.path(), "/log/", options);
         let table = store.table("t").unwrap();
         fails.store(true, Ordering::SeqCst);
         let begin = Instant::now();
@@ -320,15 +314,9 @@ fn failed_syncs_are_none_at_the_interval() {
 #[test]
 fn a_refusal_between_intervals_is_short() {
     let home = in_memory();
-    let fails = Arc::new(AtomicBool::new(false));
-    let does_fail = Arc::clone(&fails);
-    let fs = hooked("/log/", move |call| match call {
-        Call::Write if does_fail.load(Ordering::SeqCst) => Err(ErrorKind::StorageFull.into()),
-        _ => Ok(()),
-    });
     let durability = Durability::Interval(Duration::from_secs(3600));
     let options = Options { durability, ..Options::default() };
-    let store = Store::open_on(fs, home.path(), options).unwrap();
+    let (store, fails) = on_full_device(home.path(), "/log/", options);
     let table = store.table("t").unwrap();
     table.put(b"key", b"value").unwrap();
     fails.store(true, Ordering::SeqCst);
