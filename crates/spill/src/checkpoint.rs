@@ -26,10 +26,10 @@ impl Inner {
         let mut collector = lock(&self.collector);
         let merging = lock(&self.merging);
         let durable = lock(&self.durable);
-        make_folder(&self.fs, into)?;
+        make_folder(&self.around, into)?;
         // Until the copy is complete it is not taken for a store.
         let unfinished = into.join(UNFINISHED);
-        let names = self.fs.list(into).map_err(failed)?;
+        let names = self.around.list(into).map_err(failed)?;
         // What is left of another one is not ours to remove: it may have become a store.
         if names.iter().any(|name| name == UNFINISHED) {
             return Err(Error::Unfinished { path: into.to_owned() });
@@ -37,8 +37,8 @@ impl Inner {
         if !is_empty(&names) {
             return Err(Error::NotEmpty { path: into.to_owned() });
         }
-        self.fs.open(&unfinished, Mode::New).map_err(failed)?;
-        self.fs.sync_dir(into).map_err(failed)?;
+        self.around.open(&unfinished, Mode::New).map_err(failed)?;
+        self.around.sync_dir(into).map_err(failed)?;
         let (version, mut places) = {
             let mut writer = lock(&self.writer);
             // What is linked must not grow any more.
@@ -52,10 +52,10 @@ impl Inner {
         self.sync_copies()?;
         let (log_dir, index_dir) = (into.join(LOG), into.join(INDEX));
         for dir in [&log_dir, &index_dir] {
-            self.fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
+            self.around.create_dir(dir).map_err(|error| Error::io(dir, error))?;
         }
         let link = |from: &Path, to: &Path| {
-            self.fs.hard_link(from, to).map_err(|error| match error.kind() {
+            self.log.fs.hard_link(from, to).map_err(|error| match error.kind() {
                 ErrorKind::CrossesDevices => {
                     let what = "a checkpoint is made on the file system of its store";
                     Error::io(into, std::io::Error::new(error.kind(), what))
@@ -81,9 +81,9 @@ impl Inner {
                 link(found.path(), &index_dir.join(file::name(found.id)))?;
             }
         }
-        Staging::create(&self.fs, into)?;
+        Staging::create(&self.around, into)?;
         for dir in [&log_dir, &index_dir, &into.to_path_buf()] {
-            self.fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
+            self.around.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
         }
         let rest = Rest {
             next_segment: *lock(&self.next_segment),
@@ -96,9 +96,9 @@ impl Inner {
         };
         let mut version = crate::version::Version::clone(&version);
         version.segments = segments;
-        Manifest::create(&self.fs, into, &state_of(&version, &rest))?;
-        self.fs.remove(&unfinished).map_err(failed)?;
-        self.fs.sync_dir(into).map_err(failed)?;
+        Manifest::create(&self.around, into, &state_of(&version, &rest))?;
+        self.around.remove(&unfinished).map_err(failed)?;
+        self.around.sync_dir(into).map_err(failed)?;
         drop((collector, merging, durable));
         Ok(())
     }

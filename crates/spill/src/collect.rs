@@ -84,25 +84,8 @@ impl Inner {
         collector.buffer = buffer.unless_large();
         // If that ended early, what is not entered will be copied again.
         let _ = self.finish_entering();
-        match copied {
-            Ok(true) => {}
-            Ok(false) => return Ok(false),
-            Err(error) => {
-                let is_unreadable = match &error {
-                    Error::Damaged { .. } => true,
-                    // Of the victim, or of a newer record of one of its keys; not where copies go.
-                    Error::Io { path, .. } => {
-                        let into = collector.segment.as_ref().map(|into| into.path());
-                        path.starts_with(&self.log.path) && into != Some(path)
-                    }
-                    _ => false,
-                };
-                if is_unreadable {
-                    // It would be the one that is worth most each time, and no other would come.
-                    victim.stuck.store(true, Ordering::Relaxed);
-                }
-                return Err(error);
-            }
+        if !copied? {
+            return Ok(false);
         }
         victim.set_collected(u32::MAX);
         lock(&self.collected).add(victim);
@@ -184,7 +167,11 @@ impl Inner {
             victim.set_collected(from);
             self.update_pressure();
             let mut batch = self.begin_batch(collector, least)?;
-            least = self.gather(&mut batch, &mut reader, victim)?;
+            // That reads alone. The victim would be the one that is worth most each time, and no other
+            // would come.
+            least = self
+                .gather(&mut batch, &mut reader, victim)
+                .inspect_err(|_| victim.stuck.store(true, Ordering::Relaxed))?;
             if batch.len() > 0 {
                 // What was read past the page cache goes on so.
                 let goes_past = match self.options.cached_writes {

@@ -31,7 +31,8 @@ use crate::version::{Covers, Generation, Version};
 /// What all handles of a store share. Locks are taken in the order of the fields: `collector`,
 /// `merging`, `durable`, `writer`, `spares`, `next_segment`, `collected`.
 pub(crate) struct Inner {
-    pub(crate) fs: Arc<dyn Fs>,
+    /// Where paths lead that are not the store's: a checkpoint's.
+    pub(crate) around: Arc<dyn Fs>,
     pub(crate) dir: PathBuf,
     pub(crate) log: Folder,
     pub(crate) index: Folder,
@@ -149,7 +150,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 pub(crate) struct Parts {
-    pub(crate) fs: Arc<dyn Fs>,
+    pub(crate) around: Arc<dyn Fs>,
     pub(crate) dir: PathBuf,
     pub(crate) log: Folder,
     pub(crate) index: Folder,
@@ -168,7 +169,7 @@ impl Inner {
     pub(crate) fn new(parts: Parts) -> Inner {
         let sequence = parts.writer.sequence;
         Inner {
-            fs: parts.fs,
+            around: parts.around,
             dir: parts.dir,
             log: parts.log,
             index: parts.index,

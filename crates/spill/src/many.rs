@@ -22,7 +22,7 @@ impl Inner {
         for key in keys {
             self.candidates(&version, table, key.as_ref(), &mut wanted)?;
         }
-        version.bring_together(wanted.into_iter())?;
+        version.bring_together(wanted.into_iter());
         let mut scratch = Vec::new();
         let mut read = |key: &[u8]| loop {
             let version = self.version.load();
@@ -67,7 +67,7 @@ impl Inner {
 
 impl Version {
     /// Has records in the processor's cache or in memory before they are read one by one.
-    pub(crate) fn bring_together(&self, positions: impl Iterator<Item = Position>) -> Result<()> {
+    pub(crate) fn bring_together(&self, positions: impl Iterator<Item = Position>) {
         let mut cold: Vec<(&Arc<Segment>, u32)> = Vec::new();
         for position in positions {
             let Some(segment) = self.segments.get(position.segment()) else { continue };
@@ -79,13 +79,12 @@ impl Version {
         }
         // One alone is read as well when it is looked at.
         if cold.len() < 2 {
-            return Ok(());
+            return;
         }
         cold.sort_unstable_by_key(|(segment, offset)| (segment.id, *offset));
         for of_one in cold.chunk_by(|one, other| one.0.id == other.0.id) {
             let offsets: Vec<u32> = of_one.iter().map(|(_, offset)| *offset).collect();
-            of_one[0].0.bring_many(&offsets, self.cold)?;
+            of_one[0].0.bring_many(&offsets, self.cold);
         }
-        Ok(())
     }
 }

@@ -482,7 +482,8 @@ fn ask_ahead(
         Direction::Forward => asked.extend(cursor.ahead(have + 1 + AHEAD)?.skip(have + 1)),
         Direction::Backward => asked.extend(cursor.behind(have + AHEAD)?.skip(have)),
     }
-    walk.version.bring_together(asked.iter().skip(have).copied())
+    walk.version.bring_together(asked.iter().skip(have).copied());
+    Ok(())
 }
 
 /// The pairs of a [`Range`], from either end. An error is one of [`Range::next`], and the last

@@ -54,8 +54,8 @@ pub struct Statistics {
     pub merged_entries: u64,
     /// Segments that were collected.
     pub collected_segments: u64,
-    /// Segments that cannot be collected, as something in them, or what that leads to, is damaged:
-    /// [`Store::scrub`](crate::Store::scrub) says where. Since the store was opened.
+    /// Segments that cannot be collected, as something in them, or what that leads to, is damaged or
+    /// cannot be read: [`Store::scrub`](crate::Store::scrub) says where. Since the store was opened.
     pub stuck_segments: u64,
     /// Bytes of live records that collecting copied.
     pub copied_bytes: u64,

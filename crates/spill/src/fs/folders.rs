@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use rustix::io::retry_on_intr;
 
 use crate::inner::lock;
 use crate::schedule::Mutex;
@@ -36,6 +36,12 @@ impl<'a> Place<'a> {
     pub(super) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.as_ref().map_or(CWD, |folder| folder.as_fd())
     }
+
+    /// Whether that is there, wherever a link leads. None: nothing is there that is known of.
+    pub(super) fn is_of(&self, kind: FileType) -> Option<bool> {
+        let there = statat(self.folder(), self.name, AtFlags::empty()).ok()?;
+        Some(FileType::from_raw_mode(there.st_mode) == kind)
+    }
 }
 
 impl Folders {
@@ -61,17 +67,6 @@ impl Folders {
             return Some(Ok(Arc::clone(&self.first)));
         }
         Some(self.kept(below).unwrap_or_else(|| Ok(Arc::new(open(self.first.as_fd(), below)?))))
-    }
-
-    /// Makes a folder; fine if it is there.
-    pub(super) fn create(&self, path: &Path) -> Option<io::Result<()>> {
-        let place = self.place(path)?;
-        Some(place.and_then(|place| {
-            match mkdirat(place.folder(), place.name, Mode::from_raw_mode(0o777)) {
-                Err(Errno::EXIST) => open(place.folder(), place.name).map(drop),
-                done => Ok(done?),
-            }
-        }))
     }
 
     /// None: it is none of those.

@@ -33,7 +33,8 @@ pub trait Fs: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Makes the folder and those above it; fine if it is there.
+    /// Makes the folder in one that is there; fine if it is there itself.
+    /// [`io::ErrorKind::NotADirectory`] if something else is.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
     /// The names in a folder, in no order.
@@ -50,7 +51,7 @@ pub trait Fs: Send + Sync + 'static {
     /// [`io::ErrorKind::NotFound`] if there is none.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// A second name for the same file.
+    /// A second name for the same file, at `to` as it is found now, also where a folder is held.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Makes the names in a folder durable.

@@ -10,11 +10,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rustix::fs::{
-    Advice as FileAdvice, AtFlags, Dir, FallocateFlags, FlockOperation, Mode as FileMode, OFlags,
-    fadvise, fallocate, fcntl_getfl, fcntl_setfl, flock, fsync, linkat, open, openat, renameat,
-    unlinkat,
+    Advice as FileAdvice, AtFlags, CWD, Dir, FallocateFlags, FileType, FlockOperation,
+    Mode as FileMode, OFlags, fadvise, fallocate, fcntl_getfl, flock, fsync, linkat, mkdirat, open,
+    openat, renameat, unlinkat,
 };
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::folders::{Folders, Place};
@@ -51,9 +51,11 @@ impl Fs for Os {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        match self.held.as_ref().and_then(|held| held.create(path)) {
-            Some(done) => done,
-            None => fs::create_dir_all(path),
+        let place = self.place(path)?;
+        match mkdirat(place.folder(), place.name, FileMode::from_raw_mode(0o777)) {
+            Err(Errno::EXIST) if place.is_of(FileType::Directory) == Some(true) => Ok(()),
+            Err(Errno::EXIST) => Err(io::ErrorKind::NotADirectory.into()),
+            done => Ok(done?),
         }
     }
 
@@ -76,12 +78,10 @@ impl Fs for Os {
             Mode::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
         // A pipe in its place would be waited for.
-        let file = self.open_with(path, flags | OFlags::NONBLOCK)?;
-        if !file.metadata()?.is_file() {
+        if mode != Mode::New && self.place(path)?.is_of(FileType::RegularFile) == Some(false) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
-        Ok(Arc::new(OsFile { file: Arc::new(file) }))
+        Ok(Arc::new(OsFile { file: Arc::new(self.open_with(path, flags)?) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -95,8 +95,8 @@ impl Fs for Os {
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (from, to) = (self.place(from)?, self.place(to)?);
-        Ok(linkat(from.folder(), from.name, to.folder(), to.name, AtFlags::empty())?)
+        let from = self.place(from)?;
+        Ok(linkat(from.folder(), from.name, CWD, to, AtFlags::empty())?)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {

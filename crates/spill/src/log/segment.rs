@@ -54,7 +54,7 @@ pub(crate) struct Segment {
     seen: Vec<AtomicU64>,
     /// The file goes with the last user.
     obsolete: AtomicBool,
-    /// It could not be collected, for something that it has or leads to is damaged.
+    /// It could not be collected, for something that it has or leads to is damaged or cannot be read.
     pub(crate) stuck: AtomicBool,
 }
 
@@ -377,8 +377,9 @@ impl Segment {
     }
 
     /// Reads the surroundings of many records, in the order of their offsets, into the page
-    /// cache, all at once.
-    pub(crate) fn bring_many(&self, offsets: &[u32], cold: Cold) -> Result<()> {
+    /// cache, all at once. Who wants one of them is told if it cannot be read, and not if what is around
+    /// another cannot.
+    pub(crate) fn bring_many(&self, offsets: &[u32], cold: Cold) {
         let size = match cold {
             Cold::Around => AROUND,
             Cold::Page => PAGE,
@@ -397,14 +398,15 @@ impl Segment {
                     Part { offset: start as u64, into: &mut into[..len] }
                 })
                 .collect();
-            self.file.read_many(&mut parts).map_err(|error| self.unread(starts[0], error))?;
-        }
-        for start in starts {
-            for page in start / PAGE..(start + size).min(written).div_ceil(PAGE) {
-                self.mark_seen(page);
+            if self.file.read_many(&mut parts).is_err() {
+                continue;
+            }
+            for start in starts {
+                for page in start / PAGE..(start + size).min(written).div_ceil(PAGE) {
+                    self.mark_seen(page);
+                }
             }
         }
-        Ok(())
     }
 
     /// Whether at least half of a part was read before, or written through the page cache.

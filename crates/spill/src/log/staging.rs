@@ -170,8 +170,10 @@ impl Staging {
         for at in (HEAD..self.map.len()).step_by(CHUNK) {
             let len = CHUNK.min(self.map.len() - at);
             let piece = &mut piece[..len];
-            read_whole(&*self.file, piece, at as u64).map_err(failed)?;
-            if piece.iter().any(|&byte| byte != 0) {
+            // What cannot be read can be written, and is then.
+            let is_zero = read_whole(&*self.file, piece, at as u64).is_ok()
+                && piece.iter().all(|&byte| byte == 0);
+            if !is_zero {
                 piece.fill(0);
                 write_whole(&*self.file, piece, at as u64).map_err(failed)?;
             }

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::checkpoint::UNFINISHED;
 use crate::error::{Error, Result};
@@ -18,10 +19,7 @@ const LOCK: &str = "LOCK";
 
 /// Makes a folder and those above it, durably.
 pub(crate) fn make_folder(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
-    use std::io::ErrorKind::{
-        AlreadyExists, InvalidInput, NotADirectory, PermissionDenied, ReadOnlyFilesystem,
-        Unsupported,
-    };
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
     let all: Vec<&Path> = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
     let missing = all.iter().take_while(|dir| fs.list(dir).is_err()).count();
     // An earlier attempt may have ended before the name of what it made was durable.
@@ -34,10 +32,7 @@ pub(crate) fn make_folder(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
         }
     }
     for dir in all[..missing].iter().rev() {
-        fs.create_dir(dir).map_err(|error| match error.kind() {
-            AlreadyExists => Error::io(dir, NotADirectory.into()),
-            _ => Error::io(dir, error),
-        })?;
+        fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
         let parent = folder_of(dir).unwrap_or(dir);
         fs.sync_dir(parent).map_err(|error| Error::io(parent, error))?;
     }
@@ -112,8 +107,9 @@ pub(super) fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Last> {
     }
     Staging::create(fs, dir)?;
     fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
-    // Of the hash map's keys, which are chance.
-    let store = RandomState::new().hash_one(dir).max(1);
+    // Of a hash map's keys, which are chance; children of one process have the same.
+    let one = (dir, std::process::id(), SystemTime::now());
+    let store = RandomState::new().hash_one(one).max(1);
     let state = State { next_segment: 1, next_index: 1, store, ..State::default() };
     Ok(Manifest::create(fs, dir, &state)?.last())
 }

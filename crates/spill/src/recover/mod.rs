@@ -36,16 +36,17 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inne
         make_folder(&fs, dir)?;
     }
     // The folder may get another name meanwhile, and what it had be given to another.
-    let fs = fs.hold(dir, &[LOG, INDEX]).map_err(|error| no_folder(dir, error))?.unwrap_or(fs);
+    let held = fs.hold(dir, &[LOG, INDEX]).map_err(|error| no_folder(dir, error))?;
+    let held = held.unwrap_or_else(|| Arc::clone(&fs));
     if !options.read_only {
-        return recover(fs, dir, options);
+        return recover(held, fs, dir, options);
     }
     // Nothing is written that would have to be durable, merged or collected.
     let durability = Durability::None;
     // New segments, which stay empty, are in memory.
     let segment = SMALLEST_SEGMENT;
     let options = Options { create: false, background: false, durability, segment, ..options };
-    let inner = recover(Arc::new(Overlay::new(fs)), dir, options)?;
+    let inner = recover(Arc::new(Overlay::new(held)), fs, dir, options)?;
     inner.halt(&Error::ReadOnly);
     Ok(inner)
 }
@@ -71,7 +72,8 @@ fn take(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<(Box<dyn Send + Sy
     Ok((lock, last))
 }
 
-fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
+/// Recovers on `fs`, in which the directory stays what it is; `around` is where other paths lead.
+fn recover(fs: Arc<dyn Fs>, around: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     let (lock, last) = take(&fs, dir, options.create)?;
     let state = &last.state;
     let folder = |name| Folder::new(&fs, dir.join(name), state.store);
@@ -140,7 +142,9 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     staging.note_state(manifest.number());
     staging.note_synced(places);
     staging.note_failure(false);
-    staging.clear()?;
+    if !options.read_only {
+        staging.clear()?;
+    }
     remove_unused(&index, state, unused)?;
     let memory = version.active.bytes();
     let mut writer = Writer::new(
@@ -157,7 +161,7 @@ fn recover(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Inner> {
     writer.memory = memory;
     writer.copies_begin = copies;
     let inner = Inner::new(Parts {
-        fs,
+        around,
         dir: dir.to_owned(),
         log: log_folder,
         index,

@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spill::fs::{Fs, Os};
@@ -518,6 +519,66 @@ fn a_segment_whose_keys_cannot_be_read_elsewhere_is_left_out() {
     let (good, bad) = (settled(false), settled(true));
     assert!(good.stuck_segments == 0 && bad.stuck_segments > 0);
     assert!(bad.log_bytes < good.log_bytes * 5 / 4, "{} for {}", bad.log_bytes, good.log_bytes);
+}
+
+/// Records that can be read, beside a sector that cannot, are: one by one, together, and in a range.
+#[test]
+fn records_beside_a_bad_sector_are_read() {
+    for cold_reads in [ColdReads::Page, ColdReads::Around] {
+        let home = in_memory();
+        let options = Options { segment: 1 << 20, memory: 1 << 20, cold_reads, ..tiny() };
+        filled_with(home.path(), &options, 100, 1000);
+        // All in one piece of what is brought in together; each has 1,024 bytes, the first at 64.
+        let good: Vec<[u8; 4]> = (0..7).chain(12..50).map(u32::to_be_bytes).collect();
+        let open = || {
+            let store = Store::open_on(with_a_bad_sector(), home.path(), options.clone()).unwrap();
+            store.table("t").unwrap()
+        };
+        let found = open().multi_get(&good).unwrap();
+        assert!(found.iter().all(|value| value.as_deref() == Some(&[1; 1000])));
+        for key in &good {
+            assert_eq!(open().get(key).unwrap().unwrap(), [1; 1000]);
+        }
+        let before = &0_u32.to_be_bytes()[..]..&7_u32.to_be_bytes()[..];
+        assert_eq!(open().range(before).pairs().filter(|pair| pair.is_ok()).count(), 7);
+        assert!(matches!(open().get(&9_u32.to_be_bytes()), Err(Error::Io { .. })));
+    }
+}
+
+/// A collector that can make no segment for a while leaves no other out for that.
+#[test]
+fn no_segment_is_stuck_for_a_lack_of_files() {
+    let home = in_memory();
+    let options = Options { segment: 256 << 10, throttle: Duration::ZERO, ..tiny() };
+    let fill = |table: &Table| {
+        for round in 0..3_u8 {
+            for key in (0..4000_u32).filter(|key| round == 0 || !key.is_multiple_of(5)) {
+                table.put(&key.to_be_bytes(), &[round; 1000]).unwrap();
+            }
+        }
+    };
+    let much = Options { space_amplification: 20.0, ..options.clone() };
+    let (store, table) = opened(home.path(), &much);
+    fill(&table);
+    store.flush().unwrap();
+    drop((store, table));
+    let has_none = Arc::new(AtomicBool::new(false));
+    let none = Arc::clone(&has_none);
+    let fs = hooked("/log/", move |call| match call {
+        Call::Make if none.load(Ordering::SeqCst) => Err(rustix::io::Errno::MFILE.into()),
+        _ => Ok(()),
+    });
+    let store =
+        Store::open_on(fs, home.path(), Options { space_amplification: 1.2, ..options }).unwrap();
+    has_none.store(true, Ordering::SeqCst);
+    for _ in 0..30 {
+        store.settle(Duration::from_secs(1)).unwrap_err();
+    }
+    has_none.store(false, Ordering::SeqCst);
+    assert_eq!(store.statistics().stuck_segments, 0);
+    let before = store.statistics().log_bytes;
+    assert!(store.settle(Duration::from_secs(10)).unwrap());
+    assert!(store.statistics().log_bytes < before * 2 / 3);
 }
 
 fn filled_with(home: &Path, options: &Options, keys: u32, len: usize) {

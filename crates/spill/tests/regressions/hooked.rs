@@ -9,6 +9,8 @@ use spill::fs::{Access, File, Fs, Map, Mode, Os, Pages};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
+    /// A new file.
+    Make,
     Write,
     Sync,
     Remove,
@@ -48,10 +50,13 @@ impl Fs for Hooked {
     }
 
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
-        let below = Os::new().open(path, mode)?;
         if !self.is_of(path) {
-            return Ok(below);
+            return Os::new().open(path, mode);
         }
+        if mode == Mode::New {
+            (self.hook)(Call::Make)?;
+        }
+        let below = Os::new().open(path, mode)?;
         Ok(Arc::new(HookedFile { below, hook: Arc::clone(&self.hook) }))
     }
 

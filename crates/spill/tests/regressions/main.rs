@@ -506,3 +506,52 @@ fn checkpoints_in_the_store_come_and_go() {
         std::fs::remove_dir_all(&copy).unwrap();
     }
 }
+
+/// A checkpoint goes where its path leads when it is made, also if the store had that path once.
+#[test]
+fn checkpoints_go_where_they_are_asked_to() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, moved) = (home.path().join("store"), home.path().join("moved"));
+    let store = Store::open(&path, tiny()).unwrap();
+    store.table("t").unwrap().put(b"key", b"value").unwrap();
+    store.flush().unwrap();
+    std::fs::rename(&path, &moved).unwrap();
+    for copy in [path.clone(), path.join("copy")] {
+        store.checkpoint(&copy).unwrap();
+        let copied = Store::open(&copy, tiny()).unwrap();
+        assert_eq!(copied.table("t").unwrap().get(b"key").unwrap().unwrap(), b"value");
+    }
+    assert!(!moved.join("copy").exists());
+}
+
+/// Who has a lease on a file, as a file server has, is waited for.
+#[test]
+fn a_lease_is_waited_for() {
+    const FILE: &str = "SPILL_TEST_LEASE";
+    if let Some(file) = std::env::var_os(FILE) {
+        let file = std::fs::File::open(file).unwrap();
+        // SAFETY: calls with numbers alone. A lease that is to be given back is told of by a signal that
+        // would end the process.
+        let taken = unsafe {
+            libc::signal(libc::SIGIO, libc::SIG_IGN);
+            libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&file), libc::F_SETLEASE, libc::F_RDLCK)
+        };
+        println!("lease: {taken}");
+        std::thread::sleep(Duration::from_millis(500));
+        return;
+    }
+    let home = in_memory();
+    drop(Store::open(home.path(), tiny()).unwrap());
+    let mut holder = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_lease_is_waited_for", "--nocapture"])
+        .env(FILE, home.path().join("MANIFEST"))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufReader::new(holder.stdout.take().unwrap());
+    let mut told = std::io::BufRead::lines(lines).map(Result::unwrap);
+    assert!(told.any(|line| line.contains("lease: 0")));
+    let opened = Store::open(home.path(), tiny()).map(drop);
+    holder.wait().unwrap();
+    opened.unwrap();
+}

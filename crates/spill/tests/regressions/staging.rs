@@ -1,7 +1,11 @@
 //! What the staging file still has of sessions before.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use spill::{Options, Store};
 
+use crate::hooked::{Call, hooked};
 use crate::{copy, in_memory, tiny};
 
 const HEADS: usize = 4096;
@@ -94,4 +98,29 @@ fn loss_and_kill(by_both_streams: bool) {
 fn what_a_loss_of_power_took_stays_lost() {
     loss_and_kill(false);
     loss_and_kill(true);
+}
+
+/// A slot without records that cannot be read hinders no opening.
+#[test]
+fn an_unused_slot_that_cannot_be_read_is_written() {
+    const BAD: u64 = 4_000_000;
+    let home = in_memory();
+    let store = Store::open(home.path(), tiny()).unwrap();
+    store.table("t").unwrap().put(b"key", b"value").unwrap();
+    drop(store);
+    for read_only in [true, false] {
+        let is_written = Arc::new(AtomicBool::new(false));
+        let written = Arc::clone(&is_written);
+        let fs = hooked("staging", move |call| match call {
+            Call::Read(from, to) if (from..to).contains(&BAD) => Err(rustix::io::Errno::IO.into()),
+            Call::Write => {
+                written.store(true, Ordering::SeqCst);
+                Ok(())
+            }
+            _ => Ok(()),
+        });
+        let store = Store::open_on(fs, home.path(), Options { read_only, ..tiny() }).unwrap();
+        assert_eq!(store.table("t").unwrap().get(b"key").unwrap().unwrap(), b"value");
+        assert_eq!(is_written.load(Ordering::SeqCst), !read_only);
+    }
 }
