@@ -24,7 +24,7 @@ impl Memory {
         let Ok(layout) = Layout::from_size_align(len.max(1), align) else {
             unreachable!("sizes are far below the limit of a layout")
         };
-        let is_mapped = layout.align() >= HUGE;
+        let is_mapped = is_mapped(layout);
         let start = if is_mapped {
             mapped(layout)
         } else {
@@ -66,7 +66,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.layout.align() >= HUGE {
+        if is_mapped(self.layout) {
             // SAFETY: it was mapped with this length, and nobody has it any more.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), mapped_len(self.layout)) };
             return;
@@ -74,6 +74,10 @@ impl Drop for Memory {
         // SAFETY: it was allocated with this layout, and is freed once.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
+}
+
+fn is_mapped(layout: Layout) -> bool {
+    layout.align() >= HUGE
 }
 
 fn mapped_len(layout: Layout) -> usize {

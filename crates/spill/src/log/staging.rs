@@ -213,7 +213,7 @@ impl Staging {
     }
 
     fn note(&self, place: usize, bits: u64, what: &[u8; 4]) {
-        let words = [bits.to_le_bytes(), (check_of(what, bits) ^ self.store).to_le_bytes()];
+        let words = [bits.to_le_bytes(), check_of(what, bits, self.store).to_le_bytes()];
         let _one_at_a_time = lock(&self.noting);
         // SAFETY: the head has room for the notes, and nobody reads it but at opening.
         unsafe {
@@ -327,15 +327,15 @@ fn left_behind(file: &dyn File, store: u64, count: usize) -> std::io::Result<Lef
     Ok(LeftBehind { slots, synced, sync_failed, state })
 }
 
-fn check_of(what: &[u8; 4], bits: u64) -> u64 {
-    xxh3_64(&[&what[..], &bits.to_le_bytes()].concat())
+fn check_of(what: &[u8; 4], bits: u64, store: u64) -> u64 {
+    xxh3_64(&[&what[..], &bits.to_le_bytes()].concat()) ^ store
 }
 
 /// The number at the begin of `bytes`, if its check is behind it.
 fn checked(bytes: &[u8], what: &[u8; 4], store: u64) -> Option<u64> {
     let bits = u64::from_le_bytes(*bytes.first_chunk()?);
     let check = u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?);
-    (check ^ store == check_of(what, bits)).then_some(bits)
+    (check == check_of(what, bits, store)).then_some(bits)
 }
 
 /// The writer's side: the slot that is being filled.
@@ -456,10 +456,8 @@ impl Filling {
         // SAFETY: the slot has a header, and nobody reads it but at opening.
         unsafe {
             let header = self.staging.map.start().as_ptr().add(HEAD + self.slot * SLOT_HEADER);
-            let words = [
-                begin.to_le_bytes(),
-                (check_of(b"slot", begin) ^ self.staging.store).to_le_bytes(),
-            ];
+            let words =
+                [begin.to_le_bytes(), check_of(b"slot", begin, self.staging.store).to_le_bytes()];
             ptr::copy_nonoverlapping(words.as_ptr().cast(), header, 16);
         }
         slot.begin.store(begin, Ordering::SeqCst);
