@@ -63,13 +63,13 @@ impl Inner {
                 _ => Error::io(to, error),
             })
         };
-        let mut segments = version.segments.clone();
-        for found in version.segments.iter() {
+        // Those that were begun for what comes now are not.
+        let segments = version.segments.only(|segment| {
+            segment.stream == Stream::Copies || segment.id < places.of(segment.stream).segment
+        });
+        for found in segments.iter() {
             if found.stream == Stream::Copies {
                 places.copies = Point { segment: found.id, offset: found.written() };
-            } else if found.id >= places.of(found.stream).segment {
-                segments = segments.without(&std::collections::HashSet::from([found.id]));
-                continue;
             }
             link(found.path(), &log_dir.join(segment::name(found.id)))?;
         }

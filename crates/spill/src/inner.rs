@@ -13,7 +13,7 @@ use crate::lately::Lately;
 use crate::level::file::IndexFile;
 use crate::level::merge::Dead;
 use crate::log::flush::Flusher;
-use crate::log::segment::FILE_HEADER;
+use crate::log::segment::{self, FILE_HEADER};
 use crate::log::{Segment, Staging, Writer};
 use crate::manifest::{LevelState, Manifest, SegmentState, State, TableState, Unwritten};
 use crate::niceness::Niceness;
@@ -234,6 +234,7 @@ impl Inner {
         let mut next = lock(&self.next_segment);
         let least = (least + FILE_HEADER as usize).next_multiple_of(4096);
         let capacity = self.options.segment.max(least);
+        segment::check_number(*next)?;
         let segment = Segment::create(&self.log, *next, stream, capacity)?;
         let segment = Arc::new(segment);
         *next += 1;

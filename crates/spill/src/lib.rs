@@ -55,6 +55,7 @@ mod release;
 mod scan;
 mod schedule;
 mod scrub;
+mod segments;
 mod snapshot;
 mod spares;
 mod spill;

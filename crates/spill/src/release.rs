@@ -80,7 +80,7 @@ impl Inner {
         // What made the other records dead must be durable too.
         self.sync_all()?;
         self.publish(&mut lock(&self.durable), &Dead::default(), |version| {
-            version.segments = version.segments.without(&gone);
+            version.segments = version.segments.only(|segment| !gone.contains(&segment.id));
         })?;
         let released = lock(&self.collected).release(&gone);
         self.counters.collected.add(released as u64);

@@ -1,7 +1,6 @@
 //! What a store consists of at one moment. A version never changes but for the L0 that is being
 //! written; who holds one can read from it for as long as it likes.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,10 +8,11 @@ use crate::error::{Error, Result};
 use crate::l0::{Blocks, L0};
 use crate::level::Level;
 use crate::level::merge::Records;
-use crate::log::{Cold, Segment, Staging};
+use crate::log::{Cold, Staging};
 use crate::position::{Position, Tag};
 use crate::prefetch;
 use crate::record::{Kind, Record};
+use crate::segments::Segments;
 use crate::stream::Places;
 
 /// The number of a table; never given twice.
@@ -88,47 +88,6 @@ impl TableVersion {
     /// Whether keys may be in several levels.
     pub(crate) fn has_upper_levels(&self) -> bool {
         self.levels.iter().rev().skip(1).any(Option::is_some)
-    }
-}
-
-/// The segments of a version, by their numbers.
-#[derive(Clone, Default)]
-pub(crate) struct Segments {
-    first: u32,
-    all: Vec<Option<Arc<Segment>>>,
-}
-
-impl Segments {
-    #[inline]
-    pub(crate) fn get(&self, id: u32) -> Option<&Arc<Segment>> {
-        self.all.get(id.checked_sub(self.first)? as usize)?.as_ref()
-    }
-
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Segment>> {
-        self.all.iter().flatten()
-    }
-
-    /// The set with another segment, whose number is above all that were.
-    pub(crate) fn with(&self, segment: Arc<Segment>) -> Segments {
-        let mut segments = self.clone();
-        segments.push(segment);
-        segments
-    }
-
-    pub(crate) fn without(&self, gone: &HashSet<u32>) -> Segments {
-        let mut segments = Segments::default();
-        for segment in self.iter().filter(|segment| !gone.contains(&segment.id)) {
-            segments.push(Arc::clone(segment));
-        }
-        segments
-    }
-
-    fn push(&mut self, segment: Arc<Segment>) {
-        if self.all.is_empty() {
-            self.first = segment.id;
-        }
-        self.all.resize((segment.id - self.first) as usize, None);
-        self.all.push(Some(segment));
     }
 }
 

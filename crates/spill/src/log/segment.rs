@@ -67,6 +67,14 @@ pub(crate) fn number(name: &str) -> Option<u32> {
     numbered::number(name, EXTENSION).filter(|&number| number < SEGMENTS)
 }
 
+/// Whether a segment of this number may have records.
+pub(crate) fn check_number(id: u32) -> Result<()> {
+    if id >= SEGMENTS {
+        return Err(Error::TooManySegments { limit: SEGMENTS });
+    }
+    Ok(())
+}
+
 impl Segment {
     /// A new, empty segment of `capacity` bytes. Its name is not durable yet.
     pub(crate) fn create(
@@ -75,9 +83,6 @@ impl Segment {
         stream: Stream,
         capacity: usize,
     ) -> Result<Segment> {
-        if id >= SEGMENTS {
-            return Err(Error::TooManySegments { limit: SEGMENTS });
-        }
         let path = folder.join(name(id));
         let failed = |error| Error::io(&path, error);
         let file = folder.fs.open(&path, Mode::New).map_err(failed)?;

@@ -18,6 +18,7 @@ pub(crate) struct State {
     /// Everything before these was on the device.
     pub(crate) synced: Places,
     pub(crate) tables: Vec<TableState>,
+    /// In the order of their numbers.
     pub(crate) segments: Vec<SegmentState>,
     /// Bytes that upper levels made dead in lower ones, by estimate.
     pub(crate) hidden_in_levels: u64,
@@ -67,6 +68,12 @@ pub(crate) struct SegmentState {
 }
 
 impl State {
+    /// What it tells of a segment.
+    pub(crate) fn segment(&self, id: u32) -> Option<&SegmentState> {
+        let at = self.segments.binary_search_by_key(&id, |segment| segment.id).ok()?;
+        self.segments.get(at)
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put32(&mut out, self.next_segment);

@@ -89,7 +89,7 @@ pub(super) fn open_segments(log: &Folder, state: &State) -> Result<FoundSegments
     let mut found =
         FoundSegments { segments: Vec::new(), next, unused: Vec::new(), broken: HashMap::new() };
     for id in there {
-        let known = state.segments.iter().find(|known| known.id == id);
+        let known = state.segment(id);
         let is_new = id >= state.next_segment;
         let fresh = SegmentState { id, end: None, synced: 0, dead: 0 };
         let Some(known) = known.copied().or(is_new.then_some(fresh)) else {
@@ -114,7 +114,7 @@ pub(super) fn open_segments(log: &Folder, state: &State) -> Result<FoundSegments
 
 /// A segment as it was recovered is on the device when this returns.
 pub(super) fn make_durable(segment: &Segment, state: &State, sync_failed: bool) -> Result<()> {
-    let known = state.segments.iter().find(|known| known.id == segment.id);
+    let known = state.segment(segment.id);
     if known.is_some_and(|known| known.end.is_some()) {
         return Ok(());
     }

@@ -80,7 +80,7 @@ pub(super) fn replay_log(
             }
         }
         let end = reader.at();
-        let synced = state.segments.iter().find(|known| known.id == segment.id);
+        let synced = state.segment(segment.id);
         if known_end.is_some_and(|known| end < known)
             || synced.is_some_and(|known| end < known.synced)
         {

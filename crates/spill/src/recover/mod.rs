@@ -14,12 +14,13 @@ use crate::inner::{Durable, Inner, Parts, Rest, state_of};
 use crate::l0::Blocks;
 use crate::level::merge::Dead;
 use crate::log::replay::Tails;
-use crate::log::segment::FILE_HEADER;
+use crate::log::segment::{self, FILE_HEADER};
 use crate::log::{Cold, Segment, Staging, Writer};
 use crate::manifest::{self, Last, Manifest, State};
 use crate::options::{Durability, Options, SMALLEST_SEGMENT};
+use crate::segments::Segments;
 use crate::stream::{Places, Point, Stream};
-use crate::version::{Generation, Segments, Version};
+use crate::version::{Generation, Version};
 
 use files::{FoundSegments, make_durable, open_segments, open_tables, remove_unused};
 use fill::replay_log;
@@ -95,6 +96,9 @@ fn recover(fs: Arc<dyn Fs>, around: Arc<dyn Fs>, dir: &Path, options: Options) -
     let (mut segments, unused) = keep(found, &log.tails, state, left.sync_failed)
         .inspect_err(|_| staging.note_failure(true))?;
     let mut begin = |stream| {
+        if !options.read_only {
+            segment::check_number(next_segment)?;
+        }
         let segment = Segment::create(&log_folder, next_segment, stream, options.segment)?;
         let segment = Arc::new(segment);
         next_segment += 1;
@@ -195,7 +199,7 @@ fn keep(
     sync_failed: bool,
 ) -> Result<(Segments, Vec<PathBuf>)> {
     let mut unused = found.unused;
-    let mut segments = Segments::default();
+    let mut segments = Vec::new();
     for segment in found.segments {
         if segment.stream != Stream::Copies {
             // What lies behind the end, and a last one without records, is nothing.
@@ -210,7 +214,7 @@ fn keep(
             }
         }
         make_durable(&segment, state, sync_failed)?;
-        segments = segments.with(segment);
+        segments.push(segment);
     }
-    Ok((segments, unused))
+    Ok((segments.into_iter().collect(), unused))
 }
