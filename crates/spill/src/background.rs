@@ -76,12 +76,11 @@ fn work_on(inner: &Inner, piece: Piece) {
         let news = inner.work.news();
         let done = inner.do_piece(piece);
         match done {
-            Ok(true) => inner.work.ended(piece, &done),
+            Ok(true) => inner.work.tell(),
             Ok(false) => {
                 inner.work.wait(news, LONG);
             }
             Err(_) => {
-                inner.work.ended(piece, &done);
                 let news = inner.work.news();
                 inner.work.wait(news, PAUSE);
             }
@@ -137,15 +136,8 @@ impl Inner {
         self.free_unused();
         self.make_spares();
         for piece in [Piece::Spill, Piece::Collect, Piece::Release] {
-            loop {
-                let done = self.do_piece(piece);
-                let goes_on = matches!(done, Ok(true));
-                if !matches!(done, Ok(false)) {
-                    self.work.ended(piece, &done);
-                }
-                if !goes_on {
-                    break;
-                }
+            while matches!(self.do_piece(piece), Ok(true)) {
+                self.work.tell();
             }
         }
     }

@@ -4,6 +4,7 @@
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::entering::Batch;
 use crate::error::{Error, Result};
@@ -163,6 +164,9 @@ impl Inner {
             if reader.is_at_end() {
                 return Ok(true);
             }
+            if !self.wait_for_merges()? {
+                return Ok(false);
+            }
             let from = reader.at();
             victim.set_collected(from);
             self.update_pressure();
@@ -273,6 +277,28 @@ impl Inner {
         let mut writer = lock(&self.writer);
         if writer.memory >= self.options.memory {
             self.rotate(&mut writer);
+        }
+    }
+
+    /// Copies fill L0s as writes do, and nobody slows them down: they wait until no more L0s wait for
+    /// their merges than may. False: the store was closed meanwhile.
+    fn wait_for_merges(&self) -> Result<bool> {
+        loop {
+            let news = self.work.news();
+            if self.version.load().frozen.len() <= self.options.frozen {
+                return Ok(true);
+            }
+            if self.work.is_closing.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            self.may_write()?;
+            if !self.options.background {
+                self.spill()?;
+            } else if let Some(failure) = self.work.merge_failure() {
+                return Err(failure);
+            } else {
+                self.work.wait(news, Duration::from_millis(100));
+            }
         }
     }
 

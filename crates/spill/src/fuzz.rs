@@ -44,7 +44,7 @@ pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
     let made = Segment::create(&folder, ID, Stream::Main, capacity)?;
     write_whole(&*made.file, &bytes, FILE_HEADER.into()).map_err(|error| Error::io(dir, error))?;
     drop(made);
-    let segment = Arc::new(Segment::open(&folder, ID, None)?);
+    let segment = Arc::new(Segment::open(&folder, ID, None, 0)?);
     let mut walked = Vec::new();
     let mut buffer = Buffer::default();
     let mut reader = Reader::new(&segment, FILE_HEADER, capacity as u32, &mut buffer);

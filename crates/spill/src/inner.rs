@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
 
 use crate::collect::Collector;
 use crate::error::{Error, Result};
@@ -29,7 +29,7 @@ use crate::updates::Updates;
 use crate::version::{Covers, Generation, Version};
 
 /// What all handles of a store share. Locks are taken in the order of the fields: `collector`,
-/// `merging`, `durable`, `writer`, `spares`, `next_segment`, `collected`.
+/// `merging`, `durable`, `writer`, `spares`, `making`, `next_segment`, `collected`.
 pub(crate) struct Inner {
     /// Where paths lead that are not the store's: a checkpoint's.
     pub(crate) around: Arc<dyn Fs>,
@@ -49,6 +49,8 @@ pub(crate) struct Inner {
     pub(crate) lately: Lately,
     pub(crate) updates: Updates,
     pub(crate) spares: Spares,
+    /// Held while a segment is made: nobody else waits for the file system.
+    making: Mutex<()>,
     /// Held while the version changes.
     pub(crate) next_segment: Mutex<u32>,
     pub(crate) collected: Mutex<Collected>,
@@ -103,8 +105,8 @@ pub(crate) struct Work {
 struct WorkState {
     /// Rises with everything that may be work.
     news: u64,
-    /// Why the last piece of each kind failed, until one succeeds.
-    failures: [Option<Error>; 3],
+    /// Why the last merge failed.
+    merge_failure: Option<Error>,
 }
 
 impl Work {
@@ -131,15 +133,14 @@ impl Work {
         lock(&self.state).news
     }
 
-    /// Keeps how the last piece of a kind ended.
-    pub(crate) fn ended(&self, piece: Piece, how: &Result<bool>) {
-        lock(&self.state).failures[piece as usize] = how.as_ref().err().map(Error::again);
-        self.tell();
+    /// Notes how a merge ended.
+    pub(crate) fn merged(&self, how: &Result<bool>) {
+        lock(&self.state).merge_failure = how.as_ref().err().map(Error::again);
     }
 
     /// Why nothing is merged, if that is so.
     pub(crate) fn merge_failure(&self) -> Option<Error> {
-        lock(&self.state).failures[Piece::Spill as usize].as_ref().map(Error::again)
+        lock(&self.state).merge_failure.as_ref().map(Error::again)
     }
 }
 
@@ -147,6 +148,16 @@ impl Work {
 /// changed in steps that leave it whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same, if nobody holds it.
+#[inline]
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 pub(crate) struct Parts {
@@ -187,6 +198,7 @@ impl Inner {
             lately: Lately::default(),
             updates: Updates::default(),
             spares: Spares::default(),
+            making: Mutex::default(),
             next_segment: Mutex::new(parts.next_segment),
             next_index: AtomicU32::new(parts.next_index),
             visible: AtomicU64::new(sequence),
@@ -231,16 +243,19 @@ impl Inner {
 
     /// A new segment with room for `least` bytes, which readers know of when this returns.
     pub(crate) fn make_segment(&self, stream: Stream, least: usize) -> Result<Arc<Segment>> {
-        let mut next = lock(&self.next_segment);
+        let making = lock(&self.making);
+        let id = *lock(&self.next_segment);
         let least = (least + FILE_HEADER as usize).next_multiple_of(4096);
         let capacity = self.options.segment.max(least);
-        segment::check_number(*next)?;
-        let segment = Segment::create(&self.log, *next, stream, capacity)?;
+        segment::check_number(id)?;
+        let segment = Segment::create(&self.log, id, stream, capacity)?;
         let segment = Arc::new(segment);
+        let mut next = lock(&self.next_segment);
         *next += 1;
         let mut version = Version::clone(&self.version.load());
         version.segments = version.segments.with(Arc::clone(&segment));
         self.version.store(Arc::new(version));
+        drop((next, making));
         Ok(segment)
     }
 

@@ -230,7 +230,7 @@ mod tests {
             tables[key % 2].put(key.to_string().as_bytes(), b"in memory").unwrap();
         }
         let inner = store.inner();
-        lock(&inner.writer).flush().unwrap();
+        inner.write_out().unwrap();
         let version = inner.version.load_full();
         let levels = &version.table(tables[0].id).unwrap().levels;
         assert!(levels.iter().flatten().count() >= 2);

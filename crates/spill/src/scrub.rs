@@ -26,7 +26,7 @@ pub struct Scrubbed {
 
 impl Inner {
     pub(crate) fn scrub(&self) -> Result<Scrubbed> {
-        lock(&self.writer).flush()?;
+        self.write_out()?;
         lock(&self.durable).manifest.check()?;
         let version = self.version.load_full();
         let mut scrubbed = Scrubbed::default();

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::inner::{Inner, Piece, lock};
+use crate::inner::{Inner, lock};
 use crate::l0::L0;
 use crate::level::Level;
 use crate::level::file::IndexFile;
@@ -18,8 +18,30 @@ const BYTES_PER_KEY: usize = 96;
 impl Inner {
     /// Merges the oldest frozen generation, if there is one; answers whether there was.
     pub(crate) fn spill(&self) -> Result<bool> {
+        self.spill_if(|| true)
+    }
+
+    /// The same if that is wanted still when the merges before it are over.
+    pub(crate) fn spill_if(&self, is_wanted: impl FnOnce() -> bool) -> Result<bool> {
         let merging = lock(&self.merging);
-        let keeps = self.merge_keeps();
+        if !is_wanted() {
+            return Ok(false);
+        }
+        let done = self.spill_oldest();
+        // Before another merge begins, which may make up for one that failed.
+        self.work.merged(&done);
+        drop(merging);
+        if let Ok(true) = done {
+            self.help_freeing();
+            self.counters.spills.add(1);
+            self.work.tell();
+            self.update_pressure();
+        }
+        done
+    }
+
+    fn spill_oldest(&self) -> Result<bool> {
+        let _keeps = self.merge_keeps();
         let version = self.version.load_full();
         let Some(oldest) = version.frozen.last() else { return Ok(false) };
         let Some(covers) = oldest.covers else { return Ok(false) };
@@ -71,11 +93,6 @@ impl Inner {
             version.cold = self.cold(version);
         })?;
         self.note_live();
-        drop((version, keeps, merging));
-        self.help_freeing();
-        self.counters.spills.add(1);
-        self.work.ended(Piece::Spill, &Ok(true));
-        self.update_pressure();
         Ok(true)
     }
 
@@ -193,7 +210,28 @@ fn depth(entries: u64, base: u64, growth: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::depth;
+    use super::*;
+    use crate::{Options, Store};
+
+    /// Who comes next may make up for it at once, and what is noted later would stay.
+    #[test]
+    fn how_a_merge_ended_is_noted_before_the_next() {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { background: false, ..Options::default() };
+        let store = Store::open(home.path(), options).unwrap();
+        let (table, inner) = (store.table("t").unwrap(), store.inner());
+        table.put(b"key", b"value").unwrap();
+        inner.rotate(&mut lock(&inner.writer));
+        // In the way of the next file, and not of the one behind it.
+        let next = inner.next_index.load(std::sync::atomic::Ordering::Relaxed);
+        std::fs::write(inner.index.join(crate::level::file::name(next)), "").unwrap();
+        assert!(inner.spill().is_err());
+        assert!(inner.work.merge_failure().is_some());
+        assert!(!inner.spill_if(|| false).unwrap());
+        assert!(inner.work.merge_failure().is_some());
+        assert!(inner.spill().unwrap());
+        assert!(inner.work.merge_failure().is_none());
+    }
 
     #[test]
     fn levels_are_added_when_they_pay() {

@@ -56,10 +56,7 @@ impl Drop for Open {
         // In no mode is it left to chance what a loss of power takes from a store that is closed; the next
         // opening has less work, and knows what of the log is damage. A failure is what a loss of power
         // just before would have been.
-        let places = lock(&self.inner.writer).flush();
-        if let Ok(places) = places {
-            let _ = self.inner.sync_to(places);
-        }
+        let _ = self.inner.sync_all();
     }
 }
 
@@ -259,7 +256,7 @@ impl Store {
         let Some(last) = last else { return Ok(()) };
         // Merged here or by the background, whoever comes first; what is frozen meanwhile is not waited for.
         let waits = || inner.version.load().frozen.iter().any(|one| Arc::ptr_eq(one, &last));
-        while waits() && inner.spill()? {}
+        while waits() && inner.spill_if(waits)? {}
         Ok(())
     }
 

@@ -61,12 +61,19 @@ impl Synced {
 }
 
 /// The one who syncs; when it ends, however it does, the next may.
-struct Busy<'a>(&'a Synced);
+struct Busy<'a> {
+    inner: &'a Inner,
+    has_ended: bool,
+}
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        lock(&self.0.state).is_busy = false;
-        self.0.changed.notify_all();
+        if !self.has_ended {
+            // What it was to sync nobody knows any more.
+            self.inner.halt_unsynced(&Error::Halted { why: "a sync panicked".to_owned() });
+        }
+        lock(&self.inner.synced.state).is_busy = false;
+        self.inner.synced.changed.notify_all();
     }
 }
 
@@ -90,6 +97,13 @@ impl Inner {
             return Ok(());
         }
         lock(&self.synced.state).failure.as_ref().map_or(Ok(()), |failure| Err(failure.again()))
+    }
+
+    /// Everything that was written is in its segment when this returns, though not on the device. Writers
+    /// go on meanwhile.
+    pub(crate) fn write_out(&self) -> Result<()> {
+        let places = lock(&self.writer).push();
+        self.flusher.flush_to(places)
     }
 
     /// A sync of all that was written.
@@ -118,8 +132,9 @@ impl Inner {
         state.last = Instant::now();
         let named = state.named;
         drop(state);
-        let busy = Busy(&self.synced);
+        let mut busy = Busy { inner: self, has_ended: false };
         let done = self.sync_now(named);
+        busy.has_ended = true;
         let mut state = lock(&self.synced.state);
         state.failure = done.as_ref().err().map(Error::again);
         self.synced.is_late.store(done.is_err(), Ordering::Relaxed);

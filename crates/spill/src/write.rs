@@ -1,12 +1,11 @@
 //! Writing: a record into the log, then its key into L0.
 
-use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};
-use crate::inner::{Inner, lock};
+use crate::inner::{Inner, lock, try_lock};
 use crate::l0::Way;
 use crate::log::Writer;
 use crate::options::{Durability, LONGEST_KEY};
@@ -37,6 +36,7 @@ impl Inner {
         self.check_interval()?;
         let len = record::len(key.len(), value.len());
         self.slow_down(len)?;
+        self.write_out_before(len)?;
         let key_hash = record::hash(key);
         self.lately.prefetch(table, key_hash);
         let hashes = Hashes::of_value(key_hash, value);
@@ -100,6 +100,7 @@ impl Inner {
         }
         self.check_interval()?;
         self.slow_down(bytes)?;
+        self.write_out_before(BARE + bytes)?;
         let (places, version, unseen) = {
             let mut writer = lock(&self.writer);
             self.may_write()?;
@@ -169,10 +170,8 @@ impl Inner {
     /// processor's cache: what is done under the lock is then shorter.
     #[inline]
     fn lock_writer(&self, table: TableId, key: &[u8]) -> MutexGuard<'_, Writer> {
-        match self.writer.try_lock() {
-            Ok(writer) => return writer,
-            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {}
+        if let Some(writer) = try_lock(&self.writer) {
+            return writer;
         }
         self.warm_up(&self.version.load(), table, key);
         lock(&self.writer)
@@ -184,6 +183,17 @@ impl Inner {
         if let Some(l0) = version.active.l0(table) {
             std::hint::black_box(l0.get(key));
         }
+    }
+
+    /// A record that goes to its segment directly goes behind what is on its way there: others, who wait
+    /// for the writer, need not wait for all of that.
+    #[inline]
+    fn write_out_before(&self, len: usize) -> Result<()> {
+        let is_staged = len <= Writer::longest_staged(self.options.segment);
+        if is_staged || self.options.durability == Durability::Sync {
+            return Ok(());
+        }
+        self.write_out()
     }
 
     /// The stream of a write.

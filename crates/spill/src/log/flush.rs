@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, PoisonError, TryLockError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::copies::Copies;
@@ -12,7 +12,7 @@ use super::segment::Segment;
 use super::staging::{CHUNK, Staging};
 use crate::error::{Error, Result};
 use crate::fs::BLOCK;
-use crate::inner::lock;
+use crate::inner::{lock, try_lock};
 use crate::schedule::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::schedule::{Condvar, Mutex, thread};
 use crate::stint;
@@ -223,17 +223,13 @@ impl Flusher {
             if let Some(slot) = slots.free.pop() {
                 return Ok(slot);
             }
-            slots = match self.turn.try_lock() {
-                Ok(mut turn) => {
+            slots = match try_lock(&self.turn) {
+                Some(mut turn) => {
                     drop(slots);
                     self.write_oldest(&mut turn, CHUNK)?;
                     lock(&self.slots)
                 }
-                Err(TryLockError::Poisoned(_)) => {
-                    let why = "the thread that writes the log panicked".to_owned();
-                    return Err(Error::Halted { why });
-                }
-                Err(TryLockError::WouldBlock) => {
+                None => {
                     let waited = self.written.wait_timeout(slots, PAUSE);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
@@ -269,7 +265,7 @@ impl Flusher {
             return throttle::pause(wait);
         }
         // What fails is told to the writer when it needs the slot.
-        if let Ok(mut turn) = self.turn.try_lock() {
+        if let Some(mut turn) = try_lock(&self.turn) {
             let _ = self.write_oldest(&mut turn, PART * bytes);
         }
     }

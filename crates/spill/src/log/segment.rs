@@ -1,5 +1,6 @@
 //! A segment: one file of the log, in memory for reading.
 
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -85,7 +86,15 @@ impl Segment {
     ) -> Result<Segment> {
         let path = folder.join(name(id));
         let failed = |error| Error::io(&path, error);
-        let file = folder.fs.open(&path, Mode::New).map_err(failed)?;
+        let make = || folder.fs.open(&path, Mode::New);
+        let file = match make() {
+            // Left of an attempt to make it that failed below, and then could not be removed.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                folder.fs.remove(&path).and_then(|()| make())
+            }
+            made => made,
+        };
+        let file = file.map_err(failed)?;
         let made = (|| {
             file.set_len(capacity as u64)?;
             write_whole(&*file, &file_header(folder.store, id, stream), 0)?;
@@ -94,7 +103,7 @@ impl Segment {
         let map = match made {
             Ok(map) => map,
             Err(error) => {
-                // Best effort: a file that stays behind is removed at the next opening.
+                // Best effort: one that stays behind is removed by the next attempt, or opening.
                 let _ = folder.fs.remove(&path);
                 return Err(failed(error));
             }
@@ -103,14 +112,15 @@ impl Segment {
         Ok(Segment::with(folder, path, id, stream, file, map, FILE_HEADER, u32::MAX, u64::MAX))
     }
 
-    /// An existing segment; `end` is where its records end, if that is known.
-    pub(crate) fn open(folder: &Folder, id: u32, end: Option<u32>) -> Result<Segment> {
+    /// An existing segment; `end` is where its records end, if that is known, and what lies before `synced`
+    /// was on the device.
+    pub(crate) fn open(folder: &Folder, id: u32, end: Option<u32>, synced: u32) -> Result<Segment> {
         let path = folder.join(name(id));
         let failed = |error| Error::io(&path, error);
         let file =
             folder.fs.open(&path, Mode::Write).map_err(|error| Error::missing(&path, error))?;
         let len = file.len().map_err(failed)?;
-        let least = end.unwrap_or(FILE_HEADER);
+        let least = end.unwrap_or(FILE_HEADER).max(synced);
         if len < u64::from(least) || len > u64::from(u32::MAX) {
             let what = format!("the file has {len} bytes and should have {least} at least");
             return Err(Error::damaged(&path, len, what));
@@ -285,12 +295,13 @@ impl Segment {
     ) -> Result<(&'a [u8], Option<Record<'a>>)> {
         if self.is_seen(offset as usize / PAGE) {
             let bytes = &self.mapped()[offset as usize..];
-            // A record that goes on in another page may find that one cold.
+            // A record that goes on in other pages may find them cold.
             let in_page = PAGE - offset as usize % PAGE;
             if in_page >= HEADER {
                 let record = Record::peek(bytes);
                 let len = record.map_or(0, |record| record.header.record_len());
-                if len <= in_page || self.is_seen((offset as usize + len - 1) / PAGE) {
+                let mut others = offset as usize / PAGE + 1..(offset as usize + len).div_ceil(PAGE);
+                if others.all(|page| self.is_seen(page)) {
                     return Ok((bytes, record));
                 }
             }

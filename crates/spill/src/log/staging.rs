@@ -163,15 +163,17 @@ impl Staging {
 
     /// What an earlier process left in the slots goes, durably, as it is in its segments. It may be of a
     /// segment whose number is given again, for a loss of power took all other signs of it: behind records
-    /// of the new one it would look as if it followed them.
-    pub(crate) fn clear(&self) -> Result<()> {
+    /// of the new one it would look as if it followed them. After a sync that failed all is written: what is
+    /// zero in the page cache may not be so on the device.
+    pub(crate) fn clear(&self, sync_failed: bool) -> Result<()> {
         let failed = |error| Error::io(&self.path, error);
         let mut piece = vec![0; CHUNK];
         for at in (HEAD..self.map.len()).step_by(CHUNK) {
             let len = CHUNK.min(self.map.len() - at);
             let piece = &mut piece[..len];
             // What cannot be read can be written, and is then.
-            let is_zero = read_whole(&*self.file, piece, at as u64).is_ok()
+            let is_zero = !sync_failed
+                && read_whole(&*self.file, piece, at as u64).is_ok()
                 && piece.iter().all(|&byte| byte == 0);
             if !is_zero {
                 piece.fill(0);
@@ -347,7 +349,7 @@ pub(crate) struct Filling {
     used: usize,
     /// How much of it was handed over to be written.
     handed: usize,
-    /// The most that it takes: less than [`CHUNK`] for small segments.
+    /// The most that it takes, at most [`CHUNK`].
     limit: usize,
     caching: CachedWrites,
     /// So many slots stay in the page cache, after the last read.
@@ -363,7 +365,7 @@ impl Filling {
         limit: usize,
         caching: CachedWrites,
     ) -> Filling {
-        let limit = limit.min(CHUNK);
+        debug_assert!(limit <= CHUNK);
         let mut filling =
             Filling { staging, slot, begin: 0, used: 0, handed: 0, limit, caching, to_cache: 0 };
         filling.restart(slot, segment, offset);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::flush::Flusher;
 use super::segment::{FILE_HEADER, Segment};
-use super::staging::{Filling, Staging};
+use super::staging::{CHUNK, Filling, Staging};
 use super::stream_end::{MARK_LEN, MakeSegment, SKIP_LEN, StreamEnd};
 use crate::entering::Batch;
 use crate::error::Result;
@@ -59,7 +59,7 @@ impl Writer {
         has_thread: bool,
         caching: CachedWrites,
     ) -> Writer {
-        let limit = if at_once { 0 } else { main.capacity() / 8 };
+        let limit = if at_once { 0 } else { Writer::longest_staged(main.capacity()) };
         let flusher = Arc::new(Flusher::new(Arc::clone(staging)));
         let end_of = |slot, segment: Arc<Segment>| {
             let begin = (segment.id, FILE_HEADER);
@@ -86,6 +86,11 @@ impl Writer {
     pub(crate) fn rotated(&mut self) {
         self.memory = 0;
         self.since_freeze = SinceFreeze::default();
+    }
+
+    /// The longest record that goes through a slot to a segment of so many bytes.
+    pub(crate) fn longest_staged(segment: usize) -> usize {
+        CHUNK.min(segment / 8)
     }
 
     /// The most that records which belong together may take in a segment of so many bytes.
@@ -163,13 +168,12 @@ impl Writer {
         Ok(self.places())
     }
 
-    /// Everything up to here is in its segment, though not yet on the device.
-    pub(crate) fn flush(&mut self) -> Result<Places> {
+    /// Everything up to here is on its way to its segment: [`Flusher::flush_to`].
+    pub(crate) fn push(&mut self) -> Places {
         for stream in Stream::WRITTEN {
             self.end(stream).push();
         }
-        self.flusher.flush()?;
-        Ok(self.places())
+        self.places()
     }
 
     /// Hands over the segments that have to be synced for all up to here to be durable, once

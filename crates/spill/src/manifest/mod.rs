@@ -172,9 +172,14 @@ impl Manifest {
         }
         let path = path(&self.dir);
         let failed = |error| Error::io(&path, error);
-        // A frame that is not complete is none.
-        write_whole(&*self.file, &frame, self.len)
-            .map_err(|error| Unwritten::Unchanged(failed(error)))?;
+        if let Err(error) = write_whole(&*self.file, &frame, self.len) {
+            return Err(match failed(error) {
+                // A frame that is not complete is none.
+                error @ Error::Full { .. } => Unwritten::Unchanged(error),
+                // All of it may be there.
+                error => self.take_back(error),
+            });
+        }
         if let Err(error) = self.file.sync() {
             return Err(self.take_back(failed(error)));
         }

@@ -96,7 +96,7 @@ pub(super) fn open_segments(log: &Folder, state: &State) -> Result<FoundSegments
             found.unused.push(log.join(segment::name(id)));
             continue;
         };
-        match Segment::open(log, id, known.end) {
+        match Segment::open(log, id, known.end, known.synced) {
             Ok(segment) => {
                 segment.add_dead(known.dead);
                 found.segments.push(Arc::new(segment));

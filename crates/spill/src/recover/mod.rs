@@ -145,10 +145,10 @@ fn recover(fs: Arc<dyn Fs>, around: Arc<dyn Fs>, dir: &Path, options: Options) -
     let manifest = Manifest::create(&fs, dir, &state_of(&version, &rest))?;
     staging.note_state(manifest.number());
     staging.note_synced(places);
-    staging.note_failure(false);
     if !options.read_only {
-        staging.clear()?;
+        staging.clear(left.sync_failed).inspect_err(|_| staging.note_failure(true))?;
     }
+    staging.note_failure(false);
     remove_unused(&index, state, unused)?;
     let memory = version.active.bytes();
     let mut writer = Writer::new(

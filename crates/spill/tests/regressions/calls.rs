@@ -1,6 +1,7 @@
 //! Calls of the file system that take long, or find no space.
 
 use std::io::{self, ErrorKind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
@@ -357,4 +358,152 @@ fn merges_sync_what_they_made() {
         assert_eq!(syncs.load(Ordering::Relaxed), TABLES);
     }
     assert!(std::fs::read_dir(home.path().join("index")).unwrap().count() > TABLES as usize);
+}
+
+/// What failed is tried again after a pause, also where two kinds of work fail.
+#[test]
+fn work_that_fails_pauses() {
+    let home = in_memory();
+    let (is_full, tries) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let (full, tried) = (Arc::clone(&is_full), Arc::clone(&tries));
+    let fs = hooked("MANIFEST", move |call| match call {
+        // From the first time on that collected segments are to be let go of.
+        Call::Write if full.load(Ordering::SeqCst) => {
+            let is_release = std::thread::current().name() == Some("spill-release");
+            if !is_release && tried.load(Ordering::SeqCst) == 0 {
+                return Ok(());
+            }
+            tried.fetch_add(1, Ordering::SeqCst);
+            Err(ErrorKind::StorageFull.into())
+        }
+        _ => Ok(()),
+    });
+    let store = Store::open_on(fs, home.path(), Options { background: true, ..tiny() }).unwrap();
+    let table = store.table("t").unwrap();
+    let mut number = 0_u32;
+    let mut put = || {
+        number += 1;
+        table.put(&(number.wrapping_mul(7919) % 700).to_be_bytes(), &[7; 300])
+    };
+    while store.statistics().collected_segments < 5 {
+        put().unwrap();
+    }
+    is_full.store(true, Ordering::SeqCst);
+    while put().is_ok() {}
+    std::thread::sleep(Duration::from_millis(500));
+    tries.store(1, Ordering::SeqCst);
+    std::thread::sleep(Duration::from_secs(2));
+    // Each is tried ten times a second.
+    let tries = tries.load(Ordering::SeqCst);
+    assert!(tries < 60, "{tries} tries in 2 s");
+}
+
+/// A sync that ended in a panic has synced nothing, and nobody is told that it had.
+#[test]
+fn a_sync_that_panics_halts() {
+    let home = in_memory();
+    let panics = Arc::new(AtomicBool::new(false));
+    let does_panic = Arc::clone(&panics);
+    let fs = hooked("/log/", move |call| {
+        let does_panic = call == Call::Sync && does_panic.swap(false, Ordering::SeqCst);
+        assert!(!does_panic, "as it was asked for");
+        Ok(())
+    });
+    let store = Store::open_on(fs, home.path(), Options::default()).unwrap();
+    let table = store.table("t").unwrap();
+    table.put(b"key", b"value").unwrap();
+    panics.store(true, Ordering::SeqCst);
+    assert!(catch_unwind(AssertUnwindSafe(|| store.sync())).is_err());
+    assert!(matches!(store.sync(), Err(Error::Halted { .. })));
+    assert!(matches!(table.put(b"key", b"other"), Err(Error::Halted { .. })));
+    assert_eq!(table.get(b"key").unwrap().unwrap(), b"value");
+    drop((table, store));
+    let store = Store::open(home.path(), Options::default()).unwrap();
+    assert_eq!(store.table("t").unwrap().get(b"key").unwrap().unwrap(), b"value");
+}
+
+/// A segment that could not be made, and whose file could not be removed then, stands in no way.
+#[test]
+fn a_file_that_stays_behind_is_made_anew() {
+    let home = in_memory();
+    let (fails, made) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
+    let does_fail = Arc::clone(&fails);
+    let fs = hooked("/log/", move |call| {
+        let refused = || Err(io::Error::from_raw_os_error(libc::EIO));
+        let is_first_write = call == Call::Write && made.swap(false, Ordering::SeqCst);
+        match call {
+            Call::Make => made.store(true, Ordering::SeqCst),
+            Call::Write if is_first_write && does_fail.load(Ordering::SeqCst) => return refused(),
+            Call::Remove if does_fail.swap(false, Ordering::SeqCst) => return refused(),
+            _ => {}
+        }
+        Ok(())
+    });
+    let store = Store::open_on(fs, home.path(), tiny()).unwrap();
+    let table = store.table("t").unwrap();
+    fails.store(true, Ordering::SeqCst);
+    let refused = (0..1000_u32).filter(|key| table.put(&key.to_be_bytes(), &[7; 1000]).is_err());
+    assert_eq!(refused.count(), 1);
+    assert!(!fails.load(Ordering::SeqCst));
+    store.scrub().unwrap();
+}
+
+/// Copies are entered into L0s, which wait for merges that fail; nobody writes.
+#[test]
+fn collecting_takes_no_more_memory_than_writing() {
+    const KEYS: u64 = 400_000;
+    let home = in_memory();
+    let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    {
+        let options =
+            Options { background: false, space_amplification: 10.0, ..Options::default() };
+        let store = Store::open(home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        for number in (0..KEYS).chain((0..KEYS).step_by(2)) {
+            table.put(&key(number), b"").unwrap();
+        }
+        store.flush().unwrap();
+    }
+    let options = Options { memory: 256 << 10, space_amplification: 1.1, ..Options::default() };
+    let bound = (1 + options.frozen) * options.memory;
+    let (store, is_full) = on_full_device(home.path(), "/index/", options);
+    is_full.store(true, Ordering::SeqCst);
+    let begin = Instant::now();
+    let mut most = 0;
+    while begin.elapsed() < Duration::from_secs(2) {
+        most = most.max(store.statistics().memory_bytes as usize);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // An L0 takes memory in blocks.
+    assert!((bound / 2..bound * 3 / 2).contains(&most), "{most} bytes, {bound} are allowed");
+    is_full.store(false, Ordering::SeqCst);
+    assert!(store.settle(Duration::from_secs(60)).unwrap());
+    let table = store.table("t").unwrap();
+    assert!((0..KEYS).all(|number| table.get(&key(number)).unwrap().is_some()));
+}
+
+/// A write to the manifest that answers an error, and of which all arrived, may count at the next opening.
+#[test]
+fn a_manifest_that_arrived_in_spite_of_an_error_leaves_a_store() {
+    let home = in_memory();
+    let at = home.path().join("store");
+    let fails = Arc::new(AtomicBool::new(false));
+    let does_fail = Arc::clone(&fails);
+    let fs = hooked("MANIFEST", move |call| match call {
+        Call::Written if does_fail.swap(false, Ordering::SeqCst) => {
+            Err(io::Error::from_raw_os_error(libc::EIO))
+        }
+        _ => Ok(()),
+    });
+    let store = Store::open_on(fs, &at, Options { memory: 1 << 20, ..tiny() }).unwrap();
+    let table = store.table("t").unwrap();
+    for key in 0..40_u32 {
+        table.put(&key.to_be_bytes(), &[7; 1000]).unwrap();
+    }
+    fails.store(true, Ordering::SeqCst);
+    assert!(store.flush().is_err());
+    crate::copy(&at, &home.path().join("killed"));
+    let killed = Store::open(home.path().join("killed"), tiny()).unwrap();
+    assert_eq!(killed.table("t").unwrap().range(..).pairs().count(), 40);
+    store.flush().unwrap();
 }

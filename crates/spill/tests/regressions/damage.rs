@@ -646,3 +646,52 @@ fn files_in(folder: &Path, begin: &Path) -> Vec<PathBuf> {
         })
         .collect()
 }
+
+/// What lies between two pages that were read was not read: in the mapping it may be a signal.
+#[test]
+fn all_of_a_record_is_read_before_it_is_mapped() {
+    let home = tempfile::tempdir().unwrap();
+    let options = Options { background: false, cold_reads: ColdReads::Page, ..Options::default() };
+    {
+        let store = Store::open(home.path(), options.clone()).unwrap();
+        let table = store.table("t").unwrap();
+        for (key, len) in [(b"a", 3000), (b"b", 12_000), (b"c", 3000)] {
+            table.put(key, &vec![7; len]).unwrap();
+        }
+    }
+    let is_bad = Arc::new(AtomicBool::new(false));
+    let fails = Arc::clone(&is_bad);
+    let fs = hooked("/log/", move |call| match call {
+        Call::Read(from, to) if fails.load(Ordering::SeqCst) && from < 3 << 12 && to > 1 << 12 => {
+            Err(std::io::Error::from_raw_os_error(libc::EIO))
+        }
+        _ => Ok(()),
+    });
+    let store = Store::open_on(fs, home.path(), options).unwrap();
+    let table = store.table("t").unwrap();
+    is_bad.store(true, Ordering::SeqCst);
+    assert_eq!(table.get(b"a").unwrap().unwrap().len(), 3000);
+    assert_eq!(table.get(b"c").unwrap().unwrap().len(), 3000);
+    assert!(matches!(table.get(b"b"), Err(Error::Io { .. })));
+}
+
+/// A segment that is shorter than what is known to have been on the device: an interrupted copy.
+#[test]
+fn a_segment_that_was_cut_is_told() {
+    let home = in_memory();
+    let options = Options { background: false, ..Options::default() };
+    let [store, cut] = ["store", "cut"].map(|name| home.path().join(name));
+    filled_with(&store, &options, 2000, 1000);
+    let log = logs_of(&store).into_iter().min().unwrap();
+    let whole = std::fs::read(&log).unwrap();
+    let records = 2000 * 1000;
+    for len in [63, 64, 8 << 10, 1 << 20, 1_900_544, records] {
+        for read_only in [true, false] {
+            let _ = std::fs::remove_dir_all(&cut);
+            copy(&store, &cut);
+            std::fs::write(cut.join("log").join(log.file_name().unwrap()), &whole[..len]).unwrap();
+            let opened = Store::open(&cut, Options { read_only, ..options.clone() });
+            assert!(is_damaged(&opened), "{len}, {:?}", opened.err());
+        }
+    }
+}

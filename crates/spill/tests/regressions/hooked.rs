@@ -12,6 +12,8 @@ pub enum Call {
     /// A new file.
     Make,
     Write,
+    /// Behind a write, all of which arrived.
+    Written,
     Sync,
     Remove,
     SyncFolder,
@@ -116,7 +118,9 @@ impl File for HookedFile {
 
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
         (self.hook)(Call::Write)?;
-        self.below.write_at(from, offset)
+        let written = self.below.write_at(from, offset)?;
+        (self.hook)(Call::Written)?;
+        Ok(written)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! What the staging file still has of sessions before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use spill::{Options, Store};
 
@@ -129,4 +129,32 @@ fn an_unused_slot_that_cannot_be_read_is_written() {
             assert_eq!(tried.load(Ordering::SeqCst), !read_only);
         }
     }
+}
+
+/// What a sync that failed did not bring to the device is not there because the page cache says so.
+#[test]
+fn slots_are_cleared_again_after_a_failed_sync() {
+    let home = in_memory();
+    {
+        let store = Store::open(home.path(), tiny()).unwrap();
+        let table = store.table("t").unwrap();
+        (0..40_u32).for_each(|key| table.put(&key.to_be_bytes(), &[7; 1000]).unwrap());
+    }
+    let writes_of = |fails: bool| {
+        let writes = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&writes);
+        let fs = hooked("staging", move |call| {
+            match call {
+                Call::Write => drop(counted.fetch_add(1, Ordering::SeqCst)),
+                Call::Sync if fails => return Err(std::io::Error::from_raw_os_error(libc::EIO)),
+                _ => {}
+            }
+            Ok(())
+        });
+        assert_eq!(Store::open_on(fs, home.path(), tiny()).is_err(), fails);
+        writes.load(Ordering::SeqCst)
+    };
+    assert!(writes_of(true) > 0);
+    assert!(writes_of(false) > 40);
+    assert!(writes_of(false) < 10);
 }

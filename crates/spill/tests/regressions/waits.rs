@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spill::{Options, Store};
+use spill::{CachedWrites, Options, Store};
 
 use crate::hooked::{Call, hooked};
 use crate::in_memory;
@@ -126,4 +126,88 @@ fn a_table_that_is_there_is_had_while_another_is_made() {
         assert!(!maker.is_finished());
         goes_on.store(true, Ordering::SeqCst);
     });
+}
+
+/// A segment is made ahead so that no writer waits for the file system: nor does one who only has to
+/// freeze an L0 meanwhile.
+#[test]
+fn writers_go_on_while_a_segment_is_made_ahead() {
+    let home = in_memory();
+    let (hangs, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (does_hang, on) = (Arc::clone(&hangs), Arc::clone(&goes_on));
+    let fs = hooked("/log/", move |call| {
+        if call == Call::Make && thread::current().name() == Some("spill-free") {
+            does_hang.store(true, Ordering::SeqCst);
+            let begin = Instant::now();
+            while !on.load(Ordering::SeqCst) && begin.elapsed() < LONG {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    });
+    let options = Options { memory: 64 << 10, segment: 4 << 20, frozen: 64, ..Options::default() };
+    let store = Store::open_on(fs, home.path(), options).unwrap();
+    let table = store.table("t").unwrap();
+    let mut key = 0_u32;
+    let mut put = |len: usize| {
+        key += 1;
+        table.put(&key.to_be_bytes(), &vec![7; len]).unwrap();
+    };
+    while !hangs.load(Ordering::SeqCst) {
+        put(10_000);
+    }
+    // Many L0s, and no other segment.
+    let begin = Instant::now();
+    (0..10_000).for_each(|_| put(0));
+    let took = begin.elapsed();
+    goes_on.store(true, Ordering::SeqCst);
+    assert!(took < LONG / 2, "{took:?}");
+}
+
+/// The longest write of a few bytes beside a call, where 28 slots wait to be written, each for `HANGS`.
+fn longest_beside(call: impl Fn(&Store) + Sync) -> Duration {
+    let home = in_memory();
+    let is_slow = Arc::new(AtomicBool::new(false));
+    let slow = Arc::clone(&is_slow);
+    let fs = hooked("/log/", move |call| {
+        if call == Call::Write && slow.load(Ordering::SeqCst) {
+            thread::sleep(HANGS);
+        }
+        Ok(())
+    });
+    let options = Options { cached_writes: CachedWrites::Always, ..Options::default() };
+    let store = Store::open_on(fs, home.path(), options).unwrap();
+    let table = store.table("t").unwrap();
+    table.put(b"key", b"value").unwrap();
+    store.sync().unwrap();
+    is_slow.store(true, Ordering::SeqCst);
+    for number in 0..28_u32 {
+        table.put(&number.to_be_bytes(), &[7; 60_000]).unwrap();
+    }
+    thread::scope(|scope| {
+        let other = scope.spawn(|| call(&store));
+        let mut longest = Duration::ZERO;
+        while !other.is_finished() {
+            let begin = Instant::now();
+            table.put(b"key", b"value").unwrap();
+            longest = longest.max(begin.elapsed());
+            thread::sleep(Duration::from_millis(1));
+        }
+        longest
+    })
+}
+
+const HANGS: Duration = Duration::from_millis(50);
+
+/// What is on its way to the log is waited for with no lock held.
+#[test]
+fn writers_go_on_while_all_that_was_written_is_waited_for() {
+    let scrub = longest_beside(|store| {
+        store.scrub().unwrap();
+    });
+    assert!(scrub < 14 * HANGS, "{scrub:?}");
+    // It goes to its segment by itself, behind the others.
+    let long = |store: &Store| store.table("t").unwrap().put(b"long", &[7; 70_000]).unwrap();
+    let long = longest_beside(long);
+    assert!(long < 14 * HANGS, "{long:?}");
 }

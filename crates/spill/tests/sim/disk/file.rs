@@ -98,7 +98,8 @@ impl File for SimFile {
             Some(fault) => {
                 let mut random = Random::of(state.seed, state.calls);
                 if fault == Fault::Broken && random.chance(1, 2) {
-                    let arrived = random.below(from.len() + 1);
+                    // All of it, now and then.
+                    let arrived = random.below(2 * from.len() + 1).min(from.len());
                     state.file(self.hold.id).write(&from[..arrived], at);
                 }
                 return Err(fault.error());
