@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::inner::{Inner, Piece};
+use crate::inner::{Inner, Piece, try_lock};
 use crate::niceness::{IN_TIME, LATE};
 use crate::options::Durability;
 use crate::schedule::thread::{self, JoinHandle};
@@ -131,12 +131,22 @@ impl Inner {
         }
     }
 
-    /// All that is due, in this thread.
-    pub(crate) fn maintain(&self) {
+    /// Whether nobody does such a piece, or keeps what it changes as it is.
+    fn may_do(&self, piece: Piece) -> bool {
+        match piece {
+            Piece::Spill => try_lock(&self.merging).is_some(),
+            Piece::Collect => try_lock(&self.collector).is_some(),
+            Piece::Release => try_lock(&self.durable).is_some(),
+        }
+    }
+
+    /// All that is due, in this thread; what others keep from being done, as a checkpoint does, only if
+    /// it `waits` for them.
+    pub(crate) fn maintain(&self, waits: bool) {
         self.free_unused();
         self.make_spares();
         for piece in [Piece::Spill, Piece::Collect, Piece::Release] {
-            while matches!(self.do_piece(piece), Ok(true)) {
+            while (waits || self.may_do(piece)) && matches!(self.do_piece(piece), Ok(true)) {
                 self.work.tell();
             }
         }

@@ -1,5 +1,8 @@
 use crate::table::Table;
 
+/// The most writes of a batch: others wait while they are entered, some 15 ms at most.
+pub const MOST_WRITES: usize = 1 << 14;
+
 /// Writes that are done together: all of them or none, also after a failure of power. What is wrong
 /// with one is told by [`Store::write`](crate::Store::write).
 #[derive(Default, Clone)]

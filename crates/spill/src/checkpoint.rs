@@ -4,13 +4,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::fs::Mode;
 use crate::inner::{Inner, Rest, lock, state_of};
 use crate::level::file;
 use crate::level::merge::Dead;
 use crate::log::Staging;
 use crate::log::segment;
-use crate::manifest::Manifest;
+use crate::manifest::{self, Manifest};
 use crate::recover::{INDEX, LOG, is_empty, make_folder};
 use crate::stream::{Point, Stream};
 use std::sync::atomic::Ordering;
@@ -37,7 +36,17 @@ impl Inner {
         if !is_empty(&names) {
             return Err(Error::NotEmpty { path: into.to_owned() });
         }
-        self.around.open(&unfinished, Mode::New).map_err(failed)?;
+        let link = |from: &Path, to: &Path| {
+            self.log.fs.hard_link(from, to).map_err(|error| match error.kind() {
+                ErrorKind::CrossesDevices => {
+                    let what = "a checkpoint is made on the file system of its store";
+                    Error::io(into, std::io::Error::new(error.kind(), what))
+                }
+                _ => Error::io(to, error),
+            })
+        };
+        // The mark is a link itself: where none can be made nothing is begun.
+        link(&manifest::path(&self.dir), &unfinished)?;
         self.around.sync_dir(into).map_err(failed)?;
         let (version, mut places) = {
             let mut writer = lock(&self.writer);
@@ -54,15 +63,6 @@ impl Inner {
         for dir in [&log_dir, &index_dir] {
             self.around.create_dir(dir).map_err(|error| Error::io(dir, error))?;
         }
-        let link = |from: &Path, to: &Path| {
-            self.log.fs.hard_link(from, to).map_err(|error| match error.kind() {
-                ErrorKind::CrossesDevices => {
-                    let what = "a checkpoint is made on the file system of its store";
-                    Error::io(into, std::io::Error::new(error.kind(), what))
-                }
-                _ => Error::io(to, error),
-            })
-        };
         // Those that were begun for what comes now are not.
         let segments = version.segments.only(|segment| {
             segment.stream == Stream::Copies || segment.id < places.of(segment.stream).segment

@@ -91,6 +91,14 @@ pub enum Error {
         /// 152.
         limit: usize,
     },
+    /// A batch has more writes than it may ([`MOST_WRITES`](crate::MOST_WRITES)).
+    #[error("a batch of {count} writes; batches have at most {limit}")]
+    TooManyWrites {
+        /// How many it has.
+        count: usize,
+        /// The most that a batch may have.
+        limit: usize,
+    },
     /// The name of a table to be made is longer than [`LONGEST_NAME`](crate::LONGEST_NAME).
     #[error("a table's name of {len} bytes; names have at most {limit}")]
     NameTooLong {

@@ -25,6 +25,7 @@ mod bytes;
 mod checkpoint;
 mod cold;
 mod collect;
+mod debug;
 mod entering;
 mod error;
 mod folder;
@@ -73,7 +74,7 @@ mod write;
 /// The version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub use batch::Batch;
+pub use batch::{Batch, MOST_WRITES};
 pub use error::{Error, Result};
 pub use options::{CachedWrites, ColdReads, Durability, LONGEST_KEY, Options};
 pub use scan::{Pairs, Range};

@@ -215,7 +215,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Table::put`], for each of its writes; [`Error::NoTable`] also for a table of another
-    /// store; [`Error::BatchTooLong`].
+    /// store; [`Error::BatchTooLong`]; [`Error::TooManyWrites`].
     pub fn write(&self, batch: &Batch) -> Result<()> {
         self.inner().write_batch_of(batch)
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, MOST_WRITES};
 use crate::error::{Error, Result};
 use crate::inner::{Inner, lock, try_lock};
 use crate::l0::Way;
@@ -82,6 +82,9 @@ impl Inner {
     }
 
     pub(crate) fn write_batch_of(&self, batch: &Batch) -> Result<()> {
+        if batch.len() > MOST_WRITES {
+            return Err(Error::TooManyWrites { count: batch.len(), limit: MOST_WRITES });
+        }
         let mut hashes = Vec::with_capacity(batch.len());
         let mut bytes = 0;
         for write in &batch.writes {
@@ -318,7 +321,7 @@ impl Inner {
             return Ok(());
         }
         if !self.options.background {
-            self.maintain();
+            self.maintain(true);
         }
         if self.version.load().frozen.len() > self.options.frozen
             && let Some(failure) = self.work.merge_failure()
@@ -340,7 +343,7 @@ impl Inner {
             self.sync_to(places)?;
         }
         if !self.options.background {
-            self.maintain();
+            self.maintain(false);
         }
         Ok(())
     }
@@ -355,23 +358,29 @@ mod tests {
     use crate::store::Store;
 
     /// Whatever the pressure says is what writes wait, on average. (The limit on the test's own time is
-    /// far above what a busy machine adds to fifty sleeps, and far below fifty times as much.)
+    /// far above what a busy machine adds to so many sleeps, and far below fifty times as much.)
     #[test]
     fn writes_wait_as_long_as_they_are_told_to() {
         const WAIT: Duration = Duration::from_millis(2);
-        const WRITES: u32 = 50;
+        const WRITES: u32 = 64;
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path(), Options::default()).unwrap();
         let table = store.table("t").unwrap();
-        let begin = Instant::now();
-        for number in 0..WRITES {
-            store.inner().work.pressure.store(WAIT.as_nanos() as u32, Ordering::Relaxed);
-            table.put(&number.to_be_bytes(), b"v").unwrap();
+        // By its bytes, 32 times as long at most.
+        for (len, times) in [(0, 1), (9 << 10, 2), (1 << 20, 32)] {
+            let writes = WRITES / times;
+            let before = store.statistics().throttled_writes;
+            let waits = WAIT * writes * times;
+            let begin = Instant::now();
+            for number in 0..writes {
+                store.inner().work.pressure.store(WAIT.as_nanos() as u32, Ordering::Relaxed);
+                table.put(&number.to_be_bytes(), &vec![7; len]).unwrap();
+            }
+            let took = begin.elapsed();
+            assert!(took >= waits * 9 / 10, "{len}: {took:?}");
+            assert!(took < waits * 20, "{len}: {took:?}");
+            assert_eq!(store.statistics().throttled_writes - before, u64::from(writes));
         }
-        let took = begin.elapsed();
-        assert!(took >= WAIT * WRITES * 9 / 10, "{took:?}");
-        assert!(took < WAIT * WRITES * 20, "{took:?}");
-        assert_eq!(store.statistics().throttled_writes, u64::from(WRITES));
     }
 
     /// However late merges are.

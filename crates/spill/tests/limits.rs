@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use spill::{Batch, Error, LONGEST_KEY, LONGEST_NAME, Options, Store};
+use spill::{Batch, Error, LONGEST_KEY, LONGEST_NAME, MOST_WRITES, Options, Store};
 
 /// Bytes of a segment that a value, and that the records of a batch, cannot have.
 const BESIDE_VALUE: usize = 1194;
@@ -41,6 +41,21 @@ fn as_long_as_allowed_and_no_longer() {
         assert_eq!(table.read(b"b", <[u8]>::len).unwrap(), Some(whole - 2043));
         assert_eq!(table.get(b"c").unwrap(), None);
     }
+}
+
+#[test]
+fn batches_have_a_limit() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), Options::default()).unwrap();
+    let table = store.table("t").unwrap();
+    let mut batch = Batch::new();
+    let key = |number: usize| number.to_be_bytes();
+    (0..MOST_WRITES).for_each(|number| batch.put(&table, &key(number), b"v"));
+    store.write(&batch).unwrap();
+    batch.put(&table, b"one more", b"v");
+    let refused = store.write(&batch).unwrap_err();
+    assert!(matches!(refused, Error::TooManyWrites { limit: MOST_WRITES, .. }), "{refused}");
+    assert_eq!(table.range(..).pairs().count(), MOST_WRITES);
 }
 
 #[test]

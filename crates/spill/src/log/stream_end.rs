@@ -238,9 +238,16 @@ fn write_or_wipe(segment: &Segment, record: &[u8], offset: u32, is_torn: &mut bo
     };
     write(record).inspect_err(|_| {
         // What is missing may be nothing but zeros at its end. Where there is no space for these
-        // zeros there is nothing to wipe out.
-        let wiped = write(&[0; HEADER]);
-        *is_torn |= matches!(wiped, Err(error) if !matches!(error, Error::Full { .. }));
+        // zeros there may be nothing to wipe out.
+        let is_nothing = || {
+            let there = segment.read(offset, offset + HEADER as u32);
+            there.is_ok_and(|there| there.iter().all(|&byte| byte == 0))
+        };
+        *is_torn |= match write(&[0; HEADER]) {
+            Ok(()) => false,
+            Err(Error::Full { .. }) => !is_nothing(),
+            Err(_) => true,
+        };
     })
 }
 

@@ -101,6 +101,20 @@ pub(super) fn check_is_ours(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Resul
     Ok(true)
 }
 
+/// A copy of a store may lack folders in which nothing was. That of the log has always something.
+pub(super) fn complete(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<()> {
+    let names = fs.list(dir).map_err(|error| Error::io(dir, error))?;
+    let is_missing = |name: &str| !names.iter().any(|there| there == name);
+    let has_levels = state.tables.iter().any(|table| table.levels.iter().any(Option::is_some));
+    let (log, index) = (dir.join(LOG), dir.join(INDEX));
+    match (is_missing(LOG), is_missing(INDEX)) {
+        (true, _) => Err(Error::damaged(&log, 0, "the folder is missing")),
+        (_, true) if has_levels => Err(Error::damaged(&index, 0, "the folder is missing")),
+        (_, true) => fs.create_dir(&index).map_err(|error| Error::io(&index, error)),
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Last> {
     for sub in [dir.join(LOG), dir.join(INDEX)] {
         fs.create_dir(&sub).map_err(|error| Error::io(&sub, error))?;

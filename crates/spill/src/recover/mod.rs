@@ -64,6 +64,7 @@ fn take(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<(Box<dyn Send + Sy
             // Who made it may have been killed before its name was durable, and a log without one is
             // not taken for a store.
             fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
+            folder::complete(fs, dir, &read.state)?;
             read
         }
         None if is_new => folder::create(fs, dir)?,
@@ -149,7 +150,9 @@ fn recover(fs: Arc<dyn Fs>, around: Arc<dyn Fs>, dir: &Path, options: Options) -
         staging.clear(left.sync_failed).inspect_err(|_| staging.note_failure(true))?;
     }
     staging.note_failure(false);
-    remove_unused(&index, state, unused)?;
+    if !options.read_only {
+        remove_unused(&index, state, unused)?;
+    }
     let memory = version.active.bytes();
     let mut writer = Writer::new(
         main,

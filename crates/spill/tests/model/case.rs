@@ -81,6 +81,7 @@ fn options() -> impl Strategy<Value = Options> {
     let durability = prop_oneof![
         3 => Just(Durability::None),
         1 => Just(Durability::Interval(Duration::from_millis(3))),
+        1 => Just(Durability::Sync),
     ];
     let segment = prop_oneof![4 => Just(64), 1 => Just(128), 1 => Just(1024)];
     let memory = prop_oneof![Just(32), Just(64), Just(128)];

@@ -507,3 +507,54 @@ fn a_manifest_that_arrived_in_spite_of_an_error_leaves_a_store() {
     assert_eq!(killed.table("t").unwrap().range(..).pairs().count(), 40);
     store.flush().unwrap();
 }
+
+/// A record that arrived although its write found no space, and that cannot be wiped out, may turn up at the
+/// next opening.
+#[test]
+fn a_record_that_arrived_without_space_halts() {
+    for arrives in [true, false] {
+        let home = in_memory();
+        let is_full = Arc::new(AtomicBool::new(false));
+        let full = Arc::clone(&is_full);
+        let writes = AtomicU32::new(0);
+        let fs = hooked("/log/", move |call| {
+            let fails = match call {
+                _ if !full.load(Ordering::SeqCst) => false,
+                // That which wipes it out, and where nothing arrives the first one.
+                Call::Write => writes.fetch_add(1, Ordering::SeqCst) > 0 || !arrives,
+                Call::Written => true,
+                _ => false,
+            };
+            if fails { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
+        });
+        let options = Options { background: false, ..Options::default() };
+        let store = Store::open_on(fs, home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        is_full.store(true, Ordering::SeqCst);
+        assert!(matches!(table.put(b"long", &[0; 100_000]), Err(Error::Full { .. })));
+        is_full.store(false, Ordering::SeqCst);
+        let next = table.put(b"next", b"value");
+        assert_eq!(matches!(next, Err(Error::Halted { .. })), arrives, "{next:?}");
+    }
+}
+
+/// On a file system where nothing can be linked a checkpoint begins nothing.
+#[test]
+fn a_checkpoint_that_cannot_be_leaves_nothing() {
+    let home = in_memory();
+    let [at, into] = ["store", "copy"].map(|name| home.path().join(name));
+    let fs = hooked("/store/", move |call| match call {
+        Call::Link => Err(ErrorKind::CrossesDevices.into()),
+        _ => Ok(()),
+    });
+    let store = Store::open_on(fs, &at, tiny()).unwrap();
+    store.table("t").unwrap().put(b"key", b"value").unwrap();
+    let logs = || std::fs::read_dir(at.join("log")).unwrap().count();
+    let before = logs();
+    for _ in 0..2 {
+        let Err(Error::Io { source, .. }) = store.checkpoint(&into) else { panic!("it was made") };
+        assert_eq!(source.kind(), ErrorKind::CrossesDevices);
+    }
+    assert_eq!(std::fs::read_dir(&into).unwrap().count(), 0);
+    assert_eq!(logs(), before);
+}

@@ -695,3 +695,31 @@ fn a_segment_that_was_cut_is_told() {
         }
     }
 }
+
+/// Copies may lack folders in which nothing was.
+#[test]
+fn a_folder_that_is_missing_is_made_or_told() {
+    for is_merged in [false, true] {
+        for (missing, read_only) in
+            [("index", true), ("index", false), ("log", true), ("log", false)]
+        {
+            let home = in_memory();
+            {
+                let store = Store::open(home.path(), tiny()).unwrap();
+                store.table("t").unwrap().put(b"key", b"value").unwrap();
+                if is_merged {
+                    store.flush().unwrap();
+                }
+            }
+            std::fs::remove_dir_all(home.path().join(missing)).unwrap();
+            let opened = Store::open(home.path(), Options { read_only, ..tiny() });
+            if is_merged || missing == "log" {
+                assert!(is_damaged(&opened), "{missing}: {:?}", opened.err());
+                continue;
+            }
+            let value = opened.unwrap().table("t").unwrap().get(b"key").unwrap();
+            assert_eq!(value.unwrap(), b"value");
+            assert_eq!(home.path().join(missing).exists(), !read_only);
+        }
+    }
+}

@@ -17,6 +17,8 @@ pub enum Call {
     Sync,
     Remove,
     SyncFolder,
+    /// From the file.
+    Link,
     /// From one byte to another, into memory or a mapping.
     Read(u64, u64),
 }
@@ -74,6 +76,9 @@ impl Fs for Hooked {
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        if self.is_of(from) {
+            (self.hook)(Call::Link)?;
+        }
         Os::new().hard_link(from, to)
     }
 

@@ -211,3 +211,39 @@ fn writers_go_on_while_all_that_was_written_is_waited_for() {
     let long = longest_beside(long);
     assert!(long < 14 * HANGS, "{long:?}");
 }
+
+/// Without threads as well: what a write would do is left while a checkpoint keeps all as it is.
+#[test]
+fn writers_without_threads_go_on_beside_a_checkpoint() {
+    let home = in_memory();
+    let (hangs, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (does_hang, on) = (Arc::clone(&hangs), Arc::clone(&goes_on));
+    let fs = hooked("/copy/log", move |call| {
+        if call == Call::SyncFolder {
+            does_hang.store(true, Ordering::SeqCst);
+            let begin = Instant::now();
+            while !on.load(Ordering::SeqCst) && begin.elapsed() < LONG {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    });
+    let options = Options { background: false, memory: 64 << 10, ..Options::default() };
+    let store = Store::open_on(fs, home.path().join("store"), options).unwrap();
+    let table = store.table("t").unwrap();
+    thread::scope(|scope| {
+        let checkpoint = scope.spawn(|| store.checkpoint(home.path().join("copy")));
+        while !hangs.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let begin = Instant::now();
+        // More than one L0.
+        (0..1500_u32).for_each(|key| table.put(&key.to_be_bytes(), b"value").unwrap());
+        let took = begin.elapsed();
+        assert!(!checkpoint.is_finished());
+        goes_on.store(true, Ordering::SeqCst);
+        checkpoint.join().unwrap().unwrap();
+        assert!(took < LONG / 2, "{took:?}");
+    });
+    assert!(store.statistics().memory_bytes > 64 << 10);
+}

@@ -1,12 +1,13 @@
 //! Checkpoints: what is in them, whatever happens to either side afterwards.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use spill::Durability;
+use spill::{Durability, Error, Options};
 
-use crate::disk::{End, Loss, Sim};
+use crate::disk::{End, Fault, Loss, Sim};
 use crate::history::{History, Model, Traffic, Write};
 use crate::random::Random;
 use crate::settings;
@@ -145,4 +146,79 @@ fn a_checkpoint_and_its_origin_go_separate_ways() {
             target.store.scrub().unwrap();
         }
     }
+}
+
+/// One call of a checkpoint goes wrong: the store goes on, or is halted and opened again, and what was made
+/// is whole or none.
+#[test]
+fn a_checkpoint_whose_call_fails_is_none_and_leaves_the_store() {
+    let seed = settings::seed();
+    println!("SPILL_TEST_SEED={seed}");
+    let faults = [Fault::Broken, Fault::Full, Fault::LostSync { forget: false }];
+    for durability in settings::MODES {
+        let options = settings::tiny(durability);
+        let calls = with_a_fault(seed, &options, None);
+        let cases = calls.flat_map(|call| faults.map(|fault| (call, fault)));
+        let stride = if settings::every() { 1 } else { 5 };
+        for case in cases.skip(seed as usize % stride).step_by(stride) {
+            with_a_fault(seed, &options, Some(case));
+        }
+    }
+}
+
+/// A checkpoint amid writes, and another one behind them; the calls of the first.
+fn with_a_fault(seed: u64, options: &Options, fault: Option<(u64, Fault)>) -> Range<u64> {
+    let traffic = Traffic { seed, keys: 60, largest: 6000 };
+    let (sim, mut model) = (Sim::new(seed), Model::default());
+    let mut target = Target::open(&sim, options).unwrap();
+    for number in 0..150 {
+        let write = traffic.write(number);
+        target.write(&write).unwrap();
+        model.apply(&write);
+    }
+    let begin = sim.calls();
+    if let Some((number, fault)) = fault {
+        sim.fail(number, fault);
+    }
+    let first = target.store.checkpoint(place(1));
+    let calls = begin..sim.calls();
+    let in_first = model.digest();
+    let story = format!("SPILL_TEST_SEED={seed}, {:?}, {fault:?}: {first:?}", options.durability);
+    assert!(first.is_ok() || fault.is_some(), "{story}");
+    let mut is_halted = false;
+    for number in 150..200 {
+        let write = traffic.write(number);
+        match target.write(&write) {
+            Ok(()) => model.apply(&write),
+            Err(Error::Halted { .. }) => is_halted = true,
+            Err(error) => panic!("{story}: {error}"),
+        }
+    }
+    let check = |target: &Target, digest: u64, what: &str| {
+        let found = Model::read(&target.store, false).unwrap();
+        assert_eq!(found.digest(), digest, "{story}: {what}");
+        target.store.scrub().unwrap_or_else(|error| panic!("{story}: {what}: {error}"));
+    };
+    if !is_halted {
+        check(&target, model.digest(), "the store");
+        target.store.checkpoint(place(2)).unwrap_or_else(|error| panic!("{story}: again: {error}"));
+    }
+    for end in [End::Kill, End::PowerCut(Loss::Everything), End::PowerCut(Loss::Some(4))] {
+        let left = sim.image(end, seed);
+        let there = Options { create: false, ..options.clone() };
+        match Target::open_at(&left, &place(1), &there) {
+            Ok(copy) => check(&copy, in_first, "the first"),
+            Err(error) => assert!(first.is_err(), "{story}: {end:?}, the first: {error}"),
+        }
+        if !is_halted {
+            let copy = Target::open_at(&left, &place(2), &there).unwrap();
+            check(&copy, model.digest(), "the second");
+        }
+        let again = Target::open(&left, options).unwrap_or_else(|error| panic!("{story}: {error}"));
+        if end == End::Kill {
+            check(&again, model.digest(), "after a kill");
+        }
+        again.store.scrub().unwrap_or_else(|error| panic!("{story}, {end:?}: {error}"));
+    }
+    calls
 }

@@ -463,6 +463,30 @@ fn with_an_interval_what_is_left_is_a_prefix() {
     crashes(settings::MODES[1], 1500, 60);
 }
 
+/// What was written an interval ago is on the device: the thread that syncs has seen to it, and without
+/// threads the next write.
+#[test]
+fn what_is_older_than_the_interval_is_there() {
+    const INTERVAL: Duration = Duration::from_millis(100);
+    let options = settings::tiny(Durability::Interval(INTERVAL));
+    for background in [true, false] {
+        let sim = Sim::new(settings::seed());
+        let options = Options { background, ..options.clone() };
+        let target = Target::open(&sim, &options).unwrap();
+        let table = target.store.table("t").unwrap();
+        table.put(b"old", b"value").unwrap();
+        // Long enough for a thread on a busy machine.
+        std::thread::sleep(if background { 15 * INTERVAL } else { INTERVAL });
+        if !background {
+            table.put(b"new", b"value").unwrap();
+        }
+        let left = sim.image(End::PowerCut(Loss::Everything), 0);
+        let left = Target::open(&left, &options).unwrap();
+        let found = left.store.table("t").unwrap().get(b"old").unwrap();
+        assert_eq!(found.as_deref(), Some(&b"value"[..]), "with threads: {background}");
+    }
+}
+
 #[test]
 fn with_syncs_nothing_acknowledged_is_lost() {
     crashes(Durability::Sync, 1500, 100);

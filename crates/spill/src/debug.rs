@@ -1,0 +1,45 @@
+//! What is shown of handles: where they lead, and nothing of what is stored.
+
+use std::fmt::{Debug, Formatter, Result};
+
+use crate::batch::Batch;
+use crate::scan::{Pairs, Range};
+use crate::snapshot::Snapshot;
+use crate::store::Store;
+use crate::table::Table;
+
+impl Debug for Store {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_tuple("Store").field(&self.inner().dir).finish()
+    }
+}
+
+impl Debug for Table {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_tuple("Table").field(&self.name()).finish()
+    }
+}
+
+impl Debug for Batch {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Batch").field("len", &self.len()).finish()
+    }
+}
+
+impl Debug for Snapshot {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Snapshot").field("of", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl Debug for Range {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Range").finish_non_exhaustive()
+    }
+}
+
+impl Debug for Pairs {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Pairs").finish_non_exhaustive()
+    }
+}
