@@ -224,6 +224,7 @@ impl Store for Spill {
             ("memory", all.memory_bytes, Unit::Bytes),
             ("spills.total", all.spills, Unit::Count),
             ("spills.entries.total", all.merged_entries, Unit::Count),
+            ("segments.stuck", all.stuck_segments, Unit::Count),
             ("collected.segments.total", all.collected_segments, Unit::Count),
             ("collected.copied.total", all.copied_bytes, Unit::Bytes),
             ("writes.throttled.total", all.throttled_writes, Unit::Count),
