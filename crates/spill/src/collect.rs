@@ -4,7 +4,6 @@
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use crate::entering::Batch;
 use crate::error::{Error, Result};
@@ -155,17 +154,18 @@ impl Inner {
         loop {
             // What is not entered before a freeze has to be copied again: L0 is frozen for copies
             // between two batches alone.
-            if reader.is_at_end() || self.is_l0_full() {
-                if let Some(old) = self.finish_entering() {
-                    reader.go_to(old.offset());
-                }
-                self.rotate_if_full();
+            let is_full = self.is_l0_full();
+            if (reader.is_at_end() || is_full)
+                && let Some(old) = self.finish_entering()
+            {
+                reader.go_to(old.offset());
             }
             if reader.is_at_end() {
                 return Ok(true);
             }
-            if !self.wait_for_merges()? {
-                return Ok(false);
+            // Of one that is wholly dead nothing is copied.
+            if is_full && share_of_dead(victim) < 1.0 {
+                self.freeze_for_copies()?;
             }
             let from = reader.at();
             victim.set_collected(from);
@@ -273,33 +273,19 @@ impl Inner {
         lock(&self.writer).memory >= self.options.memory
     }
 
-    fn rotate_if_full(&self) {
+    /// Copies fill L0s as writes do, and nobody slows them down: one more is frozen for them only while
+    /// fewer wait for their merges than may. Otherwise one is merged first.
+    fn freeze_for_copies(&self) -> Result<()> {
+        let is_much = || {
+            let waiting = self.version.load().frozen.len();
+            waiting >= self.options.frozen && !self.work.is_closing.load(Ordering::Relaxed)
+        };
+        while is_much() && self.spill_if(is_much)? {}
         let mut writer = lock(&self.writer);
         if writer.memory >= self.options.memory {
             self.rotate(&mut writer);
         }
-    }
-
-    /// Copies fill L0s as writes do, and nobody slows them down: they wait until no more L0s wait for
-    /// their merges than may. False: the store was closed meanwhile.
-    fn wait_for_merges(&self) -> Result<bool> {
-        loop {
-            let news = self.work.news();
-            if self.version.load().frozen.len() <= self.options.frozen {
-                return Ok(true);
-            }
-            if self.work.is_closing.load(Ordering::Relaxed) {
-                return Ok(false);
-            }
-            self.may_write()?;
-            if !self.options.background {
-                self.spill()?;
-            } else if let Some(failure) = self.work.merge_failure() {
-                return Err(failure);
-            } else {
-                self.work.wait(news, Duration::from_millis(100));
-            }
-        }
+        Ok(())
     }
 
     /// Writes the copies to their segment.
@@ -359,6 +345,43 @@ mod tests {
         for number in COPIES..100 {
             assert_eq!(table.get(&key(number)).unwrap().unwrap(), VALUE);
         }
+    }
+
+    /// Space on a full device, for which merges wait, comes from segments that are collected.
+    #[test]
+    fn collecting_goes_on_where_merges_fail_as_long_as_copies_have_room() {
+        let home = tempfile::tempdir().unwrap();
+        let options = |space_amplification| Options {
+            background: false,
+            segment: 64 << 10,
+            space_amplification,
+            ..Options::default()
+        };
+        {
+            let store = Store::open(home.path(), options(10.0)).unwrap();
+            let table = store.table("t").unwrap();
+            let put = |number: u32| table.put(&key(number), &VALUE).unwrap();
+            (0..1000).for_each(put);
+            (0..1000).step_by(2).for_each(put);
+            store.flush().unwrap();
+            put(2000);
+        }
+        let store = Store::open(home.path(), options(1.1)).unwrap();
+        let inner = store.inner();
+        let most = inner.options.frozen + 1;
+        (0..most).for_each(|_| inner.rotate(&mut lock(&inner.writer)));
+        let frozen = || inner.version.load().frozen.len();
+        assert_eq!(frozen(), most);
+        // Files are in the way of those of merges.
+        let next = inner.next_index.load(Ordering::Relaxed);
+        let names = (next..next + 100).map(|id| inner.index.join(crate::level::file::name(id)));
+        names.for_each(|name| std::fs::write(name, "").unwrap());
+        assert!(inner.spill().is_err());
+        assert!(inner.collect().unwrap());
+        assert!(inner.release().unwrap());
+        lock(&inner.writer).memory = inner.options.memory;
+        assert!(inner.collect().is_err());
+        assert_eq!(frozen(), most, "no more wait than writers left");
     }
 
     fn left(inner: &Inner) -> usize {

@@ -14,25 +14,27 @@ pub(crate) struct Segments {
     /// Where a number is in `all`, plus one: at the place of its hash, or soon behind it. 0: nothing is
     /// here. A power of two of them, at least twice as many as there are segments.
     places: Vec<u32>,
+    /// Of a hash, so many bits are left out to have a place.
+    shift: u32,
 }
 
 impl Default for Segments {
     fn default() -> Self {
-        Segments { all: Vec::new(), places: vec![0; 16] }
+        Segments { all: Vec::new(), places: vec![0; 16], shift: u64::BITS - 4 }
     }
 }
 
-/// Where the place of a number is looked for first, of so many.
-#[inline]
-fn first_place(id: u32, places: usize) -> usize {
-    // By Fibonacci, so that numbers which follow one another are apart.
-    (u64::from(id).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (places - 1)
-}
-
 impl Segments {
+    /// Where the place of a number is looked for first.
+    #[inline]
+    fn first_place(&self, id: u32) -> usize {
+        // By Fibonacci, so that numbers which follow one another are apart.
+        (u64::from(id).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
     #[inline]
     pub(crate) fn get(&self, id: u32) -> Option<&Arc<Segment>> {
-        let mut at = first_place(id, self.places.len());
+        let mut at = self.first_place(id);
         loop {
             // Nothing is what is before the first.
             let segment = self.all.get((*self.places.get(at)? as usize).wrapping_sub(1))?;
@@ -65,11 +67,12 @@ impl Segments {
         let mut from = self.all.len() - 1;
         if self.places.len() < 2 * self.all.len() {
             self.places = vec![0; 2 * self.places.len()];
+            self.shift -= 1;
             from = 0;
         }
         for place in from..self.all.len() {
             let mask = self.places.len() - 1;
-            let mut at = first_place(self.all[place].id, self.places.len());
+            let mut at = self.first_place(self.all[place].id);
             while self.places[at] != 0 {
                 at = (at + 1) & mask;
             }

@@ -196,6 +196,7 @@ impl Inner {
         if is_staged || self.options.durability == Durability::Sync {
             return Ok(());
         }
+        self.may_write()?;
         self.write_out()
     }
 
@@ -367,7 +368,7 @@ mod tests {
         let store = Store::open(home.path(), Options::default()).unwrap();
         let table = store.table("t").unwrap();
         // By its bytes, 32 times as long at most.
-        for (len, times) in [(0, 1), (9 << 10, 2), (1 << 20, 32)] {
+        for (len, times) in [(0, 1), (9 << 10, 2), (8 << 20, 32)] {
             let writes = WRITES / times;
             let before = store.statistics().throttled_writes;
             let waits = WAIT * writes * times;
