@@ -4,7 +4,7 @@
 use spill::{Durability, Error, Options};
 
 use crate::disk::{Call, Fault, Kind, Sim};
-use crate::history::{Traffic, Write};
+use crate::history::{TABLES, Traffic, Write};
 use crate::random::Random;
 use crate::session::Session;
 use crate::settings;
@@ -38,6 +38,17 @@ fn use_it(session: &mut Session, seed: u64, writes: usize) {
             3 => session.reopen(),
             4..8 => session.check_some(traffic, &mut random),
             8 => session.check(),
+            9 => {
+                if let Err(error) = session.settle() {
+                    go_on_after(session, &error);
+                }
+            }
+            10 => {
+                let dropped = Write::DropTable(random.below(TABLES.len()));
+                if let Err(error) = session.write(&dropped) {
+                    go_on_after(session, &error);
+                }
+            }
             _ => {}
         }
     }

@@ -187,6 +187,11 @@ impl Session {
         self.synced(done)
     }
 
+    pub fn settle(&mut self) -> Result<()> {
+        let done = self.target().settle().map(drop);
+        self.synced(done)
+    }
+
     fn synced(&mut self, done: Result<()>) -> Result<()> {
         match &done {
             Ok(()) => {
