@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::log::Segment;
 
 /// Numbers grow as long as a store lives, and what is never replaced stays where it was written first: a
-/// table with a place for each number between would grow with them. (A hash map of the standard library's
-/// takes a scan 4 % more instructions.)
+/// table with a place for each number between would grow with them. (A scan took 4.6 % more instructions
+/// with a hash map of the standard library's and a fast hash than with that, and 1.3 with these places.)
 #[derive(Clone)]
 pub(crate) struct Segments {
     /// In the order of their numbers.

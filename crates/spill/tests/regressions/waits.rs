@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use spill::fs::Fs;
 use spill::{CachedWrites, Options, Store};
 
 use crate::hooked::{Call, hooked};
@@ -128,15 +129,15 @@ fn a_table_that_is_there_is_had_while_another_is_made() {
     });
 }
 
-/// A segment is made ahead so that no writer waits for the file system: nor does one who only has to
-/// freeze an L0 meanwhile.
-#[test]
-fn writers_go_on_while_a_segment_is_made_ahead() {
-    let home = in_memory();
+/// A file system on which some calls hang until the second flag is set; the first says that one does.
+fn hanging(
+    of: &'static str,
+    is_one: fn(Call) -> bool,
+) -> (Arc<dyn Fs>, Arc<AtomicBool>, Arc<AtomicBool>) {
     let (hangs, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (does_hang, on) = (Arc::clone(&hangs), Arc::clone(&goes_on));
-    let fs = hooked("/log/", move |call| {
-        if call == Call::Make && thread::current().name() == Some("spill-free") {
+    let fs = hooked(of, move |call| {
+        if is_one(call) {
             does_hang.store(true, Ordering::SeqCst);
             let begin = Instant::now();
             while !on.load(Ordering::SeqCst) && begin.elapsed() < LONG {
@@ -145,6 +146,16 @@ fn writers_go_on_while_a_segment_is_made_ahead() {
         }
         Ok(())
     });
+    (fs, hangs, goes_on)
+}
+
+/// A segment is made ahead so that no writer waits for the file system: nor does one who only has to
+/// freeze an L0 meanwhile.
+#[test]
+fn writers_go_on_while_a_segment_is_made_ahead() {
+    let home = in_memory();
+    let is_ahead = |call| call == Call::Make && thread::current().name() == Some("spill-free");
+    let (fs, hangs, goes_on) = hanging("/log/", is_ahead);
     let options = Options { memory: 16 << 10, segment: 4 << 20, frozen: 64, ..Options::default() };
     let store = Store::open_on(fs, home.path(), options).unwrap();
     let table = store.table("t").unwrap();
@@ -216,18 +227,7 @@ fn writers_go_on_while_all_that_was_written_is_waited_for() {
 #[test]
 fn writers_without_threads_go_on_beside_a_checkpoint() {
     let home = in_memory();
-    let (hangs, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let (does_hang, on) = (Arc::clone(&hangs), Arc::clone(&goes_on));
-    let fs = hooked("/copy/log", move |call| {
-        if call == Call::SyncFolder {
-            does_hang.store(true, Ordering::SeqCst);
-            let begin = Instant::now();
-            while !on.load(Ordering::SeqCst) && begin.elapsed() < LONG {
-                thread::sleep(Duration::from_millis(1));
-            }
-        }
-        Ok(())
-    });
+    let (fs, hangs, goes_on) = hanging("/copy/log", |call| call == Call::SyncFolder);
     let options = Options { background: false, memory: 64 << 10, ..Options::default() };
     let store = Store::open_on(fs, home.path().join("store"), options).unwrap();
     let table = store.table("t").unwrap();
