@@ -88,13 +88,16 @@ test-dpdk:
 	fi
 
 # Each parser of a protocol or a file for so many seconds; the same invariants run as ordinary
-# tests too. The dictionary is of the protocols.
+# tests too. The dictionary is of the protocols. What they write lies in memory where there is such a
+# folder, and goes at the end.
 FUZZ_SECONDS ?= 60
 PARSERS := memcached_text memcached_meta memcached_binary resp2 resp3 \
     spill_records spill_pages spill_manifest
 CARGO_FUZZ := $(CARGO_TARGET_DIR)/tools/bin/cargo-fuzz
 fuzz: $(CARGO_FUZZ)
-	@for parser in $(PARSERS); do \
+	@TMPDIR=$$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d); export TMPDIR; \
+	trap 'rm -rf "$$TMPDIR"' EXIT; trap 'exit 130' INT TERM; \
+	for parser in $(PARSERS); do \
 	    log=$(CARGO_TARGET_DIR)/fuzz/$$parser.log; mkdir -p $(CARGO_TARGET_DIR)/fuzz/$$parser; \
 	    case $$parser in spill_*) dict= ;; *) dict=-dict=fuzz/answers.dict ;; esac; \
 	    $(CARGO_FUZZ) run --sanitizer none --fuzz-dir fuzz $$parser $(CARGO_TARGET_DIR)/fuzz/$$parser -- \

@@ -5,16 +5,11 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 
-/// Where the segment is: in memory if the machine has such a folder.
+/// Where the segment is.
 fn folder() -> &'static PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let name = format!("spill-fuzz-{}", std::process::id());
-        let shared = PathBuf::from("/dev/shm").join(&name);
-        if std::fs::create_dir_all(&shared).is_ok() {
-            return shared;
-        }
-        let folder = std::env::temp_dir().join(name);
+        let folder = std::env::temp_dir().join(format!("spill-fuzz-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("the folder for temporary files takes one more");
         folder
     })
