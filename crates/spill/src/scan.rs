@@ -15,6 +15,8 @@ use crate::version::{Look, TableId, Version};
 
 /// How far ahead of the walk records are asked for.
 const AHEAD: usize = 8;
+/// So many entries are walked over, one after the other, rather than looked at by halves.
+const FEW: usize = 4;
 
 /// A range of keys of a table as they were at one moment; both ends may be walked from.
 ///
@@ -314,7 +316,10 @@ impl Source {
                 self.arrive(walk)
             }
             Cursor::Level(cursor) => {
-                let mut unsure = cursor.seek(key)?;
+                let unsure = cursor.seek(key)?;
+                let unsure = narrow(cursor, walk, key, unsure, &mut self.scratch)?;
+                cursor.skip(unsure.start)?;
+                let mut unsure = unsure.len();
                 self.arrive(walk)?;
                 while unsure > 0
                     && self
@@ -338,11 +343,11 @@ impl Source {
                 self.arrive(walk)
             }
             Cursor::Level(cursor) => {
-                let mut unsure = cursor.seek(key)?;
+                let unsure = cursor.seek(key)?;
+                let unsure = narrow(cursor, walk, key, unsure, &mut self.scratch)?;
                 // Behind the entries that may be below it.
-                for _ in 0..unsure {
-                    cursor.next()?;
-                }
+                cursor.skip(unsure.end)?;
+                let mut unsure = unsure.len();
                 self.arrive(walk)?;
                 while unsure > 0
                     && self
@@ -462,6 +467,44 @@ impl Source {
     }
 }
 
+/// Of the entries from where a cursor stands on, `unsure` of which only their records tell on which side
+/// of a key they are: those before the range are below it, and those behind it are not. It is a few at
+/// most that still count.
+fn narrow(
+    cursor: &level::Cursor,
+    walk: &Walk<'_>,
+    key: &[u8],
+    unsure: usize,
+    scratch: &mut Vec<u8>,
+) -> Result<std::ops::Range<usize>> {
+    let entries: Vec<Position> = match unsure {
+        0..=FEW => return Ok(0..unsure),
+        _ => cursor.ahead(unsure)?.collect(),
+    };
+    let mut range = 0..entries.len();
+    while range.len() > FEW {
+        let middle = range.start + range.len() / 2;
+        let mut at = middle;
+        // Those whose segment is gone do not count, and tell nothing.
+        let below = loop {
+            let looked =
+                walk.version
+                    .key_at(&walk.inner.staging, entries[at], scratch, |record| record.key < key)?;
+            match looked {
+                Look::Found(below) => break below,
+                _ if at == range.start => break true,
+                _ => at -= 1,
+            }
+        };
+        if below {
+            range.start = middle + 1;
+        } else {
+            range.end = at;
+        }
+    }
+    Ok(range)
+}
+
 /// Asks the processor for the records that come next, each once.
 fn ask_ahead(
     cursor: &level::Cursor,
@@ -507,5 +550,54 @@ impl Iterator for Pairs {
 impl DoubleEndedIterator for Pairs {
     fn next_back(&mut self) -> Option<Self::Item> {
         own(self.0.next_back())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::{Options, Store};
+
+    /// A page takes out 128 bytes of what its keys share, so that all heads of a leaf are the same here. Old
+    /// entries are there, too, whose segments are gone.
+    #[test]
+    fn ranges_begin_where_they_should_where_heads_tell_nothing() {
+        const KEYS: u32 = 3000;
+        let home = tempfile::tempdir().unwrap();
+        let options = Options {
+            background: false,
+            memory: 64 << 10,
+            segment: 64 << 10,
+            growth: 2,
+            ..Options::default()
+        };
+        let store = Store::open(home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        let key = |number: u32| format!("{}{:05}", "p".repeat(200), number % KEYS).into_bytes();
+        let mut all = BTreeMap::new();
+        for round in 0..8 * KEYS {
+            let key = key(round.wrapping_mul(0x9e37_79b9) >> 7);
+            if round % 11 == 0 {
+                table.delete(&key).unwrap();
+                all.remove(&key);
+            } else {
+                table.put(&key, &round.to_be_bytes()).unwrap();
+                all.insert(key, round.to_be_bytes().to_vec());
+            }
+        }
+        let found = store.statistics();
+        assert!(found.levels >= 2 && found.collected_segments > 0, "{found:?}");
+        for number in 0..KEYS {
+            let (key, above) = (key(number), [key(number), vec![0]].concat());
+            for key in [key.as_slice(), &above] {
+                let first = table.range(key..).pairs().next().map(Result::unwrap);
+                let last = table.range(..key).pairs().next_back().map(Result::unwrap);
+                let own = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+                let (from, below) = (key.to_vec().., ..key.to_vec());
+                assert_eq!(first, all.range(from).next().map(own), "from {number}");
+                assert_eq!(last, all.range(below).next_back().map(own), "below {number}");
+            }
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Building the tree of a level from left to right: new leaves from entries, old leaves by
 //! reference.
 
+use std::cmp::Ordering;
+
 use super::file::{IndexFile, IndexWriter};
 use super::filter::{Filter, FilterBuilder};
 use super::known::Known;
@@ -20,6 +22,9 @@ pub(crate) trait Keys {
 
 /// An old leaf is kept only behind a page that is filled at least so far.
 const HALF: usize = WIDTH / 2;
+
+/// One in so many heads that is that of the entry before, and keys are looked up.
+const MANY_TIES: usize = 4;
 
 pub(crate) struct TreeBuilder<'a, K> {
     folder: &'a Folder,
@@ -115,8 +120,17 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
 
     /// Writes the pending entries as a leaf.
     fn emit(&mut self) -> Result<()> {
-        let (Some(&(first, first_at)), Some(&(last, last_at))) =
-            (self.pending.first(), self.pending.last())
+        let keys = self.keys_of_ties();
+        let whole: Vec<(Known<'_>, Position)>;
+        let pending = match &keys {
+            None => &self.pending,
+            Some(keys) => {
+                let keys = keys.iter().zip(&self.pending);
+                whole = keys.map(|(key, &(_, position))| (Known::Whole(key), position)).collect();
+                &whole
+            }
+        };
+        let (Some(&(first, first_at)), Some(&(last, last_at))) = (pending.first(), pending.last())
         else {
             return Ok(());
         };
@@ -127,21 +141,47 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
                 self.between(&bytes, known, position, first, first_at)?
             }
         };
-        let shared = common_prefix(&first.bytes(), &last.bytes());
-        let known = self.pending.iter().map(|(key, _)| key.len() - 8).min().unwrap_or(0);
-        let skip = shared.min(known).min(LONGEST_SKIP);
+        let skip = shared(pending).min(known(pending));
         let prefix = &first.bytes()[..skip];
         let mut page = [0; PAGE];
-        let entries =
-            self.pending.iter().map(|(key, position)| (key.head_at(skip), position.bits()));
+        let entries = pending.iter().map(|(key, position)| (key.head_at(skip), position.bits()));
         let writer = writer(&mut self.writer, self.folder, self.file)?;
         let id = writer.next();
         write_leaf(id, prefix, entries, &mut page);
         writer.append(&page)?;
         self.last = Some((last.bytes(), last.len(), last_at));
-        self.entries += self.pending.len() as u64;
+        self.entries += pending.len() as u64;
         self.pending.clear();
         self.add(0, bound, id)
+    }
+
+    /// The keys of the pending entries, where their heads hardly tell them apart, and would begin later
+    /// if more were known: old leaves, of a table that had few keys or a greater variety of them, take
+    /// out less than all of these share.
+    fn keys_of_ties(&self) -> Option<Vec<Vec<u8>>> {
+        let (shared, known) = (shared(&self.pending), known(&self.pending));
+        if shared <= known {
+            return None;
+        }
+        let heads = self.pending.iter().map(|(key, _)| key.head_at(known));
+        let ties = heads.clone().zip(heads.skip(1)).filter(|(one, next)| one == next).count();
+        if ties * MANY_TIES < self.pending.len() {
+            return None;
+        }
+        let key = |&(known, position): &(Known<'_>, Position)| {
+            stint::end_if_over();
+            match known {
+                Known::Whole(key) => Some(key.to_vec()),
+                // What is damaged stays in its place.
+                Known::Begin { .. } => self
+                    .keys
+                    .key(position)
+                    .ok()
+                    .filter(|key| known.compare(&Known::Whole(key)) == Ordering::Equal),
+            }
+        };
+        let keys: Vec<Vec<u8>> = self.pending.iter().map(key).collect::<Option<_>>()?;
+        keys.is_sorted_by(|one, next| one < next).then_some(keys)
     }
 
     /// A short key above one entry and not above the next.
@@ -213,6 +253,18 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
         }
         Ok(None)
     }
+}
+
+/// How many bytes all of these share, in the order of their keys, as far as the first and the last are
+/// known, and a page takes out at most.
+fn shared(entries: &[(Known<'_>, Position)]) -> usize {
+    let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else { return 0 };
+    common_prefix(&first.bytes(), &last.bytes()).min(LONGEST_SKIP)
+}
+
+/// How many bytes are known of each, but the eight of its head.
+fn known(entries: &[(Known<'_>, Position)]) -> usize {
+    entries.iter().map(|(key, _)| key.len() - 8).min().unwrap_or(0)
 }
 
 fn writer<'w>(

@@ -89,7 +89,12 @@ impl Cursor {
     }
 
     pub(crate) fn next(&mut self) -> Result<()> {
-        self.place += 1;
+        self.skip(1)
+    }
+
+    /// Over so many entries, which lie within its leaf.
+    pub(crate) fn skip(&mut self, entries: usize) -> Result<()> {
+        self.place += entries;
         if self.place >= self.count {
             self.next_leaf()?;
         }

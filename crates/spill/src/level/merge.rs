@@ -130,7 +130,7 @@ pub(crate) fn merge<'a>(
             if !is_first {
                 builder.at_bound(&bound);
             }
-            ask_ahead(page, &upper, records);
+            ask_ahead(page, end, &upper, records);
             let mut place = 0;
             while let Some((key, position)) = upper.current() {
                 if !is_below(key, position, end, records)? {
@@ -199,8 +199,14 @@ fn is_below(
 
 /// Asks the processor for the old records of a leaf that the keys to come replace: they lie far from
 /// each other, and looking at one after the other would wait for each.
-fn ask_ahead<'a>(page: Page<'_>, upper: &impl Upper<'a>, records: &impl Records) {
-    for key in upper.keys_ahead() {
+fn ask_ahead<'a>(
+    page: Page<'_>,
+    end: Option<&[u8]>,
+    upper: &impl Upper<'a>,
+    records: &impl Records,
+) {
+    // Where heads tell nothing, the bound alone says which keys are another leaf's.
+    for key in upper.keys_ahead().take_while(|&key| end.is_none_or(|end| key < end)) {
         match page.side(key) {
             Ordering::Less => continue,
             Ordering::Equal => {}
@@ -399,5 +405,74 @@ impl<'a> Upper<'a> for OfLevel<'a> {
     fn advance(&mut self, records: &impl Records, _: &mut Dead) -> Result<()> {
         self.place += 1;
         self.skip_gone(records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+    use crate::level::page::{PAGE, write_leaf};
+    use crate::position::Tag;
+
+    /// Counts what is looked at ahead.
+    struct Counted<'a> {
+        keys: &'a [Vec<u8>],
+        looked: Cell<usize>,
+    }
+
+    impl<'a> Upper<'a> for Counted<'a> {
+        fn current(&self) -> Option<(Known<'a>, Position)> {
+            None
+        }
+
+        fn advance(&mut self, _: &impl Records, _: &mut Dead) -> Result<()> {
+            Ok(())
+        }
+
+        fn keys_ahead(&self) -> impl Iterator<Item = &'a [u8]> {
+            self.keys.iter().map(|key| {
+                self.looked.set(self.looked.get() + 1);
+                key.as_slice()
+            })
+        }
+    }
+
+    #[derive(Default)]
+    struct Asked(RefCell<Vec<Position>>);
+
+    impl Records for Asked {
+        fn look<R>(&self, _: Position, seen: impl FnOnce(&[u8]) -> R) -> Result<(R, u32)> {
+            Ok((seen(b""), 0))
+        }
+
+        fn ask(&self, position: Position) {
+            self.0.borrow_mut().push(position);
+        }
+
+        fn is_gone(&self, _: Position) -> bool {
+            false
+        }
+    }
+
+    /// Otherwise a merge into leaves whose heads are all the same looks at all of L0 for each of them.
+    #[test]
+    fn only_keys_of_the_leaf_are_looked_at_ahead() {
+        let keys: Vec<Vec<u8>> =
+            (0..1000).map(|number| format!("https://{number:04}").into_bytes()).collect();
+        let position = |number: u32| Position::new(1, number * 8, false, Tag::of(0));
+        for (prefix, asked) in [("", 100), ("https://", 50)] {
+            let old = keys.iter().step_by(2).take(50).zip(1..);
+            let old =
+                old.map(|(key, number)| (head_at(key, prefix.len()), position(number).bits()));
+            let mut page = [0; PAGE];
+            write_leaf(PageId { file: 1, number: 0 }, prefix.as_bytes(), old, &mut page);
+            let upper = Counted { keys: &keys, looked: Cell::new(0) };
+            let records = Asked::default();
+            ask_ahead(Page::new(&page), Some(b"https://0100"), &upper, &records);
+            assert!(upper.looked.get() <= 101, "{}", upper.looked.get());
+            assert_eq!(records.0.borrow().len(), asked);
+        }
     }
 }

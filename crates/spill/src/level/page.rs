@@ -206,26 +206,26 @@ impl<'a> Page<'a> {
     #[inline]
     pub(crate) fn child_of(&self, key: &[u8]) -> usize {
         let ties = self.ties(key);
-        let mut place = ties.start;
         let rest = key.get(self.skip()..).unwrap_or_default();
-        while place < ties.end && self.tail(place).is_none_or(|tail| tail <= rest) {
-            place += 1;
-        }
-        place.saturating_sub(1)
+        let is_above = |&(index, tail): &(usize, &[u8])| ties.contains(&index) && tail > rest;
+        ties.end.saturating_sub(self.tails().filter(is_above).count() + 1)
+    }
+
+    /// What those bounds have behind the prefix whose heads do not tell, and which they are.
+    fn tails(&self) -> impl Iterator<Item = (usize, &'a [u8])> {
+        let page = *self;
+        let mut at = self.short(12);
+        (0..self.short(10)).map_while(move |_| {
+            let len = page.short(at + 2);
+            let tail = (page.short(at), page.0.get(at + 4..at + 4 + len)?);
+            at += 4 + len;
+            Some(tail)
+        })
     }
 
     /// What a bound has behind the prefix, if its head does not tell.
     fn tail(&self, index: usize) -> Option<&'a [u8]> {
-        let mut at = self.short(12);
-        for _ in 0..self.short(10) {
-            let len = self.short(at + 2);
-            let bytes = self.0.get(at + 4..at + 4 + len)?;
-            if self.short(at) == index {
-                return Some(bytes);
-            }
-            at += 4 + len;
-        }
-        None
+        self.tails().find(|&(of, _)| of == index).map(|(_, tail)| tail)
     }
 
     /// The lower bound of page `index` below an inner one.
