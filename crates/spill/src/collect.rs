@@ -105,15 +105,17 @@ impl Inner {
         is
     }
 
-    /// The segment to collect, if one is due.
+    /// The segment to collect now, if one is due.
     fn victim(&self) -> Option<Arc<Segment>> {
-        let (collected, waiting) = {
-            let collected = lock(&self.collected);
-            (collected.count(), collected.waiting())
-        };
-        if collected >= MOST_COLLECTED {
+        if lock(&self.collected).count() >= MOST_COLLECTED {
             return None;
         }
+        self.next_victim()
+    }
+
+    /// The segment to collect next, if one is due: maybe only when others that were are gone.
+    pub(crate) fn next_victim(&self) -> Option<Arc<Segment>> {
+        let waiting = lock(&self.collected).waiting();
         let version = self.version.load();
         let garbage = self.garbage(&version);
         let is_due = garbage.is_due();
@@ -273,14 +275,17 @@ impl Inner {
         lock(&self.writer).memory >= self.options.memory
     }
 
-    /// Copies fill L0s as writes do, and nobody slows them down: one more is frozen for them only while
-    /// fewer wait for their merges than may. Otherwise one is merged first.
+    /// Copies fill L0s as writes do, and nobody slows them down: where as many wait for their merges as
+    /// may, one is merged for each that is frozen for them. No more than one, for checkpoints wait
+    /// meanwhile, and writers may keep as many waiting for long.
     fn freeze_for_copies(&self) -> Result<()> {
         let is_much = || {
             let waiting = self.version.load().frozen.len();
             waiting >= self.options.frozen && !self.work.is_closing.load(Ordering::Relaxed)
         };
-        while is_much() && self.spill_if(is_much)? {}
+        if is_much() {
+            self.spill_if(is_much)?;
+        }
         let mut writer = lock(&self.writer);
         if writer.memory >= self.options.memory {
             self.rotate(&mut writer);
@@ -382,6 +387,26 @@ mod tests {
         lock(&inner.writer).memory = inner.options.memory;
         assert!(inner.collect().is_err());
         assert_eq!(frozen(), most, "no more wait than writers left");
+        inner.rotate(&mut lock(&inner.writer));
+        assert!(store.table("t").unwrap().put(&key(0), &VALUE).is_err());
+        assert!(store.flush().is_err());
+        assert_eq!(frozen(), most + 1, "a flush adds none");
+    }
+
+    /// Checkpoints wait for the collector, and writers may keep many waiting.
+    #[test]
+    fn one_is_merged_for_each_that_is_frozen_for_copies() {
+        let home = tempfile::tempdir().unwrap();
+        let store =
+            Store::open(home.path(), Options { background: false, ..Options::default() }).unwrap();
+        let inner = store.inner();
+        (0..5).for_each(|_| inner.rotate(&mut lock(&inner.writer)));
+        for freeze in 1..4 {
+            lock(&inner.writer).memory = inner.options.memory;
+            inner.freeze_for_copies().unwrap();
+            assert_eq!(inner.version.load().frozen.len(), 5);
+            assert_eq!(store.statistics().spills, freeze);
+        }
     }
 
     fn left(inner: &Inner) -> usize {

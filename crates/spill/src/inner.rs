@@ -133,8 +133,8 @@ impl Work {
         lock(&self.state).news
     }
 
-    /// Notes how a merge ended.
-    pub(crate) fn merged(&self, how: &Result<bool>) {
+    /// Notes how a merge ended, before another one begins that may make up for it.
+    pub(crate) fn merged(&self, _merging: &MutexGuard<'_, ()>, how: &Result<bool>) {
         lock(&self.state).merge_failure = how.as_ref().err().map(Error::again);
     }
 

@@ -28,8 +28,7 @@ impl Inner {
             return Ok(false);
         }
         let done = self.spill_oldest();
-        // Before another merge begins, which may make up for one that failed.
-        self.work.merged(&done);
+        self.work.merged(&merging, &done);
         drop(merging);
         if let Ok(true) = done {
             self.help_freeing();
@@ -231,6 +230,43 @@ mod tests {
         assert!(inner.work.merge_failure().is_some());
         assert!(inner.spill().unwrap());
         assert!(inner.work.merge_failure().is_none());
+    }
+
+    /// Keys behind others that share nothing with them, at first so few that one leaf has them all.
+    #[test]
+    fn leaves_take_out_what_their_keys_share_whatever_came_before() {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { background: false, ..Options::default() };
+        let store = Store::open(home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        table.put(b"!", b"first").unwrap();
+        table.put(b"~", b"last").unwrap();
+        let key = |number: u32| {
+            let mixed = number.wrapping_mul(0x9e37_79b9);
+            format!("https://www.example.com/{mixed:08x}").into_bytes()
+        };
+        let mut count = 0;
+        for all in [100, 1000, 10_000] {
+            while count < all {
+                table.put(&key(count), &count.to_be_bytes()).unwrap();
+                count += 1;
+            }
+            store.flush().unwrap();
+        }
+        let version = store.inner().version.load_full();
+        let level = version.table(table.id).unwrap().levels.iter().flatten().next().unwrap();
+        let leaves: Vec<_> =
+            level.leaves().map(|leaf| level.leaf(leaf.unwrap().0).unwrap()).collect();
+        let ties = |page: &crate::level::page::Page<'_>| {
+            (1..page.count()).filter(|&place| page.head(place - 1) == page.head(place)).count()
+        };
+        // The first and the last have those, too.
+        let tied = leaves.iter().filter(|page| ties(page) > 0).count();
+        assert!(leaves.len() > 40 && tied <= 2, "{tied} of {}", leaves.len());
+        for number in 0..count {
+            assert_eq!(table.get(&key(number)).unwrap().unwrap(), number.to_be_bytes());
+        }
+        assert_eq!(table.range(..).pairs().count(), count as usize + 2);
     }
 
     #[test]

@@ -245,6 +245,11 @@ impl Store {
     /// cannot be read.
     pub fn flush(&self) -> Result<()> {
         let inner = self.inner();
+        // Where merges fail no more are frozen, as for writes.
+        let is_late = || inner.version.load().frozen.len() > inner.options.frozen;
+        if is_late() {
+            inner.spill_if(is_late)?;
+        }
         let last = {
             let mut writer = lock(&inner.writer);
             inner.may_write()?;
@@ -272,7 +277,11 @@ impl Store {
             let collected = self.inner().collect()?;
             // Those that wait for this keep others from being collected.
             if !self.inner().release()? && !collected {
-                break;
+                if self.inner().next_victim().is_none() {
+                    break;
+                }
+                // So do those that a merge keeps, until it ends.
+                drop(lock(&self.inner().merging));
             }
             if begin.elapsed() > limit {
                 return Ok(false);
@@ -327,6 +336,39 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a merge keeps is not gone, and holds back what is due.
+    #[test]
+    fn what_is_due_is_collected_once_a_merge_ends() {
+        let home = tempfile::tempdir().unwrap();
+        let options = |space_amplification| Options {
+            background: false,
+            segment: 64 << 10,
+            space_amplification,
+            ..Options::default()
+        };
+        {
+            let store = Store::open(home.path(), options(10.0)).unwrap();
+            let table = store.table("t").unwrap();
+            for number in (0..1000_u32).chain((0..1000).step_by(2)) {
+                table.put(&number.to_be_bytes(), &[7; 1000]).unwrap();
+            }
+            store.flush().unwrap();
+        }
+        let store = Store::open(home.path(), options(1.1)).unwrap();
+        let inner = store.inner();
+        let merging = lock(&inner.merging);
+        let keeps = inner.merge_keeps();
+        while inner.collect().unwrap() || inner.release().unwrap() {}
+        assert!(inner.next_victim().is_some());
+        std::thread::scope(|scope| {
+            let settled = scope.spawn(|| store.settle(Duration::from_secs(60)));
+            std::thread::sleep(Duration::from_millis(50));
+            drop((keeps, merging));
+            assert!(settled.join().unwrap().unwrap());
+        });
+        assert!(inner.next_victim().is_none());
+    }
 
     #[test]
     fn numbers_of_tables_end() {

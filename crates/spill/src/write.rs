@@ -17,10 +17,12 @@ use crate::throttle::pause;
 use crate::updates;
 use crate::version::{TableId, Version};
 
-/// A write of more bytes waits for as many that have so many.
+/// A write of more bytes waits as often as it has so many.
 const AT_ONCE: usize = 4 << 10;
-/// But for no more of them.
+/// But no more often.
 const MOST_TIMES: usize = 32;
+/// Nor does a batch, which waits as often as it has writes, wait longer at once.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 impl Inner {
     #[inline]
@@ -35,7 +37,7 @@ impl Inner {
         self.check_lengths(key, value)?;
         self.check_interval()?;
         let len = record::len(key.len(), value.len());
-        self.slow_down(len)?;
+        self.slow_down(1, len)?;
         self.write_out_before(len)?;
         let key_hash = record::hash(key);
         self.lately.prefetch(table, key_hash);
@@ -102,7 +104,7 @@ impl Inner {
             return Err(Error::BatchTooLong { len: bytes, limit });
         }
         self.check_interval()?;
-        self.slow_down(bytes)?;
+        self.slow_down(batch.len(), bytes)?;
         self.write_out_before(BARE + bytes)?;
         let (places, version, unseen) = {
             let mut writer = lock(&self.writer);
@@ -312,11 +314,11 @@ impl Inner {
         Ok(())
     }
 
-    /// Waits a little, at most [`Options::throttle`](crate::Options::throttle) for each [`AT_ONCE`] bytes,
-    /// while more waits to be merged or collected than should; says what is wrong if nothing can be
-    /// merged at all.
+    /// Waits a little, at most [`Options::throttle`](crate::Options::throttle) for each write and for each
+    /// [`AT_ONCE`] bytes, while more waits to be merged or collected than should; says what is wrong if
+    /// nothing can be merged at all.
     #[inline]
-    fn slow_down(&self, len: usize) -> Result<()> {
+    fn slow_down(&self, writes: usize, len: usize) -> Result<()> {
         let pressure = self.work.pressure.load(Ordering::Relaxed);
         if pressure == 0 {
             return Ok(());
@@ -331,9 +333,9 @@ impl Inner {
         }
         if self.options.background {
             self.counters.throttled.add(1);
-            // What is collected for it, too, is by its bytes.
-            let times = (len / AT_ONCE).clamp(1, MOST_TIMES) as u64;
-            pause(Duration::from_nanos(u64::from(pressure) * times));
+            // What is collected for it, too, is by its bytes, and what is merged by its keys.
+            let times = (len / AT_ONCE).min(MOST_TIMES).max(writes) as u64;
+            pause(Duration::from_nanos(u64::from(pressure) * times).min(LONGEST_WAIT));
         }
         Ok(())
     }
@@ -381,6 +383,17 @@ mod tests {
             assert!(took >= waits * 9 / 10, "{len}: {took:?}");
             assert!(took < waits * 20, "{len}: {took:?}");
             assert_eq!(store.statistics().throttled_writes - before, u64::from(writes));
+        }
+        // By its writes, for a second at most.
+        for (wait, writes, least) in [(WAIT, WRITES, WAIT * WRITES), (16 * WAIT, 512, LONGEST_WAIT)]
+        {
+            let mut batch = Batch::new();
+            (0..writes).for_each(|number| batch.put(&table, &number.to_be_bytes(), b""));
+            store.inner().work.pressure.store(wait.as_nanos() as u32, Ordering::Relaxed);
+            let begin = Instant::now();
+            store.write(&batch).unwrap();
+            let took = begin.elapsed();
+            assert!(took >= least * 9 / 10 && took < 10 * LONGEST_WAIT, "{took:?}");
         }
     }
 
