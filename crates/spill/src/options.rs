@@ -68,7 +68,8 @@ pub struct Options {
     /// true.
     pub background: bool,
     /// The most that a write of up to 4 KiB is slowed down when merging or collecting falls behind; a
-    /// longer one for each 4 KiB, 32 times at most. Waits of a thread may be added up to 0.3 ms, which
+    /// longer one for each 4 KiB, 32 times at most, a batch for each of its writes, and none longer than
+    /// a second at once. Waits of a thread may be added up to 0.3 ms, which
     /// a later write of it waits, or a read where it mostly reads. Up to 0.02 ms of spun waits are left
     /// to the next read of any thread that wrote. At most 100 ms; 0: no write is slowed down so.
     /// Default: 1 ms.
