@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
-use std::ops::Bound;
+use std::ops::{self, Bound};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -476,7 +476,7 @@ fn narrow(
     key: &[u8],
     unsure: usize,
     scratch: &mut Vec<u8>,
-) -> Result<std::ops::Range<usize>> {
+) -> Result<ops::Range<usize>> {
     let entries: Vec<Position> = match unsure {
         0..=FEW => return Ok(0..unsure),
         _ => cursor.ahead(unsure)?.collect(),
@@ -556,11 +556,29 @@ impl DoubleEndedIterator for Pairs {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::ops::Range;
+    use std::time::Duration;
 
-    use crate::{Options, Store};
+    use crate::{Options, Store, Table};
 
-    /// A page takes out 128 bytes of what its keys share, so that all heads of a leaf are the same here. Old
-    /// entries are there, too, whose segments are gone.
+    /// A page takes out 128 bytes of what its keys share, so that all heads of a leaf are the same here.
+    fn key(number: u32) -> Vec<u8> {
+        format!("{}{number:05}", "p".repeat(200)).into_bytes()
+    }
+
+    /// Whether ranges begin and end where they should.
+    fn check(table: &Table, all: &BTreeMap<Vec<u8>, Vec<u8>>, keys: Range<u32>) {
+        let own = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+        for number in keys {
+            for key in [key(number), [key(number), vec![0]].concat()] {
+                let first = table.range(key.as_slice()..).pairs().next().map(Result::unwrap);
+                let last = table.range(..key.as_slice()).pairs().next_back().map(Result::unwrap);
+                assert_eq!(last, all.range(..key.clone()).next_back().map(own), "below {number}");
+                assert_eq!(first, all.range(key..).next().map(own), "from {number}");
+            }
+        }
+    }
+
     #[test]
     fn ranges_begin_where_they_should_where_heads_tell_nothing() {
         const KEYS: u32 = 3000;
@@ -574,10 +592,9 @@ mod tests {
         };
         let store = Store::open(home.path(), options).unwrap();
         let table = store.table("t").unwrap();
-        let key = |number: u32| format!("{}{:05}", "p".repeat(200), number % KEYS).into_bytes();
         let mut all = BTreeMap::new();
         for round in 0..8 * KEYS {
-            let key = key(round.wrapping_mul(0x9e37_79b9) >> 7);
+            let key = key((round.wrapping_mul(0x9e37_79b9) >> 7) % KEYS);
             if round % 11 == 0 {
                 table.delete(&key).unwrap();
                 all.remove(&key);
@@ -588,16 +605,45 @@ mod tests {
         }
         let found = store.statistics();
         assert!(found.levels >= 2 && found.collected_segments > 0, "{found:?}");
-        for number in 0..KEYS {
-            let (key, above) = (key(number), [key(number), vec![0]].concat());
-            for key in [key.as_slice(), &above] {
-                let first = table.range(key..).pairs().next().map(Result::unwrap);
-                let last = table.range(..key).pairs().next_back().map(Result::unwrap);
-                let own = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
-                let (from, below) = (key.to_vec().., ..key.to_vec());
-                assert_eq!(first, all.range(from).next().map(own), "from {number}");
-                assert_eq!(last, all.range(below).next_back().map(own), "below {number}");
+        check(&table, &all, 0..KEYS);
+    }
+
+    /// Which only an upper level tells, for the segments of the records before are gone.
+    #[test]
+    fn ranges_begin_where_they_should_behind_many_that_are_gone() {
+        const KEYS: u32 = 3000;
+        let home = tempfile::tempdir().unwrap();
+        let options = |memory, space_amplification| Options {
+            background: false,
+            memory,
+            segment: 64 << 10,
+            space_amplification,
+            growth: 2,
+            ..Options::default()
+        };
+        let mut all = BTreeMap::new();
+        let mut put = |table: &Table, number: u32, value: &[u8]| {
+            table.put(&key(number), value).unwrap();
+            all.insert(key(number), value.to_vec());
+        };
+        {
+            let store = Store::open(home.path(), options(64 << 10, 1000.0)).unwrap();
+            let (table, other) = (store.table("t").unwrap(), store.table("other").unwrap());
+            for number in 0..KEYS {
+                put(&table, number, b"old");
+                other.put(&key(number), &[7; 1000]).unwrap();
             }
+            // So much of each segment is dead that it will be collected.
+            store.drop_table("other").unwrap();
+            (1000..1400).for_each(|number| put(&table, number, b"new"));
+            store.flush().unwrap();
         }
+        // With memory for all copies no merge looks at what is gone.
+        let store = Store::open(home.path(), options(32 << 20, 1.1)).unwrap();
+        let table = store.table("t").unwrap();
+        assert!(store.settle(Duration::from_secs(60)).unwrap());
+        let found = store.statistics();
+        assert!(found.levels >= 2 && found.collected_segments > 0, "{found:?}");
+        check(&table, &all, 900..1500);
     }
 }
