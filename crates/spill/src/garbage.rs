@@ -93,7 +93,7 @@ impl Inner {
         self.counters.live_bytes.store(live, Ordering::Relaxed);
     }
 
-    fn live_of_last_merge(&self) -> u64 {
+    pub(crate) fn live_of_last_merge(&self) -> u64 {
         self.counters.live_bytes.load(Ordering::Relaxed)
     }
 

@@ -587,6 +587,7 @@ mod tests {
             background: false,
             memory: 64 << 10,
             segment: 64 << 10,
+            space_amplification: 2.5,
             growth: 2,
             ..Options::default()
         };

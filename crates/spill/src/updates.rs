@@ -6,43 +6,51 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::inner::{Inner, lock};
 use crate::position::Tag;
-use crate::record::hash;
+use crate::record::{Header, Kind, hash};
 use crate::version::{TableId, Version};
 
 /// One key is looked for of those that come with so many bytes: some 2 us for 64 records of 1 KiB.
 const EVERY: u64 = 64 << 10;
-/// The weight of a new answer: those of the last 4 MiB count most.
-const NEW: f64 = 1.0 / 64.0;
+/// Short records count as so many bytes there: what they replace, or delete, may be long.
+const LEAST: u32 = 512;
+/// The weight of a new answer: those of the last MiB count most.
+const NEW: f64 = 1.0 / 16.0;
 /// Keys of a recovered L0 that are looked for.
 const RECOVERED: usize = 128;
 
-/// Of the keys that are new to the L0 that is written, which share is in what is below it: the bits
-/// of a floating-point number.
+/// How many bytes below the L0 that is written are made dead by keys that are new to it, for one byte of
+/// their [`weight`]: the bits of a floating-point number.
 #[derive(Debug, Default)]
 pub(crate) struct Updates(AtomicU64);
 
 impl Updates {
     #[inline]
-    pub(crate) fn share(&self) -> f64 {
+    pub(crate) fn ratio(&self) -> f64 {
         f64::from_bits(self.0.load(Ordering::Relaxed))
     }
 
-    fn set(&self, share: f64) {
-        self.0.store(share.to_bits(), Ordering::Relaxed);
+    fn set(&self, ratio: f64) {
+        self.0.store(ratio.to_bits(), Ordering::Relaxed);
     }
 
-    /// Another key was looked for. Of two at once one may be lost.
-    fn found(&self, is_there: bool) {
-        let share = self.share();
-        self.set(share + NEW * (f64::from(u8::from(is_there)) - share));
+    /// Another key was looked for: so many bytes are dead for its weight. Of two at once one may be lost.
+    fn found(&self, dead: u32, weight: u64) {
+        let ratio = self.ratio();
+        self.set(ratio + NEW * (f64::from(dead) / weight as f64 - ratio));
     }
 }
 
-/// Whether a key is to be looked for, when `bytes` come with one that is new to the L0; `unseen`
-/// came since the last one was.
+/// What a record of so many bytes counts: keys are looked for, and stand for others, by that.
 #[inline]
-pub(crate) fn is_due(unseen: &mut u64, bytes: u64) -> bool {
-    *unseen += bytes;
+pub(crate) fn weight(size: u32) -> u64 {
+    size.max(LEAST).into()
+}
+
+/// Whether a key is to be looked for, when one of a weight is new to the L0; `unseen` came since the last
+/// one was.
+#[inline]
+pub(crate) fn is_due(unseen: &mut u64, weight: u64) -> bool {
+    *unseen += weight;
     let is_due = *unseen >= EVERY;
     if is_due {
         *unseen = 0;
@@ -51,46 +59,87 @@ pub(crate) fn is_due(unseen: &mut u64, bytes: u64) -> bool {
 }
 
 impl Inner {
-    /// Looks for a key below the L0 that was written in a version.
-    pub(crate) fn look_below(&self, version: &Version, table: TableId, key: &[u8]) {
+    /// Looks for a key below the L0 that it was written to in a version.
+    pub(crate) fn look_below(
+        &self,
+        version: &Version,
+        table: TableId,
+        key: &[u8],
+        written: &Header,
+    ) {
         let mut frozen = version.frozen.iter().filter_map(|generation| generation.l0(table));
-        let is_there = frozen.any(|l0| l0.get(key).is_some()) || is_in_levels(version, table, key);
-        self.updates.found(is_there);
+        let size = written.record_len() as u32;
+        let is_put = written.kind == Kind::Put;
+        let dead = match frozen.find_map(|l0| l0.get(key)) {
+            Some(newest) => newest.size,
+            None => self.bytes_in_levels(version, table, key, is_put.then_some(size)),
+        };
+        self.updates.found(dead, weight(size));
+    }
+
+    /// The length of the record that the indexes tell of for a key; 0 if there is none. Nobody waits for a
+    /// device for that: one that is not in memory is taken to be as long as told, or as those that live are.
+    fn bytes_in_levels(
+        &self,
+        version: &Version,
+        table: TableId,
+        key: &[u8],
+        like: Option<u32>,
+    ) -> u32 {
+        let levels = version.table(table).map(|table| table.levels.iter().flatten());
+        let key_hash = hash(key);
+        // What cannot be read is told when it is needed.
+        let mut leaves =
+            levels.into_iter().flatten().filter_map(|level| level.leaf_of(key, key_hash).ok()?);
+        let Some(position) = leaves.find_map(|leaf| leaf.likely(key, Tag::of(key_hash))) else {
+            return 0;
+        };
+        match version.segments.get(position.segment()) {
+            Some(segment) => segment
+                .length_in_memory(position.offset())
+                .or(like)
+                .unwrap_or_else(|| self.length_of_live(version)),
+            None => 0,
+        }
+    }
+
+    /// How long a record that lives is, on average, as far as merges know.
+    fn length_of_live(&self, version: &Version) -> u32 {
+        let levels =
+            version.tables.iter().flatten().flat_map(|table| table.levels.iter().flatten());
+        let entries: u64 = levels.map(|level| level.entries).sum();
+        (self.live_of_last_merge() / entries.max(1)).min(u32::MAX.into()) as u32
     }
 
     /// Tells the writer of the L0 that was recovered: how much was replayed into it, and what that
     /// made dead, by some of its keys.
     pub(crate) fn weigh_recovered(&self) {
         let version = self.version.load();
-        let (mut fresh, mut replaced, mut there, mut asked) = (0, 0, 0, 0);
+        let (mut bytes, mut replaced, mut weights) = (0, 0, 0);
+        let (mut dead, mut asked) = (0, 0);
         for (table, l0) in (0..).zip(&version.active.l0s) {
             let step = (l0.keys() / RECOVERED).max(1);
             for (at, (key, newest)) in l0.entries().enumerate() {
-                fresh += u64::from(newest.size);
                 let older = iter::successors(newest.older(), |version| version.older());
-                replaced += older.map(|version| u64::from(version.size)).sum::<u64>();
+                let older = older.map(|version| u64::from(version.size)).sum::<u64>();
+                let weight = weight(newest.size);
+                bytes += u64::from(newest.size) + older;
+                replaced += older;
+                weights += weight;
                 if at % step == 0 {
-                    asked += 1;
-                    there += usize::from(is_in_levels(&version, table, key));
+                    let like = (!newest.position.is_tombstone()).then_some(newest.size);
+                    dead += u64::from(self.bytes_in_levels(&version, table, key, like));
+                    asked += weight;
                 }
             }
         }
-        let share = there as f64 / asked.max(1) as f64;
-        self.updates.set(share);
+        let ratio = dead as f64 / asked.max(1) as f64;
+        self.updates.set(ratio);
         let mut writer = lock(&self.writer);
-        writer.since_freeze.bytes = fresh + replaced;
-        writer.since_freeze.replaced = replaced as f64 + share * fresh as f64;
+        writer.since_freeze.bytes = bytes;
+        writer.since_freeze.replaced = replaced as f64 + ratio * weights as f64;
         version.active.hidden.store(self.hidden_by(&writer), Ordering::Relaxed);
     }
-}
-
-/// Whether indexes tell of a key. What cannot be read is told when it is needed.
-fn is_in_levels(version: &Version, table: TableId, key: &[u8]) -> bool {
-    let levels = version.table(table).map(|table| table.levels.iter().flatten());
-    let key_hash = hash(key);
-    let mut leaves =
-        levels.into_iter().flatten().filter_map(|level| level.leaf_of(key, key_hash).ok()?);
-    leaves.any(|leaf| leaf.may_have(key, Tag::of(key_hash)))
 }
 
 #[cfg(test)]
@@ -99,17 +148,57 @@ mod tests {
     use crate::{Options, Store};
 
     #[test]
-    fn the_share_follows_what_is_found() {
+    fn the_ratio_follows_what_is_found() {
         let updates = Updates::default();
-        let find = |is_there, times| {
+        let find = |dead, times| {
             for _ in 0..times {
-                updates.found(is_there);
+                updates.found(dead, 1000);
             }
-            updates.share()
+            updates.ratio()
         };
-        assert_eq!(find(false, 16), 0.0);
-        assert!(find(true, 512) > 0.99);
-        assert!((0.3..0.45).contains(&find(false, 64)), "{}", updates.share());
+        assert_eq!(find(0, 16), 0.0);
+        assert!((2.97..3.0).contains(&find(3000, 128)));
+        assert!((0.9..1.3).contains(&find(0, 16)), "{}", updates.ratio());
+    }
+
+    /// What is short may replace what is long, in the same L0 and below.
+    #[test]
+    fn what_deletes_and_short_values_make_dead_is_known() {
+        const KEYS: u32 = 4000;
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { background: false, ..Options::default() };
+        let store = Store::open(home.path(), options.clone()).unwrap();
+        let table = store.table("t").unwrap();
+        let key = |number: u32| number.to_be_bytes();
+        let long = |number: u32| table.put(&key(number), &[7; 8 << 10]).unwrap();
+        let hidden = || {
+            let inner = store.inner();
+            inner.hidden_by(&lock(&inner.writer)) >> 10
+        };
+        (0..500).for_each(long);
+        (0..250).for_each(|number| table.delete(&key(number)).unwrap());
+        (250..500).for_each(|number| table.put(&key(number), b"").unwrap());
+        assert!((4000..4100).contains(&hidden()), "{} KiB in the same L0", hidden());
+        (0..KEYS).for_each(long);
+        store.flush().unwrap();
+        (0..KEYS).for_each(|number| assert!(table.get(&key(number)).unwrap().is_some()));
+        // Until the ratio is known some are missed.
+        (0..KEYS / 2).for_each(|number| table.delete(&key(number)).unwrap());
+        assert!(hidden() > 4000, "{} KiB of 16,000 in levels", hidden());
+        store.flush().unwrap();
+        (KEYS / 2..KEYS).for_each(|number| table.put(&key(number), b"").unwrap());
+        let found = hidden();
+        assert!((10_000..18_000).contains(&found), "{found} KiB of 16,000 in levels");
+        store.flush().unwrap();
+        (0..KEYS).for_each(long);
+        store.flush().unwrap();
+        (0..KEYS / 2).for_each(|number| table.delete(&key(number)).unwrap());
+        drop((table, store));
+        // Nothing was read yet.
+        let store = Store::open(home.path(), options).unwrap();
+        let inner = store.inner();
+        let recovered = inner.hidden_by(&lock(&inner.writer)) >> 10;
+        assert!((14_000..18_000).contains(&recovered), "{recovered} KiB of 16,000 when recovered");
     }
 
     #[test]
@@ -119,7 +208,7 @@ mod tests {
         let open = || Store::open(home.path(), options.clone()).unwrap();
         let hidden = |store: &Store| {
             let inner = store.inner();
-            (inner.updates.share(), inner.hidden_by(&lock(&inner.writer)) >> 20)
+            (inner.updates.ratio(), inner.hidden_by(&lock(&inner.writer)) >> 20)
         };
         let write = |store: &Store, keys: std::ops::Range<u32>| {
             let table = store.table("t").unwrap();
@@ -132,14 +221,14 @@ mod tests {
         assert_eq!(hidden(&store), (0.0, 0), "a load");
         store.flush().unwrap();
         write(&store, 0..3072);
-        let (share, most) = hidden(&store);
-        assert!(share > 0.9 && (7..12).contains(&most), "updates: {share}, {most} MiB");
+        let (ratio, most) = hidden(&store);
+        assert!(ratio > 0.9 && (7..12).contains(&most), "updates: {ratio}, {most} MiB");
         write(&store, 0..1024);
         write(&store, 4096..5120);
         drop(store);
         // Of 4096 new to the L0, three quarters are below it; 1024 are in it twice.
-        let (share, most) = hidden(&open());
-        assert!((0.7..0.8).contains(&share), "{share}");
+        let (ratio, most) = hidden(&open());
+        assert!((0.7..0.8).contains(&ratio), "{ratio}");
         assert!((15..=17).contains(&most), "{most} MiB");
     }
 

@@ -23,6 +23,8 @@ const AT_ONCE: usize = 4 << 10;
 const MOST_TIMES: usize = 32;
 /// Nor does a batch, which waits as often as it has writes, wait longer at once.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// After so long it is asked again how long that is.
+const ASKS_AGAIN: Duration = Duration::from_millis(4);
 
 impl Inner {
     #[inline]
@@ -78,7 +80,7 @@ impl Inner {
             (writer.places(), is_unseen.then_some(version))
         };
         if let Some(version) = unseen {
-            self.look_below(&version, table, key);
+            self.look_below(&version, table, key, &header);
         }
         self.after_write(places, len)
     }
@@ -156,7 +158,7 @@ impl Inner {
                 // SAFETY: the writer is locked.
                 let way = unsafe { l0.seek(&write.key) };
                 if self.enter(&mut writer, way, header, *place, *tag, &write.key) {
-                    unseen = Some(write);
+                    unseen = Some((write, *header));
                 }
             }
             // All of it at once.
@@ -165,8 +167,8 @@ impl Inner {
             self.rotate_if_due(&mut writer, &version);
             (writer.places(), version, unseen)
         };
-        if let Some(write) = unseen {
-            self.look_below(&version, write.table.id, &write.key);
+        if let Some((write, header)) = unseen {
+            self.look_below(&version, write.table.id, &write.key, &header);
         }
         self.after_write(places, BARE + bytes)
     }
@@ -256,17 +258,27 @@ impl Inner {
     ) -> bool {
         let l0 = way.l0;
         let position = Position::new(segment, offset, header.kind == Kind::Delete, tag);
-        let (bytes, keys) = (l0.bytes(), l0.keys());
+        let bytes = l0.bytes();
         let size = header.record_len() as u32;
         // SAFETY: the writer is locked, and gives ever larger sequences away; the way was looked for
         // just now.
-        unsafe { way.insert(key, header.sequence, position, size) };
+        let before = unsafe { way.insert(key, header.sequence, position, size) };
         writer.memory += l0.bytes() - bytes;
-        let (since, size) = (&mut writer.since_freeze, u64::from(size));
-        since.bytes += size;
-        let is_new = l0.keys() > keys;
-        since.replaced += size as f64 * if is_new { self.updates.share() } else { 1.0 };
-        is_new && updates::is_due(&mut since.unseen, size)
+        let since = &mut writer.since_freeze;
+        since.bytes += u64::from(size);
+        match before {
+            // What lies below is told by some of those that are new to the L0.
+            Some(0) => {
+                let weight = updates::weight(size);
+                since.replaced += self.updates.ratio() * weight as f64;
+                updates::is_due(&mut since.unseen, weight)
+            }
+            Some(before) => {
+                since.replaced += f64::from(before);
+                false
+            }
+            None => false,
+        }
     }
 
     fn rotate_if_due(&self, writer: &mut Writer, version: &Version) {
@@ -335,9 +347,24 @@ impl Inner {
             self.counters.throttled.add(1);
             // What is collected for it, too, is by its bytes, and what is merged by its keys.
             let times = (len / AT_ONCE).min(MOST_TIMES).max(writes) as u64;
-            pause(Duration::from_nanos(u64::from(pressure) * times).min(LONGEST_WAIT));
+            self.wait_for(times);
         }
         Ok(())
+    }
+
+    /// Waits so many times what the pressure says, which may change meanwhile.
+    fn wait_for(&self, times: u64) {
+        let mut waited = Duration::ZERO;
+        loop {
+            let pressure = u64::from(self.work.pressure.load(Ordering::Relaxed));
+            let whole = Duration::from_nanos(pressure * times).min(LONGEST_WAIT);
+            let part = whole.saturating_sub(waited).min(ASKS_AGAIN);
+            if part.is_zero() {
+                return;
+            }
+            pause(part);
+            waited += part;
+        }
     }
 
     fn after_write(&self, places: Places, len: usize) -> Result<()> {

@@ -106,7 +106,7 @@ impl L0 {
         size: u32,
     ) -> bool {
         // SAFETY: says the caller; nothing is added between the two.
-        unsafe { self.seek(key).insert(key, sequence, position, size) }
+        unsafe { self.seek(key).insert(key, sequence, position, size) }.is_some()
     }
 
     /// The way to where a key belongs, whose leaf is on its way into the processor's cache.
@@ -312,7 +312,8 @@ pub(crate) struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// Adds a version of its key as [`L0::insert`] does.
+    /// Adds a version of its key as [`L0::insert`] does; answers the size of the version that was the newest,
+    /// 0 if there was none.
     ///
     /// # Safety
     /// As for [`L0::seek`], and nothing was added since.
@@ -322,13 +323,17 @@ impl Way<'_> {
         sequence: u64,
         position: Position,
         size: u32,
-    ) -> bool {
+    ) -> Option<u32> {
         // SAFETY: there is one writer, says the caller.
         let arena = unsafe { &mut *self.l0.arena.get() };
         let Way { l0, leaf: mut node, mut path } = self;
-        match find(node, key) {
-            Ok(entry) if entry.newest().sequence > sequence => return false,
-            Ok(entry) => entry.add(arena, sequence, position, size),
+        let before = match find(node, key) {
+            Ok(entry) if entry.newest().sequence > sequence => return None,
+            Ok(entry) => {
+                let before = entry.newest().size;
+                entry.add(arena, sequence, position, size);
+                before
+            }
             Err(mut place) => {
                 if node.count() == WIDTH {
                     // SAFETY: the parent, if there is one, is a node of this tree.
@@ -358,10 +363,11 @@ impl Way<'_> {
                 node.end_change();
                 // One thread at a time adds.
                 l0.keys.store(l0.keys() + 1, Ordering::Relaxed);
+                0
             }
-        }
+        };
         l0.bytes.store(arena.used(), Ordering::Relaxed);
-        true
+        Some(before)
     }
 }
 

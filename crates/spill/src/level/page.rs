@@ -197,9 +197,10 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Whether a leaf has an entry that is likely to be the key's.
-    pub(crate) fn may_have(&self, key: &[u8], tag: Tag) -> bool {
-        self.ties(key).any(|place| Position::from_bits(self.value(place)).may_be(tag))
+    /// Where a leaf says that the key's record lies, if it has an entry that is likely to be the key's.
+    pub(crate) fn likely(&self, key: &[u8], tag: Tag) -> Option<Position> {
+        let mut positions = self.ties(key).map(|place| Position::from_bits(self.value(place)));
+        positions.find(|position| position.may_be(tag))
     }
 
     /// The page below an inner one that a key belongs to.

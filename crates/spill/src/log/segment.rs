@@ -284,6 +284,17 @@ impl Segment {
         offset < self.written() && !self.is_seen(offset as usize / PAGE)
     }
 
+    /// How long the record at `offset`, which is below `written`, says that it is; None if that may have to
+    /// wait for the device.
+    pub(crate) fn length_in_memory(&self, offset: u32) -> Option<u32> {
+        let (from, end) = (offset as usize, offset as usize + HEADER);
+        if !(from / PAGE..end.div_ceil(PAGE)).all(|page| self.is_seen(page)) {
+            return None;
+        }
+        let header = Header::read(self.mapped().get(from..end)?)?;
+        Some(header.record_len().min(self.capacity()) as u32)
+    }
+
     /// The record at `offset`, which is below `written`, unchecked, and the bytes that it begins:
     /// out of memory, or read into `scratch`.
     #[inline]
