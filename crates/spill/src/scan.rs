@@ -11,10 +11,13 @@ use crate::l0;
 use crate::level;
 use crate::position::Position;
 use crate::read::visible;
+use crate::record::Record;
 use crate::version::{Look, TableId, Version};
 
 /// How far ahead of the walk records are asked for.
 const AHEAD: usize = 8;
+/// A longer value is read when it is wanted, as it may lie outside of the range.
+const LONG: u32 = 16 << 10;
 /// So many entries are walked over, one after the other, rather than looked at by halves.
 const FEW: usize = 4;
 
@@ -394,7 +397,12 @@ impl Source {
                     let (version, staging) = (walk.version, &walk.inner.staging);
                     let verify = walk.inner.options.verify;
                     let scratch = &mut self.scratch;
-                    let looked = version.look(staging, position, verify, scratch, |record| {
+                    let is_long = |record: &Record<'_>| record.header.value_len > LONG;
+                    let verify = |record: &Record<'_>| verify && !is_long(record);
+                    let looked = version.look_if(staging, position, verify, scratch, |record| {
+                        if is_long(record) {
+                            return false;
+                        }
                         key.clear();
                         key.extend_from_slice(record.key);
                         value.clear();
@@ -402,9 +410,9 @@ impl Source {
                         true
                     });
                     let looked = match looked {
-                        // It may have been replaced, or lie outside of the range: the value is read again
-                        // if it is wanted.
-                        Err(Error::Damaged { .. } | Error::Io { .. }) => {
+                        // It may have been replaced, or lie outside of the range: the value is read, or read
+                        // again, if it is wanted.
+                        Ok(Look::Found(false)) | Err(Error::Damaged { .. } | Error::Io { .. }) => {
                             version.key_at(staging, position, scratch, |record| {
                                 key.clear();
                                 key.extend_from_slice(record.key);

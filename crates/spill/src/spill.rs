@@ -269,6 +269,34 @@ mod tests {
         assert_eq!(table.range(..).pairs().count(), count as usize + 2);
     }
 
+    /// Full leaves behind the one that it comes into stay as they are.
+    #[test]
+    fn a_key_more_leaves_the_leaves_of_others_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { background: false, ..Options::default() };
+        let store = Store::open(home.path(), options).unwrap();
+        let table = store.table("t").unwrap();
+        let key = |number: u32| (2 * number).to_be_bytes();
+        (0..100_000).for_each(|number| table.put(&key(number), b"value").unwrap());
+        store.flush().unwrap();
+        let pages = || {
+            let version = store.inner().version.load_full();
+            let level = version.table(table.id).unwrap().levels.iter().flatten().next().unwrap();
+            let newest = level.files.first().map_or(0, |(file, _)| file.pages());
+            (newest, level.leaves().count())
+        };
+        let (all, leaves) = pages();
+        assert_eq!(leaves, 100_000_usize.div_ceil(240), "as full as can be: {all} pages");
+        for (step, from) in (1..).zip([0_u32, 100, 50_000, 99_999]) {
+            table.put(&(2 * from + 1).to_be_bytes(), b"between").unwrap();
+            store.flush().unwrap();
+            let (written, now) = pages();
+            assert!(written <= 6, "{written} pages");
+            assert!(now <= leaves + step, "{now} leaves");
+        }
+        assert_eq!(table.range(..).pairs().count(), 100_004);
+    }
+
     #[test]
     fn levels_are_added_when_they_pay() {
         assert_eq!(depth(0, 100, 8), 1);

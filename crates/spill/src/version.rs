@@ -113,6 +113,19 @@ impl Version {
         scratch: &mut Vec<u8>,
         seen: impl FnOnce(&Record<'_>) -> R,
     ) -> Result<Look<R>> {
+        self.look_if(staging, position, |_| verify, scratch, seen)
+    }
+
+    /// The same, where the record says whether it is checked.
+    #[inline]
+    pub(crate) fn look_if<R>(
+        &self,
+        staging: &Staging,
+        position: Position,
+        verify: impl FnOnce(&Record<'_>) -> bool,
+        scratch: &mut Vec<u8>,
+        seen: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Look<R>> {
         let Some(segment) = self.segments.get(position.segment()) else { return Ok(Look::Gone) };
         let offset = position.offset();
         let staged = offset >= segment.written() && staging.copy(segment.id, offset, scratch);
@@ -126,7 +139,7 @@ impl Version {
         };
         let record = record
             .filter(|record| matches!(record.header.kind, Kind::Put | Kind::Delete))
-            .filter(|record| !verify || record.is_right(bytes, (segment.id, offset)));
+            .filter(|record| !verify(record) || record.is_right(bytes, (segment.id, offset)));
         match record {
             Some(record) => {
                 prefetch::note_record(record.header.record_len());

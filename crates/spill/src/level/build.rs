@@ -22,6 +22,9 @@ pub(crate) trait Keys {
 
 /// An old leaf is kept only behind a page that is filled at least so far.
 const HALF: usize = WIDTH / 2;
+/// So many entries wait for their leaf at most: what is left once one is written is enough to stand before
+/// an old leaf. Otherwise one key more in a full leaf would move the entries of all full ones behind it.
+const MOST_PENDING: usize = WIDTH + HALF;
 
 /// One in so many heads that is that of the entry before, and keys are looked up.
 const MANY_TIES: usize = 4;
@@ -67,7 +70,7 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
             file,
             keys,
             writer: None,
-            pending: Vec::with_capacity(WIDTH),
+            pending: Vec::with_capacity(MOST_PENDING),
             last: None,
             bound: None,
             above: Vec::new(),
@@ -112,22 +115,31 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
     #[inline]
     pub(crate) fn push(&mut self, key: Known<'a>, position: Position) -> Result<()> {
         self.pending.push((key, position));
-        if self.pending.len() == WIDTH {
-            self.emit()?;
+        if self.pending.len() == MOST_PENDING {
+            self.emit_first(WIDTH)?;
         }
         Ok(())
     }
 
-    /// Writes the pending entries as a leaf.
+    /// Writes the pending entries as a leaf, or as two.
     fn emit(&mut self) -> Result<()> {
-        let keys = self.keys_of_ties();
+        if self.pending.len() > WIDTH {
+            self.emit_first(self.pending.len() / 2)?;
+        }
+        self.emit_first(self.pending.len())
+    }
+
+    /// Writes so many of the pending entries as a leaf.
+    fn emit_first(&mut self, count: usize) -> Result<()> {
+        let pending = &self.pending[..count];
+        let keys = self.keys_of_ties(pending);
         let whole: Vec<(Known<'_>, Position)>;
         let pending = match &keys {
-            None => &self.pending,
+            None => pending,
             Some(keys) => {
-                let keys = keys.iter().zip(&self.pending);
+                let keys = keys.iter().zip(pending);
                 whole = keys.map(|(key, &(_, position))| (Known::Whole(key), position)).collect();
-                &whole
+                whole.as_slice()
             }
         };
         let (Some(&(first, first_at)), Some(&(last, last_at))) = (pending.first(), pending.last())
@@ -150,22 +162,22 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
         write_leaf(id, prefix, entries, &mut page);
         writer.append(&page)?;
         self.last = Some((last.bytes(), last.len(), last_at));
-        self.entries += pending.len() as u64;
-        self.pending.clear();
+        self.entries += count as u64;
+        self.pending.drain(..count);
         self.add(0, bound, id)
     }
 
-    /// The keys of the pending entries, where their heads hardly tell them apart, and would begin later
+    /// The keys of entries of a leaf, where their heads hardly tell them apart, and would begin later
     /// if more were known: old leaves, of a table that had few keys or a greater variety of them, take
     /// out less than all of these share.
-    fn keys_of_ties(&self) -> Option<Vec<Vec<u8>>> {
-        let (shared, known) = (shared(&self.pending), known(&self.pending));
+    fn keys_of_ties(&self, entries: &[(Known<'_>, Position)]) -> Option<Vec<Vec<u8>>> {
+        let (shared, known) = (shared(entries), known(entries));
         if shared <= known {
             return None;
         }
-        let heads = self.pending.iter().map(|(key, _)| key.head_at(known));
+        let heads = entries.iter().map(|(key, _)| key.head_at(known));
         let ties = heads.clone().zip(heads.skip(1)).filter(|(one, next)| one == next).count();
-        if ties * MANY_TIES < self.pending.len() {
+        if ties * MANY_TIES < entries.len() {
             return None;
         }
         let key = |&(known, position): &(Known<'_>, Position)| {
@@ -180,7 +192,7 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
                     .filter(|key| known.compare(&Known::Whole(key)) == Ordering::Equal),
             }
         };
-        let keys: Vec<Vec<u8>> = self.pending.iter().map(key).collect::<Option<_>>()?;
+        let keys: Vec<Vec<u8>> = entries.iter().map(key).collect::<Option<_>>()?;
         keys.is_sorted_by(|one, next| one < next).then_some(keys)
     }
 

@@ -253,13 +253,26 @@ fn a_damaged_small_segment_leaves_the_others_few() {
 /// A value that is damaged is told where it is wanted: not once it was replaced, and not beside a range.
 #[test]
 fn a_damaged_value_is_told_by_ranges_that_have_it() {
+    value_is_told_by_ranges(b"value");
+    // It is read when it is wanted alone.
+    value_is_told_by_ranges(&[b'v'; 20_000]);
+}
+
+fn value_is_told_by_ranges(value: &[u8]) {
     let home = tempfile::tempdir().unwrap();
     let keys: Vec<Vec<u8>> = (0..5).map(long_key).collect();
-    filled(home.path(), &tiny(), keys.iter().cloned());
-    let needle = [&keys[2][..], b"value"].concat();
-    let path = logs_of(home.path()).into_iter().next().unwrap();
-    let content = std::fs::read(&path).unwrap();
-    let at = content.windows(needle.len()).position(|part| part == needle).unwrap();
+    {
+        let (store, table) = opened(home.path(), &tiny());
+        keys.iter().for_each(|key| table.put(key, value).unwrap());
+        store.flush().unwrap();
+    }
+    let needle = [&keys[2][..], value].concat();
+    let found = logs_of(home.path()).into_iter().find_map(|path| {
+        let content = std::fs::read(&path).unwrap();
+        let at = content.windows(needle.len()).position(|part| part == needle)?;
+        Some((path, at))
+    });
+    let (path, at) = found.unwrap();
     flip(&path, (at + needle.len() - 1) as u64);
     let (_store, table) = opened(home.path(), &tiny());
     let walk = |low: usize, high: usize| {
