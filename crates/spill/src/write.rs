@@ -411,17 +411,37 @@ mod tests {
             assert!(took < waits * 20, "{len}: {took:?}");
             assert_eq!(store.statistics().throttled_writes - before, u64::from(writes));
         }
-        // By its writes, for a second at most.
-        for (wait, writes, least) in [(WAIT, WRITES, WAIT * WRITES), (16 * WAIT, 512, LONGEST_WAIT)]
-        {
-            let mut batch = Batch::new();
-            (0..writes).for_each(|number| batch.put(&table, &number.to_be_bytes(), b""));
-            store.inner().work.pressure.store(wait.as_nanos() as u32, Ordering::Relaxed);
+        // By its writes.
+        let mut batch = Batch::new();
+        (0..WRITES).for_each(|number| batch.put(&table, &number.to_be_bytes(), b""));
+        store.inner().work.pressure.store(WAIT.as_nanos() as u32, Ordering::Relaxed);
+        let begin = Instant::now();
+        store.write(&batch).unwrap();
+        let (took, waits) = (begin.elapsed(), WAIT * WRITES);
+        assert!(took >= waits * 9 / 10 && took < waits * 20, "{took:?}");
+    }
+
+    #[test]
+    fn a_long_wait_ends_with_what_it_is_for() {
+        let home = tempfile::tempdir().unwrap();
+        // Nobody else changes the pressure.
+        let options = Options { background: false, ..Options::default() };
+        let store = Store::open(home.path(), options).unwrap();
+        let pressure = &store.inner().work.pressure;
+        pressure.store(10_000_000, Ordering::Relaxed);
+        let begin = Instant::now();
+        store.inner().wait_for(1000);
+        assert!(begin.elapsed() >= LONGEST_WAIT * 9 / 10, "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < LONGEST_WAIT * 5, "{:?}", begin.elapsed());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(LONGEST_WAIT / 20);
+                pressure.store(0, Ordering::Relaxed);
+            });
             let begin = Instant::now();
-            store.write(&batch).unwrap();
-            let took = begin.elapsed();
-            assert!(took >= least * 9 / 10 && took < 10 * LONGEST_WAIT, "{took:?}");
-        }
+            store.inner().wait_for(1000);
+            assert!(begin.elapsed() < LONGEST_WAIT * 3 / 4, "{:?}", begin.elapsed());
+        });
     }
 
     /// However late merges are.
