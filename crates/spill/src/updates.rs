@@ -197,8 +197,12 @@ mod tests {
         // Nothing was read yet.
         let store = Store::open(home.path(), options).unwrap();
         let inner = store.inner();
-        let recovered = inner.hidden_by(&lock(&inner.writer)) >> 10;
+        let hidden = || inner.hidden_by(&lock(&inner.writer)) >> 10;
+        let recovered = hidden();
         assert!((14_000..18_000).contains(&recovered), "{recovered} KiB of 16,000 when recovered");
+        let table = store.table("t").unwrap();
+        (KEYS / 2..KEYS).for_each(|number| table.delete(&key(number)).unwrap());
+        assert!((28_000..36_000).contains(&hidden()), "{} KiB of 32,000", hidden());
     }
 
     #[test]
