@@ -16,7 +16,7 @@ use crate::version::{Look, TableId, Version};
 
 /// How far ahead of the walk records are asked for.
 const AHEAD: usize = 8;
-/// A longer value is read when it is wanted, as it may lie outside of the range.
+/// A longer value is checked and copied when it is answered, as it may lie outside of the range.
 const LONG: u32 = 16 << 10;
 /// So many entries are walked over, one after the other, rather than looked at by halves.
 const FEW: usize = 4;
@@ -410,8 +410,8 @@ impl Source {
                         true
                     });
                     let looked = match looked {
-                        // It may have been replaced, or lie outside of the range: the value is read, or read
-                        // again, if it is wanted.
+                        // It may have been replaced, or lie outside of the range: the value is checked, or
+                        // read again, if it is wanted.
                         Ok(Look::Found(false)) | Err(Error::Damaged { .. } | Error::Io { .. }) => {
                             version.key_at(staging, position, scratch, |record| {
                                 key.clear();
@@ -495,11 +495,12 @@ fn narrow(
         let mut at = middle;
         // Those whose segment is gone do not count, and tell nothing.
         let below = loop {
-            let looked =
-                walk.version
-                    .key_at(&walk.inner.staging, entries[at], scratch, |record| record.key < key)?;
-            match looked {
-                Look::Found(below) => break below,
+            let position = entries[at];
+            let is_below = |record: &Record<'_>| record.key < key;
+            match walk.version.key_at(&walk.inner.staging, position, scratch, is_below) {
+                // It is told if the walk meets it.
+                Err(_) => return Ok(range),
+                Ok(Look::Found(below)) => break below,
                 _ if at == range.start => break true,
                 _ => at -= 1,
             }

@@ -271,7 +271,7 @@ impl Inner {
             Some(0) => {
                 let weight = updates::weight(size);
                 since.replaced += self.updates.ratio() * weight as f64;
-                updates::is_due(&mut since.unseen, weight)
+                updates::is_due(&mut since.unseen, weight, header.sequence)
             }
             Some(before) => {
                 since.replaced += f64::from(before);

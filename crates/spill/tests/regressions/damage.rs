@@ -299,6 +299,27 @@ fn value_is_told_by_ranges(value: &[u8]) {
     assert_eq!(walk(1, 3), (vec![key(1), key(3)], vec![key(3), key(1)]));
 }
 
+/// Of keys whose heads are all the same a range looks at some that are not its own.
+#[test]
+fn a_damaged_key_is_told_by_ranges_that_meet_it() {
+    let home = tempfile::tempdir().unwrap();
+    let key = |number: u32| format!("{}{number:05}", "p".repeat(200)).into_bytes();
+    filled(home.path(), &tiny(), (0..200).map(key));
+    flip_keys(home.path(), &HashSet::from([key(100)]));
+    let (_store, table) = opened(home.path(), &tiny());
+    for number in 0..97 {
+        let (low, high) = (key(number), key(number + 1));
+        let found: spill::Result<Vec<_>> = table.range(&low[..]..=&high[..]).pairs().collect();
+        assert_eq!(found.unwrap().len(), 2, "{number}");
+        let (low, high) = (key(number + 102), key(number + 103));
+        let found: spill::Result<Vec<_>> =
+            table.range(&low[..]..=&high[..]).pairs().rev().collect();
+        assert_eq!(found.unwrap().len(), 2, "{number}");
+    }
+    let all: spill::Result<Vec<_>> = table.range(..).pairs().collect();
+    assert!(is_damaged(&all), "{all:?}");
+}
+
 #[test]
 fn a_manifest_of_any_length_is_told() {
     let home = tempfile::tempdir().unwrap();
