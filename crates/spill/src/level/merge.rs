@@ -210,7 +210,7 @@ fn ask_ahead<'a>(
         // Heads tell nothing: all of them are looked at.
         return positions.for_each(|position| records.ask(position));
     }
-    // Where heads tell nothing, the bound alone says which keys are another leaf's.
+    // Where the last heads are the same, the bound alone says which keys are another leaf's.
     for key in upper.keys_ahead().take_while(|&key| end.is_none_or(|end| key < end)) {
         match page.side(key) {
             Ordering::Less => continue,

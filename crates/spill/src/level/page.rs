@@ -207,6 +207,10 @@ impl<'a> Page<'a> {
     #[inline]
     pub(crate) fn child_of(&self, key: &[u8]) -> usize {
         let ties = self.ties(key);
+        if ties.is_empty() {
+            // Most often: heads tell, and no tail is looked at.
+            return ties.end.saturating_sub(1);
+        }
         let rest = key.get(self.skip()..).unwrap_or_default();
         let is_above = |&(index, tail): &(usize, &[u8])| ties.contains(&index) && tail > rest;
         ties.end.saturating_sub(self.tails().filter(is_above).count() + 1)
