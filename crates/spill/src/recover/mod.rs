@@ -90,10 +90,12 @@ fn recover(fs: Arc<dyn Fs>, around: Arc<dyn Fs>, dir: &Path, options: Options) -
     let blocks = Arc::new(Blocks::new(if options.background { options.memory } else { 0 }));
     let generation = Generation::new(tables.len(), &blocks);
     let log = replay_log(&found, dir, &last, &left, &tables, &generation)?;
-    // Numbers that were ever given are not given again: a slot or a file of before might be
-    // taken for one of the new segment.
-    let slots = left.slots.iter().map(|slot| slot.segment + 1);
-    let mut next_segment = slots.chain([state.next_segment, found.next]).max().unwrap_or(0);
+    // Numbers that were ever given are not given again: a slot, a file or a seal of before might be
+    // taken for one of the new segment. Of one whose name was lost the seal before it may tell alone.
+    let slots = left.slots.iter().map(|slot| slot.segment);
+    let ends = Stream::WRITTEN.map(|stream| log.tails.places.of(stream).segment);
+    let given = slots.chain(ends).map(|segment| segment + 1);
+    let mut next_segment = given.chain([state.next_segment, found.next]).max().unwrap_or(0);
     let (mut segments, unused) = keep(found, &log.tails, state, left.sync_failed)
         .inspect_err(|_| staging.note_failure(true))?;
     let mut begin = |stream| {
@@ -220,4 +222,74 @@ fn keep(
         segments.push(segment);
     }
     Ok((segments.into_iter().collect(), unused))
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::Store;
+    use crate::inner::lock;
+
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                copy(&entry.path(), &to);
+            } else {
+                fs::copy(entry.path(), to).unwrap();
+            }
+        }
+    }
+
+    fn numbers(dir: &Path) -> Vec<u32> {
+        let names = fs::read_dir(dir.join(LOG)).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut numbers: Vec<u32> = names.filter_map(|name| segment::number(&name)).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The power goes when a seal is on the device and the names of the segments that came then are not,
+    /// and the process that opens what is left is killed before its manifest counts.
+    #[test]
+    fn numbers_that_seals_name_are_not_given_again() {
+        let home = tempfile::tempdir().unwrap();
+        let [dir, left, again] = ["store", "left", "again"].map(|name| home.path().join(name));
+        let options =
+            || Options { background: false, segment: SMALLEST_SEGMENT, ..Options::default() };
+        let store = Store::open(&dir, options()).unwrap();
+        store.table("t").unwrap().put(b"key", b"value").unwrap();
+        store.sync().unwrap();
+        let before = numbers(&dir);
+        let [manifest, staging] = ["MANIFEST", "staging"].map(|name| fs::read(dir.join(name)));
+        let inner = store.inner();
+        // Of these no seal tells.
+        inner.make_segment(Stream::Copies, 0).unwrap();
+        inner.make_segment(Stream::Copies, 0).unwrap();
+        let mut make = |stream| inner.make_segment(stream, 0);
+        lock(&inner.writer).end_segments(&mut make).unwrap();
+        inner.write_out().unwrap();
+        let all = numbers(&dir);
+        copy(&dir, &left);
+        fs::write(left.join("staging"), staging.as_ref().unwrap()).unwrap();
+        for lost in all.iter().filter(|number| !before.contains(number)) {
+            fs::remove_file(left.join(LOG).join(segment::name(*lost))).unwrap();
+        }
+
+        let _killed = Store::open(&left, options()).unwrap();
+        let made: Vec<u32> =
+            numbers(&left).into_iter().filter(|number| !before.contains(number)).collect();
+        assert_eq!(made.len(), 2);
+        assert!(made.iter().min() > all.iter().max(), "{made:?} is of {all:?}");
+        copy(&left, &again);
+        fs::write(again.join("MANIFEST"), manifest.unwrap()).unwrap();
+        fs::write(again.join("staging"), staging.unwrap()).unwrap();
+        let store = Store::open(&again, options()).unwrap();
+        assert_eq!(store.table("t").unwrap().get(b"key").unwrap().unwrap(), b"value");
+        store.scrub().unwrap();
+    }
 }
