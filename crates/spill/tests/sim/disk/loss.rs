@@ -13,10 +13,14 @@ pub enum Loss {
     Earlier,
     /// Each file, and each change of names, as a whole or not at all.
     Files,
+    /// All changes of names, and nothing of what was written.
+    Names,
+    /// The other way round.
+    Contents,
 }
 
 impl Loss {
-    pub const ALL: [Loss; 7] = [
+    pub const ALL: [Loss; 9] = [
         Loss::Everything,
         Loss::Nothing,
         Loss::Some(4),
@@ -24,7 +28,18 @@ impl Loss {
         Loss::Some(1),
         Loss::Earlier,
         Loss::Files,
+        Loss::Names,
+        Loss::Contents,
     ];
+
+    /// What it is for the changes of names, and for what is in files.
+    pub(super) fn parts(self) -> (Loss, Loss) {
+        match self {
+            Loss::Names => (Loss::Everything, Loss::Nothing),
+            Loss::Contents => (Loss::Nothing, Loss::Everything),
+            other => (other, other),
+        }
+    }
 
     /// The indexes, of so many pieces, that survive.
     pub(super) fn kept(self, pieces: usize, random: &mut Random) -> Vec<usize> {
@@ -35,6 +50,7 @@ impl Loss {
             Loss::Earlier => (random.below(pieces + 1)..pieces).collect(),
             Loss::Files if random.chance(1, 2) => (0..pieces).collect(),
             Loss::Files => Vec::new(),
+            Loss::Names | Loss::Contents => unreachable!("{self:?} is another one for each"),
         }
     }
 }

@@ -51,7 +51,7 @@ impl State {
         let mut random = Random::of(seed, self.calls);
         let mut names = match end {
             End::Kill => self.names.clone(),
-            End::PowerCut(loss) => self.names.after_power_cut(loss, &mut random),
+            End::PowerCut(loss) => self.names.after_power_cut(loss.parts().0, &mut random),
         };
         let files = self
             .files
@@ -60,7 +60,7 @@ impl State {
             .map(|(id, content)| {
                 let content = match end {
                     End::Kill => content.after_kill(),
-                    End::PowerCut(loss) => content.after_power_cut(loss, &mut random),
+                    End::PowerCut(loss) => content.after_power_cut(loss.parts().1, &mut random),
                 };
                 (*id, content)
             })
