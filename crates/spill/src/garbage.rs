@@ -124,7 +124,10 @@ impl Inner {
         let least = late.min(1.0);
         let pressure = for_merges.max(limit * garbage.pause()).min(limit).max(least) as u32;
         self.work.pressure.store(pressure, Ordering::Relaxed);
-        self.niceness.writers_wait(pressure, limit as u32);
+        // Who is refused until a merge succeeds waits for nothing else, whatever the limit.
+        let are_refused = late > 0.0 && self.work.merge_failure().is_some();
+        let wait = if are_refused { u32::MAX } else { pressure };
+        self.niceness.writers_wait(wait, limit as u32);
         let is_due = garbage.is_due();
         let was_due = self.work.is_garbage_due.swap(is_due, Ordering::Relaxed);
         if is_due && !was_due {

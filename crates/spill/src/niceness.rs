@@ -66,6 +66,11 @@ impl Niceness {
         Member { of: self, thread: id }
     }
 
+    #[cfg(test)]
+    pub(crate) fn are_pressing(&self) -> bool {
+        self.are_pressing.load(Ordering::Relaxed)
+    }
+
     /// Each write has to wait so many nanoseconds now, of at most `longest`.
     pub(crate) fn writers_wait(&self, nanoseconds: u32, longest: u32) {
         let were_pressing = self.are_pressing.load(Ordering::Relaxed);

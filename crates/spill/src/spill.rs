@@ -34,6 +34,8 @@ impl Inner {
             self.help_freeing();
             self.counters.spills.add(1);
             self.work.tell();
+        }
+        if !matches!(done, Ok(false)) {
             self.update_pressure();
         }
         done
@@ -209,6 +211,8 @@ fn depth(entries: u64, base: u64, growth: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::{Options, Store};
 
@@ -230,6 +234,30 @@ mod tests {
         assert!(inner.work.merge_failure().is_some());
         assert!(inner.spill().unwrap());
         assert!(inner.work.merge_failure().is_none());
+    }
+
+    /// Where others have the processors a merge of nicer threads takes as long as they have them.
+    #[test]
+    fn writers_that_are_refused_for_a_merge_press_for_it() {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { background: false, throttle: Duration::ZERO, ..Options::default() };
+        let store = Store::open(home.path(), options).unwrap();
+        let (table, inner) = (store.table("t").unwrap(), store.inner());
+        table.put(b"key", b"value").unwrap();
+        let next = inner.next_index.load(std::sync::atomic::Ordering::Relaxed);
+        let in_the_way = |id| inner.index.join(crate::level::file::name(id));
+        (0..2).for_each(|more| std::fs::write(in_the_way(next + more), "").unwrap());
+        let are_pressing = |frozen: usize| {
+            while inner.version.load().frozen.len() < frozen {
+                inner.rotate(&mut lock(&inner.writer));
+            }
+            assert!(inner.spill().is_err());
+            inner.niceness.are_pressing()
+        };
+        assert!(!are_pressing(inner.options.frozen), "nobody is refused");
+        assert!(are_pressing(inner.options.frozen + 1));
+        assert!(inner.spill().unwrap());
+        assert!(!inner.niceness.are_pressing());
     }
 
     /// Keys behind others that share nothing with them, at first so few that one leaf has them all.
