@@ -21,6 +21,7 @@ impl Inner {
     pub(crate) fn checkpoint(&self, into: &Path) -> Result<()> {
         let failed = |error| Error::io(into, error);
         self.may_write()?;
+        let _waiting = self.niceness.wait();
         // Nothing is merged or removed meanwhile, and no batch of copies is half entered.
         let mut collector = lock(&self.collector);
         let merging = lock(&self.merging);

@@ -2,10 +2,11 @@
 //!
 //! As long as they keep up nobody waits for them, and callers have the processors wherever they want
 //! them. When writers have to be slowed down a lot, others have the processors; then background
-//! threads are no nicer than callers, until that is over.
+//! threads are no nicer than callers, until that is over. So they are while a caller waits for what they
+//! do.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{Pid, gettid};
@@ -27,8 +28,15 @@ const RELIEVED: u32 = 16;
 /// The background threads of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Niceness {
-    threads: Mutex<Vec<Thread>>,
+    threads: Mutex<Threads>,
     are_pressing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Threads {
+    all: Vec<Thread>,
+    /// Callers that wait for them.
+    waiting: usize,
 }
 
 /// One that can be made less nice.
@@ -46,6 +54,10 @@ pub(crate) struct Member<'a> {
     thread: Pid,
 }
 
+/// A caller that waits for them until this goes.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a>(&'a Niceness);
+
 impl Niceness {
     /// Makes this thread one of them, and so much nicer. It takes no processor from a thread that
     /// runs when it is woken (`SCHED_BATCH`, sched(7)), and its turns are as short as its stints.
@@ -59,16 +71,11 @@ impl Niceness {
         be_a_batch(nice);
         if may_take_back {
             let thread = Thread { id, nice_at_first, nice };
-            let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            thread.follow(self.are_pressing.load(Ordering::Relaxed));
-            threads.push(thread);
+            let mut threads = self.lock();
+            thread.follow(self.is_waited_for(&threads));
+            threads.all.push(thread);
         }
         Member { of: self, thread: id }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn are_pressing(&self) -> bool {
-        self.are_pressing.load(Ordering::Relaxed)
     }
 
     /// Each write has to wait so many nanoseconds now, of at most `longest`.
@@ -78,15 +85,48 @@ impl Niceness {
         if are_pressing == were_pressing {
             return;
         }
-        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let threads = self.lock();
         self.are_pressing.store(are_pressing, Ordering::Relaxed);
-        threads.iter().for_each(|thread| thread.follow(are_pressing));
+        self.tell(&threads);
+    }
+
+    /// A caller may have to wait for what one of them does: a merge, a lock.
+    pub(crate) fn wait(&self) -> Waiting<'_> {
+        self.change_waiting(|waiting| *waiting += 1);
+        Waiting(self)
+    }
+
+    fn change_waiting(&self, change: impl FnOnce(&mut usize)) {
+        let mut threads = self.lock();
+        let was = self.is_waited_for(&threads);
+        change(&mut threads.waiting);
+        if self.is_waited_for(&threads) != was {
+            self.tell(&threads);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn someone_waits(&self) -> bool {
+        self.is_waited_for(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Threads> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_waited_for(&self, threads: &Threads) -> bool {
+        threads.waiting > 0 || self.are_pressing.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self, threads: &Threads) {
+        let is_waited_for = self.is_waited_for(threads);
+        threads.all.iter().for_each(|thread| thread.follow(is_waited_for));
     }
 }
 
 impl Thread {
-    fn follow(&self, are_pressing: bool) {
-        let nice = if are_pressing { self.nice_at_first } else { self.nice };
+    fn follow(&self, is_waited_for: bool) {
+        let nice = if is_waited_for { self.nice_at_first } else { self.nice };
         let _ = setpriority_process(Some(self.id), nice);
     }
 }
@@ -94,8 +134,13 @@ impl Thread {
 impl Drop for Member<'_> {
     fn drop(&mut self) {
         // Its number may be another thread's soon.
-        let mut threads = self.of.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.retain(|thread| thread.id != self.thread);
+        self.of.lock().all.retain(|thread| thread.id != self.thread);
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.change_waiting(|waiting| *waiting -= 1);
     }
 }
 
@@ -117,14 +162,52 @@ fn be_a_batch(nice: i32) {
 
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
+    use crate::inner::lock;
+    use crate::{Options, Store};
 
     fn niceness_of_this_thread() -> i32 {
         getpriority_process(None).unwrap_or(i32::MAX)
     }
 
+    /// A merge of nice threads may take as long as others have the processors.
     #[test]
-    fn they_are_nicer_than_callers_unless_writers_press() {
+    fn callers_that_wait_for_a_merge_are_known() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path().join("store"), Options::default()).unwrap();
+        let (table, inner) = (store.table("t").unwrap(), store.inner());
+        let calls: [&(dyn Fn() + Sync); 4] = [
+            &|| store.flush().unwrap(),
+            &|| assert!(store.settle(Duration::from_secs(60)).unwrap()),
+            &|| store.checkpoint(home.path().join("copy")).unwrap(),
+            &|| store.drop_table("t").unwrap(),
+        ];
+        for (number, call) in calls.into_iter().enumerate() {
+            if number < 2 {
+                // They wait for the merge of that alone.
+                table.put(b"key", b"value").unwrap();
+            }
+            let merging = lock(&inner.merging);
+            assert!(!inner.niceness.someone_waits(), "{number}");
+            std::thread::scope(|scope| {
+                scope.spawn(call);
+                let limit = Instant::now() + Duration::from_secs(60);
+                while !inner.niceness.someone_waits() {
+                    assert!(Instant::now() < limit, "{number}");
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                assert!(inner.niceness.someone_waits(), "{number}");
+                drop(merging);
+            });
+            assert!(!inner.niceness.someone_waits(), "{number}");
+        }
+    }
+
+    #[test]
+    fn they_are_nicer_than_callers_unless_these_wait_for_them() {
         const LONGEST: u32 = 1 << 20;
         let niceness = Niceness::default();
         let at_first = niceness_of_this_thread();
@@ -153,11 +236,20 @@ mod tests {
             assert_eq!(after(LONGEST / PRESSING + 1), at_first);
             assert_eq!(after(LONGEST / RELIEVED + 1), at_first, "still");
             assert_eq!(after(LONGEST / RELIEVED), nicer);
+            let callers = [niceness.wait(), niceness.wait()];
+            assert_eq!(niceness_of_this_thread(), at_first);
+            assert_eq!(after(LONGEST), at_first);
+            assert_eq!(after(0), at_first, "callers wait still");
+            let [one, other] = callers;
+            drop(one);
+            assert_eq!(niceness_of_this_thread(), at_first);
+            drop(other);
+            assert_eq!(niceness_of_this_thread(), nicer);
             assert_eq!(after(LONGEST), at_first);
         });
-        assert!(niceness.threads.lock().unwrap().is_empty());
+        assert!(niceness.lock().all.is_empty());
         member(&|| {
-            let can_be = !niceness.threads.lock().unwrap().is_empty();
+            let can_be = !niceness.lock().all.is_empty();
             let expected = if can_be { at_first } else { at_first + FOR_GOOD };
             assert_eq!(niceness_of_this_thread(), expected, "they press already");
         });

@@ -492,23 +492,25 @@ fn narrow(
     let mut range = 0..entries.len();
     while range.len() > FEW {
         let middle = range.start + range.len() / 2;
-        let mut at = middle;
-        // Those whose segment is gone do not count, and tell nothing.
-        let below = loop {
-            let position = entries[at];
+        // Those whose segment is gone do not count, and tell nothing; nor does one that is damaged, which is told
+        // if the walk meets it: it stays, unless another one tells on which side it is.
+        let (mut found, mut skipped) = (None, middle + 1);
+        for at in (range.start..=middle).rev().chain(middle + 1..range.end) {
             let is_below = |record: &Record<'_>| record.key < key;
-            match walk.version.key_at(&walk.inner.staging, position, scratch, is_below) {
-                // It is told if the walk meets it.
-                Err(_) => return Ok(range),
-                Ok(Look::Found(below)) => break below,
-                _ if at == range.start => break true,
-                _ => at -= 1,
+            match walk.version.key_at(&walk.inner.staging, entries[at], scratch, is_below) {
+                Ok(Look::Found(below)) => {
+                    found = Some((at, below));
+                    break;
+                }
+                Ok(Look::Gone) => {}
+                Err(_) if at <= middle => skipped = at,
+                Err(_) => {}
             }
-        };
-        if below {
-            range.start = middle + 1;
-        } else {
-            range.end = at;
+        }
+        match found {
+            None => return Ok(range),
+            Some((at, true)) => range.start = if at > middle { at + 1 } else { skipped },
+            Some((at, false)) => range.end = at,
         }
     }
     Ok(range)

@@ -214,7 +214,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{Options, Store};
+    use crate::{Options, Store, Table};
 
     /// Who comes next may make up for it at once, and what is noted later would stay.
     #[test]
@@ -252,12 +252,24 @@ mod tests {
                 inner.rotate(&mut lock(&inner.writer));
             }
             assert!(inner.spill().is_err());
-            inner.niceness.are_pressing()
+            inner.niceness.someone_waits()
         };
         assert!(!are_pressing(inner.options.frozen), "nobody is refused");
         assert!(are_pressing(inner.options.frozen + 1));
         assert!(inner.spill().unwrap());
-        assert!(!inner.niceness.are_pressing());
+        assert!(!inner.niceness.someone_waits());
+    }
+
+    /// How many leaves of the only level have heads that are the same, and how many it has.
+    fn tied_leaves(store: &Store, table: &Table) -> (usize, usize) {
+        let version = store.inner().version.load_full();
+        let level = version.table(table.id).unwrap().levels.iter().flatten().next().unwrap();
+        let leaves: Vec<_> =
+            level.leaves().map(|leaf| level.leaf(leaf.unwrap().0).unwrap()).collect();
+        let ties = |page: &&crate::level::page::Page<'_>| {
+            (1..page.count()).any(|place| page.head(place - 1) == page.head(place))
+        };
+        (leaves.iter().filter(ties).count(), leaves.len())
     }
 
     /// Keys behind others that share nothing with them, at first so few that one leaf has them all.
@@ -281,20 +293,43 @@ mod tests {
             }
             store.flush().unwrap();
         }
-        let version = store.inner().version.load_full();
-        let level = version.table(table.id).unwrap().levels.iter().flatten().next().unwrap();
-        let leaves: Vec<_> =
-            level.leaves().map(|leaf| level.leaf(leaf.unwrap().0).unwrap()).collect();
-        let ties = |page: &crate::level::page::Page<'_>| {
-            (1..page.count()).filter(|&place| page.head(place - 1) == page.head(place)).count()
-        };
         // The first and the last have those, too.
-        let tied = leaves.iter().filter(|page| ties(page) > 0).count();
-        assert!(leaves.len() > 40 && tied <= 2, "{tied} of {}", leaves.len());
+        let (tied, leaves) = tied_leaves(&store, &table);
+        assert!(leaves > 40 && tied <= 2, "{tied} of {leaves}");
         for number in 0..count {
             assert_eq!(table.get(&key(number)).unwrap().unwrap(), number.to_be_bytes());
         }
         assert_eq!(table.range(..).pairs().count(), count as usize + 2);
+    }
+
+    /// Whatever these are: zeros are as good as others.
+    #[test]
+    fn leaves_take_out_zeros_that_their_keys_share() {
+        for fill in [b'0', 0] {
+            let home = tempfile::tempdir().unwrap();
+            let options = Options { background: false, ..Options::default() };
+            let store = Store::open(home.path(), options).unwrap();
+            let table = store.table("t").unwrap();
+            table.put(b"user~", b"last").unwrap();
+            let key = |number: u32| {
+                let mixed = number.wrapping_mul(0x9e37_79b9).to_be_bytes();
+                [&b"user"[..], &[fill; 12], &mixed].concat()
+            };
+            let mut count = 0;
+            for all in [100, 1000, 10_000] {
+                while count < all {
+                    table.put(&key(count), &count.to_be_bytes()).unwrap();
+                    count += 1;
+                }
+                store.flush().unwrap();
+            }
+            let (tied, leaves) = tied_leaves(&store, &table);
+            assert!(leaves > 40 && tied <= 2, "{fill}: {tied} of {leaves}");
+            for number in 0..count {
+                assert_eq!(table.get(&key(number)).unwrap().unwrap(), number.to_be_bytes());
+            }
+            assert_eq!(table.range(..).pairs().count(), count as usize + 1);
+        }
     }
 
     /// Full leaves behind the one that it comes into stay as they are.

@@ -49,6 +49,7 @@ impl Drop for Open {
         self.inner.work.is_closing.store(true, Ordering::Release);
         self.inner.work.tell();
         self.inner.flusher.close();
+        let _waiting = self.inner.niceness.wait();
         for thread in lock(&self.threads).drain(..) {
             // A thread that panicked has nothing left to do.
             let _ = thread.join();
@@ -182,6 +183,7 @@ impl Store {
     /// this name.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let inner = self.inner();
+        let _waiting = inner.niceness.wait();
         // What of it is in memory is in the levels then.
         self.flush()?;
         let merging = lock(&inner.merging);
@@ -245,6 +247,7 @@ impl Store {
     /// cannot be read.
     pub fn flush(&self) -> Result<()> {
         let inner = self.inner();
+        let _waiting = inner.niceness.wait();
         // Where merges fail no more are frozen, as for writes.
         let is_late = || inner.version.load().frozen.len() > inner.options.frozen;
         if is_late() {
@@ -272,6 +275,7 @@ impl Store {
     /// As [`Store::flush`], also of what is collected.
     pub fn settle(&self, limit: Duration) -> Result<bool> {
         let begin = Instant::now();
+        let _waiting = self.inner().niceness.wait();
         loop {
             self.flush()?;
             let collected = self.inner().collect()?;

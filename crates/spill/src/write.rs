@@ -80,7 +80,7 @@ impl Inner {
             (writer.places(), is_unseen.then_some(version))
         };
         if let Some(version) = unseen {
-            self.look_below(&version, table, key, &header);
+            self.look_below(&version, [(table, key, header)]);
         }
         self.after_write(places, len)
     }
@@ -151,14 +151,14 @@ impl Inner {
             let committed = writer.commit(Stream::Main, BARE + bytes, BARE);
             self.committed(&writer, committed)?;
             writer.sequence = first + batch.len() as u64 - 1;
-            let mut unseen = None;
+            let mut unseen = Vec::new();
             for (write, (header, place, tag)) in batch.writes.iter().zip(&entered) {
                 // Every table of a version has its L0 there.
                 let Some(l0) = version.active.l0(header.table) else { continue };
                 // SAFETY: the writer is locked.
                 let way = unsafe { l0.seek(&write.key) };
                 if self.enter(&mut writer, way, header, *place, *tag, &write.key) {
-                    unseen = Some((write, *header));
+                    unseen.push((write.table.id, write.key.as_slice(), *header));
                 }
             }
             // All of it at once.
@@ -167,9 +167,7 @@ impl Inner {
             self.rotate_if_due(&mut writer, &version);
             (writer.places(), version, unseen)
         };
-        if let Some((write, header)) = unseen {
-            self.look_below(&version, write.table.id, &write.key, &header);
-        }
+        self.look_below(&version, unseen);
         self.after_write(places, BARE + bytes)
     }
 

@@ -154,7 +154,8 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
             }
         };
         let skip = shared(pending).min(known(pending));
-        let prefix = &first.bytes()[..skip];
+        let prefix = first.untrimmed();
+        let prefix = &prefix[..skip];
         let mut page = [0; PAGE];
         let entries = pending.iter().map(|(key, position)| (key.head_at(skip), position.bits()));
         let writer = writer(&mut self.writer, self.folder, self.file)?;
@@ -271,7 +272,7 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
 /// known, and a page takes out at most.
 fn shared(entries: &[(Known<'_>, Position)]) -> usize {
     let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else { return 0 };
-    common_prefix(&first.bytes(), &last.bytes()).min(LONGEST_SKIP)
+    common_prefix(&first.untrimmed(), &last.untrimmed()).min(LONGEST_SKIP)
 }
 
 /// How many bytes are known of each, but the eight of its head.

@@ -50,14 +50,19 @@ impl Known<'_> {
     /// The known bytes, [`MOST`] at most, without zeros at the end: a key that is not above this
     /// one.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut bytes = match *self {
-            Known::Whole(key) => key[..key.len().min(MOST)].to_vec(),
-            Known::Begin { prefix, head } => [prefix, &head.to_be_bytes()].concat(),
-        };
+        let mut bytes = self.untrimmed();
         while bytes.last() == Some(&0) {
             bytes.pop();
         }
         bytes
+    }
+
+    /// The known bytes, [`MOST`] at most; the last of them may be zeros beyond the key's end.
+    pub(crate) fn untrimmed(&self) -> Vec<u8> {
+        match *self {
+            Known::Whole(key) => key[..key.len().min(MOST)].to_vec(),
+            Known::Begin { prefix, head } => [prefix, &head.to_be_bytes()].concat(),
+        }
     }
 
     /// The order of two keys as far as it is known; `Equal` if it is not.

@@ -224,7 +224,7 @@ fn keep(
     Ok((segments.into_iter().collect(), unused))
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
 mod tests {
     use std::fs;
 

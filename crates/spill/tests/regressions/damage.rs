@@ -307,14 +307,14 @@ fn a_damaged_key_is_told_by_ranges_that_meet_it() {
     filled(home.path(), &tiny(), (0..200).map(key));
     flip_keys(home.path(), &HashSet::from([key(100)]));
     let (_store, table) = opened(home.path(), &tiny());
-    for number in 0..97 {
+    // What is very near to where it begins is looked at without need.
+    for number in (0..97).chain(104..199) {
         let (low, high) = (key(number), key(number + 1));
-        let found: spill::Result<Vec<_>> = table.range(&low[..]..=&high[..]).pairs().collect();
-        assert_eq!(found.unwrap().len(), 2, "{number}");
-        let (low, high) = (key(number + 102), key(number + 103));
-        let found: spill::Result<Vec<_>> =
-            table.range(&low[..]..=&high[..]).pairs().rev().collect();
-        assert_eq!(found.unwrap().len(), 2, "{number}");
+        let pairs = || table.range(&low[..]..=&high[..]).pairs();
+        let ways: [spill::Result<Vec<_>>; 2] = [pairs().collect(), pairs().rev().collect()];
+        for found in ways {
+            assert_eq!(found.unwrap().len(), 2, "{number}");
+        }
     }
     let all: spill::Result<Vec<_>> = table.range(..).pairs().collect();
     assert!(is_damaged(&all), "{all:?}");
