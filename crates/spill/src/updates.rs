@@ -392,6 +392,8 @@ mod tests {
         let store = Store::open(home.path(), options).unwrap();
         let found = hidden(&store);
         assert!((20_000..21_000).contains(&found), "{found} KiB of 20,480");
+        let ratio = store.inner().updates.ratio();
+        assert!(ratio < 1.0, "{ratio} bytes for one of what comes");
         let rows = store.table("rows").unwrap();
         (0..20_000).for_each(|number| rows.put(&key(number), b"row").unwrap());
         let merges = store.statistics().spills;
