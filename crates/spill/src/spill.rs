@@ -211,8 +211,6 @@ fn depth(entries: u64, base: u64, growth: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::{Options, Store, Table};
 
@@ -239,25 +237,26 @@ mod tests {
     /// Where others have the processors a merge of nicer threads takes as long as they have them.
     #[test]
     fn writers_that_are_refused_for_a_merge_press_for_it() {
-        let home = tempfile::tempdir().unwrap();
-        let options = Options { background: false, throttle: Duration::ZERO, ..Options::default() };
-        let store = Store::open(home.path(), options).unwrap();
-        let (table, inner) = (store.table("t").unwrap(), store.inner());
-        table.put(b"key", b"value").unwrap();
-        let next = inner.next_index.load(std::sync::atomic::Ordering::Relaxed);
-        let in_the_way = |id| inner.index.join(crate::level::file::name(id));
-        (0..2).for_each(|more| std::fs::write(in_the_way(next + more), "").unwrap());
-        let are_pressing = |frozen: usize| {
-            while inner.version.load().frozen.len() < frozen {
-                inner.rotate(&mut lock(&inner.writer));
-            }
+        for are_refused in [true, false] {
+            let home = tempfile::tempdir().unwrap();
+            let options = Options { background: false, ..Options::default() };
+            let store = Store::open(home.path(), options).unwrap();
+            let (table, inner) = (store.table("t").unwrap(), store.inner());
+            let waits = || inner.niceness.someone_waits();
+            let freeze = || inner.rotate(&mut lock(&inner.writer));
+            table.put(b"key", b"value").unwrap();
+            let frozen = inner.options.frozen + usize::from(are_refused);
+            (0..frozen).for_each(|_| freeze());
+            assert!(!waits());
+            let next = inner.next_index.load(std::sync::atomic::Ordering::Relaxed);
+            std::fs::write(inner.index.join(crate::level::file::name(next)), "").unwrap();
             assert!(inner.spill().is_err());
-            inner.niceness.someone_waits()
-        };
-        assert!(!are_pressing(inner.options.frozen), "nobody is refused");
-        assert!(are_pressing(inner.options.frozen + 1));
-        assert!(inner.spill().unwrap());
-        assert!(!inner.niceness.someone_waits());
+            assert_eq!(waits(), are_refused);
+            freeze();
+            assert!(waits());
+            assert!(inner.spill().unwrap());
+            assert!(!waits());
+        }
     }
 
     /// How many leaves of the only level have heads that are the same, and how many it has.
