@@ -175,13 +175,10 @@ mod tests {
             let version = inner.version.load();
             most_in_levels = most_in_levels.max(version.hidden_in_levels);
             most_hidden = most_hidden.max(version.hidden_bytes());
-            // Until then the share of updates is finding its value.
-            if round > KEYS / 2 {
-                let garbage = inner.garbage(&version);
-                // What was hidden and has been collected still counts until levels are merged.
-                let share = garbage.live / live;
-                assert!((0.95..1.02).contains(&share), "{round}: {share} {garbage:?}");
-            }
+            let garbage = inner.garbage(&version);
+            // What was hidden and has been collected still counts until levels are merged.
+            let share = garbage.live / live;
+            assert!((0.95..1.02).contains(&share), "{round}: {share} {garbage:?}");
         }
         assert!(most_in_levels > inner.may_hide() / 3, "{most_in_levels}");
         assert!(most_hidden < inner.may_hide() * 11 / 10, "{most_hidden} {}", inner.may_hide());

@@ -25,7 +25,7 @@ use crate::spares::Spares;
 use crate::statistics::Counters;
 use crate::stream::{Places, Stream};
 use crate::sync::Synced;
-use crate::updates::Updates;
+use crate::updates::DeadBelow;
 use crate::version::{Covers, Generation, Version};
 
 /// What all handles of a store share. Locks are taken in the order of the fields: `collector`,
@@ -47,7 +47,7 @@ pub(crate) struct Inner {
     pub(crate) durable: Mutex<Durable>,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) lately: Lately,
-    pub(crate) updates: Updates,
+    pub(crate) dead_below: DeadBelow,
     pub(crate) spares: Spares,
     /// Held while a segment is made: nobody else waits for the file system.
     making: Mutex<()>,
@@ -196,7 +196,7 @@ impl Inner {
             synced: Synced::new(parts.writer.places()),
             writer: Mutex::new(parts.writer),
             lately: Lately::default(),
-            updates: Updates::default(),
+            dead_below: DeadBelow::default(),
             spares: Spares::default(),
             making: Mutex::default(),
             next_segment: Mutex::new(parts.next_segment),
@@ -267,7 +267,7 @@ impl Inner {
     pub(crate) fn rotate(&self, writer: &mut Writer) {
         let places = Places { copies: writer.copies_begin, ..writer.places() };
         let covers = Covers { sequence: writer.sequence, places };
-        let hidden = self.hidden_by(writer);
+        let hidden = writer.since_freeze.replaced + self.dead_below.take();
         writer.rotated();
         self.change(|version| {
             let l0s = version.active.l0s.clone();

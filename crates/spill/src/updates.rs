@@ -1,7 +1,8 @@
 //! How much of what is written replaces something. Merges find that out exactly, and late; so some of
-//! the keys that are new to an L0 are looked for below it.
+//! the keys that are new to an L0 are looked for below it, and stand for the others.
 
 use std::iter;
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::inner::{Inner, lock};
@@ -10,47 +11,34 @@ use crate::record::{self, Header, Kind, hash};
 use crate::version::{TableId, Version};
 
 /// One key is looked for of those that come with so many bytes, on average: some 2 us for 64 records of
-/// 1 KiB.
+/// 1 KiB. One that comes with as many is in any case.
 const EVERY: u64 = 64 << 10;
 /// Short records count as so many bytes there: what they replace, or delete, may be long.
 const LEAST: u32 = 512;
-/// One key stands for no more dead bytes than that, or than its own: a few that are very long are known to
-/// merges alone, for writers would be slowed down for as many as it stands for.
+/// A key that stands for others is taken to make no more bytes dead than that, or than its own: a few that are
+/// very long are known to merges alone, for writers would be slowed down for as many as it stands for.
 const MOST: u64 = 64 << 10;
-/// The weight of a new answer: those of the last MiB count most.
-const NEW: f64 = 1.0 / 16.0;
 /// Keys of a recovered L0 that are looked for.
 const RECOVERED: usize = 128;
 
-/// How many bytes below the L0 that is written are made dead by keys that are new to it, for one byte of
-/// their [`weight`]: the bits of a floating-point number.
+/// Bytes below the L0 that is written that were made dead by keys which are new to it, by those of them that
+/// were looked for.
 #[derive(Debug, Default)]
-pub(crate) struct Updates(AtomicU64);
+pub(crate) struct DeadBelow(AtomicU64);
 
-impl Updates {
+impl DeadBelow {
     #[inline]
-    pub(crate) fn ratio(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 
-    fn set(&self, ratio: f64) {
-        self.0.store(ratio.to_bits(), Ordering::Relaxed);
+    fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Keys were looked for, together: of each, so many bytes are dead for its weight. Of two answers at once
-    /// one may be lost.
-    fn found(&self, keys: impl Iterator<Item = (u64, u64)>) {
-        let (mut ratios, mut count) = (0.0, 0.0);
-        for (dead, weight) in keys {
-            // A long one comes in place of as many as would be looked for.
-            let times = (weight as f64 / EVERY as f64).max(1.0);
-            ratios += times * dead.min(most(weight)) as f64 / weight as f64;
-            count += times;
-        }
-        if count > 0.0 {
-            let ratio = self.ratio();
-            self.set(ratio + (1.0 - (1.0 - NEW).powf(count)) * (ratios / count - ratio));
-        }
+    /// From now on it is another L0 that is written.
+    pub(crate) fn take(&self) -> u64 {
+        self.0.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -60,45 +48,65 @@ pub(crate) fn weight(size: u32) -> u64 {
     size.max(LEAST).into()
 }
 
-/// For so many dead bytes a key of that weight may stand.
+/// So many bytes may be dead for a key of that weight which stands for others.
 fn most(weight: u64) -> u64 {
     MOST.max(weight)
 }
 
-/// Whether a key is to be looked for, when the write with this sequence, of a key that is new to the L0, has
-/// a weight; `unseen` came since the last one was. At no fixed distance: writes may come in turns.
-#[inline]
-pub(crate) fn is_due(unseen: &mut u64, weight: u64, sequence: u64) -> bool {
-    *unseen += weight;
-    let is_due = *unseen >= 2 * EVERY;
-    if is_due {
+/// Draws the keys that are looked for.
+#[derive(Debug, Default)]
+pub(crate) struct Draw {
+    /// The weight of those that came since the last one.
+    came: u64,
+    /// With so much the next one is drawn. At no fixed distance: writes may come in turns.
+    next: u64,
+}
+
+impl Draw {
+    /// Whether a key of that weight is drawn, which is new to the L0 and was written with this sequence; for
+    /// how much weight it stands then.
+    #[inline]
+    pub(crate) fn is_drawn(&mut self, weight: u64, sequence: u64) -> Option<u64> {
+        if weight >= EVERY {
+            return Some(weight);
+        }
+        self.came += weight;
+        if self.came < self.next {
+            return None;
+        }
         // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4).
-        *unseen = (sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (2 * EVERY);
+        self.next = (sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (2 * EVERY);
+        Some(mem::take(&mut self.came))
     }
-    is_due
+}
+
+/// A key that is looked for.
+pub(crate) struct Drawn<'k> {
+    pub(crate) table: TableId,
+    pub(crate) key: &'k [u8],
+    pub(crate) header: Header,
+    pub(crate) stands_for: u64,
 }
 
 impl Inner {
-    /// Looks for keys below the L0 that they were written to in a version.
-    pub(crate) fn look_below<'k>(
-        &self,
-        version: &Version,
-        written: impl IntoIterator<Item = (TableId, &'k [u8], Header)>,
-    ) {
-        let keys = written.into_iter().map(|(table, key, header)| {
-            let mut frozen = version.frozen.iter().filter_map(|generation| generation.l0(table));
-            let size = header.record_len() as u32;
-            let like = || match header.kind {
-                Kind::Put => size,
-                _ => self.length_of_live(version),
-            };
-            let dead = match frozen.find_map(|l0| l0.get(key)) {
-                Some(newest) => newest.size,
-                None => self.bytes_in_levels(version, table, key, like),
-            };
-            (dead.into(), weight(size))
+    /// Looks for a key below the L0 that it was written to in a version.
+    pub(crate) fn look_below(&self, version: &Version, drawn: &Drawn<'_>) {
+        let &Drawn { table, key, header, stands_for } = drawn;
+        let mut frozen = version.frozen.iter().filter_map(|generation| generation.l0(table));
+        let size = header.record_len() as u32;
+        let like = || match header.kind {
+            Kind::Put => size,
+            _ => self.length_of_live(version),
+        };
+        let dead = match frozen.find_map(|l0| l0.get(key)) {
+            Some(newest) => newest.size,
+            None => self.bytes_in_levels(version, table, key, like),
+        };
+        let (dead, weight) = (u64::from(dead), weight(size));
+        self.dead_below.add(match stands_for > weight {
+            true => dead.min(most(weight)) * stands_for / weight,
+            false => dead,
         });
-        self.updates.found(keys);
     }
 
     /// The length of the record that the indexes tell of for a key; 0 if there is none. Nobody waits for a
@@ -138,9 +146,7 @@ impl Inner {
     pub(crate) fn weigh_recovered(&self) {
         let version = self.version.load();
         let live = self.length_of_live(&version);
-        let (mut bytes, mut replaced, mut weights) = (0, 0, 0);
-        // What is dead below it, and what of that keys stand for that come now.
-        let (mut dead, mut stands) = (0.0, 0.0);
+        let (mut bytes, mut replaced, mut dead) = (0, 0, 0);
         for (table, l0) in (0..).zip(&version.active.l0s) {
             let one_of = (l0.keys() / RECOVERED).max(1) as u64;
             let (mut found, mut asked, mut others) = (0, 0, 0);
@@ -150,16 +156,12 @@ impl Inner {
                 let weight = weight(newest.size);
                 bytes += u64::from(newest.size) + older;
                 replaced += older;
-                weights += weight;
                 let below = || {
                     let like = if newest.position.is_tombstone() { live } else { newest.size };
                     u64::from(self.bytes_in_levels(&version, table, key, || like))
                 };
-                if one_of == 1 || weight > EVERY {
-                    // It stands for none of these.
-                    let below = below();
-                    dead += below as f64;
-                    stands += below.min(most(weight)) as f64;
+                if one_of == 1 || weight >= EVERY {
+                    dead += below();
                     continue;
                 }
                 others += weight;
@@ -169,15 +171,12 @@ impl Inner {
                     asked += weight;
                 }
             }
-            let of_others = found as f64 / asked.max(1) as f64 * others as f64;
-            dead += of_others;
-            stands += of_others;
+            dead += (found as f64 / asked.max(1) as f64 * others as f64) as u64;
         }
-        // Less than a MiB of them tells little.
-        self.updates.set(stands / (weights as f64).max(EVERY as f64 / NEW));
         let mut writer = lock(&self.writer);
         writer.since_freeze.bytes = bytes;
-        writer.since_freeze.replaced = replaced as f64 + dead;
+        writer.since_freeze.replaced = replaced;
+        self.dead_below.add(dead);
         version.active.hidden.store(self.hidden_by(&writer), Ordering::Relaxed);
     }
 }
@@ -195,20 +194,6 @@ mod tests {
     fn hidden(store: &Store) -> u64 {
         let inner = store.inner();
         inner.hidden_by(&lock(&inner.writer)) >> 10
-    }
-
-    #[test]
-    fn the_ratio_follows_what_is_found() {
-        let updates = Updates::default();
-        let find = |dead, times| {
-            for _ in 0..times {
-                updates.found(iter::once((dead, 1000)));
-            }
-            updates.ratio()
-        };
-        assert_eq!(find(0, 16), 0.0);
-        assert!((2.97..3.0).contains(&find(3000, 128)));
-        assert!((0.9..1.3).contains(&find(0, 16)), "{}", updates.ratio());
     }
 
     /// What is short may replace what is long, in the same L0 and below.
@@ -324,7 +309,35 @@ mod tests {
         }
     }
 
-    /// One of them comes in place of many that would be looked for.
+    /// What one of them makes dead says nothing of the next.
+    #[test]
+    fn what_batches_of_one_kind_make_dead_is_known() {
+        for (len, each) in [(4 << 10, 500), (4 << 10, 3000), (32 << 10, 450)] {
+            let home = tempfile::tempdir().unwrap();
+            let options =
+                Options { background: false, space_amplification: 1000.0, ..Options::default() };
+            let store = Store::open(home.path(), options).unwrap();
+            let (table, value) = (store.table("t").unwrap(), vec![7; len]);
+            let all = 4 * each;
+            (0..all).for_each(|number| table.put(&key(number), &value).unwrap());
+            store.flush().unwrap();
+            (0..all).for_each(|number| assert!(table.get(&key(number)).unwrap().is_some()));
+            for first in (0..all).step_by(each as usize) {
+                let numbers = first..first + each;
+                let mut batch = Batch::new();
+                numbers.clone().for_each(|number| batch.delete(&table, &key(number)));
+                store.write(&batch).unwrap();
+                batch.clear();
+                numbers.for_each(|number| batch.put(&table, &key(all + number), &value));
+                store.write(&batch).unwrap();
+            }
+            let (found, dead) = (hidden(&store), u64::from(all) * len as u64 >> 10);
+            let about = dead / 2..dead * 3 / 2;
+            assert!(about.contains(&found), "{len}, {each}: {found} KiB of {dead}");
+        }
+    }
+
+    /// One of them is as many bytes as many of these.
     #[test]
     fn what_long_values_make_dead_is_known_beside_rows() {
         for rows_of_each in [0, 256, 2048] {
@@ -392,8 +405,6 @@ mod tests {
         let store = Store::open(home.path(), options).unwrap();
         let found = hidden(&store);
         assert!((20_000..21_000).contains(&found), "{found} KiB of 20,480");
-        let ratio = store.inner().updates.ratio();
-        assert!(ratio < 1.0, "{ratio} bytes for one of what comes");
         let rows = store.table("rows").unwrap();
         (0..20_000).for_each(|number| rows.put(&key(number), b"row").unwrap());
         let merges = store.statistics().spills;
@@ -424,9 +435,12 @@ mod tests {
                 }
             }
             let store = Store::open(home.path(), options).unwrap();
-            let begin = std::time::Instant::now();
-            store.inner().weigh_recovered();
-            begin.elapsed()
+            let times = (0..8).map(|_| {
+                let begin = std::time::Instant::now();
+                store.inner().weigh_recovered();
+                begin.elapsed()
+            });
+            times.min().unwrap()
         };
         let (few, many) = (weighing(100), weighing(1600));
         assert!(many < 64 * few, "{few:?}, {many:?}");
@@ -469,10 +483,6 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, ..Options::default() };
         let open = || Store::open(home.path(), options.clone()).unwrap();
-        let hidden = |store: &Store| {
-            let inner = store.inner();
-            (inner.updates.ratio(), inner.hidden_by(&lock(&inner.writer)) >> 20)
-        };
         let write = |store: &Store, keys: std::ops::Range<u32>| {
             let table = store.table("t").unwrap();
             for key in keys {
@@ -481,25 +491,33 @@ mod tests {
         };
         let store = open();
         write(&store, 0..4096);
-        assert_eq!(hidden(&store), (0.0, 0), "a load");
+        assert_eq!(hidden(&store), 0, "a load");
         store.flush().unwrap();
         write(&store, 0..3072);
-        let (ratio, most) = hidden(&store);
-        assert!(ratio > 0.9 && (7..12).contains(&most), "updates: {ratio}, {most} MiB");
+        let found = hidden(&store) >> 10;
+        assert!((11..14).contains(&found), "updates: {found} MiB of 12");
         write(&store, 0..1024);
         write(&store, 4096..5120);
+        let found = hidden(&store) >> 10;
+        assert!((15..=17).contains(&found), "{found} MiB of 16");
         drop(store);
         // Of 4096 new to the L0, three quarters are below it; 1024 are in it twice.
-        let (ratio, most) = hidden(&open());
-        assert!((0.7..0.8).contains(&ratio), "{ratio}");
-        assert!((15..=17).contains(&most), "{most} MiB");
+        let found = hidden(&open()) >> 10;
+        assert!((15..=17).contains(&found), "{found} MiB of 16 when recovered");
     }
 
     #[test]
-    fn one_key_of_so_many_bytes_is_looked_for() {
-        let mut unseen = 0;
-        let looked = (0..10_240).filter(|&write| is_due(&mut unseen, 1 << 10, write)).count();
-        assert!((140..180).contains(&looked), "{looked} for {}", (10_240 << 10) / EVERY);
-        assert!(is_due(&mut unseen, 10 * EVERY, 0), "a long one");
+    fn one_key_of_so_many_bytes_is_drawn_and_stands_for_these() {
+        let mut draw = Draw::default();
+        let drawn = (0..10_240).filter_map(|write| draw.is_drawn(1 << 10, write));
+        let drawn: Vec<u64> = drawn.collect();
+        assert!(
+            (140..180).contains(&drawn.len()),
+            "{} for {}",
+            drawn.len(),
+            (10_240 << 10) / EVERY
+        );
+        assert_eq!(drawn.iter().sum::<u64>() + draw.came, 10_240 << 10);
+        assert_eq!(draw.is_drawn(EVERY, 0), Some(EVERY), "a long one");
     }
 }

@@ -14,7 +14,7 @@ use crate::record::{self, BARE, HEADER, Hashes, Header, Kind};
 use crate::schedule::MutexGuard;
 use crate::stream::{Places, Stream};
 use crate::throttle::pause;
-use crate::updates;
+use crate::updates::{self, Drawn};
 use crate::version::{TableId, Version};
 
 /// A write of more bytes waits as often as it has so many.
@@ -52,7 +52,7 @@ impl Inner {
             table,
             sequence: 0,
         };
-        let (places, unseen) = {
+        let (places, drawn) = {
             let mut writer = self.lock_writer(table, key);
             self.may_write()?;
             let sequence = writer.sequence + 1;
@@ -73,14 +73,14 @@ impl Inner {
             writer.sequence = sequence;
             let place = (segment, offset);
             let tag = Tag::of(hashes.key);
-            let is_unseen = self.enter(&mut writer, way, &header, place, tag, key);
+            let stands_for = self.enter(&mut writer, way, &header, place, tag, key);
             self.visible.store(sequence, Ordering::Release);
             self.enter_some(&mut writer, &version);
             self.rotate_if_due(&mut writer, &version);
-            (writer.places(), is_unseen.then_some(version))
+            (writer.places(), stands_for.map(|stands_for| (version, stands_for)))
         };
-        if let Some(version) = unseen {
-            self.look_below(&version, [(table, key, header)]);
+        if let Some((version, stands_for)) = drawn {
+            self.look_below(&version, &Drawn { table, key, header, stands_for });
         }
         self.after_write(places, len)
     }
@@ -108,7 +108,7 @@ impl Inner {
         self.check_interval()?;
         self.slow_down(batch.len(), bytes)?;
         self.write_out_before(BARE + bytes)?;
-        let (places, version, unseen) = {
+        let (places, version, drawn) = {
             let mut writer = lock(&self.writer);
             self.may_write()?;
             let first = writer.sequence + 1;
@@ -151,23 +151,28 @@ impl Inner {
             let committed = writer.commit(Stream::Main, BARE + bytes, BARE);
             self.committed(&writer, committed)?;
             writer.sequence = first + batch.len() as u64 - 1;
-            let mut unseen = Vec::new();
+            let mut drawn = Vec::new();
             for (write, (header, place, tag)) in batch.writes.iter().zip(&entered) {
                 // Every table of a version has its L0 there.
                 let Some(l0) = version.active.l0(header.table) else { continue };
                 // SAFETY: the writer is locked.
                 let way = unsafe { l0.seek(&write.key) };
-                if self.enter(&mut writer, way, header, *place, *tag, &write.key) {
-                    unseen.push((write.table.id, write.key.as_slice(), *header));
-                }
+                let stands_for = self.enter(&mut writer, way, header, *place, *tag, &write.key);
+                drawn.extend(stands_for.map(|stands_for| Drawn {
+                    table: header.table,
+                    key: &write.key,
+                    header: *header,
+                    stands_for,
+                }));
             }
             // All of it at once.
             self.visible.store(writer.sequence, Ordering::Release);
             self.enter_some(&mut writer, &version);
             self.rotate_if_due(&mut writer, &version);
-            (writer.places(), version, unseen)
+            (writer.places(), version, drawn)
         };
-        self.look_below(&version, unseen);
+        drawn.iter().for_each(|drawn| self.look_below(&version, drawn));
+        drop(version);
         self.after_write(places, BARE + bytes)
     }
 
@@ -242,8 +247,8 @@ impl Inner {
         Ok(first)
     }
 
-    /// Puts a key where it belongs in the active L0 of its table; whether it should be looked for
-    /// below that.
+    /// Puts a key where it belongs in the active L0 of its table; if it is to be looked for below that, for
+    /// how much it stands.
     #[inline]
     fn enter(
         &self,
@@ -253,7 +258,7 @@ impl Inner {
         (segment, offset): (u32, u32),
         tag: Tag,
         key: &[u8],
-    ) -> bool {
+    ) -> Option<u64> {
         let l0 = way.l0;
         let position = Position::new(segment, offset, header.kind == Kind::Delete, tag);
         let bytes = l0.bytes();
@@ -266,16 +271,12 @@ impl Inner {
         since.bytes += u64::from(size);
         match before {
             // What lies below is told by some of those that are new to the L0.
-            Some(0) => {
-                let weight = updates::weight(size);
-                since.replaced += self.updates.ratio() * weight as f64;
-                updates::is_due(&mut since.unseen, weight, header.sequence)
-            }
+            Some(0) => writer.draw.is_drawn(updates::weight(size), header.sequence),
             Some(before) => {
-                since.replaced += f64::from(before);
-                false
+                since.replaced += u64::from(before);
+                None
             }
-            None => false,
+            None => None,
         }
     }
 
@@ -309,7 +310,7 @@ impl Inner {
     /// Bytes of the log that were made dead since the last freeze, by estimate.
     #[inline]
     pub(crate) fn hidden_by(&self, writer: &Writer) -> u64 {
-        writer.since_freeze.replaced as u64
+        writer.since_freeze.replaced + self.dead_below.bytes()
     }
 
     #[inline]

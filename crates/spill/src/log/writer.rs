@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::options::CachedWrites;
 use crate::record::BARE;
 use crate::stream::{Places, Point, Stream};
+use crate::updates::Draw;
 
 /// The ends of the streams that writers write.
 pub(crate) struct Writer {
@@ -26,16 +27,16 @@ pub(crate) struct Writer {
     /// Bytes of the L0s that are being filled.
     pub(crate) memory: usize,
     pub(crate) since_freeze: SinceFreeze,
+    /// Of the keys that are new to an L0.
+    pub(crate) draw: Draw,
 }
 
 /// What went into the log since the last freeze.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct SinceFreeze {
     pub(crate) bytes: u64,
-    /// Bytes of records that they made dead: in the same L0, and by estimate elsewhere.
-    pub(crate) replaced: f64,
-    /// Bytes since a key was looked for below the L0.
-    pub(crate) unseen: u64,
+    /// Bytes of records in the same L0 that they made dead.
+    pub(crate) replaced: u64,
     /// After so many bytes the garbage among them was weighed.
     pub(crate) told: u64,
 }
@@ -75,6 +76,7 @@ impl Writer {
             entering: None,
             memory: 0,
             since_freeze: SinceFreeze::default(),
+            draw: Draw::default(),
         }
     }
 
