@@ -331,7 +331,7 @@ mod tests {
                 numbers.for_each(|number| batch.put(&table, &key(all + number), &value));
                 store.write(&batch).unwrap();
             }
-            let (found, dead) = (hidden(&store), u64::from(all) * len as u64 >> 10);
+            let (found, dead) = (hidden(&store), (u64::from(all) * len as u64) >> 10);
             let about = dead / 2..dead * 3 / 2;
             assert!(about.contains(&found), "{len}, {each}: {found} KiB of {dead}");
         }
