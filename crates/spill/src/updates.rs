@@ -74,8 +74,7 @@ impl Draw {
         if self.came < self.next {
             return None;
         }
-        // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4).
-        self.next = (sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (2 * EVERY);
+        self.next = hash(&sequence.to_le_bytes()) % (2 * EVERY);
         Some(mem::take(&mut self.came))
     }
 }
@@ -306,6 +305,27 @@ mod tests {
             }
             let hidden = hidden(&store);
             assert!((16_000..56_000).contains(&hidden), "{deletes_first}: {hidden} KiB of 32,000");
+        }
+    }
+
+    /// In turns of one each, as in a queue.
+    #[test]
+    fn what_a_queue_makes_dead_is_known() {
+        const KEYS: u32 = 6000;
+        for len in [1000, 4 << 10, 10_000] {
+            let home = tempfile::tempdir().unwrap();
+            let options =
+                Options { background: false, space_amplification: 1000.0, ..Options::default() };
+            let store = Store::open(home.path(), options).unwrap();
+            let (table, value) = (store.table("t").unwrap(), vec![7; len]);
+            (0..KEYS).for_each(|number| table.put(&key(number), &value).unwrap());
+            store.flush().unwrap();
+            for number in 0..KEYS {
+                table.delete(&key(number)).unwrap();
+                table.put(&key(KEYS + number), &value).unwrap();
+            }
+            let (found, dead) = (hidden(&store), (u64::from(KEYS) * len as u64) >> 10);
+            assert!((dead / 2..dead * 3 / 2).contains(&found), "{len}: {found} KiB of {dead}");
         }
     }
 
