@@ -189,6 +189,13 @@ mod tests {
         number.to_be_bytes()
     }
 
+    /// A store that merges nothing for garbage.
+    fn without_collecting(dir: &std::path::Path) -> Store {
+        let options =
+            Options { background: false, space_amplification: 1000.0, ..Options::default() };
+        Store::open(dir, options).unwrap()
+    }
+
     /// KiB that the L0 is known to have made dead.
     fn hidden(store: &Store) -> u64 {
         let inner = store.inner();
@@ -242,9 +249,7 @@ mod tests {
     fn what_is_looked_for_is_of_each_kind() {
         for phase in 0..4 {
             let home = tempfile::tempdir().unwrap();
-            let options =
-                Options { background: false, space_amplification: 20.0, ..Options::default() };
-            let store = Store::open(home.path(), options).unwrap();
+            let store = without_collecting(home.path());
             let (long, short) = (store.table("long").unwrap(), store.table("short").unwrap());
             (0..8000).for_each(|number| long.put(&key(number), &[7; 4 << 10]).unwrap());
             store.flush().unwrap();
@@ -284,9 +289,7 @@ mod tests {
     fn what_batches_make_dead_is_known() {
         for deletes_first in [false, true] {
             let home = tempfile::tempdir().unwrap();
-            let options =
-                Options { background: false, space_amplification: 20.0, ..Options::default() };
-            let store = Store::open(home.path(), options).unwrap();
+            let store = without_collecting(home.path());
             let (long, rows) = (store.table("long").unwrap(), store.table("rows").unwrap());
             (0..8000).for_each(|number| long.put(&key(number), &[7; 4 << 10]).unwrap());
             store.flush().unwrap();
@@ -314,9 +317,7 @@ mod tests {
         const KEYS: u32 = 6000;
         for len in [1000, 4 << 10, 10_000] {
             let home = tempfile::tempdir().unwrap();
-            let options =
-                Options { background: false, space_amplification: 1000.0, ..Options::default() };
-            let store = Store::open(home.path(), options).unwrap();
+            let store = without_collecting(home.path());
             let (table, value) = (store.table("t").unwrap(), vec![7; len]);
             (0..KEYS).for_each(|number| table.put(&key(number), &value).unwrap());
             store.flush().unwrap();
@@ -334,9 +335,7 @@ mod tests {
     fn what_batches_of_one_kind_make_dead_is_known() {
         for (len, each) in [(4 << 10, 500), (4 << 10, 3000), (32 << 10, 450)] {
             let home = tempfile::tempdir().unwrap();
-            let options =
-                Options { background: false, space_amplification: 1000.0, ..Options::default() };
-            let store = Store::open(home.path(), options).unwrap();
+            let store = without_collecting(home.path());
             let (table, value) = (store.table("t").unwrap(), vec![7; len]);
             let all = 4 * each;
             (0..all).for_each(|number| table.put(&key(number), &value).unwrap());
@@ -362,9 +361,7 @@ mod tests {
     fn what_long_values_make_dead_is_known_beside_rows() {
         for rows_of_each in [0, 256, 2048] {
             let home = tempfile::tempdir().unwrap();
-            let options =
-                Options { background: false, space_amplification: 20.0, ..Options::default() };
-            let store = Store::open(home.path(), options).unwrap();
+            let store = without_collecting(home.path());
             let (long, rows) = (store.table("long").unwrap(), store.table("rows").unwrap());
             let value = vec![7; 1 << 20];
             (0..50).for_each(|number| long.put(&key(number), &value).unwrap());
