@@ -380,7 +380,10 @@ mod tests {
     /// little of what comes.
     #[test]
     fn what_was_recovered_is_weighed_by_its_bytes() {
-        for (long, is_deleted) in [(0, false), (77, false), (0, true), (77, true)] {
+        // Of 90,000 keys.
+        let drawn =
+            (1..).find(|&number| hash(&key(number)).is_multiple_of(90_000 / RECOVERED as u64));
+        for (long, is_deleted) in [(0, false), (77, false), (77, true), (drawn.unwrap(), true)] {
             let home = tempfile::tempdir().unwrap();
             let options = Options { background: false, ..Options::default() };
             {
@@ -521,6 +524,32 @@ mod tests {
         // Of 4096 new to the L0, three quarters are below it; 1024 are in it twice.
         let found = hidden(&open()) >> 10;
         assert!((15..=17).contains(&found), "{found} MiB of 16 when recovered");
+    }
+
+    #[test]
+    fn a_key_that_stands_for_others_stands_for_no_more_than_so_many_bytes() {
+        let home = tempfile::tempdir().unwrap();
+        let store = without_collecting(home.path());
+        let table = store.table("t").unwrap();
+        table.put(&key(1), &vec![7; 4 << 20]).unwrap();
+        store.flush().unwrap();
+        let version = store.inner().version.load_full();
+        let sequence = store.inner().visible.load(Ordering::Relaxed);
+        let header = Header {
+            kind: Kind::Delete,
+            in_batch: false,
+            key_len: 4,
+            value_len: 0,
+            table: table.id,
+            sequence,
+        };
+        for (others, expected) in [(0, 4 << 10), (99, 100 * 64)] {
+            let stands_for = u64::from(LEAST) * (1 + others);
+            let drawn = Drawn { table: table.id, key: &key(1), header, stands_for };
+            store.inner().dead_below.take();
+            store.inner().look_below(&version, &drawn);
+            assert_eq!(hidden(&store), expected, "beside {others}");
+        }
     }
 
     #[test]
