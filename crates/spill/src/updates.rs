@@ -81,7 +81,6 @@ impl Draw {
 
 /// A key that is looked for.
 pub(crate) struct Drawn<'k> {
-    pub(crate) table: TableId,
     pub(crate) key: &'k [u8],
     pub(crate) header: Header,
     pub(crate) stands_for: u64,
@@ -90,7 +89,8 @@ pub(crate) struct Drawn<'k> {
 impl Inner {
     /// Looks for a key below the L0 that it was written to in a version.
     pub(crate) fn look_below(&self, version: &Version, drawn: &Drawn<'_>) {
-        let &Drawn { table, key, header, stands_for } = drawn;
+        let &Drawn { key, header, stands_for } = drawn;
+        let table = header.table;
         let mut frozen = version.frozen.iter().filter_map(|generation| generation.l0(table));
         let size = header.record_len() as u32;
         let like = || match header.kind {
@@ -401,7 +401,7 @@ mod tests {
             }
             let store = Store::open(home.path(), options).unwrap();
             let found = hidden(&store);
-            // A delete among many rows is missed, or stands for little.
+            // A delete among many rows is missed, or stands for 64 KiB in each of those it stands for.
             let least = if is_deleted { 0 } else { 10_240 };
             assert!(
                 (least..50_000).contains(&found),
@@ -545,7 +545,7 @@ mod tests {
         };
         for (others, expected) in [(0, 4 << 10), (99, 100 * 64)] {
             let stands_for = u64::from(LEAST) * (1 + others);
-            let drawn = Drawn { table: table.id, key: &key(1), header, stands_for };
+            let drawn = Drawn { key: &key(1), header, stands_for };
             store.inner().dead_below.take();
             store.inner().look_below(&version, &drawn);
             assert_eq!(hidden(&store), expected, "beside {others}");

@@ -80,7 +80,7 @@ impl Inner {
             (writer.places(), stands_for.map(|stands_for| (version, stands_for)))
         };
         if let Some((version, stands_for)) = drawn {
-            self.look_below(&version, &Drawn { table, key, header, stands_for });
+            self.look_below(&version, &Drawn { key, header, stands_for });
         }
         self.after_write(places, len)
     }
@@ -158,12 +158,8 @@ impl Inner {
                 // SAFETY: the writer is locked.
                 let way = unsafe { l0.seek(&write.key) };
                 let stands_for = self.enter(&mut writer, way, header, *place, *tag, &write.key);
-                drawn.extend(stands_for.map(|stands_for| Drawn {
-                    table: header.table,
-                    key: &write.key,
-                    header: *header,
-                    stands_for,
-                }));
+                let of = |stands_for| Drawn { key: &write.key, header: *header, stands_for };
+                drawn.extend(stands_for.map(of));
             }
             // All of it at once.
             self.visible.store(writer.sequence, Ordering::Release);

@@ -321,6 +321,8 @@ fn damaged_keys_are_told_by_ranges_that_meet_them() {
                 }
             }
         }
+        let all: spill::Result<Vec<_>> = table.range(..).pairs().collect();
+        assert!(is_damaged(&all), "{damaged:?}: {all:?}");
     }
 }
 
