@@ -1,6 +1,6 @@
 //! Where operations come from: the workload's stream, its load, or a recorded trace.
 
-use model::Op;
+use model::{Expiry, Op};
 use workload::{Ask, Stream, Workload, Wrong};
 
 use crate::worker::Seen;
@@ -14,8 +14,8 @@ pub(crate) struct Asked {
     pub(crate) at: u64,
     /// Bytes of its value, where the source says so.
     pub(crate) length: u32,
-    /// Seconds after which what it writes expires, 0 for never.
-    pub(crate) ttl_s: u32,
+    /// When what it writes expires.
+    pub(crate) expiry: Expiry,
     /// It was not there yet when it was first asked for.
     pub(crate) awaited: bool,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Asked {
 impl From<Ask> for Asked {
     #[inline(always)]
     fn from(ask: Ask) -> Asked {
-        Asked { ask, at: 0, length: 0, ttl_s: 0, awaited: false }
+        Asked { ask, at: 0, length: 0, expiry: Expiry::Never, awaited: false }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::outcome::{DriveError, Outcome, SteadyReport};
 use crate::pace::Pacing;
 use crate::plan::{Plan, Until, What};
 use crate::recorder::{Delivery, Recorder, Slots};
+use crate::shortfall;
 use crate::target::Target;
 use crate::worker::{Seen, Shared};
 
@@ -100,6 +101,7 @@ pub fn drive<T: Target>(
     plan: &Plan,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, DriveError> {
+    let asked = plan;
     let open = plan.pacing.is_open();
     let replay = plan.trace.as_deref().filter(|_| plan.what == What::Mix);
     let ops: Vec<Op> = match plan.what {
@@ -152,7 +154,9 @@ pub fn drive<T: Target>(
     crew.open_window(operations, plan, observer)?;
     let stopped = crew.measure(operations, plan, observer)?;
     crew.drain(stopped, plan, observer)?;
-    crew.finish(ops, stopped, steady)
+    let mut outcome = crew.finish(ops, stopped, steady)?;
+    outcome.warnings.extend(shortfall::told(asked, records, &outcome));
+    Ok(outcome)
 }
 
 impl<T: Target> Crew<T> {

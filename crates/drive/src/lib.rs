@@ -20,6 +20,7 @@ mod plan;
 mod recorder;
 mod replay;
 mod share;
+mod shortfall;
 mod target;
 mod tax;
 mod verdict;

@@ -93,6 +93,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let thread_s = threads as f64 * clock.seconds(window.opened_at, window.last_end(&seen));
     let mut all = Seen::default();
     let mut own_ticks = 0;
+    let ended = seen.iter().all(|one| one.replayed.ended);
     let reader = Reader::of(clock, &seen, thread_s / (threads as f64).max(1.0));
     for one in seen {
         own_ticks += one.ended.saturating_sub(one.began);
@@ -143,7 +144,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         redirected: all.redirected,
         drawn: all.drawn,
         steady: parts.steady,
-        replayed: window.traced.then_some(Replayed { requests: all.drawn, ..all.replayed }),
+        replayed: window.traced.then_some(Replayed { requests: all.drawn, ended, ..all.replayed }),
         stopped: parts.stopped,
         gave_up: all.gave_up,
         invalid_because: Vec::new(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use model::Expiry;
 use serde::{Deserialize, Serialize};
 use workload::trace::{Feed, Fit, Next, Spread};
 use workload::{Ask, SizedValues, Wrong};
@@ -48,6 +49,9 @@ pub struct Replayed {
     /// For each second of the window: the requests that were due in it, and those of them that
     /// were answered within a second. Empty in a closed loop.
     pub seconds: Vec<(u64, u64)>,
+    /// The line before the first request, where it named the fields and was skipped.
+    #[serde(default)]
+    pub header: Option<String>,
     /// What ended the trace before its end, with the file and the line.
     pub error: Option<String>,
     /// Ticks for which a thread waited for the file.
@@ -82,6 +86,7 @@ impl Replayed {
             *due += more_due;
             *answered += more_answered;
         }
+        self.header = self.header.take().or(other.header);
         self.error = self.error.take().or(other.error);
         self.starved += other.starved;
     }
@@ -207,15 +212,17 @@ impl Asks for Traced<'_> {
         }
         self.fingerprint = self.fingerprint.wrapping_add(request.fingerprint());
         let (op, index) = (request.operation.op(), request.index);
-        let ttl_s = match request.ttl_s {
-            0 => 0,
-            seconds => (f64::from(seconds) / self.speed).ceil() as u32,
+        let expiry = match request.expiry {
+            Expiry::After(seconds) => {
+                Expiry::After((f64::from(seconds) / self.speed).ceil() as u32)
+            }
+            other => other,
         };
         let asked = Asked {
             ask: Ask { op, record: index, salt: index, scan: 0, keys: 1 },
             at: self.timing.at(index, request.at_s),
             length: request.value_size,
-            ttl_s,
+            expiry,
             awaited: std::mem::take(&mut self.awaited),
         };
         self.feed.advance();
@@ -264,6 +271,7 @@ impl Asks for Traced<'_> {
     fn account(&mut self, seen: &mut Seen) {
         seen.fingerprint = self.fingerprint;
         seen.replayed.add(std::mem::take(&mut self.known));
+        seen.replayed.header = self.feed.header().map(ToString::to_string);
         seen.replayed.ended = self.dry == Dry::End;
     }
 }

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod expiry;
 pub mod histogram;
 mod machine;
 mod op;
@@ -15,6 +16,7 @@ mod series;
 pub mod suggest;
 
 pub use address::{Address, AddressError};
+pub use expiry::Expiry;
 pub use machine::{Fact, Machine};
 pub use op::{Op, PerOp};
 pub use quantity::{ByteRate, Bytes, Count, QuantityError, Rate, Span};

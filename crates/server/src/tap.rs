@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use host::Unavailable;
+use nix::sys::statvfs::{FsFlags, statvfs};
 use tap::preload::{FILE_NAME, VARIABLE};
 use tap::reader::{Reader, ReaderError, Snapshot};
 use tempfile::TempDir;
@@ -12,6 +14,9 @@ use thiserror::Error;
 
 /// The library itself, built with this crate.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libkvmeter_tap.so"));
+
+/// What the loader takes libraries from.
+const PRELOAD: &str = "LD_PRELOAD";
 
 const PREFIX: &str = "kvmeter-tap-";
 
@@ -29,7 +34,7 @@ pub enum TapError {
 pub struct Tap {
     library: PathBuf,
     reader: Reader,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Tap {
@@ -49,22 +54,86 @@ impl Tap {
         fs::write(&library, LIBRARY).map_err(failed)?;
         let reader = Reader::create(&folder.path().join("shared"))?;
         // A server that changes its user has loaded the library and mapped the memory before.
-        Ok(Tap { library, reader, _folder: folder })
+        Ok(Tap { library, reader, folder })
     }
 
     /// What the server must be started with.
     pub fn environment(&self) -> Vec<(String, String)> {
         let text = |path: &Path| OsString::from(path).to_string_lossy().into_owned();
         vec![
-            ("LD_PRELOAD".to_owned(), text(&self.library)),
+            (PRELOAD.to_owned(), text(&self.library)),
             (VARIABLE.to_owned(), text(self.reader.path())),
         ]
+    }
+
+    /// Whether a variable is one of [`Tap::environment`].
+    pub fn sets(key: &str) -> bool {
+        [PRELOAD, VARIABLE].contains(&key)
+    }
+
+    /// Whether the process counts into the shared memory. `printed` is what it printed when it
+    /// started, where the loader says why it left the library out.
+    ///
+    /// # Errors
+    /// Why it does not, and what to do.
+    pub fn watches(&self, pid: u32, printed: &str) -> Result<(), Unavailable> {
+        let folder = self.folder.path();
+        let files = [&self.library, self.reader.path()].map(|file| {
+            // Of a name that nobody else has; the folder may be reached by several paths.
+            let name = folder.file_name().map(Path::new).unwrap_or(folder);
+            name.join(file.file_name().unwrap_or_default()).display().to_string()
+        });
+        let [library, shared] = match fs::read_to_string(format!("/proc/{pid}/maps")) {
+            Ok(maps) => files.map(|file| maps.contains(&file)),
+            // Another user's process: the newest that has mapped the memory is known.
+            Err(_) => [self.snapshot().server.is_some_and(|server| server.pid == pid); 2],
+        };
+        if library && shared {
+            return Ok(());
+        }
+        let bars_programs =
+            statvfs(folder).is_ok_and(|found| found.flags().contains(FsFlags::ST_NOEXEC));
+        let said = loader_words(printed).map_or(String::new(), |words| format!(" (`{words}`)"));
+        // A library that was refused may have left a segment behind.
+        Err(match (bars_programs, said.is_empty(), library) {
+            (true, ..) => Unavailable::new(
+                format!(
+                    "the library that times process {pid} lies in {}, which is mounted \
+                     noexec{said}",
+                    folder.display()
+                ),
+                "name a folder from which programs may run with TMPDIR, or ask for `ebpf`",
+            ),
+            (false, false, _) => Unavailable::new(
+                format!("the loader of process {pid} refused the library that times it{said}"),
+                "mend what the loader names, or ask for `ebpf`",
+            ),
+            (false, true, true) => Unavailable::new(
+                format!(
+                    "process {pid} has loaded the library that times it, but not the memory that \
+                     they share"
+                ),
+                "let the server read and write files of TMPDIR",
+            ),
+            (false, true, false) => Unavailable::new(
+                format!(
+                    "process {pid} runs without the library that times it: what starts it drops \
+                     LD_PRELOAD, or it is linked statically or set-user-ID"
+                ),
+                "name the server's own executable as `binary`, or ask for `ebpf`",
+            ),
+        })
     }
 
     /// What the server has counted so far, without disturbing it.
     pub fn snapshot(&self) -> Snapshot {
         self.reader.snapshot()
     }
+}
+
+/// The loader's line about the library, in what a server printed.
+fn loader_words(printed: &str) -> Option<&str> {
+    printed.lines().map(str::trim).find(|line| line.contains(FILE_NAME))
 }
 
 /// Removes the folders of processes that are gone.
@@ -84,6 +153,18 @@ fn sweep(parent: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_without_the_library_is_known_and_so_is_why() {
+        let tap = Tap::prepare().unwrap();
+        let why = tap.watches(std::process::id(), "ready").unwrap_err();
+        assert!(why.reason.contains("drops LD_PRELOAD"), "{why}");
+        let printed = format!(
+            "hello\nERROR: ld.so: object '/x/{FILE_NAME}' from LD_PRELOAD cannot be preloaded (wrong ELF class): ignored.\n"
+        );
+        let why = tap.watches(std::process::id(), &printed).unwrap_err();
+        assert!(why.reason.contains("wrong ELF class"), "{why}");
+    }
 
     #[test]
     fn what_the_dead_left_is_removed_and_what_lives_stays() {

@@ -98,6 +98,7 @@ fn differences_are_sums_over_the_threads() {
         ],
     );
     let used = process.usage().unwrap().since(&before).unwrap();
+    assert!(used.figures.iter().map(|figure| figure.name).eq(server::watch::FIGURES));
     assert_eq!(used.value("server.cpu"), Some(1.0));
     assert!(source(&used, "server.cpu").contains("schedstat"));
     let ticks = before.tick_rate as f64;

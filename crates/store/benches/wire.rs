@@ -4,6 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use model::Expiry;
 use store::wire::{KeyList, Kind, Parsed, Protocol, Request, Ring};
 
 const KEY: &[u8] = b"user:000000000000000000000042:";
@@ -60,7 +61,8 @@ fn codecs(criterion: &mut Criterion) {
     for protocol in Protocol::ALL {
         let mut group = criterion.benchmark_group(protocol.name());
         for (kind, answer) in [(Kind::Get, hit(protocol, &value)), (Kind::Set, stored(protocol))] {
-            let request = Request { kind, keys: &keys, value: &value, ttl_s: 0, tag: TAG };
+            let request =
+                Request { kind, keys: &keys, value: &value, expiry: Expiry::Never, tag: TAG };
             let mut out = Vec::with_capacity(4096);
             group.bench_function(format!("write {kind}"), |bencher| {
                 bencher.iter(|| {

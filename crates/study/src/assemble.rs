@@ -111,7 +111,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
                 Loop::Open { rate_ops_s: rate, arrivals: arrivals.to_string() }
             }
             Pacing::Recorded { .. } => Loop::Open {
-                rate_ops_s: (outcome.due as f64 / outcome.seconds.max(1e-9)).round(),
+                rate_ops_s: crate::replayed::rate(outcome.due, outcome.seconds),
                 arrivals: step.manner.arrivals(),
             },
         },

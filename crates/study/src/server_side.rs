@@ -10,6 +10,7 @@ use server::watch::{Figure, Process, Usage};
 use syscall_trace::{CostWatch, Tracer};
 
 use crate::insight::Insight;
+use crate::started::Tapped;
 
 /// As long as the client's own latencies are counted.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -18,6 +19,8 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 #[derive(Default)]
 pub(crate) struct ServerSide {
     servers: Vec<Watched>,
+    /// Whether latencies inside servers are wanted.
+    wanted: bool,
     /// Why a server's process, or its latency, cannot be seen.
     blind: Vec<(String, Unavailable)>,
 }
@@ -25,6 +28,8 @@ pub(crate) struct ServerSide {
 struct Watched {
     process: Process,
     tap: Option<Arc<Tap>>,
+    /// Why a library that was to be preloaded does not count.
+    untapped: Option<Unavailable>,
     tracer: Option<Tracer>,
     window: Option<Window>,
 }
@@ -47,13 +52,19 @@ pub(crate) struct Found {
 impl ServerSide {
     /// Of servers at these addresses, each with what was preloaded into it, if it was started here.
     pub(crate) fn of<'a>(
-        addresses: impl Iterator<Item = (&'a model::Address, Option<Arc<Tap>>)>,
+        addresses: impl Iterator<Item = (&'a model::Address, Option<Tapped>)>,
     ) -> ServerSide {
         let mut side = ServerSide::default();
         for (address, tap) in addresses {
             match Process::listening_at(address) {
                 Ok(process) => {
-                    side.servers.push(Watched { process, tap, tracer: None, window: None });
+                    let (tap, untapped) = match tap {
+                        Some(Ok(tap)) => (Some(tap), None),
+                        Some(Err(why)) => (None, Some(why)),
+                        None => (None, None),
+                    };
+                    let watched = Watched { process, tap, untapped, tracer: None, window: None };
+                    side.servers.push(watched);
                 }
                 Err(why) => side.blind.push((format!("server {address}"), why)),
             }
@@ -84,6 +95,7 @@ impl ServerSide {
     /// Gets ready for one run, before anything is asked.
     pub(crate) fn prepare(&mut self, insight: Insight, open: bool) {
         self.blind.retain(|(about, _)| about != LATENCY);
+        self.wanted = insight != Insight::Off;
         for watched in &mut self.servers {
             watched.tracer = None;
             let traces = match insight {
@@ -96,17 +108,25 @@ impl ServerSide {
                 match Tracer::attach(watched.process.pid()) {
                     Ok(tracer) => watched.tracer = Some(tracer),
                     Err(why) => {
-                        let why = Unavailable::new(why.reason.to_string(), why.remedy);
+                        let traced = Unavailable::new(why.reason.to_string(), why.remedy);
+                        let why = match &watched.untapped {
+                            None => traced,
+                            Some(why) => {
+                                let reason = format!("{}; by eBPF: {}", why.reason, traced.reason);
+                                Unavailable::new(reason, why.remedy.clone())
+                            }
+                        };
                         self.blind.push((LATENCY.to_owned(), why));
                     }
                 }
             } else if watched.tap.is_none() && insight != Insight::Off {
-                let why = match insight {
-                    Insight::Tap => Unavailable::new(
+                let why = match (&watched.untapped, insight) {
+                    (Some(why), _) => why.clone(),
+                    (None, Insight::Tap) => Unavailable::new(
                         "the server runs already, and a library is preloaded when one starts",
                         "let kvmeter start it, or ask for `ebpf`",
                     ),
-                    _ => Unavailable::new(
+                    (None, _) => Unavailable::new(
                         "a closed loop asks for the highest rate, which tracing would lower",
                         "ask for `ebpf` (--server-latency), or for a rate",
                     ),
@@ -135,13 +155,29 @@ impl ServerSide {
             let Some(window) = watched.window.take() else { continue };
             seen.add(watched, window);
         }
-        seen.blind = self.blind.clone();
+        seen.blind.extend(self.blind.iter().cloned());
+        seen.wanted = self.wanted;
         seen
     }
 }
 
-/// The signal that says why there is no latency, where there is none.
+/// The mean latency inside the servers, or why there is none.
 const LATENCY: &str = "server.latency";
+
+/// All signals of servers.
+pub(crate) fn signals() -> impl Iterator<Item = &'static str> + Clone {
+    const FURTHER: [&str; 8] = [
+        LATENCY,
+        "server.latency.timed",
+        "server.latency.cost",
+        "server.syscalls",
+        "server.syscalls_per_mop",
+        "server.context_switches",
+        "server.context_switches_per_mop",
+        "server.cpu_s_per_mop",
+    ];
+    server::watch::FIGURES.into_iter().chain(FURTHER)
+}
 
 fn unavailable(why: &Unavailable) -> Answer {
     why.clone().into()
@@ -151,6 +187,7 @@ fn unavailable(why: &Unavailable) -> Answer {
 #[derive(Default)]
 pub(crate) struct Seen {
     blind: Vec<(String, Unavailable)>,
+    wanted: bool,
     window_s: f64,
     figures: Vec<Figure>,
     latency: Option<Histogram<u64>>,
@@ -185,6 +222,7 @@ impl Seen {
                     "the server's process cannot be watched to the end: {}; {}",
                     why.reason, why.remedy
                 ));
+                self.blind.push((format!("server {}", watched.process.name()), why));
             }
         }
         if let (Some(tap), Some(before)) = (&watched.tap, window.tap) {
@@ -214,9 +252,6 @@ impl Seen {
                 "{} of the server's intervals are of batches whose requests could not be told apart",
                 totals.opaque
             ));
-        }
-        if during.server.is_none() {
-            self.warnings.push("the server has not loaded the library that times it".to_owned());
         }
     }
 
@@ -261,55 +296,101 @@ impl Seen {
             window_s,
             origin: Origin::Measured,
         };
+        // A sum over all servers is known only where each of them was seen.
+        let unseen = self.blind.iter().find(|(about, _)| about != LATENCY).cloned();
         let mut readings: Vec<Reading> = self
             .figures
             .iter()
             .map(|figure| {
-                let answer = match &figure.value {
-                    Ok(value) => Answer::Value(*value),
-                    Err(why) => unavailable(why),
+                let answer = match (&unseen, &figure.value) {
+                    (Some((_, why)), _) | (None, Err(why)) => unavailable(why),
+                    (None, Ok(value)) => Answer::Value(*value),
                 };
                 let window_s = if figure.of_window { window_s } else { 0.0 };
                 of(figure.name, answer, figure.unit, &figure.source, window_s)
             })
             .collect();
         let switches = ["server.switches.voluntary", "server.switches.involuntary"]
-            .map(|name| self.figures.iter().find(|figure| figure.name == name));
+            .map(|name| readings.iter().find(|reading| reading.signal == name));
         if let [Some(one), Some(other)] = switches {
-            let answer = match (&one.value, &other.value) {
-                (Ok(one), Ok(other)) => Answer::Value(one + other),
-                (Err(why), _) | (_, Err(why)) => unavailable(why),
+            let answer = match (&one.answer, &other.answer) {
+                (Answer::Value(one), Answer::Value(other)) => Answer::Value(one + other),
+                (Answer::Value(_), why) | (why, _) => why.clone(),
             };
             let source = "voluntary and involuntary ones together";
             readings.push(of("server.context_switches", answer, Unit::Count, source, window_s));
         }
-        if let Some((calls, what)) = self.calls {
-            let answer = Answer::Value(calls);
-            readings.push(of("server.syscalls", answer, Unit::Count, what, window_s));
+        if let Some((about, why)) = unseen.filter(|_| readings.is_empty()) {
+            readings.push(of("server.cpu", unavailable(&why), Unit::Seconds, &about, 0.0));
         }
+        readings.extend(self.inside(operations, &of));
         for signal in ["server.cpu", "server.context_switches", "server.syscalls"] {
             let counted = readings.iter().find(|reading| reading.signal == signal);
             if let Some(per_mop) = counted.map(|reading| analyse::per_mop(reading, operations)) {
                 readings.push(per_mop);
             }
         }
-        if let Some(histogram) = &self.latency {
-            let timed = histogram.len() as f64;
-            let what = "requests that were timed inside the server";
-            let answer = Answer::Value(timed);
-            readings.push(of("server.latency.timed", answer, Unit::Count, what, window_s));
+        Found { readings, latency: self.latency.take(), warnings: self.warnings }
+    }
+
+    /// What was counted and timed inside the servers: of all of them, or unavailable with the
+    /// reason of the first that was not seen. What nothing was attached to counts nothing, which
+    /// is not 0.
+    fn inside(
+        &mut self,
+        operations: u64,
+        of: &impl Fn(&str, Answer, Unit, &str, f64) -> Reading,
+    ) -> Vec<Reading> {
+        let is_watched = !self.figures.is_empty() || !self.blind.is_empty();
+        if !self.wanted || !is_watched {
+            return Vec::new();
         }
+        let window_s = self.window_s;
+        // The reason of the latency itself first.
+        let mut why = self.blind.iter().find(|(about, _)| about == LATENCY).or(self.blind.first());
+        let still;
+        if why.is_none() && operations > 0 && self.calls.is_none_or(|(calls, _)| calls == 0.0) {
+            let reason = format!(
+                "none of the system calls for {operations} requests was seen: another process \
+                 than the one that listens serves them, or it makes calls that are not watched \
+                 (io_uring)"
+            );
+            let remedy = "let one process listen and serve, without io_uring";
+            still = (LATENCY.to_owned(), Unavailable::new(reason, remedy));
+            why = Some(&still);
+        }
+        if let Some((about, why)) = why {
+            self.latency = None;
+            return vec![
+                of(LATENCY, unavailable(why), Unit::Seconds, about, 0.0),
+                of("server.syscalls", unavailable(why), Unit::Count, about, 0.0),
+            ];
+        }
+        let mut readings = Vec::new();
+        if let Some((calls, what)) = self.calls {
+            let answer = Answer::Value(calls);
+            readings.push(of("server.syscalls", answer, Unit::Count, what, window_s));
+        }
+        let timed = self.latency.as_ref().filter(|histogram| !histogram.is_empty());
+        let (mean, count) = match timed {
+            Some(histogram) => (Answer::Value(histogram.mean() * 1e-9), histogram.len() as f64),
+            None => {
+                let why = Unavailable::new(
+                    "no request was timed inside the server",
+                    "measure for longer, or over a protocol whose requests can be told apart",
+                );
+                (unavailable(&why), 0.0)
+            }
+        };
+        let what = "mean of the requests that were timed inside the server";
+        readings.push(of(LATENCY, mean, Unit::Seconds, what, window_s));
+        let what = "requests that were timed inside the server";
+        let count = Answer::Value(count);
+        readings.push(of("server.latency.timed", count, Unit::Count, what, window_s));
         if let Some((seconds, what)) = self.own_s {
             let answer = Answer::Value(seconds);
             readings.push(of("server.latency.cost", answer, Unit::Seconds, what, window_s));
         }
-        for (about, why) in &self.blind {
-            let signal = if about == LATENCY { LATENCY } else { "server.cpu" };
-            if !readings.iter().any(|reading| reading.signal == signal) {
-                let answer = unavailable(why);
-                readings.push(of(signal, answer, Unit::Seconds, about, 0.0));
-            }
-        }
-        Found { readings, latency: self.latency.take(), warnings: self.warnings }
+        readings
     }
 }

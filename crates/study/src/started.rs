@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use host::Unavailable;
 use model::Address;
 use record::Settings;
 use server::launch::{
@@ -36,8 +37,11 @@ pub struct ServerOrder {
 /// One process of a server that runs, and what was preloaded into it.
 pub(crate) struct One {
     pub(crate) launched: Launched,
-    tap: Option<Arc<Tap>>,
+    tap: Option<Tapped>,
 }
+
+/// What was preloaded into a server, or why it does not count.
+pub(crate) type Tapped = Result<Arc<Tap>, Unavailable>;
 
 /// A server that runs: one process or several that are alike.
 pub(crate) struct Started {
@@ -127,7 +131,9 @@ impl ServerOrder {
             order.environment = tap.environment();
         }
         let launched = Local.start(&order).map_err(of_launch)?;
-        Ok(One { launched, tap: tap.map(Arc::new) })
+        let tap = tap
+            .map(|tap| tap.watches(launched.pid, &launched.first_words()).map(|()| Arc::new(tap)));
+        Ok(One { launched, tap })
     }
 }
 
@@ -141,8 +147,8 @@ impl Started {
         self.all().flat_map(|one| one.launched.addresses.clone()).collect()
     }
 
-    /// What was preloaded into the process that answers there.
-    pub(crate) fn tap_at(&self, address: &Address) -> Option<Arc<Tap>> {
+    /// What was preloaded into the process that answers there, if anything was to be.
+    pub(crate) fn tap_at(&self, address: &Address) -> Option<Tapped> {
         self.all().find(|one| one.launched.addresses.contains(address))?.tap.clone()
     }
 
@@ -166,13 +172,13 @@ impl Started {
         put("binary", binary.display().to_string());
         put("arguments", arguments.iter().map(argument).collect::<Vec<_>>().join(" "));
         put("cpus", cpus.clone());
-        let ours = tap.as_ref().map(|tap| tap.environment()).unwrap_or_default();
-        if !ours.is_empty() {
+        let ours = |key: &str| tap.is_some() && Tap::sets(key);
+        if let Some(Ok(_)) = tap {
             put("preloaded", "tap".to_owned());
         }
         let inherited: Vec<String> = environment
             .iter()
-            .filter(|pair| !ours.contains(pair))
+            .filter(|(key, _)| !ours(key))
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
         if !inherited.is_empty() {

@@ -108,6 +108,8 @@ pub struct Recording {
     pub compressibility: f64,
     /// What a read missed is set.
     pub refill: bool,
+    /// The line before the first request, where it names the fields and is skipped.
+    pub header: Option<Arc<str>>,
 }
 
 impl Recording {
@@ -124,11 +126,12 @@ impl Recording {
             modified: None,
             compressibility,
             refill,
+            header: None,
         };
         if recording.is_stdin() {
             return Ok(recording);
         }
-        Trace::open(file)?;
+        recording.header = Trace::open(file)?.header().cloned();
         if let Ok(of) = std::fs::metadata(file) {
             recording.bytes = Some(of.len());
             let modified = of.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use model::Op;
+use model::{Expiry, Op};
 use tempfile::TempDir;
 use workload::SizedValues;
 use workload::trace::{Chunk, Feed, LineProblem, Next, Operation, Spread, Trace, TraceError};
@@ -66,7 +66,7 @@ struct Owned {
     operation: Operation,
     key: Vec<u8>,
     value_size: u32,
-    ttl_s: u32,
+    expiry: Expiry,
 }
 
 fn all(mut trace: Trace, spread: Spread) -> Result<Vec<Owned>, TraceError> {
@@ -79,7 +79,7 @@ fn all(mut trace: Trace, spread: Spread) -> Result<Vec<Owned>, TraceError> {
             operation: request.operation,
             key: request.key.to_vec(),
             value_size: request.value_size,
-            ttl_s: request.ttl_s,
+            expiry: request.expiry,
         }));
     }
     Ok(requests)
@@ -95,7 +95,7 @@ fn drain(feed: &mut Feed) -> (Vec<Owned>, Result<(), TraceError>) {
                 operation: request.operation,
                 key: request.key.to_vec(),
                 value_size: request.value_size,
-                ttl_s: request.ttl_s,
+                expiry: request.expiry,
             }),
             Ok(Next::NotYet) => panic!("nothing came for a minute"),
             Ok(Next::End) => return (requests, Ok(())),
@@ -126,6 +126,35 @@ fn every_compression_gives_the_same_requests() {
 }
 
 #[test]
+fn a_header_and_a_byte_order_mark_are_skipped() {
+    const HEADER: &str = "timestamp,key,key_size,value_size,client_id,operation,TTL";
+    let files = Files::new();
+    let text = text(4, 500);
+    let expected = all(Trace::open(files.write(&text)).unwrap(), Spread::Even).unwrap();
+    for (before, header) in [
+        (format!("{HEADER}\n"), true),
+        (format!("{HEADER}\r\n"), true),
+        (format!("\u{feff}{HEADER}\n"), true),
+        ("\u{feff}".to_owned(), false),
+    ] {
+        let file = files.write(format!("{before}{text}"));
+        let trace = Trace::open(&file).unwrap();
+        assert_eq!(trace.header().is_some_and(|line| **line == *HEADER), header);
+        assert!(all(trace, Spread::Even).unwrap() == expected, "{before:?}");
+        let summary = Trace::open(&file).unwrap().summary(None).unwrap();
+        assert_eq!((summary.requests, summary.header.is_some()), (2000, header));
+    }
+    // Lines count on from the header, and a second one is no request.
+    let error = all(
+        Trace::open(files.write(format!("{HEADER}\n0,k,1,0,1,get,0\n{HEADER}\n"))).unwrap(),
+        Spread::Even,
+    );
+    assert!(error.unwrap_err().to_string().contains(":3: the timestamp is not a whole number"));
+    let empty = Trace::open(files.write(HEADER)).unwrap_err();
+    assert!(matches!(empty, TraceError::Empty { .. }), "{empty}");
+}
+
+#[test]
 fn requests_are_those_of_the_lines() {
     let files = Files::new();
     let lines = "7,nz:abc,6,304,5,set,60\n7,a,b,3,0,5,gets,0\n9,nz:abc,300,12,5,incr,0\n";
@@ -136,7 +165,7 @@ fn requests_are_those_of_the_lines() {
         operation: Operation::Set,
         key: b"nz:abc".to_vec(),
         value_size: 304,
-        ttl_s: 60,
+        expiry: Expiry::After(60),
     };
     assert_eq!(requests[0], first);
     assert_eq!((requests[1].at_s, &*requests[1].key), (0.75, &b"a,b"[..]));
@@ -210,8 +239,7 @@ fn what_is_no_trace_is_refused() {
         assert!(matches!(error, TraceError::Empty { .. }), "{error}");
         assert!(error.to_string().ends_with("holds no request"), "{error}");
     }
-    let header = "timestamp,anonymized key,key size,value size,client id,operation,TTL\n";
-    let (line, problem) = problem(open(header.as_bytes()));
+    let (line, problem) = problem(open(b"now,key,3,0,1,get,0\n"));
     assert_eq!(line, 1);
     assert!(problem.to_string().contains("the timestamp is not a whole number"), "{problem}");
     assert!(open(b"\n").to_string().contains("0 of the 7 fields"));

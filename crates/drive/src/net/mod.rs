@@ -11,7 +11,7 @@ mod work;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use model::{Address, Op};
+use model::{Address, Expiry, Op};
 use reactor::{ConnectError, Options, Reactor, Stream, Tls, TlsConfig};
 use store::wire::{Answer, GreetError, KeyList, Kind, Parsed, Protocol, Refusal, Request, Ring};
 use store::{Capabilities, Remote, Statistic, StoreError, TlsFiles};
@@ -135,9 +135,10 @@ impl Network {
         let mut keys = KeyList::default();
         keys.push(NOTE_KEY);
         let mut bytes = Vec::new();
-        self.remote
-            .protocol
-            .write(&Request { kind, keys: &keys, value, ttl_s: 0, tag: 1 }, &mut bytes);
+        self.remote.protocol.write(
+            &Request { kind, keys: &keys, value, expiry: Expiry::Never, tag: 1 },
+            &mut bytes,
+        );
         let io = |error: std::io::Error| self.failed(server, error);
         stream.write_all(&bytes).map_err(io)?;
         bytes.clear();
@@ -234,6 +235,7 @@ impl Network {
         match error {
             GreetError::OtherServer { .. }
             | GreetError::LoginWanted { .. }
+            | GreetError::ProtectedMode
             | GreetError::LoginRefused { .. }
             | GreetError::NoLoginWanted { .. }
             | GreetError::HalfALogin { .. }

@@ -111,6 +111,32 @@ fn a_window_may_end_before_the_trace() {
     let outcome = ask(&Arc::new(Ledger::default()), &first).unwrap();
     assert_eq!(outcome.operations, 250);
     assert!(outcome.seconds < 30.0, "{}", outcome.seconds);
+    let short = outcome.warnings.iter().any(|words| words.contains("the trace"));
+    assert!(!short, "{:?}", outcome.warnings);
+}
+
+#[test]
+fn a_trace_that_ends_before_what_was_asked_for_says_so() {
+    let lines = Lines::mixed(2, 100);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder, &lines.text, &Packed::Plain);
+    let whole = lines.requests();
+    for (most, warns) in [(whole - 1, false), (whole, false), (whole + 1, true)] {
+        let plan = changed(plan(&file, 2, max()), |replay| replay.most = Some(most));
+        let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
+        assert_eq!(outcome.operations, most.min(whole));
+        let words = format!("has {whole} requests, fewer than the {most} that were asked for");
+        let warned = outcome.warnings.iter().any(|warning| warning.contains(&words));
+        assert_eq!(warned, warns, "{:?}", outcome.warnings);
+        assert!(outcome.invalid_because.is_empty(), "{:?}", outcome.invalid_because);
+    }
+    for (time, warns) in [(600, true), (2, false)] {
+        let until = Until { operations: None, time: Some(Duration::from_secs(time)) };
+        let plan = Plan { until, ..plan(&file, 2, Pacing::Recorded { speed: 1.0 }) };
+        let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
+        let warned = outcome.warnings.iter().any(|warning| warning.contains("the trace ended"));
+        assert_eq!(warned, warns, "{:?}", outcome.warnings);
+    }
 }
 
 #[test]
@@ -173,7 +199,7 @@ fn a_file_that_is_no_trace_is_refused_before_anything_is_asked() {
     for (bytes, words) in [
         (&b""[..], "holds no request"),
         (b"\xfd7zXZ\0\0", "xz"),
-        (b"timestamp,key,key size,value size,client,operation,TTL\n", "trace:1: "),
+        (b"now,key,3,0,1,get,0\n", "trace:1: "),
     ] {
         std::fs::write(&path, bytes).unwrap();
         refused(words);

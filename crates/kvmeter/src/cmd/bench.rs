@@ -25,7 +25,7 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
         return super::trace::describe(file, args, show);
     }
     let mut plan = match &args.trace {
-        Some(file) => replay(whom, file, args, &manners)?,
+        Some(file) => replay(whom, file, args, &manners, show)?,
         None => single(whom, args, &manners)?,
     };
     if let Some(objective) = &args.slo {
@@ -119,9 +119,16 @@ fn single(whom: Whom, args: &Bench, manners: &[Manner]) -> anyhow::Result<Plan> 
     Ok(Plan::single(whom, &asked.name(), spec, phase, manners, args.repeat)?)
 }
 
-fn replay(whom: Whom, file: &Path, args: &Bench, manners: &[Manner]) -> anyhow::Result<Plan> {
+fn replay(
+    whom: Whom,
+    file: &Path,
+    args: &Bench,
+    manners: &[Manner],
+    show: &Show,
+) -> anyhow::Result<Plan> {
     let compressibility = args.workload.compressibility.unwrap_or(0.0);
     let recording = Recording::open(file, compressibility, args.workload.refill)?;
+    super::trace::note_header(file, recording.header.as_deref(), show);
     Ok(Plan::replay(whom, &recording, args.workload.seed, manners, args.repeat)?)
 }
 

@@ -15,8 +15,22 @@ pub fn describe(file: &Path, args: &Bench, show: &Show) -> anyhow::Result<Outcom
     let summary = Trace::open(file)
         .and_then(|trace| trace.summary(most))
         .map_err(|error| request(error.to_string()))?;
+    note_header(file, summary.header.as_deref(), show);
+    if let Some(most) = most.filter(|most| *most > summary.requests) {
+        let has = summary.requests;
+        show.note(&format!(
+            "--ops {most} is beyond the end of the trace, which has {has} requests"
+        ));
+    }
     show.print(&if args.json { object(file, &summary)? } else { table(file, &summary) })?;
     Ok(Outcome::Done)
+}
+
+/// Says that a line was skipped, which is no request.
+pub fn note_header(file: &Path, header: Option<&str>, show: &Show) {
+    if let Some(header) = header {
+        show.note(&format!("{}:1: skipped, it names the fields: `{header}`", file.display()));
+    }
 }
 
 fn object(file: &Path, summary: &Summary) -> anyhow::Result<String> {

@@ -224,3 +224,60 @@ fn gets(mut stream: TcpStream) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("STAT cmd_get "));
     line.map_or(0, |count| count.trim().parse().unwrap())
 }
+
+/// The answer of a reading; null where there is none.
+fn answer<'a>(run: &'a Value, signal: &str) -> &'a Value {
+    let readings = run["readings"].as_array().unwrap();
+    let found = readings.iter().find(|reading| reading["signal"] == signal);
+    found.map_or(&Value::Null, |reading| &reading["answer"])
+}
+
+#[test]
+fn what_is_not_seen_inside_a_server_is_not_zero() {
+    let known = server::launch::program("memcached").unwrap();
+    let Ok((memcached, _)) = server::launch::installed(known) else {
+        eprintln!("NOT TESTED: no memcached; install Debian's package of it");
+        return;
+    };
+    let place = Place::new();
+    let wrapper = place.file("wrapper.sh");
+    let script = format!("#!/bin/sh\nunset LD_PRELOAD\nexec {} \"$@\"\n", memcached.display());
+    std::fs::write(&wrapper, script).unwrap();
+    std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let tapped = ["--server-latency", "tap", "--time", "0.3s"];
+    let with = |server: &str, more: &[&str]| {
+        let settings = ["--server", server];
+        let args = bench("memcached", &[&settings[..], &tapped[..], more].concat())
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        place.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let required = ["--require", "server.latency"];
+
+    let seen = with("threads=1", &required).json();
+    assert!(answer(&seen, "server.latency")["value"].as_f64().unwrap() > 0.0, "{seen:#}");
+    assert!(answer(&seen, "server.syscalls")["value"].as_f64().unwrap() > 0.0, "{seen:#}");
+
+    let dropped = format!("threads=1,binary={}", wrapper.display());
+    let unseen = with(&dropped, &[]).json();
+    for signal in ["server.latency", "server.syscalls", "server.syscalls_per_mop"] {
+        let reason = answer(&unseen, signal).to_string();
+        assert!(reason.contains("drops LD_PRELOAD"), "{signal}: {reason}");
+    }
+    assert!(answer(&unseen, "server.latency.timed").is_null());
+    assert!(answer(&unseen, "server.cpu")["value"].as_f64().unwrap() > 0.0, "the process is seen");
+    assert!(unseen.get("server_latency_us").is_none(), "{unseen:#}");
+
+    let refused = with(&dropped, &required);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains("`server.latency` is required"), "{}", refused.err);
+    assert!(refused.err.contains("drops LD_PRELOAD"), "{}", refused.err);
+}
+
+#[test]
+fn a_signal_of_a_server_is_required_by_its_name() {
+    let place = Place::new();
+    let args = ["bench", "null", "--time", "0.1s", "--require", "server.latncy"];
+    place.refused(&args, &["--require", "did you mean `server.latency`"]);
+}

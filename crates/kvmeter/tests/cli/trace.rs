@@ -92,6 +92,38 @@ fn what_is_in_a_trace_is_told_without_a_store() {
 }
 
 #[test]
+fn a_trace_as_people_share_it_is_replayed() {
+    let place = Place::new();
+    let header = "timestamp,key,key_size,value_size,client,operation,TTL";
+    let text = "0,a,1,10,1,set,-1\n5,b,1,10,1,get,0\n";
+    place.write("shared.csv", &format!("\u{feff}{header}\n{text}"));
+    let args = ["bench", "null", "--trace", "shared.csv", "--ops", "10", "--json"];
+    let said = place.run(&[&args[..], &["--speed", "20"]].concat());
+    let run = said.json();
+    assert_eq!(run["operations"], 2);
+    assert!(said.err.contains(&format!("shared.csv:1: skipped, it names the fields: `{header}`")));
+    assert_eq!(run["stream"]["trace"]["header_skipped"], header);
+    // Two requests in a quarter of a second.
+    let target = run["target_rate_ops_s"].as_f64().unwrap();
+    assert!(target > 0.5 && target != target.round(), "{target}");
+    let warnings = run["warnings"].to_string();
+    assert!(warnings.contains("has 2 requests, fewer than the 10 that were asked"), "{warnings}");
+    let said = place.run(&[&args[..], &["--dry-run"]].concat());
+    assert!(said.err.contains("skipped") && said.err.contains("--ops 10 is beyond"), "{said:?}");
+}
+
+#[test]
+fn a_load_of_fewer_records_than_operations_says_so() {
+    let place = Place::new();
+    let args = ["bench", "null", "--workload", "ycsb-load", "--records", "1k", "--json", "--quiet"];
+    let run = place.json(&[&args[..], &["--ops", "2k"]].concat());
+    assert_eq!(run["operations"], 1000);
+    assert!(run["warnings"].to_string().contains("the load has 1000 records"), "{run}");
+    let run = place.json(&[&args[..], &["--ops", "1k"]].concat());
+    assert!(!run["warnings"].to_string().contains("the load has"), "{run}");
+}
+
+#[test]
 fn a_bad_line_is_named_and_what_was_measured_before_it_is_kept() {
     let place = place();
     place.write("bad.csv", &format!("{}9,key:001,7,big,1,get,0\n", text()));

@@ -73,6 +73,8 @@ pub struct Launched {
 /// How a [`Launcher`] keeps hold of a server; dropping it kills the server.
 pub trait Handle: fmt::Debug + Send {
     fn state(&self) -> State;
+    /// What it printed while it started.
+    fn first_words(&self) -> String;
     /// The last lines that it printed, each on a line of its own; empty if there are none.
     fn last_words(&self) -> String;
     /// Asks it to end, and kills it after `limit`; gives how it ended and whether it had to be
@@ -115,6 +117,11 @@ impl Launched {
             how,
             words: quoted(&self.handle.last_words()),
         })
+    }
+
+    /// What it printed while it started.
+    pub fn first_words(&self) -> String {
+        self.handle.first_words()
     }
 
     /// The last lines that it printed.

@@ -16,4 +16,4 @@ mod used;
 pub use figure::Figure;
 pub use process::Process;
 pub use usage::{ThreadUsage, Usage};
-pub use used::{ThreadUsed, Used};
+pub use used::{FIGURES, ThreadUsed, Used};

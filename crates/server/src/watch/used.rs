@@ -7,6 +7,21 @@ use model::Unit;
 use super::figure::Figure;
 use super::usage::{ThreadUsage, Usage};
 
+/// The names of all figures, in their order.
+pub const FIGURES: [&str; 11] = [
+    "server.cpu",
+    "server.cpu.user",
+    "server.cpu.system",
+    "server.switches.voluntary",
+    "server.switches.involuntary",
+    "server.faults.minor",
+    "server.faults.major",
+    "server.calls.read",
+    "server.calls.write",
+    "server.memory.resident",
+    "server.threads",
+];
+
 /// What a process used between two snapshots.
 #[derive(Debug, Clone)]
 pub struct Used {
@@ -101,6 +116,12 @@ impl<'a> Threads<'a> {
             return Err(Unavailable::new(
                 format!("{} threads ended in the window, and their counts with them", self.ended),
                 "open the window after the server's threads have come up",
+            ));
+        }
+        if self.pairs.is_empty() {
+            return Err(Unavailable::new(
+                "no thread of the process could be read",
+                "run as the server's user, or as root",
             ));
         }
         self.pairs.iter().map(|(_, before, after)| since(before.map(&count), count(after))).sum()

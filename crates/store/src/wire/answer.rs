@@ -1,5 +1,7 @@
 use std::fmt;
 
+use model::Expiry;
+
 use super::KeyList;
 
 /// What is asked of a server.
@@ -28,8 +30,8 @@ pub struct Request<'a> {
     pub keys: &'a KeyList,
     /// What a set sets; of no meaning otherwise.
     pub value: &'a [u8],
-    /// Seconds after which what is set expires, 0 for never; of no meaning otherwise.
-    pub ttl_s: u32,
+    /// When what is set expires; of no meaning otherwise.
+    pub expiry: Expiry,
     /// Sent back by the protocols that can (meta, binary), which shows an answer out of step.
     pub tag: u32,
 }

@@ -77,7 +77,7 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
         Kind::Set => {
             // Flags, which are 0, and the expiry.
             let mut extras = [0; 8];
-            extras[4..].copy_from_slice(&expiry::exptime(request.ttl_s).to_be_bytes());
+            extras[4..].copy_from_slice(&expiry::exptime(request.expiry).to_be_bytes());
             put_packet(opcode::SET, tag, &extras, request.keys.get(0), request.value, out);
         }
         Kind::Delete => put_packet(opcode::DELETE, tag, &[], request.keys.get(0), &[], out),

@@ -2,14 +2,25 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use model::Expiry;
+
 /// Seconds up to which memcached counts from now; above, the number is a date.
 const LONGEST_RELATIVE: u32 = 30 * 24 * 60 * 60;
 
-/// memcached's `exptime` for a time to live in seconds, 0 for never: up to thirty days the
-/// seconds themselves, beyond that the date as seconds since 1970.
+/// A date that has passed: the first that is not taken for a number of seconds. At once is a
+/// negative number only in the text protocols; this it is in all of them.
+const PAST: u32 = LONGEST_RELATIVE + 1;
+
+/// memcached's `exptime`, 0 for never: up to thirty days the seconds themselves, beyond that the
+/// date as seconds since 1970.
 #[inline]
-pub(super) fn exptime(ttl_s: u32) -> u32 {
-    if ttl_s <= LONGEST_RELATIVE { ttl_s } else { date(ttl_s) }
+pub(super) fn exptime(expiry: Expiry) -> u32 {
+    match expiry {
+        Expiry::Never => 0,
+        Expiry::After(seconds) if seconds <= LONGEST_RELATIVE => seconds,
+        Expiry::After(seconds) => date(seconds),
+        Expiry::AtOnce => PAST,
+    }
 }
 
 #[cold]
@@ -25,11 +36,11 @@ mod tests {
 
     #[test]
     fn long_times_become_dates() {
-        assert_eq!(exptime(0), 0);
-        assert_eq!(exptime(LONGEST_RELATIVE), 2_592_000);
+        assert_eq!(exptime(Expiry::Never), 0);
+        assert_eq!(exptime(Expiry::After(LONGEST_RELATIVE)), 2_592_000);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        let date = u64::from(exptime(LONGEST_RELATIVE + 1));
+        let date = u64::from(exptime(Expiry::After(LONGEST_RELATIVE + 1)));
         assert!((now + 2_592_001..now + 2_592_100).contains(&date), "{date}");
-        assert_eq!(exptime(u32::MAX), i32::MAX as u32);
+        assert_eq!(exptime(Expiry::After(u32::MAX)), i32::MAX as u32);
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
             out.push(b' ');
             scan::put_decimal(request.value.len() as u64, out);
             out.extend_from_slice(if encoded { b" b T" } else { b" T" });
-            scan::put_decimal(u64::from(expiry::exptime(request.ttl_s)), out);
+            scan::put_decimal(u64::from(expiry::exptime(request.expiry)), out);
             put_tag(request.tag, out);
             out.extend_from_slice(request.value);
             out.extend_from_slice(b"\r\n");

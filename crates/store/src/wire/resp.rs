@@ -3,6 +3,8 @@
 //! Answers carry neither key nor opaque; that they are in step shows only in their type and in
 //! the values. Version 3's push messages and attributes before an answer are skipped.
 
+use model::Expiry;
+
 use super::error::excerpt;
 use super::scan::{self, Scan, Stop};
 use super::{Answer, KeyList, Kind, Refusal, Request};
@@ -51,14 +53,19 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
             keys.iter().for_each(|key| put_bulk(key, out));
         }
         Kind::Set => {
-            let words = if request.ttl_s == 0 { 3 } else { 5 };
+            let words = if request.expiry == Expiry::Never { 3 } else { 5 };
             put_header(b'*', words, out);
             out.extend_from_slice(b"$3\r\nSET\r\n");
             put_bulk(keys.get(0), out);
             put_bulk(request.value, out);
-            if request.ttl_s > 0 {
-                out.extend_from_slice(b"$2\r\nEX\r\n");
-                put_bulk(request.ttl_s.to_string().as_bytes(), out);
+            match request.expiry {
+                Expiry::Never => {}
+                Expiry::After(seconds) => {
+                    out.extend_from_slice(b"$2\r\nEX\r\n");
+                    put_bulk(seconds.to_string().as_bytes(), out);
+                }
+                // No time to live may be 0 or less, but a date may have passed.
+                Expiry::AtOnce => out.extend_from_slice(b"$4\r\nEXAT\r\n$1\r\n1\r\n"),
             }
         }
         Kind::Delete => {

@@ -26,7 +26,7 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(b"set ");
             out.extend_from_slice(key);
             out.extend_from_slice(b" 0 ");
-            scan::put_decimal(u64::from(expiry::exptime(request.ttl_s)), out);
+            scan::put_decimal(u64::from(expiry::exptime(request.expiry)), out);
             out.push(b' ');
             scan::put_decimal(request.value.len() as u64, out);
             out.extend_from_slice(b"\r\n");

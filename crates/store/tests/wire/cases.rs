@@ -1,6 +1,7 @@
 //! Cases from arbitrary bytes: those that a fuzzer or proptest makes up. The fuzz targets use
 //! this file as it is.
 
+use model::Expiry;
 use store::wire::{KeyList, Kind, Protocol, Request};
 
 use crate::invariants::Case;
@@ -40,7 +41,8 @@ fn spoiled(protocol: Protocol, kind: Kind, keys: &KeyList, tag: u32, spoils: &[u
     server.values.insert(b"user:42".to_vec(), vec![b'v'; 120]);
     server.values.insert(b"\0\xff".to_vec(), Vec::new());
     let mut request = Vec::new();
-    protocol.write(&Request { kind, keys, value: b"new", ttl_s: 0, tag }, &mut request);
+    protocol
+        .write(&Request { kind, keys, value: b"new", expiry: Expiry::Never, tag }, &mut request);
     let mut answer = server.serve(protocol, &request).concat();
     for &[how, place, byte] in spoils.as_chunks::<3>().0 {
         let place = usize::from(place) % answer.len().max(1);

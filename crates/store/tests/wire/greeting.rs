@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 
-use store::wire::{GreetError, Login, Protocol};
+use store::wire::{GreetError, Login, Protocol, Secret};
 
 /// Says its lines whatever it hears, in pieces of so many bytes; then ends, stalls or goes on
 /// for ever.
@@ -72,6 +72,26 @@ fn another_kind_of_server_is_named() {
         let error = greet(protocol, lines.as_bytes(), Then::Stall).expect_err("another server");
         assert!(matches!(error, GreetError::OtherServer { .. }), "{protocol:?}: {error}");
         assert!(error.to_string().contains(way_out), "{protocol:?}: {error}");
+    }
+}
+
+#[test]
+fn protected_mode_is_told_from_a_login_that_is_wanted() {
+    let denied = "-DENIED Redis is running in protected mode because protected mode is enabled and \
+                  no password is set for the default user. In this mode connections are only \
+                  accepted from the loopback interface.\r\n";
+    for protocol in [Protocol::Resp2, Protocol::Resp3] {
+        // Of everyone's environment.
+        for password in [None, Some(Secret::from_env("PATH").unwrap())] {
+            let mut actor = Actor::new(denied.as_bytes(), usize::MAX, Then::Close);
+            let login = Login { password, ..Login::default() };
+            let error = protocol.greet(&mut actor, &login).unwrap_err();
+            assert!(matches!(error, GreetError::ProtectedMode), "{protocol:?}: {error}");
+            assert!(error.to_string().contains("requirepass"), "{error}");
+        }
+        let wanted = greet(protocol, b"-NOAUTH Authentication required.\r\n", Then::Close);
+        let error = wanted.unwrap_err();
+        assert!(error.to_string().contains("`password_env`"), "{error}");
     }
 }
 

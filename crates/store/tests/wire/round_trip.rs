@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 
+use model::Expiry;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use store::wire::{Answer, KeyList, Kind, Parsed, Protocol, Request};
@@ -55,7 +56,7 @@ proptest! {
             let count = if *kind == Kind::Get { chosen.len() } else { 1 };
             chosen[..count].iter().for_each(|index| keys.push(&names[index.index(names.len())]));
             let before = sent.len();
-            protocol.write(&Request { kind: *kind, keys: &keys, value, ttl_s: 0, tag: *tag }, &mut sent);
+            protocol.write(&Request { kind: *kind, keys: &keys, value, expiry: Expiry::Never, tag: *tag }, &mut sent);
             prop_assert!(sent.len() > before);
             questions.push((*kind, keys, value, *tag));
         }

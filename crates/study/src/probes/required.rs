@@ -13,7 +13,7 @@ use crate::error::StudyError;
 const DERIVED: [&str; 5] =
     ["cpu_s_per_mop", "ops_per_joule", "joules_per_op", "ops_per_joule_net", "joules_per_op_net"];
 /// Names that go on with what only the machine or the study can name.
-const OPEN: [&str; 9] = [
+const OPEN: [&str; 8] = [
     "residency.",
     "event.",
     "ipc.",
@@ -22,8 +22,9 @@ const OPEN: [&str; 9] = [
     "simulated.",
     "ops_per_joule",
     "joules_per_op",
-    "server.",
 ];
+/// Signals of a server's process.
+const OF_SERVERS: &str = "server.";
 
 /// Long enough for a counter of energy to move.
 const TRIAL: Duration = Duration::from_millis(120);
@@ -31,7 +32,7 @@ const TRIAL: Duration = Duration::from_millis(120);
 /// Refuses a name that no run has.
 pub(crate) fn check_name(signal: &str) -> Result<(), String> {
     let known = PROBES.iter().flat_map(|spec| spec.signals).map(|signal| signal.name);
-    let known = known.chain(DERIVED);
+    let known = known.chain(DERIVED).chain(crate::server_side::signals());
     let open = OPEN.iter().any(|open| signal.starts_with(open) && signal.len() > open.len());
     match open || known.clone().any(|name| name == signal) {
         true => Ok(()),
@@ -82,6 +83,11 @@ pub(crate) fn missing(required: &[String], readings: &[Reading]) -> Option<Strin
                 format!("{reason}; to do: {remedy}")
             }
             Some(Answer::Unavailable { reason, remedy: None }) => reason.clone(),
+            None if signal.starts_with(OF_SERVERS) => {
+                "no server was watched for it; ask a server that runs on this machine, and see \
+                 --server-latency (`server_latency` of a study)"
+                    .to_owned()
+            }
             None => "this machine has no such signal".to_owned(),
         };
         Some(format!("`{signal}` is required and unavailable: {why}"))
@@ -94,11 +100,21 @@ mod tests {
 
     #[test]
     fn names_of_signals_are_checked() {
-        for name in
-            ["energy.total", "ipc", "residency.C6", "event.stalls", "ops_per_joule", "nic.sent"]
-        {
+        for name in [
+            "energy.total",
+            "ipc",
+            "residency.C6",
+            "event.stalls",
+            "ops_per_joule",
+            "nic.sent",
+            "server.cpu",
+            "server.latency",
+            "server.syscalls_per_mop",
+        ] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }
+        let why = check_name("server.latncy").unwrap_err();
+        assert!(why.contains("did you mean `server.latency`?"), "{why}");
         let why = check_name("ipcc").unwrap_err();
         assert!(why.contains("did you mean `ipc`?"), "{why}");
         assert!(check_name("residency.").is_err());

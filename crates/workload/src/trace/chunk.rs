@@ -1,5 +1,6 @@
 //! Requests of a trace, some at a time.
 
+use model::Expiry;
 use model::random::mix;
 
 use super::key::{self, Fit};
@@ -26,8 +27,8 @@ pub struct Request<'a> {
     pub key_size: u32,
     /// Bytes of the value that is written, or that was there to be read.
     pub value_size: u32,
-    /// Seconds after which what is written expires, 0 for never and for what is no write.
-    pub ttl_s: u32,
+    /// When what is written expires; never, for what is no write.
+    pub expiry: Expiry,
 }
 
 impl Request<'_> {
@@ -55,7 +56,7 @@ struct Entry {
     key_end: u32,
     key_size: u32,
     value_size: u32,
-    ttl_s: u32,
+    expiry: Expiry,
     operation: Operation,
     fit: Fit,
 }
@@ -86,7 +87,7 @@ impl Chunk {
             fit: entry.fit,
             key_size: entry.key_size,
             value_size: entry.value_size,
-            ttl_s: entry.ttl_s,
+            expiry: entry.expiry,
         })
     }
 
@@ -108,7 +109,7 @@ impl Chunk {
             key_end: self.keys.len() as u32,
             key_size: line.key_size,
             value_size: line.value_size,
-            ttl_s: line.ttl_s,
+            expiry: line.expiry,
             operation: line.operation,
             fit,
         });
@@ -122,7 +123,7 @@ impl Chunk {
             key_end: self.keys.len() as u32,
             key_size: request.key_size,
             value_size: request.value_size,
-            ttl_s: request.ttl_s,
+            expiry: request.expiry,
             operation: request.operation,
             fit: request.fit,
         });

@@ -33,7 +33,7 @@ impl Trace {
     pub fn feed(self, consumers: usize, spread: Spread) -> Result<Vec<Feed>, TraceError> {
         let file = self.file().clone();
         let (outlets, feeds): (Vec<Outlet>, Vec<Feed>) =
-            (0..consumers).map(|_| connected(&file)).unzip();
+            (0..consumers).map(|_| connected(&file, self.header())).unzip();
         let failed = |source| TraceError::Thread { file, source: Arc::new(source) };
         thread::Builder::new()
             .name("trace".to_owned())
@@ -49,11 +49,18 @@ enum Message {
     Failed(TraceError),
 }
 
-fn connected(file: &Arc<str>) -> (Outlet, Feed) {
+fn connected(file: &Arc<str>, header: Option<&Arc<str>>) -> (Outlet, Feed) {
     let (to, incoming) = sync_channel(AHEAD);
     let (used, back) = sync_channel(AHEAD + 2);
-    let feed =
-        Feed { file: file.clone(), incoming, used, chunk: Chunk::new(), next: 0, over: None };
+    let feed = Feed {
+        file: file.clone(),
+        header: header.cloned(),
+        incoming,
+        used,
+        chunk: Chunk::new(),
+        next: 0,
+        over: None,
+    };
     (Outlet { to, back, chunk: Chunk::new(), gone: false }, feed)
 }
 
@@ -119,6 +126,7 @@ fn run(mut trace: Trace, spread: Spread, mut outlets: Vec<Outlet>) {
 #[derive(Debug)]
 pub struct Feed {
     file: Arc<str>,
+    header: Option<Arc<str>>,
     incoming: Receiver<Message>,
     used: SyncSender<Chunk>,
     chunk: Chunk,
@@ -138,6 +146,11 @@ pub enum Next<'a> {
 }
 
 impl Feed {
+    /// As [`Trace::header`].
+    pub fn header(&self) -> Option<&Arc<str>> {
+        self.header.as_ref()
+    }
+
     /// The next request, which stays the next one until [`Feed::advance`]; waits for it at most so
     /// long. Allocates nothing.
     ///

@@ -1,10 +1,12 @@
 //! A line of a trace, taken apart.
 
-use model::suggest;
+use model::{Expiry, suggest};
 
 use super::error::{LineProblem, excerpt};
 use super::operation::Operation;
 use crate::value::LONGEST;
+
+const FIELDS: usize = 7;
 
 /// The fields of a line that a replay needs. The client is not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub(super) struct Line<'a> {
     pub key_size: u32,
     pub value_size: u32,
     pub operation: Operation,
-    pub ttl_s: u32,
+    pub expiry: Expiry,
 }
 
 impl Line<'_> {
@@ -35,7 +37,7 @@ impl Line<'_> {
             key_size: small("key size", key_size, u64::from(u32::MAX))?,
             value_size: small("value size", value_size, LONGEST)?,
             operation: Operation::from_name(operation).ok_or_else(|| unknown(operation))?,
-            ttl_s: small("TTL", ttl, u64::from(u32::MAX))?,
+            expiry: expiry(ttl)?,
             key,
         };
         if key.is_empty() {
@@ -87,6 +89,30 @@ fn small(field: &'static str, text: &[u8], most: u64) -> Result<u32, LineProblem
     }
 }
 
+/// A TTL: 0 is never, and below 0 is at once, as in memcached.
+#[inline]
+fn expiry(text: &[u8]) -> Result<Expiry, LineProblem> {
+    const FIELD: &str = "TTL";
+    match text.strip_prefix(b"-") {
+        None => small(FIELD, text, u64::from(u32::MAX)).map(Expiry::after),
+        Some(digits) => match number(FIELD, digits) {
+            Ok(1..) => Ok(Expiry::AtOnce),
+            _ => Err(LineProblem::Number { field: FIELD, text: excerpt(text) }),
+        },
+    }
+}
+
+/// Whether a line names the fields of a trace instead of having them: seven words, where a request
+/// has numbers, however they are called, quoted and spaced.
+pub(super) fn is_header(line: &[u8]) -> bool {
+    let is_word = |field: &[u8]| {
+        let first = field.iter().find(|byte| !matches!(byte, b' ' | b'"' | b'\'' | b'#'));
+        first.is_some_and(u8::is_ascii_alphabetic) && !field.iter().any(u8::is_ascii_digit)
+    };
+    let fields: Vec<&[u8]> = line.split(|byte| *byte == b',').collect();
+    fields.len() == FIELDS && fields.into_iter().all(is_word)
+}
+
 #[cold]
 fn unknown(operation: &[u8]) -> LineProblem {
     let text = excerpt(operation);
@@ -107,13 +133,48 @@ mod tests {
             key_size: 22,
             value_size: 304,
             operation: Operation::Set,
-            ttl_s: 86400,
+            expiry: Expiry::After(86400),
         };
         assert_eq!(line, expected);
         assert_eq!(Line::parse(b"0,a,b,,c,9,0,1,get,0").unwrap().key, b"a,b,,c");
         for operation in Operation::ALL {
             let text = format!("0,k,1,0,,{operation},0");
             assert_eq!(Line::parse(text.as_bytes()).unwrap().operation, operation);
+        }
+    }
+
+    #[test]
+    fn a_negative_time_to_live_is_at_once() {
+        for (ttl, expiry) in [
+            ("0", Expiry::Never),
+            ("1", Expiry::After(1)),
+            ("4294967295", Expiry::After(u32::MAX)),
+            ("-1", Expiry::AtOnce),
+            ("-30", Expiry::AtOnce),
+        ] {
+            let line = format!("0,k,1,0,1,set,{ttl}");
+            assert_eq!(Line::parse(line.as_bytes()).unwrap().expiry, expiry, "{ttl}");
+        }
+    }
+
+    #[test]
+    fn a_header_is_told_from_a_request_that_is_wrong() {
+        for line in [
+            "timestamp,key,key_size,value_size,client_id,operation,TTL",
+            "# time, anonymized key, key size, value size, client id, operation, ttl",
+            "\"timestamp\",\"key\",\"klen\",\"vlen\",\"client\",\"op\",\"ttl\"",
+        ] {
+            assert!(is_header(line.as_bytes()), "{line}");
+        }
+        for line in [
+            "",
+            "timestamp,key,key_size,value_size,client,operation",
+            "x,key,3,0,1,get,0",
+            "1,key,3,0,1,get,0",
+            ",,,,,,",
+            "timestamp,key,key_size,value_size,client,operation,0",
+        ] {
+            assert!(!is_header(line.as_bytes()), "{line}");
         }
     }
 
@@ -133,6 +194,9 @@ mod tests {
             ("1,key,3,1073741825,1,get,0", "the value size is 1073741825, above"),
             ("1,key,3,0,1,gte,0", "no operation is called `gte`; did you mean `get`?"),
             ("1,key,3,0,1,get,", "the TTL is not a whole number"),
+            ("1,key,3,0,1,get,-", "the TTL is not a whole number: `-`"),
+            ("1,key,3,0,1,get,-0", "the TTL is not a whole number: `-0`"),
+            ("1,key,3,0,1,get,--1", "the TTL is not a whole number: `--1`"),
             ("1,key,3,0,1,get,4294967296", "the TTL is 4294967296, above"),
             ("1,,3,0,1,get,0", "the key is empty"),
             ("1,k y,3,0,1,get,0", "the key holds the byte 0x20"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::chunk::Chunk;
 use super::error::{LineProblem, TraceError, excerpt};
-use super::line::Line;
+use super::line::{self, Line};
 use super::source::{self, Bytes};
 use super::spread::Spread;
 
@@ -17,6 +17,9 @@ pub const MOST_A_SECOND: usize = 1 << 20;
 /// The longest line, with its end.
 const LONGEST_LINE: u64 = 4096;
 
+/// With which some programs begin a file of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// An open trace.
 pub struct Trace {
     file: Arc<str>,
@@ -24,6 +27,8 @@ pub struct Trace {
     /// The line that was read last, without its end, and its number from 1.
     line: Vec<u8>,
     number: u64,
+    /// The line before the first request that names the fields, where there is one.
+    header: Option<Arc<str>>,
     /// Whether that line is still to be handed out.
     pending: bool,
     /// Its second, and the first of all.
@@ -43,7 +48,7 @@ impl fmt::Debug for Trace {
 
 impl Trace {
     /// Opens a file, or standard input for `-`, plain or compressed with gzip or zstd, and reads
-    /// the first line.
+    /// the first request. A byte-order mark, and a first line that names the fields, are skipped.
     ///
     /// # Errors
     /// A file that cannot be read, holds nothing, or whose first line is no request.
@@ -54,13 +59,19 @@ impl Trace {
             bytes: source::open(path)?,
             line: Vec::new(),
             number: 0,
+            header: None,
             pending: false,
             second: 0,
             first: 0,
             most_a_second: MOST_A_SECOND,
             failed: None,
         };
-        if !trace.read_line()? {
+        let mut more = trace.read_line()?;
+        if more && line::is_header(&trace.line) {
+            trace.header = Some(excerpt(&trace.line).into());
+            more = trace.read_line()?;
+        }
+        if !more {
             return Err(TraceError::Empty { file: trace.file });
         }
         trace.first = trace.parse()?.second;
@@ -77,6 +88,11 @@ impl Trace {
     /// The file as errors name it.
     pub fn file(&self) -> &Arc<str> {
         &self.file
+    }
+
+    /// The first line, where it named the fields and was skipped.
+    pub fn header(&self) -> Option<&Arc<str>> {
+        self.header.as_ref()
     }
 
     /// Replaces what the chunk holds by the requests of the next second that has any, each with its
@@ -126,7 +142,7 @@ impl Trace {
                     most: self.most_a_second,
                 });
             }
-            chunk.push(self.number - 1, &line);
+            chunk.push(self.number - 1 - u64::from(self.header.is_some()), &line);
             self.second = now;
             self.pending = false;
             if !self.read_line()? {
@@ -149,6 +165,9 @@ impl Trace {
         })?;
         if read == 0 {
             return Ok(false);
+        }
+        if self.number == 0 && self.line.starts_with(BYTE_ORDER_MARK) {
+            self.line.drain(..BYTE_ORDER_MARK.len());
         }
         self.number += 1;
         self.pending = true;

@@ -1,5 +1,7 @@
 //! What is in a trace, from one pass over it.
 
+use std::sync::Arc;
+
 use model::{Op, PerOp};
 
 use super::chunk::Chunk;
@@ -27,6 +29,8 @@ pub struct Summary {
     pub peak_rate_s: u64,
     /// Whether the trace ended before the bound.
     pub whole: bool,
+    /// The first line, where it named the fields and was skipped.
+    pub header: Option<Arc<str>>,
 }
 
 impl Summary {
@@ -59,6 +63,7 @@ impl Trace {
             duration_s: 0,
             peak_rate_s: 0,
             whole: false,
+            header: self.header().cloned(),
         };
         let (mut distinct, mut chunk) = (Distinct::new(), Chunk::new());
         let (mut key_bytes, mut value_bytes, mut with_value) = (0u64, 0u64, 0u64);

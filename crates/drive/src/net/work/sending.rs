@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::Op;
+use model::{Expiry, Op};
 use store::wire::{Kind, Request as WireRequest};
 use workload::Ask;
 
@@ -89,14 +89,14 @@ impl<A: Asks> Thread<'_, A> {
             request.ideal = request.ideal.max(line.take_slot());
         }
         let Request { kind, tag, ref keys, .. } = request;
-        let mut ttl_s = 0;
+        let mut expiry = Expiry::Never;
         if kind == Kind::Set {
             let asked = &self.pool.operation(request.operation).asked;
-            ttl_s = asked.ttl_s;
+            expiry = asked.expiry;
             self.asks.value(asked, keys.get(0), &mut self.value);
         }
         let value: &[u8] = if kind == Kind::Set { &self.value } else { &[] };
-        let wire = WireRequest { kind, keys, value, ttl_s, tag };
+        let wire = WireRequest { kind, keys, value, expiry, tag };
         self.protocol.write(&wire, self.reactor.outgoing(number));
         if self.pool.operation(request.operation).counts && request.kind == Kind::Set {
             self.seen.bytes_written += (request.keys.get(0).len() + value.len()) as u64;

@@ -258,6 +258,10 @@ impl Handle for Running {
         }
     }
 
+    fn first_words(&self) -> String {
+        self.output.first_words()
+    }
+
     fn last_words(&self) -> String {
         self.output.last_words()
     }

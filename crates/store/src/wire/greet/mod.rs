@@ -33,8 +33,20 @@ pub enum GreetError {
     /// Something answers there, but it does not speak this protocol.
     #[error("this is no server for {protocol}: {seen}; {way_out}")]
     OtherServer { protocol: &'static str, seen: String, way_out: &'static str },
-    #[error("the server wants a login ({words}); give a password by environment variable or file")]
+    #[error(
+        "the server wants a login ({words}); give the password with `password_env` or \
+         `password_file`"
+    )]
     LoginWanted { words: String },
+    /// Redis without a password takes only connections from its own machine, and no password
+    /// that is given changes that.
+    #[error(
+        "the server is in protected mode: it has no password and refuses other machines; reach it \
+         from its own (127.0.0.1 or a unix socket), or set there `requirepass` and give that \
+         password here with `password_env` or `password_file`, or, in a network of your own, set \
+         `protected-mode no` there"
+    )]
+    ProtectedMode,
     #[error("the server refused the login: {words}")]
     LoginRefused { words: String },
     #[error("a login was given, but the server asks for none ({words}); leave it away")]

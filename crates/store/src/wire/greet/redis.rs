@@ -6,7 +6,7 @@ use super::super::error::excerpt;
 use super::super::resp::{self, Value};
 use super::super::{Answer, Login, Refusal, WireError};
 use super::GreetError;
-use super::talk::Talk;
+use super::talk::{Talk, is_protected};
 
 /// An answer, kept.
 enum Reply {
@@ -29,7 +29,7 @@ pub(super) fn greet<const VERSION: u8>(
             words.extend(login.user.as_deref().map(str::as_bytes));
             words.push(password.expose().as_bytes());
             match ask::<VERSION>(talk, "logging in", &words)? {
-                Reply::Refused { why: Refusal::Auth, words } => {
+                Reply::Refused { why: Refusal::Auth, words } if !is_protected(&words) => {
                     return Err(GreetError::LoginRefused { words });
                 }
                 Reply::Refused { words, .. } if words.contains("without any password") => {

@@ -79,6 +79,7 @@ impl<'s, S: Read + Write> Talk<'s, S> {
     pub(super) fn refused(&self, answer: Answer) -> GreetError {
         let doing = self.doing;
         match answer {
+            Answer::Refused { words, .. } if is_protected(&words) => GreetError::ProtectedMode,
             // Redis says so to a user who is logged in and may not do this.
             Answer::Refused { why: Refusal::Auth, words } if !words.starts_with("NOPERM") => {
                 GreetError::LoginWanted { words }
@@ -161,6 +162,11 @@ impl<'s, S: Read + Write> Talk<'s, S> {
             _ => GreetError::Io { doing: self.doing, source },
         }
     }
+}
+
+/// Whether Redis refuses other machines than its own.
+pub(super) fn is_protected(words: &str) -> bool {
+    words.starts_with("DENIED") && words.contains("protected mode")
 }
 
 fn is_hangup(kind: ErrorKind) -> bool {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use model::Expiry;
 use store::wire::{Answer, GreetError, KeyList, Kind, Login, Parsed, Protocol, Request, Secret};
 use tempfile::TempDir;
 
@@ -105,7 +106,8 @@ impl Client {
         use std::io::Write;
         let mut out = Vec::new();
         for (tag, (kind, keys, value)) in (self.tag..).zip(asks) {
-            self.protocol.write(&Request { kind: *kind, keys, value, ttl_s: 0, tag }, &mut out);
+            self.protocol
+                .write(&Request { kind: *kind, keys, value, expiry: Expiry::Never, tag }, &mut out);
         }
         self.stream.write_all(&out).expect("sent");
     }
@@ -134,10 +136,10 @@ impl Client {
     }
 
     /// Sets a value that expires.
-    fn set_for(&mut self, key: &[u8], ttl_s: u32) -> Answer {
+    fn set_for(&mut self, key: &[u8], expiry: Expiry) -> Answer {
         use std::io::Write;
         let (kind, keys, mut out) = (Kind::Set, key_list(&[key]), Vec::new());
-        let request = Request { kind, keys: &keys, value: b"value", ttl_s, tag: self.tag };
+        let request = Request { kind, keys: &keys, value: b"value", expiry, tag: self.tag };
         self.protocol.write(&request, &mut out);
         self.stream.write_all(&out).expect("sent");
         self.receive(kind, &keys).0
@@ -184,9 +186,13 @@ fn converse(server: &Server, protocol: Protocol, login: &Login) -> String {
 
     // A second, an hour, and more than the thirty days that memcached counts from now.
     let times = [(&b"second"[..], 1), (b"hour", 3600), (b"month", 40 * 24 * 3600), (b"ever", 0)];
-    for (key, ttl_s) in times {
-        assert_eq!(client.set_for(key, ttl_s), Answer::Stored);
+    for (key, seconds) in times {
+        assert_eq!(client.set_for(key, Expiry::after(seconds)), Answer::Stored);
     }
+    // What expires at once is gone with the answer, and what it replaced as well.
+    assert_eq!(client.set_for(b"gone", Expiry::Never), Answer::Stored);
+    assert_eq!(client.set_for(b"gone", Expiry::AtOnce), Answer::Stored);
+    assert_eq!(client.ask(Kind::Get, &[b"gone"], b"").0, Answer::Found(0));
     std::thread::sleep(Duration::from_millis(2100));
     let left = client.ask(Kind::Get, &times.map(|(key, _)| key), b"");
     assert_eq!(left.1.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [1, 2, 3]);
