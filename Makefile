@@ -1,12 +1,12 @@
 # Two commands for a newcomer: `make quickstart` and `make test`.
 
-# Set it to a directory of your own to keep RocksDB's build when the checkout goes.
+# Set it to a directory of your own to keep what was built when the checkout goes.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz build bench install setup setup-test
+.PHONY: help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz build bench install setup setup-quickstart setup-test test-bundled
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-arm     unit tests of model, workload and host for Arm, under qemu-user"
 	@echo "make test-interleavings   Spill's threads in many orders"
 	@echo "make test-crashes Spill's simulated disk: a crash at every system call (takes long)"
+	@echo "make test-bundled the RocksDB that the feature rocksdb-bundled links in (compiles it first)"
 	@echo "make test-dpdk    what the feature dpdk adds, over virtual devices"
 	@echo "make build        build $(BIN)"
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
@@ -21,7 +22,7 @@ help:
 	@echo "make bench        the harness's own benchmarks"
 	@echo "make mbwu-demo    work units of three equal loop devices, with much and with little CPU (root)"
 
-quickstart: build
+quickstart: setup-quickstart build
 	$(BIN) run quickstart
 
 # Three devices that do as much; the same ones with a CPU limit under which they do not come to
@@ -39,23 +40,24 @@ mbwu-demo: build
 	    --platform mbwu-embedded,mbwus=0.5
 
 build: setup
-	@scripts/announce-build
 	cargo build --release --locked --package kvmeter
 	@echo "built $(BIN)"
 
 setup:
 	@scripts/setup build
 
+setup-quickstart:
+	@scripts/setup build quickstart
+
 setup-test:
-	@scripts/setup build test
+	@scripts/setup build quickstart test
 
 # Skips what is not installed, and says so.
 test-arm:
 	@scripts/test-arm
 
-# One profile for everything, so that RocksDB is compiled once.
+# One profile for everything.
 test: setup-test
-	@scripts/announce-build
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- --deny warnings
 	cargo test --release --locked --workspace --no-fail-fast
@@ -110,6 +112,12 @@ $(CARGO_FUZZ):
 	cargo install cargo-fuzz --locked --version $(CARGO_FUZZ_VERSION) --root $(CARGO_TARGET_DIR)/tools
 	mkdir -p $(addprefix $(CARGO_TARGET_DIR)/fuzz/,$(PARSERS))
 CARGO_FUZZ_VERSION := 0.13.2
+
+# RocksDB linked in, which `make test` leaves out: it is compiled for half an hour of CPU time.
+test-bundled:
+	@scripts/setup build bundled
+	cargo clippy --release --locked --package store --features rocksdb-bundled --all-targets -- --deny warnings
+	cargo test --release --locked --package store --features rocksdb-bundled
 
 bench: setup
 	cargo bench --locked --package workload --package drive

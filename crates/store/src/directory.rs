@@ -417,7 +417,5 @@ fn about(bytes: u64) -> Bytes {
     Bytes(bytes >> shift << shift)
 }
 
-// Only a store that is built in has a directory.
 #[cfg(test)]
-#[cfg(any(feature = "rocksdb", feature = "lmdb", feature = "fjall"))]
 mod tests;

@@ -190,7 +190,6 @@ mod tests {
         assert!(refused("fjall:x?cache=").contains("lacks its name or its value"));
     }
 
-    #[cfg(feature = "rocksdb")]
     #[test]
     fn options_are_read_at_once() {
         assert!(refused("rocksdb:x?cahce=1GiB").contains("did you mean `cache`?"));

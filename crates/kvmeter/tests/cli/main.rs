@@ -16,6 +16,7 @@ mod micro;
 mod micro_net;
 mod network;
 mod results;
+mod rocksdb;
 mod search;
 mod servers;
 mod simulate;

@@ -13,7 +13,8 @@ use model::{Bytes, Unit};
 
 use crate::directory::is_full;
 use crate::{
-    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, on_off,
+    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
+    Unavailable, on_off,
 };
 
 const VERSION: &str = concat!("fjall ", env!("FJALL_VERSION"));
@@ -99,7 +100,7 @@ impl Adapt for Fjall {
         Config::read(url).map(|_| ())
     }
 
-    fn linked() -> Result<String, StoreError> {
+    fn linked() -> Result<String, Unavailable> {
         Ok(VERSION.to_owned())
     }
 }

@@ -12,7 +12,8 @@ use rustix::io::Errno;
 
 use crate::directory::is_full;
 use crate::{
-    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, on_off,
+    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
+    Unavailable, on_off,
 };
 
 const DEFAULT_MAP: u64 = 64 << 30;
@@ -80,7 +81,7 @@ impl Adapt for Lmdb {
         Config::read(url).map(|_| ())
     }
 
-    fn linked() -> Result<String, StoreError> {
+    fn linked() -> Result<String, Unavailable> {
         let ::heed::LmdbVersion { major, minor, patch, .. } = ::heed::lmdb_version();
         Ok(format!("LMDB {major}.{minor}.{patch}"))
     }

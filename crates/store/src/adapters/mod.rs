@@ -12,10 +12,11 @@ mod memcached;
 mod null;
 mod raw;
 mod redis;
-#[cfg(feature = "rocksdb")]
 mod rocksdb;
 mod spill;
 mod spread;
+
+use std::fmt;
 
 use crate::{OptionInfo, Remote, Store, StoreError, StoreUrl, Visit};
 
@@ -23,7 +24,7 @@ adapters! {
     embedded {
     "null": null::Null, "answers at once; measures the harness alone";
     "spill": spill::Spill, "Spill: value log and merged indexes after Kreon's design, in Rust";
-    "rocksdb" if "rocksdb": rocksdb::RocksDb, "RocksDB: log-structured merge tree in C++";
+    "rocksdb": rocksdb::RocksDb, "RocksDB: log-structured merge tree in C++";
     "lmdb" if "lmdb": lmdb::Lmdb, "LMDB: memory-mapped copy-on-write B+-tree in C";
     "fjall" if "fjall": fjall::Fjall, "fjall: log-structured merge tree in Rust";
     "raw": raw::Raw, "one extent a record past the page cache: the device alone";
@@ -55,8 +56,8 @@ pub trait Adapt: Store {
     /// Reads the URL's options without opening anything.
     fn check(url: &StoreUrl) -> Result<(), StoreError>;
 
-    /// The version of the library that is linked, as the library says it.
-    fn linked() -> Result<String, StoreError>;
+    /// The version of the library that would run, as the library says it, or why none would.
+    fn linked() -> Result<String, Unavailable>;
 }
 
 /// What a kind of server says of itself before anything is connected.
@@ -94,11 +95,23 @@ pub enum Place {
     Servers { default_port: u16 },
 }
 
-/// Why a store cannot be used in this build, and what to do about it.
+/// Why a store cannot be used in this build or on this machine, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     pub reason: String,
     pub remedy: String,
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.reason, self.remedy)
+    }
+}
+
+impl From<Unavailable> for StoreError {
+    fn from(unavailable: Unavailable) -> Self {
+        Self::Request(unavailable.to_string())
+    }
 }
 
 /// A store that kvmeter knows, whether it was built in or not.
@@ -124,7 +137,7 @@ type ReadLongestValue = fn(&StoreUrl) -> Result<Option<LongestValue>, StoreError
 #[derive(Debug, Clone, Copy)]
 struct Linked {
     check: fn(&StoreUrl) -> Result<(), StoreError>,
-    version: fn() -> Result<String, StoreError>,
+    version: fn() -> Result<String, Unavailable>,
     longest_value: ReadLongestValue,
     /// Of a networked store.
     remote: Option<ReadRemote>,
@@ -160,7 +173,7 @@ impl Adapter {
         fn check<F: Family>(url: &StoreUrl) -> Result<(), StoreError> {
             F::remote(url).map(drop)
         }
-        fn version() -> Result<String, StoreError> {
+        fn version() -> Result<String, Unavailable> {
             Ok("protocol built in; the server says what it is".to_owned())
         }
         Self {
@@ -188,13 +201,9 @@ impl Adapter {
         self.here.is_ok()
     }
 
-    /// The version of what is linked, or why the store is not available here.
+    /// The version of what would run, or why the store is not available here.
     pub fn available(&self) -> Result<String, Unavailable> {
-        let linked = self.here.map_err(without)?;
-        (linked.version)().map_err(|error| Unavailable {
-            reason: error.to_string(),
-            remedy: "the library is linked but does not run: build kvmeter again".to_owned(),
-        })
+        (self.here.map_err(without)?.version)()
     }
 
     /// A networked store as its URL describes it; None for an embedded one.
@@ -214,8 +223,8 @@ impl Adapter {
     pub(crate) fn check(&self, url: &StoreUrl) -> Result<(), StoreError> {
         match self.here.map_err(without) {
             Ok(linked) => (linked.check)(url),
-            Err(Unavailable { reason, remedy }) => {
-                Err(StoreError::Request(format!("`{}`: {reason}; {remedy}", self.scheme)))
+            Err(unavailable) => {
+                Err(StoreError::Request(format!("`{}`: {unavailable}", self.scheme)))
             }
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::{
     Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
+    Unavailable,
 };
 
 /// The store that does nothing. Reads and scans say that all they asked for was there and lend
@@ -19,7 +20,7 @@ impl Adapt for Null {
         Given::new(url, Self::OPTIONS).map(|_| ())
     }
 
-    fn linked() -> Result<String, StoreError> {
+    fn linked() -> Result<String, Unavailable> {
         Ok(format!("null {}", env!("CARGO_PKG_VERSION")))
     }
 }

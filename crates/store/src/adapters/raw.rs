@@ -15,7 +15,8 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, on_off,
+    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
+    Unavailable, on_off,
 };
 
 const OPTIONS: &[OptionInfo] =
@@ -76,7 +77,7 @@ impl Adapt for Raw {
         Given::new(url, OPTIONS)?.flag("direct_io").map(drop)
     }
 
-    fn linked() -> Result<String, StoreError> {
+    fn linked() -> Result<String, Unavailable> {
         Ok(version())
     }
 }

@@ -9,7 +9,7 @@ use model::{Bytes, Span, Unit};
 use super::spread::spread;
 use crate::{
     Adapt, Capabilities, Given, LongestValue, OptionInfo, Session, Statistic, Store, StoreError,
-    StoreUrl, on_off,
+    StoreUrl, Unavailable, on_off,
 };
 
 const OPTIONS: &[OptionInfo] = &[
@@ -132,7 +132,7 @@ impl Adapt for Spill {
         Config::read(url).map(|_| ())
     }
 
-    fn linked() -> Result<String, StoreError> {
+    fn linked() -> Result<String, Unavailable> {
         Ok(version())
     }
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use store::{ADAPTERS, Session, Store, StoreError};
+use store::{Session, Store, StoreError};
 use tempfile::TempDir;
 
-use crate::conformance::support::{Test, at, read, with};
+use crate::conformance::support::{Test, at, on_disk_here, read, with};
 
 /// A small file system in memory, unmounted when it is dropped.
 struct SmallDisk {
@@ -88,7 +88,7 @@ impl Test for WorksAgain {
 
 #[test]
 fn a_full_disk_is_told_and_survived() {
-    for adapter in ADAPTERS.iter().filter(|it| it.on_disk() && it.is_built_in()) {
+    for adapter in on_disk_here() {
         // What is freed must hold what a store writes when it recovers.
         let Some(disk) = SmallDisk::mount("256m") else { return };
         let filler = disk.path().join("filler");

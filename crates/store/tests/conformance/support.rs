@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use store::{ADAPTERS, Directory, Session, Store, StoreError, StoreUrl, Visit, open};
+use store::{ADAPTERS, Adapter, Directory, Session, Store, StoreError, StoreUrl, Visit, open};
 use tempfile::TempDir;
 
 /// A directory that was claimed, with the URL that names it.
@@ -26,14 +26,12 @@ pub fn places() -> Vec<Place> {
         "spill?durability=sync&verify=off",
         "spill?durability=50ms&cold_reads=page&memory=64KiB",
     ];
-    let built_in = |scheme: &str| {
-        ADAPTERS.iter().any(|it| it.scheme == scheme && it.on_disk() && it.is_built_in())
-    };
+    let here = |scheme: &str| on_disk_here().any(|adapter| adapter.scheme == scheme);
     let defaults = ADAPTERS.iter().map(|adapter| (adapter.scheme, ""));
     let variants = variants.map(|variant| variant.split_at(variant.find('?').unwrap()));
     let places: Vec<_> = defaults
         .chain(variants)
-        .filter(|(scheme, _)| built_in(scheme))
+        .filter(|(scheme, _)| here(scheme))
         .map(|(scheme, options)| {
             let home = TempDir::new().unwrap();
             let url = at(scheme, home.path(), options);
@@ -41,10 +39,15 @@ pub fn places() -> Vec<Place> {
         })
         .collect();
     // Otherwise a suite over an empty list would pass.
-    let features = [cfg!(feature = "rocksdb"), cfg!(feature = "lmdb"), cfg!(feature = "fjall")];
+    let features = [cfg!(feature = "lmdb"), cfg!(feature = "fjall")];
     let least = 4 + features.iter().filter(|it| **it).count();
     assert!(places.len() >= least, "{} of {least} stores", places.len());
     places
+}
+
+/// The stores that live in a directory, of those that this build and this machine have.
+pub fn on_disk_here() -> impl Iterator<Item = &'static Adapter> {
+    ADAPTERS.iter().filter(|adapter| adapter.on_disk() && adapter.available().is_ok())
 }
 
 pub fn at(scheme: &str, path: &Path, options: &str) -> StoreUrl {

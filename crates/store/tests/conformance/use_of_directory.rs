@@ -7,7 +7,7 @@ use std::path::Path;
 use store::{ADAPTERS, Directory, State, StoreError, StoreUrl};
 use tempfile::TempDir;
 
-use crate::conformance::support::{Test, at, places, with};
+use crate::conformance::support::{Test, at, on_disk_here, places, with};
 
 fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
     fs::read_dir(path)
@@ -84,7 +84,7 @@ fn a_directory_that_cannot_be_made_is_refused() {
 
 #[test]
 fn another_form_of_the_data_is_seen() {
-    for adapter in ADAPTERS.iter().filter(|it| it.on_disk() && it.is_built_in()) {
+    for adapter in on_disk_here() {
         let home = TempDir::new().unwrap();
         let url = at(adapter.scheme, home.path(), "");
         with(&url, &Nothing);
@@ -105,7 +105,7 @@ fn another_form_of_the_data_is_seen() {
 #[test]
 fn clearing_makes_room_for_another_store() {
     let home = TempDir::new().unwrap();
-    for adapter in ADAPTERS.iter().filter(|it| it.on_disk() && it.is_built_in()) {
+    for adapter in on_disk_here() {
         let url = at(adapter.scheme, home.path(), "");
         let mut directory = Directory::claim(&url, 0).unwrap();
         directory.clear().unwrap();
@@ -118,7 +118,7 @@ fn clearing_makes_room_for_another_store() {
 
 #[test]
 fn unknown_options_name_the_nearest() {
-    for adapter in ADAPTERS.iter().filter(|it| it.on_disk() && it.is_built_in()) {
+    for adapter in on_disk_here() {
         for option in adapter.options {
             let url = format!("{}:/tmp/x?{}x=1", adapter.scheme, option.name);
             let error = url.parse::<StoreUrl>().unwrap_err().to_string();
@@ -135,10 +135,11 @@ fn the_list_says_what_is_available() {
             Ok(version) if networked => assert!(version.contains("server"), "{version}"),
             Ok(version) => assert!(version.contains('.'), "{version}"),
             Err(unavailable) => {
-                assert!(!adapter.is_built_in(), "{}: {unavailable:?}", adapter.scheme);
-                assert!(unavailable.reason.contains("built without feature"));
-                let url = at(adapter.scheme, Path::new("/tmp/x"), "");
-                assert!(url.check().unwrap_err().to_string().contains("--features"));
+                let name = adapter.scheme;
+                let remedy = if adapter.is_built_in() { "install it" } else { "--features" };
+                assert!(unavailable.remedy.contains(remedy), "{name}: {unavailable:?}");
+                let refused = at(name, Path::new("/tmp/x"), "").check().unwrap_err().to_string();
+                assert!(refused.contains(remedy), "{name}: {refused}");
             }
         }
     }

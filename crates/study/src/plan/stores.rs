@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model::Address;
-use store::{ADAPTERS, Adapter, Place, StoreUrl};
+use store::{ADAPTERS, Place, StoreUrl};
 use toml::Spanned;
 
 use crate::error::StudyError;
@@ -22,7 +22,7 @@ pub(super) struct Stored {
 
 pub(super) fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<Stored>, StudyError> {
     check_servers(source, spec)?;
-    let missing = not_built_in(spec);
+    let missing = not_here(spec);
     let mut stores: Vec<Stored> = Vec::new();
     for (scheme, options) in &spec.store {
         if missing.iter().any(|(name, _)| name == scheme.get_ref()) {
@@ -83,16 +83,20 @@ pub(super) fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<St
     Ok(stores)
 }
 
-/// The stores that this build leaves out, each with the reason, where others remain: a study runs
-/// what it can. A study of nothing else is refused when its stores are read.
-pub(super) fn not_built_in(spec: &Spec) -> Vec<(String, String)> {
-    let why = |scheme: &Spanned<String>| {
-        let name = scheme.get_ref();
-        let lacks = |adapter: &&Adapter| adapter.scheme == name && !adapter.is_built_in();
-        let lacks = ADAPTERS.iter().find(lacks)?.available().err()?;
-        Some((name.clone(), format!("{}: {}", lacks.reason, lacks.remedy)))
-    };
-    let missing: Vec<(String, String)> = spec.store.keys().filter_map(why).collect();
+/// The stores that this build or this machine lacks, each with the reason, where others remain: a
+/// study runs what it can. A study of nothing else is refused when its stores are read.
+pub(super) fn not_here(spec: &Spec) -> Vec<(String, String)> {
+    let missing: Vec<(String, String)> = spec
+        .store
+        .iter()
+        // A library that the study names itself is looked for when its options are read.
+        .filter(|(_, options)| !options.keys().any(|key| key.get_ref() == "library"))
+        .filter_map(|(scheme, _)| {
+            let name = scheme.get_ref();
+            let adapter = ADAPTERS.iter().find(|adapter| adapter.scheme == name)?;
+            Some((name.clone(), adapter.available().err()?.to_string()))
+        })
+        .collect();
     if missing.len() == spec.store.len() { Vec::new() } else { missing }
 }
 

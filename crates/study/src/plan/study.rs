@@ -10,7 +10,7 @@ use record::{Design, Phase};
 use super::cells::{Unit, units};
 use super::estimate::mark_copies;
 use super::order::{Costly, order};
-use super::stores::not_built_in;
+use super::stores::not_here;
 use super::{Plan, Segment};
 use crate::error::StudyError;
 use crate::factors::Varying;
@@ -47,7 +47,7 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     mark_copies(&mut segments);
     let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
     steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
-    let missing = not_built_in(&spec)
+    let missing = not_here(&spec)
         .into_iter()
         .map(|(store, why)| Skipped { levels: Levels::from([("store".to_owned(), store)]), why });
     let factors = varying.factors();

@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rocksdb::statistics::StatsLevel;
-use rocksdb::{BlockBasedOptions, Cache, Options};
-
+use super::database::{Cache, Options, Table};
+use super::library::{Library, Wanted};
 use super::options_file::OptionsFile;
 use crate::{Given, OptionInfo, StoreError, StoreUrl};
 
@@ -15,7 +14,11 @@ const fn option(name: &'static str, default: &'static str, what: &'static str) -
 
 pub const OPTIONS: &[OptionInfo] = &[
     option("cache", "32MiB", "block cache shared by all databases; 0 is none"),
-    option("cache_kind", "hyper_clock", "design of the block cache: hyper_clock or lru"),
+    option(
+        "cache_kind",
+        "auto",
+        "design of the block cache: hyper_clock, lru, or auto, the first that the library has",
+    ),
     option("direct_io", "off", "reads, flushes and compactions bypass the page cache"),
     option("wal", "on", "write-ahead log; without it a kill loses what was not flushed"),
     option("sync", "off", "each write waits until the log is on the device"),
@@ -28,7 +31,12 @@ pub const OPTIONS: &[OptionInfo] = &[
     option("options_file", "none", "RocksDB OPTIONS file that is read before these options")
         .shaping(),
     option("statistics", "off", "RocksDB's tickers; costs some CPU an operation"),
+    option("library", "auto", "path of the shared library, bundled, or auto: what is here"),
 ];
+
+/// RocksDB's own default from version 11 on, and that of kvmeter with every version, so that
+/// versions are compared with the same blocks.
+const COMPRESSION: &str = "kLZ4Compression";
 
 /// RocksDB's names of the compressions that are linked.
 const COMPRESSIONS: &[(&str, &str)] = &[
@@ -42,7 +50,8 @@ const COMPRESSIONS: &[(&str, &str)] = &[
 #[derive(Debug)]
 pub struct Config {
     pub cache: Option<u64>,
-    pub cache_kind: CacheKind,
+    cache_kind: Option<CacheKind>,
+    pub library: Wanted,
     pub wal: bool,
     pub sync: bool,
     pub databases: usize,
@@ -105,7 +114,11 @@ impl Config {
         if let Some(bytes) = cache {
             table.push(("no_block_cache", (bytes == 0).to_string()));
         }
-        let kinds = [("hyper_clock", CacheKind::HyperClock), ("lru", CacheKind::Lru)];
+        let kinds = [
+            ("hyper_clock", Some(CacheKind::HyperClock)),
+            ("lru", Some(CacheKind::Lru)),
+            ("auto", None),
+        ];
         let wal = given.flag("wal")?.unwrap_or(true);
         let sync = given.flag("sync")?.unwrap_or(false);
         if sync && !wal {
@@ -117,7 +130,8 @@ impl Config {
         }
         Ok(Self {
             cache,
-            cache_kind: given.choice("cache_kind", &kinds)?.unwrap_or(CacheKind::HyperClock),
+            cache_kind: given.choice("cache_kind", &kinds)?.flatten(),
+            library: Wanted::of(given.text("library")),
             wal,
             sync,
             databases: given.integer("databases", 1, 1024)?.unwrap_or(1),
@@ -131,43 +145,66 @@ impl Config {
         })
     }
 
+    /// The design of the block cache with a library.
+    pub fn cache_kind(&self, library: &Library) -> CacheKind {
+        let best = match library.functions.rocksdb_cache_create_hyper_clock {
+            Some(_) => CacheKind::HyperClock,
+            None => CacheKind::Lru,
+        };
+        self.cache_kind.unwrap_or(best)
+    }
+
     /// RocksDB's options: its defaults, then the options file, then what the URL says. Every
     /// database opened with them shares one block cache.
-    pub fn options(&self) -> Result<Options, StoreError> {
-        let mut table = BlockBasedOptions::default();
+    pub fn options(&self, library: &'static Library) -> Result<Options, StoreError> {
+        let functions = &library.functions;
+        let mut table = Table::new(functions)?;
         let bytes = self.cache.unwrap_or(32 << 20) as usize;
         if bytes > 0 {
-            table.set_block_cache(&match self.cache_kind {
-                CacheKind::HyperClock => Cache::new_hyper_clock_cache(bytes, 0),
-                CacheKind::Lru => Cache::new_lru_cache(bytes),
+            table.set_cache(&match self.cache_kind(library) {
+                CacheKind::HyperClock => match Cache::hyper_clock(functions, bytes) {
+                    Some(cache) => cache?,
+                    None => return Err(self.no_hyper_clock(library)),
+                },
+                CacheKind::Lru => Cache::lru(functions, bytes)?,
             });
         }
-        let mut base = Options::default();
-        base.set_block_based_table_factory(&table);
+        let mut base = Options::new(functions)?;
+        base.set_table(&table);
 
         let mut asked = match &self.options_file {
             Some(path) => read_options_file(path)?,
             None => OptionsFile::default(),
         };
+        if self.options_file.is_none() {
+            asked.set("compression", COMPRESSION);
+        }
         for (name, value) in &self.database {
             asked.set(name, value);
         }
         for (name, value) in &self.table {
             asked.set_table(name, value);
         }
-        let mut options = base.get_options_from_string(asked.to_string()).map_err(|error| {
+        let mut options = base.with(&asked.to_string()).map_err(|error| {
             StoreError::Request(match &self.options_file {
                 Some(path) => format!("option `options_file`: {}: {error}", path.display()),
                 None => error.to_string(),
             })
         })?;
-        options.create_if_missing(true);
+        options.create_if_missing();
         if self.statistics {
-            options.enable_statistics();
-            // Counters alone: histograms and timers would read the clock in every operation.
-            options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
+            options.count();
         }
         Ok(options)
+    }
+
+    fn no_hyper_clock(&self, library: &'static Library) -> StoreError {
+        let version = library.version().unwrap_or("of an unknown version");
+        StoreError::Request(format!(
+            "option `cache_kind=hyper_clock` of `rocksdb`: the C interface of RocksDB {version} \
+             ({}) has none; leave the option out, give `lru`, or name a newer `library`",
+            library.name()
+        ))
     }
 }
 

@@ -1,69 +1,70 @@
-//! RocksDB, through the `rocksdb` crate.
+//! RocksDB, through its own C interface, whose functions are found when a store is opened.
 //!
 //! A read is one `rocksdb_get_pinned`, which lends the block's own bytes; read and write options
 //! are made once. A session keeps one iterator for each database that it has scanned, refreshed
 //! before each scan: it holds on to the memtables and files of its last scan until its next.
 
 mod config;
+mod database;
+mod functions;
+mod library;
 mod options_file;
 mod statistics;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ffi::CStr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use config::{Config, compression_name};
+use database::{Cursor, Database, Options, Reading, Writing};
+use library::Library;
 use model::Bytes;
 use options_file::OptionsFile;
-use rocksdb::{
-    DB, DBRawIterator, Env, ErrorKind, InfoLogger, LogLevel, Options, ReadOptions,
-    WaitForCompactOptions, WriteOptions, properties,
-};
 
 use super::spread::spread;
 use crate::{
-    Adapt, Capabilities, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, on_off,
+    Adapt, Capabilities, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, Unavailable,
+    on_off,
 };
 
 /// One or more RocksDB databases behind one block cache.
 pub struct RocksDb {
-    databases: Vec<DB>,
-    read: ReadOptions,
-    write: WriteOptions,
+    databases: Vec<Database>,
+    read: Reading,
+    write: Writing,
     options: Options,
     config: Config,
     in_force: OptionsFile,
+    library: &'static Library,
 }
 
 impl Adapt for RocksDb {
     const OPTIONS: &'static [OptionInfo] = config::OPTIONS;
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
-        Config::read(url)?.options().map(|_| ())
+        let config = Config::read(url)?;
+        config.options(library::load(&config.library)?).map(drop)
     }
 
-    /// The C interface has no version function. The library names itself in the head of its log,
-    /// so a database in memory is opened and its log is read.
-    fn linked() -> Result<String, StoreError> {
-        let head = Arc::new(Mutex::new(None));
-        let log = Arc::clone(&head);
-        let mut options = Options::default();
-        options.create_if_missing(true);
-        options.set_env(&Env::mem_env().map_err(failed)?);
-        options.set_info_logger(InfoLogger::new_callback_logger(
-            LogLevel::Header,
-            move |_, line: &str| {
-                if let Some((_, version)) = line.split_once("RocksDB version: ") {
-                    let mut head = log.lock().unwrap_or_else(PoisonError::into_inner);
-                    *head = Some(version.trim().to_owned());
-                }
-            },
-        ));
-        // A name alone: nothing is written there.
-        drop(DB::open(&options, std::env::temp_dir()).map_err(failed)?);
-        let version = head.lock().unwrap_or_else(PoisonError::into_inner).take();
-        version
-            .map(|version| format!("RocksDB {version}"))
-            .ok_or(StoreError::Failed("RocksDB does not say its version".to_owned()))
+    fn linked() -> Result<String, Unavailable> {
+        let unusable = |error: StoreError| Unavailable {
+            reason: error.to_string(),
+            remedy: "name another library with `rocksdb:PATH?library=/path/of/librocksdb.so`"
+                .to_owned(),
+        };
+        if library::is_missing() {
+            return Err(library::none_found());
+        }
+        let library = library::load(&library::Wanted::Any).map_err(unusable)?;
+        let version = library.version().map_err(unusable)?;
+        let others: Vec<String> = library::found()
+            .into_iter()
+            .filter(|path| library.path.as_ref() != Some(path))
+            .map(|path| path.display().to_string())
+            .collect();
+        let also = if others.is_empty() { "" } else { "; also here: " };
+        let (name, others) = (library.name(), others.join(", "));
+        Ok(format!("{}, {name}{also}{others}", library.describe(version)))
     }
 }
 
@@ -72,18 +73,15 @@ impl Store for RocksDb {
 
     fn open(url: &StoreUrl) -> Result<Self, StoreError> {
         let config = Config::read(url)?;
-        let options = config.options()?;
+        let library = library::load(&config.library)?;
+        let options = config.options(library)?;
         let data = url.data_path();
-        let open = |number: usize| {
-            let path = data.join(format!("{number:04}"));
-            DB::open(&options, path).map_err(failed)
-        };
+        let open = |number: usize| Database::open(&options, &data.join(format!("{number:04}")));
         let databases = (0..config.databases).map(open).collect::<Result<Vec<_>, _>>()?;
         let in_force = OptionsFile::in_force(&data.join("0000")).unwrap_or_default();
-        let mut write = WriteOptions::default();
-        write.disable_wal(!config.wal);
-        write.set_sync(config.sync);
-        Ok(Self { databases, read: ReadOptions::default(), write, options, config, in_force })
+        let write = Writing::new(&library.functions, config.wal, config.sync)?;
+        let read = Reading::new(&library.functions)?;
+        Ok(Self { databases, read, write, options, config, in_force, library })
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -92,22 +90,19 @@ impl Store for RocksDb {
 
     /// As the library wrote it beside the data when it opened it.
     fn version(&self) -> String {
-        match &self.in_force.version {
-            Some(version) => format!("RocksDB {version}"),
-            None => "RocksDB, version unknown".to_owned(),
-        }
+        let version = self.in_force.version.as_deref();
+        self.library.describe(version.unwrap_or("of an unknown version"))
     }
 
     fn options(&self) -> Vec<(String, String)> {
         let theirs = |name: &str| self.in_force.get(name).unwrap_or("unknown").to_owned();
         let bytes = |text: String| text.parse().map_or(text, |bytes| Bytes(bytes).to_string());
         let flag = |text: String| text.parse().map_or(text, on_off);
-        let Config { wal, sync, databases, statistics, options_file, cache_kind, .. } =
-            &self.config;
+        let Config { wal, sync, databases, statistics, options_file, .. } = &self.config;
         let options_file = options_file.as_ref().map(|path| path.display().to_string());
         let all = [
             ("cache", bytes(self.cache_capacity())),
-            ("cache_kind", cache_kind.name().to_owned()),
+            ("cache_kind", self.config.cache_kind(self.library).name().to_owned()),
             ("direct_io", flag(theirs("use_direct_reads"))),
             ("wal", on_off(*wal)),
             ("sync", on_off(*sync)),
@@ -119,6 +114,7 @@ impl Store for RocksDb {
             ("databases", databases.to_string()),
             ("options_file", options_file.unwrap_or("none".to_owned())),
             ("statistics", on_off(*statistics)),
+            ("library", self.library.name()),
         ];
         all.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
@@ -135,7 +131,7 @@ impl Store for RocksDb {
         for database in &self.databases {
             wait(database, until, limit)?;
             let merged = trigger(database, "1").and_then(|()| wait(database, until, limit));
-            let before = self.in_force.get(TRIGGER).unwrap_or(DEFAULT_TRIGGER);
+            let before = self.in_force.get(TRIGGER_NAME).unwrap_or(DEFAULT_TRIGGER);
             trigger(database, before)?;
             merged?;
         }
@@ -148,35 +144,49 @@ impl Store for RocksDb {
 }
 
 /// The number of files in level 0 from which RocksDB merges them, and what that is by default.
-const TRIGGER: &str = "level0_file_num_compaction_trigger";
+const TRIGGER: &CStr = c"level0_file_num_compaction_trigger";
+const TRIGGER_NAME: &str = "level0_file_num_compaction_trigger";
 const DEFAULT_TRIGGER: &str = "4";
 
-fn trigger(database: &DB, files: &str) -> Result<(), StoreError> {
-    database.set_options(&[(TRIGGER, files)]).map_err(failed)
+fn trigger(database: &Database, files: &str) -> Result<(), StoreError> {
+    database.set_option(TRIGGER, files)
 }
 
-/// Flushes and waits until no flush and no compaction is left, but not past `until`.
-fn wait(database: &DB, until: Instant, limit: Duration) -> Result<(), StoreError> {
-    let left = until.saturating_duration_since(Instant::now());
-    let mut wait = WaitForCompactOptions::default();
-    wait.set_flush(true);
-    // Zero would be no limit at all.
-    wait.set_timeout((left.as_micros() as u64).max(1));
-    match database.wait_for_compact(&wait) {
-        Err(error) if error.kind() == ErrorKind::TimedOut => Err(StoreError::Unsettled(format!(
-            "RocksDB still flushed or compacted after {limit:?}"
-        ))),
-        waited => waited.map_err(failed),
+/// What is left to do, as RocksDB's properties say it.
+const BUSY: [&CStr; 5] = [
+    c"rocksdb.num-immutable-mem-table",
+    c"rocksdb.mem-table-flush-pending",
+    c"rocksdb.num-running-flushes",
+    c"rocksdb.compaction-pending",
+    c"rocksdb.num-running-compactions",
+];
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Flushes and waits until no flush and no compaction is left, but not past `until`. Versions
+/// before 8.7 cannot wait by themselves, and their flush knows no limit.
+fn wait(database: &Database, until: Instant, limit: Duration) -> Result<(), StoreError> {
+    database.flush(false)?;
+    while BUSY.iter().any(|property| database.number(property) != Some(0)) {
+        if database.number(c"rocksdb.background-errors") > Some(0) {
+            // It is refused with the error of the work behind.
+            database.flush(true)?;
+        }
+        if Instant::now() >= until {
+            return Err(StoreError::Unsettled(format!(
+                "RocksDB still flushed or compacted after {limit:?}"
+            )));
+        }
+        thread::sleep(PAUSE);
     }
+    Ok(())
 }
 
 impl RocksDb {
     fn cache_capacity(&self) -> String {
-        let capacity = self.databases.first().map(|database| {
-            database.property_int_value(properties::BLOCK_CACHE_CAPACITY).ok().flatten()
-        });
+        let database = self.databases.first();
+        let capacity = database.and_then(|it| it.number(c"rocksdb.block-cache-capacity"));
         // A table without a cache has no capacity to ask for.
-        capacity.flatten().unwrap_or(0).to_string()
+        capacity.unwrap_or(0).to_string()
     }
 
     fn bloom_bits(&self) -> String {
@@ -195,7 +205,7 @@ impl RocksDb {
     }
 
     #[inline]
-    fn database(&self, key: &[u8]) -> &DB {
+    fn database(&self, key: &[u8]) -> &Database {
         &self.databases[self.number(key)]
     }
 }
@@ -204,30 +214,29 @@ impl RocksDb {
 pub struct RocksDbSession<'a> {
     store: &'a RocksDb,
     /// The iterator of each database that was scanned.
-    scans: Vec<Option<DBRawIterator<'a>>>,
+    scans: Vec<Option<Cursor<'a>>>,
 }
 
 impl Session for RocksDbSession<'_> {
     #[inline]
     fn read(&mut self, key: &[u8], mut seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
-        match self.store.database(key).get_pinned_opt(key, &self.store.read) {
-            Ok(Some(value)) => {
-                seen(&value);
+        match self.store.database(key).get(&self.store.read, key)? {
+            Some(value) => {
+                seen(value.bytes());
                 Ok(true)
             }
-            Ok(None) => Ok(false),
-            Err(error) => Err(failed(error)),
+            None => Ok(false),
         }
     }
 
     #[inline]
     fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.store.database(key).put_opt(key, value, &self.store.write).map_err(failed)
+        self.store.database(key).put(&self.store.write, key, value)
     }
 
     #[inline]
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreError> {
-        self.store.database(key).delete_opt(key, &self.store.write).map_err(failed)
+        self.store.database(key).delete(&self.store.write, key)
     }
 
     fn scan(
@@ -238,38 +247,29 @@ impl Session for RocksDbSession<'_> {
     ) -> Result<usize, StoreError> {
         let number = self.store.number(from);
         let slot = &mut self.scans[number];
-        let scan = match slot {
-            Some(scan) => {
-                scan.refresh().map_err(failed)?;
-                scan
-            }
-            None => slot.insert(self.store.databases[number].raw_iterator()),
+        // Where an iterator cannot be refreshed (before 8.8), each scan makes one.
+        let fresh = match slot.as_mut().and_then(Cursor::refresh) {
+            Some(refreshed) => refreshed.map(|()| None)?,
+            None => Some(self.store.databases[number].cursor(&self.store.read)?),
         };
+        if fresh.is_some() {
+            *slot = fresh;
+        }
+        let Some(scan) = slot else { return Ok(0) };
         let mut count = 0;
         scan.seek(from);
         while count < limit {
-            let Some((key, value)) = scan.item() else {
-                scan.status().map_err(failed)?;
+            let Some((key, value)) = scan.pair() else {
+                scan.status()?;
                 break;
             };
             seen(key, value);
             count += 1;
             if count < limit {
-                scan.next();
+                scan.step();
             }
         }
         Ok(count)
-    }
-}
-
-#[cold]
-fn failed(error: rocksdb::Error) -> StoreError {
-    let text = error.into_string();
-    // Whichever call meets the full disk, and every write after it, says so in these words.
-    if text.contains("No space left on device") || text.contains("NoSpace") {
-        StoreError::Full(text)
-    } else {
-        StoreError::Failed(text)
     }
 }
 

@@ -24,7 +24,12 @@ fn the_declared_defaults_are_those_in_force() {
         .iter()
         .map(|option| (option.name.to_owned(), option.default.to_owned()))
         .collect();
-    assert_eq!(theirs, declared);
+    // What is automatic is told as what it came to.
+    let told = theirs.into_iter().zip(&declared).map(|((name, value), (_, default))| {
+        let value = if default == "auto" { default.clone() } else { value };
+        (name, value)
+    });
+    assert_eq!(told.collect::<Vec<_>>(), declared);
 }
 
 #[test]
@@ -99,13 +104,11 @@ fn databases_share_one_cache_and_the_keys() {
     for number in 0..4000_u32 {
         assert!(session.read(format!("key{number:06}").as_bytes(), |_| ()).unwrap());
     }
-    let used = |database: &DB| {
-        database.property_int_value(properties::BLOCK_CACHE_USAGE).unwrap().unwrap()
-    };
+    let used = |database: &Database| database.number(c"rocksdb.block-cache-usage").unwrap();
     assert!(used(&store.databases[0]) > 0);
     assert!(store.databases.iter().all(|it| used(it) == used(&store.databases[0])));
     for database in &store.databases {
-        let keys = database.property_int_value(properties::ESTIMATE_NUM_KEYS).unwrap().unwrap();
+        let keys = database.number(c"rocksdb.estimate-num-keys").unwrap();
         assert!((800..1200).contains(&keys), "{keys} of 4000 in one of four databases");
     }
 }
@@ -131,8 +134,8 @@ fn a_settled_tree_has_nothing_in_level_0() {
     let home = TempDir::new().unwrap();
     let store = open(&home, "?memtable=256KiB&compression=none");
     let level_0 = || {
-        let files = store.databases[0].property_value("rocksdb.num-files-at-level0").unwrap();
-        files.unwrap().parse::<u64>().unwrap()
+        let files = store.databases[0].text(c"rocksdb.num-files-at-level0").unwrap();
+        files.parse::<u64>().unwrap()
     };
     let mut session = store.session().unwrap();
     for round in 0..3_u32 {
@@ -145,7 +148,7 @@ fn a_settled_tree_has_nothing_in_level_0() {
     // The usual trigger is back: two flushes leave two files.
     for number in 0..2_u32 {
         session.update(&number.to_be_bytes(), b"late").unwrap();
-        store.databases[0].flush().unwrap();
+        store.databases[0].flush(true).unwrap();
     }
     assert_eq!(level_0(), 2);
 }
@@ -158,11 +161,38 @@ fn sync_without_a_log_is_refused() {
 }
 
 #[test]
-fn the_linked_library_and_the_running_one_agree() {
+fn what_doctor_says_is_what_runs() {
     let home = TempDir::new().unwrap();
-    let version = RocksDb::linked().unwrap();
+    let said = RocksDb::linked().unwrap();
+    let store = open(&home, "");
+    let (version, library) = (store.version(), &in_force(&store)["library"]);
+    assert!(said.starts_with(&format!("{version}, {library}")), "{said}");
     assert!(version.starts_with("RocksDB ") && version.contains('.'), "{version}");
-    assert_eq!(open(&home, "").version(), version);
+}
+
+/// A user's own build is named by its path; what is no RocksDB, and a second one, are refused.
+#[test]
+fn a_library_is_taken_by_its_path() {
+    let home = TempDir::new().unwrap();
+    let check = |library: &str| {
+        let url: StoreUrl = format!("rocksdb:x?library={library}").parse().unwrap();
+        url.check().map_err(|error| error.to_string())
+    };
+    let Some(path) = library::found().into_iter().next() else {
+        eprintln!("skipped: there is no shared library of RocksDB here");
+        return;
+    };
+    let store = open(&home, &format!("?library={}", path.display()));
+    assert_eq!(in_force(&store)["library"], path.display().to_string());
+    assert!(store.version().contains("(sha256 "), "{}", store.version());
+    drop(store);
+    let copy = home.path().join("librocksdb.so");
+    fs::copy(&path, &copy).unwrap();
+    let refused = check(copy.to_str().unwrap()).unwrap_err();
+    assert!(refused.contains("is loaded already") && refused.contains("merge"), "{refused}");
+    assert!(check("/nowhere/librocksdb.so").unwrap_err().contains("/nowhere/librocksdb.so"));
+    #[cfg(not(feature = "rocksdb-bundled"))]
+    assert!(check("bundled").unwrap_err().contains("--features rocksdb-bundled"));
 }
 
 #[test]

@@ -1,0 +1,473 @@
+//! RocksDB's objects, safe to use: each ends what it began, none outlives the library, which stays
+//! loaded as long as the process runs.
+
+use std::ffi::{CStr, CString, c_char};
+use std::marker::PhantomData;
+use std::path::Path;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use super::functions::{self as c, Functions};
+use crate::StoreError;
+
+/// A type that owns one of RocksDB's objects and destroys it when it is dropped.
+macro_rules! owned {
+    ($(#[$doc:meta])* $name:ident($theirs:ty), $destroy:ident) => {
+        $(#[$doc])*
+        pub struct $name {
+            functions: &'static Functions,
+            raw: NonNull<$theirs>,
+        }
+
+        // SAFETY: RocksDB's objects of this kind belong to no thread.
+        #[allow(unsafe_code)]
+        unsafe impl Send for $name {}
+        // SAFETY: what is called through a shared reference is safe from several threads at once,
+        // as `rocksdb/c.h` says.
+        #[allow(unsafe_code)]
+        unsafe impl Sync for $name {}
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: made by the same library, and nobody else destroys it.
+                #[allow(unsafe_code)]
+                unsafe { (self.functions.$destroy)(self.raw.as_ptr()) }
+            }
+        }
+    };
+}
+
+owned!(
+    /// Options of a database.
+    Options(c::Options), rocksdb_options_destroy
+);
+owned!(
+    /// Options of the block-based table.
+    Table(c::TableOptions), rocksdb_block_based_options_destroy
+);
+owned!(Cache(c::Cache), rocksdb_cache_destroy);
+owned!(Reading(c::ReadOptions), rocksdb_readoptions_destroy);
+owned!(Writing(c::WriteOptions), rocksdb_writeoptions_destroy);
+owned!(Flushing(c::FlushOptions), rocksdb_flushoptions_destroy);
+owned!(
+    /// An open database. Safe from several threads.
+    Database(c::Db), rocksdb_close
+);
+
+/// What no version of RocksDB answers: it ends the process when memory ends.
+const NOTHING: &str = "RocksDB made nothing and said nothing";
+
+fn made<T>(raw: *mut T) -> Result<NonNull<T>, StoreError> {
+    NonNull::new(raw).ok_or_else(|| StoreError::Failed(NOTHING.to_owned()))
+}
+
+/// The level of statistics that counts, but reads no clock and keeps no histogram.
+const TICKERS_ALONE: i32 = 2;
+
+#[allow(unsafe_code)]
+impl Options {
+    pub fn new(functions: &'static Functions) -> Result<Self, StoreError> {
+        // SAFETY: takes nothing.
+        let raw = made(unsafe { (functions.rocksdb_options_create)() })?;
+        Ok(Self { functions, raw })
+    }
+
+    pub fn create_if_missing(&mut self) {
+        // SAFETY: the options are alive.
+        unsafe { (self.functions.rocksdb_options_set_create_if_missing)(self.raw.as_ptr(), 1) }
+    }
+
+    pub fn set_table(&mut self, table: &Table) {
+        // SAFETY: both are alive; RocksDB copies what the table's options say.
+        unsafe {
+            (self.functions.rocksdb_options_set_block_based_table_factory)(
+                self.raw.as_ptr(),
+                table.raw.as_ptr(),
+            );
+        }
+    }
+
+    /// These options, changed by a text of `name=value;`.
+    ///
+    /// # Errors
+    /// A name or a value that RocksDB does not take, in its words.
+    pub fn with(&self, text: &str) -> Result<Options, StoreError> {
+        let text = c_string(text)?;
+        let changed = Options::new(self.functions)?;
+        // SAFETY: all are alive, and the text ends with a zero.
+        outcome(self.functions, |error| unsafe {
+            (self.functions.rocksdb_get_options_from_string)(
+                self.raw.as_ptr(),
+                text.as_ptr(),
+                changed.raw.as_ptr(),
+                error,
+            );
+        })?;
+        Ok(changed)
+    }
+
+    /// Turns tickers on, without histograms and timers where the library can leave them out.
+    pub fn count(&mut self) {
+        // SAFETY: the options are alive.
+        unsafe {
+            (self.functions.rocksdb_options_enable_statistics)(self.raw.as_ptr());
+            if let Some(set_level) = self.functions.rocksdb_options_set_statistics_level {
+                set_level(self.raw.as_ptr(), TICKERS_ALONE);
+            }
+        }
+    }
+
+    /// The statistics as RocksDB's text, a line for each; nothing where they are not counted.
+    pub fn statistics(&self) -> Option<String> {
+        // SAFETY: the options are alive; the text is ours to free.
+        unsafe {
+            let text = (self.functions.rocksdb_options_statistics_get_string)(self.raw.as_ptr());
+            take_text(self.functions, text)
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+impl Table {
+    pub fn new(functions: &'static Functions) -> Result<Self, StoreError> {
+        // SAFETY: takes nothing.
+        let raw = made(unsafe { (functions.rocksdb_block_based_options_create)() })?;
+        Ok(Self { functions, raw })
+    }
+
+    pub fn set_cache(&mut self, cache: &Cache) {
+        // SAFETY: both are alive; RocksDB shares the cache and keeps it.
+        unsafe {
+            (self.functions.rocksdb_block_based_options_set_block_cache)(
+                self.raw.as_ptr(),
+                cache.raw.as_ptr(),
+            );
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+impl Cache {
+    pub fn lru(functions: &'static Functions, bytes: usize) -> Result<Self, StoreError> {
+        // SAFETY: takes a number.
+        let raw = made(unsafe { (functions.rocksdb_cache_create_lru)(bytes) })?;
+        Ok(Self { functions, raw })
+    }
+
+    /// `None` where this version cannot make one through its C interface.
+    pub fn hyper_clock(
+        functions: &'static Functions,
+        bytes: usize,
+    ) -> Option<Result<Self, StoreError>> {
+        let create = functions.rocksdb_cache_create_hyper_clock?;
+        // SAFETY: takes numbers; without an estimate of an entry's size the table grows.
+        Some(made(unsafe { create(bytes, 0) }).map(|raw| Self { functions, raw }))
+    }
+}
+
+#[allow(unsafe_code)]
+impl Reading {
+    pub fn new(functions: &'static Functions) -> Result<Self, StoreError> {
+        // SAFETY: takes nothing.
+        let raw = made(unsafe { (functions.rocksdb_readoptions_create)() })?;
+        Ok(Self { functions, raw })
+    }
+}
+
+#[allow(unsafe_code)]
+impl Writing {
+    pub fn new(functions: &'static Functions, wal: bool, sync: bool) -> Result<Self, StoreError> {
+        // SAFETY: takes nothing.
+        let raw = made(unsafe { (functions.rocksdb_writeoptions_create)() })?;
+        // SAFETY: the options are alive.
+        unsafe {
+            (functions.rocksdb_writeoptions_disable_WAL)(raw.as_ptr(), (!wal).into());
+            (functions.rocksdb_writeoptions_set_sync)(raw.as_ptr(), sync.into());
+        }
+        Ok(Self { functions, raw })
+    }
+}
+
+#[allow(unsafe_code)]
+impl Flushing {
+    fn new(functions: &'static Functions, wait: bool) -> Result<Self, StoreError> {
+        // SAFETY: takes nothing.
+        let raw = made(unsafe { (functions.rocksdb_flushoptions_create)() })?;
+        // SAFETY: the options are alive.
+        unsafe { (functions.rocksdb_flushoptions_set_wait)(raw.as_ptr(), wait.into()) }
+        Ok(Self { functions, raw })
+    }
+}
+
+#[allow(unsafe_code)]
+impl Database {
+    pub fn open(options: &Options, path: &Path) -> Result<Self, StoreError> {
+        use std::os::unix::ffi::OsStrExt;
+
+        let functions = options.functions;
+        let text = CString::new(path.as_os_str().as_bytes()).map_err(|_| has_zero())?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the options are alive, and the path ends with a zero.
+        outcome(functions, |error| unsafe {
+            raw = (functions.rocksdb_open)(options.raw.as_ptr(), text.as_ptr(), error);
+        })?;
+        Ok(Self { functions, raw: made(raw)? })
+    }
+
+    #[inline]
+    pub fn put(&self, options: &Writing, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        // SAFETY: all are alive for the call; RocksDB copies key and value.
+        outcome(self.functions, |error| unsafe {
+            (self.functions.rocksdb_put)(
+                self.raw.as_ptr(),
+                options.raw.as_ptr(),
+                key.as_ptr().cast(),
+                key.len(),
+                value.as_ptr().cast(),
+                value.len(),
+                error,
+            );
+        })
+    }
+
+    #[inline]
+    pub fn delete(&self, options: &Writing, key: &[u8]) -> Result<(), StoreError> {
+        // SAFETY: all are alive for the call.
+        outcome(self.functions, |error| unsafe {
+            (self.functions.rocksdb_delete)(
+                self.raw.as_ptr(),
+                options.raw.as_ptr(),
+                key.as_ptr().cast(),
+                key.len(),
+                error,
+            );
+        })
+    }
+
+    /// The value of a key, lent by RocksDB.
+    #[inline]
+    pub fn get(&self, options: &Reading, key: &[u8]) -> Result<Option<Value<'_>>, StoreError> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: all are alive for the call.
+        outcome(self.functions, |error| unsafe {
+            raw = (self.functions.rocksdb_get_pinned)(
+                self.raw.as_ptr(),
+                options.raw.as_ptr(),
+                key.as_ptr().cast(),
+                key.len(),
+                error,
+            );
+        })?;
+        let value = |raw| Value { functions: self.functions, raw, of: PhantomData };
+        Ok(NonNull::new(raw).map(value))
+    }
+
+    pub fn cursor(&self, options: &Reading) -> Result<Cursor<'_>, StoreError> {
+        // SAFETY: both are alive; the cursor does not outlive the database.
+        let raw = unsafe {
+            (self.functions.rocksdb_create_iterator)(self.raw.as_ptr(), options.raw.as_ptr())
+        };
+        Ok(Cursor { functions: self.functions, raw: made(raw)?, of: PhantomData })
+    }
+
+    /// Has the memtable written; with `wait` also waits until it is, which no limit bounds.
+    pub fn flush(&self, wait: bool) -> Result<(), StoreError> {
+        let options = Flushing::new(self.functions, wait)?;
+        // SAFETY: both are alive.
+        outcome(self.functions, |error| unsafe {
+            (self.functions.rocksdb_flush)(self.raw.as_ptr(), options.raw.as_ptr(), error);
+        })
+    }
+
+    /// Changes an option of the running database.
+    pub fn set_option(&self, name: &CStr, value: &str) -> Result<(), StoreError> {
+        let value = c_string(value)?;
+        // SAFETY: one name and one value, which end with a zero.
+        outcome(self.functions, |error| unsafe {
+            (self.functions.rocksdb_set_options)(
+                self.raw.as_ptr(),
+                1,
+                &name.as_ptr(),
+                &value.as_ptr(),
+                error,
+            );
+        })
+    }
+
+    /// A property that is a number; `None` where this version does not have it.
+    pub fn number(&self, property: &CStr) -> Option<u64> {
+        let mut value = 0;
+        // SAFETY: the name ends with a zero, and there is room for the number.
+        let answer = unsafe {
+            (self.functions.rocksdb_property_int)(self.raw.as_ptr(), property.as_ptr(), &mut value)
+        };
+        (answer == 0).then_some(value)
+    }
+
+    /// A property that is a text; `None` where this version does not have it.
+    pub fn text(&self, property: &CStr) -> Option<String> {
+        // SAFETY: the name ends with a zero; the text is ours to free.
+        unsafe {
+            let text =
+                (self.functions.rocksdb_property_value)(self.raw.as_ptr(), property.as_ptr());
+            take_text(self.functions, text)
+        }
+    }
+}
+
+/// A value that RocksDB lends: the bytes of a block of its cache, mostly.
+pub struct Value<'a> {
+    functions: &'static Functions,
+    raw: NonNull<c::PinnableSlice>,
+    of: PhantomData<&'a Database>,
+}
+
+#[allow(unsafe_code)]
+impl Value<'_> {
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        let mut length = 0;
+        // SAFETY: the slice is alive, and lends as many bytes as it says until it is destroyed.
+        unsafe {
+            let bytes =
+                (self.functions.rocksdb_pinnableslice_value)(self.raw.as_ptr(), &mut length);
+            lent(bytes, length)
+        }
+    }
+}
+
+impl Drop for Value<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and destroyed once.
+        #[allow(unsafe_code)]
+        unsafe {
+            (self.functions.rocksdb_pinnableslice_destroy)(self.raw.as_ptr());
+        }
+    }
+}
+
+/// A place in a database's order of keys. Belongs to one thread.
+pub struct Cursor<'a> {
+    functions: &'static Functions,
+    raw: NonNull<c::Iterator>,
+    of: PhantomData<&'a Database>,
+}
+
+#[allow(unsafe_code)]
+impl Cursor<'_> {
+    /// Shows it what was written since it was made; `None` where this version cannot.
+    pub fn refresh(&mut self) -> Option<Result<(), StoreError>> {
+        let refresh = self.functions.rocksdb_iter_refresh?;
+        // SAFETY: the iterator is alive.
+        Some(outcome(self.functions, |error| unsafe { refresh(self.raw.as_ptr(), error) }))
+    }
+
+    pub fn seek(&mut self, key: &[u8]) {
+        // SAFETY: the iterator and the key are alive for the call.
+        unsafe {
+            (self.functions.rocksdb_iter_seek)(self.raw.as_ptr(), key.as_ptr().cast(), key.len());
+        }
+    }
+
+    /// Goes to the next pair. Only where there is one now.
+    pub fn step(&mut self) {
+        debug_assert!(self.pair().is_some(), "RocksDB's iterator must be valid to go on");
+        // SAFETY: the iterator is alive, and at a pair.
+        unsafe { (self.functions.rocksdb_iter_next)(self.raw.as_ptr()) }
+    }
+
+    /// The pair where it is; `None` behind the last one, and after an error.
+    pub fn pair(&self) -> Option<(&[u8], &[u8])> {
+        let (raw, mut of_key, mut of_value) = (self.raw.as_ptr(), 0, 0);
+        // SAFETY: the iterator is alive; at a pair, it lends both until it is moved, which takes
+        // it exclusively.
+        unsafe {
+            if (self.functions.rocksdb_iter_valid)(raw) == 0 {
+                return None;
+            }
+            let key = (self.functions.rocksdb_iter_key)(raw, &mut of_key);
+            let value = (self.functions.rocksdb_iter_value)(raw, &mut of_value);
+            Some((lent(key, of_key), lent(value, of_value)))
+        }
+    }
+
+    /// What ended it, if not the last pair.
+    pub fn status(&self) -> Result<(), StoreError> {
+        // SAFETY: the iterator is alive.
+        outcome(self.functions, |error| unsafe {
+            (self.functions.rocksdb_iter_get_error)(self.raw.as_ptr(), error);
+        })
+    }
+}
+
+impl Drop for Cursor<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and destroyed once.
+        #[allow(unsafe_code)]
+        unsafe {
+            (self.functions.rocksdb_iter_destroy)(self.raw.as_ptr());
+        }
+    }
+}
+
+/// # Safety
+/// `bytes` are `length` bytes that live as long as the answer is used.
+#[inline]
+#[allow(unsafe_code)]
+unsafe fn lent<'a>(bytes: *const c_char, length: usize) -> &'a [u8] {
+    match bytes.is_null() {
+        true => &[],
+        // SAFETY: the caller's word.
+        false => unsafe { slice::from_raw_parts(bytes.cast(), length) },
+    }
+}
+
+/// What a call answers that leaves its error in a text.
+#[inline]
+fn outcome(
+    functions: &'static Functions,
+    call: impl FnOnce(*mut *mut c_char),
+) -> Result<(), StoreError> {
+    let mut error = ptr::null_mut();
+    call(&mut error);
+    if error.is_null() { Ok(()) } else { Err(failed(functions, error)) }
+}
+
+#[cold]
+fn failed(functions: &'static Functions, error: *mut c_char) -> StoreError {
+    // SAFETY: a call has just left it, and it is ours to free.
+    #[allow(unsafe_code)]
+    let text = unsafe { take_text(functions, error) }.unwrap_or_default();
+    // Whichever call meets the full disk, and every write after it, says so in these words.
+    if text.contains("No space left on device") || text.contains("NoSpace") {
+        StoreError::Full(text)
+    } else {
+        StoreError::Failed(text)
+    }
+}
+
+/// Copies a text of RocksDB's and frees it.
+///
+/// # Safety
+/// It is null, or ends with a zero and nobody else frees it.
+#[allow(unsafe_code)]
+unsafe fn take_text(functions: &'static Functions, text: *mut c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's word.
+    unsafe {
+        let copy = CStr::from_ptr(text).to_string_lossy().into_owned();
+        (functions.rocksdb_free)(text.cast());
+        Some(copy)
+    }
+}
+
+fn c_string(text: &str) -> Result<CString, StoreError> {
+    CString::new(text).map_err(|_| has_zero())
+}
+
+fn has_zero() -> StoreError {
+    StoreError::Request("RocksDB takes no path and no option with a zero byte in it".to_owned())
+}

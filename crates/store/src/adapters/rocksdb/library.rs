@@ -1,0 +1,352 @@
+//! Which RocksDB runs: a shared library that is found when a store is opened, or the one that is
+//! linked in (feature `rocksdb-bundled`).
+
+use std::collections::BTreeSet;
+use std::ffi::{OsString, c_void};
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use libloading::os::unix::{Library as Shared, RTLD_LOCAL, RTLD_NOW};
+use sha2::{Digest, Sha256};
+
+use super::database::{Database, Options};
+use super::functions::Functions;
+use super::options_file::OptionsFile;
+use crate::{StoreError, Unavailable};
+
+/// The name of the linked library in a URL.
+pub const BUNDLED: &str = "bundled";
+/// How shared libraries of RocksDB are called; a version may follow.
+const NAME: &str = "librocksdb.so";
+/// Where the loader looks without being told, on the distributions that there are.
+const USUAL: [&str; 6] =
+    ["/usr/local/lib", "/usr/local/lib64", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+const LOADER_CONFIGURATION: &str = "/etc/ld.so.conf";
+/// How deep files of the loader's configuration may include each other.
+const DEEPEST: usize = 8;
+
+/// A library that is in use. It is never unloaded: RocksDB has threads of its own.
+pub struct Library {
+    pub functions: Functions,
+    /// `None`: linked in.
+    pub path: Option<PathBuf>,
+    /// Of the file, in hexadecimal.
+    sha256: Option<String>,
+    version: OnceLock<Result<String, String>>,
+}
+
+/// Which library a URL asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// The linked one where there is one, else the first that the loader would find.
+    Any,
+    Bundled,
+    At(PathBuf),
+}
+
+impl Wanted {
+    pub fn of(text: Option<&str>) -> Self {
+        match text {
+            None | Some("auto") => Self::Any,
+            Some(BUNDLED) => Self::Bundled,
+            Some(path) => Self::At(path.into()),
+        }
+    }
+}
+
+/// Loads the library, or finds it loaded already.
+///
+/// # Errors
+/// There is none, or none with all functions; another one is loaded in this process.
+pub fn load(wanted: &Wanted) -> Result<&'static Library, StoreError> {
+    match wanted {
+        Wanted::Any => match linked() {
+            Some(library) => Ok(library),
+            None => {
+                let path = found().into_iter().next().ok_or_else(none_found)?;
+                shared(&path)
+            }
+        },
+        Wanted::Bundled => linked().ok_or_else(|| {
+            StoreError::Request(
+                "option `library=bundled` of `rocksdb`: no RocksDB is linked into this kvmeter; \
+                 build it with `--features rocksdb-bundled`, or name a shared library"
+                    .to_owned(),
+            )
+        }),
+        Wanted::At(path) => shared(path),
+    }
+}
+
+/// Whether neither a linked nor a shared library is here.
+pub fn is_missing() -> bool {
+    linked().is_none() && found().is_empty()
+}
+
+/// What to say, and do, where there is no RocksDB.
+pub fn none_found() -> Unavailable {
+    Unavailable {
+        reason: "RocksDB's library was not found where the loader looks for one".to_owned(),
+        remedy: "install it (Debian: `apt-get install librocksdb7.8`), or name one with \
+                 `rocksdb:PATH?library=/path/of/librocksdb.so`"
+            .to_owned(),
+    }
+}
+
+fn linked() -> Option<&'static Library> {
+    #[cfg(feature = "rocksdb-bundled")]
+    {
+        static LINKED: OnceLock<Library> = OnceLock::new();
+        Some(LINKED.get_or_init(|| Library {
+            functions: Functions::linked(),
+            path: None,
+            sha256: None,
+            version: OnceLock::new(),
+        }))
+    }
+    #[cfg(not(feature = "rocksdb-bundled"))]
+    None
+}
+
+/// One shared library a process. Two versions would share what C++ compilers make unique in a
+/// process (static variables of templates and inline functions), which ends in crashes.
+static SHARED: Mutex<Option<&'static Library>> = Mutex::new(None);
+
+fn shared(path: &Path) -> Result<&'static Library, StoreError> {
+    let refused =
+        |why: String| StoreError::Request(format!("RocksDB's library {}: {why}", path.display()));
+    let real = path.canonicalize().map_err(|error| refused(error.to_string()))?;
+    let mut slot = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(library) = *slot {
+        let loaded = library.path.as_deref().unwrap_or(Path::new(BUNDLED));
+        if loaded == real {
+            return Ok(library);
+        }
+        return Err(refused(format!(
+            "{} is loaded already, and two in one process would disturb each other; measure each \
+             in a run of its own and put the results together with `kvmeter merge`",
+            loaded.display()
+        )));
+    }
+    // Read first: what was measured is the file as it was before it was loaded.
+    let sha256 = sha256(&real).map_err(|error| refused(error.to_string()))?;
+    // SAFETY: the user, or the machine's loader, names a RocksDB; loading runs its constructors,
+    // as linking it would have.
+    #[allow(unsafe_code)]
+    let library = unsafe { Shared::open(Some(&real), RTLD_NOW | RTLD_LOCAL) }
+        .map_err(|error| refused(format!("it cannot be loaded: {error}")))?;
+    let find = |name: &'static str| -> Option<*mut c_void> {
+        // SAFETY: only the address is taken.
+        #[allow(unsafe_code)]
+        let symbol = unsafe { library.get::<*mut c_void>(name.as_bytes()) };
+        symbol.ok().map(|symbol| *symbol)
+    };
+    // SAFETY: a library that has `rocksdb_...` has it from `rocksdb/c.h`, where the functions of
+    // this list have been the same from 7.8 to 11. It is never unloaded.
+    #[allow(unsafe_code)]
+    let functions = unsafe { Functions::found(find) }.map_err(|missing| {
+        refused(format!("it has no function `{missing}`; versions 7.8 to 11 have it"))
+    })?;
+    std::mem::forget(library);
+    let library = Box::leak(Box::new(Library {
+        functions,
+        path: Some(real),
+        sha256: Some(sha256),
+        version: OnceLock::new(),
+    }));
+    *slot = Some(library);
+    Ok(library)
+}
+
+fn sha256(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut file = File::open(path)?;
+    let mut part = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut part)? {
+            0 => break,
+            length => hash.update(&part[..length]),
+        }
+    }
+    Ok(hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+impl Library {
+    /// `7.8.3`. The C interface has no function for it: the library writes it into the OPTIONS
+    /// file of each database, so an empty one is made in a temporary folder.
+    ///
+    /// # Errors
+    /// What RocksDB says to an empty database.
+    pub fn version(&'static self) -> Result<&'static str, StoreError> {
+        let version = self.version.get_or_init(|| self.ask_version().map_err(|e| e.to_string()));
+        version.as_deref().map_err(|error| StoreError::Failed(error.clone()))
+    }
+
+    fn ask_version(&'static self) -> Result<String, StoreError> {
+        let failed = |error: io::Error| StoreError::Failed(format!("a temporary folder: {error}"));
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let mut options = Options::new(&self.functions)?;
+        options.create_if_missing();
+        drop(Database::open(&options, folder.path())?);
+        let file = OptionsFile::in_force(folder.path());
+        file.and_then(|file| file.version)
+            .ok_or(StoreError::Failed("RocksDB does not say its version".to_owned()))
+    }
+
+    /// What a person reads: version and, of a shared library, the first 16 digits of the file's
+    /// SHA-256, by which two builds of one version are told apart.
+    pub fn describe(&self, version: &str) -> String {
+        match &self.sha256 {
+            Some(hash) => format!("RocksDB {version} (sha256 {})", &hash[..16]),
+            None => format!("RocksDB {version}"),
+        }
+    }
+
+    /// As it stands in a URL.
+    pub fn name(&self) -> String {
+        let path = self.path.as_ref().map(|path| path.display().to_string());
+        path.unwrap_or_else(|| BUNDLED.to_owned())
+    }
+}
+
+/// The shared libraries of RocksDB where the loader looks, the one that it would take first: of
+/// each file one name, for this processor alone.
+pub fn found() -> Vec<PathBuf> {
+    let variable = std::env::var_os("LD_LIBRARY_PATH");
+    found_in(folders(variable, Path::new(LOADER_CONFIGURATION)))
+}
+
+fn found_in(folders: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    for folder in folders {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let mut here: Vec<(Vec<u64>, PathBuf)> = entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| Some((version_of(entry.file_name().to_str()?)?, entry.path())))
+            .collect();
+        // The name without a version is what a linker takes, then the newest.
+        here.sort_by(|(a, _), (b, _)| b.is_empty().cmp(&a.is_empty()).then(b.cmp(a)));
+        for (_, path) in here {
+            let Ok(real) = path.canonicalize() else { continue };
+            if is_for_this_processor(&real) && seen.insert(real.clone()) {
+                all.push(real);
+            }
+        }
+    }
+    all
+}
+
+/// `[7, 8, 3]` of `librocksdb.so.7.8.3`; `None` for another file.
+fn version_of(name: &str) -> Option<Vec<u64>> {
+    let rest = name.strip_prefix(NAME)?;
+    match rest.strip_prefix('.') {
+        None => rest.is_empty().then(Vec::new),
+        Some(version) => version.split('.').map(|part| part.parse().ok()).collect(),
+    }
+}
+
+/// The folders of the loader in its order (`ld.so(8)`).
+fn folders(variable: Option<OsString>, configuration: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = variable
+        .map(|list| std::env::split_paths(&list).filter(|path| path.is_absolute()).collect())
+        .unwrap_or_default();
+    configured(configuration, 0, &mut all);
+    all.extend(USUAL.map(PathBuf::from));
+    all
+}
+
+/// The folders of a file such as `/etc/ld.so.conf`, and of those that it includes.
+fn configured(file: &Path, depth: usize, all: &mut Vec<PathBuf>) {
+    let Ok(text) = fs::read_to_string(file) else { return };
+    for line in text.lines().map(str::trim) {
+        match line.strip_prefix("include ") {
+            Some(pattern) if depth < DEEPEST => {
+                // `/etc/ld.so.conf.d/*.conf` is the one pattern that is used.
+                let (folder, ending) = pattern.trim().split_once('*').unwrap_or((pattern, ""));
+                let Ok(entries) = fs::read_dir(folder) else { continue };
+                let mut files: Vec<PathBuf> =
+                    entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+                files.retain(|file| file.to_string_lossy().ends_with(ending));
+                files.sort();
+                files.iter().for_each(|file| configured(file, depth + 1, all));
+            }
+            None if line.starts_with('/') => all.push(PathBuf::from(line)),
+            _ => {}
+        }
+    }
+}
+
+/// The head of an ELF file says for which processor it is (`e_ident`, `e_machine`).
+fn elf_machine(file: &Path) -> Option<([u8; 6], [u8; 2])> {
+    let mut head = [0; 20];
+    File::open(file).ok()?.read_exact(&mut head).ok()?;
+    head.starts_with(b"\x7fELF").then_some(())?;
+    Some((head[..6].try_into().ok()?, head[18..].try_into().ok()?))
+}
+
+fn is_for_this_processor(file: &Path) -> bool {
+    let own = elf_machine(Path::new("/proc/self/exe"));
+    own.is_some() && elf_machine(file) == own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_of_names() {
+        assert_eq!(version_of("librocksdb.so"), Some(vec![]));
+        assert_eq!(version_of("librocksdb.so.7.8.3"), Some(vec![7, 8, 3]));
+        for other in ["librocksdb.so.x", "librocksdb.so-7", "librocksdb.a", "librocksdb.so."] {
+            assert_eq!(version_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_loader_s_folders_are_read_of_its_configuration() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("conf.d");
+        fs::create_dir(&folder).unwrap();
+        let main = home.path().join("ld.so.conf");
+        fs::write(&main, format!("# a comment\ninclude {}/*.conf\n/last\n", folder.display()))
+            .unwrap();
+        fs::write(folder.join("b.conf"), "/b\n").unwrap();
+        // A file that includes itself ends.
+        fs::write(folder.join("a.conf"), format!("/a\ninclude {}/a*.conf\n", folder.display()))
+            .unwrap();
+        fs::write(folder.join("c.other"), "/c\n").unwrap();
+        let all = folders(Some("/first:relative:".into()), &main);
+        assert_eq!(all[0], Path::new("/first"));
+        let own: Vec<_> = all[1..].iter().take_while(|path| !path.starts_with("/usr")).collect();
+        assert!(
+            own.iter().all(|path| ["/a", "/b", "/last"].iter().any(|it| path.ends_with(&it[1..])))
+        );
+        let last = own.last().unwrap();
+        assert_eq!(last.as_path(), Path::new("/last"));
+    }
+
+    #[test]
+    fn of_one_folder_the_linker_s_name_comes_first_then_the_newest() {
+        let home = tempfile::tempdir().unwrap();
+        let exe = fs::read("/proc/self/exe").unwrap();
+        for name in ["librocksdb.so.9.11", "librocksdb.so.9.9", "librocksdb.so.7.8", "other.so"] {
+            fs::write(home.path().join(name), &exe[..64]).unwrap();
+        }
+        std::os::unix::fs::symlink("librocksdb.so.7.8", home.path().join(NAME)).unwrap();
+        fs::write(home.path().join("librocksdb.so.10"), "no library").unwrap();
+        let real = home.path().canonicalize().unwrap();
+        let found = found_in([home.path().to_owned(), home.path().to_owned()]);
+        let names: Vec<_> = found.iter().map(|path| path.strip_prefix(&real).unwrap()).collect();
+        assert_eq!(
+            names,
+            ["librocksdb.so.7.8", "librocksdb.so.9.11", "librocksdb.so.9.9"].map(Path::new)
+        );
+    }
+}
