@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::Span;
-use record::design::DesignKind;
+use record::design::{Design, DesignKind};
 use report::table::{ALWAYS, Align, Table};
 use report::{PlanRow, format};
 use study::{Estimates, Plan, Step};
@@ -57,12 +57,23 @@ pub fn describe_study(
     }
     let steps: Vec<&Step> = left.map(|(_, step)| step).collect();
     rows(&steps, show)?;
+    if plan.design.factors.is_empty() {
+        left_out(&plan.design).try_for_each(|words| show.print(&words))?;
+    }
     show.print(&estimate(plan, |step| !done.contains(&step.ordinal)))?;
     limit.into_iter().try_for_each(|limit| show.print(&within(plan, limit)))?;
     match plan.common_knobs() {
         Some(levels) if !levels.is_empty() => crate::cmd::knob::describe(&levels.plan(root)?, show),
         _ => Ok(Outcome::Done),
     }
+}
+
+/// What of a study this build or this machine cannot run, each with the reason.
+fn left_out(design: &Design) -> impl Iterator<Item = String> {
+    design
+        .skipped
+        .iter()
+        .map(|skipped| format!("left out: {}: {}", levels(&skipped.levels), skipped.why))
 }
 
 /// What a study is about to do, in a few lines, before it starts.
@@ -73,9 +84,7 @@ pub fn announce(plan: &Plan, limit: Option<Span>, show: &Show) {
     if let Some(scale) = &plan.design.scale {
         show.note(&format!("at the scale `{}`: {}", scale.name, scale.note));
     }
-    for skipped in &plan.design.skipped {
-        show.note(&format!("left out: {}: {}", levels(&skipped.levels), skipped.why));
-    }
+    left_out(&plan.design).for_each(|words| show.note(&words));
     show.note(&estimate(plan, |_| true));
     if let Some(limit) = limit {
         show.note(&within(plan, limit));
@@ -127,9 +136,7 @@ fn design(plan: &Plan) -> Table {
     if let Some(scale) = &design.scale {
         table.note(format!("scale {}: {}", scale.name, scale.note));
     }
-    for skipped in &design.skipped {
-        table.note(format!("left out: {}: {}", levels(&skipped.levels), skipped.why));
-    }
+    left_out(design).for_each(|words| table.note(words));
     table
 }
 
