@@ -90,8 +90,9 @@ pub struct LoadFlags {
     /// [default: auto; off in a search, for it lowers the rate]
     #[arg(long, value_name = "WAY", help_heading = SERVERS)]
     pub server_latency: Option<String>,
-    /// Start a local server for this measurement, and end it: memory=1GiB,threads=4,... or `default`.
-    /// The store is then only a name: memcached, redis, valkey
+    /// Start a local server for this measurement, and end it: memory=1GiB,cpus=0,1,...
+    /// as in a study's `[server.NAME]`, or `default`. The store is then only a name: memcached,
+    /// redis, valkey
     #[arg(long, value_name = "SETTINGS", help_heading = SERVERS)]
     pub server: Option<String>,
     #[command(flatten)]
@@ -187,18 +188,8 @@ impl LoadFlags {
         // A place, to read the options with: where the server listens is known when it runs.
         let mut url: StoreUrl = format!("{name}://localhost{options}").parse()?;
         url.servers.clear();
-        let mut wanted = server::launch::Settings::default();
-        for setting in settings.split(',').filter(|setting| *setting != "default") {
-            let (key, value) = setting
-                .split_once('=')
-                .ok_or_else(|| request(format!("--server: `{setting}` is not `setting=value`")))?;
-            wanted = match value.parse::<i64>() {
-                Ok(number) => wanted.with(key, number),
-                Err(_) => wanted.with(key, value),
-            };
-        }
-        let order = ServerOrder::new(name, wanted)
-            .map_err(|error| request(format!("--server: {error}")))?;
+        let order = ServerOrder::of_words(name, settings)
+            .map_err(|why| request(format!("--server: {why}")))?;
         Ok((url, Some(order)))
     }
 

@@ -1,65 +1,6 @@
-//! `kvmeter`: which machine, store and configuration serve the data best.
+//! The program: all of it is in the library, where tests see the definition of its command line.
 #![forbid(unsafe_code)]
 
-mod agent_flags;
-mod answers;
-mod args;
-mod cmd;
-mod cost_flags;
-mod devices;
-mod exit;
-mod files;
-mod flags;
-mod found;
-mod interrupt;
-mod kept;
-mod machine_flags;
-mod micro_args;
-mod micro_net_args;
-mod network_checks;
-mod planned;
-mod show;
-mod store_options;
-mod sweep;
-
-use clap::Parser;
-
-use args::{Cli, Verb};
-use exit::Outcome;
-
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
-    let show = show::Show::new(&cli.common);
-    if let Err(error) = cmd::knob::recover(&cli.verb, &show) {
-        return exit::report(&error);
-    }
-    if let Err(why) = host::tell_bus_errors() {
-        show.warn(&why);
-    }
-    let outcome = match cli.verb {
-        Verb::Doctor(args) => cmd::doctor::run(&args, &show),
-        Verb::Run(args) => cmd::run::run(&args, &show),
-        Verb::Bench(args) => cmd::bench::run(&args, &show),
-        Verb::Agent(args) => cmd::agent::run(&args, &show),
-        Verb::Search(args) => cmd::search::run(&args, &show),
-        Verb::Mbwu(args) => cmd::mbwu::run(&args, &show),
-        Verb::Precondition(args) => cmd::precondition::run(&args, &show),
-        Verb::Report(args) => cmd::report::run(&args, &show),
-        Verb::Compare(args) => cmd::compare::run(&args, &show),
-        Verb::Cost(args) => cmd::cost::run(&args, &show),
-        Verb::Merge(args) => cmd::merge::run(&args, &show),
-        Verb::Export(args) => cmd::export::run(&args, &show),
-        Verb::Micro(args) => cmd::micro::run(&args, &show),
-        Verb::Knob(args) => cmd::knob::run(&args, &show),
-        Verb::Simulate(args) => cmd::simulate::run(&args, &show),
-        Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
-        Verb::Completions(args) => cmd::completions::run(&args),
-        Verb::Man(args) => cmd::man::run(&args),
-    };
-    match outcome {
-        Ok(Outcome::Done) => std::process::ExitCode::SUCCESS,
-        Ok(Outcome::Invalid) => std::process::ExitCode::from(1),
-        Ok(Outcome::Code(code)) => std::process::ExitCode::from(code),
-        Err(error) => exit::report(&error),
-    }
+    kvmeter::main()
 }

@@ -32,14 +32,20 @@ pub fn here() -> Option<u32> {
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
+/// More threads than these are a slip.
+const MOST_THREADS: usize = 10_000;
+
 /// The CPUs for `threads` threads: the given ones in their order, around again where they are
 /// fewer.
 ///
 /// # Errors
-/// There are none, or `threads` is zero.
+/// There are none, or `threads` is zero or more than any machine has use for.
 pub fn spread(cpus: &[u32], threads: usize) -> Result<Vec<u32>, Fault> {
     if threads == 0 {
         return Err(Fault::request("threads", "must be more than zero"));
+    }
+    if threads > MOST_THREADS {
+        return Err(Fault::request("threads", format!("is at most {MOST_THREADS}, not {threads}")));
     }
     if cpus.is_empty() {
         return Err(Fault::request("cpus", "is an empty list; name one CPU at least"));
@@ -74,5 +80,6 @@ mod tests {
     fn threads_go_around_the_cpus() {
         assert_eq!(spread(&[4, 6], 3), Ok(vec![4, 6, 4]));
         assert!(spread(&[], 1).is_err() && spread(&[0], 0).is_err());
+        assert!(spread(&[0], usize::MAX).is_err());
     }
 }

@@ -167,15 +167,36 @@ impl fmt::Display for Bytes {
 /// Operations per second.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Rate(pub f64);
-quantity!(Rate, f64, "a rate per second", "`500`, `20k`, `1.5M` or `20k/s`");
+quantity!(
+    Rate,
+    f64,
+    "a rate per second",
+    "`500`, `20k`, `1.5M` or `20k/s`, and one in two seconds as `0.5`, `30/m` or `1/2s`"
+);
 
 impl Rate {
     fn read(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let text = text.strip_suffix("/s").unwrap_or(text);
-        let (value, suffix) = split(text)?;
-        Some(Rate(value * scale(suffix)?))
+        let (number, seconds) = match text.trim().split_once('/') {
+            None => (text, 1.0),
+            Some((number, span)) => (number, per(span)?),
+        };
+        let (value, suffix) = split(number)?;
+        let rate = value * scale(suffix)? / seconds;
+        // Between two requests lies a span of time, which has a limit too.
+        let slowest = 1.0 / Span::LONGEST.as_secs_f64();
+        (rate.is_finite() && (rate == 0.0 || rate >= slowest)).then_some(Rate(rate))
     }
+}
+
+/// The seconds behind the slash of a rate: a unit or a span with its unit.
+fn per(text: &str) -> Option<f64> {
+    let text = text.trim();
+    if let Some(seconds) = unit_seconds(text) {
+        return Some(seconds);
+    }
+    let bare = text.ends_with(|c: char| c.is_ascii_digit());
+    let Span(span) = Span::read(text).filter(|_| !bare)?;
+    (!span.is_zero()).then_some(span.as_secs_f64())
 }
 
 impl fmt::Display for Rate {
@@ -200,7 +221,8 @@ impl ByteRate {
         let (value, suffix) = split(text)?;
         // A number without a unit is a slip, and `b` would be bits.
         let suffix = suffix.strip_suffix('B')?;
-        Some(ByteRate(value * scale(suffix)?))
+        let rate = value * scale(suffix)?;
+        rate.is_finite().then_some(ByteRate(rate))
     }
 }
 
@@ -214,12 +236,32 @@ impl fmt::Display for ByteRate {
     }
 }
 
-/// A span of time.
+/// A span of time that a user gives, of at most [`Span::LONGEST`]: instants and sums that are
+/// reckoned with it cannot overflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Span(pub Duration);
-quantity!(Span, Duration, "a span of time", "`10s`, `500ms`, `2m` or `1h30m`");
+quantity!(Span, Duration, "a span of time of at most 366d", "`10s`, `500ms`, `2m` or `1h30m`");
+
+/// Seconds in a unit of time, by the name of the unit.
+fn unit_seconds(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" | "µs" => 1e-6,
+        "ns" => 1e-9,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    })
+}
 
 impl Span {
+    /// Nothing is measured for longer than a year: what asks for more is a slip. A thousand
+    /// million times as long still fits into a [`Duration`], and 500 times into nanoseconds as
+    /// `u64`.
+    pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+
     fn read(text: &str) -> Option<Self> {
         let mut rest = text.trim();
         if rest.is_empty() {
@@ -233,20 +275,13 @@ impl Span {
             let seconds = match tail[..end].trim() {
                 // A bare number is in seconds, but `1m30` is a slip.
                 "" if parts == 0 && end == tail.len() => 1.0,
-                "s" => 1.0,
-                "ms" => 1e-3,
-                "us" | "µs" => 1e-6,
-                "ns" => 1e-9,
-                "m" | "min" => 60.0,
-                "h" => 3600.0,
-                "d" => 86_400.0,
-                _ => return None,
+                unit => unit_seconds(unit)?,
             };
             total += value * seconds;
             parts += 1;
             rest = &tail[end..];
         }
-        Duration::try_from_secs_f64(total).ok().map(Span)
+        Duration::try_from_secs_f64(total).ok().filter(|span| *span <= Span::LONGEST).map(Span)
     }
 }
 
@@ -335,6 +370,33 @@ mod tests {
         for text in ["", "s", "1m30", "10x", "-1s"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn slow_rates_as_people_write_them() {
+        for (text, rate) in
+            [("0.5/s", 0.5), ("1/m", 1.0 / 60.0), ("30/min", 0.5), ("1/2s", 0.5), ("36k/h", 10.0)]
+        {
+            assert_eq!(text.parse(), Ok(Rate(rate)), "{text}");
+            assert_eq!(Rate(rate).to_string().parse(), Ok(Rate(rate)), "{text}");
+        }
+        for text in ["1/", "/s", "1/2", "1/0s", "1/x", "1/s/s", "1/400d", "1e-300"] {
+            let error = text.parse::<Rate>().unwrap_err().to_string();
+            assert!(error.contains("one in two seconds as `0.5`"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_overflows_is_refused() {
+        assert_eq!("366d".parse(), Ok(Span(Span::LONGEST)));
+        for text in ["367d", "1e19s", "18446744073709551615s", "18446744073709551615ns", "1e308d"] {
+            let error = text.parse::<Span>().unwrap_err().to_string();
+            assert!(error.contains("at most 366d"), "{text}: {error}");
+        }
+        let most = Span::LONGEST.checked_mul(u32::MAX);
+        assert!(most.and_then(|most| std::time::Instant::now().checked_add(most)).is_some());
+        assert!("1e308T".parse::<Rate>().is_err());
+        assert!("1e308TB/s".parse::<ByteRate>().is_err());
     }
 
     #[test]

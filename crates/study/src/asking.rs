@@ -329,6 +329,9 @@ pub struct Wish {
     pub speed: Option<Speed>,
 }
 
+/// More threads than these are a slip.
+const MOST_THREADS: u32 = 10_000;
+
 /// The most connections of a thread to a server, and requests under way on one of them.
 const MOST_CONNECTIONS: u32 = 60_000;
 const MOST_DEPTH: u32 = 10_000;
@@ -358,6 +361,9 @@ impl Wish {
         ];
         if let Some((key, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
             return no(key, "must be more than zero");
+        }
+        if self.threads.is_some_and(|threads| threads > MOST_THREADS) {
+            return no("threads", &format!("is at most {MOST_THREADS}"));
         }
         let arrivals = match &self.arrivals {
             None => None,

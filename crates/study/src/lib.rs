@@ -24,6 +24,7 @@ mod probes;
 mod replayed;
 mod search;
 mod server_side;
+mod server_words;
 mod session;
 mod settings;
 mod simulated;

@@ -51,12 +51,30 @@ pub(crate) struct Started {
 }
 
 impl ServerOrder {
+    /// The same from one line, as a flag has it: `memory=1GiB,cpus=0,1`.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn of_words(program: &str, words: &str) -> Result<ServerOrder, String> {
+        let wanted = match words {
+            "default" => Wanted::default(),
+            words => crate::server_words::read(words)?,
+        };
+        ServerOrder::new(program, wanted).map_err(|error| error.to_string())
+    }
+
     /// Checks the settings without starting anything.
     ///
     /// # Errors
     /// What is wrong with them, and the key.
     pub fn new(program: &str, mut wanted: Wanted) -> Result<ServerOrder, LaunchError> {
         let program = server::launch::program(program)?;
+        let known = program.settings().iter().map(|setting| setting.name).chain([PROCESSES]);
+        let strange = |(key, _): &&(String, _)| !known.clone().any(|name| name == key);
+        if let Some((key, _)) = wanted.0.iter().find(strange) {
+            let (program, hint) = (program.name(), model::suggest::hint(key, known.clone()));
+            return Err(SettingError::Unknown { program, key: key.clone(), hint }.into());
+        }
         let at = wanted.0.iter().position(|(key, _)| key == PROCESSES);
         let processes = match at.map(|at| wanted.0.remove(at).1.to_string()) {
             None => 1,

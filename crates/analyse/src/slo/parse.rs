@@ -135,7 +135,9 @@ fn limit(text: &str) -> Result<std::time::Duration, String> {
         Ok(_) if bare => Err(format!("`{text}` has no unit; write `{text}ms` or `{text}us`")),
         Ok(span) if span.0.is_zero() => Err("no latency is below a limit of 0".to_owned()),
         Ok(span) => Ok(span.0),
-        Err(_) => Err(format!("`{text}` is not a span of time; write it as `1ms` or `500us`")),
+        Err(_) => Err(format!(
+            "`{text}` is not a span of time of at most 366d; write it as `1ms` or `500us`"
+        )),
     }
 }
 

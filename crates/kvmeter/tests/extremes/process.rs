@@ -1,0 +1,96 @@
+//! The command as a process with limits of time and memory.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// It measures what was asked for so long, and is then asked to stop.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// A process that was asked to stop ends within this.
+const ENDING: Duration = Duration::from_secs(20);
+/// Private memory of a process, in KiB.
+const MEMORY: u64 = 1 << 20;
+
+/// To it and to what it started, as from a terminal.
+fn signal(child: &Child, which: &str) {
+    Command::new("kill").args([which, "--", &format!("-{}", child.id())]).status().unwrap();
+}
+
+/// What is wrong with how it ended; none where it ended as a command may.
+pub fn fault(folder: &Path, args: &[String]) -> Option<String> {
+    let words = folder.join("words");
+    let mut child = Command::new("sh")
+        .args(["-c", &format!("ulimit -d {MEMORY} && exec \"$@\""), "sh"])
+        .arg(env!("CARGO_BIN_EXE_kvmeter"))
+        .args(args)
+        .current_dir(folder)
+        .env("HOME", folder)
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .env("KVMETER_STATE_DIR", folder.join("state/kvmeter"))
+        .env("KVMETER_AGENT_TOKEN", "0123456789abcdef0123456789abcdef")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&words).unwrap())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let mut asked = false;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if !asked && begun.elapsed() > PATIENCE {
+            asked = true;
+            signal(&child, "-INT");
+        }
+        if begun.elapsed() > PATIENCE + ENDING {
+            signal(&child, "-KILL");
+            child.wait().unwrap();
+            return Some("it does not end".to_owned());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let said = String::from_utf8_lossy(&std::fs::read(&words).unwrap()).into_owned();
+    let said: String = said.chars().take(600).collect();
+    if said.contains("panicked") {
+        return Some(said);
+    }
+    // A verb that has no graceful end is ended by the signal itself.
+    let by_signal = status.code().is_none() && asked;
+    let sound = matches!(status.code(), Some(0..=2)) || by_signal;
+    (!sound).then(|| format!("{status}: {said}"))
+}
+
+/// What is wrong with each that ended as it should not.
+pub fn run_all(lines: &[Vec<String>]) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let faults = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(args) = lines.get(at) else { return };
+                    let folder = tempfile::tempdir().unwrap();
+                    let file = |name: &str, text: &str| {
+                        std::fs::write(folder.path().join(name), text).unwrap();
+                    };
+                    file("study.toml", crate::keys::SMALL);
+                    file("trace.csv", "0,key,3,10,1,get,0\n1,key,3,10,1,set,0\n");
+                    std::fs::create_dir(folder.path().join("machine")).unwrap();
+                    let fault = fault(folder.path(), args);
+                    if let Some(fault) = fault {
+                        let args: Vec<String> =
+                            args.iter().map(|arg| arg.chars().take(60).collect()).collect();
+                        faults.lock().unwrap().push(format!("kvmeter {args:?}: {fault}"));
+                    }
+                }
+            });
+        }
+    });
+    faults.into_inner().unwrap()
+}
