@@ -98,7 +98,7 @@ mod tests {
             "user" => ("nobody", "\"nobody\""),
             "policy" => ("allkeys-lru", "\"allkeys-lru\""),
             "port" => ("7000", "7000"),
-            "socket" => ("/tmp/a,b=c.sock", "\"/tmp/a,b=c.sock\""),
+            "socket" => ("\"/tmp/a,b=c.sock\"", "\"/tmp/a,b=c.sock\""),
             "listen" => ("::1", "\"::1\""),
             "cpus" => ("0-1,3", "\"0-1,3\""),
             "binary" => ("/opt/my server", "\"/opt/my server\""),

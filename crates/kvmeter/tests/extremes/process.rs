@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// It measures what was asked for so long, and is then asked to stop.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const PATIENCE: Duration = Duration::from_millis(800);
 /// A process that was asked to stop ends within this.
 const ENDING: Duration = Duration::from_secs(20);
 /// Private memory of a process, in KiB.
@@ -70,7 +70,7 @@ pub fn run_all(lines: &[Vec<String>]) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let faults = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..3 {
+        for _ in 0..4 {
             scope.spawn(|| {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
