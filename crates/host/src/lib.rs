@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 mod affinity;
+mod beneath;
 mod bus_error;
 pub mod cachegrind;
 mod doctor;

@@ -6,20 +6,20 @@
 //! - `PATH = TEXT`: a file of one line; nothing after `=` is an empty file.
 //! - `PATH:` and then lines that begin with `|`: a file of those lines.
 //! - `PATH @OFFSET = 0C 00`: bytes of a register file, in hexadecimal.
-//! - `PATH -> TARGET`: a symbolic link.
+//! - `PATH -> TARGET`: a symbolic link. It is followed as on the machine, whose root is the folder.
 //! - `PATH/`: a folder.
 //! - `{0-7}` in a path: one file for each number. `#` begins a comment line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
 
+use crate::beneath::Beneath;
 use crate::facts::identity;
 use crate::root::{Root, RootError};
 
@@ -150,125 +150,190 @@ pub enum TreeError {
         "{origin}:{line}: `{text}` is no entry of a recorded machine; take what `kvmeter doctor --record FILE` writes"
     )]
     NoEntry { origin: String, line: usize, text: String },
+    #[error("{origin}:{line}: {what}; a recorded machine has no more than {limit}")]
+    TooMuch { origin: String, line: usize, what: &'static str, limit: String },
     #[error("{origin}:{line}: {path}: {source}")]
     Unpacked { origin: String, line: usize, path: String, source: io::Error },
 }
 
-/// Makes the files of a recorded machine in a folder; `origin` names the text in errors.
+/// What a recording may come to, and no machine does: the files that it makes, the bytes in them,
+/// and the offset of a register.
+const FILES: u64 = 500_000;
+const BYTES: u64 = 256 << 20;
+const OFFSET: u64 = u32::MAX as u64;
+
+/// Makes the files of a recorded machine in a folder; `origin` names the text in errors. Nothing is
+/// made or written outside of the folder, whatever the text says.
 ///
 /// # Errors
-/// A line that is no entry, with its number; what the file system refuses.
+/// A line that is no entry, with its number; one that makes more than a machine has; what the file
+/// system refuses.
 pub fn unpack(text: &str, origin: &str, dir: &Path) -> Result<(), TreeError> {
+    let mut made = Made { folder: Beneath::new(dir), files: 0, bytes: 0 };
     let mut lines = text.lines().zip(1..).peekable();
     while let Some((line, number)) = lines.next() {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let no_entry = || TreeError::NoEntry {
-            origin: origin.to_owned(),
-            line: number,
-            text: line.chars().take(60).collect(),
-        };
-        let failed = |path: &str| {
-            let path = path.to_owned();
-            let origin = origin.to_owned();
-            move |source| TreeError::Unpacked { origin, line: number, path, source }
-        };
-        if !line.starts_with('/')
-            || line.split('/').any(|part| part == "..") && !line.contains(" -> ")
-        {
-            return Err(no_entry());
-        }
-        if let Some((path, target)) = line.split_once(" -> ") {
-            make_link(dir, path, target).map_err(failed(path))?;
-        } else if let Some((path, text)) = line.split_once(" =") {
-            if let Some((path, offset)) = path.split_once(" @") {
-                let offset = offset.parse().map_err(|_| no_entry())?;
-                let bytes: Result<Vec<u8>, _> =
-                    text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16)).collect();
-                let bytes = bytes.map_err(|_| no_entry())?;
-                put_bytes(&place(dir, path), offset, &bytes).map_err(failed(path))?;
-                continue;
-            }
-            let text = text.trim();
-            let content = if text.is_empty() { String::new() } else { format!("{text}\n") };
-            for path in each(path).ok_or_else(no_entry)? {
-                put(&place(dir, &path), &content).map_err(failed(&path))?;
-            }
-        } else if let Some(path) = line.strip_suffix(':') {
-            let mut content = String::new();
+        let mut content = None;
+        if line.ends_with(':') && !line.contains(" =") && !line.contains(" -> ") {
+            let text = content.insert(String::new());
             while let Some((part, _)) = lines.next_if(|(line, _)| line.starts_with('|')) {
-                content += &part[1..];
-                content.push('\n');
+                *text += &part[1..];
+                text.push('\n');
             }
-            if content.is_empty() {
-                return Err(no_entry());
-            }
-            for path in each(path).ok_or_else(no_entry)? {
-                put(&place(dir, &path), &content).map_err(failed(&path))?;
-            }
-        } else if let Some(path) = line.strip_suffix('/') {
-            fs::create_dir_all(place(dir, path)).map_err(failed(path))?;
-        } else {
-            return Err(no_entry());
         }
+        let origin = || origin.to_owned();
+        made.entry(line, content).map_err(|no| match no {
+            No::Entry => TreeError::NoEntry {
+                origin: origin(),
+                line: number,
+                text: line.chars().take(60).collect(),
+            },
+            No::TooMuch(what, limit) => {
+                TreeError::TooMuch { origin: origin(), line: number, what, limit }
+            }
+            No::Io(path, source) => {
+                TreeError::Unpacked { origin: origin(), line: number, path, source }
+            }
+        })?;
     }
     Ok(())
 }
 
-fn place(dir: &Path, path: &str) -> PathBuf {
-    dir.join(path.trim_start_matches('/'))
+/// Why a line makes nothing.
+enum No {
+    Entry,
+    TooMuch(&'static str, String),
+    Io(String, io::Error),
 }
 
-fn with_folder(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), fs::create_dir_all)
+/// The folder and what is in it by now.
+struct Made {
+    folder: Beneath,
+    files: u64,
+    bytes: u64,
 }
 
-fn put(path: &Path, content: &str) -> io::Result<()> {
-    with_folder(path)?;
-    fs::write(path, content)
-}
-
-fn put_bytes(path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
-    with_folder(path)?;
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-    file.write_all_at(bytes, offset)
-}
-
-/// A link to a place within the folder; where it leads is made, for files below the link.
-fn make_link(dir: &Path, path: &str, target: &str) -> io::Result<()> {
-    let link = place(dir, path);
-    with_folder(&link)?;
-    let mut leads_to = match target.starts_with('/') {
-        true => PathBuf::new(),
-        false => Path::new(path.trim_start_matches('/'))
-            .parent()
-            .map_or_else(PathBuf::new, Path::to_owned),
-    };
-    for part in target.split('/').filter(|part| !part.is_empty() && *part != ".") {
-        match part {
-            ".." => drop(leads_to.pop()),
-            part => leads_to.push(part),
+impl Made {
+    /// Makes what a line says; `content` are the lines that follow a `PATH:`.
+    fn entry(&mut self, line: &str, content: Option<String>) -> Result<(), No> {
+        if let Some(content) = content {
+            let paths = line.strip_suffix(':').ok_or(No::Entry)?;
+            if content.is_empty() {
+                return Err(No::Entry);
+            }
+            return self.texts(paths, &content);
         }
+        if let Some((path, target)) = line.split_once(" -> ") {
+            let path = checked(path)?;
+            self.count(1, 0)?;
+            return self.link(path, target).map_err(failed(path));
+        }
+        if let Some((path, text)) = line.split_once(" =") {
+            if let Some((path, offset)) = path.split_once(" @") {
+                return self.bytes(checked(path)?, offset, text);
+            }
+            let text = text.trim();
+            let content = if text.is_empty() { String::new() } else { format!("{text}\n") };
+            return self.texts(path, &content);
+        }
+        let path = checked(line.strip_suffix('/').ok_or(No::Entry)?)?;
+        self.count(1, 0)?;
+        self.folder.make_folders(path).map_err(failed(path))
     }
-    fs::create_dir_all(dir.join(&leads_to))?;
-    if link.is_symlink() || link.exists() {
-        return Ok(());
+
+    fn count(&mut self, files: u64, bytes: u64) -> Result<(), No> {
+        self.files = self.files.saturating_add(files);
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.files > FILES {
+            return Err(No::TooMuch("too many files", format!("{FILES} files")));
+        }
+        if self.bytes > BYTES {
+            return Err(No::TooMuch("too much text", format!("{} MiB of text", BYTES >> 20)));
+        }
+        Ok(())
     }
-    symlink(target, &link)
+
+    /// One file for each number of a path's `{0-7}`, all with the same content.
+    fn texts(&mut self, path: &str, content: &str) -> Result<(), No> {
+        let path = checked(path)?;
+        let (before, first, last, after) = match path.split_once('{') {
+            None => (path, None, None, ""),
+            Some((before, rest)) => {
+                let (range, after) = rest.split_once('}').ok_or(No::Entry)?;
+                let (first, last) = range.split_once('-').ok_or(No::Entry)?;
+                let number = |text: &str| text.parse::<u32>().map_err(|_| No::Entry);
+                (before, Some(number(first)?), Some(number(last)?), after)
+            }
+        };
+        let (Some(first), Some(last)) = (first, last) else {
+            self.count(1, content.len() as u64)?;
+            return self.text(path, content);
+        };
+        let files = u64::from(last).saturating_add(1).saturating_sub(first.into());
+        self.count(files, files.saturating_mul(content.len() as u64))?;
+        (first..=last)
+            .try_for_each(|number| self.text(&format!("{before}{number}{after}"), content))
+    }
+
+    fn text(&self, path: &str, content: &str) -> Result<(), No> {
+        self.with_folder(path)
+            .and_then(|()| self.folder.put(path, content.as_bytes()))
+            .map_err(failed(path))
+    }
+
+    fn bytes(&mut self, path: &str, offset: &str, text: &str) -> Result<(), No> {
+        let offset: u64 = offset.parse().map_err(|_| No::Entry)?;
+        if offset > OFFSET {
+            return Err(No::TooMuch("too far an offset", format!("{OFFSET} as an offset")));
+        }
+        let bytes: Result<Vec<u8>, _> =
+            text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16)).collect();
+        let bytes = bytes.map_err(|_| No::Entry)?;
+        self.count(1, bytes.len() as u64)?;
+        self.with_folder(path)
+            .and_then(|()| self.folder.make_file(path))
+            .and_then(|file| file.write_all_at(&bytes, offset))
+            .map_err(failed(path))
+    }
+
+    /// A link as it was recorded; where it leads within the folder is made, for files below it.
+    fn link(&self, path: &str, target: &str) -> io::Result<()> {
+        self.with_folder(path)?;
+        if self.folder.is_taken(path) {
+            return Ok(());
+        }
+        let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+        let leads_to = match target.starts_with('/') {
+            true => target.to_owned(),
+            false => format!("{above}/{target}"),
+        };
+        self.folder.make_folders(&leads_to)?;
+        self.folder.make_link(path, target)
+    }
+
+    fn with_folder(&self, path: &str) -> io::Result<()> {
+        let above = path.trim_end_matches('/').rsplit_once('/').map_or("", |(above, _)| above);
+        self.folder.make_folders(above)
+    }
 }
 
-/// The paths of one with `{0-7}` in it; None if that is not two numbers.
-fn each(path: &str) -> Option<Vec<String>> {
-    let Some((before, rest)) = path.split_once('{') else { return Some(vec![path.to_owned()]) };
-    let (range, after) = rest.split_once('}')?;
-    let (first, last) = range.split_once('-')?;
-    let numbers = first.parse::<u32>().ok()?..=last.parse().ok()?;
-    Some(numbers.map(|number| format!("{before}{number}{after}")).collect())
+/// A path that can be made. One with `..` has another one that says the same plainly.
+fn checked(path: &str) -> Result<&str, No> {
+    let is_plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
+    is_plain.then_some(path).ok_or(No::Entry)
+}
+
+fn failed(path: &str) -> impl FnOnce(io::Error) -> No {
+    move |error| No::Io(path.to_owned(), error)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -322,5 +387,85 @@ mod tests {
             assert!(error.starts_with(&format!("machine.tree:{line}: ")), "{error}");
         }
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_is_made_outside_of_the_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("a/machine");
+        fs::create_dir_all(&dir).unwrap();
+        let outside = home.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        let out = outside.display();
+        let hostile = [
+            format!("/esc -> {out}\n/esc/keys = x\n"),
+            "/esc2 -> ../../outside\n/esc2/keys = x\n".to_owned(),
+            "/deep/esc -> ../../../../../../outside\n/deep/esc/k{0-1}/keys = x\n".to_owned(),
+            format!("/file -> {out}/keys\n/file/x = x\n"),
+            format!("/one -> /two\n/two/up -> {out}\n/one/up/keys:\n|x\n"),
+            format!("/r -> {out}\n/r/keys @7 = 00\n/r/folder/\n"),
+        ];
+        for text in hostile {
+            // Made within, or refused with its line: both are well.
+            let made = unpack(&text, "text", &dir).map_err(|error| error.to_string());
+            assert!(made.is_ok() || made.as_ref().unwrap_err().starts_with("text:"), "{made:?}");
+            assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{text}");
+            assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2, "{text}");
+            assert_eq!(fs::read_dir(home.path().join("a")).unwrap().count(), 1, "{text}");
+        }
+        // It was followed inside: the machine's own root is the folder.
+        let root = Root::at(&dir);
+        assert_eq!(root.value("/esc/keys").unwrap(), "x");
+        assert_eq!(root.value(&format!("{out}/keys")).unwrap(), "x");
+        assert_eq!(root.value("/outside/keys").unwrap(), "x");
+    }
+
+    #[test]
+    fn a_line_that_makes_more_than_a_machine_has_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let long = "x".repeat(2000);
+        for (text, words) in [
+            ("/a{0-4000000000} = 1".to_owned(), "text:1: too many files"),
+            (format!("/a{{0-400000}}:\n|{long}"), "text:1: too much text"),
+            ("# a\n/msr @9223372036854775807 = 00".to_owned(), "text:2: too far an offset"),
+            ("/../../x -> /y".to_owned(), "text:1: `/../../x -> /y`"),
+            ("x -> /y".to_owned(), "text:1: `x -> /y`"),
+            ("/a\0b = 1".to_owned(), "text:1: /a"),
+            (format!("/{long} = 1"), "text:1: /x"),
+        ] {
+            let error = unpack(&text, "text", dir.path()).unwrap_err().to_string();
+            assert!(error.starts_with(words), "{error} is not `{words}`");
+        }
+        // The registers of AMD's processors lie high.
+        unpack("/dev/msr @3221291672 = 0C", "text", dir.path()).unwrap();
+        assert_eq!(Root::at(dir.path()).bytes_at::<1>("/dev/msr", 3_221_291_672), Ok([12]));
+    }
+
+    #[test]
+    fn a_folder_that_somebody_else_prepared_leads_nowhere_else() {
+        let home = tempfile::tempdir().unwrap();
+        let secret = home.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        let dir = home.path().join("machine");
+        fs::create_dir(&dir).unwrap();
+        symlink(&secret, dir.join("absolute")).unwrap();
+        symlink("../secret", dir.join("relative")).unwrap();
+        symlink("/", dir.join("root")).unwrap();
+        symlink("/proc/self/fd/0", dir.join("magic")).unwrap();
+        fs::hard_link(&secret, dir.join("same")).unwrap();
+        nix::unistd::mkfifo(&dir.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let root = Root::at(&dir);
+        let below_root = format!("/root{}", secret.display());
+        for path in ["/absolute", "/relative", "/../secret", &below_root, "/magic", "/pipe"] {
+            assert!(root.text(path).is_err(), "{path}");
+            assert!(root.write(path, "changed").is_err(), "{path}");
+            assert!(root.bytes_at::<1>(path, 0).is_err(), "{path}");
+        }
+        assert!(!root.exists("/absolute") && !root.exists("/relative"));
+        assert_eq!(root.link("/relative"), Ok("../secret".to_owned()));
+        // A second name of somebody's file may be read, as any copy may; it is not written.
+        assert!(root.write("/same", "changed").is_err());
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+        assert_eq!(root.list("/root").unwrap(), root.list("/").unwrap());
     }
 }

@@ -1,7 +1,8 @@
 //! The one door to `/proc`, `/sys` and `/etc`: the machine's own, or a recorded tree.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::beneath::Beneath;
 use crate::recorded::Notes;
 
 /// Why something of the machine could not be read. Paths are those of the
@@ -49,10 +51,15 @@ impl RootError {
     }
 }
 
-/// Where the machine is read from: `/`, or the folder of a recorded machine.
+/// Where the machine is read from: `/`, or the folder of a recorded machine, which nothing that is
+/// read or written through this one ever leaves.
 #[derive(Debug, Clone)]
 pub struct Root {
     dir: PathBuf,
+    /// `None` on the running machine.
+    recorded: Option<Arc<Beneath>>,
+    /// Devices of the running machine that stand in for those of a recorded one.
+    lent: BTreeMap<String, PathBuf>,
     /// What is read through this one and its clones, where that is recorded.
     notes: Option<Arc<Notes>>,
 }
@@ -80,13 +87,22 @@ impl Root {
 
     /// A recorded machine: a folder that holds `proc/`, `sys/` and `etc/`.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Root { dir: dir.into(), notes: None }
+        let dir = dir.into();
+        let recorded = (dir != Path::new("/")).then(|| Arc::new(Beneath::new(&dir)));
+        Root { dir, recorded, lent: BTreeMap::new(), notes: None }
     }
 
     /// The same machine; everything that is read through it is noted.
     pub fn noting(self) -> (Self, Arc<Notes>) {
         let notes = Arc::new(Notes::default());
         (Root { notes: Some(Arc::clone(&notes)), ..self }, notes)
+    }
+
+    /// The same recorded machine with a device of the running one, at a path of the former.
+    #[must_use]
+    pub fn lending(mut self, path: &str, device: impl Into<PathBuf>) -> Self {
+        self.lent.insert(path.to_owned(), device.into());
+        self
     }
 
     fn note(&self, note: impl FnOnce(&Notes)) {
@@ -98,46 +114,93 @@ impl Root {
     /// Whether this is the running machine. Only then do system calls, which
     /// no folder can answer, speak of the same machine as the files.
     pub fn is_live(&self) -> bool {
-        self.dir == Path::new("/")
+        self.recorded.is_none()
     }
 
-    /// Where an absolute path of the machine lies on this one.
-    pub fn path(&self, path: &str) -> PathBuf {
-        self.dir.join(path.trim_start_matches('/'))
+    /// Where a device can be opened that is spoken to and not read as a file: never through the
+    /// folder of a recorded machine, where its name could be a link to any device.
+    pub fn device(&self, path: &str) -> Result<PathBuf, RootError> {
+        match (self.lent.get(path), self.is_live()) {
+            (Some(device), _) => Ok(device.clone()),
+            (None, true) => Ok(PathBuf::from(path)),
+            (None, false) => Err(RootError::Missing { path: path.to_owned() }),
+        }
     }
 
     pub fn exists(&self, path: &str) -> bool {
-        let there = self.path(path);
-        let exists = there.exists();
+        let exists = match &self.recorded {
+            None => Path::new(path).exists(),
+            Some(folder) => folder.exists(path),
+        };
         if exists {
-            self.note(|notes| notes.entry(path, there.is_dir()));
+            self.note(|notes| notes.entry(path, self.is_dir(path)));
         }
         exists
     }
 
+    fn is_dir(&self, path: &str) -> bool {
+        match &self.recorded {
+            None => Path::new(path).is_dir(),
+            Some(folder) => folder.is_dir(path),
+        }
+    }
+
     /// Where a symbolic link points.
     pub fn link(&self, path: &str) -> Result<String, RootError> {
-        let target = fs::read_link(self.path(path))
+        let target = match &self.recorded {
+            None => fs::read_link(path),
+            Some(folder) => folder.link(path),
+        };
+        let target = target
             .map(|target| target.to_string_lossy().into_owned())
             .map_err(|error| RootError::io(path, &error))?;
         self.note(|notes| notes.link(path, &target));
         Ok(target)
     }
 
+    fn names(&self, path: &str) -> Result<Vec<String>, RootError> {
+        let names = match &self.recorded {
+            None => fs::read_dir(path).map(|entries| {
+                let entries = entries.filter_map(Result::ok);
+                entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+            }),
+            Some(folder) => {
+                folder.list(path).map(|entries| entries.into_iter().map(|(name, _)| name).collect())
+            }
+        };
+        names.map_err(|error| RootError::io(path, &error))
+    }
+
     /// The names of a folder that are numbers, in order: processes, threads, descriptors.
     pub fn numbers(&self, path: &str) -> Result<Vec<u32>, RootError> {
-        let entries = fs::read_dir(self.path(path)).map_err(|error| RootError::io(path, &error))?;
-        let mut numbers: Vec<u32> = entries
-            .filter_map(Result::ok)
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .collect();
+        let names = self.names(path)?;
+        let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
 
+    fn open(&self, path: &str) -> io::Result<File> {
+        match &self.recorded {
+            None => File::open(path),
+            Some(folder) => folder.open(path, OpenOptions::new().read(true)),
+        }
+    }
+
+    fn open_to_write(&self, path: &str, options: &mut OpenOptions) -> io::Result<File> {
+        match &self.recorded {
+            None => options.write(true).open(path),
+            Some(folder) => folder.open_to_write(path, options),
+        }
+    }
+
     /// A file's whole text, as it is; it may be empty.
     pub fn text(&self, path: &str) -> Result<String, RootError> {
-        match fs::read(self.path(path)) {
+        let read = || {
+            let mut bytes = Vec::new();
+            self.open(path)?.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        match read() {
             // Device models and DMI strings are not always UTF-8.
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -170,16 +233,12 @@ impl Root {
 
     /// The names in a folder, with `cpu2` before `cpu10`.
     pub fn list(&self, path: &str) -> Result<Vec<String>, RootError> {
-        let entries = fs::read_dir(self.path(path)).map_err(|error| RootError::io(path, &error))?;
-        let mut names: Vec<String> = entries
-            .filter_map(Result::ok)
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .collect();
+        let mut names = self.names(path)?;
         self.note(|notes| {
             notes.entry(path, true);
             for name in &names {
                 let entry = format!("{}/{name}", path.trim_end_matches('/'));
-                notes.entry(&entry, self.path(&entry).is_dir());
+                notes.entry(&entry, self.is_dir(&entry));
             }
         });
         names.sort_by_cached_key(|name| natural(name));
@@ -198,10 +257,7 @@ impl Root {
     /// Writes to a file that exists; never makes one. What it held is gone, as it is
     /// with `echo TEXT > FILE`.
     pub fn write(&self, path: &str, text: &str) -> Result<(), RootError> {
-        OpenOptions::new()
-            .write(true)
-            .truncate(true)
-            .open(self.path(path))
+        self.open_to_write(path, OpenOptions::new().truncate(true))
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| RootError::io(path, &error))
     }
@@ -209,7 +265,7 @@ impl Root {
     /// Bytes of a register file: of `/dev/cpu/N/msr` or of a PCI device's `config`.
     pub fn bytes_at<const N: usize>(&self, path: &str, offset: u64) -> Result<[u8; N], RootError> {
         let mut bytes = [0; N];
-        File::open(self.path(path))
+        self.open(path)
             .and_then(|file| file.read_exact_at(&mut bytes, offset))
             .map_err(|error| RootError::io(path, &error))?;
         self.note(|notes| notes.bytes(path, offset, &bytes));
@@ -218,9 +274,7 @@ impl Root {
 
     /// Writes bytes of a register file with one call, and leaves the others alone.
     pub fn write_bytes_at(&self, path: &str, offset: u64, bytes: &[u8]) -> Result<(), RootError> {
-        OpenOptions::new()
-            .write(true)
-            .open(self.path(path))
+        self.open_to_write(path, &mut OpenOptions::new())
             .and_then(|file| file.write_all_at(bytes, offset))
             .map_err(|error| RootError::io(path, &error))
     }
@@ -228,7 +282,7 @@ impl Root {
     /// Opens a device for as long as what is written to it is to hold.
     pub fn hold(&self, path: &str, bytes: &[u8]) -> Result<File, RootError> {
         let hold = || {
-            let mut file = OpenOptions::new().write(true).open(self.path(path))?;
+            let mut file = self.open_to_write(path, &mut OpenOptions::new())?;
             file.write_all(bytes)?;
             Ok(file)
         };
@@ -237,33 +291,41 @@ impl Root {
 
     /// Whether this user may write to the file, without writing (`access(2)`).
     pub fn may_write(&self, path: &str) -> Result<(), RootError> {
-        nix::unistd::access(&self.path(path), nix::unistd::AccessFlags::W_OK)
-            .map_err(|error| RootError::io(path, &error.into()))
+        let answer = match &self.recorded {
+            None => nix::unistd::access(path, nix::unistd::AccessFlags::W_OK).map_err(Into::into),
+            Some(folder) => folder.may_write(path),
+        };
+        answer.map_err(|error| RootError::io(path, &error))
     }
 
     /// Makes a control group. The kernel fills its folder; in a recorded tree, which has no
     /// kernel, it gets the files of the group above it.
     pub fn make_group(&self, path: &str) -> Result<(), RootError> {
-        let make = || {
-            let group = self.path(path);
-            fs::create_dir(&group)?;
-            if let (false, Some(above)) = (self.is_live(), group.parent()) {
-                for file in fs::read_dir(above)?.filter_map(Result::ok) {
-                    if file.file_type()?.is_file() {
-                        fs::copy(file.path(), group.join(file.file_name()))?;
-                    }
+        let make = |folder: &Beneath| {
+            folder.make_folder(path)?;
+            let (above, _) = path.rsplit_once('/').unwrap_or_default();
+            for (name, is_file) in folder.list(above)? {
+                if is_file {
+                    let mut bytes = Vec::new();
+                    self.open(&format!("{above}/{name}"))?.read_to_end(&mut bytes)?;
+                    folder.put(&format!("{path}/{name}"), &bytes)?;
                 }
             }
             Ok(())
         };
-        make().map_err(|error| RootError::io(path, &error))
+        let made = match &self.recorded {
+            None => fs::create_dir(path),
+            Some(folder) => make(folder),
+        };
+        made.map_err(|error| RootError::io(path, &error))
     }
 
     /// Removes a control group; the kernel moves what was in it to the group above.
     pub fn remove_group(&self, path: &str) -> Result<(), RootError> {
-        let group = self.path(path);
-        let removed =
-            if self.is_live() { fs::remove_dir(group) } else { fs::remove_dir_all(group) };
+        let removed = match &self.recorded {
+            None => fs::remove_dir(path),
+            Some(folder) => folder.remove_folder(path),
+        };
         removed.map_err(|error| RootError::io(path, &error))
     }
 }

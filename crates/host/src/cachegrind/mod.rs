@@ -165,7 +165,7 @@ pub struct Cachegrind {
 }
 
 /// Where a recorded machine would have it; the running one is asked for its `PATH`.
-const USUAL: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
+const USUAL: [&str; 2] = ["/usr/local/bin/valgrind", "/usr/bin/valgrind"];
 
 /// How much of the difference between a short and a long run two short ones may differ.
 pub const STEADY: f64 = 0.05;
@@ -289,12 +289,12 @@ impl Cachegrind {
 
 /// Where valgrind lies.
 fn program(root: &Root) -> Result<PathBuf, Unavailable> {
-    let folders: Vec<PathBuf> = match root.is_live() {
-        true => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect(),
-        false => USUAL.iter().map(|folder| root.path(folder)).collect(),
+    let found = match root.is_live() {
+        true => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+            .map(|folder| folder.join("valgrind"))
+            .find(|path| path.is_file()),
+        false => USUAL.into_iter().find(|path| root.exists(path)).map(PathBuf::from),
     };
-    let found =
-        folders.into_iter().map(|folder| folder.join("valgrind")).find(|path| path.is_file());
     found.ok_or_else(|| {
         Unavailable::new(
             "valgrind is not in PATH",

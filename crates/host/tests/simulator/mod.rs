@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -45,9 +44,8 @@ pub fn simulated(script: &[Play]) -> Simulated {
     let mut raw = tcgetattr(&slave).unwrap();
     cfmakeraw(&mut raw);
     tcsetattr(&slave, SetArg::TCSANOW, &raw).unwrap();
-    let machine = Recorded::empty();
-    std::fs::create_dir_all(machine.path("/dev")).unwrap();
-    symlink(ttyname(&slave).unwrap(), machine.path("/dev/ttyUSB0")).unwrap();
+    let mut machine = Recorded::empty();
+    machine.root = machine.root.lending("/dev/ttyUSB0", ttyname(&slave).unwrap());
     let (mut line, script) = (File::from(master), script.to_vec());
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();

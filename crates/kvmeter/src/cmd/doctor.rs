@@ -1,3 +1,4 @@
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use crate::store_options;
 
 /// How long probes watch a machine that is recorded: so long that each reads its files.
 const WATCHED: Duration = Duration::from_millis(300);
+/// More text than a recorded machine of a thousand CPUs has, in bytes.
+const RECORDING: u64 = 128 << 20;
 
 pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
     if let Some(store) = &args.options {
@@ -70,8 +73,14 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
 /// A folder with the machine that a file describes.
 fn unpack(file: &Path) -> anyhow::Result<tempfile::TempDir> {
     let origin = file.display().to_string();
-    let text = std::fs::read_to_string(file)
+    let mut text = String::new();
+    std::fs::File::open(file)
+        .and_then(|file| file.take(RECORDING + 1).read_to_string(&mut text))
         .map_err(|error| request(format!("--root {origin}: {error}")))?;
+    if text.len() as u64 > RECORDING {
+        let most = RECORDING >> 20;
+        return Err(request(format!("--root {origin}: no recorded machine is above {most} MiB")));
+    }
     let dir = tempfile::tempdir()?;
     host::recorded::unpack(&text, &origin, dir.path())
         .map_err(|error| request(error.to_string()))?;

@@ -151,6 +151,29 @@ fn a_machine_that_the_doctor_recorded_is_the_same_machine_elsewhere() {
 }
 
 #[test]
+fn a_recorded_machine_that_was_made_to_write_elsewhere_does_not() {
+    let place = Place::new();
+    std::fs::create_dir(place.file("ssh")).unwrap();
+    std::fs::write(place.file("secret"), "model name : a secret\n").unwrap();
+    let here = place.file("").display().to_string();
+    let here = here.trim_end_matches('/');
+    place.write(
+        "hostile.tree",
+        &format!("/esc -> {here}/ssh\n/esc/keys = x\n/proc/cpuinfo -> {here}/secret\n"),
+    );
+    place.ok(&["doctor", "--root", "hostile.tree"]);
+    assert_eq!(std::fs::read_dir(place.file("ssh")).unwrap().count(), 0);
+    std::fs::create_dir_all(place.file("machine/proc")).unwrap();
+    std::os::unix::fs::symlink(place.file("secret"), place.file("machine/proc/cpuinfo")).unwrap();
+    assert!(!place.ok(&["doctor", "--root", "machine"]).contains("a secret"));
+    place.write("climbs.tree", "# fine\n/sys/../../ssh/keys -> x\n");
+    place.refused(&["doctor", "--root", "climbs.tree"], &["climbs.tree:2: "]);
+    place.write("many.tree", "/sys/x{0-4000000000} = 1\n");
+    place.refused(&["doctor", "--root", "many.tree"], &["many.tree:1: too many files"]);
+    place.refused(&["doctor", "--root", "/dev/zero"], &["--root /dev/zero", "128 MiB"]);
+}
+
+#[test]
 fn the_doctor_says_what_stores_behind_a_network_need() {
     let place = Place::new();
     let found = place.json(&["doctor", "--json"]);

@@ -27,7 +27,7 @@ pub(super) struct Line {
 impl Line {
     /// Opens the port for this process alone.
     pub fn open(root: &Root, settings: &MeterSettings) -> Result<Line, Unavailable> {
-        let path = root.path(&settings.port);
+        let path = root.device(&settings.port).map_err(|_| missing(&settings.port))?;
         let port = serialport::new(path.to_string_lossy(), settings.baud)
             .timeout(READ)
             .open_native()
@@ -91,6 +91,13 @@ impl Line {
     }
 }
 
+fn missing(port: &str) -> Unavailable {
+    Unavailable::new(
+        format!("the meter's port {port} does not exist"),
+        "plug the meter in, and look for its port (`ls /dev/serial/by-id`)",
+    )
+}
+
 fn refused(port: &str, error: &serialport::Error) -> Unavailable {
     use serialport::ErrorKind as Kind;
     match error.kind() {
@@ -103,10 +110,7 @@ fn refused(port: &str, error: &serialport::Error) -> Unavailable {
             format!("the meter's port {port} may not be opened by this user"),
             "add the user to the group of the port (often `dialout`)",
         ),
-        Kind::Io(ErrorKind::NotFound) => Unavailable::new(
-            format!("the meter's port {port} does not exist"),
-            "plug the meter in, and look for its port (`ls /dev/serial/by-id`)",
-        ),
+        Kind::Io(ErrorKind::NotFound) => missing(port),
         _ => Unavailable::new(
             format!("the meter's port {port} could not be opened: {error}"),
             "see whether it is a serial port and takes the baud rate",
