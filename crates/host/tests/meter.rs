@@ -145,10 +145,17 @@ fn a_port_has_one_user() {
 
 #[test]
 fn what_is_no_port_is_told() {
-    let meter = simulated(&[Play::Watts(50.0)]);
+    let mut meter = simulated(&[Play::Watts(50.0)]);
     let seen = watch(&meter, MeterSettings::at("/dev/ttyUSB7"));
     assert!(why(&seen).0.contains("does not exist"), "{:?}", why(&seen));
     meter.machine.write("/dev/file", "");
+    let seen = watch(&meter, MeterSettings::at("/dev/file"));
+    assert!(
+        why(&seen).0.contains("does not exist"),
+        "a recorded machine lends no device: {seen:?}"
+    );
+    let file = meter.machine.path("/dev/file");
+    meter.machine.root = meter.machine.root.lending("/dev/file", file);
     let seen = watch(&meter, MeterSettings::at("/dev/file"));
     assert!(why(&seen).0.contains("could not be opened"), "{:?}", why(&seen));
 }

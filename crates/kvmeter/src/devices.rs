@@ -1,7 +1,7 @@
 //! What `--device` names: folders that are used as they are, and block devices that are brought to a
 //! known state, get a file system and are mounted for as long as kvmeter runs.
 
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -103,11 +103,15 @@ impl Devices {
             false => None,
             true => {
                 own_mounts().map_err(request)?;
-                let name = format!("kvmeter-mbwu.{}", std::process::id());
-                let folder = std::env::temp_dir().join(name);
-                std::fs::create_dir(&folder)
-                    .map_err(|error| request(format!("{}: {error}", folder.display())))?;
-                Some(Temporary(folder))
+                // At a name that nobody can have taken. A server of another user finds its way.
+                let made = tempfile::Builder::new()
+                    .prefix("kvmeter-mbwu.")
+                    .permissions(std::fs::Permissions::from_mode(0o755))
+                    .tempdir();
+                let above = std::env::temp_dir();
+                let made =
+                    made.map_err(|error| request(format!("{}: {error}", above.display())))?;
+                Some(Temporary(made.keep()))
             }
         };
         let (mut paths, mut volumes) = (Vec::new(), Vec::new());

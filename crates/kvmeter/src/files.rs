@@ -75,6 +75,7 @@ pub fn check_output(flag: &str, path: &Path, inputs: &[&Path]) -> anyhow::Result
     if path.is_dir() {
         return no("is a directory; name a file");
     }
+    safe_file::check_output(path).map_err(|error| request(format!("{flag} {error}")))?;
     let Ok(real) = path.canonicalize() else { return Ok(()) };
     if inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == real)) {
         return no("is what is read; name another file");
@@ -95,9 +96,8 @@ pub fn make_room_for(file: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Writes a file and makes the directory that it lies in.
+/// Writes a file in one step and makes the directory that it lies in.
 pub fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
-    make_room_for(path)
-        .and_then(|()| std::fs::write(path, text))
-        .map_err(|error| request(format!("{}: {error}", path.display())))
+    make_room_for(path).map_err(|error| request(format!("{}: {error}", path.display())))?;
+    safe_file::replace(path, text).map_err(|error| request(error.to_string()))
 }

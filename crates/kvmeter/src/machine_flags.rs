@@ -55,7 +55,8 @@ impl Recorded {
     /// How the process is started that puts the knobs back when this one is killed.
     pub fn supervisor(&self) -> anyhow::Result<Supervisor> {
         let program = this_program()?;
-        let (folder, root) = (state_folder(), self.root.clone());
+        // Without a folder no journal is opened, and nothing asks for a supervisor.
+        let (folder, root) = (state_folder().unwrap_or_default(), self.root.clone());
         Ok(Arc::new(move || supervisor(&program, &folder, root.as_deref())))
     }
 

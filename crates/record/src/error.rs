@@ -37,6 +37,8 @@ pub enum Error {
     UnknownName { path: PathBuf, what: &'static str, found: String },
     #[error("another kvmeter ({holder}) is writing to {}; wait until it ends, or name another file", path.display())]
     Locked { path: PathBuf, holder: String },
+    #[error(transparent)]
+    Stranger(safe_file::FileError),
     #[error("another program keeps {} busy; close it and try again", .0.display())]
     Busy(PathBuf),
     #[error("no space is left on the disk of {}; every run that was kept before is safe. Make room and go on with --resume", .0.display())]
@@ -113,6 +115,15 @@ impl Error {
             std::io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly(path),
             std::io::ErrorKind::PermissionDenied => Error::Unreadable(path),
             _ => Error::Io { path, source },
+        }
+    }
+}
+
+impl From<safe_file::FileError> for Error {
+    fn from(error: safe_file::FileError) -> Error {
+        match error {
+            safe_file::FileError::Io { path, source } => Error::io(&path, source),
+            refused => Error::Stranger(refused),
         }
     }
 }

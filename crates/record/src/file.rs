@@ -99,6 +99,7 @@ impl File {
     }
 
     fn locked(path: &Path, adopt: bool) -> Result<File, Error> {
+        safe_file::check_output(path)?;
         let lock = Lock::take(path)?;
         let connection = writing(path, adopt)?;
         Ok(File { connection, path: path.to_owned(), lock: Some(lock) })
@@ -220,6 +221,7 @@ fn is_empty(path: &Path) -> Result<bool, Error> {
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
     // No SQLITE_OPEN_URI: a path with `?` in it is a path.
+    check_companions(path)?;
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(|error| Error::sqlite(path, error))?;
     let prepare = || {
@@ -232,6 +234,18 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
         Ok(()) => Ok(connection),
         Err(error) => Err(Error::sqlite(path, error)),
     }
+}
+
+/// SQLite finds the journal of a killed writer by its name and obeys it: a stranger's would change
+/// the file as he likes.
+fn check_companions(path: &Path) -> Result<(), Error> {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    for ending in ["-journal", "-wal"] {
+        let mut companion = real.as_os_str().to_owned();
+        companion.push(ending);
+        safe_file::check_companion(Path::new(&companion), &real)?;
+    }
+    Ok(())
 }
 
 /// The connection of a writer that holds the lock, with the schema at its newest. `adopt`

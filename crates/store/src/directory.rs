@@ -9,16 +9,22 @@
 
 mod prepared;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::Bytes;
 use rustix::fs::{Access, Advice, access, fadvise, statvfs};
+use safe_file::{FileError, Lock, LockError, Sharing, Terms, is_left_over};
 
 use crate::marker::Marker;
 use crate::{StoreError, StoreUrl};
+
+/// A directory that is in use is refused at once.
+const TERMS: Terms =
+    Terms { sharing: Sharing::Own, patience: Duration::ZERO, leaves_nothing: false };
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +47,7 @@ pub struct Directory {
     /// What was asked for: scheme and shaping options.
     asked: Marker,
     /// The lock is given back when the file is closed, however the process ends.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Directory {
@@ -76,7 +82,7 @@ impl Directory {
             let name = entry.map_err(|error| refuse(path, error, "name another directory"))?;
             let name = name.file_name().to_string_lossy().into_owned();
             // What a claim that was cut short leaves behind.
-            if name != Self::LOCK && name != Marker::TEMPORARY {
+            if name != Self::LOCK && !is_left_over(name.as_ref(), Marker::FILE) {
                 sample.push(name);
             }
         }
@@ -267,7 +273,7 @@ fn asked_for(url: &StoreUrl) -> Result<Marker, StoreError> {
 }
 
 /// Refuses a directory that cannot be used; the lock of one that is ours already.
-fn admit(path: &Path, needed: u64) -> Result<Option<File>, StoreError> {
+fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
     let state = Directory::inspect(path)?;
     if let State::Foreign { sample } = &state {
         let reason = if sample.is_empty() {
@@ -307,25 +313,21 @@ fn admit(path: &Path, needed: u64) -> Result<Option<File>, StoreError> {
     Ok(lock)
 }
 
-fn take_lock(path: &Path) -> Result<File, StoreError> {
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path.join(Directory::LOCK))
-        .map_err(|error| refuse(path, error, "name a directory that you may write to"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(refuse(
+fn take_lock(path: &Path) -> Result<Lock, StoreError> {
+    Lock::take(&path.join(Directory::LOCK), &TERMS).map_err(|error| match error {
+        LockError::Held { holder, .. } => refuse(
             path,
-            "is in use by another kvmeter",
+            format!("is in use by another kvmeter ({holder})"),
             "wait until that one has ended, or name another directory",
-        )),
-        Err(TryLockError::Error(error)) => {
-            let reason = format!("cannot be locked: {error}");
-            Err(refuse(path, reason, "name a directory on a local file system"))
+        ),
+        LockError::File(FileError::Io { source, .. }) => {
+            let reason = format!("cannot be locked: {source}");
+            refuse(path, reason, "name a directory on a local file system that you may write to")
         }
-    }
+        LockError::File(stranger) => {
+            refuse(path, format!("cannot be locked: {stranger}"), "name another directory")
+        }
+    })
 }
 
 fn write_marker(marker: &Marker, path: &Path) -> Result<(), StoreError> {

@@ -1,7 +1,7 @@
 //! The file that says whose a directory is and what is in it.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,6 @@ impl Marker {
     pub const FORMAT: u32 = 1;
     /// The name of the file.
     pub const FILE: &'static str = "KVMETER.json";
-    /// Where it is written before it takes its name.
-    pub(crate) const TEMPORARY: &'static str = "KVMETER.json.new";
 
     /// Reads the marker of a directory; `None` where there is none.
     pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
@@ -48,12 +46,8 @@ impl Marker {
 
     /// Writes the marker so that a crash at any moment leaves the old one or the new one.
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
-        let temporary = directory.join(Self::TEMPORARY);
-        let mut file = File::create(&temporary)?;
-        file.write_all(&serde_json::to_vec_pretty(self)?)?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        fs::rename(&temporary, directory.join(Self::FILE))?;
-        File::open(directory)?.sync_all()
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(safe_file::replace(&directory.join(Self::FILE), &text)?)
     }
 }

@@ -97,7 +97,7 @@ pub fn under<T, E: From<KnobError>>(
         return Ok((work(&Seen::default())?, None));
     }
     let plan = levels.plan(root)?;
-    let journal = Journal::open(root, &state_folder())?.supervised_by(supervisor());
+    let journal = Journal::open(root, &state_folder()?)?.supervised_by(supervisor());
     let mut turned = plan.apply(journal)?;
     turned.check_effect()?;
     let seen = Seen(turned.proofs().to_vec());

@@ -1,11 +1,10 @@
 //! One study at a time on a machine: two would measure each other.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use safe_file::{Lock, LockError, Sharing, Terms};
 
 use crate::error::StudyError;
 
@@ -14,15 +13,14 @@ const FOLDER: &str = "KVMETER_STATE_DIR";
 /// Folders that every user of a machine has in common, the best first.
 const COMMON: [&str; 3] = ["/run/lock", "/var/lock", "/tmp"];
 const NAME: &str = "kvmeter-run.lock";
-/// How long to wait where the process that took it is gone: a program that it was about to start
-/// has its files too until it runs, and after a kill that may take a moment.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(10);
+/// All users meet here, so the file may be any user's; it is written to by its owner alone.
+const TERMS: Terms =
+    Terms { sharing: Sharing::Common, patience: Duration::from_secs(5), leaves_nothing: false };
 
 /// Held while a study runs; it ends with the process, however that ends.
 #[derive(Debug)]
 pub struct MachineLock {
-    _held: File,
+    _held: Lock,
 }
 
 impl MachineLock {
@@ -43,100 +41,47 @@ impl MachineLock {
 
     fn take_in(folder: &Path) -> Result<MachineLock, StudyError> {
         let path = folder.join(NAME);
-        let failed = |error: std::io::Error| {
-            StudyError::Request(format!(
-                "{}: cannot be locked: {error}; name a folder that can be written to in {FOLDER}",
+        let taken = fs::create_dir_all(folder)
+            .map_err(|source| {
+                LockError::File(safe_file::FileError::Io { path: folder.to_owned(), source })
+            })
+            .and_then(|()| Lock::take(&path, &TERMS));
+        match taken {
+            Ok(held) => Ok(MachineLock { _held: held }),
+            Err(LockError::Held { holder, .. }) => Err(StudyError::Request(format!(
+                "another study runs on this machine, and two would measure each other: {holder} \
+                 has the lock {}; wait until that has ended, or end it",
                 path.display()
-            ))
-        };
-        let mut file = open(folder, &path).map_err(failed)?;
-        let limit = Instant::now() + PATIENCE;
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-                Err(TryLockError::WouldBlock) => {}
-            }
-            if holder(&path).is_some_and(|(_, lives)| lives) || Instant::now() > limit {
-                return Err(busy(&path));
-            }
-            thread::sleep(PAUSE);
+            ))),
+            Err(LockError::File(error)) => Err(StudyError::Request(format!(
+                "the lock of this machine cannot be taken: {error}; or name a folder of your own \
+                 in {FOLDER}"
+            ))),
         }
-        // Another user's file may only be read: then the number in it is not ours, and nothing
-        // else is lost.
-        let number = std::process::id().to_string();
-        let _ = file.set_len(0).and_then(|()| file.write_all(number.as_bytes()));
-        Ok(MachineLock { _held: file })
     }
-}
-
-/// The file, for writing if that is allowed. Another user's file in a common folder may not be
-/// opened with the wish to make it.
-fn open(folder: &Path, path: &PathBuf) -> std::io::Result<File> {
-    let there = OpenOptions::new().read(true).write(true).open(path);
-    match there {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => return File::open(path),
-        other => return other,
-    }
-    fs::create_dir_all(folder)?;
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    // For whoever comes next; that this fails does not matter to the lock.
-    let _ = file.set_permissions(fs::Permissions::from_mode(0o666));
-    Ok(file)
-}
-
-/// The process that the file names, and whether it lives.
-fn holder(path: &Path) -> Option<(String, bool)> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let number: String = text.chars().take_while(char::is_ascii_digit).collect();
-    let lives = Path::new("/proc").join(&number).exists();
-    (!number.is_empty()).then_some((number, lives))
-}
-
-fn busy(path: &Path) -> StudyError {
-    let who = match holder(path) {
-        Some((number, true)) => format!(" (process {number})"),
-        _ => String::new(),
-    };
-    StudyError::Request(format!(
-        "another study runs on this machine{who}, and two would measure each other; wait until it \
-         has ended ({} is locked)",
-        path.display()
-    ))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
-    fn a_second_one_is_refused_with_the_process_that_holds_it() {
+    fn a_second_one_is_refused_with_the_process_that_holds_it_and_since_when() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("not there yet");
         let first = MachineLock::take_in(&place).unwrap();
         let refused = MachineLock::take_in(&place).unwrap_err();
         assert!(refused.is_request());
-        let number = format!("process {}", std::process::id());
-        assert!(refused.to_string().contains(&number), "{refused}");
+        let number = format!("process {} (", std::process::id());
+        let refused = refused.to_string();
+        assert!(
+            refused.contains(&number) && refused.contains(", which runs since 20"),
+            "{refused}"
+        );
         drop(first);
         MachineLock::take_in(&place).unwrap();
-    }
-
-    #[test]
-    fn what_a_dead_one_s_child_still_holds_is_waited_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(NAME);
-        // Held, as by what a killed process had just forked: the number in it is of no process.
-        fs::write(&path, "4194304000").unwrap();
-        let held = File::open(&path).unwrap();
-        held.try_lock().unwrap();
-        let free = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(100));
-            held.unlock().unwrap();
-        });
-        MachineLock::take_in(folder.path()).unwrap();
-        free.join().unwrap();
     }
 
     #[test]
@@ -145,6 +90,22 @@ mod tests {
         fs::write(folder.path().join(NAME), "4194304000").unwrap();
         MachineLock::take_in(folder.path()).unwrap();
         let text = fs::read_to_string(folder.path().join(NAME)).unwrap();
-        assert_eq!(text, std::process::id().to_string());
+        assert!(text.starts_with(&format!("process {} of ", std::process::id())), "{text}");
+    }
+
+    #[test]
+    fn a_link_at_its_name_makes_and_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        symlink(&victim, folder.path().join(NAME)).unwrap();
+        for content in [None, Some("precious")] {
+            if let Some(content) = content {
+                fs::write(&victim, content).unwrap();
+            }
+            let refused = MachineLock::take_in(folder.path()).unwrap_err();
+            assert!(refused.is_request());
+            assert!(refused.to_string().contains("is a symbolic link of user "), "{refused}");
+            assert_eq!(fs::read_to_string(&victim).ok().as_deref(), content);
+        }
     }
 }

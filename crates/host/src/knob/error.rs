@@ -35,10 +35,20 @@ pub enum KnobError {
          kvmeter knob set {knob}={level} -- COMMAND"
     )]
     CannotKeep { knob: String, level: String },
-    #[error("{who} turns knobs at this moment ({lock} is locked); wait until it has ended")]
+    #[error("knobs are being turned by {who} ({lock} is locked); wait until it has ended")]
     Busy { who: String, lock: String },
     #[error("{path}: {why}; name a folder that can be written to in KVMETER_STATE_DIR")]
     Journal { path: String, why: String },
+    #[error(
+        "what a journal of knobs says is done to this machine, so only this user's own is \
+         followed: {0}; or name a folder of your own in KVMETER_STATE_DIR"
+    )]
+    Stranger(String),
+    #[error(
+        "neither HOME nor XDG_STATE_HOME says where the journal of knobs lies; name a folder of \
+         your own in KVMETER_STATE_DIR"
+    )]
+    NoFolder,
     #[error(
         "{places} could not be restored; mend that and run `kvmeter knob restore`, or remove \
          {journal} if those places are gone for good"
@@ -70,6 +80,8 @@ impl KnobError {
                 | KnobError::Conflict { .. }
                 | KnobError::CannotKeep { .. }
                 | KnobError::Command { .. }
+                | KnobError::Stranger(_)
+                | KnobError::NoFolder
         )
     }
 }

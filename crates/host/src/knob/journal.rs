@@ -6,16 +6,16 @@
 //! `kvmeter knob restore`. Registers and `/sys` are new after a boot, so a journal of an earlier
 //! one is stale: it is set aside and never replayed.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use safe_file::{FileError, Lock, LockError, Sharing, Terms};
 use serde::{Deserialize, Serialize};
 
 use super::error::KnobError;
-use super::lock;
 use super::place::Place;
 use super::restore::{Restored, restore};
 use super::write::{After, Write};
@@ -26,6 +26,13 @@ const FOLDER: &str = "KVMETER_STATE_DIR";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const RUNNING: &str = "running.journal";
 const KEPT: &str = "kept.journal";
+/// Only one process turns knobs. The supervisor of a killed one has its lock, too, until it has put
+/// the knobs back.
+const LOCK: &str = "lock";
+const TERMS: Terms =
+    Terms { sharing: Sharing::Own, patience: Duration::from_secs(10), leaves_nothing: false };
+/// How every line begins.
+const BEGINNING: &str = "{\"boot_id\":";
 
 /// A write as it is noted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,25 +47,28 @@ pub(super) struct Entry {
 }
 
 /// Where the journal is: `KVMETER_STATE_DIR`, or `/var/lib/kvmeter` for root, or
-/// `$XDG_STATE_HOME/kvmeter`.
-pub fn state_folder() -> PathBuf {
+/// `$XDG_STATE_HOME/kvmeter`. Never a folder that everybody has: others would prepare it.
+///
+/// # Errors
+/// Nothing says where.
+pub fn state_folder() -> Result<PathBuf, KnobError> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(folder) = named(FOLDER) {
-        return PathBuf::from(folder);
+        return Ok(PathBuf::from(folder));
     }
     if nix::unistd::geteuid().is_root() {
-        return PathBuf::from("/var/lib/kvmeter");
+        return Ok(PathBuf::from("/var/lib/kvmeter"));
     }
     let state = named("XDG_STATE_HOME").map(PathBuf::from);
     let home = || named("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    state.or_else(home).unwrap_or_else(std::env::temp_dir).join("kvmeter")
+    Ok(state.or_else(home).ok_or(KnobError::NoFolder)?.join("kvmeter"))
 }
 
 /// The journal of a machine, locked: only one process turns knobs.
 pub struct Journal {
     pub(super) root: Root,
     pub(super) folder: PathBuf,
-    pub(super) lock: File,
+    pub(super) lock: Lock,
     pub(super) supervisor: Option<Command>,
     boot_id: String,
     file: Option<File>,
@@ -70,12 +80,13 @@ impl Journal {
     /// process that was killed had turned ([`Journal::recovered`]).
     pub fn open(root: &Root, folder: &Path) -> Result<Journal, KnobError> {
         let boot_id = boot_id(root)?;
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(|error| failed(folder, &error))?;
-        let lock = lock::take(folder)?;
+        safe_file::own_folder(folder).map_err(not_own)?;
+        let lock = Lock::take(&folder.join(LOCK), &TERMS).map_err(|error| match error {
+            LockError::Held { path, holder } => {
+                KnobError::Busy { who: holder.to_string(), lock: path.display().to_string() }
+            }
+            LockError::File(error) => not_own(error),
+        })?;
         let mut journal = Journal {
             root: root.clone(),
             folder: folder.to_owned(),
@@ -97,7 +108,7 @@ impl Journal {
     }
 
     /// The journal of another process, whose lock came with a descriptor.
-    pub(super) fn inherited(root: &Root, folder: &Path, lock: File) -> Result<Journal, KnobError> {
+    pub(super) fn inherited(root: &Root, folder: &Path, lock: Lock) -> Result<Journal, KnobError> {
         Ok(Journal {
             root: root.clone(),
             folder: folder.to_owned(),
@@ -149,6 +160,10 @@ impl Journal {
     ) -> Result<(), KnobError> {
         let mut text = String::new();
         for write in writes.iter().filter(|write| is_noted(write)) {
+            if !write.place.is_of_a_knob() {
+                let why = "no knob writes there, so it would not be put back".to_owned();
+                return Err(KnobError::Journal { path: write.place.to_string(), why });
+            }
             let entry = Entry {
                 boot_id: self.boot_id.clone(),
                 knob: knob.to_owned(),
@@ -165,15 +180,15 @@ impl Journal {
         let path = self.folder.join(RUNNING);
         let mut note = || {
             if self.file.is_none() {
-                self.file = Some(OpenOptions::new().append(true).create_new(true).open(&path)?);
+                let mut options = OpenOptions::new();
+                self.file = Some(safe_file::own(&path, options.append(true).create_new(true))?);
             }
             if let Some(file) = &mut self.file {
-                file.write_all(text.as_bytes())?;
-                file.sync_all()?;
+                append(file, text.as_bytes())?;
             }
-            File::open(&self.folder)?.sync_all()
+            Ok(File::open(&self.folder)?.sync_all()?)
         };
-        note().map_err(|error: io::Error| failed(&path, &error))
+        note().map_err(|error: Failed| error.at(&path))
     }
 
     /// Puts back everything that this process turned.
@@ -186,34 +201,57 @@ impl Journal {
     pub(super) fn keep(&mut self) -> Result<(), KnobError> {
         self.file = None;
         let (running, kept) = (self.folder.join(RUNNING), self.folder.join(KEPT));
+        let Some(text) = read(&running)? else { return Ok(()) };
         let keep = || {
-            let text = fs::read(&running)?;
-            let mut file = OpenOptions::new().append(true).create(true).open(&kept)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
+            let mut options = OpenOptions::new();
+            let mut file = safe_file::own(&kept, options.read(true).append(true).create(true))?;
+            append(&mut file, &text)?;
             File::open(&self.folder)?.sync_all()?;
             // Killed here, the lines stand in both files: putting them back twice is the same.
             fs::remove_file(&running)?;
-            File::open(&self.folder)?.sync_all()
+            Ok(File::open(&self.folder)?.sync_all()?)
         };
-        match keep() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other.map_err(|error| failed(&kept, &error)),
-        }
+        keep().map_err(|error: Failed| error.at(&kept))
     }
 
     fn put_back(&self, name: &str) -> Result<Option<Restored>, KnobError> {
         let path = self.folder.join(name);
-        let Some(entries) = entries(&path)? else { return Ok(None) };
-        let restored = restore(&self.root, &entries, &path)?;
-        remove(&path)?;
+        let Some(Lines { entries, unread }) = lines(&path)? else { return Ok(None) };
+        let mut restored = restore(&self.root, &entries, &path)?;
+        if unread.is_empty() {
+            remove(&path)?;
+            return Ok(Some(restored));
+        }
+        let told = self.set_aside(name, &unread)?;
+        if let Restored::Done { unread, .. } = &mut restored {
+            *unread = told;
+        }
         Ok(Some(restored))
+    }
+
+    /// Keeps a journal of which not all could be followed, for a person to look at. It gets another
+    /// name, which also a full disk has room for.
+    fn set_aside(&self, name: &str, unread: &[Unread]) -> Result<Vec<String>, KnobError> {
+        let path = self.folder.join(name);
+        let another = |number: u32| self.folder.join(format!("unread-{number}-{name}"));
+        let aside = (1..u32::MAX).map(another).find(|aside| aside.symlink_metadata().is_err());
+        let aside = aside.unwrap_or_else(|| another(0));
+        fs::rename(&path, &aside).map_err(|error| failed(&path, &error))?;
+        let told = |unread: &Unread| {
+            let Unread { line, why } = unread;
+            format!(
+                "line {line} of {name} {why} and was not followed: what it turned stays turned \
+                 until the next boot ({} has it)",
+                aside.display()
+            )
+        };
+        Ok(unread.iter().map(told).collect())
     }
 
     /// Gives a journal of an earlier boot another name.
     fn set_aside_if_stale(&self, name: &str) -> Result<Option<Restored>, KnobError> {
         let path = self.folder.join(name);
-        let Some(entries) = entries(&path)? else { return Ok(None) };
+        let Some(Lines { entries, .. }) = lines(&path)? else { return Ok(None) };
         let Some(entry) = entries.iter().find(|entry| entry.boot_id != self.boot_id) else {
             return Ok(None);
         };
@@ -224,17 +262,9 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
-    fn drop(&mut self) {
-        // Closing is not enough: a child that another thread has just forked has the file, too,
-        // until it runs its program.
-        let _ = self.lock.unlock();
-    }
-}
-
 /// The knobs that stay turned until they are restored, and where that is noted.
 pub(super) fn kept(folder: &Path) -> Result<Vec<Entry>, KnobError> {
-    Ok(entries(&folder.join(KEPT))?.unwrap_or_default())
+    Ok(lines(&folder.join(KEPT))?.map(|lines| lines.entries).unwrap_or_default())
 }
 
 /// Own places end with the process; actions have no old value.
@@ -255,22 +285,112 @@ fn line(entry: &Entry) -> Result<String, KnobError> {
     Ok(text + "\n")
 }
 
+/// A journal as it was read.
+struct Lines {
+    entries: Vec<Entry>,
+    unread: Vec<Unread>,
+}
+
+/// A line that is no write of a knob, or not only one.
+struct Unread {
+    line: usize,
+    why: String,
+}
+
 /// The lines of a journal; `None` if there is no such file. A last line that was cut off is of a
 /// write that was never done.
-fn entries(path: &Path) -> Result<Option<Vec<Entry>>, KnobError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(path, &error)),
-    };
+fn lines(path: &Path) -> Result<Option<Lines>, KnobError> {
+    let Some(bytes) = read(path)? else { return Ok(None) };
+    let text = String::from_utf8_lossy(&bytes);
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let entry = |(at, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| KnobError::Journal {
-            path: path.display().to_string(),
-            why: format!("line {} is no line of a journal ({error})", at + 1),
-        })
+    let mut lines = Lines { entries: Vec::new(), unread: Vec::new() };
+    let parsed = |text: &str| serde_json::from_str::<Entry>(text);
+    for (text, line) in whole.lines().zip(1..) {
+        let mut no = |why: String| lines.unread.push(Unread { line, why });
+        let entry = parsed(text).or_else(|error| {
+            no(format!("cannot be read ({error})"));
+            // Behind one that was cut off the next may stand whole.
+            let starts = text.match_indices(BEGINNING).map(|(at, _)| at);
+            starts.filter_map(|at| parsed(&text[at..]).ok()).next().ok_or(())
+        });
+        match entry {
+            Ok(entry) if entry.place.is_of_a_knob() => lines.entries.push(entry),
+            Ok(entry) => no(format!("names {}, where no knob writes,", entry.place)),
+            Err(()) => {}
+        }
+    }
+    Ok(Some(lines))
+}
+
+/// A journal that is this user's own.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, KnobError> {
+    let mut file = match safe_file::own(path, OpenOptions::new().read(true)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(not_own(error)),
     };
-    whole.lines().enumerate().map(entry).collect::<Result<_, _>>().map(Some)
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(|error| failed(path, &error))?;
+    Ok(Some(bytes))
+}
+
+/// Adds whole lines and waits until they are on the disk, or takes back what of them is there:
+/// the next line would be glued to half of one.
+fn append(file: &mut File, text: &[u8]) -> Result<(), Failed> {
+    let before = file.metadata()?.len();
+    let appended = glue(file, before).and_then(|()| {
+        file.write_all(text)?;
+        file.sync_all()
+    });
+    appended.map_err(|error| {
+        let _ = file.set_len(before).and_then(|()| file.sync_all());
+        error.into()
+    })
+}
+
+/// Ends a line that an earlier process could neither end nor take back.
+fn glue(file: &mut File, length: u64) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let mut last = [b'\n'];
+    if length > 0 {
+        // A file that is only appended to was made by this process and has whole lines.
+        let _ = file.read_at(&mut last, length - 1);
+    }
+    if last == *b"\n" { Ok(()) } else { file.write_all(b"\n") }
+}
+
+/// What fails on the way to the disk.
+enum Failed {
+    Io(io::Error),
+    File(FileError),
+}
+
+impl Failed {
+    fn at(self, path: &Path) -> KnobError {
+        match self {
+            Failed::Io(error) => failed(path, &error),
+            Failed::File(error) => not_own(error),
+        }
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Io(error)
+    }
+}
+
+impl From<FileError> for Failed {
+    fn from(error: FileError) -> Failed {
+        Failed::File(error)
+    }
+}
+
+fn not_own(error: FileError) -> KnobError {
+    match error {
+        FileError::Io { path, source } => failed(&path, &source),
+        refused => KnobError::Stranger(refused.to_string()),
+    }
 }
 
 fn remove(path: &Path) -> Result<(), KnobError> {

@@ -23,7 +23,6 @@ mod idle;
 mod journal;
 mod level;
 mod load;
-mod lock;
 mod mba;
 mod memory;
 mod models;

@@ -44,6 +44,16 @@ impl Within {
     }
 }
 
+/// Where knobs write files: nothing outside of these is noted, and nothing outside of them is put
+/// back, whatever a journal says.
+const FILES: [&str; 4] = [
+    "/proc/sys/kernel/randomize_va_space",
+    "/sys/kernel/mm/transparent_hugepage/",
+    "/sys/devices/system/cpu/",
+    "/sys/fs/cgroup/cpuset/",
+];
+const GROUPS: &str = "/sys/fs/resctrl/";
+
 /// What a group's place holds.
 pub(super) const THERE: &str = "there";
 const ABSENT: &str = "absent";
@@ -63,6 +73,29 @@ impl Place {
 
     pub(super) fn of(path: impl Into<String>, within: Within) -> Place {
         Place { path: path.into(), within }
+    }
+
+    /// Whether some knob could have written here.
+    pub(super) fn is_of_a_knob(&self) -> bool {
+        let path = self.path.as_str();
+        if path.split('/').any(|part| part == ".." || part == ".") {
+            return false;
+        }
+        match &self.within {
+            Within::File => {
+                FILES.iter().any(|known| match known.ends_with('/') {
+                    true => path.starts_with(known),
+                    false => path == *known,
+                }) || path.starts_with(GROUPS)
+            }
+            Within::Line(_) | Within::Group => path.starts_with(GROUPS),
+            Within::Register { .. } => {
+                (path.starts_with("/dev/cpu/") && path.ends_with("/msr"))
+                    || (path.starts_with("/sys/bus/pci/devices/") && path.ends_with("/config"))
+            }
+            // Of a process: it ends with it and is in no journal.
+            Within::Held | Within::Affinity | Within::MemoryPolicy => false,
+        }
     }
 
     /// Of this process: it ends with it, and no other process can put it back.
@@ -193,6 +226,28 @@ mod tests {
         let bytes = std::fs::read(dir.path().join("config")).unwrap();
         assert_eq!((&bytes[..4], &bytes[8..]), (&[0x11; 4][..], &[0x11; 8][..]));
         assert!(Place::register("/config", 14, 4).read(&root).is_err());
+    }
+
+    #[test]
+    fn a_place_that_no_knob_has_is_none() {
+        let msr = Place::register("/dev/cpu/3/msr", 0x620, 8);
+        let aslr = Place::file("/proc/sys/kernel/randomize_va_space");
+        let group = Place::of("/sys/fs/resctrl/kvmeter-7", Within::Group);
+        for place in [msr, aslr, group] {
+            assert!(place.is_of_a_knob(), "{place}");
+        }
+        for path in [
+            "/etc/passwd",
+            "/proc/sys/kernel/core_pattern",
+            "/proc/sys/kernel/randomize_va_space/../core_pattern",
+            "/sys/devices/system/cpu/../../../../etc/passwd",
+            "/dev/sda",
+            "/dev/cpu/0/msr",
+        ] {
+            assert!(!Place::file(path).is_of_a_knob(), "{path}");
+        }
+        assert!(!Place::register("/dev/sda", 0, 8).is_of_a_knob());
+        assert!(!Place::of("/home", Within::Group).is_of_a_knob());
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum Restored {
         written: usize,
         /// Places that held what neither the knob nor the machine before had set.
         foreign: Vec<String>,
+        /// Lines of the journal that could not be followed, and where they are now.
+        unread: Vec<String>,
     },
     /// It was of an earlier boot, which has set everything anew; it lies here now.
     Stale { entries: usize, aside: PathBuf },
@@ -28,9 +30,9 @@ pub enum Restored {
 impl std::fmt::Display for Restored {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Restored::Done { written, foreign } => {
+            Restored::Done { written, foreign, unread } => {
                 write!(f, "{} restored", human::count(*written, "place"))?;
-                for place in foreign {
+                for place in foreign.iter().chain(unread) {
                     write!(f, "; {place}")?;
                 }
                 Ok(())
@@ -74,7 +76,7 @@ pub(super) fn restore(
         }
     }
     if lost.is_empty() {
-        return Ok(Restored::Done { written, foreign });
+        return Ok(Restored::Done { written, foreign, unread: Vec::new() });
     }
     let journal = journal.display().to_string();
     Err(KnobError::NotRestored { places: lost.join("; "), journal })

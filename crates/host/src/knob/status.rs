@@ -25,9 +25,10 @@ pub struct Status {
     pub kept: Option<String>,
 }
 
-/// The knobs of a machine, in the order of [`KNOBS`]. `folder` is that of the journal.
-pub fn status(root: &Root, folder: &Path) -> Result<Vec<Status>, KnobError> {
-    let kept = kept(folder)?;
+/// The knobs of a machine, in the order of [`KNOBS`]. `folder` is that of the journal, if there can
+/// be one.
+pub fn status(root: &Root, folder: Option<&Path>) -> Result<Vec<Status>, KnobError> {
+    let kept = folder.map(kept).transpose()?.unwrap_or_default();
     let of = |knob: &&dyn super::Knob| {
         let about = knob.about();
         let last = kept.iter().rev().find(|entry| entry.knob == about.name);

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
+use safe_file::Lock;
 
 use super::error::KnobError;
 use super::journal::Journal;
@@ -33,10 +34,10 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Starts the process and waits until it watches. `lock` is shared with it, so that nobody
     /// else turns knobs before it has put them back.
-    pub(super) fn start(mut command: Command, lock: &File) -> Result<Supervisor, KnobError> {
+    pub(super) fn start(mut command: Command, lock: &Lock) -> Result<Supervisor, KnobError> {
         let failed = |error: std::io::Error| KnobError::Supervisor { why: error.to_string() };
         let (mut line, its) = UnixStream::pair().map_err(failed)?;
-        command.stdin(OwnedFd::from(its)).stdout(lock.try_clone().map_err(failed)?);
+        command.stdin(OwnedFd::from(its)).stdout(lock.share().map_err(failed)?);
         let child = command.stderr(Stdio::inherit()).spawn().map_err(failed)?;
         // The command holds the other end of the line; dropped, the line ends with the child.
         drop(command);
@@ -90,5 +91,5 @@ pub fn run(root: &Root, folder: &Path) -> Result<Option<Restored>, KnobError> {
     if matches!(line.read(&mut said), Ok(1)) && said == *GOODBYE {
         return Ok(None);
     }
-    Journal::inherited(root, folder, lock)?.put_back_running()
+    Journal::inherited(root, folder, Lock::inherited(lock))?.put_back_running()
 }

@@ -128,13 +128,17 @@ impl Turned {
         let restored = self.journal.put_back_running();
         // What this process could not put back, the supervisor could not either.
         self.dismiss();
-        let restored = restored?.unwrap_or(Restored::Done { written: 0, foreign: Vec::new() });
+        let restored = restored?.unwrap_or(Restored::Done {
+            written: 0,
+            foreign: Vec::new(),
+            unread: Vec::new(),
+        });
         if !lost.is_empty() {
             return Err(KnobError::OwnNotRestored { places: lost.join("; ") });
         }
         Ok(match restored {
-            Restored::Done { written, foreign } => {
-                Restored::Done { written: written + own, foreign }
+            Restored::Done { written, foreign, unread } => {
+                Restored::Done { written: written + own, foreign, unread }
             }
             stale => stale,
         })

@@ -100,9 +100,7 @@ fn write(record: &Path, root: &Root, notes: &Notes, machine: &Machine) -> anyhow
         }
     }
     let text = notes.to_text(&title, &host::recorded::names_of(root));
-    files::make_room_for(record)
-        .and_then(|()| std::fs::write(record, text))
-        .map_err(|error| request(format!("--record {}: {error}", record.display())))
+    files::write(record, text.as_bytes()).map_err(|error| request(format!("--record {error}")))
 }
 
 /// The path of a store's URL, or the path itself.

@@ -45,7 +45,10 @@ pub fn recover(verb: &Verb, show: &Show) -> anyhow::Result<()> {
             | Verb::Micro(_)
     );
     if measures {
-        tell(&Journal::recover(&Root::live(), &state_folder())?, show);
+        // Where no journal can lie, none was left.
+        if let Ok(folder) = state_folder() {
+            tell(&Journal::recover(&Root::live(), &folder)?, show);
+        }
     }
     Ok(())
 }
@@ -61,7 +64,7 @@ fn tell(recovered: &[Restored], show: &Show) {
 }
 
 fn list(root: &Root, json: bool, show: &Show) -> anyhow::Result<Outcome> {
-    let all = status(root, &state_folder())?;
+    let all = status(root, state_folder().ok().as_deref())?;
     if json {
         show.print(&serde_json::to_string_pretty(&all)?)?;
         return Ok(Outcome::Done);
@@ -92,7 +95,7 @@ fn cells(status: &Status) -> Vec<Cell> {
 
 fn one(root: &Root, name: &str, json: bool, show: &Show) -> anyhow::Result<Outcome> {
     let about = Knobs::find(name)?.about();
-    let all = status(root, &state_folder())?;
+    let all = status(root, state_folder().ok().as_deref())?;
     let status = all.iter().find(|status| status.about.name == about.name);
     let status = status.context("every knob has a status")?;
     if json {
@@ -138,7 +141,7 @@ fn set(args: &Knob, plan: Plan, command: &[String], show: &Show) -> anyhow::Resu
         plan.check_keepable()?;
     }
     let stop = interrupt::stop_flag()?;
-    let folder = state_folder();
+    let folder = state_folder()?;
     let journal = Journal::open(&root(args), &folder)?;
     tell(journal.recovered(), show);
     let supervisor = supervisor_command(&folder, args.root.as_deref())?;
@@ -160,7 +163,7 @@ fn set(args: &Knob, plan: Plan, command: &[String], show: &Show) -> anyhow::Resu
 }
 
 fn restore(root: &Root, show: &Show) -> anyhow::Result<Outcome> {
-    let mut journal = Journal::open(root, &state_folder())?;
+    let mut journal = Journal::open(root, &state_folder()?)?;
     tell(journal.recovered(), show);
     match journal.restore_kept()? {
         Some(restored) => show.note(&restored.to_string()),

@@ -1,8 +1,8 @@
 //! How far a job is, on disk, so that another process can go on.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -77,12 +77,6 @@ impl Note {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut name = path.as_os_str().to_owned();
-        name.push(".new");
-        let new = PathBuf::from(name);
-        let mut file = File::create(&new)?;
-        file.write_all(&serde_json::to_vec_pretty(self)?)?;
-        file.sync_all()?;
-        fs::rename(&new, path)
+        Ok(safe_file::replace(path, &serde_json::to_vec_pretty(self)?)?)
     }
 }

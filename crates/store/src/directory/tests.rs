@@ -151,7 +151,7 @@ fn a_claim_that_was_cut_short_is_made_good() {
     let home = TempDir::new().unwrap();
     let url = url(home.path());
     fs::write(home.path().join(Directory::LOCK), "").unwrap();
-    fs::write(home.path().join(Marker::TEMPORARY), "{\"form").unwrap();
+    fs::write(home.path().join(".KVMETER.json.aB3.new"), "{\"form").unwrap();
     assert_eq!(Directory::inspect(home.path()).unwrap(), State::Empty);
     let mut directory = Directory::claim(&url, 0).unwrap();
     directory.set_dataset("ten", 10, "Any 1.0").unwrap();

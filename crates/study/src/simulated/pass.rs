@@ -1,6 +1,7 @@
 //! One pass: a store is opened, loaded and asked by one thread, and nothing else is measured.
 
 use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -240,7 +241,7 @@ impl Folder {
         let beside = segment.store.path.parent().filter(|parent| parent.is_dir());
         let above = beside.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let folder = std::path::absolute(above.join(name))?;
-        std::fs::create_dir(&folder)?;
+        std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         Ok(Folder(folder))
     }
 }

@@ -76,9 +76,8 @@ struct Series {
 /// Writes a page; an existing file is replaced.
 pub fn write(path: &Path, title: &str, drawings: Vec<Drawing>) -> anyhow::Result<()> {
     let page = sheet(title, &[SIMULATED.to_owned()], drawings);
-    std::fs::write(path, page).map_err(|error| {
-        crate::exit::request(format!("--figures {}: cannot be written: {error}", path.display()))
-    })
+    crate::files::write(path, page.as_bytes())
+        .map_err(|error| crate::exit::request(format!("--figures {error}")))
 }
 
 /// One figure over the first key that was swept over several values.

@@ -1,0 +1,155 @@
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::process::{Command, Stdio};
+
+use super::*;
+
+const STRANGER: u32 = 12_345;
+const OWN: Terms =
+    Terms { sharing: Sharing::Own, patience: Duration::from_secs(5), leaves_nothing: false };
+const COMMON: Terms = Terms { sharing: Sharing::Common, ..OWN };
+
+/// A folder that everybody can write to, as `/run/lock`.
+fn shared_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    folder
+}
+
+fn words(path: &Path, terms: &Terms) -> String {
+    Lock::take(path, terms).expect_err("a refusal").to_string()
+}
+
+/// Gives a file to somebody else; only root can.
+fn given_away(path: &Path) -> bool {
+    let given = own_uid() == 0 && chown(path, Some(STRANGER), None).is_ok();
+    if !given {
+        eprintln!("skipped: only root can give a file to another user");
+    }
+    given
+}
+
+#[test]
+fn a_second_one_hears_who_holds_it_whose_that_is_and_since_when() {
+    let folder = shared_folder();
+    let path = folder.path().join("lock");
+    for terms in [OWN, COMMON] {
+        let first = Lock::take(&path, &terms).unwrap();
+        let refused = words(&path, &terms);
+        let (pid, user) = (std::process::id(), user_name(own_uid()));
+        assert!(refused.contains(&format!("process {pid} (")), "{refused}");
+        assert!(refused.contains(&format!(") of {user}, which runs since 20")), "{refused}");
+        drop(first);
+        drop(Lock::take(&path, &terms).unwrap());
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(&format!("process {pid} of {user} since 20")), "{text}");
+    }
+}
+
+#[test]
+fn who_holds_it_is_what_the_kernel_says_and_not_what_the_file_says() {
+    let folder = shared_folder();
+    let path = folder.path().join("lock");
+    fs::write(&path, "process 1 of user nobody\x1b[2J since ever").unwrap();
+    let held = File::open(&path).unwrap();
+    held.try_lock().unwrap();
+    let refused = words(&path, &COMMON);
+    assert!(refused.contains(&format!("process {} (", std::process::id())), "{refused}");
+}
+
+#[test]
+fn what_a_killed_one_left_is_taken_over() {
+    let folder = shared_folder();
+    let path = folder.path().join("lock");
+    fs::write(&path, "process 4194304000 of user nobody since yesterday, at half past nine")
+        .unwrap();
+    drop(Lock::take(&path, &OWN).unwrap());
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with(&format!("process {} of ", std::process::id())), "{text}");
+    assert!(text.ends_with('\n') && !text.contains("yesterday"), "{text}");
+}
+
+/// A process that has the lock of a file from one that has ended, for a while or until it is killed.
+fn held_by_a_child(path: &Path, seconds: &str) -> std::process::Child {
+    let script = format!("exec 9<>\"$0\" && flock -x 9 && echo there && exec sleep {seconds}");
+    let mut child =
+        Command::new("sh").args(["-c", &script]).arg(path).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = [0; 6];
+    std::io::Read::read_exact(&mut child.stdout.take().unwrap(), &mut said).unwrap();
+    child
+}
+
+#[test]
+fn what_a_dead_one_s_child_still_holds_is_waited_for() {
+    let folder = shared_folder();
+    let path = folder.path().join("lock");
+    fs::write(&path, "process 4194304000").unwrap();
+    let mut child = held_by_a_child(&path, "0.3");
+    drop(Lock::take(&path, &OWN).unwrap());
+    child.wait().unwrap();
+    // One that keeps it is named in the end.
+    let mut child = held_by_a_child(&path, "60");
+    let soon = Terms { patience: Duration::from_millis(50), ..COMMON };
+    let refused = words(&path, &soon);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(refused.contains(&format!("process {} (sleep)", child.id())), "{refused}");
+}
+
+#[test]
+fn nothing_is_written_through_a_link_or_another_name() {
+    let folder = shared_folder();
+    let victim = folder.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    fs::set_permissions(&victim, fs::Permissions::from_mode(0o600)).unwrap();
+    let path = folder.path().join("lock");
+    for terms in [OWN, COMMON] {
+        symlink(&victim, &path).unwrap();
+        assert!(words(&path, &terms).contains("is a symbolic link of user "));
+        fs::remove_file(&path).unwrap();
+        symlink(folder.path().join("not there yet"), &path).unwrap();
+        assert!(words(&path, &terms).contains("is a symbolic link of user "));
+        assert!(!folder.path().join("not there yet").exists());
+        fs::remove_file(&path).unwrap();
+        fs::hard_link(&victim, &path).unwrap();
+        assert!(words(&path, &terms).contains("is a second name (hard link)"));
+        fs::remove_file(&path).unwrap();
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(words(&path, &terms).contains("is no plain file"));
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(words(&path, &terms).contains("is no plain file"));
+        fs::remove_dir(&path).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    assert_eq!(fs::metadata(&victim).unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_stranger_s_file_is_refused_or_locked_without_being_written() {
+    let folder = shared_folder();
+    let path = folder.path().join("lock");
+    fs::write(&path, "a stranger's").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(words(&path, &OWN).contains("can be written by every user"));
+    if !given_away(&path) {
+        return;
+    }
+    let refused = words(&path, &OWN);
+    assert!(refused.contains(&format!("belongs to user {STRANGER}")), "{refused}");
+    // All users meet at this one: whoever was first has made it.
+    drop(Lock::take(&path, &COMMON).unwrap());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "a stranger's");
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o666, "its mode is its owner's");
+    // In the stranger's own folder it is his to say.
+    chown(folder.path(), Some(STRANGER), None).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    drop(Lock::take(&path, &OWN).unwrap());
+}
+
+#[test]
+fn nothing_is_left_where_that_was_asked_for() {
+    let folder = shared_folder();
+    let terms = Terms { leaves_nothing: true, ..OWN };
+    drop(Lock::take(&folder.path().join("lock"), &terms).unwrap());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

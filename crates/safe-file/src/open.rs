@@ -1,0 +1,148 @@
+//! Opening what may have been put there by somebody else.
+
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+
+use crate::FileError;
+use crate::who::{is_trusted, user_name};
+
+/// Attempts against somebody who makes and removes the file meanwhile.
+const ATTEMPTS: usize = 100;
+
+/// Whose file it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// This user's, root's or that of the folder's owner, and only theirs to write.
+    Trusted,
+    /// Anybody's; what is not to be trusted is opened for reading only.
+    Anybody,
+}
+
+/// Opens a file for reading and writing, or makes it with this mode (less the umask). It is a plain
+/// file with one name, of this user, of root or of the folder's owner, and not everybody's to write.
+/// It keeps its content and its mode.
+///
+/// # Errors
+/// A link, a second name, another kind of file, a stranger's: told with the owner's name. What the
+/// operating system refuses.
+pub fn open_or_create(path: &Path, mode: u32) -> Result<File, FileError> {
+    open(path, mode, Rule::Trusted)
+}
+
+pub(crate) fn open(path: &Path, mode: u32, rule: Rule) -> Result<File, FileError> {
+    for _ in 0..ATTEMPTS {
+        let read_only = match flags(OpenOptions::new().read(true).write(true)).open(path) {
+            Ok(file) => return checked(file, path, rule),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => error,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let made = flags(OpenOptions::new().read(true).write(true).create_new(true))
+                    .mode(mode)
+                    .open(path);
+                match made {
+                    Ok(file) => return made_here(file, path, mode, rule),
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                    Err(error) => return Err(FileError::io(path, error)),
+                }
+            }
+            Err(error) => return Err(not_opened(path, error)),
+        };
+        if rule == Rule::Trusted {
+            let owner = fs::symlink_metadata(path).map(|there| there.uid());
+            return Err(match owner {
+                Ok(owner) if !is_trusted(owner, path) => stranger(path, owner),
+                _ => FileError::io(path, read_only),
+            });
+        }
+        match flags(OpenOptions::new().read(true)).open(path) {
+            Ok(file) => return checked(file, path, rule),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(not_opened(path, error)),
+        }
+    }
+    Err(FileError::refused(path, "is made and removed by another program again and again"))
+}
+
+/// No link is followed, nothing is waited for, no program that is started gets the file.
+pub(crate) fn flags(options: &mut OpenOptions) -> &mut OpenOptions {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    options.custom_flags(flags.bits())
+}
+
+/// A file that everybody is to find must be readable for them, whatever the umask.
+fn made_here(file: File, path: &Path, mode: u32, rule: Rule) -> Result<File, FileError> {
+    if rule == Rule::Anybody {
+        file.set_permissions(Permissions::from_mode(mode))
+            .map_err(|error| FileError::io(path, error))?;
+    }
+    Ok(file)
+}
+
+fn checked(file: File, path: &Path, rule: Rule) -> Result<File, FileError> {
+    let metadata = file.metadata().map_err(|error| FileError::io(path, error))?;
+    plain(&metadata, path)?;
+    if rule == Rule::Anybody {
+        return Ok(file);
+    }
+    if !is_trusted(metadata.uid(), path) {
+        return Err(stranger(path, metadata.uid()));
+    }
+    if metadata.mode() & 0o002 != 0 {
+        let why = "can be written by every user of this machine: take that away (chmod o-w) or \
+                   remove it";
+        return Err(FileError::refused(path, why));
+    }
+    Ok(file)
+}
+
+/// One name, and nothing but bytes behind it.
+pub(crate) fn plain(metadata: &Metadata, path: &Path) -> Result<(), FileError> {
+    let owner = user_name(metadata.uid());
+    if !metadata.is_file() {
+        let why = format!("is no plain file (it is of {owner}); remove it or name another place");
+        return Err(FileError::refused(path, why));
+    }
+    if metadata.nlink() > 1 {
+        let why = format!(
+            "is a second name (hard link) of another file of {owner}, which would change with \
+             it; remove it or name another place"
+        );
+        return Err(FileError::refused(path, why));
+    }
+    Ok(())
+}
+
+pub(crate) fn stranger(path: &Path, uid: u32) -> FileError {
+    let owner = user_name(uid);
+    let why = format!("belongs to {owner}; have it removed or name another place");
+    FileError::refused(path, why)
+}
+
+/// The kernel's answers that mean "this is no plain file", in words.
+pub(crate) fn not_opened(path: &Path, error: std::io::Error) -> FileError {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    let there = fs::symlink_metadata(path).ok();
+    let owner = || there.as_ref().map_or_else(String::new, |there| user_name(there.uid()));
+    match errno {
+        Some(Errno::ELOOP) => FileError::refused(
+            path,
+            format!("is a symbolic link of {}, which is not followed; remove it", owner()),
+        ),
+        Some(Errno::ENXIO | Errno::EISDIR) => FileError::refused(
+            path,
+            format!("is no plain file (it is of {}); remove it or name another place", owner()),
+        ),
+        // Not even to be read, which its lock needs.
+        Some(Errno::EACCES) if there.as_ref().is_some_and(|there| there.is_file()) => {
+            FileError::refused(
+                path,
+                format!("belongs to {}, who lets nobody read it; have it removed", owner()),
+            )
+        }
+        _ => FileError::io(path, error),
+    }
+}

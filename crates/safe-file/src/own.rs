@@ -1,0 +1,98 @@
+//! State that is obeyed later: only what this very user has written.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::FileError;
+use crate::open::{flags, not_opened, plain, stranger};
+use crate::who::{own_uid, user_name};
+
+/// Makes a folder and those above it, for this user alone, or looks at the one that is there.
+///
+/// # Errors
+/// It is another user's, or others can write to it.
+pub fn own_folder(path: &Path) -> Result<(), FileError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| FileError::io(path, error))?;
+    let metadata = fs::metadata(path).map_err(|error| FileError::io(path, error))?;
+    is_own(metadata.uid(), metadata.mode(), path)
+}
+
+/// Opens a file that this user alone can have written, as `options` say; they may make it
+/// (with mode 0600). No link is followed.
+///
+/// # Errors
+/// A link, a second name, another kind of file, another user's, one that others can write to.
+pub fn own(path: &Path, options: &mut OpenOptions) -> Result<File, FileError> {
+    let file = flags(options).mode(0o600).open(path).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => FileError::io(path, error),
+        _ => not_opened(path, error),
+    })?;
+    let metadata = file.metadata().map_err(|error| FileError::io(path, error))?;
+    plain(&metadata, path)?;
+    is_own(metadata.uid(), metadata.mode(), path)?;
+    Ok(file)
+}
+
+fn is_own(uid: u32, mode: u32, path: &Path) -> Result<(), FileError> {
+    if uid != own_uid() {
+        return Err(stranger(path, uid));
+    }
+    if mode & 0o022 != 0 {
+        let me = user_name(uid);
+        let why = format!(
+            "can be written by others than {me} (mode {:03o}): see what is in it, then take that \
+             away (chmod go-w)",
+            mode & 0o777
+        );
+        return Err(FileError::refused(path, why));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    fn with_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn only_what_this_user_alone_can_write_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b");
+        own_folder(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        let file = path.join("journal");
+        drop(own(&file, OpenOptions::new().append(true).create(true)).unwrap());
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        let read = || own(&file, OpenOptions::new().read(true)).map_err(|error| error.to_string());
+        read().unwrap();
+        let folder_words = || own_folder(&path).unwrap_err().to_string();
+        for mode in [0o620, 0o602] {
+            with_mode(&file, mode);
+            assert!(read().unwrap_err().contains("can be written by others"));
+            with_mode(&path, mode);
+            assert!(folder_words().contains("chmod go-w"));
+        }
+        with_mode(&file, 0o644);
+        with_mode(&path, 0o755);
+        if own_uid() == 0 {
+            chown(&path, Some(12_345), None).unwrap();
+            assert!(folder_words().contains("belongs to user 12345"));
+            chown(&file, Some(12_345), None).unwrap();
+            assert!(read().unwrap_err().contains("belongs to user 12345"));
+        }
+        fs::remove_file(&file).unwrap();
+        symlink("/etc/passwd", &file).unwrap();
+        assert!(read().unwrap_err().contains("is a symbolic link"));
+    }
+}

@@ -1,0 +1,240 @@
+//! A file whose old content gives way to a new one in one step.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::FileError;
+use crate::open::stranger;
+use crate::who::{folder_of, is_open_to_all, is_trusted, user_name};
+
+/// Links in a row, as the kernel counts them.
+const LINKS: usize = 40;
+const ENDING: &str = ".new";
+
+/// Where something is written to.
+enum Place {
+    /// A plain file, or none yet.
+    File(PathBuf),
+    /// A terminal, a pipe, `/dev/stdout`: it has no content to replace.
+    Stream(PathBuf),
+}
+
+/// Writes a file so that a crash at any moment, a full disk and every reader meet the old content
+/// or the new one, whole. It keeps its mode.
+///
+/// A symbolic link is followed, so that a name that a user has laid elsewhere stays usable; one
+/// that a stranger has put into a folder that everybody can write to is refused, and so is a
+/// stranger's file there.
+///
+/// # Errors
+/// A stranger's link or file; what the operating system refuses. The old content is there then.
+pub fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
+    let to = match destination(path)? {
+        Place::Stream(stream) => {
+            return OpenOptions::new()
+                .write(true)
+                .open(&stream)
+                .and_then(|mut stream| stream.write_all(content))
+                .map_err(|error| FileError::io(path, error));
+        }
+        Place::File(to) => to,
+    };
+    let before = fs::symlink_metadata(&to).ok();
+    let failed = |error| FileError::io(path, error);
+    let made = tempfile::Builder::new()
+        .prefix(&prefix(&to))
+        .suffix(ENDING)
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder_of(&to));
+    let mut made = match made {
+        Ok(made) => made,
+        // A file that may be written in a folder that may not.
+        Err(error) if before.is_some() && error.kind() == ErrorKind::PermissionDenied => {
+            return overwrite(&to, content);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    made.write_all(content).map_err(failed)?;
+    if let Some(before) = before {
+        let mode = Permissions::from_mode(before.mode() & 0o777);
+        made.as_file().set_permissions(mode).map_err(failed)?;
+    }
+    made.as_file().sync_all().map_err(failed)?;
+    made.persist(&to).map_err(|error| failed(error.error))?;
+    // That the name is on the disk is more than some file systems promise.
+    let _ = File::open(folder_of(&to)).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// Looks at a name that a user gave for a file that is to be written, as [`replace`] does.
+///
+/// # Errors
+/// A stranger's link or file in a folder that everybody can write to.
+pub fn check_output(path: &Path) -> Result<(), FileError> {
+    destination(path).map(drop)
+}
+
+/// Whether a name is that of a file which was being written when its process was killed.
+pub fn is_left_over(name: &OsStr, of: &str) -> bool {
+    let name = name.to_string_lossy();
+    name.strip_prefix(&format!(".{of}.")).is_some_and(|rest| rest.ends_with(ENDING))
+}
+
+/// Looks at a file that belongs to another by its name, as the journal of a database: one that a
+/// stranger has put there would be obeyed.
+///
+/// # Errors
+/// It is a link, or of an owner who is neither trusted in the folder nor the owner of `main`.
+pub fn check_companion(path: &Path, main: &Path) -> Result<(), FileError> {
+    let Ok(there) = fs::symlink_metadata(path) else { return Ok(()) };
+    let is_main_s = fs::metadata(main).is_ok_and(|main| main.uid() == there.uid());
+    if is_trusted(there.uid(), path) || is_main_s {
+        return Ok(());
+    }
+    Err(stranger(path, there.uid()))
+}
+
+fn prefix(to: &Path) -> String {
+    format!(".{}.", to.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Follows links that may be followed.
+fn destination(path: &Path) -> Result<Place, FileError> {
+    let mut to = path.to_owned();
+    for _ in 0..LINKS {
+        let there = match fs::symlink_metadata(&to) {
+            Ok(there) => there,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Place::File(to)),
+            Err(error) => return Err(FileError::io(path, error)),
+        };
+        let owner = there.uid();
+        if is_open_to_all(folder_of(&to)) && !is_trusted(owner, &to) {
+            return Err(match there.is_symlink() {
+                true => FileError::refused(
+                    &to,
+                    format!(
+                        "is a symbolic link of {} in a folder that everybody can write to; name \
+                         another place",
+                        user_name(owner)
+                    ),
+                ),
+                false => stranger(&to, owner),
+            });
+        }
+        // What a process has open has no other name that matters.
+        if to.starts_with("/proc") {
+            return Ok(Place::Stream(to));
+        }
+        if there.is_symlink() {
+            let target = fs::read_link(&to).map_err(|error| FileError::io(path, error))?;
+            to = folder_of(&to).join(target);
+            continue;
+        }
+        let kind = there.file_type();
+        return Ok(match kind.is_char_device() || kind.is_fifo() || kind.is_socket() {
+            true => Place::Stream(to),
+            false => Place::File(to),
+        });
+    }
+    Err(FileError::refused(path, "is a link that leads to itself"))
+}
+
+fn overwrite(to: &Path, content: &[u8]) -> Result<(), FileError> {
+    let failed = |error| FileError::io(to, error);
+    let mut file = crate::open::flags(OpenOptions::new().write(true)).open(to).map_err(failed)?;
+    file.set_len(0).and_then(|()| file.write_all(content)).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{chown, symlink};
+
+    use super::*;
+    use crate::who::own_uid;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> =
+            entries.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_keeps_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        replace(&path, b"one").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o600, 0o600);
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let open = File::open(&path).unwrap();
+        let other = folder.path().join("other name");
+        fs::hard_link(&path, &other).unwrap();
+        replace(&path, b"two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::read(&other).unwrap(), b"one", "another name has its own content");
+        assert_eq!(std::io::read_to_string(open).unwrap(), "one", "a reader has it whole");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(names(folder.path()), ["other name", "page.html"]);
+        assert!(replace(&folder.path().join("none/page"), b"").is_err());
+        assert!(is_left_over(OsStr::new(".page.html.aB3x.new"), "page.html"));
+        assert!(!is_left_over(OsStr::new("page.html.new"), "page.html"));
+    }
+
+    #[test]
+    fn a_link_of_one_s_own_is_followed_and_a_stranger_s_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
+        fs::create_dir(folder.path().join("elsewhere")).unwrap();
+        let (path, real) = (folder.path().join("page"), folder.path().join("elsewhere/page"));
+        symlink("elsewhere/page", &path).unwrap();
+        for text in ["new", "old"] {
+            replace(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&real).unwrap(), text);
+            assert!(path.is_symlink());
+        }
+        symlink("round", folder.path().join("round")).unwrap();
+        assert!(replace(&folder.path().join("round"), b"").is_err());
+        if own_uid() != 0 {
+            eprintln!("skipped: only root can give a link to another user");
+            return;
+        }
+        std::os::unix::fs::lchown(&path, Some(12_345), None).unwrap();
+        let refused = replace(&path, b"x").unwrap_err().to_string();
+        assert!(refused.contains("is a symbolic link of user 12345"), "{refused}");
+        assert_eq!(fs::read_to_string(&real).unwrap(), "old");
+        // Where not everybody can put a link, it is one that is meant.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        replace(&path, b"x").unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
+        let his = folder.path().join("his");
+        fs::write(&his, "his").unwrap();
+        chown(&his, Some(12_345), None).unwrap();
+        let refused = replace(&his, b"x").unwrap_err().to_string();
+        assert!(refused.contains("belongs to user 12345"), "{refused}");
+        let main = folder.path().join("main");
+        fs::write(&main, "").unwrap();
+        assert!(check_companion(&his, &main).is_err());
+        chown(&main, Some(12_345), None).unwrap();
+        check_companion(&his, &main).unwrap();
+        check_companion(&folder.path().join("none"), &main).unwrap();
+    }
+
+    #[test]
+    fn a_stream_is_written_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        replace(Path::new("/dev/null"), b"x").unwrap();
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        // As `--out >(gzip)` and `/dev/stdout` are: a name of what is open already.
+        let file = File::create(folder.path().join("open")).unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
+        let link = folder.path().join("link");
+        symlink(format!("/proc/self/fd/{fd}"), &link).unwrap();
+        replace(&link, b"x").unwrap();
+        assert_eq!(fs::read(folder.path().join("open")).unwrap(), b"x");
+        assert_eq!(file.metadata().unwrap().nlink(), 1);
+    }
+}
