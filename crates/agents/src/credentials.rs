@@ -1,8 +1,12 @@
 //! What the two sides know each other by: mutual TLS, a shared token, or both.
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::secrecy::is_exposed;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -15,6 +19,8 @@ use crate::flags;
 /// The fewest characters of a token: 128 bits in hexadecimal are 32, in base 64 are 22.
 const SHORTEST_TOKEN: usize = 16;
 const LONGEST_TOKEN: usize = 4096;
+/// All authorities that a system trusts take a quarter of it.
+const LONGEST_FILE: u64 = 1 << 20;
 /// How long the other side may take over the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
@@ -39,13 +45,11 @@ impl Token {
     /// The token that is the first and only line of a file.
     ///
     /// # Errors
-    /// The file cannot be read, or the token is no good, as above.
+    /// The file cannot be read, everyone can read it, or the token is no good, as above.
     pub fn from_file(path: &Path) -> Result<Token, AgentError> {
-        let text = std::fs::read_to_string(path).map_err(|error| AgentError::File {
-            flag: flags::TOKEN_FILE,
-            path: path.to_owned(),
-            why: error.to_string(),
-        })?;
+        let bytes = read(flags::TOKEN_FILE, path, Secrecy::Secret, |_| Ok(()))?;
+        // What is not text has characters that no token has.
+        let text = String::from_utf8_lossy(&bytes);
         Token::check(&text, || format!("{} {}", flags::TOKEN_FILE, path.display()))
     }
 
@@ -111,9 +115,9 @@ impl Credentials {
         let tls = match (&files.ca, &files.cert, &files.key) {
             (None, None, None) => None,
             (Some(ca), Some(cert), Some(key)) => Some(Pem {
-                ca: read(flags::CA, ca, holds_certificate)?,
-                cert: read(flags::CERT, cert, holds_certificate)?,
-                key: read(flags::KEY, key, holds_key)?,
+                ca: read(flags::CA, ca, Secrecy::Public, holds_certificate)?,
+                cert: read(flags::CERT, cert, Secrecy::Public, holds_certificate)?,
+                key: read(flags::KEY, key, Secrecy::Secret, holds_key)?,
             }),
             (ca, cert, _) => {
                 let missing = match (ca, cert) {
@@ -208,13 +212,31 @@ impl fmt::Debug for Credentials {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Secrecy {
+    Public,
+    /// Nobody but its owner and their group may read it.
+    Secret,
+}
+
 fn read(
     flag: &'static str,
     path: &Path,
+    secrecy: Secrecy,
     check: impl Fn(&[u8]) -> Result<(), String>,
 ) -> Result<Vec<u8>, AgentError> {
     let wrong = |why| AgentError::File { flag, path: path.to_owned(), why };
-    let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let failed = |error: std::io::Error| wrong(error.to_string());
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if secrecy == Secrecy::Secret && metadata.is_file() && is_exposed(metadata.mode()) {
+        return Err(wrong(format!("everyone can read it; run `chmod go= {}`", path.display())));
+    }
+    let mut bytes = Vec::new();
+    file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LONGEST_FILE {
+        return Err(wrong(format!("is larger than {} MiB", LONGEST_FILE >> 20)));
+    }
     check(&bytes).map_err(wrong)?;
     Ok(bytes)
 }
@@ -239,6 +261,8 @@ fn holds_key(bytes: &[u8]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -247,6 +271,7 @@ mod tests {
         let path = folder.path().join("token");
         let of = |text: &str| {
             std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
             Token::from_file(&path)
         };
         let token = of("0123456789abcdef\n").unwrap();
@@ -262,6 +287,12 @@ mod tests {
             assert!(error.contains(why) && error.contains("--agent-token-file"), "{error}");
             assert!(text.is_empty() || !error.contains(text), "{error}");
         }
+        // As password files are.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let error = Token::from_file(&path).unwrap_err().to_string();
+        assert!(error.contains("everyone can read it; run `chmod go="), "{error}");
+        let error = Token::from_file(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(error.contains("is larger than"), "{error}");
         assert!(Token::from_variable("KVMETER_NO_SUCH_VARIABLE").unwrap().is_none());
         assert!(matches!(
             Token::from_file(&folder.path().join("none")),
@@ -294,6 +325,7 @@ mod tests {
         let write = |name: &str, text: String| {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
             Some(path)
         };
         let one = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();

@@ -23,7 +23,7 @@ pub use credentials::{Credentials, TlsFiles, Token};
 pub use error::{AgentError, Fault};
 pub use fleet::{AgentClock, Fleet, Greeting, Started};
 pub use pieces::{LARGEST_ASSIGNMENT, LARGEST_OUTCOME};
-pub use work::{Options, Pace, Prepared, Progress, Work};
+pub use work::{DEFAULT_CONNECTIONS, Options, Pace, Prepared, Progress, Work};
 
 /// Where agents listen unless they are told another port.
 pub const DEFAULT_PORT: u16 = 9377;

@@ -7,6 +7,12 @@ use bytes::Bytes;
 /// The one call.
 pub const SESSION: &str = "/kvmeter.agent.v1.Agent/Session";
 
+/// The longest message to an agent: a piece, and some. What announces more is refused before memory
+/// is taken for it.
+pub const MOST_TO_AGENT: usize = 128 << 10;
+/// The longest message to a coordinator: what an agent tells of itself, or why it failed.
+pub const MOST_TO_COORDINATOR: usize = 2 << 20;
+
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ToAgent {
     #[prost(oneof = "Ask", tags = "1, 2, 3, 4, 5, 6")]

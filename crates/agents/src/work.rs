@@ -77,6 +77,8 @@ pub struct Pace {
     pub beat: Duration,
     /// After so long without a sign, the other side is lost.
     pub silence: Duration,
+    /// How long whoever connects may take until it holds the agent, TLS and token included.
+    pub greeting: Duration,
     /// How long work may take to end after it was told to stop.
     pub wind_down: Duration,
 }
@@ -86,10 +88,14 @@ impl Default for Pace {
         Pace {
             beat: Duration::from_secs(1),
             silence: Duration::from_secs(5),
+            greeting: Duration::from_secs(10),
             wind_down: Duration::from_secs(10),
         }
     }
 }
+
+/// A coordinator needs one; the others are strangers, and those who find the agent busy.
+pub const DEFAULT_CONNECTIONS: u16 = 64;
 
 /// What one side tells of itself, and how patient it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +106,8 @@ pub struct Options {
     /// coordinator's is sent.
     pub about: Vec<u8>,
     pub pace: Pace,
+    /// How many connections an agent takes at once, those of strangers included.
+    pub connections: u16,
 }
 
 impl Default for Options {
@@ -108,6 +116,7 @@ impl Default for Options {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             about: Vec::new(),
             pace: Pace::default(),
+            connections: DEFAULT_CONNECTIONS,
         }
     }
 }

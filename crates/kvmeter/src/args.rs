@@ -12,7 +12,7 @@ use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{Bytes, Count, Rate, Span};
-use study::Speed;
+use study::{Allowed, AllowedServer, Speed};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -246,13 +246,43 @@ pub struct Bench {
     kvmeter agent --listen 0.0.0.0:9377 --agent-token-file agent.token\n  \
     kvmeter agent --listen 0.0.0.0 --agent-ca ca.pem --agent-cert host1.pem --agent-key host1.key\n\n\
     It serves one `kvmeter bench --agents`, `search --agents` or `run` at a time, until Ctrl-C.\n\
-    A token alone travels in plain text.")]
+    A token alone travels in plain text. What a store's URL names of this machine, a password's\n\
+    variable or file and the files of TLS, is used only where --allow-env or --allow-file names it\n\
+    too, and only towards servers that --allow-server names.")]
 pub struct Agent {
     /// Where to listen; port 9377 unless it says another
     #[arg(long, value_name = "ADDRESS")]
     pub listen: String,
     #[command(flatten)]
     pub secrets: Secrets,
+    /// An environment variable that a store's URL may name as `password_env`; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = ALLOWED)]
+    pub allow_env: Vec<String>,
+    /// A file that a store's URL may name, written just so; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = ALLOWED)]
+    pub allow_file: Vec<PathBuf>,
+    /// A server that may be loaded, at all its ports or one; may be repeated [default: any behind
+    /// TCP, and none that is sent a password or shown a certificate of this machine]
+    #[arg(long, value_name = "ADDRESS", value_parser = AllowedServer::parse, help_heading = ALLOWED)]
+    pub allow_server: Vec<AllowedServer>,
+    /// Connections that are taken at once; the oldest of those that showed no token or
+    /// certificate make room for new ones
+    #[arg(long, value_name = "N", default_value_t = agents::DEFAULT_CONNECTIONS,
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_connections: u16,
+}
+
+/// Heading of what a coordinator may make use of.
+const ALLOWED: &str = "What a coordinator may use of this machine";
+
+impl Agent {
+    pub fn allowed(&self) -> Allowed {
+        Allowed {
+            variables: self.allow_env.clone(),
+            files: self.allow_file.clone(),
+            servers: self.allow_server.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ pub mod place;
 mod quantity;
 pub mod random;
 mod reading;
+pub mod secrecy;
 mod series;
 pub mod suggest;
 

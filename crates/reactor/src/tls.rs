@@ -1,8 +1,10 @@
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use model::secrecy::is_exposed;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
@@ -41,6 +43,8 @@ pub struct TlsConfig {
 pub enum TlsError {
     #[error("cannot read the {what} {}: {source}", path.display())]
     Unreadable { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("everyone can read the key {}; run `chmod go= {}`", path.display(), path.display())]
+    Exposed { path: PathBuf },
     #[error("the {what} {} is no PEM file: {why}", path.display())]
     NotPem { what: &'static str, path: PathBuf, why: String },
     #[error("the {what} {} holds no {wanted}", path.display())]
@@ -196,7 +200,16 @@ fn certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'s
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let what = "key";
-    PrivateKeyDer::from_pem_reader(open(what, path)?)
+    let file = open(what, path)?;
+    let metadata = file.metadata().map_err(|source| TlsError::Unreadable {
+        what,
+        path: path.into(),
+        source,
+    })?;
+    if metadata.is_file() && is_exposed(metadata.mode()) {
+        return Err(TlsError::Exposed { path: path.into() });
+    }
+    PrivateKeyDer::from_pem_reader(file)
         .map_err(|error| pem_error(what, path, "private key", error))
 }
 

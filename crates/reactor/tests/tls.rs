@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -69,6 +70,7 @@ impl Authority {
         let paths = (self.file(&format!("{name}.pem")), self.file(&format!("{name}.key")));
         fs::write(&paths.0, cert.pem()).unwrap();
         fs::write(&paths.1, key.serialize_pem()).unwrap();
+        fs::set_permissions(&paths.1, fs::Permissions::from_mode(0o600)).unwrap();
         (Some(paths.0), Some(paths.1))
     }
 
@@ -361,6 +363,7 @@ fn what_is_wrong_with_the_files_is_said() {
     let (_, other) = authority.client("two");
     let junk = authority.file("junk.pem");
     fs::write(&junk, "no certificate").unwrap();
+    fs::set_permissions(&junk, fs::Permissions::from_mode(0o600)).unwrap();
     let broken = authority.file("broken.pem");
     fs::write(&broken, "-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n").unwrap();
     let load = |tls: Tls| tls.load().unwrap_err();
@@ -378,6 +381,10 @@ fn what_is_wrong_with_the_files_is_said() {
     assert!(matches!(no_cert, TlsError::HalfAPair { missing: "cert" }), "{no_cert:?}");
     let mixed = load(Tls { cert: cert.clone(), key: other, ..authority.tls() });
     assert!(matches!(mixed, TlsError::OtherKey { .. }), "{mixed:?}");
+    let (cert, key) = authority.client("exposed");
+    fs::set_permissions(key.as_ref().unwrap(), fs::Permissions::from_mode(0o644)).unwrap();
+    let exposed = Tls { cert: cert.clone(), key, ..Tls::default() }.load().unwrap_err();
+    assert!(exposed.to_string().contains("everyone can read the key"), "{exposed}");
     let not_a_key = load(Tls { cert, key: Some(junk), ..authority.tls() });
     assert!(matches!(not_a_key, TlsError::Empty { wanted: "private key", .. }), "{not_a_key:?}");
     let name = load(Tls { server_name: Some("no name".into()), ..authority.tls() });

@@ -19,8 +19,8 @@ pub use adapters::{ADAPTERS, Adapt, Adapter, Family, LongestValue, Place, Unavai
 pub use directory::{Directory, State};
 pub use error::StoreError;
 pub use marker::Marker;
-pub use options::{Given, OptionInfo, on_off};
-pub use remote::{Remote, TlsFiles};
+pub use options::{Given, Local, OptionInfo, on_off};
+pub use remote::{ANY_CERTIFICATE, Remote, TlsFiles};
 pub use together::{Sharing, open_together};
 pub use url::StoreUrl;
 

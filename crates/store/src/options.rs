@@ -17,11 +17,26 @@ pub struct OptionInfo {
     pub what: &'static str,
     /// What is on disk depends on it: data written with another value is not what a URL asks for.
     pub shapes_data: bool,
+    /// Its value names something of the machine on which the URL is read.
+    pub names: Option<Local>,
+}
+
+/// What of a machine an option names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Local {
+    File,
+    /// An environment variable.
+    Variable,
 }
 
 impl OptionInfo {
     pub const fn new(name: &'static str, default: &'static str, what: &'static str) -> Self {
-        Self { name, default, what, shapes_data: false }
+        Self { name, default, what, shapes_data: false, names: None }
+    }
+
+    /// The same option, one whose value names something of the machine.
+    pub const fn naming(self, what: Local) -> Self {
+        Self { names: Some(what), ..self }
     }
 
     /// The same option, one that decides what is on disk.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::Address;
 
 use crate::wire::{Login, Protocol, Secret};
-use crate::{Given, OptionInfo, StoreError, StoreUrl, on_off};
+use crate::{Given, Local, OptionInfo, StoreError, StoreUrl, on_off};
 
 /// Servers that speak one protocol, and how they are to be talked to.
 #[derive(Debug, Clone)]
@@ -41,17 +41,22 @@ pub struct TlsFiles {
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The option by which it does not matter who answers: a run that had it says so.
+pub const ANY_CERTIFICATE: &str = "any_certificate";
+
 /// Options that all networked stores take.
 const COMMON: [OptionInfo; 11] = [
     OptionInfo::new("tls", "off", "talk through TLS"),
-    OptionInfo::new("ca", "the system's", "PEM file of the authorities that are trusted"),
-    OptionInfo::new("cert", "none", "PEM file of the client's certificate"),
-    OptionInfo::new("key", "none", "PEM file of its key"),
+    OptionInfo::new("ca", "the system's", "PEM file of the authorities that are trusted")
+        .naming(Local::File),
+    OptionInfo::new("cert", "none", "PEM file of the client's certificate").naming(Local::File),
+    OptionInfo::new("key", "none", "PEM file of its key").naming(Local::File),
     OptionInfo::new("server_name", "the host", "name that the server's certificate must carry"),
-    OptionInfo::new("any_certificate", "off", "take every certificate; for tests only"),
+    OptionInfo::new(ANY_CERTIFICATE, "off", "take every certificate; for tests only"),
     OptionInfo::new("user", "none", "user to log in as"),
-    OptionInfo::new("password_env", "none", "environment variable that holds the password"),
-    OptionInfo::new("password_file", "none", "file that holds the password"),
+    OptionInfo::new("password_env", "none", "environment variable that holds the password")
+        .naming(Local::Variable),
+    OptionInfo::new("password_file", "none", "file that holds the password").naming(Local::File),
     OptionInfo::new("timeout", "5s", "longest wait for a connection or an answer"),
     OptionInfo::new(
         "clear",
@@ -90,7 +95,7 @@ impl Remote {
             cert: path("cert"),
             key: path("key"),
             server_name: given.text("server_name").map(str::to_owned),
-            any_certificate: given.flag("any_certificate")?.unwrap_or(false),
+            any_certificate: given.flag(ANY_CERTIFICATE)?.unwrap_or(false),
         };
         if !wants_tls && files != TlsFiles::default() {
             let words = "`ca`, `cert`, `key`, `server_name` and `any_certificate` belong to TLS; \
@@ -118,11 +123,14 @@ impl Remote {
         }
         let timeout = given.span("timeout")?.unwrap_or(DEFAULT_TIMEOUT);
         let clear = [("refuse", false), ("flush", true)];
-        let options = vec![
+        let mut options = vec![
             ("protocol".to_owned(), protocol.name().replace("memcached ", "").to_lowercase()),
             ("tls".to_owned(), on_off(wants_tls)),
             ("timeout".to_owned(), model::Span(timeout).to_string()),
         ];
+        if files.any_certificate {
+            options.push((ANY_CERTIFICATE.to_owned(), on_off(true)));
+        }
         Ok(Remote {
             scheme: url.scheme.clone(),
             protocol,

@@ -7,7 +7,7 @@ use model::suggest::hint;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::adapters::{ADAPTERS, Adapter, Place};
-use crate::{Directory, Given, LongestValue, Remote, StoreError};
+use crate::{Directory, Given, Local, LongestValue, Remote, StoreError};
 
 /// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`,
 /// `scheme://HOST:PORT,HOST:PORT?option=value` for servers, or `null`.
@@ -44,6 +44,16 @@ impl StoreUrl {
     /// options name and not yet connected to; None for an embedded one.
     pub fn remote(&self) -> Result<Option<Remote>, StoreError> {
         self.adapter()?.remote(self)
+    }
+
+    /// The options that name something of the machine on which this is read, with what they name.
+    pub fn local(&self) -> Result<Vec<(&str, Local, &str)>, StoreError> {
+        let known = self.adapter()?.options;
+        let named = self.options.iter().filter_map(|(name, value)| {
+            let option = known.iter().find(|option| option.name == name)?;
+            Some((name.as_str(), option.names?, value.as_str()))
+        });
+        Ok(named.collect())
     }
 
     /// The longest value that the store takes with these options, where that is known before it

@@ -6,7 +6,7 @@ use analyse::{Surroundings, efficiency};
 use drive::{Outcome, Pacing};
 use model::{Answer, Op, Origin, Reading, Scope, Series, Unit};
 use record::{Asked, Clock, Execution, Failures, Latency, Loop, Phase, Point, Run, Settings, Tax};
-use store::Statistic;
+use store::{ANY_CERTIFICATE, Statistic};
 use workload::Skew;
 
 use crate::asking::Manner;
@@ -66,6 +66,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     let mut warnings = outcome.warnings.clone();
     warnings.extend(measured.warnings.iter().cloned());
     warnings.extend(measured.servers.warnings.iter().cloned());
+    warnings.extend(unverified(&settings).map(str::to_owned));
     warnings.extend(doubts(step.phase, outcome, &readings));
     let named = |clock, histograms: &[(Op, _)]| {
         let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| Latency {
@@ -345,6 +346,16 @@ fn with_settling(window: &Reading, settling: &Reading, outcome: &Outcome) -> Rea
 }
 
 /// What makes a reader careful, though the run stands.
+/// Whether anybody may have answered.
+fn unverified(settings: &Settings) -> Option<&'static str> {
+    let given =
+        settings.get(&format!("store.{ANY_CERTIFICATE}")).is_some_and(|given| given == "on");
+    given.then_some(
+        "the server's certificate was not checked (any_certificate=on): whoever answered was taken \
+         for it, and was sent the password if there is one; name the signer's certificate with `ca`",
+    )
+}
+
 fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> {
     let value = |signal: &str| {
         readings.iter().find(|reading| reading.signal == signal).and_then(Reading::value)
@@ -379,6 +390,18 @@ fn servers_share(value: &impl Fn(&str) -> Option<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_certificate_that_nobody_checked_is_told_of() {
+        let with = |option: &str| {
+            let url = format!("redis://h?tls=on{option}").parse::<store::StoreUrl>().unwrap();
+            let options = url.remote().unwrap().unwrap().options;
+            let named = options.into_iter().map(|(name, value)| (format!("store.{name}"), value));
+            unverified(&named.collect()).is_some()
+        };
+        assert!(with("&any_certificate=on"));
+        assert!(!with("") && !with("&any_certificate=off"));
+    }
 
     #[test]
     fn a_server_on_the_same_machine_is_no_neighbour() {

@@ -39,7 +39,7 @@ pub use calibrate::{Maxima, Maximum, Pace, never_asked};
 pub use course::{Course, Ended};
 pub use engine::{Doing, Event, Listener, check_directories, execute, execution, now};
 pub use error::StudyError;
-pub use fleet::{AgentWork, Agents, Secrets};
+pub use fleet::{AgentWork, Agents, Allowed, AllowedServer, Secrets};
 pub use insight::Insight;
 pub use machine_lock::MachineLock;
 pub use mbwu::{Mbwu, MbwuTable, PreconditionTable};

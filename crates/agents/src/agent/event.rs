@@ -14,6 +14,10 @@ pub enum Event {
         who: String,
         why: String,
     },
+    /// Connections are closed or not taken: there are too many.
+    Crowded {
+        why: String,
+    },
     /// A coordinator holds the agent.
     Taken {
         who: String,
@@ -47,6 +51,7 @@ impl std::fmt::Display for Event {
                 write!(f, "listening on {address} ({credentials})")
             }
             Event::Refused { who, why } => write!(f, "refused {who}: {why}"),
+            Event::Crowded { why } => f.write_str(why),
             Event::Taken { who } => write!(f, "taken by {who}"),
             Event::Preparing { bytes } => write!(f, "preparing an assignment of {bytes} bytes"),
             Event::Ready => f.write_str("ready"),

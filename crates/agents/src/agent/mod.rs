@@ -1,5 +1,6 @@
 //! The side that does the work.
 mod desk;
+mod door;
 mod event;
 mod service;
 mod session;
@@ -15,7 +16,6 @@ use model::Address;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 
 pub use event::Event;
 
@@ -25,11 +25,14 @@ use crate::error::AgentError;
 use crate::work::{Options, Work};
 use crate::{CONNECTION_WINDOW, STREAM_WINDOW};
 use desk::Desk;
+use door::Door;
 
 /// How often the flag that ends the agent is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long connections may take to close.
 const CLOSING: Duration = Duration::from_secs(1);
+/// Calls at once on one connection; a coordinator needs one.
+const MOST_CALLS: u32 = 8;
 
 /// What every session of an agent shares.
 pub struct Agent {
@@ -75,6 +78,7 @@ pub fn serve(
         let mut server = Server::builder()
             .http2_keepalive_interval(Some(keep_alive))
             .http2_keepalive_timeout(Some(keep_alive))
+            .max_concurrent_streams(MOST_CALLS)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW);
         if let Some(tls) = credentials.server() {
@@ -82,7 +86,8 @@ pub fn serve(
         }
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|error| wrong(error.to_string()))?;
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let (most, limit) = (agent.options.connections, agent.options.pace.greeting);
+        let incoming = Door::new(most, limit, agent.desk.clone()).open(listener);
         agent.desk.tell(Event::Listening { address, credentials: credentials.kind() });
         let service = service::AgentService(agent.clone());
         let stopped = async {

@@ -10,13 +10,15 @@ use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::body::Body;
 use tonic::server::{Grpc, StreamingService};
+use tonic::transport::server::TlsConnectInfo;
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 use tower::Service;
 
+use super::door::Guest;
 use super::session::Session;
 use super::{Agent, Event};
-use crate::messages::{Ask, Hello, SESSION, Say, ToAgent, ToCoordinator, Welcome};
+use crate::messages::{self, Ask, Hello, SESSION, Say, ToAgent, ToCoordinator, Welcome};
 use crate::refusal;
 use crate::work::machine;
 
@@ -42,7 +44,9 @@ impl Service<http::Request<Body>> for AgentService {
             return Box::pin(ready(Ok(status.into_http())));
         }
         let open = Open(self.0.clone());
-        Box::pin(async move { Ok(Grpc::new(ProstCodec::default()).streaming(open, request).await) })
+        let mut grpc =
+            Grpc::new(ProstCodec::default()).max_decoding_message_size(messages::MOST_TO_AGENT);
+        Box::pin(async move { Ok(grpc.streaming(open, request).await) })
     }
 }
 
@@ -56,12 +60,12 @@ impl StreamingService<ToAgent> for Open {
     fn call(&mut self, request: Request<Streaming<ToAgent>>) -> Self::Future {
         let agent = self.0.clone();
         Box::pin(async move {
-            let peer = request.remote_addr().map_or("unknown".to_owned(), |peer| peer.to_string());
-            match open(&agent, &peer, request).await {
+            let guest = guest(&request)?;
+            match open(&agent, &guest, request).await {
                 Ok(answers) => Ok(Response::new(answers)),
                 Err(status) => {
                     let why = status.message().to_owned();
-                    agent.desk.tell(Event::Refused { who: peer, why });
+                    agent.desk.tell(Event::Refused { who: guest.peer.to_string(), why });
                     Err(status)
                 }
             }
@@ -69,9 +73,18 @@ impl StreamingService<ToAgent> for Open {
     }
 }
 
+/// Who calls.
+fn guest(request: &Request<Streaming<ToAgent>>) -> Result<Arc<Guest>, Status> {
+    let known = request.extensions();
+    let plain = known.get::<Arc<Guest>>();
+    let guest =
+        plain.or_else(|| known.get::<TlsConnectInfo<Arc<Guest>>>().map(|tls| tls.get_ref()));
+    guest.cloned().ok_or_else(|| Status::internal("the connection is of nobody"))
+}
+
 async fn open(
     agent: &Arc<Agent>,
-    peer: &str,
+    guest: &Arc<Guest>,
     request: Request<Streaming<ToAgent>>,
 ) -> Result<Answers, Status> {
     if let Some(token) = &agent.token {
@@ -92,7 +105,7 @@ async fn open(
         return Err(refusal::version(own));
     }
     let theirs: String = theirs.chars().filter(|c| !c.is_control()).take(64).collect();
-    let who = format!("{theirs} ({peer})");
+    let who = format!("{theirs} ({})", guest.peer);
     let hold = agent.desk.take(who.clone()).map_err(|holder| refusal::busy(&holder))?;
     agent.desk.tell(Event::Taken { who: who.clone() });
     let (out, answers) = unbounded_channel();
@@ -100,6 +113,6 @@ async fn open(
     let welcome = Welcome { version: own.clone(), machine: machine(), about };
     // The receiver is here.
     let _ = out.send(Ok(Say::Welcome(welcome).into()));
-    tokio::spawn(Session::serve(agent.clone(), hold, who, inbound, out));
+    tokio::spawn(Session::serve(agent.clone(), (guest.known(), hold), who, inbound, out));
     Ok(UnboundedReceiverStream::new(answers))
 }

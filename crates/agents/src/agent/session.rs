@@ -7,6 +7,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tonic::{Status, Streaming};
 
 use super::desk::Hold;
+use super::door::Known;
 use super::worker::{Said, Worker};
 use super::{Agent, Event};
 use crate::clock::wall_ns;
@@ -36,7 +37,7 @@ impl Session {
     /// gives the agent back.
     pub async fn serve(
         agent: Arc<Agent>,
-        hold: Arc<Hold>,
+        (known, hold): (Known, Arc<Hold>),
         who: String,
         mut inbound: Streaming<ToAgent>,
         out: Out,
@@ -48,6 +49,8 @@ impl Session {
         session.hold.leave();
         session.hold.tell(Event::Left { who, why });
         session.end_the_work(&mut heard).await;
+        // Who takes the agent next over the same connection is known anew.
+        drop(known);
         // The hold goes before the stream ends: who waits for that may call again.
         let Session { hold, out, .. } = session;
         drop(hold);

@@ -22,7 +22,9 @@ use tower::service_fn;
 use super::explain::{explain, root};
 use crate::credentials::Credentials;
 use crate::error::AgentError;
-use crate::messages::{Ask, Beat, Hello, SESSION, Say, ToAgent, ToCoordinator, Welcome};
+use crate::messages::{
+    Ask, Beat, Hello, MOST_TO_COORDINATOR, SESSION, Say, ToAgent, ToCoordinator, Welcome,
+};
 use crate::refusal;
 use crate::silence::Silence;
 use crate::work::{Options, machine};
@@ -148,7 +150,7 @@ async fn open(
             channel(address, stream).await?
         }
     };
-    let mut grpc = Grpc::new(channel);
+    let mut grpc = Grpc::new(channel).max_decoding_message_size(MOST_TO_COORDINATOR);
     grpc.ready().await.map_err(|error| explain(address, tls, &error))?;
     let mut request = Request::new(asks);
     if let Some(token) = credentials.token() {

@@ -1,7 +1,9 @@
 //! A work that does as it is told, and agents in threads.
 // Not every test uses all of it; failing is what unwraps are for here.
 #![allow(dead_code, clippy::unwrap_used)]
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, LazyLock};
@@ -29,6 +31,7 @@ pub fn options() -> Options {
         pace: Pace {
             beat: Duration::from_millis(100),
             silence: Duration::from_millis(1500),
+            greeting: Duration::from_millis(1500),
             wind_down: Duration::from_secs(2),
         },
         ..Options::default()
@@ -192,10 +195,16 @@ impl Drop for Agent {
     }
 }
 
+/// A file for its owner alone.
+fn write_secret(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+}
+
 pub fn token(text: &str) -> Token {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
-    std::fs::write(&path, text).unwrap();
+    write_secret(&path, text);
     Token::from_file(&path).unwrap()
 }
 
@@ -253,7 +262,7 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let write = |what: &str, text: String| {
             let path = self.folder.path().join(format!("{host}-{last_year}-{what}.pem"));
-            std::fs::write(&path, text).unwrap();
+            write_secret(&path, &text);
             Some(path)
         };
         TlsFiles {

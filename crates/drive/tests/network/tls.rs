@@ -1,6 +1,7 @@
 //! Real servers behind TLS, with certificates that the tests make.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rcgen::{
@@ -43,6 +44,8 @@ impl Authority {
         let cert = params.signed_by(&key, &self.issuer).unwrap();
         fs::write(self.path(&format!("{file}.pem")), cert.pem()).unwrap();
         fs::write(self.path(&format!("{file}.key")), key.serialize_pem()).unwrap();
+        fs::set_permissions(self.path(&format!("{file}.key")), fs::Permissions::from_mode(0o600))
+            .unwrap();
     }
 
     fn redis(&self, cert: &str, clients: &str) -> Option<Real> {

@@ -15,14 +15,15 @@ pub fn run(args: &args::Agent, show: &Show) -> anyhow::Result<Outcome> {
     let wrong = |error: AgentError| request(error.to_string());
     let credentials = args.secrets.places().load().map_err(wrong)?;
     let stop = stop_flag()?;
-    let work = Arc::new(AgentWork::default());
+    let work = Arc::new(AgentWork::new(args.allowed()));
+    let options = Options { connections: args.max_connections, ..Options::default() };
     let (told, quiet) = (Arc::clone(&work), show.is_quiet());
     let say = move |event: Event| {
         if let Some(line) = line(&event, &told).filter(|_| !quiet) {
             complain(&line);
         }
     };
-    let served = agents::serve(&listen, &credentials, work, Options::default(), say, &stop);
+    let served = agents::serve(&listen, &credentials, work, options, say, &stop);
     match served {
         Ok(()) => Ok(Outcome::Done),
         Err(error @ AgentError::StillWorking { .. }) => Err(error).context("the agent ends anyway"),

@@ -12,6 +12,8 @@ use serde_json::Value;
 use crate::tool::{Place, Said, said};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+const SECRET: &str = "KVMETER_TEST_PASSWORD";
+const PASSWORD: &str = "a-password-of-the-test";
 const AGENTS: &str = "192.0.2.1,192.0.2.2";
 /// The coordinator's machine, with the server on it.
 const HUB: &str = "192.0.2.3";
@@ -37,8 +39,8 @@ impl Net {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let place = Place::new();
-        place.write("token", TOKEN);
-        place.write("other", "fedcba9876543210fedcba9876543210");
+        place.secret("token", TOKEN);
+        place.secret("other", "fedcba9876543210fedcba9876543210");
         let net = Net { prefix: format!("kvc{}x{count}", std::process::id()), place };
         match net.set_up() {
             Ok(()) => Some(net),
@@ -100,9 +102,15 @@ impl Net {
     }
 
     fn agents(&self) -> [Process; 2] {
+        self.agents_that_allow(&[])
+    }
+
+    fn agents_that_allow(&self, more: &[&str]) -> [Process; 2] {
         [0, 1].map(|who| {
             let args = ["agent", "--listen", "0.0.0.0", "--agent-token-file", "token"];
-            let agent = Process::of(&mut self.on(who, env!("CARGO_BIN_EXE_kvmeter"), &args));
+            let args = [&args, more].concat();
+            let mut command = self.on(who, env!("CARGO_BIN_EXE_kvmeter"), &args);
+            let agent = Process::of(command.env(SECRET, PASSWORD));
             agent.until("listening on 0.0.0.0:9377 (a token over plain text)");
             agent
         })
@@ -284,6 +292,44 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
     let begun = Instant::now();
     refused(&mut net.bench_command(&token), &["agent 192.0.2.2:9377 cannot be reached"]);
     assert!(begun.elapsed() < Duration::from_secs(40));
+}
+
+/// A coordinator that has the token may name any variable, file and server.
+#[test]
+fn an_agents_secrets_are_used_where_it_allows_it_only() {
+    let Some(net) = Net::new() else { return };
+    let args = ["--port", "6399", "--bind", HUB, "--requirepass", PASSWORD, "--save", ""];
+    if Command::new("redis-server").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: redis-server does not start");
+        return;
+    }
+    let _server = Process::of(&mut net.on(2, "redis-server", &args));
+    let reached = || {
+        let ask = ["-c", "exec 3<>/dev/tcp/192.0.2.3/6399"];
+        net.on(2, "bash", &ask).stderr(Stdio::null()).status().unwrap().success()
+    };
+    crate::tool::until("redis-server", reached);
+    let store = format!("redis://{HUB}:6399?password_env={SECRET}");
+    let bench = || {
+        let args = ["bench", &store, "--records", "2k", "--time", "0.3s", "--no-pin", "--json"];
+        let agents = ["--agents", AGENTS, "--agent-token-file", "token", "--threads", "2"];
+        let args = [&args[..], &agents].concat();
+        let mut command = net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args);
+        said(command.env(SECRET, PASSWORD).output().unwrap())
+    };
+    let refused = |words: &str| {
+        let said = bench();
+        assert!(said.code != 0 && said.err.contains(words), "{words}: {said:#?}");
+    };
+    let agents = net.agents();
+    refused(&format!("--allow-env {SECRET}"));
+    drop(agents);
+    let agents = net.agents_that_allow(&["--allow-env", SECRET]);
+    refused("--allow-server 192.0.2.3:6399");
+    drop(agents);
+    let _agents = net.agents_that_allow(&["--allow-env", SECRET, "--allow-server", HUB]);
+    let said = bench();
+    assert_eq!(said.code, 0, "{said:#?}");
 }
 
 #[test]

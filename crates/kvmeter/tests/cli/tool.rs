@@ -1,5 +1,7 @@
 //! Runs the command in a folder of its own.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -34,6 +36,13 @@ impl Place {
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         std::fs::write(self.file(name), text).unwrap();
         self.file(name)
+    }
+
+    /// The same for its owner alone.
+    pub fn secret(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.write(name, text);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        path
     }
 
     pub fn command(&self, args: &[&str]) -> Command {

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use model::secrecy::is_exposed;
 use thiserror::Error;
 
 /// How to log in; nothing of it is needed by a server that asks for no login.
@@ -58,7 +59,7 @@ impl Secret {
         let unreadable = |source| SecretError::Unreadable { path: path.into(), source };
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
-        if metadata.is_file() && metadata.mode() & 0o004 != 0 {
+        if metadata.is_file() && is_exposed(metadata.mode()) {
             return Err(SecretError::Exposed { path: path.into() });
         }
         let mut bytes = Vec::new();

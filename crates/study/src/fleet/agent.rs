@@ -11,7 +11,7 @@ use host::{Choice, Context, Root, Watch};
 use model::Reading;
 use workload::Workload;
 
-use super::{Account, Assignment, pack};
+use super::{Account, Allowed, Assignment, pack};
 
 /// How often a flag is looked at while something is waited for.
 const LOOK: Duration = Duration::from_millis(20);
@@ -21,10 +21,16 @@ const WIND_DOWN: Duration = Duration::from_secs(10);
 /// What an agent does with an assignment: it asks a networked store.
 #[derive(Debug, Default)]
 pub struct AgentWork {
+    allowed: Allowed,
     last: Mutex<String>,
 }
 
 impl AgentWork {
+    /// Coordinators may make use of this machine's variables and files so far.
+    pub fn new(allowed: Allowed) -> AgentWork {
+        AgentWork { allowed, last: Mutex::default() }
+    }
+
     /// The latest assignment, in one line.
     pub fn last(&self) -> String {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -40,6 +46,7 @@ impl Work for AgentWork {
         let assignment: Assignment = serde_json::from_slice(assignment)
             .map_err(|error| format!("the assignment cannot be read: {error}"))?;
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = assignment.describe();
+        self.allowed.check(&assignment.store).map_err(|refused| refused.to_string())?;
         let phase = Phase::prepare(&assignment, stop).map_err(|error| error.to_string())?;
         phase.wait_until_ready()?;
         Ok(Box::new(phase))

@@ -1,6 +1,7 @@
 //! A load that several client machines bear together: what an agent is given and gives back.
 
 mod agent;
+mod allowed;
 mod coordinator;
 mod readings;
 
@@ -23,6 +24,7 @@ use crate::source::Source;
 use crate::spec::{Machines, Spec};
 
 pub use agent::AgentWork;
+pub use allowed::{Allowed, AllowedServer};
 pub(crate) use coordinator::{Borne, Crew, Task};
 
 /// The machines that ask instead of this one.

@@ -9,7 +9,8 @@ use super::GreetError;
 /// The longest that one talk may take, for servers that dribble within the stream's own limit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// More than any of the answers that are asked for here: statistics have some 10 KB.
+/// The most that is taken as the answer to one question, in however many lines or packets it comes:
+/// more than any of the answers that are asked for here. Statistics have some 10 KB.
 const LONGEST_ANSWER: usize = 4 << 20;
 
 /// A question at a time over a stream that waits.
@@ -17,6 +18,8 @@ pub(super) struct Talk<'s, S> {
     stream: &'s mut S,
     protocol: Protocol,
     received: Vec<u8>,
+    /// Bytes of the answer to this question that were taken and given on.
+    taken: usize,
     until: Instant,
     doing: &'static str,
 }
@@ -24,12 +27,13 @@ pub(super) struct Talk<'s, S> {
 impl<'s, S: Read + Write> Talk<'s, S> {
     pub(super) fn new(stream: &'s mut S, protocol: Protocol) -> Self {
         let until = Instant::now() + PATIENCE;
-        Talk { stream, protocol, received: Vec::new(), until, doing: "connecting" }
+        Talk { stream, protocol, received: Vec::new(), taken: 0, until, doing: "connecting" }
     }
 
     /// Sends a question; `doing` names it in errors: `asking for the version`.
     pub(super) fn say(&mut self, doing: &'static str, bytes: &[u8]) -> Result<(), GreetError> {
         self.doing = doing;
+        self.taken = 0;
         match self.stream.write_all(bytes).and_then(|()| self.stream.flush()) {
             Ok(()) => Ok(()),
             // What it said before it hung up is worth more than that it did.
@@ -49,14 +53,15 @@ impl<'s, S: Read + Write> Talk<'s, S> {
                 match parse(&self.received) {
                     Ok((answer, used)) => {
                         self.received.drain(..used);
+                        self.taken += used;
                         return Ok(answer);
                     }
                     Err(Stop::Short(more)) => needs = more,
                     Err(Stop::Wrong(error)) => return Err(self.wrong(*error)),
                 }
             }
-            if needs > LONGEST_ANSWER {
-                let (what, bytes) = ("an answer", needs as u64);
+            if self.taken + needs > LONGEST_ANSWER {
+                let (what, bytes) = ("an answer", (self.taken + needs) as u64);
                 let error = WireError::TooLong { what, bytes, limit: LONGEST_ANSWER };
                 return Err(self.wrong(error));
             }
