@@ -115,28 +115,29 @@ fn added<'a>(parts: impl Iterator<Item = &'a Named>) -> Result<Named, DriveError
     Ok(sums.into_iter().collect())
 }
 
-fn add<K: Ord>(
-    sums: &mut BTreeMap<K, Histogram<u64>>,
-    key: K,
+fn add(
+    sums: &mut BTreeMap<Op, Histogram<u64>>,
+    op: Op,
     histogram: &Histogram<u64>,
 ) -> Result<(), DriveError> {
-    if let Some(sum) = sums.get_mut(&key) {
-        return sum
-            .add(histogram)
-            .map_err(|error| DriveError::Internal(format!("histograms cannot be added: {error}")));
+    if let Some(sum) = sums.get_mut(&op) {
+        return sum.add(histogram).map_err(unaddable);
     }
     let mut first = histogram.clone();
     first.auto(true);
-    sums.insert(key, first);
+    sums.insert(op, first);
     Ok(())
+}
+
+fn unaddable(error: hdrhistogram::AdditionError) -> DriveError {
+    DriveError::Internal(format!("histograms cannot be added: {error}"))
 }
 
 /// Interval by interval, with the percentiles of the histograms' sums.
 fn series_of<'a>(
     parts: impl Iterator<Item = &'a Outcome>,
 ) -> Result<(Vec<Point>, Vec<Vec<u8>>), DriveError> {
-    let mut sums = BTreeMap::new();
-    let mut ends: BTreeMap<(u64, Op), (f64, f64)> = BTreeMap::new();
+    let mut intervals: BTreeMap<(u64, Op), Interval> = BTreeMap::new();
     for part in parts {
         if part.intervals.len() != part.series.len() {
             let words = "a client's intervals have no histograms".to_owned();
@@ -146,38 +147,43 @@ fn series_of<'a>(
             // Intervals are whole but for the last, so the start says which one it is.
             let start_ms = ((point.at_s - point.seconds) * 1e3).round() as u64;
             let key = (start_ms, point.op);
-            let histogram = histogram::decode(bytes).map_err(|why| {
-                DriveError::Internal(format!("a client's interval cannot be decoded: {why}"))
-            })?;
-            add(&mut sums, key, &histogram)?;
-            let (at_s, seconds) = ends.entry(key).or_default();
-            *at_s = at_s.max(point.at_s);
-            *seconds = seconds.max(point.seconds);
+            let interval = intervals.entry(key).or_default();
+            interval.at_s = interval.at_s.max(point.at_s);
+            interval.seconds = interval.seconds.max(point.seconds);
+            interval.parts.push(bytes);
         }
     }
-    let points = sums.iter().map(|(key, histogram)| {
-        let (at_s, seconds) = ends.get(key).copied().unwrap_or_default();
-        if histogram.is_empty() {
-            let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
-            return Point {
-                at_s,
-                seconds,
-                op: key.1,
-                operations: 0,
-                p50_ns,
-                p99_ns,
-                p999_ns,
-                max_ns,
-            };
+    // One after the other: a histogram takes far more memory than its bytes.
+    let whole = intervals.into_iter().map(|((_, op), interval)| {
+        let Interval { at_s, seconds, parts } = interval;
+        let mut sum: Option<Histogram<u64>> = None;
+        for bytes in parts {
+            let part = histogram::decode(bytes).map_err(|why| {
+                DriveError::Internal(format!("a client's interval cannot be decoded: {why}"))
+            })?;
+            match &mut sum {
+                None => sum = Some(part),
+                Some(sum) => sum.add(&part).map_err(unaddable)?,
+            }
         }
-        point(key.1, at_s, seconds, histogram)
+        let nobody = || DriveError::Internal("an interval of no client".to_owned());
+        let sum = sum.ok_or_else(nobody)?;
+        let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
+        let point = match sum.is_empty() {
+            true => Point { at_s, seconds, op, operations: 0, p50_ns, p99_ns, p999_ns, max_ns },
+            false => point(op, at_s, seconds, &sum),
+        };
+        Ok((point, histogram::encode(&sum).map_err(DriveError::Internal)?))
     });
-    let bytes = sums
-        .values()
-        .map(histogram::encode)
-        .collect::<Result<_, _>>()
-        .map_err(DriveError::Internal)?;
-    Ok((points.collect(), bytes))
+    whole.collect::<Result<Vec<_>, DriveError>>().map(|all| all.into_iter().unzip())
+}
+
+/// What the clients recorded in one interval.
+#[derive(Default)]
+struct Interval<'a> {
+    at_s: f64,
+    seconds: f64,
+    parts: Vec<&'a Vec<u8>>,
 }
 
 /// Counts by kind; the first of each says whose it was.

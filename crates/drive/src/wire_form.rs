@@ -76,6 +76,11 @@ impl Outcome {
         let head: Head = serde_json::from_slice(rest.take(length as usize)?)
             .map_err(|error| BadOutcome(error.to_string()))?;
         let mut named = |lengths: Vec<(Op, usize)>| {
+            // A histogram takes far more memory than its bytes: there are no more than can be.
+            if (1..lengths.len()).any(|at| lengths[..at].iter().any(|(op, _)| *op == lengths[at].0))
+            {
+                return Err(BadOutcome("an operation has two histograms".to_owned()));
+            }
             let one = |(op, length)| {
                 let bytes = rest.take(length)?;
                 decode(bytes).map(|histogram| (op, histogram)).map_err(BadOutcome)
@@ -171,6 +176,11 @@ mod tests {
             assert!(Outcome::from_bytes(&bytes[..length]).is_err(), "{length}");
         }
         assert!(Outcome::from_bytes(&[&bytes[..], b"x"].concat()).is_err());
+        let once = outcome();
+        let (op, histogram) = once.service[0].clone();
+        let twice = Outcome { service: vec![(op, histogram.clone()), (op, histogram)], ..once };
+        let refused = Outcome::from_bytes(&twice.to_bytes().unwrap()).unwrap_err();
+        assert!(refused.to_string().contains("two histograms"), "{refused}");
     }
 
     proptest! {

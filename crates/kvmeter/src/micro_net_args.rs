@@ -1,13 +1,16 @@
 //! The flags of `kvmeter micro pingpong` and `kvmeter micro flow`.
 
 use clap::{Args, ValueEnum, ValueHint};
-use micro::net::{Stack, Transport};
+use micro::net::{Limits, Stack, Transport};
 use model::{Bytes, Count, Rate, Span};
 
 use crate::micro_args::{CpuList, Sizes, Where};
 
 /// Where a server listens unless it says another port.
 pub const PORT: u16 = 9378;
+
+/// What a server does for clients unless its flags say otherwise.
+const LIMITS: Limits = Limits::USUAL;
 
 /// Heading of what concerns where the two ends are.
 const ENDS: &str = "Ends";
@@ -129,6 +132,18 @@ pub struct NetFlags {
     /// another, 0 for any free one
     #[arg(long, value_name = "ADDRESS", conflicts_with = "connect", help_heading = ENDS)]
     pub listen: Option<String>,
+    /// With --listen: the longest message that a client may ask for
+    #[arg(long, value_name = "SIZE", requires = "listen", default_value_t = Bytes(LIMITS.size),
+        help_heading = ENDS)]
+    pub max_size: Bytes,
+    /// With --listen: the most connections of a client
+    #[arg(long, value_name = "N", requires = "listen", default_value_t = LIMITS.connections,
+        help_heading = ENDS)]
+    pub max_connections: u32,
+    /// With --listen: the most memory that a client may have it hold, for all connections together
+    #[arg(long, value_name = "SIZE", requires = "listen", default_value_t = Bytes(LIMITS.memory),
+        help_heading = ENDS)]
+    pub max_memory: Bytes,
     /// The server, started with --listen [default: one of its own on this machine]
     #[arg(long, value_name = "ADDRESS", help_heading = ENDS)]
     pub connect: Option<String>,
@@ -171,6 +186,15 @@ pub struct NetFlags {
 }
 
 impl NetFlags {
+    /// What a server does for clients: whatever makes sense, where it was started for its own.
+    pub fn limits(&self) -> Limits {
+        if self.alone_for.is_some() {
+            return Limits::NONE;
+        }
+        let (size, memory) = (self.max_size.0, self.max_memory.0);
+        Limits { size, connections: self.max_connections, memory }
+    }
+
     pub fn has(&self, stack: Stack) -> bool {
         let flag = match stack {
             Stack::Kernel => StackFlag::Kernel,

@@ -2,7 +2,7 @@
 //! bandwidth, in a process of its own; what it really took is a reading of the run.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::str::FromStr;
 use std::sync::mpsc::{self, Receiver};
@@ -18,6 +18,8 @@ use crate::error::StudyError;
 use crate::source::Source;
 use crate::spec::Spec;
 
+/// All that a hog says is kept until it is asked for; it says a line a look.
+const MOST_SAID: u64 = 64 << 20;
 /// Touching the hog's memory may take so long.
 const LONGEST_START: Duration = Duration::from_secs(120);
 /// A look at the hog may take so long on a machine that it starves.
@@ -170,7 +172,7 @@ impl Beside {
         let mut running = Running { order: self.clone(), child, input, answers, opened: None };
         if let Some(output) = output {
             std::thread::spawn(move || {
-                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                for line in BufReader::new(output.take(MOST_SAID)).lines().map_while(Result::ok) {
                     if to_us.send(line).is_err() {
                         break;
                     }

@@ -239,10 +239,11 @@ impl Seen {
         for (value, count) in during.buckets() {
             self.record(value, count);
         }
-        self.requests += totals.requests;
-        let calls = totals.reads + totals.writes + totals.empty_calls + totals.wake_ups;
+        self.requests = self.requests.saturating_add(totals.requests);
+        let calls = [totals.reads, totals.writes, totals.empty_calls, totals.wake_ups];
+        let calls: f64 = calls.iter().map(|count| *count as f64).sum();
         let what = "reads, writes and waits of connections, as the preloaded library saw them";
-        self.add_calls(calls as f64, what);
+        self.add_calls(calls, what);
         if let Some(own) = totals.own_ns() {
             let what = "the preloaded library's own time, from one call in 61";
             self.add_own(own * 1e-9, what);

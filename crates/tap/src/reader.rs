@@ -179,7 +179,8 @@ impl Reader {
             clock,
             ticks_per_s: header.ticks_per_s.load(Relaxed),
         });
-        let used = header.lanes_used.load(Acquire) as usize;
+        // The server can write all of it, so no number of it is believed.
+        let used = (header.lanes_used.load(Acquire) as usize).min(LANES);
         let mut buckets = vec![0; BUCKETS];
         let mut threads = Vec::with_capacity(used);
         for lane in self.lanes().iter().take(used) {
@@ -189,7 +190,7 @@ impl Reader {
                 totals: Totals::of(lane),
             });
             for (index, count) in buckets.iter_mut().enumerate() {
-                *count += lane.bucket(index);
+                *count = u64::saturating_add(*count, lane.bucket(index));
             }
         }
         Snapshot {
@@ -332,7 +333,7 @@ impl Totals {
     /// The library's own time, ns, from its samples; `None` before the first.
     /// The calls through it, a few ns each, are not in it.
     pub fn own_ns(&self) -> Option<f64> {
-        let calls = (self.reads + self.writes) as f64;
+        let calls = self.reads as f64 + self.writes as f64;
         (self.sampled > 0).then(|| self.sampled_own_ns as f64 * calls / self.sampled as f64)
     }
 
@@ -395,7 +396,7 @@ impl Snapshot {
 
     /// Intervals in the histogram.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
+        self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// The interval, ns, that a share of `quantile` (0 to 1) does not exceed,
@@ -404,8 +405,34 @@ impl Snapshot {
         let wanted = (self.count() as f64 * quantile.clamp(0.0, 1.0)).ceil().max(1.0);
         let mut seen = 0;
         self.buckets().find_map(|(value, count)| {
-            seen += count;
+            seen = count.saturating_add(seen);
             (seen as f64 >= wanted).then_some(value)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The server that is watched maps the file too, and can write any number.
+    #[test]
+    fn what_the_server_writes_is_not_believed() {
+        let folder = std::env::temp_dir();
+        let path = folder.join(format!("kvmeter-tap-reader-{}", std::process::id()));
+        let reader = Reader::create(&path).unwrap();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        let lanes_used = std::mem::offset_of!(Header, lanes_used) as u64;
+        file.write_all_at(&u32::MAX.to_ne_bytes(), lanes_used).unwrap();
+        for lane in 0..2 {
+            let lane = (size_of::<Header>() + lane * size_of::<Lane>()) as u64;
+            file.write_all_at(&[0xff; size_of::<Lane>()], lane).unwrap();
+        }
+        let before = reader.snapshot();
+        assert_eq!(before.threads.len(), LANES);
+        assert_eq!(before.count(), u64::MAX);
+        let none = reader.snapshot().since(&before);
+        assert_eq!((none.count(), none.totals().requests), (0, 0));
+        assert!(before.quantile_ns(0.99).is_some() && before.totals().own_ns().is_some());
     }
 }

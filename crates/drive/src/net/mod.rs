@@ -27,6 +27,9 @@ use crate::worker::{Seen, Shared};
 /// The longest answer that is taken: what Redis calls `proto-max-bulk-len`.
 const LARGEST_ANSWER: usize = 512 << 20;
 
+/// More than any answer about the note has, pushes before it included.
+const LONGEST_NOTE: usize = 8 << 20;
+
 /// The key of [`Network::mark`]: no workload writes a key of this form.
 const NOTE_KEY: &[u8] = b"kvmeter:dataset";
 
@@ -154,6 +157,9 @@ impl Network {
                     return Err(self.failed(server, words));
                 }
                 Parsed::Whole { .. } => return Ok(()),
+                Parsed::Incomplete { needs } if needs > LONGEST_NOTE => {
+                    return Err(self.failed(server, "answers far more than a note"));
+                }
                 Parsed::Incomplete { .. } => match stream.read(&mut chunk).map_err(io)? {
                     0 => return Err(self.failed(server, "closed the connection")),
                     read => bytes.extend_from_slice(&chunk[..read]),

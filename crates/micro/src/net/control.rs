@@ -165,13 +165,21 @@ pub fn introduce(socket: &Socket, hello: &Hello) -> Result<(), NetError> {
     send_line(socket, hello)
 }
 
-/// Reads who a connection is, byte by byte: what follows is not ours.
+/// The longest line by which a connection introduces itself.
+pub const LONGEST_HELLO: usize = 200;
+
+/// Reads such a line.
+pub fn hello(line: &[u8]) -> Result<Hello, NetError> {
+    parse(line)
+}
+
+/// Reads who the one connection of a pair is.
 pub fn introduced(socket: &Socket, limit: Duration) -> Result<Hello, NetError> {
     socket.set_read_timeout(Some(limit)).map_err(NetError::io("a new connection"))?;
     let mut line = Vec::new();
     let mut reader = socket;
     while line.last() != Some(&b'\n') {
-        if line.len() > 200 {
+        if line.len() >= LONGEST_HELLO {
             return Err(NetError::Garbled("a line without an end".to_owned()));
         }
         let mut byte = [0];

@@ -114,6 +114,51 @@ pub struct Job {
     pub socket_buffer: Option<u64>,
 }
 
+/// What a server does for clients at most: it can be asked by anyone who reaches it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a message.
+    pub size: u64,
+    pub connections: u32,
+    /// Bytes that a cell holds for all its connections.
+    pub memory: u64,
+}
+
+impl Limits {
+    /// Enough for what the documents show.
+    pub const USUAL: Limits = Limits { size: 64 << 20, connections: 4096, memory: 1 << 30 };
+    /// Whatever makes sense.
+    pub const NONE: Limits =
+        Limits { size: LARGEST, connections: MOST_CONNECTIONS, memory: u64::MAX };
+
+    /// # Errors
+    /// The value of the job that is too large, with its flag and the server's.
+    pub fn check(&self, job: &Job) -> Result<(), NetError> {
+        let wrong = |flag, what: String, own: &str| {
+            let why = format!("{what} for this server; start it with a larger --{own} there");
+            Err(NetError::Senseless { flag, why })
+        };
+        if job.size > self.size {
+            return wrong(
+                "size",
+                format!("{} B are more than {} B", job.size, self.size),
+                "max-size",
+            );
+        }
+        if job.connections > self.connections {
+            let what = format!("{} are more than {}", job.connections, self.connections);
+            return wrong("connections", what, "max-connections");
+        }
+        let held = job.memory();
+        if held > self.memory {
+            let flag = if job.reuse > job.size { "reuse" } else { "connections" };
+            let what = format!("it would hold {held} B, which is more than {} B", self.memory);
+            return wrong(flag, what, "max-memory");
+        }
+        Ok(())
+    }
+}
+
 impl Default for Job {
     fn default() -> Self {
         Job {
@@ -180,6 +225,13 @@ impl Job {
         Ok(())
     }
 
+    /// Bytes that an end holds for it, about: buffers of messages, what is held back, and what the
+    /// sockets are told to hold.
+    fn memory(&self) -> u64 {
+        let each = self.reuse + self.size.max(64 << 10) + 2 * self.socket_buffer.unwrap_or(0);
+        each.saturating_mul(u64::from(self.connections))
+    }
+
     /// Messages for one time stamp: a stamp is read by the receiver, which is a touch of its
     /// own, so small messages carry one in each 16 KiB only.
     pub(super) fn stamp_every(&self) -> u64 {
@@ -225,6 +277,35 @@ mod tests {
         ] {
             let error = job.check().unwrap_err();
             assert!(error.is_request() && error.to_string().starts_with(flag), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_server_has_limits_of_its_own() {
+        let usual = Job::default();
+        let most = Limits::USUAL;
+        // What the documents show.
+        for job in [
+            usual.clone(),
+            Job { size: 1 << 20, connections: 16, ..usual.clone() },
+            Job { kind: Kind::Flow, size: 16 << 10, reuse: 64 << 20, ..usual.clone() },
+        ] {
+            assert!(job.check().is_ok() && most.check(&job).is_ok(), "{job:?}");
+        }
+        for (job, flags) in [
+            (Job { size: 1 << 30, ..usual.clone() }, ["--size", "--max-size"]),
+            (Job { connections: 50_000, ..usual.clone() }, ["--connections", "--max-connections"]),
+            (
+                Job { size: 1 << 20, connections: 4096, ..usual.clone() },
+                ["--connections", "--max-memory"],
+            ),
+            (Job { reuse: 16 << 30, ..usual.clone() }, ["--reuse", "--max-memory"]),
+            (Job { socket_buffer: Some(1 << 30), ..usual }, ["--connections", "--max-memory"]),
+        ] {
+            assert!(job.check().is_ok() && Limits::NONE.check(&job).is_ok());
+            let error = most.check(&job).unwrap_err();
+            let words = error.to_string();
+            assert!(error.is_request() && flags.iter().all(|flag| words.contains(flag)), "{words}");
         }
     }
 

@@ -14,6 +14,7 @@ mod client;
 mod clock;
 mod content;
 mod control;
+mod door;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod error;
@@ -33,7 +34,7 @@ mod workers;
 pub use client::{Client, Manner};
 pub use error::NetError;
 pub use ether::{Mac, NoPort, Port};
-pub use job::{Job, Kind, LARGEST_DATAGRAM, Stack, Transport};
+pub use job::{Job, Kind, LARGEST_DATAGRAM, Limits, Stack, Transport};
 pub use outcome::{End, Latency, Measured, Meter, NoMeter};
 pub use place::Listener;
 pub use server::Server;

@@ -3,9 +3,7 @@
 use std::io;
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use model::Address;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -13,8 +11,6 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::error::NetError;
 
 const BACKLOG: i32 = 4096;
-/// Between two looks for a connection and at the stop flag.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// A listening socket; the file of a unix socket goes with it.
 #[derive(Debug)]
@@ -56,30 +52,17 @@ impl Listener {
         &self.address
     }
 
-    /// The next connection, blocking; none when `until` has passed.
-    pub(super) fn accept(
-        &self,
-        until: Option<Instant>,
-        stop: &AtomicBool,
-    ) -> Result<Option<Socket>, NetError> {
+    /// A connection that waits, if one does. It blocks.
+    pub(super) fn accept(&self) -> io::Result<Option<Socket>> {
         loop {
-            if stop.load(Ordering::Relaxed) {
-                return Err(NetError::Stopped);
-            }
             match self.socket.accept() {
-                Ok((socket, _)) => {
-                    socket.set_nonblocking(false).map_err(NetError::io("accepting"))?;
-                    return Ok(Some(socket));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok((socket, _)) => return socket.set_nonblocking(false).map(|()| Some(socket)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 // It gave up before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(source) => return Err(NetError::Io { doing: "accepting", source }),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
-            if until.is_some_and(|until| Instant::now() >= until) {
-                return Ok(None);
-            }
-            thread::sleep(LOOK);
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The server's end: waits for a client, then does what its cells ask.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use model::Address;
@@ -13,9 +15,10 @@ use socket2::{SockAddr, Socket};
 use super::client::{ips, no_port, raise_descriptors};
 use super::clock::boot_id;
 use super::control::{Control, Hello, Ready, ToClient, ToServer, introduced};
+use super::door::{Arrival, Door};
 use super::error::NetError;
 use super::ether::{NoPort, Port};
-use super::job::{Job, Kind, Transport};
+use super::job::{Job, Kind, Limits, Transport};
 use super::outcome::{End, Meter};
 use super::place::Listener;
 use super::sockets::{datagram, prepare};
@@ -28,12 +31,19 @@ const AT_ONCE: Duration = Duration::from_secs(10);
 const BETWEEN: Duration = Duration::from_secs(600);
 /// Beyond the length of a phase, until its end is announced.
 const LATER: Duration = Duration::from_secs(60);
+/// No phase lasts longer.
+const LONGEST_PHASE: Duration = Duration::from_secs(24 * 3600);
+/// Between two looks for a connection and at the stop flag.
+const LOOK: Duration = Duration::from_millis(5);
+/// What a second client hears.
+const BUSY: &str = "it serves another client; try again when that is done";
 
 /// A server of both benchmarks.
 pub struct Server<'a, P: Port = NoPort> {
     port: Option<P>,
     /// Its threads are pinned to these in turn; none are where it is empty.
     cpus: Vec<u32>,
+    limits: Limits,
     stop: &'a AtomicBool,
 }
 
@@ -44,7 +54,12 @@ enum Links<'l, P> {
 
 impl<'a, P: Port> Server<'a, P> {
     pub fn new(port: Option<P>, cpus: Vec<u32>, stop: &'a AtomicBool) -> Self {
-        Server { port, cpus, stop }
+        Server { port, cpus, limits: Limits::USUAL, stop }
+    }
+
+    /// With other limits than the usual.
+    pub fn within(self, limits: Limits) -> Self {
+        Server { limits, ..self }
     }
 
     /// Serves one client after the other until it is stopped, or, with `alone_for`, until no
@@ -52,7 +67,7 @@ impl<'a, P: Port> Server<'a, P> {
     /// that failed.
     ///
     /// # Errors
-    /// It can accept no connection any more.
+    /// A thread or a socket of its own failed; a session that failed is `say`'s to hear of.
     pub fn serve(
         &mut self,
         listener: &Listener,
@@ -61,30 +76,27 @@ impl<'a, P: Port> Server<'a, P> {
         say: &mut dyn FnMut(&NetError),
     ) -> Result<(), NetError> {
         raise_descriptors();
+        let lobby = Lobby { door: RefCell::new(Door::new(listener)), next: RefCell::default() };
+        let mut until = alone_for.map(|alone| Instant::now() + alone);
         loop {
-            let until = alone_for.map(|alone| Instant::now() + alone);
-            let socket = match listener.accept(until, self.stop) {
-                Ok(Some(socket)) => socket,
-                Ok(None) | Err(NetError::Stopped) => return Ok(()),
-                Err(error) => return Err(error),
+            if self.stop.load(Ordering::Relaxed)
+                || until.is_some_and(|until| Instant::now() >= until)
+            {
+                return Ok(());
+            }
+            let Some(socket) = lobby.client(say) else {
+                thread::sleep(LOOK);
+                continue;
             };
-            match introduced(&socket, AT_ONCE) {
-                Ok(Hello::Control { .. }) => {
-                    match self.session(socket, Some(listener), meter) {
-                        Ok(()) => {}
-                        Err(NetError::Stopped) if self.stop.load(Ordering::Relaxed) => {
-                            return Ok(());
-                        }
-                        Err(error) => say(&error),
-                    }
-                    if alone_for.is_some() {
-                        return Ok(());
-                    }
-                }
-                // Left over from a client that is gone.
-                Ok(Hello::Data { .. }) => {}
+            match self.session(socket, Some(&lobby), meter) {
+                Ok(()) => {}
+                Err(NetError::Stopped) if self.stop.load(Ordering::Relaxed) => return Ok(()),
                 Err(error) => say(&error),
             }
+            if alone_for.is_some() {
+                return Ok(());
+            }
+            until = None;
         }
     }
 
@@ -105,12 +117,12 @@ impl<'a, P: Port> Server<'a, P> {
     fn session(
         &mut self,
         socket: Socket,
-        listener: Option<&Listener>,
+        lobby: Option<&Lobby<'_>>,
         meter: &mut dyn Meter,
     ) -> Result<(), NetError> {
         let mut control = Control::new(socket)?;
         control.say(&ToClient::WELCOME)?;
-        let outcome = self.cells(&mut control, listener, meter);
+        let outcome = self.cells(&mut control, lobby, meter);
         if let Err(error) = &outcome {
             let words = match error {
                 NetError::Stopped => "it was stopped".to_owned(),
@@ -122,22 +134,29 @@ impl<'a, P: Port> Server<'a, P> {
         outcome
     }
 
-    fn hear(&self, control: &mut Control, limit: Duration) -> Result<ToServer, NetError> {
-        let stop = self.stop;
-        let goes_on = || match stop.load(Ordering::Relaxed) {
-            true => Err(NetError::Stopped),
-            false => Ok(()),
+    /// The next of what the client wants. Others who come meanwhile are turned away, or, when this
+    /// one has wanted nothing for a while, take its place.
+    fn hear_job(
+        &self,
+        control: &mut Control,
+        lobby: Option<&Lobby<'_>>,
+    ) -> Result<ToServer, NetError> {
+        let (stop, since) = (self.stop, Instant::now());
+        let goes_on = || match (stop.load(Ordering::Relaxed), lobby) {
+            (true, _) => Err(NetError::Stopped),
+            (false, Some(lobby)) => lobby.turn_away(since.elapsed() > AT_ONCE),
+            (false, None) => Ok(()),
         };
-        control.hear("word", limit, &goes_on)
+        control.hear("word", BETWEEN, &goes_on)
     }
 
     fn cells(
         &mut self,
         control: &mut Control,
-        listener: Option<&Listener>,
+        lobby: Option<&Lobby<'_>>,
         meter: &mut dyn Meter,
     ) -> Result<(), NetError> {
-        let mut message = self.hear(control, BETWEEN);
+        let mut message = self.hear_job(control, lobby);
         loop {
             let (job, client) = match message {
                 Ok(ToServer::Job { job, boot_id }) => (job, boot_id),
@@ -146,8 +165,9 @@ impl<'a, P: Port> Server<'a, P> {
                 Err(error) => return Err(error),
             };
             job.check()?;
+            self.limits.check(&job)?;
             let shared_clock = client.is_some() && client == boot_id();
-            message = self.cell(&job, shared_clock, control, listener, meter);
+            message = self.cell(&job, shared_clock, control, lobby, meter);
         }
     }
 
@@ -157,20 +177,21 @@ impl<'a, P: Port> Server<'a, P> {
         job: &Job,
         shared_clock: bool,
         control: &mut Control,
-        listener: Option<&Listener>,
+        lobby: Option<&Lobby<'_>>,
         meter: &mut dyn Meter,
     ) -> Result<ToServer, NetError> {
         let (stop, cpus) = (self.stop, self.cpus.clone());
         let mut port = self.port.take();
-        let links = open(job, control, listener, port.as_mut(), stop);
+        let links = open(job, control, lobby, port.as_mut(), stop);
         let outcome = links.and_then(|mut links| {
             loop {
-                let (number, most_s) = match self.hear(control, BETWEEN)? {
+                let (number, most_s) = match self.hear_job(control, lobby)? {
                     ToServer::Phase { number, most_s } => (number, most_s),
                     other => return Ok(other),
                 };
                 let phase = Phase::new(stop, number);
-                let limit = Duration::try_from_secs_f64(most_s).unwrap_or_default() + LATER;
+                let most = Duration::try_from_secs_f64(most_s).unwrap_or_default();
+                let limit = most.min(LONGEST_PHASE) + LATER;
                 let threads = match links {
                     Links::Sockets(_) => job.threads(),
                     Links::Port(_) => 1,
@@ -234,7 +255,7 @@ fn work<P: Port>(
 fn open<'l, P: Port>(
     job: &Job,
     control: &mut Control,
-    listener: Option<&Listener>,
+    lobby: Option<&Lobby<'_>>,
     port: Option<&'l mut P>,
     stop: &AtomicBool,
 ) -> Result<Links<'l, P>, NetError> {
@@ -242,23 +263,29 @@ fn open<'l, P: Port>(
     match job.transport {
         Transport::Tcp | Transport::Unix => {
             let wanted_unix = job.transport == Transport::Unix;
-            let given = listener.filter(|own| is_unix(own.address()) == wanted_unix);
-            let own = match (given, wanted_unix) {
-                (Some(_), _) => None,
-                (None, true) => Some(Listener::bind(&Address::Unix(socket_file()))?),
-                (None, false) => {
-                    return Err(NetError::Refused(
-                        "it listens on a unix socket alone; let it listen on HOST:PORT for TCP"
-                            .to_owned(),
-                    ));
+            let given = lobby.filter(|lobby| lobby.is_unix() == wanted_unix);
+            if let Some(lobby) = given {
+                if let (true, Address::Unix(path)) = (wanted_unix, lobby.address()) {
+                    ready.unix = Some(path);
                 }
-            };
-            let Some(from) = own.as_ref().or(given) else { return Err(no_port()) };
-            if let (true, Address::Unix(path)) = (wanted_unix, from.address()) {
+                control.say(&ToClient::Ready(ready))?;
+                return accept_all(job, &mut lobby.door.borrow_mut(), stop).map(Links::Sockets);
+            }
+            if lobby.is_none() {
+                return Err(no_port());
+            }
+            if !wanted_unix {
+                return Err(NetError::Refused(
+                    "it listens on a unix socket alone; let it listen on HOST:PORT for TCP"
+                        .to_owned(),
+                ));
+            }
+            let own = Listener::bind(&Address::Unix(socket_file()))?;
+            if let Address::Unix(path) = own.address() {
                 ready.unix = Some(path.clone());
             }
             control.say(&ToClient::Ready(ready))?;
-            accept_all(job, from, stop).map(Links::Sockets)
+            accept_all(job, &mut Door::new(&own), stop).map(Links::Sockets)
         }
         Transport::Udp => {
             let (ip, peer) = ips(control.socket());
@@ -291,8 +318,59 @@ fn open<'l, P: Port>(
     }
 }
 
-fn is_unix(address: &Address) -> bool {
-    matches!(address, Address::Unix(_))
+/// Where clients wait for their turn.
+struct Lobby<'l> {
+    door: RefCell<Door<'l>>,
+    /// Who takes the place of a client that wants nothing.
+    next: RefCell<Option<Socket>>,
+}
+
+impl Lobby<'_> {
+    fn address(&self) -> Address {
+        self.door.borrow().address().clone()
+    }
+
+    fn is_unix(&self) -> bool {
+        matches!(self.address(), Address::Unix(_))
+    }
+
+    /// The next client, if there is one. Others who come with it are turned away.
+    fn client(&self, say: &mut dyn FnMut(&NetError)) -> Option<Socket> {
+        let mut client = self.next.take();
+        for arrival in self.door.borrow_mut().look() {
+            match arrival {
+                Arrival::Known(socket, Hello::Control { .. }) if client.is_none() => {
+                    client = Some(socket);
+                }
+                Arrival::Known(socket, Hello::Control { .. }) => turn_away(socket),
+                // Left over from a client that is gone.
+                Arrival::Known(_, Hello::Data { .. }) => {}
+                Arrival::Stranger(error) => say(&error),
+            }
+        }
+        client
+    }
+
+    /// Says to other clients that one is served; or, where that one is idle, ends its turn.
+    fn turn_away(&self, idle: bool) -> Result<(), NetError> {
+        let Some(other) = self.client(&mut |_| {}) else { return Ok(()) };
+        if idle {
+            self.next.replace(Some(other));
+            return Err(NetError::Refused(format!(
+                "another client came, and this one had wanted nothing for {} s",
+                AT_ONCE.as_secs()
+            )));
+        }
+        turn_away(other);
+        Ok(())
+    }
+}
+
+fn turn_away(socket: Socket) {
+    // Whoever it is may be gone.
+    let _ = Control::new(socket).and_then(|mut other| {
+        other.say(&ToClient::Failed { words: BUSY.to_owned(), request: false })
+    });
 }
 
 /// A place for a unix socket that nobody else has.
@@ -303,33 +381,36 @@ fn socket_file() -> PathBuf {
 }
 
 /// The cell's connections, in the order of their numbers.
-fn accept_all(job: &Job, listener: &Listener, stop: &AtomicBool) -> Result<Vec<Socket>, NetError> {
+fn accept_all(job: &Job, door: &mut Door<'_>, stop: &AtomicBool) -> Result<Vec<Socket>, NetError> {
     let mut sockets: Vec<Option<Socket>> = (0..job.connections).map(|_| None).collect();
     let mut missing = sockets.len();
     let until = Instant::now() + AT_ONCE + Duration::from_millis(u64::from(job.connections));
     while missing > 0 {
-        let Some(socket) = listener.accept(Some(until), stop)? else {
-            return Err(NetError::Silent {
-                what: "data connection",
-                seconds: AT_ONCE.as_secs_f64(),
-            });
-        };
-        match introduced(&socket, AT_ONCE) {
-            Ok(Hello::Data { number }) => {
-                prepare(&socket, job)?;
-                if let Some(slot @ None) = sockets.get_mut(number as usize) {
-                    *slot = Some(socket);
-                    missing -= 1;
+        if stop.load(Ordering::Relaxed) {
+            return Err(NetError::Stopped);
+        }
+        if Instant::now() > until {
+            let seconds = AT_ONCE.as_secs_f64();
+            let silent = NetError::Silent { what: "data connection", seconds };
+            return Err(door.trouble().unwrap_or(silent));
+        }
+        let arrivals = door.look();
+        if arrivals.is_empty() {
+            thread::sleep(LOOK);
+        }
+        for arrival in arrivals {
+            match arrival {
+                Arrival::Known(socket, Hello::Data { number }) => {
+                    prepare(&socket, job)?;
+                    if let Some(slot @ None) = sockets.get_mut(number as usize) {
+                        *slot = Some(socket);
+                        missing -= 1;
+                    }
                 }
+                Arrival::Known(socket, Hello::Control { .. }) => turn_away(socket),
+                // Who is let go.
+                Arrival::Stranger(_) => {}
             }
-            Ok(Hello::Control { .. }) => {
-                let mut other = Control::new(socket)?;
-                let words = "it serves another client; try again when that is done".to_owned();
-                // Whoever it is may be gone.
-                let _ = other.say(&ToClient::Failed { words, request: false });
-            }
-            // A stranger, who is let go.
-            Err(_) => {}
         }
     }
     Ok(sockets.into_iter().flatten().collect())

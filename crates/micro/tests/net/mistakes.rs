@@ -112,6 +112,72 @@ fn a_server_outlives_clients_that_fail_or_talk_nonsense() {
 }
 
 #[test]
+fn a_server_has_its_limits() {
+    with_server(|address, stop| {
+        let measure = |job: &Job| {
+            let mut client = Client::<NoPort>::connect(address, job.kind, LIMIT, None, stop)?;
+            client.measure(job, &messages(10), &mut NoMeter)
+        };
+        let usual = job(Kind::Pingpong, Transport::Tcp, 64);
+        for (job, flag) in [
+            (Job { size: 1 << 30, ..usual.clone() }, "--max-size"),
+            (Job { connections: 50_000, ..usual.clone() }, "--max-connections"),
+            (Job { reuse: 16 << 30, kind: Kind::Flow, ..usual.clone() }, "--max-memory"),
+        ] {
+            let error = measure(&job).unwrap_err();
+            assert!(error.is_request() && error.to_string().contains(flag), "{error}");
+        }
+        assert_eq!(measure(&usual).unwrap().messages(), 10);
+    });
+}
+
+/// A byte a second is never late, and a connection that says nothing is none either.
+#[test]
+fn slow_strangers_keep_nobody_waiting() {
+    with_server(|address, stop| {
+        let Address::Tcp { port, .. } = address else { panic!("{address}") };
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _silent: Vec<_> = (0..20)
+                .map(|_| std::net::TcpStream::connect(("127.0.0.1", *port)).unwrap())
+                .collect();
+            let mut slow = std::net::TcpStream::connect(("127.0.0.1", *port)).unwrap();
+            scope.spawn({
+                let over = &over;
+                move || {
+                    while !over.load(Ordering::Relaxed) && slow.write_all(b"{").is_ok() {
+                        thread::sleep(Duration::from_millis(50));
+                    }
+                }
+            });
+            let usual = job(Kind::Pingpong, Transport::Tcp, 64);
+            let measured = Client::<NoPort>::connect(address, usual.kind, LIMIT, None, stop)
+                .and_then(|mut client| client.measure(&usual, &messages(10), &mut NoMeter));
+            over.store(true, Ordering::Relaxed);
+            assert_eq!(measured.unwrap().messages(), 10);
+        });
+    });
+}
+
+#[test]
+fn a_second_client_is_told_and_takes_the_place_of_an_idle_one() {
+    with_server(|address, stop| {
+        let connect = || Client::<NoPort>::connect(address, Kind::Flow, LIMIT, None, stop);
+        let usual = job(Kind::Pingpong, Transport::Tcp, 64);
+        let mut first = connect().unwrap();
+        first.measure(&usual, &messages(10), &mut NoMeter).unwrap();
+        let busy = connect().map(drop).unwrap_err().to_string();
+        assert!(busy.contains("it serves another client"), "{busy}");
+        // It says no more.
+        thread::sleep(Duration::from_secs(11));
+        let mut second = connect().unwrap();
+        assert_eq!(second.measure(&usual, &messages(10), &mut NoMeter).unwrap().messages(), 10);
+        let ended = first.measure(&usual, &messages(10), &mut NoMeter).unwrap_err().to_string();
+        assert!(ended.contains("another client came"), "{ended}");
+    });
+}
+
+#[test]
 fn a_stop_ends_a_measurement_at_once() {
     with_server(|address, stop| {
         thread::scope(|scope| {

@@ -14,6 +14,10 @@ const EXPECTED: &str = "the Redis protocol";
 /// How deep aggregates may lie in each other.
 const DEEPEST: usize = 8;
 
+/// The most bytes of an aggregate that is no answer to a request for values, and of all messages
+/// before an answer. Its elements, one for every few bytes, take more memory than they do.
+const LONGEST_ASIDE: usize = 4 << 20;
+
 /// The shortest element of an aggregate: a type, no content, the line's end.
 const SHORTEST: usize = 3;
 
@@ -207,12 +211,19 @@ fn positive(length: i64) -> Scan<usize> {
     }
 }
 
+/// Whether a message that version 3 may put before an answer begins here.
+#[inline]
+pub(super) fn is_push(bytes: &[u8]) -> bool {
+    matches!(bytes.first(), Some(b'>' | b'|'))
+}
+
 /// Where the answer begins after the messages that version 3 may put before it.
 #[inline]
 pub(super) fn skip_pushes(bytes: &[u8]) -> Scan<usize> {
     let mut at = 0;
-    while matches!(bytes.get(at), Some(b'>' | b'|')) {
+    while is_push(&bytes[at..]) {
         at = value::<3>(bytes, at, 0)?.1;
+        bounded(at)?;
     }
     Ok(at)
 }
@@ -281,17 +292,31 @@ fn list<const VERSION: u8>(
         return Err(scan::garbage("a Redis answer (it is nested too deeply)", &bytes[at..]));
     }
     let count = positive(count)? * each;
+    bounded(SHORTEST * count)?;
     let mut elements = Vec::new();
     for place in 0..count {
-        let (element, after) =
-            value::<VERSION>(bytes, next, depth + 1).map_err(|stop| match stop {
-                Stop::Short(needs) => Stop::Short(needs + SHORTEST * (count - place - 1)),
-                wrong => wrong,
-            })?;
+        let (element, after) = match value::<VERSION>(bytes, next, depth + 1) {
+            Ok(element) => element,
+            Err(Stop::Short(needs)) => {
+                let needs = needs + SHORTEST * (count - place - 1);
+                bounded(needs - at)?;
+                return Err(Stop::Short(needs));
+            }
+            Err(wrong) => return Err(wrong),
+        };
+        bounded(after - at)?;
         elements.push(element);
         next = after;
     }
     Ok((Value::List(elements), next))
+}
+
+/// Refuses an aside that is longer than any.
+fn bounded(bytes: usize) -> Scan<()> {
+    match bytes <= LONGEST_ASIDE {
+        true => Ok(()),
+        false => Err(scan::too_long("an aggregate or a push", bytes as u64, LONGEST_ASIDE)),
+    }
 }
 
 /// Errors begin with a word in capitals that names their sort.

@@ -17,6 +17,8 @@ enum Then {
     Close,
     Stall,
     Babble(u8),
+    /// The same again and again.
+    Repeat(Vec<u8>),
 }
 
 impl Actor {
@@ -32,12 +34,16 @@ impl Read for Actor {
             into.iter_mut().zip(self.lines.drain(..length)).for_each(|(to, from)| *to = from);
             return Ok(length);
         }
-        match self.then {
+        match &self.then {
             Then::Close => Ok(0),
             Then::Stall => Err(ErrorKind::WouldBlock.into()),
             Then::Babble(byte) => {
-                into.fill(byte);
+                into.fill(*byte);
                 Ok(into.len())
+            }
+            Then::Repeat(words) => {
+                self.lines.extend(words);
+                self.read(into)
             }
         }
     }
@@ -157,4 +163,27 @@ fn a_server_without_resp3_or_still_loading_says_so() {
         .greet(&mut Actor::new(b"", 1, Then::Stall), &database)
         .expect_err("memcached has one database");
     assert!(matches!(error, GreetError::NoDatabases(3)));
+}
+
+/// Each line or packet is good, and there is no end of them.
+#[test]
+fn statistics_that_never_end_are_given_up() {
+    let line = b"STAT name 1\r\n".to_vec();
+    // A response to STAT of the name `name` and the text `1`, with the opaque of the talk.
+    let mut packet = vec![0x81, 0x10, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0x0d, 0x0a, 0x0d, 0x0a];
+    packet.extend([0; 8]);
+    packet.extend(b"name1");
+    let push = b">1\r\n+invalidate\r\n".to_vec();
+    for (protocol, endless) in [
+        (Protocol::MemcachedText, line.clone()),
+        (Protocol::MemcachedMeta, line),
+        (Protocol::MemcachedBinary, packet),
+        (Protocol::Resp3, push),
+        (Protocol::Resp2, b"*100000000\r\n".to_vec()),
+        (Protocol::Resp2, b"$5000000\r\n".to_vec()),
+    ] {
+        let mut actor = Actor::new(b"", usize::MAX, Then::Repeat(endless));
+        let error = protocol.statistics(&mut actor).unwrap_err().to_string();
+        assert!(error.contains("the limit is 4194304"), "{protocol:?}: {error}");
+    }
 }

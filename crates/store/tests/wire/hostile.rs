@@ -42,8 +42,23 @@ fn the_largest_value_is_only_announced() {
     let needs = line.len() + LONGEST_VALUE + 7;
     let parsed = read(Protocol::MemcachedText, line.as_bytes());
     assert_eq!(parsed, Ok(Parsed::Incomplete { needs }));
-    let many = b">500000000\r\n";
+    let many = b">1000000\r\n";
     assert!(matches!(read(Protocol::Resp3, many), Ok(Parsed::Incomplete { .. })));
+}
+
+/// What no request asked for is kept until the answer comes, and its elements take more memory than
+/// its bytes.
+#[test]
+fn asides_are_bounded() {
+    for start in
+        [">500000000\r\n", "*500000000\r\n", ">1\r\n*500000000\r\n", ">1\r\n$400000000\r\n"]
+    {
+        let read = read(Protocol::Resp3, start.as_bytes());
+        assert!(matches!(read, Err(WireError::TooLong { .. })), "{start:?}: {read:?}");
+    }
+    let pushes = ">2\r\n+message\r\n:1\r\n".repeat(300_000);
+    let read = read(Protocol::Resp3, pushes.as_bytes());
+    assert!(matches!(read, Err(WireError::TooLong { .. })), "{read:?}");
 }
 
 #[test]

@@ -20,6 +20,8 @@ use super::{BenchTable, MICRO};
 use crate::error::StudyError;
 use crate::source::Source;
 
+/// More than a bench says, in bytes.
+const MOST_SAID: u64 = 64 << 20;
 /// Starting both ends, DPDK's environment with them, and ending them.
 const AROUND_S: f64 = 0.5;
 /// Beyond its own time a bench has hung: DPDK's environment alone may take a minute to start.
@@ -219,11 +221,11 @@ fn wait(
 /// All of a stream, when it is over.
 fn text(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (say, hear) = channel();
-    if let Some(mut stream) = stream {
+    if let Some(stream) = stream {
         thread::spawn(move || {
             let mut bytes = Vec::new();
             // What came until then is what there is.
-            let _ = stream.read_to_end(&mut bytes);
+            let _ = stream.take(MOST_SAID).read_to_end(&mut bytes);
             let _ = say.send(String::from_utf8_lossy(&bytes).into_owned());
         });
     }

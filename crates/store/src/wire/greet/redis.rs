@@ -132,15 +132,18 @@ fn ask<const VERSION: u8>(
     let mut question = Vec::new();
     resp::put_command(words, &mut question);
     talk.say(doing, &question)?;
-    talk.hear(|bytes| {
-        let at = match VERSION {
-            3 => resp::skip_pushes(bytes)?,
-            _ => 0,
-        };
-        // Whatever was asked for, a RESP3 server may answer so from its HELLO on.
-        let (value, used) = resp::value::<VERSION>(bytes, at, 0)?;
-        Ok((keep(value), used))
-    })
+    loop {
+        let heard = talk.hear(|bytes| {
+            // Whatever was asked for, a RESP3 server may answer so from its HELLO on.
+            let (value, used) = resp::value::<VERSION>(bytes, 0, 0)?;
+            // Each is taken by itself: there may be many before the answer.
+            let is_push = VERSION == 3 && resp::is_push(bytes);
+            Ok(((!is_push).then(|| keep(value)), used))
+        })?;
+        if let Some(reply) = heard {
+            return Ok(reply);
+        }
+    }
 }
 
 fn keep(value: Value<'_>) -> Reply {

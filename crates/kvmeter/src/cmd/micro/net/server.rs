@@ -19,6 +19,8 @@ use crate::interrupt::stop_flag;
 use crate::micro_net_args::NetFlags;
 use crate::show::Show;
 
+/// More than a server says, in bytes.
+const MOST_SAID: u64 = 64 << 20;
 /// What a server says when it can be reached.
 const LISTENING: &str = "listening on ";
 /// How long a started server may take until then: DPDK's environment takes seconds.
@@ -41,7 +43,7 @@ pub fn serve<P: Port>(
     let stop = stop_flag()?;
     let listener = Listener::bind(&address("listen", place)?).map_err(found)?;
     let cpus = flags.at.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default();
-    let mut server = Server::new(port, cpus, &stop);
+    let mut server = Server::new(port, cpus, &stop).within(flags.limits());
     show.print(&format!("{LISTENING}{}", listener.address()))?;
     let mut say = |error: &NetError| show.note(&format!("a session failed: {error}"));
     let alone = flags.alone_for.map(|span| span.0);
@@ -135,7 +137,7 @@ pub fn lines(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (say, hear) = channel();
     if let Some(stream) = stream {
         thread::spawn(move || {
-            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            for line in BufReader::new(stream.take(MOST_SAID)).lines().map_while(Result::ok) {
                 if say.send(line).is_err() {
                     return;
                 }
@@ -148,11 +150,11 @@ pub fn lines(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
 /// All of a stream, when it is over.
 pub fn text(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (say, hear) = channel();
-    if let Some(mut stream) = stream {
+    if let Some(stream) = stream {
         thread::spawn(move || {
             let mut bytes = Vec::new();
             // What came until then is what there is.
-            let _ = stream.read_to_end(&mut bytes);
+            let _ = stream.take(MOST_SAID).read_to_end(&mut bytes);
             let _ = say.send(String::from_utf8_lossy(&bytes).into_owned());
         });
     }
