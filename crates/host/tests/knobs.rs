@@ -130,6 +130,7 @@ fn every_knob_keeps_its_word_everywhere() {
         xeon(),
         recorded("epyc"),
         recorded("neoverse"),
+        recorded("hybrid"),
         recorded("xeon"),
         recorded("vm"),
         recorded("arm"),
@@ -195,6 +196,70 @@ fn an_empty_machine_gives_a_reason_for_each_knob() {
     }
     let error = Journal::open(&machine.root, machine.path("/state").as_path()).err().unwrap();
     assert!(error.to_string().contains("boot_id"), "{error}");
+}
+
+#[test]
+fn where_cpus_differ_a_level_is_of_those_that_take_it() {
+    let (machine, folder) = recorded("hybrid");
+    let levels = |name: &str| {
+        let all = status(&machine.root, folder.path()).unwrap();
+        all.into_iter().find(|status| status.about.name == name).unwrap().levels.unwrap()
+    };
+    let idle = [
+        "all",
+        "none",
+        "C1E",
+        "C6@0-3",
+        "C10",
+        "no-C1E",
+        "no-C6@0-3",
+        "no-C10",
+        "C6S@4-7",
+        "no-C6S@4-7",
+    ];
+    assert_eq!(levels("idle"), idle);
+    let epp = ["default", "performance@0-3", "balance_performance", "balance_power@0-3", "power"];
+    assert_eq!(levels("epp"), epp);
+    let spans = "FREQUENCY or LOW..HIGH within 0.8GHz..5.2GHz@0-3 0.8GHz..3.9GHz@4-7";
+    assert_eq!(levels("frequency"), ["all", "min", "max", "base@0-3", spans]);
+    // What is a level can be had, and what cannot is named as none.
+    for name in ["idle", "epp", "frequency"] {
+        for level in levels(name).iter().filter(|level| !level.contains(' ')) {
+            plan(&machine.root, &[(name, level)]);
+        }
+    }
+    for (name, level) in
+        [("idle", "C6"), ("idle", "no-C6S"), ("epp", "performance"), ("frequency", "base")]
+    {
+        let error = Knobs::plan(&machine.root, &[(name, level)]).err().unwrap();
+        assert!(error.is_request(), "{error}");
+        let told = error.to_string();
+        let (_, here) = told.split_once("the levels here are ").unwrap();
+        assert!(here.split(", ").all(|known| known != level), "{told}");
+        assert!(here.contains(&format!("{level}@")), "{told}");
+    }
+    refused(&machine.root, &[("idle", "C6")], &["CPU 4 has no idle state", "C6S"]);
+    let turned = turn(&machine, folder.path(), &[("idle", "C6S@4-7")]);
+    let disabled = |cpu: u32| {
+        let path = format!("{CPUS}/cpu{cpu}/cpuidle/state3/disable");
+        machine.root.number::<u32>(&path).unwrap()
+    };
+    assert_eq!([disabled(0), disabled(4)], [0, 1]);
+    drop(turned);
+}
+
+#[test]
+fn dies_of_other_ranges_get_their_own() {
+    let (machine, folder) = xeon();
+    let die = "/sys/devices/system/cpu/intel_uncore_frequency";
+    let dies = machine.root.list(die).unwrap();
+    let (first, last) = (format!("{die}/{}", dies[0]), format!("{die}/{}", dies[dies.len() - 1]));
+    machine.write(&format!("{last}/initial_max_freq_khz"), "1800000\n");
+    let turned = turn(&machine, folder.path(), &[("uncore", "max")]);
+    let most = |die: &str| machine.root.number::<u64>(&format!("{die}/max_freq_khz")).unwrap();
+    assert_eq!((most(&first), most(&last)), (2_400_000, 1_800_000));
+    drop(turned);
+    refused(&machine.root, &[("uncore", "2GHz")], &["the hardware runs", "1.8GHz"]);
 }
 
 #[test]

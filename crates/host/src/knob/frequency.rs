@@ -1,7 +1,7 @@
 //! The lowest and the highest frequency that the governor may choose.
 
 use super::error::No;
-use super::level::{frequency, scoped, span, span_text, tally};
+use super::level::{common, cpu_text, frequency, scoped, span, span_text, tally};
 use super::place::Place;
 use super::plan::Turn;
 use super::policy::Policy;
@@ -32,12 +32,18 @@ impl Knob for Frequency {
     fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
         self.read(root)?;
         let policies = policy::all(root)?;
-        let (least, most) = hardware(root, &policies[0])?;
-        let mut levels = vec!["all".to_owned(), "min".to_owned(), "max".to_owned()];
-        if root.exists(&policies[0].file(BASE)) {
-            levels.push("base".to_owned());
+        let (mut tables, mut spans) = (Vec::new(), Vec::new());
+        for policy in policies {
+            let (least, most) = hardware(root, &policy)?;
+            spans.push((span_text(least, most), policy.cpus.clone()));
+            let mut levels = vec!["all".to_owned(), "min".to_owned(), "max".to_owned()];
+            if root.exists(&policy.file(BASE)) {
+                levels.push("base".to_owned());
+            }
+            tables.push((levels, policy.cpus));
         }
-        levels.push(format!("FREQUENCY or LOW..HIGH within {}", span_text(least, most)));
+        let mut levels = common(tables);
+        levels.push(format!("FREQUENCY or LOW..HIGH within {}", tally(spans)));
         Ok(levels)
     }
 
@@ -57,6 +63,10 @@ impl Knob for Frequency {
         for policy in &policies {
             let (least, most) = hardware(root, policy)?;
             let (low, high) = match text {
+                "base" if !root.exists(&policy.file(BASE)) => {
+                    let cpus = cpu_text(&policy.cpus);
+                    return Err(No::Level(format!("CPUs {cpus} tell no base frequency")));
+                }
                 "base" => {
                     let base = root.number(&policy.file(BASE))?;
                     (base, base)

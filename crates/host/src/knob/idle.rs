@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::error::No;
 use super::hotplug::CPUS;
-use super::level::{cpu_text, scoped, tally};
+use super::level::{common, cpu_text, scoped, tally};
 use super::place::{Place, Within};
 use super::plan::Turn;
 use super::proof::{Outcome, Prove};
@@ -94,10 +94,11 @@ impl Wanted<'_> {
     /// Whether each state of a CPU is to be disabled.
     fn disables(&self, cpu: u32, states: &[State]) -> Result<Vec<bool>, No> {
         let place = |name: &str| {
-            states
-                .iter()
-                .position(|state| state.is_called(name))
-                .ok_or_else(|| No::Level(format!("CPU {cpu} has no idle state of that name")))
+            states.iter().position(|state| state.is_called(name)).ok_or_else(|| {
+                let names: Vec<&str> = states.iter().map(|state| state.name.as_str()).collect();
+                let names = names.join(", ");
+                No::Level(format!("CPU {cpu} has no idle state of that name, but {names}"))
+            })
         };
         let all = 0..states.len();
         Ok(match self {
@@ -148,16 +149,27 @@ impl Knob for Idle {
 
     fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
         self.read(root)?;
-        let states = states(root, topology::online(root)?[0])?;
-        let mut levels = vec!["all".to_owned()];
-        if states[0].is_poll() {
-            levels.push("none".to_owned());
+        let mut cpus = Vec::new();
+        for cpu in topology::online(root)? {
+            cpus.push((cpu, states(root, cpu)?));
         }
-        let named = || states.iter().filter(|state| !state.is_poll());
-        levels.extend(named().map(|state| state.name.clone()));
-        if states.len() > 1 {
-            levels.extend(named().map(|state| format!("no-{}", state.name)));
+        // Where CPUs differ, each level is of those that take it.
+        let mut names: Vec<&str> = Vec::new();
+        for state in cpus.iter().flat_map(|(_, states)| states).filter(|state| !state.is_poll()) {
+            if !names.iter().any(|name| state.is_called(name)) {
+                names.push(&state.name);
+            }
         }
+        let without = names.iter().map(|name| format!("no-{name}"));
+        let all = ["all", "none"].into_iter().chain(names.iter().copied()).map(str::to_owned);
+        let all: Vec<String> = all.chain(without).collect();
+        let takes = |cpu: u32, states: &[State], level: &&String| {
+            Wanted::parse(level).disables(cpu, states).is_ok()
+        };
+        let of = |(cpu, states): &(u32, Vec<State>)| {
+            (all.iter().filter(|level| takes(*cpu, states, level)).cloned().collect(), vec![*cpu])
+        };
+        let mut levels = common(cpus.iter().map(of).collect());
         if root.exists(DMA_LATENCY) {
             levels.push("LATENCYus such as 10us".to_owned());
         }

@@ -94,6 +94,29 @@ pub(super) fn tally(values: Vec<(String, Vec<u32>)>) -> String {
     groups.iter_mut().map(text).collect::<Vec<_>>().join(" ")
 }
 
+/// The levels of CPUs that do not all have the same ones, as on hybrid machines: `LEVEL` where each
+/// of them has it, else `LEVEL@CPUS`. Every one is a level that can be asked for as it stands.
+pub(super) fn common(tables: Vec<(Vec<String>, Vec<u32>)>) -> Vec<String> {
+    let mut known: Vec<(String, usize, Vec<u32>)> = Vec::new();
+    let count = tables.len();
+    for (levels, cpus) in tables {
+        for level in levels {
+            match known.iter_mut().find(|(name, ..)| *name == level) {
+                Some((_, tables, of)) => {
+                    *tables += 1;
+                    of.extend(&cpus);
+                }
+                None => known.push((level, 1, cpus.clone())),
+            }
+        }
+    }
+    let text = |(level, tables, mut of): (String, usize, Vec<u32>)| {
+        of.sort_unstable();
+        if tables == count { level } else { format!("{level}@{}", cpu_text(&of)) }
+    };
+    known.into_iter().map(text).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

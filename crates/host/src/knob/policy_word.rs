@@ -1,8 +1,9 @@
 //! Words that every cpufreq policy holds in a file of its own: the governor, the preference.
 
 use super::error::No;
-use super::level::{scoped, tally};
+use super::level::{common, scoped, tally};
 use super::plan::Turn;
+use super::policy::Policy;
 use super::{About, Knob, choice, policy};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -50,13 +51,11 @@ impl Knob for PolicyWord {
     }
 
     fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
-        let policies = policy::all(root)?;
-        let text =
-            root.value(&policies[0].file(self.words)).map_err(|error| match self.remedy {
-                Some(remedy) => Unavailable::new(error.to_string(), remedy),
-                None => error.into(),
-            })?;
-        Ok(choice::words(&text))
+        let mut tables = Vec::new();
+        for policy in policy::all(root)? {
+            tables.push((self.words(root, &policy)?, policy.cpus));
+        }
+        Ok(common(tables))
     }
 
     fn read(&self, root: &Root) -> Result<String, Unavailable> {
@@ -69,9 +68,22 @@ impl Knob for PolicyWord {
 
     fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
         let (word, cpus) = scoped(level)?;
-        choice::check(word, &self.levels(root)?)?;
         let policies = policy::of(root, cpus.as_deref())?;
+        for policy in &policies {
+            choice::check(word, &self.words(root, policy)?)?;
+        }
         let prove = choice::unverified("its effect is the frequency over a run: frequency.mean");
         choice::turn(root, policies.iter().map(|policy| policy.file(self.file)), word, prove)
+    }
+}
+
+impl PolicyWord {
+    /// What one policy takes: on hybrid machines not all take the same.
+    fn words(&self, root: &Root, policy: &Policy) -> Result<Vec<String>, Unavailable> {
+        let text = root.value(&policy.file(self.words)).map_err(|error| match self.remedy {
+            Some(remedy) => Unavailable::new(error.to_string(), remedy),
+            None => error.into(),
+        })?;
+        Ok(choice::words(&text))
     }
 }

@@ -69,17 +69,18 @@ fn ratios(root: &Root, cpu: u32) -> Result<(u64, u64, u64), Unavailable> {
     Ok((value, (value >> 8 & 0x7f) * STEP, (value & 0x7f) * STEP))
 }
 
-/// The range within which a limit may be set.
-fn range(root: &Root, limits: &Limits) -> Result<(u64, u64), Unavailable> {
+/// The range within which the limit of each die or package may be set: not all dies need have the
+/// same one.
+fn ranges(root: &Root, limits: &Limits) -> Result<Vec<(u64, u64)>, Unavailable> {
+    let of_die = |die: &String| {
+        let least = root.number(&format!("{die}/initial_min_freq_khz"))?;
+        Ok((least, root.number(&format!("{die}/initial_max_freq_khz"))?))
+    };
     match limits {
-        Limits::Driver(dies) => Ok((
-            root.number(&format!("{}/initial_min_freq_khz", dies[0]))?,
-            root.number(&format!("{}/initial_max_freq_khz", dies[0]))?,
-        )),
+        Limits::Driver(dies) => dies.iter().map(of_die).collect(),
         // The firmware's range is the only one that the register knows.
         Limits::Register(cpus) => {
-            let (_, low, high) = ratios(root, cpus[0])?;
-            Ok((low, high))
+            cpus.iter().map(|cpu| ratios(root, *cpu).map(|(_, low, high)| (low, high))).collect()
         }
     }
 }
@@ -96,8 +97,10 @@ impl Knob for Uncore {
     }
 
     fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
-        let (least, most) = range(root, &limits(root)?)?;
-        let form = format!("FREQUENCY or LOW..HIGH within {}", span_text(least, most));
+        let ranges = ranges(root, &limits(root)?)?;
+        let spans =
+            ranges.iter().zip(0..).map(|((low, high), n)| (span_text(*low, *high), vec![n]));
+        let form = format!("FREQUENCY or LOW..HIGH within {}", tally(spans.collect()));
         Ok(vec!["all".to_owned(), "min".to_owned(), "max".to_owned(), form])
     }
 
@@ -123,22 +126,25 @@ impl Knob for Uncore {
 
     fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
         let limits = limits(root)?;
-        let (least, most) = range(root, &limits)?;
-        let (low, high) = span(level, least, most)?;
-        if low % STEP != 0 || high % STEP != 0 {
-            return Err(No::Level("the uncore has steps of 100 MHz".to_owned()));
+        let mut spans = Vec::new();
+        for (least, most) in ranges(root, &limits)? {
+            let (low, high) = span(level, least, most)?;
+            if low % STEP != 0 || high % STEP != 0 {
+                return Err(No::Level("the uncore has steps of 100 MHz".to_owned()));
+            }
+            spans.push((low, high));
         }
         let mut writes = Vec::new();
         match limits {
             Limits::Driver(dies) => {
-                for die in &dies {
+                for (die, span) in dies.iter().zip(&spans) {
                     let files = (format!("{die}/min_freq_khz"), format!("{die}/max_freq_khz"));
-                    writes.extend(limit(root, files, (low, high))?);
+                    writes.extend(limit(root, files, *span)?);
                 }
-                Ok(Turn { writes, prove: prove(dies, low, high) })
+                Ok(Turn { writes, prove: prove(dies.into_iter().zip(spans).collect()) })
             }
             Limits::Register(cpus) => {
-                for cpu in cpus {
+                for (cpu, (low, high)) in cpus.into_iter().zip(spans) {
                     let (value, _, _) = ratios(root, cpu)?;
                     let new = (value & !0x7f7f) | ((low / STEP) << 8) | (high / STEP);
                     writes.extend(Write::turn(root, register(cpu), format!("{new:#x}"))?);
@@ -153,20 +159,20 @@ impl Knob for Uncore {
     }
 }
 
-fn prove(dies: Vec<String>, low: u64, high: u64) -> Prove {
+fn prove(dies: Vec<(String, (u64, u64))>) -> Prove {
     Box::new(move |root| {
         if root.is_live() {
             super::load::spin(std::time::Duration::from_millis(60));
         }
         let mut seen = Vec::new();
-        for die in &dies {
+        for (die, (low, high)) in &dies {
             let now: u64 = match root.number(&format!("{die}/current_freq_khz")) {
                 Ok(now) => now,
                 Err(error) => return Outcome::Unverified(error.to_string()),
             };
             let text = format!("{die} ran at {}", human::kilohertz(now));
             // The register shows a whole step.
-            if now > high + STEP || now + STEP < low {
+            if now > high + STEP || now + STEP < *low {
                 return Outcome::Refuted(text);
             }
             seen.push(text);
