@@ -6,6 +6,7 @@ mod document;
 mod estimate;
 mod order;
 mod sections;
+mod size;
 mod stores;
 mod study;
 
@@ -32,6 +33,7 @@ use crate::trace::Recording;
 
 pub(crate) use checks::{check_manner, check_store};
 pub use estimate::Estimates;
+pub(crate) use size::{MOST_CELLS, check_runs};
 
 /// A rough guess for how fast a store is that nobody has measured yet.
 const GUESSED_BYTES_S: f64 = 60e6;
@@ -236,6 +238,7 @@ impl Plan {
     ) -> Result<Plan, StudyError> {
         store.check()?;
         check_store(&store, &workload)?;
+        check_runs("--repeat", repeats, manners.len())?;
         let mut segments = Vec::new();
         let mut ordinal = 0;
         for repeat in 1..=repeats {

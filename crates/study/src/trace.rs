@@ -19,7 +19,7 @@ use workload::{SizedValues, Spec as WorkloadSpec};
 use crate::asking::{Manner, trace_manner};
 use crate::error::StudyError;
 use crate::knobs::Levels;
-use crate::plan::{Plan, Segment, Step, check_manner, label};
+use crate::plan::{Plan, Segment, Step, check_manner, check_runs, label};
 use crate::settings::settings;
 use crate::source::Source;
 use crate::spec::{Spec, Variant};
@@ -192,6 +192,7 @@ impl Plan {
         repeats: u32,
     ) -> Result<Plan, StudyError> {
         store.check()?;
+        check_runs("--repeat", repeats, manners.len())?;
         let workload = in_place_of_a_workload(seed);
         let mut segments = Vec::new();
         for repeat in 1..=repeats {

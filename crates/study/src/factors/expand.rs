@@ -6,25 +6,26 @@ use record::design::{Conditions, DesignKind, Factor, Levels};
 
 /// Every cell of a design for one store and workload, in the order of the factors and their
 /// levels; the first factor varies slowest. A factor counts only where its conditions hold. Without
-/// factors there is one cell, and no cell is there twice.
+/// factors there is one cell, and no cell is there twice. None: there are more than `most`.
 pub(crate) fn cells(
     kind: DesignKind,
     factors: &[Factor],
     (baseline, list): (&Levels, &[Levels]),
     place: (&str, Option<&str>),
-) -> Vec<Levels> {
+    most: usize,
+) -> Option<Vec<Levels>> {
     let left = |levels: &Levels| effective(factors, levels, place);
     let all: Vec<Levels> = match kind {
-        DesignKind::Factorial => factorial(factors, place),
+        DesignKind::Factorial => factorial(factors, place, most)?,
         DesignKind::OneAtATime => one_at_a_time(factors, baseline).iter().map(left).collect(),
         DesignKind::List => list.iter().map(left).collect(),
     };
     let mut seen = BTreeSet::new();
-    all.into_iter().filter(|cell| seen.insert(cell.clone())).collect()
+    Some(all.into_iter().filter(|cell| seen.insert(cell.clone())).collect())
 }
 
 /// Factor by factor, so that those that vary elsewhere multiply nothing here.
-fn factorial(factors: &[Factor], place: (&str, Option<&str>)) -> Vec<Levels> {
+fn factorial(factors: &[Factor], place: (&str, Option<&str>), most: usize) -> Option<Vec<Levels>> {
     let mut cells = vec![Levels::new()];
     for factor in in_order(factors) {
         let with = |cell: &Levels, level: &String| {
@@ -36,9 +37,12 @@ fn factorial(factors: &[Factor], place: (&str, Option<&str>)) -> Vec<Levels> {
             true => factor.levels.iter().map(|level| with(&cell, level)).collect(),
             false => vec![cell],
         };
-        cells = cells.into_iter().flat_map(varied).collect();
+        cells = cells.into_iter().flat_map(varied).take(most.saturating_add(1)).collect();
+        if cells.len() > most {
+            return None;
+        }
     }
-    cells
+    Some(cells)
 }
 
 /// The factors in their order, but each behind those that its conditions name.
@@ -124,10 +128,11 @@ mod tests {
         }
     }
 
+    const MOST: usize = 10_000;
     const PLACE: (&str, Option<&str>) = ("s", None);
 
     fn whole(factors: &[Factor]) -> Vec<Levels> {
-        cells(DesignKind::Factorial, factors, (&Levels::new(), &[]), PLACE)
+        cells(DesignKind::Factorial, factors, (&Levels::new(), &[]), PLACE, MOST).unwrap()
     }
 
     /// A factor for each size, with so many levels.
@@ -166,8 +171,14 @@ mod tests {
             factor("smt", &["on", "off"], &[]),
             factor("idle", &["all", "c1e", "c1", "none"], &[]),
         ];
-        let cells =
-            cells(DesignKind::OneAtATime, &factors, (&levels(&[("idle", "none")]), &[]), PLACE);
+        let cells = cells(
+            DesignKind::OneAtATime,
+            &factors,
+            (&levels(&[("idle", "none")]), &[]),
+            PLACE,
+            MOST,
+        )
+        .unwrap();
         // The baseline, one other level of smt, three others of idle.
         assert_eq!(cells.len(), 5);
         assert_eq!(cells[0], levels(&[("smt", "on"), ("idle", "none")]));
@@ -179,7 +190,7 @@ mod tests {
     fn a_list_is_taken_as_it_is_but_for_doubles() {
         let one = levels(&[("smt", "on")]);
         let list = [one.clone(), levels(&[("smt", "off"), ("idle", "c1")]), one.clone()];
-        let cells = cells(DesignKind::List, &[], (&Levels::new(), &list), PLACE);
+        let cells = cells(DesignKind::List, &[], (&Levels::new(), &list), PLACE, MOST).unwrap();
         assert_eq!(cells, list[..2]);
     }
 
@@ -203,7 +214,8 @@ mod tests {
         for order in [[0, 1, 2], [2, 1, 0]] {
             let factors = order.map(|at| factors[at].clone());
             let none = (&Levels::new(), &[][..]);
-            let mut cells = cells(DesignKind::Factorial, &factors, none, ("memcached", None));
+            let mut cells =
+                cells(DesignKind::Factorial, &factors, none, ("memcached", None), MOST).unwrap();
             cells.sort();
             let fast = |burst| levels(&[("rate", "2"), ("burst", burst)]);
             let mut wanted = vec![levels(&[("rate", "1")]), fast("a"), fast("b")];
@@ -221,9 +233,20 @@ mod tests {
             .map(|name| factor(name, &["1", "2", "3"], &[("workload", &[name.as_str()])]))
             .collect();
         let none = (&Levels::new(), &[][..]);
-        let cells = cells(DesignKind::Factorial, &factors, none, ("s", Some("f7")));
+        let place = ("s", Some("f7"));
+        let cells = cells(DesignKind::Factorial, &factors, none, place, MOST).unwrap();
         let one = |level| levels(&[("f7", level)]);
         assert_eq!(cells, [one("1"), one("2"), one("3")]);
+    }
+
+    #[test]
+    fn more_cells_than_anybody_could_run_are_not_listed() {
+        let factors = factors(&[10; 40]);
+        let none = (&Levels::new(), &[][..]);
+        assert_eq!(cells(DesignKind::Factorial, &factors, none, PLACE, MOST), None);
+        let factors = &factors[..4];
+        let all = cells(DesignKind::Factorial, factors, none, PLACE, MOST);
+        assert_eq!(all.map(|all| all.len()), Some(MOST));
     }
 
     proptest! {
@@ -247,7 +270,7 @@ mod tests {
         #[test]
         fn one_at_a_time_is_a_star(sizes in proptest::collection::vec(1..6_usize, 1..6)) {
             let factors = factors(&sizes);
-            let cells = cells(DesignKind::OneAtATime, &factors, (&Levels::new(), &[]), PLACE);
+            let cells = cells(DesignKind::OneAtATime, &factors, (&Levels::new(), &[]), PLACE, MOST).unwrap();
             prop_assert_eq!(cells.len(), 1 + sizes.iter().map(|size| size - 1).sum::<usize>());
             for cell in &cells {
                 let moved = cell.iter().filter(|(name, level)| cells[0][*name] != **level).count();

@@ -17,6 +17,7 @@ use toml::Spanned;
 
 use crate::bench;
 use crate::error::StudyError;
+use crate::plan::MOST_CELLS;
 use crate::source::Source;
 use crate::spec::Spec;
 
@@ -103,8 +104,25 @@ impl Varying {
     }
 
     /// The cells for one store and workload, before exclusions.
-    pub(crate) fn cells(&self, factors: &[Factor], place: (&str, Option<&str>)) -> Vec<Levels> {
-        expand::cells(self.kind, factors, (&self.baseline, &self.list), place)
+    ///
+    /// # Errors
+    /// There are more than a plan may have.
+    pub(crate) fn cells(
+        &self,
+        source: &Source,
+        factors: &[Factor],
+        place: (&str, Option<&str>),
+    ) -> Result<Vec<Levels>, StudyError> {
+        let design = (&self.baseline, &self.list[..]);
+        let cells = expand::cells(self.kind, factors, design, place, MOST_CELLS);
+        cells.ok_or_else(|| {
+            StudyError::Request(format!(
+                "{}: its factors have more than {MOST_CELLS} combinations of levels; leave some \
+                 out, limit factors by `where`, or set `kind` of [design] to \"one-at-a-time\" or \
+                 \"list\"",
+                source.origin
+            ))
+        })
     }
 
     pub(crate) fn factors(&self) -> Vec<Factor> {

@@ -8,7 +8,7 @@ use record::Phase;
 use record::design::{Factor, Levels, setting_of};
 use toml::Spanned;
 
-use super::{Plan, Segment, Step, document};
+use super::{MOST_CELLS, Plan, Segment, Step, document};
 use crate::bench;
 use crate::error::StudyError;
 use crate::factors::Varying;
@@ -95,7 +95,7 @@ fn cells(
     let asked = stores.flat_map(|store| sequences.workloads().map(move |w| (store, w)));
     for (store, workload) in asked.chain(benches.iter().copied()) {
         let is_bench = benches.contains(&(store, workload));
-        for levels in varying.cells(factors, (store, workload)) {
+        for levels in varying.cells(source, factors, (store, workload))? {
             if !is_bench && !sequences.has(&levels, workload) {
                 continue;
             }
@@ -134,6 +134,13 @@ impl Sequences {
                     let own = workloads(&varying.at(source, &levels)?.spec()?);
                     all.insert(levels, own);
                 }
+            }
+            if all.len() > MOST_CELLS {
+                return Err(StudyError::Request(format!(
+                    "{}: the factors that change `sequence` have more than {MOST_CELLS} \
+                     combinations of levels; leave some out",
+                    source.origin
+                )));
             }
         }
         let factors = factors.into_iter().map(|factor| factor.name.clone()).collect();

@@ -10,6 +10,7 @@ use record::{Design, Phase};
 use super::cells::{Unit, units};
 use super::estimate::mark_copies;
 use super::order::{Costly, order};
+use super::size::check_runs;
 use super::stores::not_here;
 use super::{Plan, Segment};
 use crate::error::StudyError;
@@ -25,8 +26,13 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     let spec = source.spec()?;
     let varying = Varying::of(source, &spec, root)?;
     let (first, units) = units(source, &varying, data, root)?;
-    let usual = first.repeats + varying.spare_repeats;
-    let repeats = varying.adaptive.as_ref().map_or(usual, |adaptive| adaptive.most);
+    let usual = first.repeats.saturating_add(varying.spare_repeats);
+    let (key, repeats) = match &varying.adaptive {
+        Some(adaptive) => ("`most` of [design.adaptive]", adaptive.most),
+        None => ("`repeats`", usual),
+    };
+    let each = units.iter().flatten().map(|segment| segment.steps.len()).sum();
+    check_runs(&format!("{}: {key} of", source.origin), repeats, each)?;
     let keys: Vec<Costly<3>> = units.iter().map(costly).collect();
     let mut segments: Vec<Segment> = Vec::new();
     for (unit, repeat) in order(&keys, repeats, first.seed) {

@@ -58,7 +58,8 @@ impl Sweep {
         traffic: &Traffic,
         policies: &[Policy],
     ) -> anyhow::Result<(Vec<Point>, Vec<Job>)> {
-        let combinations = self.keys.iter().map(|(_, values)| values.len()).product::<usize>();
+        let lengths = self.keys.iter().map(|(_, values)| values.len());
+        let combinations = lengths.fold(1, usize::saturating_mul);
         if combinations.saturating_mul(policies.len()) > MOST {
             let words = format!("--sweep: more than {MOST} simulations; sweep fewer values");
             return Err(request(words));
