@@ -152,6 +152,9 @@ pub struct Run {
     /// The serial number or model of each block device, to confirm that it may be overwritten
     #[arg(long, value_name = "NAME", requires = "device")]
     pub confirm: Vec<String>,
+    /// What lies on a block device and may be lost, as --dry-run names it: ext4:3f2a91c0
+    #[arg(long, value_name = "WORD", requires = "device", value_delimiter = ',')]
+    pub overwrite: Vec<String>,
     /// Change a value of the study
     #[arg(long, value_name = "TABLE.KEY=VALUE")]
     pub set: Vec<String>,
@@ -357,7 +360,7 @@ pub struct Mbwu {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    kvmeter precondition /dev/nvme1n1 --dry-run          what would be done, and by which names to confirm\n  \
+    kvmeter precondition /dev/nvme1n1 --dry-run          what would be done and lost, and how to confirm it\n  \
     kvmeter precondition /dev/nvme1n1 --lbas 75% --confirm S4EVNX0M123456\n  \
     kvmeter precondition /dev/nvme1n1 --random --limit 4h --confirm S4EVNX0M123456\n  \
     kvmeter precondition disk.img --size 1GiB --confirm disk.img\n\n\
@@ -369,6 +372,9 @@ pub struct Precondition {
     /// The serial number or the model of the device, or the file's path: that it may be overwritten
     #[arg(long, value_name = "NAME")]
     pub confirm: Option<String>,
+    /// What lies on it and may be lost, as --dry-run names it: ext4:3f2a91c0
+    #[arg(long, value_name = "WORD", value_delimiter = ',')]
+    pub overwrite: Vec<String>,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,

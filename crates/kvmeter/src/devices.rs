@@ -2,16 +2,18 @@
 //! known state, get a file system and are mounted for as long as kvmeter runs.
 
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use micro::precondition::volume::{Volume, own_mounts};
-use micro::precondition::{Ended, Job, Order, System, Target};
+use micro::precondition::volume::{Made, Volume, own_mounts};
+use micro::precondition::{Consent, Ended, Job, Order, System, Target};
+use model::Fact;
 use study::MbwuTable;
 
 use crate::args;
-use crate::cmd::precondition::{RULE, Shown, failed, state_file};
+use crate::cmd::precondition::{RULE, Shown, failed, how_to_confirm, state_file};
+use crate::cmd::run::begun;
 use crate::exit::request;
 use crate::show::Show;
 
@@ -22,7 +24,7 @@ const RANDOM_ROUNDS: u32 = 25;
 /// Devices that were named and, if they will lose what is on them, confirmed.
 pub struct Devices {
     named: Vec<Named>,
-    confirmed: Vec<String>,
+    consent: Consent,
     /// What is done to block devices before they get a file system.
     order: Option<Order>,
     /// They were prepared by the invocation that is resumed.
@@ -33,15 +35,21 @@ enum Named {
     Folder(PathBuf),
     Block(Box<Target>),
     /// Prepared before: only mounted.
-    Prepared(PathBuf),
+    Prepared(Box<Made>),
 }
 
 /// Devices with a file system, for as long as this is kept.
 pub struct Folders {
     paths: Vec<PathBuf>,
-    _volumes: Vec<Volume>,
+    /// With the number of the device, counted from 1.
+    volumes: Vec<(usize, Volume)>,
     /// Where they are mounted.
     _folder: Option<Temporary>,
+}
+
+/// The fact of an execution that holds the UUID of the file system that it made on a device.
+fn uuid_fact(number: usize) -> String {
+    format!("mbwu.volume.{number}")
 }
 
 /// A folder that goes when this is dropped, if it is empty by then.
@@ -57,24 +65,42 @@ impl Folders {
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
+
+    /// By which file systems a resumed evaluation knows that they are its own.
+    pub fn facts(&self) -> Vec<Fact> {
+        let fact = |(number, volume): &(usize, Volume)| Fact {
+            name: uuid_fact(*number),
+            value: Ok(volume.uuid().to_owned()),
+            source: "mkfs.ext4 -U".to_owned(),
+        };
+        self.volumes.iter().map(fact).collect()
+    }
 }
 
 impl Devices {
-    /// Looks at what was named; nothing is written.
-    pub fn of(args: &args::Run, table: &MbwuTable) -> anyhow::Result<Devices> {
+    /// Looks at what was named; nothing is written. `out` is the results file, which knows what a
+    /// resumed evaluation has made.
+    pub fn of(args: &args::Run, table: &MbwuTable, out: &Path) -> anyhow::Result<Devices> {
         let system = System::live();
+        let consent = Consent { names: args.confirm.clone(), overwrite: args.overwrite.clone() };
         let mut named = Vec::new();
-        for device in &args.device {
+        for (at, device) in args.device.iter().enumerate() {
             let metadata = device
                 .metadata()
                 .map_err(|error| request(format!("--device {}: {error}", device.display())))?;
-            named.push(match metadata.file_type().is_block_device() {
-                false => Named::Folder(device.clone()),
-                true if args.resume => Named::Prepared(device.clone()),
+            if !metadata.file_type().is_block_device() {
+                named.push(Named::Folder(device.clone()));
+                continue;
+            }
+            let target = Target::inspect(&system, device, None).map_err(failed)?;
+            named.push(match args.resume {
                 true => {
-                    let target = Target::inspect(&system, device, None).map_err(failed)?;
+                    let uuid = made_before(out, device, at + 1)?;
+                    Named::Prepared(Box::new(Made::again(target, &uuid).map_err(failed)?))
+                }
+                false => {
                     if !args.dry_run {
-                        target.confirm(&args.confirm).map_err(failed)?;
+                        target.confirm(&consent).map_err(failed)?;
                     }
                     Named::Block(Box::new(target))
                 }
@@ -92,7 +118,7 @@ impl Devices {
                 }
             }
         }
-        Ok(Devices { named, confirmed: args.confirm.clone(), order, resume: args.resume })
+        Ok(Devices { named, consent, order, resume: args.resume })
     }
 
     /// Prepares and mounts the block devices. Mounts are this process's own, so that none stays
@@ -115,44 +141,23 @@ impl Devices {
             }
         };
         let (mut paths, mut volumes) = (Vec::new(), Vec::new());
-        for (at, named) in self.named.iter().enumerate() {
-            let device = match named {
+        for (at, named) in self.named.into_iter().enumerate() {
+            let made = match named {
                 Named::Folder(path) => {
-                    paths.push(path.clone());
+                    paths.push(path);
                     continue;
                 }
-                Named::Prepared(path) => path,
+                Named::Prepared(made) => *made,
                 Named::Block(target) => {
-                    self.prepare(target, stop, show)?;
-                    &target.path
+                    prepare(*target, self.order.as_ref(), &self.consent, stop, show)?
                 }
             };
             let Some(Temporary(folder)) = &folder else { continue };
-            let volume = Volume::mount(device, &folder.join(at.to_string())).map_err(failed)?;
+            let volume = made.mount(&folder.join(at.to_string())).map_err(failed)?;
             paths.push(volume.path().to_owned());
-            volumes.push(volume);
+            volumes.push((at + 1, volume));
         }
-        Ok(Folders { paths, _volumes: volumes, _folder: folder })
-    }
-
-    fn prepare(&self, target: &Target, stop: &AtomicBool, show: &Show) -> anyhow::Result<()> {
-        if let Some(order) = &self.order {
-            let state = state_file(target)?;
-            let job = Job::new(target.clone(), order.clone(), &self.confirmed, state, false);
-            let mut shown = Shown::new(show);
-            let told = &mut |progress: &_| shown.tell(progress);
-            let report = job.map_err(failed)?.run(None, RULE, stop, told).map_err(failed)?;
-            if report.ended == Ended::NotSteady {
-                show.warn(&format!(
-                    "{}: random writes were not steady in {RANDOM_ROUNDS} rounds",
-                    target.path.display()
-                ));
-            }
-        }
-        if stop.load(Ordering::Relaxed) {
-            return Err(anyhow::anyhow!("stopped; {} is not prepared", target.path.display()));
-        }
-        Volume::format(target, &self.confirmed).map_err(failed)
+        Ok(Folders { paths, volumes, _folder: folder })
     }
 
     /// One line for each thing that would be done.
@@ -161,7 +166,7 @@ impl Devices {
         for named in &self.named {
             match named {
                 Named::Folder(path) => lines.push(format!("{}: used as it is", path.display())),
-                Named::Prepared(path) => lines.push(format!("{}: mounted", path.display())),
+                Named::Prepared(made) => lines.push(format!("{}: mounted", made.path().display())),
                 Named::Block(target) => {
                     let path = target.path.display();
                     let steps = self.order.as_ref().map(|order| Job::describe(target, order));
@@ -170,6 +175,8 @@ impl Devices {
                         _ => lines.push(format!("{path}: not preconditioned")),
                     }
                     lines.push(format!("{path}: gets an ext4 file system, and loses all on it"));
+                    let how = how_to_confirm(target);
+                    lines.extend(how.lines().map(|line| format!("{path}: {line}")));
                 }
             }
         }
@@ -185,4 +192,52 @@ impl Devices {
         };
         self.named.iter().map(folder).collect()
     }
+}
+
+/// Brings a device to a known state, if that is to be done, and gives it a file system.
+fn prepare(
+    target: Target,
+    order: Option<&Order>,
+    consent: &Consent,
+    stop: &AtomicBool,
+    show: &Show,
+) -> anyhow::Result<Made> {
+    match order {
+        Some(order) => {
+            let state = state_file(&target)?;
+            let job = Job::new(&target, order.clone(), consent, state, false);
+            let mut shown = Shown::new(show);
+            let told = &mut |progress: &_| shown.tell(progress);
+            let report = job.map_err(failed)?.run(None, RULE, stop, told).map_err(failed)?;
+            if report.ended == Ended::NotSteady {
+                show.warn(&format!(
+                    "{}: random writes were not steady in {RANDOM_ROUNDS} rounds",
+                    target.path.display()
+                ));
+            }
+        }
+        None => target.unchanged().map_err(failed)?,
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Err(anyhow::anyhow!("stopped; {} is not prepared", target.path.display()));
+    }
+    Made::format(target, consent).map_err(failed)
+}
+
+/// The UUID of the file system that the evaluation of a results file made on a device.
+fn made_before(out: &Path, device: &Path, number: usize) -> anyhow::Result<String> {
+    let execution = match out.exists() {
+        true => begun(out)?,
+        false => None,
+    };
+    let uuid = execution.as_ref().and_then(|begun| begun.machine.fact(&uuid_fact(number)));
+    uuid.map(str::to_owned).ok_or_else(|| {
+        request(format!(
+            "--device {}: {} knows of no file system that this evaluation made on it, so none is \
+             mounted; name the devices in the order in which they were named first, or begin anew \
+             without --resume",
+            device.display(),
+            out.display()
+        ))
+    })
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use micro::precondition::{
-    Ended, Job, Kind, Order, Phase, PreconditionError, Purge, Rule, System, Target,
+    Consent, Ended, Job, Kind, Order, Phase, PreconditionError, Purge, Rule, System, Target,
 };
 
 const MIB: u64 = 1 << 20;
@@ -21,14 +21,14 @@ fn file(folder: &Path, bytes: u64) -> Target {
     Target::inspect(&System::live(), &path, Some(bytes)).unwrap()
 }
 
-fn names(target: &Target) -> Vec<String> {
-    target.names[..1].to_vec()
+fn named(names: &[String]) -> Consent {
+    Consent { names: names.to_vec(), overwrite: Vec::new() }
 }
 
-fn job(target: &Target, order: &Order, resume: bool) -> Result<Job, PreconditionError> {
+fn job<'a>(target: &'a Target, order: &Order, resume: bool) -> Result<Job<'a>, PreconditionError> {
     let mut state = target.path.clone();
     state.set_extension("json");
-    Job::new(target.clone(), order.clone(), &names(target), state, resume)
+    Job::new(target, order.clone(), &named(&target.names[..1]), state, resume)
 }
 
 /// Blocks of 4 KiB of a file that are not zero.
@@ -94,7 +94,10 @@ fn what_was_ended_early_goes_on_where_it_was() {
     let report = job(&target, &order, false).unwrap().run(None, RULE, &stop, &mut told).unwrap();
     assert_eq!(report.ended, Ended::Stopped);
     assert!(report.written_bytes > 4 * MIB && report.written_bytes < report.total_bytes);
-    // Another order is another job.
+    // Another invocation, and another order is another job.
+    drop(target);
+    let target = file(folder.path(), 16 * MIB);
+    assert_eq!(target.content, [], "what a preconditioning wrote is nobody's loss");
     let other = Order { share: 0.5, ..order.clone() };
     let error = job(&target, &other, true).unwrap_err();
     assert!(error.to_string().contains("other settings"), "{error}");
@@ -132,10 +135,10 @@ fn random_writes_end_steady_or_after_the_most_rounds() {
     if no_direct_io(folder.path()) {
         return;
     }
-    let target = file(folder.path(), 16 * MIB);
     let random = Some((Duration::from_millis(100), 4));
     let order = Order { share: 0.5, times: 0.0, random, ..Order::default() };
     let run = |rule| {
+        let target = file(folder.path(), 16 * MIB);
         let job = job(&target, &order, false).unwrap();
         job.run(None, rule, &AtomicBool::new(false), &mut |_| {}).unwrap()
     };
@@ -146,7 +149,7 @@ fn random_writes_end_steady_or_after_the_most_rounds() {
     let never = run(NEVER);
     assert_eq!(never.ended, Ended::NotSteady);
     assert_eq!(never.random.map(|random| random.rounds.len()), Some(4));
-    let blocks = written(&target.path);
+    let blocks = written(&folder.path().join("disk.img"));
     assert!(blocks[..2048].iter().any(|written| *written));
     assert!(blocks[2048..].iter().all(|written| !written), "beyond the share");
 }
@@ -159,12 +162,22 @@ fn nothing_is_written_that_was_not_confirmed() {
     let target = Target::inspect(&System::live(), &path, None).unwrap();
     assert_eq!((target.kind, target.bytes), (Kind::File, MIB));
     let state = folder.path().join("state");
+    let new = |consent: &Consent| {
+        Job::new(&target, Order::default(), consent, state.clone(), false).map(drop)
+    };
     for given in [vec![], vec!["another.img".to_owned()]] {
-        let error = Job::new(target.clone(), Order::default(), &given, state.clone(), false);
-        let error = error.unwrap_err();
+        let error = new(&named(&given)).unwrap_err();
         assert!(error.is_request() && error.to_string().contains("--confirm"), "{error}");
         assert!(error.to_string().contains("disk.img"), "{error}");
     }
+    // A file that holds something wants that to be named, too, and by no other file's word.
+    let mut consent = named(&["disk.img".to_owned()]);
+    let error = new(&consent).unwrap_err().to_string();
+    assert!(error.contains("data of no known kind") && error.contains("--overwrite data:"));
+    consent.overwrite = vec!["data:00000000".to_owned(), "ext4".to_owned(), "data".to_owned()];
+    new(&consent).unwrap_err();
+    consent.overwrite = vec![target.content[0].word.clone()];
+    new(&consent).unwrap();
     assert!(Job::describe(&target, &Order::default()).unwrap()[2].contains("2MiB sequentially"));
     assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == 7) && !state.exists());
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use analyse::mbwu::{Evaluation, GrowthStep, Resource, Round, Stage, Use};
+use model::Fact;
 use record::{Execution, Run, Selection};
 use report::table::Table;
 use report::tables;
@@ -113,7 +114,7 @@ pub fn measure(
     let name = source.spec()?.name.into_inner();
     let (out, html) = files::places(args, &name)?;
     let stop = stop_flag()?;
-    let devices = Devices::of(args, table)?;
+    let devices = Devices::of(args, table, &out)?;
     if args.dry_run {
         return describe(&devices, source, args, show);
     }
@@ -124,19 +125,21 @@ pub fn measure(
     let Some(knobs) = mbwu.plan().common_knobs() else {
         return Err(request("the knobs of a study with [mbwu] cannot be factors".to_owned()));
     };
-    args.recorded
-        .under(&knobs, show, |seen| evaluate(args, &mbwu, (&out, &html), seen, &stop, show))
+    let facts = folders.facts();
+    args.recorded.under(&knobs, show, |seen| {
+        evaluate(args, &mbwu, (&out, &html), (seen, &facts), &stop, show)
+    })
 }
 
 fn evaluate(
     args: &args::Run,
     mbwu: &Mbwu,
     (out, html): (&PathBuf, &PathBuf),
-    seen: &Seen,
+    (seen, facts): (&Seen, &[Fact]),
     stop: &std::sync::Arc<std::sync::atomic::AtomicBool>,
     show: &Show,
 ) -> anyhow::Result<Outcome> {
-    let (mut file, mut execution, _) = open(args, mbwu.plan(), out, seen)?;
+    let (mut file, mut execution, _) = open(args, mbwu.plan(), out, seen, facts)?;
     let before = runs_of(&file, &execution)?;
     if !before.is_empty() {
         show.note(&format!("{}: {} rounds are done", out.display(), before.len()));

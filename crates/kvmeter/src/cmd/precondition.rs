@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use analyse::STEADY_ROUNDS;
 use micro::precondition::{
-    Ended, Job, Kind, Order, Phase, PreconditionError, Progress, Purge, Report, Rule, System,
-    Target,
+    Consent, Ended, Job, Kind, Order, Phase, PreconditionError, Progress, Purge, Report, Rule,
+    System, Target,
 };
 use model::{Bytes, Span};
 use serde_json::json;
@@ -45,17 +45,15 @@ pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
         for line in Job::describe(&target, &order).map_err(failed)? {
             show.print(&line)?;
         }
-        let names: Vec<String> = target.names.iter().map(|name| format!("{name:?}")).collect();
-        return show
-            .print(&format!("confirm with --confirm {}", names.join(" or ")))
-            .map(|()| Outcome::Done);
+        return show.print(&how_to_confirm(&target)).map(|()| Outcome::Done);
     }
     let state = match &args.state {
         Some(state) => state.clone(),
         None => state_file(&target)?,
     };
-    let confirmed: Vec<String> = args.confirm.iter().cloned().collect();
-    let job = Job::new(target, order, &confirmed, state.clone(), args.resume).map_err(failed)?;
+    let names = args.confirm.iter().cloned().collect();
+    let consent = Consent { names, overwrite: args.overwrite.clone() };
+    let job = Job::new(&target, order, &consent, state.clone(), args.resume).map_err(failed)?;
     let stop = stop_flag()?;
     let limit = args.limit.map(|Span(limit)| limit);
     let mut shown = Shown::new(show);
@@ -66,6 +64,19 @@ pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
         Ended::Done => Outcome::Done,
         Ended::NotSteady | Ended::TimeLimit | Ended::Stopped => Outcome::Invalid,
     })
+}
+
+/// What lies on a target, and the words without which nothing is written to it.
+pub fn how_to_confirm(target: &Target) -> String {
+    let names: Vec<String> = target.names.iter().map(|name| format!("{name:?}")).collect();
+    let how = format!("confirm with --confirm {}", names.join(" or "));
+    if target.content.is_empty() {
+        return how;
+    }
+    let held: Vec<&str> = target.content.iter().map(|found| found.words.as_str()).collect();
+    let words: Vec<&str> = target.content.iter().map(|found| found.word.as_str()).collect();
+    let (held, words) = (held.join("; "), words.join(","));
+    format!("it holds {held}\n{how}, and if that may be lost with --overwrite {words}")
 }
 
 fn tell(

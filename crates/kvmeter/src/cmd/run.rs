@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use model::Span;
+use model::{Fact, Span};
 use record::{Execution, File, Filter, Run};
 use report::study::studies;
 use report::terminal::Style;
@@ -62,7 +62,7 @@ fn measure(
     (seen, turn): (&Seen, &mut dyn Turn),
     show: &Show,
 ) -> anyhow::Result<Outcome> {
-    let (mut file, mut execution, done) = open(args, plan, out, seen)?;
+    let (mut file, mut execution, done) = open(args, plan, out, seen, &[])?;
     let planned = plan.steps().map(|(_, step)| step).filter(|step| !plan.is_spare(step));
     let left: Vec<_> = planned.filter(|step| !done.contains(&step.ordinal)).collect();
     let kept = runs_of(&file, &execution)?;
@@ -155,12 +155,14 @@ pub fn runs_of(file: &File, execution: &Execution) -> anyhow::Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// The results file, this invocation in it, and what of it is done already.
+/// The results file, this invocation in it, and what of it is done already. `facts` are kept of an
+/// execution that begins.
 pub fn open(
     args: &args::Run,
     plan: &Plan,
     out: &Path,
     seen: &Seen,
+    facts: &[Fact],
 ) -> anyhow::Result<(File, Execution, BTreeSet<u32>)> {
     let place = out.display();
     if out.exists() {
@@ -184,7 +186,7 @@ pub fn open(
             return Ok((file, execution, done));
         }
         study::check_directories(plan)?;
-        let execution = begin(&mut file, plan, seen)?;
+        let execution = begin(&mut file, plan, seen, facts)?;
         return Ok((file, execution, BTreeSet::new()));
     }
     if args.resume {
@@ -193,7 +195,7 @@ pub fn open(
     study::check_directories(plan)?;
     files::make_room_for(out).map_err(|error| request(format!("{place}: {error}")))?;
     let mut file = File::create(out)?;
-    let execution = begin(&mut file, plan, seen)?;
+    let execution = begin(&mut file, plan, seen, facts)?;
     Ok((file, execution, BTreeSet::new()))
 }
 
@@ -218,10 +220,16 @@ fn to_resume(mut executions: Vec<Execution>) -> Option<Execution> {
     }
 }
 
-fn begin(file: &mut File, plan: &Plan, seen: &Seen) -> anyhow::Result<Execution> {
-    let execution = study::execution(plan, std::env::args().collect(), seen);
+fn begin(file: &mut File, plan: &Plan, seen: &Seen, facts: &[Fact]) -> anyhow::Result<Execution> {
+    let mut execution = study::execution(plan, std::env::args().collect(), seen);
+    execution.machine.facts.extend_from_slice(facts);
     file.begin(&execution)?;
     Ok(execution)
+}
+
+/// The execution that `--resume` goes on with, if there is one.
+pub fn begun(out: &Path) -> anyhow::Result<Option<Execution>> {
+    Ok(to_resume(File::read(out)?.executions()?))
 }
 
 /// What was begun is what is asked now, on the same machine.

@@ -1,8 +1,14 @@
 //! What the kernel says of block devices, read below one folder so that a recorded machine can
 //! stand in.
 
-use std::fs;
+#![allow(unsafe_code)]
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use super::target::names_of_file;
 
 /// A machine: the running one, or one recorded in a folder.
 #[derive(Debug, Clone)]
@@ -89,15 +95,15 @@ impl System {
             }
         }
         // Mounted goes first: it says more of what would be lost.
-        if let Some(place) = self.mounted(&numbers, &name, &parts) {
+        if let Some(place) = self.mounted(&numbers, &name, &parts)? {
             return Err(format!("is mounted at {place}; unmount it if it may be overwritten"));
         }
-        if let Some(swap) = self.swaps(&name, &parts) {
+        if let Some(swap) = self.swaps(&name, &parts)? {
             return Err(format!("{swap} is swapped to; end that with swapoff"));
         }
         if !parts.is_empty() {
             return Err(format!(
-                "has partitions ({}); remove them if it may be overwritten: wipefs --all",
+                "has partitions ({}); take them away if they may be lost: wipefs --all",
                 parts.join(", ")
             ));
         }
@@ -105,46 +111,112 @@ impl System {
         if !holders.is_empty() {
             return Err(format!("is used by {}; take it out there first", holders.join(", ")));
         }
-        if let Some(holder) = self.loop_on(&format!("/dev/{name}")) {
+        let own = Backing { path: format!("/dev/{name}"), file: None, number: number_of(number) };
+        if let Some(holder) = self.loop_on(&own) {
             return Err(format!("is used by {holder}; detach that first"));
         }
         let sectors: u64 = attribute("size").and_then(|size| size.parse().ok()).unwrap_or(0);
         let number = |file: &str| attribute(file).and_then(|text| text.parse::<u64>().ok());
+        let (names, shared) = self.names(&name);
         Ok(Block {
             bytes: sectors * super::error::SECTOR,
             logical_block: number("queue/logical_block_size").unwrap_or(512),
             can_discard: number("queue/discard_max_bytes").is_some_and(|most| most > 0),
-            model: attribute("device/model"),
-            serial: attribute("device/serial").or_else(|| attribute("serial")),
-            backing: attribute("loop/backing_file"),
+            names,
+            shared,
             name,
         })
+    }
+
+    /// The names of a disk that no other one has, and those that another has, too, with that.
+    fn names(&self, name: &str) -> (Vec<String>, Vec<(String, String)>) {
+        let others: Vec<(String, Vec<String>)> = self
+            .list("/sys/block")
+            .into_iter()
+            .filter(|other| other != name)
+            .map(|other| (other.clone(), self.all_names(&other)))
+            .collect();
+        let (mut own, mut shared) = (Vec::new(), Vec::new());
+        for one in self.all_names(name) {
+            match others.iter().find(|(_, names)| names.contains(&one)) {
+                Some((other, _)) => shared.push((one, other.clone())),
+                None if own.contains(&one) => {}
+                None => own.push(one),
+            }
+        }
+        if own.is_empty() {
+            // By where it is attached; virtual ones have no place, and their name in the kernel.
+            own.push(self.place(name).unwrap_or_else(|| name.to_owned()));
+        }
+        (own, shared)
+    }
+
+    /// Serial number, worldwide name, model, and the file behind a loop device.
+    fn all_names(&self, name: &str) -> Vec<String> {
+        let attribute = |file: &str| self.text(&format!("/sys/block/{name}/{file}"));
+        let serial = attribute("device/serial").or_else(|| attribute("serial"));
+        let wwid = attribute("wwid").or_else(|| attribute("device/wwid"));
+        let mut names: Vec<String> =
+            serial.into_iter().chain(wwid).chain(attribute("device/model")).collect();
+        if let Some(backing) = attribute("loop/backing_file") {
+            names.extend(names_of_file(Path::new(&backing)));
+        }
+        names
+    }
+
+    /// `pci0000:00/0000:00:1f.2/ata1/...`: where a disk is attached.
+    fn place(&self, name: &str) -> Option<String> {
+        let link = fs::read_link(self.path(&format!("/sys/block/{name}"))).ok()?;
+        let link = link.to_str()?.split_once("devices/")?.1.to_owned();
+        let (place, _) = link.rsplit_once("/block/")?;
+        (!place.starts_with("virtual")).then(|| place.to_owned())
     }
 
     /// Why another namespace of the same NVMe controller must not be erased, if there is one that
     /// must not.
     pub fn others_in_use(&self, name: &str) -> Option<String> {
-        let controller = |name: &str| {
-            let (controller, namespace) = name.strip_prefix("nvme")?.split_once('n')?;
-            namespace.parse::<u32>().is_ok().then(|| controller.to_owned())
-        };
-        let own = controller(name)?;
-        let others = self.list("/sys/block").into_iter().filter(|other| other != name);
-        others.filter(|other| controller(other).as_ref() == Some(&own)).find_map(|other| {
+        self.namespaces_beside(name).into_iter().find_map(|(other, _)| {
             let number = self.text(&format!("/sys/block/{other}/dev"))?;
             self.check(&number).err().map(|why| format!("{other} {why}"))
         })
     }
 
+    /// The other namespaces of an NVMe controller, and their bytes.
+    pub(super) fn namespaces_beside(&self, name: &str) -> Vec<(String, u64)> {
+        let controller = |name: &str| {
+            let (controller, namespace) = name.strip_prefix("nvme")?.split_once('n')?;
+            namespace.parse::<u32>().is_ok().then(|| controller.to_owned())
+        };
+        let Some(own) = controller(name) else { return Vec::new() };
+        let others = self.list("/sys/block").into_iter().filter(|other| other != name);
+        let others = others.filter(|other| controller(other).as_ref() == Some(&own));
+        let sized = others.map(|other| {
+            let sectors = self.text(&format!("/sys/block/{other}/size"));
+            let sectors = sectors.and_then(|size| size.parse::<u64>().ok()).unwrap_or(0);
+            (other, sectors * super::error::SECTOR)
+        });
+        sized.collect()
+    }
+
     /// Where one of these devices is mounted, if it is.
-    fn mounted(&self, numbers: &[String], name: &str, parts: &[String]) -> Option<String> {
-        let text = fs::read_to_string(self.path("/proc/self/mountinfo")).ok()?;
+    ///
+    /// # Errors
+    /// It cannot be told.
+    fn mounted(
+        &self,
+        numbers: &[String],
+        name: &str,
+        parts: &[String],
+    ) -> Result<Option<String>, String> {
+        let text = fs::read_to_string(self.path("/proc/self/mountinfo")).map_err(|error| {
+            format!("may be mounted: /proc/self/mountinfo cannot be read: {error}")
+        })?;
         let own = |source: &str| {
             source
                 .strip_prefix("/dev/")
                 .is_some_and(|source| source == name || parts.iter().any(|part| part == source))
         };
-        text.lines().find_map(|line| {
+        Ok(text.lines().find_map(|line| {
             let (before, after) = line.split_once(" - ")?;
             let mut before = before.split(' ').skip(2);
             let (number, point) = (before.next()?, before.nth(1)?);
@@ -152,25 +224,70 @@ impl System {
             let source = after.split(' ').nth(1)?;
             let is_own = numbers.iter().any(|own| own == number) || own(source);
             is_own.then(|| point.replace("\\040", " "))
-        })
+        }))
     }
 
-    fn swaps(&self, name: &str, parts: &[String]) -> Option<String> {
-        let text = fs::read_to_string(self.path("/proc/swaps")).ok()?;
+    fn swaps(&self, name: &str, parts: &[String]) -> Result<Option<String>, String> {
+        let text = match fs::read_to_string(self.path("/proc/swaps")) {
+            Ok(text) => text,
+            // A kernel that cannot swap has no such file.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(format!("may be swapped to: /proc/swaps cannot be read: {error}"));
+            }
+        };
         let paths = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
         let own = |path: &&str| {
             path.strip_prefix("/dev/")
                 .is_some_and(|path| path == name || parts.iter().any(|part| part == path))
         };
-        paths.into_iter().find(own).map(str::to_owned)
+        Ok(paths.into_iter().find(own).map(str::to_owned))
     }
 
-    /// The loop device that lies on a file or device, if one does.
-    pub(super) fn loop_on(&self, path: &str) -> Option<String> {
+    /// The loop device that lies on a file or device, if one does, whatever path it was given.
+    pub(super) fn loop_on(&self, what: &Backing) -> Option<String> {
         self.list("/sys/block").into_iter().find(|name| {
-            self.text(&format!("/sys/block/{name}/loop/backing_file")).as_deref() == Some(path)
+            let Some(path) = self.text(&format!("/sys/block/{name}/loop/backing_file")) else {
+                return false;
+            };
+            let behind = self.behind(name).or_else(|| {
+                let metadata = fs::metadata(self.path(&path)).ok()?;
+                Some((metadata.dev(), metadata.ino(), metadata.rdev()))
+            });
+            let same = behind.is_some_and(|(device, inode, number)| {
+                what.file == Some((device, inode)) || what.number.is_some_and(|own| own == number)
+            });
+            same || path == what.path
         })
     }
+
+    /// What the kernel says of the file behind a loop device: its device, its inode and, if it is
+    /// a device itself, its number.
+    fn behind(&self, name: &str) -> Option<(u64, u64, u64)> {
+        /// Of `linux/loop.h`; `struct loop_info64` begins with these three numbers.
+        const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
+        let file = File::open(self.path(&format!("/dev/{name}"))).ok()?;
+        let mut status = [0_u64; 29];
+        // SAFETY: the request writes a structure of 232 bytes, which is as long as the array.
+        let code =
+            unsafe { libc::ioctl(file.as_raw_fd(), LOOP_GET_STATUS64 as _, status.as_mut_ptr()) };
+        (code == 0).then_some((status[0], status[1], status[2]))
+    }
+}
+
+/// What may lie behind a loop device.
+pub(super) struct Backing {
+    pub(super) path: String,
+    /// Device and inode of a file.
+    pub(super) file: Option<(u64, u64)>,
+    /// Number of a device.
+    pub(super) number: Option<u64>,
+}
+
+/// `MAJOR:MINOR` as one number.
+fn number_of(text: &str) -> Option<u64> {
+    let (major, minor) = text.split_once(':')?;
+    Some(libc::makedev(major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// A whole block device that nobody uses.
@@ -180,8 +297,68 @@ pub(super) struct Block {
     pub(super) bytes: u64,
     pub(super) logical_block: u64,
     pub(super) can_discard: bool,
-    pub(super) model: Option<String>,
-    pub(super) serial: Option<String>,
-    /// The file behind a loop device.
-    pub(super) backing: Option<String>,
+    /// What it is called by and no other disk is.
+    pub(super) names: Vec<String>,
+    /// What another disk is called, too, and that one.
+    pub(super) shared: Vec<(String, String)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recorded machine whose disks have these serial numbers and models, each attached to a
+    /// port of its own.
+    fn machine(disks: &[(&str, Option<&str>, Option<&str>)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir_all(root.join("sys/block")).unwrap();
+        for (at, (name, serial, model)) in disks.iter().enumerate() {
+            let place = format!("sys/devices/pci0000:00/ata{at}/block/{name}");
+            fs::create_dir_all(root.join(&place).join("device")).unwrap();
+            std::os::unix::fs::symlink(format!("../../{place}"), root.join("sys/block").join(name))
+                .unwrap();
+            for (file, text) in [("serial", serial), ("model", model)] {
+                if let Some(text) = text {
+                    fs::write(root.join(&place).join("device").join(file), text).unwrap();
+                }
+            }
+        }
+        folder
+    }
+
+    #[test]
+    fn a_disk_is_called_by_what_no_other_disk_is() {
+        let model = Some("Model X\n");
+        let folder = machine(&[("sda", Some("S1\n"), model), ("sdb", Some("S2\n"), model)]);
+        let (names, shared) = System::at(folder.path()).names("sda");
+        assert_eq!(names, ["S1"]);
+        assert_eq!(shared, [("Model X".to_owned(), "sdb".to_owned())]);
+        let folder = machine(&[("sda", None, model), ("sdb", Some("S2"), Some("Model Y"))]);
+        assert_eq!(System::at(folder.path()).names("sda").0, ["Model X"]);
+        // Namespaces of one controller have its serial number.
+        let serial = Some("S1");
+        let folder = machine(&[("nvme0n1", serial, model), ("nvme0n2", serial, model)]);
+        let wwid = folder.path().join("sys/block/nvme0n1/wwid");
+        fs::write(wwid, "eui.1\n").unwrap();
+        assert_eq!(System::at(folder.path()).names("nvme0n1").0, ["eui.1"]);
+    }
+
+    #[test]
+    fn equal_disks_without_serial_numbers_are_told_by_where_they_are_attached() {
+        let folder = machine(&[("sda", None, Some("Model X")), ("sdb", None, Some("Model X"))]);
+        let system = System::at(folder.path());
+        assert_eq!(system.names("sda").0, ["pci0000:00/ata0"]);
+        assert_eq!(system.names("sdb").0, ["pci0000:00/ata1"]);
+        let folder = machine(&[("vda", None, None)]);
+        assert_eq!(System::at(folder.path()).names("vda").0, ["pci0000:00/ata0"]);
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_taken_for_free() {
+        let folder = machine(&[("sda", None, None)]);
+        fs::write(folder.path().join("sys/block/sda/dev"), "8:0\n").unwrap();
+        let why = System::at(folder.path()).check("8:0").unwrap_err();
+        assert!(why.contains("may be mounted"), "{why}");
+    }
 }

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::consent::Consent;
+use super::content::Found;
 use super::error::{PreconditionError, WriteError};
 use super::journal::Note;
 use super::nvme::Erasure;
@@ -113,14 +115,14 @@ pub struct Report {
 
 /// A confirmed target and what is to be done to it.
 #[derive(Debug)]
-pub struct Job {
-    target: Target,
+pub struct Job<'a> {
+    target: &'a Target,
     order: Order,
     note: Note,
     state: PathBuf,
 }
 
-impl Job {
+impl<'a> Job<'a> {
     /// Nothing is written yet. `state` is the file in which it is noted how far the job is;
     /// with `resume` it goes on from there.
     ///
@@ -128,18 +130,22 @@ impl Job {
     /// The target is not confirmed, is too small, the order makes no sense, or there is nothing to
     /// resume.
     pub fn new(
-        target: Target,
+        target: &'a Target,
         order: Order,
-        confirmed: &[String],
+        consent: &Consent,
         state: PathBuf,
         resume: bool,
-    ) -> Result<Job, PreconditionError> {
-        check(&target, &order)?;
-        target.confirm(confirmed)?;
+    ) -> Result<Job<'a>, PreconditionError> {
+        check(target, &order)?;
         let note = match resume {
-            true => Note::read(&state, &target, &order)?,
-            false => Note::new(&target, &order),
+            true => Note::read(&state, target, &order)?,
+            false => Note::new(target, &order),
         };
+        // What was allowed to be lost before, and what this job has written by now.
+        let begun = note.purged || note.written > 0;
+        target.confirm_but(consent, |found: &Found| {
+            begun && (found.is_unknown() || found.was_named(&note.overwritten))
+        })?;
         Ok(Job { target, order, note, state })
     }
 
@@ -202,21 +208,23 @@ impl Job {
         let limit = limit.unwrap_or(begun + Duration::from_secs(3_200_000_000));
         let path = self.target.path.clone();
         let failed = |error| PreconditionError::Failed { path: path.clone(), error };
-        let file = self.target.open().map_err(|error| match error.raw_os_error() {
-            Some(libc::EBUSY) => PreconditionError::Refused {
+        self.target.unchanged()?;
+        let file = self.target.writable().map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => PreconditionError::Refused {
                 path: path.clone(),
-                why: "is in use by now; nothing was written".to_owned(),
+                why: "was made by another program since it was looked at; nothing was written"
+                    .to_owned(),
             },
             _ => failed(WriteError::Call { what: "opening it past the page cache", error }),
         })?;
-        let erasure = if self.note.purged { None } else { erasure(&self.target, &self.order)? };
+        let erasure = if self.note.purged { None } else { erasure(self.target, &self.order)? };
         let purged = self.purge(&file, erasure, limit, stop, told).map_err(failed)?;
-        let total = total(&self.target, &self.order);
+        let total = total(self.target, &self.order);
         let mut ended = self.sequential(&file, limit, stop, told).map_err(failed)?;
         let mut random = None;
         if let (Ended::Done, Some((round, most))) = (ended, self.order.random) {
             let scatter = Scatter {
-                range: range(&self.target, &self.order),
+                range: range(self.target, &self.order),
                 block: RANDOM_BLOCK,
                 depth: self.order.depth as usize,
                 round,
@@ -237,7 +245,7 @@ impl Job {
         Ok(Report {
             ended,
             purged,
-            range_bytes: range(&self.target, &self.order),
+            range_bytes: range(self.target, &self.order),
             written_bytes: self.note.written,
             total_bytes: total,
             random,
@@ -259,10 +267,10 @@ impl Job {
         let progress = |phase, done| Progress { phase, done, bytes: 0, bytes_s: 0.0 };
         // From here on nobody may take what is there for what it was.
         self.note.write(&self.state)?;
-        let words = match purge_of(&self.target, &self.order) {
+        let words = match purge_of(self.target, &self.order) {
             Purge::Discard => {
                 told(&progress(Phase::Purging, None));
-                purge::discard(file, &self.target)?;
+                purge::discard(file, self.target)?;
                 "discarded"
             }
             Purge::Sanitize | Purge::Format => {
@@ -289,8 +297,8 @@ impl Job {
         told: &mut dyn FnMut(&Progress),
     ) -> Result<Ended, WriteError> {
         let sequence = Sequence {
-            range: range(&self.target, &self.order),
-            total: total(&self.target, &self.order),
+            range: range(self.target, &self.order),
+            total: total(self.target, &self.order),
             from: self.note.written,
             block: SEQUENTIAL_BLOCK,
             depth: self.order.depth as usize,
@@ -361,9 +369,10 @@ impl Job {
 /// What the device itself is told to erase, if that was asked for.
 fn erasure(target: &Target, order: &Order) -> Result<Option<Erasure>, PreconditionError> {
     let refused = |why| PreconditionError::Refused { path: target.path.clone(), why };
+    let Some(device) = target.device() else { return Ok(None) };
     let found = match order.purge {
-        Purge::Sanitize => Erasure::sanitize(&target.path).map_err(refused)?,
-        Purge::Format => Erasure::format(&target.path).map_err(refused)?,
+        Purge::Sanitize => Erasure::sanitize(device).map_err(refused)?,
+        Purge::Format => Erasure::format(device).map_err(refused)?,
         Purge::Discard | Purge::None => return Ok(None),
     };
     match &target.others_in_use {

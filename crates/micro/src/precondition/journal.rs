@@ -17,6 +17,9 @@ pub(super) struct Note {
     pub(super) names: Vec<String>,
     pub(super) bytes: u64,
     pub(super) order: Order,
+    /// Words of what was on it and was allowed to be lost.
+    #[serde(default)]
+    pub(super) overwritten: Vec<String>,
     pub(super) purged: bool,
     /// Bytes of the sequential writes that are done without a gap.
     pub(super) written: u64,
@@ -30,6 +33,7 @@ impl Note {
             names: target.names.clone(),
             bytes: target.bytes,
             order: order.clone(),
+            overwritten: target.content.iter().map(|found| found.word.clone()).collect(),
             purged: false,
             written: 0,
             rounds: Vec::new(),

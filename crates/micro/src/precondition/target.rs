@@ -2,12 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::device::System;
+use super::consent::Consent;
+use super::content::{self, Found};
+use super::device::{Backing, System};
 use super::error::PreconditionError;
+use super::held::{self, Held, past_the_page_cache, place_of, through};
 
 /// A block device or a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +18,9 @@ pub enum Kind {
     File,
 }
 
-/// A device or file that may be overwritten as far as the kernel knows.
-#[derive(Debug, Clone)]
+/// A device or file that may be overwritten as far as the kernel knows. While this lives, no other
+/// program can mount it or take it for itself.
+#[derive(Debug)]
 pub struct Target {
     pub path: PathBuf,
     pub kind: Kind,
@@ -26,10 +29,24 @@ pub struct Target {
     pub logical_block: u64,
     pub can_discard: bool,
     /// By any of these it can be confirmed: serial number and model, or path and name of a file
-    /// and of what lies behind a loop device.
+    /// and of what lies behind a loop device. No other disk has one of them.
     pub names: Vec<String>,
+    /// What is on it.
+    pub content: Vec<Found>,
+    /// Names that another disk has, too, and which.
+    shared: Vec<(String, String)>,
     /// Why no other namespace of the same NVMe controller may be erased with it, if so.
     pub(super) others_in_use: Option<String>,
+    pub(super) open: Open,
+}
+
+/// What is held.
+#[derive(Debug)]
+pub(super) enum Open {
+    Device(Held),
+    File(File),
+    /// A file that is not there yet.
+    New,
 }
 
 impl Target {
@@ -37,24 +54,21 @@ impl Target {
     ///
     /// # Errors
     /// It is no device or file, is mounted, has partitions, is used by another device, as swap or
-    /// by a program that wants it alone, is read-only, or is too small.
+    /// by a program that wants it alone, is read-only, is too small, or cannot be read.
     pub fn inspect(
         system: &System,
         path: &Path,
         size: Option<u64>,
     ) -> Result<Target, PreconditionError> {
         let refused = |why: String| PreconditionError::Refused { path: path.to_owned(), why };
-        let metadata = match (path.metadata(), size) {
+        let place = match (place_of(path), size) {
+            (Ok(place), _) => place,
             (Err(error), Some(size)) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Target {
-                    path: path.to_owned(),
-                    kind: Kind::File,
-                    bytes: size,
-                    logical_block: 4096,
-                    can_discard: true,
-                    names: names_of_file(path),
-                    others_in_use: None,
-                });
+                // A link that leads nowhere would lead the file somewhere else.
+                if path.symlink_metadata().is_ok() {
+                    return Err(refused("is a link to nothing; name the file itself".to_owned()));
+                }
+                return Ok(Target::file(path, size, Vec::new(), Open::New));
             }
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(refused(
@@ -62,112 +76,214 @@ impl Target {
                 ));
             }
             (Err(error), _) => return Err(refused(error.to_string())),
-            (Ok(metadata), _) => metadata,
         };
+        let metadata = place.metadata().map_err(|error| refused(error.to_string()))?;
         let kind = metadata.file_type();
         if kind.is_block_device() {
             if size.is_some() {
                 return Err(refused("--size is for files; leave it out".to_owned()));
             }
-            return device(system, path, metadata.rdev()).map_err(refused);
+            return device(system, path, &place).map_err(refused);
         }
         if !kind.is_file() {
             return Err(refused("is neither a block device nor a file".to_owned()));
         }
         let real = path.canonicalize().map_err(|error| refused(error.to_string()))?;
-        if let Some(holder) = system.loop_on(&real.display().to_string()) {
+        let backing = Backing {
+            path: real.display().to_string(),
+            file: Some((metadata.dev(), metadata.ino())),
+            number: None,
+        };
+        if let Some(holder) = system.loop_on(&backing) {
             return Err(refused(format!("is used by {holder}; name that, or detach it first")));
         }
-        OpenOptions::new().write(true).open(path).map_err(|error| refused(error.to_string()))?;
+        let file = OpenOptions::new().read(true).write(true).open(through(&place));
+        let file = file.map_err(|error| refused(error.to_string()))?;
+        held::lock(&file).map_err(refused)?;
+        let content = content::look(&file, metadata.len()).map_err(|error| unread(path, &error))?;
         let bytes = size.unwrap_or(metadata.len());
-        Ok(Target {
+        Ok(Target::file(path, bytes, content, Open::File(file)))
+    }
+
+    fn file(path: &Path, bytes: u64, content: Vec<Found>, open: Open) -> Target {
+        Target {
             path: path.to_owned(),
             kind: Kind::File,
             bytes,
             logical_block: 4096,
             can_discard: true,
             names: names_of_file(path),
+            content,
+            shared: Vec::new(),
             others_in_use: None,
-        })
+            open,
+        }
     }
 
-    /// Refuses a name that is none of the target's.
+    /// Refuses a name that is none of the target's, and the loss of anything that was not named.
     ///
     /// # Errors
-    /// No name was given, or another one; the message tells which would do.
-    pub fn confirm(&self, given: &[String]) -> Result<(), PreconditionError> {
-        let known = |given: &String| self.names.iter().any(|name| name == given.trim());
-        if given.iter().any(known) {
-            return Ok(());
-        }
-        let known: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
-        let why = match given.first() {
-            None => "loses all that is on it".to_owned(),
-            Some(other) => format!("is not `{other}`"),
+    /// No name was given, or another one, or something lies on it that was not allowed to be lost;
+    /// the message tells which words would do.
+    pub fn confirm(&self, consent: &Consent) -> Result<(), PreconditionError> {
+        self.confirm_but(consent, |_| false)
+    }
+
+    /// The same, where some of what lies on it is known to be this program's own.
+    pub(super) fn confirm_but(
+        &self,
+        consent: &Consent,
+        is_own: impl Fn(&Found) -> bool,
+    ) -> Result<(), PreconditionError> {
+        let given = &consent.names;
+        let is_named = given.iter().any(|given| self.names.iter().any(|name| name == given.trim()));
+        let allowed =
+            |found: &&Found| consent.overwrite.iter().any(|word| word.trim() == found.word);
+        let missing = self.content.iter().filter(|found| !allowed(found) && !is_own(found));
+        let missing: Vec<&Found> = missing.collect();
+        let held: Vec<&str> = missing.iter().map(|found| found.words.as_str()).collect();
+        let words: Vec<&str> = missing.iter().map(|found| found.word.as_str()).collect();
+        let (held, words) = (held.join("; "), words.join(","));
+        let why = match (is_named, missing.is_empty()) {
+            (true, true) => return Ok(()),
+            (true, false) => {
+                format!("holds {held}; if that may be lost, name it: --overwrite {words}")
+            }
+            (false, nothing) => {
+                let known: Vec<String> =
+                    self.names.iter().map(|name| format!("`{name}`")).collect();
+                let known = known.join(", ");
+                let how = format!("confirm it with --confirm and one of {known}");
+                let why = self.not_named(given);
+                match nothing {
+                    true => format!("{why}; {how}"),
+                    false => format!(
+                        "{why}; it holds {held}; if that may be lost, {how}, and with --overwrite \
+                         {words}"
+                    ),
+                }
+            }
         };
-        let why = format!("{why}; confirm it with --confirm and one of {}", known.join(", "));
         Err(PreconditionError::Refused { path: self.path.clone(), why })
     }
 
-    /// Opens it past the page cache, and a device for this process alone.
-    pub(super) fn open(&self) -> io::Result<File> {
-        let alone = if self.kind == Kind::Device { libc::O_EXCL } else { 0 };
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(self.kind == Kind::File)
-            .truncate(false)
-            .custom_flags(libc::O_DIRECT | alone)
-            .open(&self.path)?;
-        if self.kind == Kind::File && file.metadata()?.len() != self.bytes {
+    /// Why none of the given names will do.
+    fn not_named(&self, given: &[String]) -> String {
+        let shared = self.shared.iter().find(|(name, _)| given.iter().any(|g| g.trim() == name));
+        match (given.first(), shared) {
+            (_, Some((name, other))) => {
+                format!("loses all that is on it, and {other} is called `{name}`, too")
+            }
+            (None, None) => "loses all that is on it".to_owned(),
+            (Some(other), None) => format!("is not `{other}`"),
+        }
+    }
+
+    /// What is written to, past the page cache. A file that was not there is made.
+    pub(super) fn writable(&self) -> io::Result<File> {
+        let file = match &self.open {
+            Open::Device(held) => return held.direct(),
+            Open::File(file) => past_the_page_cache(file.try_clone()?)?,
+            Open::New => OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .custom_flags(libc::O_DIRECT | libc::O_NOFOLLOW)
+                .open(&self.path)?,
+        };
+        if file.metadata()?.len() != self.bytes {
             file.set_len(self.bytes)?;
         }
         Ok(file)
     }
+
+    /// Refuses what is no longer that which was looked at, or no longer holds what it held.
+    ///
+    /// # Errors
+    /// Another program has written to it, or it cannot be read.
+    pub fn unchanged(&self) -> Result<(), PreconditionError> {
+        let refused = |why: String| PreconditionError::Refused { path: self.path.clone(), why };
+        let (file, bytes) = match &self.open {
+            Open::Device(held) => {
+                held.check().map_err(refused)?;
+                (held.pin(), self.bytes)
+            }
+            Open::File(file) => (file, u64::MAX),
+            Open::New => return Ok(()),
+        };
+        let now = content::look(file, bytes).map_err(|error| unread(&self.path, &error))?;
+        match now == self.content {
+            true => Ok(()),
+            false => Err(refused(
+                "was written to by another program since it was looked at; nothing was written"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// The device itself, for commands that are no writes.
+    pub(super) fn device(&self) -> Option<&File> {
+        match &self.open {
+            Open::Device(held) => Some(held.pin()),
+            Open::File(_) | Open::New => None,
+        }
+    }
 }
 
-fn names_of_file(path: &Path) -> Vec<String> {
+fn unread(path: &Path, error: &io::Error) -> PreconditionError {
+    let why = format!("cannot be read, so what is on it is not known: {error}");
+    PreconditionError::Refused { path: path.to_owned(), why }
+}
+
+pub(super) fn names_of_file(path: &Path) -> Vec<String> {
     let mut names = vec![path.display().to_string()];
     names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
     names.dedup();
     names
 }
 
-fn device(system: &System, path: &Path, number: u64) -> Result<Target, String> {
+fn device(system: &System, path: &Path, place: &File) -> Result<Target, String> {
+    let number = place.metadata().map_err(|error| error.to_string())?.rdev();
     let number = format!("{}:{}", libc::major(number), libc::minor(number));
     let block = system.block(&number)?;
-    // The kernel refuses a second one who wants it alone: file systems, arrays and mappings do.
-    let file =
-        OpenOptions::new().write(true).custom_flags(libc::O_EXCL).open(path).map_err(|error| {
-            match error.raw_os_error() {
-                Some(libc::EBUSY) => {
-                    "is in use: a file system of another namespace, an array or a program has it"
-                        .to_owned()
-                }
-                _ => error.to_string(),
-            }
-        })?;
-    debug_assert!(file.as_raw_fd() >= 0);
-    let others_in_use = system.others_in_use(&block.name);
-    let mut names: Vec<String> = block.serial.into_iter().chain(block.model).collect();
-    if let Some(backing) = &block.backing {
-        names.extend(names_of_file(Path::new(backing)));
-    }
-    if names.is_empty() {
-        // A device without a serial number, as virtual ones are.
-        names.push(block.name);
-    }
-    names.dedup();
     if block.bytes == 0 {
         return Err("has no size: no medium is in it".to_owned());
     }
+    let held = Held::new(place)?;
+    // Between the look at the kernel's files and the claim something may have been there and gone.
+    let again = system.block(&number)?;
+    if (&again.name, again.bytes) != (&block.name, block.bytes) {
+        return Err("changed while it was looked at; try again".to_owned());
+    }
+    let content = content::look(held.pin(), block.bytes)
+        .map_err(|error| format!("cannot be read, so what is on it is not known: {error}"))?;
     Ok(Target {
         path: path.to_owned(),
         kind: Kind::Device,
         bytes: block.bytes,
         logical_block: block.logical_block,
         can_discard: block.can_discard,
-        names,
-        others_in_use,
+        content,
+        others_in_use: others_in_use(system, &block.name),
+        names: block.names,
+        shared: block.shared,
+        open: Open::Device(held),
+    })
+}
+
+/// Why an erasure must not reach the other namespaces of an NVMe controller, if so.
+fn others_in_use(system: &System, name: &str) -> Option<String> {
+    system.others_in_use(name).or_else(|| {
+        system.namespaces_beside(name).into_iter().find_map(|(other, bytes)| {
+            let looked =
+                File::open(format!("/dev/{other}")).and_then(|file| content::look(&file, bytes));
+            match looked {
+                Ok(found) => {
+                    let found = found.first()?;
+                    Some(format!("{other} holds {}; empty that first", found.words))
+                }
+                Err(error) => Some(format!("what is on {other} is not known: {error}")),
+            }
+        })
     })
 }

@@ -1,16 +1,19 @@
 //! A file system on a device, for as long as this process lives.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 
+use super::consent::Consent;
+use super::content::{self, Ext4, OWN_LABEL};
 use super::error::{PreconditionError, WriteError};
-use super::target::{Kind, Target};
-
-/// By this name a file system is told to be one that [`Volume::format`] made.
-const LABEL: &str = "kvmeter-mbwu";
+use super::held::through;
+use super::target::{Open, Target};
 
 /// Gives this thread, and those that it starts, mounts of their own: however the process ends, what
 /// it has mounted is gone with it. Before any other thread is started.
@@ -28,60 +31,179 @@ pub fn own_mounts() -> Result<(), String> {
         .map_err(|error| not("making mounts private", error))
 }
 
+/// A file system that kvmeter made, by its UUID, on a device that is held.
+#[derive(Debug)]
+pub struct Made {
+    target: Target,
+    uuid: String,
+}
+
+impl Made {
+    /// Makes an ext4 file system on a confirmed device: everything on it is lost.
+    ///
+    /// # Errors
+    /// The target is a file, another program has written to it or taken it, or `mkfs.ext4` is not
+    /// there or failed.
+    pub fn format(mut target: Target, consent: &Consent) -> Result<Made, PreconditionError> {
+        target.confirm(consent)?;
+        let path = target.path.clone();
+        let refused = |why: String| PreconditionError::Refused { path: path.clone(), why };
+        let failed = |error| PreconditionError::Failed { path: path.clone(), error };
+        let Open::Device(held) = &mut target.open else {
+            let why = "is a file; attach it with losetup, and name the loop device";
+            return Err(refused(why.to_owned()));
+        };
+        let looked = content::look(held.pin(), target.bytes);
+        let looked = looked.map_err(|error| failed(WriteError::Call { what: "reading", error }))?;
+        let agreed: Vec<String> = target.content.iter().map(|found| found.word.clone()).collect();
+        let is_new = |found: &&content::Found| !found.is_unknown() && !found.was_named(&agreed);
+        if let Some(new) = looked.iter().find(is_new) {
+            return Err(refused(format!("by now holds {}, which was not named", new.words)));
+        }
+        let uuid =
+            new_uuid().map_err(|error| failed(WriteError::Call { what: "a UUID", error }))?;
+        held.check().map_err(refused)?;
+        // `mkfs` takes the claim itself, on what this process holds as its standard input.
+        held.hand_over();
+        make(held.pin(), &uuid, &path)?;
+        let made = Made { target, uuid };
+        made.check()?;
+        Ok(made)
+    }
+
+    /// The file system that was made before: no other one is taken for it.
+    ///
+    /// # Errors
+    /// The device is in use, or another file system, or none, is on it.
+    pub fn again(target: Target, uuid: &str) -> Result<Made, PreconditionError> {
+        let made = Made { target, uuid: uuid.to_owned() };
+        made.check()?;
+        Ok(made)
+    }
+
+    pub fn uuid(&self) -> &str {
+        &self.uuid
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.target.path
+    }
+
+    /// Mounts it in a folder that is made for it. Call [`own_mounts`] before.
+    ///
+    /// # Errors
+    /// It cannot be mounted, or is no longer there.
+    pub fn mount(mut self, folder: &Path) -> Result<Volume, PreconditionError> {
+        let path = self.target.path.clone();
+        let failed = |error: io::Error| PreconditionError::Failed {
+            path: path.clone(),
+            error: WriteError::Call { what: "mounting it", error },
+        };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        self.check()?;
+        let Open::Device(held) = &mut self.target.open else {
+            return Err(failed(io::ErrorKind::InvalidInput.into()));
+        };
+        held.hand_over();
+        let flags = MsFlags::MS_NOATIME | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        let device = through(held.pin());
+        mount(Some(&device), folder, Some("ext4"), flags, None::<&str>)
+            .map_err(|error| failed(error.into()))?;
+        let number = held.number();
+        let volume = Volume { path: folder.to_owned(), made: self };
+        // The claim was nobody's for a moment.
+        volume.made.check()?;
+        match folder.metadata().map_err(failed)?.dev() == number {
+            true => {
+                volume.made.unlock();
+                Ok(volume)
+            }
+            false => Err(PreconditionError::Refused {
+                path,
+                why: "is another device than it was; nothing was written".to_owned(),
+            }),
+        }
+    }
+
+    fn unlock(&self) {
+        if let Open::Device(held) = &self.target.open {
+            held.unlock();
+        }
+    }
+
+    /// Whether the file system that was made is there, on the device that it was made on.
+    fn check(&self) -> Result<(), PreconditionError> {
+        let Target { path, bytes, open, .. } = &self.target;
+        let refused = |why: String| PreconditionError::Refused { path: path.clone(), why };
+        let Open::Device(held) = open else {
+            return Err(refused("is no device".to_owned()));
+        };
+        held.check().map_err(refused)?;
+        let found = Ext4::read(held.pin(), *bytes)
+            .map_err(|error| refused(format!("cannot be read: {error}")))?;
+        let (label, uuid) = match &found {
+            Some(found) => (found.label.as_deref().unwrap_or_default(), found.uuid.as_str()),
+            None => return Err(refused(self.not_ours("no ext4 file system"))),
+        };
+        match label == OWN_LABEL && uuid == self.uuid {
+            true => Ok(()),
+            false => {
+                let other = format!("the ext4 file system `{label}` (UUID {uuid})");
+                Err(refused(self.not_ours(&other)))
+            }
+        }
+    }
+
+    fn not_ours(&self, other: &str) -> String {
+        format!(
+            "holds {other}, not that which this evaluation made (`{OWN_LABEL}`, UUID {}); name the \
+             devices in the order in which they were named first",
+            self.uuid
+        )
+    }
+}
+
+/// The device is the standard input of the program, so that no path leads it to another one.
+fn make(pin: &File, uuid: &str, path: &Path) -> Result<(), PreconditionError> {
+    let failed = |error| PreconditionError::Failed { path: path.to_owned(), error };
+    let input =
+        pin.try_clone().map_err(|error| failed(WriteError::Call { what: "holding it", error }))?;
+    // The blocks stay as they were brought to: no discard, and nothing is left for later.
+    let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+    let output = Command::new("mkfs.ext4")
+        .args(["-q", "-F", "-L", OWN_LABEL, "-U", uuid, "-E", options, "/proc/self/fd/0"])
+        .stdin(Stdio::from(input))
+        .output()
+        .map_err(|error| PreconditionError::Refused {
+            path: path.to_owned(),
+            why: format!("mkfs.ext4: {error}; install e2fsprogs"),
+        })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(failed(WriteError::Other(format!("mkfs.ext4 failed: {words}"))))
+}
+
+fn new_uuid() -> io::Result<String> {
+    Ok(std::fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned())
+}
+
 /// A mounted file system, unmounted when this is dropped.
 #[derive(Debug)]
 pub struct Volume {
     path: PathBuf,
+    /// Held as long as it is mounted.
+    made: Made,
 }
 
 impl Volume {
-    /// Makes an ext4 file system on a confirmed device: everything on it is lost.
-    ///
-    /// # Errors
-    /// The target is a file, or `mkfs.ext4` is not there or failed.
-    pub fn format(target: &Target, confirmed: &[String]) -> Result<(), PreconditionError> {
-        target.confirm(confirmed)?;
-        let path = target.path.clone();
-        if target.kind == Kind::File {
-            let why = "is a file; attach it with losetup, and name the loop device".to_owned();
-            return Err(PreconditionError::Refused { path, why });
-        }
-        // The blocks stay as they were brought to: no discard, and nothing is left for later.
-        let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
-        let output = Command::new("mkfs.ext4")
-            .args(["-q", "-F", "-L", LABEL, "-E", options])
-            .arg(&path)
-            .output()
-            .map_err(|error| PreconditionError::Refused {
-                path: path.clone(),
-                why: format!("mkfs.ext4: {error}; install e2fsprogs"),
-            })?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        let error = WriteError::Other(format!("mkfs.ext4 failed: {words}"));
-        Err(PreconditionError::Failed { path, error })
-    }
-
-    /// Mounts a device that [`Volume::format`] has been at, in a folder that is made for it. Call
-    /// [`own_mounts`] before.
-    ///
-    /// # Errors
-    /// It cannot be mounted.
-    pub fn mount(device: &Path, folder: &Path) -> Result<Volume, PreconditionError> {
-        let failed = |error: std::io::Error| PreconditionError::Failed {
-            path: device.to_owned(),
-            error: WriteError::Call { what: "mounting it", error },
-        };
-        std::fs::create_dir_all(folder).map_err(failed)?;
-        mount(Some(device), folder, Some("ext4"), MsFlags::MS_NOATIME, None::<&str>)
-            .map_err(|error| failed(error.into()))?;
-        Ok(Volume { path: folder.to_owned() })
-    }
-
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub fn uuid(&self) -> &str {
+        self.made.uuid()
     }
 }
 

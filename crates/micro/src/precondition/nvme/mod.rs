@@ -9,10 +9,9 @@ mod sanitize;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -99,16 +98,16 @@ impl Erasure {
     ///
     /// # Errors
     /// In words: it is no NVMe device, or declares no sanitize.
-    pub(super) fn sanitize(device: &Path) -> Result<Erasure, String> {
-        sanitize::plan(&open(device)?)
+    pub(super) fn sanitize(device: &File) -> Result<Erasure, String> {
+        sanitize::plan(device)
     }
 
     /// What `--format` would do to a device; nothing is changed.
     ///
     /// # Errors
     /// In words: it is no NVMe device, or declares no format.
-    pub(super) fn format(device: &Path) -> Result<Erasure, String> {
-        format::plan(&open(device)?)
+    pub(super) fn format(device: &File) -> Result<Erasure, String> {
+        format::plan(device)
     }
 
     /// Whether more than the device that was named is erased.
@@ -152,10 +151,6 @@ impl Erasure {
             Erasure::Format { namespace, how, .. } => format::run(file, namespace, how),
         }
     }
-}
-
-fn open(device: &Path) -> Result<File, String> {
-    OpenOptions::new().read(true).open(device).map_err(|error| error.to_string())
 }
 
 /// One page of 4 KiB that tells of the controller or of a namespace.

@@ -1,0 +1,139 @@
+//! What lies on a device is named before it is overwritten. Loop devices need root; a test that
+//! cannot have one says that it is skipped.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::tool::Place;
+
+/// A loop device on a file, detached when this is dropped.
+struct Disk(String);
+
+impl Disk {
+    fn new(place: &Place, bytes: u64) -> Option<Disk> {
+        let file = place.file("disk.img");
+        std::fs::File::create(&file).unwrap().set_len(bytes).unwrap();
+        let output = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
+        match output {
+            Ok(output) if output.status.success() => {
+                Some(Disk(String::from_utf8(output.stdout).unwrap().trim().to_owned()))
+            }
+            _ => {
+                eprintln!("skipped: loop devices need root and losetup");
+                None
+            }
+        }
+    }
+
+    fn with_file_system(&self, uuid: &str) -> bool {
+        let mkfs = Command::new("mkfs.ext4")
+            .args(["-q", "-F", "-L", "home", "-U", uuid])
+            .arg(&self.0)
+            .status();
+        let made = mkfs.is_ok_and(|status| status.success());
+        if !made {
+            eprintln!("skipped: needs mkfs.ext4");
+        }
+        made
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).output();
+    }
+}
+
+fn uuid_of(device: &str) -> String {
+    let output = Command::new("blkid").args(["-p", "-o", "value", "-s", "UUID", device]).output();
+    output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+const UUID: &str = "3f2a91c0-1122-3344-5566-778899aabbcc";
+
+#[test]
+fn a_file_system_is_lost_only_when_it_is_named() {
+    let place = Place::new();
+    let Some(disk) = Disk::new(&place, 32 << 20) else { return };
+    if !disk.with_file_system(UUID) {
+        return;
+    }
+    let device = disk.0.as_str();
+    let dry = place.ok(&["precondition", device, "--dry-run"]);
+    for words in ["an ext4 file system `home` (UUID 3f2a91c0", "--overwrite ext4:3f2a91c0"] {
+        assert!(dry.contains(words), "{words}: {dry}");
+    }
+    let file = place.file("disk.img").display().to_string();
+    let base = ["precondition", device, "--times", "1", "--no-purge"];
+    let with = |more: &[&str]| [&base[..], more].concat().join(" ");
+    let run = |more: &[&str]| {
+        let line = with(more);
+        place.run(&line.split(' ').collect::<Vec<_>>())
+    };
+    for more in [
+        vec![],
+        vec!["--confirm", &file],
+        vec!["--overwrite", "ext4:3f2a91c0"],
+        vec!["--confirm", &file, "--overwrite", "ext4"],
+        vec!["--confirm", &file, "--overwrite", "ext4:00000000"],
+    ] {
+        let said = run(&more);
+        assert_eq!(said.code, 2, "{more:?}: {said:#?}");
+        assert!(said.err.contains("3f2a91c0"), "{more:?}: {}", said.err);
+    }
+    assert_eq!(uuid_of(device).trim(), UUID, "it was written to");
+    let said = run(&["--confirm", &file, "--overwrite", "ext4:3f2a91c0"]);
+    assert_eq!(said.code, 0, "{said:#?}");
+    // What it wrote itself is nobody's loss.
+    let said = run(&["--confirm", &file]);
+    assert_eq!(said.code, 0, "{said:#?}");
+}
+
+const STUDY: &str = r#"
+name = "units"
+sequence = ["half"]
+[store.raw]
+[data]
+records = 200
+key = { form = "text", size = 16 }
+value = { size = 4096 }
+[workloads.half]
+from = "ycsb-a"
+[measure]
+warm_up = "50ms"
+time = "200ms"
+[probes]
+idle = "0s"
+[mbwu]
+threads = [1]
+rounds = 5
+"#;
+
+#[test]
+fn a_resumed_evaluation_mounts_only_the_file_system_that_it_made() {
+    let place = Place::new();
+    place.write("study.toml", STUDY);
+    let Some(disk) = Disk::new(&place, 64 << 20) else { return };
+    if !disk.with_file_system(UUID) {
+        return;
+    }
+    let device = disk.0.as_str();
+    let file = place.file("disk.img").display().to_string();
+    let run = ["run", "study.toml", "--out", "units.sqlite", "--device", device];
+    let resume = [&run[..], &["--resume"]].concat();
+    place.refused(&resume, &["units.sqlite", "no file system that this evaluation made"]);
+    place.refused(&[&run[..], &["--confirm", &file]].concat(), &["--overwrite ext4:3f2a91c0"]);
+    let words = ["--confirm", &file, "--overwrite", "ext4:3f2a91c0"];
+    let done = place.run(&[&run[..], &words].concat());
+    assert!(done.code == 0 || done.code == 1, "{done:#?}");
+    let made = uuid_of(device);
+    assert!(made.trim() != UUID && !made.is_empty());
+    let again = place.run(&resume);
+    assert_eq!(again.code, done.code, "{again:#?}");
+    assert!(again.err.contains("rounds are done"), "{}", again.err);
+    // The device of another: neither mounted nor written to.
+    assert!(disk.with_file_system(UUID));
+    let before = std::fs::read(Path::new(&file)).unwrap();
+    place.refused(&resume, &["not that which this evaluation made", made.trim(), UUID]);
+    assert!(std::fs::read(Path::new(&file)).unwrap() == before, "it was written to");
+}

@@ -1,0 +1,151 @@
+//! A device that is held from the check to the end, so that what was confirmed is what is written.
+//!
+//! An open descriptor keeps the number of a device from being given to another one. `pin` is such
+//! a one, for reading; what writes opens the device through it (`/proc/self/fd`) and never again by
+//! its path. `alone` is the kernel's exclusive claim. Of those there is one at a time, so it is
+//! handed over to `mkfs` and to `mount`, and the device is looked at again afterwards.
+
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+/// `_IOR(0x12, 128, __u64)` of `linux/fs.h`: a number that no two disks of one boot have.
+const BLKGETDISKSEQ: libc::c_ulong = 0x8008_1280;
+/// So long udev and its like may look at a device.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a path names, without opening it for reading or writing yet.
+pub(super) fn place_of(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)
+}
+
+/// The path by which this process opens what a descriptor has, whatever its path names by now.
+pub(super) fn through(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// A block device.
+#[derive(Debug)]
+pub(super) struct Held {
+    pin: File,
+    alone: Option<File>,
+    number: u64,
+    sequence: Option<u64>,
+}
+
+impl Held {
+    /// Holds the device at a place, for this process alone.
+    ///
+    /// # Errors
+    /// In words: another one has it, or it cannot be opened.
+    pub(super) fn new(place: &File) -> Result<Held, String> {
+        let words = |error: io::Error| error.to_string();
+        let number = place.metadata().map_err(words)?.rdev();
+        let pin = File::open(through(place)).map_err(words)?;
+        let sequence = sequence_of(&pin);
+        let mut held = Held { pin, alone: None, number, sequence };
+        held.claim()?;
+        lock(&held.pin)?;
+        Ok(held)
+    }
+
+    /// Takes the kernel's exclusive claim: file systems, arrays, mappings and swap have one.
+    fn claim(&mut self) -> Result<(), String> {
+        let open = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_EXCL)
+            .open(through(&self.pin));
+        let alone = open.map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => {
+                "is in use: a file system of another namespace, an array or a program has it"
+                    .to_owned()
+            }
+            _ => error.to_string(),
+        })?;
+        self.is_same(&alone)?;
+        self.alone = Some(alone);
+        Ok(())
+    }
+
+    /// Gives the claim back, for whoever is to take it next.
+    pub(super) fn hand_over(&mut self) {
+        self.alone = None;
+    }
+
+    /// For reading.
+    pub(super) fn pin(&self) -> &File {
+        &self.pin
+    }
+
+    /// The descriptor that has the claim, past the page cache.
+    pub(super) fn direct(&self) -> io::Result<File> {
+        let alone = self.alone.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EBUSY))?;
+        past_the_page_cache(alone.try_clone()?)
+    }
+
+    /// As `st_dev` of what is mounted from it.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether the device is that which was looked at: another medium is another one.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.is_same(&self.pin)
+    }
+
+    fn is_same(&self, file: &File) -> Result<(), String> {
+        let number = file.metadata().map_err(|error| error.to_string())?.rdev();
+        match number == self.number && sequence_of(file) == self.sequence {
+            true => Ok(()),
+            false => Err("is another device than it was; nothing more was written".to_owned()),
+        }
+    }
+
+    /// Lets other programs look at it that ask first, as udev does.
+    pub(super) fn unlock(&self) {
+        let _ = self.pin.unlock();
+    }
+}
+
+/// Keeps off other programs that ask first.
+///
+/// # Errors
+/// In words: one has it.
+pub(super) fn lock(file: &File) -> Result<(), String> {
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err("is locked by another program (flock); end that first".to_owned());
+            }
+            Err(TryLockError::Error(error)) => return Err(format!("cannot be locked: {error}")),
+        }
+    }
+}
+
+/// Makes a descriptor, and those that were made of it, read and write past the page cache.
+pub(super) fn past_the_page_cache(file: File) -> io::Result<File> {
+    let flags = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL)?);
+    fcntl(&file, FcntlArg::F_SETFL(flags | OFlag::O_DIRECT))?;
+    Ok(file)
+}
+
+/// None before Linux 5.15.
+fn sequence_of(file: &File) -> Option<u64> {
+    let mut sequence = 0_u64;
+    // SAFETY: the request writes one number of 64 bits, which lives until it returns.
+    let code = unsafe { libc::ioctl(file.as_raw_fd(), BLKGETDISKSEQ as _, &mut sequence) };
+    (code == 0).then_some(sequence)
+}

@@ -1,0 +1,238 @@
+//! What is refused, and what is written to, on real devices: loop devices, which need root. A test
+//! that cannot have one says that it is skipped.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use micro::precondition::volume::{Made, own_mounts};
+use micro::precondition::{
+    Consent, Job, Order, PreconditionError, Purge, Report, Rule, System, Target,
+};
+
+const MIB: u64 = 1 << 20;
+const RULE: Rule = Rule { window: 1, holds: |_| true };
+
+/// A loop device on a file of zeros, detached when this is dropped.
+struct Disk {
+    device: PathBuf,
+    file: PathBuf,
+}
+
+impl Disk {
+    fn new(folder: &Path, name: &str) -> Option<Disk> {
+        let file = folder.join(name);
+        fs::File::create(&file).unwrap().set_len(32 * MIB).unwrap();
+        let output = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
+        match output {
+            Ok(output) if output.status.success() => {
+                let device = String::from_utf8(output.stdout).unwrap();
+                Some(Disk { device: PathBuf::from(device.trim()), file })
+            }
+            _ => {
+                eprintln!("skipped: loop devices need root and losetup");
+                None
+            }
+        }
+    }
+
+    fn made(folder: &Path, name: &str, program: &str, args: &[&str]) -> Option<Disk> {
+        let disk = Disk::new(folder, name)?;
+        disk.run(program, args).then_some(disk)
+    }
+
+    /// A program that another test starts at the same time may have the device for a moment.
+    fn run(&self, program: &str, args: &[&str]) -> bool {
+        (0..5).any(|_| {
+            let done = Command::new(program).args(args).arg(&self.device).output();
+            let done = done.is_ok_and(|done| done.status.success());
+            if !done {
+                eprintln!("skipped: {program} does not work here");
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            done
+        })
+    }
+
+    fn look(&self) -> Target {
+        Target::inspect(&System::live(), &self.device, None).unwrap()
+    }
+
+    fn is_blank(&self) -> bool {
+        fs::read(&self.file).unwrap().iter().all(|byte| *byte == 0)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.device).output();
+    }
+}
+
+fn consent(target: &Target, words: &[&str]) -> Consent {
+    let overwrite = words.iter().map(|word| (*word).to_owned()).collect();
+    Consent { names: target.names[..1].to_vec(), overwrite }
+}
+
+fn write(target: &Target, consent: &Consent, state: PathBuf) -> Result<Report, PreconditionError> {
+    let order = Order { purge: Purge::None, times: 0.5, ..Order::default() };
+    let job = Job::new(target, order, consent, state, false)?;
+    job.run(None, RULE, &AtomicBool::new(false), &mut |_| {})
+}
+
+#[test]
+fn a_file_system_that_is_not_mounted_wants_a_word_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let uuid = ["-q", "-F", "-L", "home", "-U", "3f2a91c0-1122-3344-5566-778899aabbcc"];
+    let Some(disk) = Disk::made(folder.path(), "a.img", "mkfs.ext4", &uuid) else { return };
+    let before = fs::read(&disk.file).unwrap();
+    let target = disk.look();
+    for words in [vec![], vec!["ext4"], vec!["ext4:3f2a91c1"], vec!["xfs:3f2a91c0"]] {
+        let error = write(&target, &consent(&target, &words), state.clone()).unwrap_err();
+        let said = error.to_string();
+        assert!(error.is_request(), "{said}");
+        for part in ["`home` (UUID 3f2a91c0-1122", "--overwrite ext4:3f2a91c0"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+    assert!(!state.exists() && fs::read(&disk.file).unwrap() == before, "it was written to");
+    write(&target, &consent(&target, &["ext4:3f2a91c0"]), state).unwrap();
+    drop(target);
+    assert!(fs::read(&disk.file).unwrap() != before);
+
+    let Some(disk) = Disk::made(folder.path(), "b.img", "mkswap", &[]) else { return };
+    assert!(disk.look().content[0].word.starts_with("swap:"));
+}
+
+#[test]
+fn what_was_looked_at_is_what_is_written_whatever_the_path_names_by_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let disks = (Disk::new(folder.path(), "a.img"), Disk::new(folder.path(), "b.img"));
+    let (Some(first), Some(second)) = disks else { return };
+    let link = folder.path().join("link");
+    symlink(&first.device, &link).unwrap();
+    let target = Target::inspect(&System::live(), &link, None).unwrap();
+    fs::remove_file(&link).unwrap();
+    symlink(&second.device, &link).unwrap();
+    write(&target, &consent(&target, &[]), folder.path().join("state")).unwrap();
+    assert!(!first.is_blank() && second.is_blank());
+
+    // A file likewise.
+    let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+    for path in [&one, &other] {
+        fs::File::create(path).unwrap().set_len(MIB).unwrap();
+    }
+    let target = Target::inspect(&System::live(), &one, None).unwrap();
+    fs::rename(&other, &one).unwrap();
+    if write(&target, &consent(&target, &[]), folder.path().join("state")).is_ok() {
+        assert!(fs::read(&one).unwrap().iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn nobody_else_has_it_from_the_check_to_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Disk::new(folder.path(), "a.img") else { return };
+    let target = disk.look();
+    let error = Target::inspect(&System::live(), &disk.device, None).unwrap_err();
+    assert!(error.to_string().contains("is in use"), "{error}");
+    assert!(!disk.run("mkfs.ext4", &["-q"]), "another program took it");
+    // Who does not ask writes all the same, and is noticed.
+    let writer = OpenOptions::new().write(true).open(&disk.device).unwrap();
+    writer.write_all_at(b"mine", 0).unwrap();
+    let error = write(&target, &consent(&target, &[]), folder.path().join("state")).unwrap_err();
+    assert!(error.to_string().contains("written to by another program"), "{error}");
+}
+
+#[test]
+fn the_file_behind_a_loop_device_is_known_by_any_of_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Disk::new(folder.path(), "a.img") else { return };
+    let (hard, soft) = (folder.path().join("hard"), folder.path().join("soft"));
+    fs::hard_link(&disk.file, &hard).unwrap();
+    symlink(&disk.file, &soft).unwrap();
+    let name = disk.device.file_name().unwrap().to_str().unwrap().to_owned();
+    let refused = |path: &Path| {
+        let error = Target::inspect(&System::live(), path, None).unwrap_err().to_string();
+        assert!(error.contains(&format!("is used by {name}")), "{}: {error}", path.display());
+    };
+    refused(&hard);
+    refused(&soft);
+    fs::remove_file(&disk.file).unwrap();
+    refused(&hard);
+    // And a device behind a loop device, by a node of its own.
+    let node = folder.path().join("node");
+    let number = fs::read_to_string(format!("/sys/block/{name}/dev")).unwrap();
+    let (major, minor) = number.trim().split_once(':').unwrap();
+    let made = Command::new("mknod").arg(&node).args(["b", major, minor]).status();
+    if !made.is_ok_and(|made| made.success()) {
+        return;
+    }
+    let upper = Command::new("losetup").args(["--find", "--show"]).arg(&node).output().unwrap();
+    let upper = String::from_utf8(upper.stdout).unwrap().trim().to_owned();
+    let upper = Disk { device: PathBuf::from(&upper), file: node };
+    let error = Target::inspect(&System::live(), &disk.device, None).unwrap_err().to_string();
+    let holder = upper.device.file_name().unwrap().to_str().unwrap();
+    assert!(error.contains(&format!("is used by {holder}")), "{error}");
+}
+
+#[test]
+fn two_files_of_one_name_behind_loop_devices_are_told_by_their_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other");
+    fs::create_dir(&other).unwrap();
+    let disks = (Disk::new(folder.path(), "same.img"), Disk::new(&other, "same.img"));
+    let (Some(first), Some(_second)) = disks else { return };
+    let target = first.look();
+    let ambiguous = Consent { names: vec!["same.img".to_owned()], overwrite: Vec::new() };
+    let error = target.confirm(&ambiguous).unwrap_err().to_string();
+    assert!(error.contains("is called `same.img`, too"), "{error}");
+    assert!(error.contains(&first.file.display().to_string()), "{error}");
+    target.confirm(&consent(&target, &[])).unwrap();
+}
+
+#[test]
+fn only_the_file_system_that_was_made_is_mounted() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Disk::new(folder.path(), "a.img") else { return };
+    // Mounts are a thread's own, and end with it.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            if let Err(why) = own_mounts() {
+                eprintln!("skipped: {why}");
+                return;
+            }
+            let target = disk.look();
+            let consent = consent(&target, &[]);
+            let made = Made::format(target, &consent).unwrap();
+            let uuid = made.uuid().to_owned();
+            let volume = made.mount(&folder.path().join("mounted")).unwrap();
+            fs::write(volume.path().join("file"), "kept").unwrap();
+            // In mounts that the process as a whole does not see.
+            let error = Target::inspect(&System::live(), &disk.device, None).unwrap_err();
+            assert!(error.to_string().contains("is in use"), "{error}");
+            drop(volume);
+
+            let made = Made::again(disk.look(), &uuid).unwrap();
+            let volume = made.mount(&folder.path().join("mounted")).unwrap();
+            assert_eq!(fs::read_to_string(volume.path().join("file")).unwrap(), "kept");
+            drop(volume);
+
+            let other = "3f2a91c0-1122-3344-5566-778899aabbcc";
+            let error = Made::again(disk.look(), other).unwrap_err().to_string();
+            assert!(error.contains(&uuid) && error.contains(other), "{error}");
+            assert!(disk.run("mkfs.ext4", &["-q", "-F", "-L", "kvmeter-mbwu"]));
+            let error = Made::again(disk.look(), &uuid).unwrap_err().to_string();
+            assert!(error.contains("not that which this evaluation made"), "{error}");
+            assert!(disk.run("mkfs.ext4", &["-q", "-F", "-L", "other", "-U", &uuid]));
+            let error = Made::again(disk.look(), &uuid).unwrap_err().to_string();
+            assert!(error.contains("`other`"), "{error}");
+            assert!(disk.run("mkswap", &["-f"]) && disk.run("wipefs", &["-qa"]));
+            let error = Made::again(disk.look(), &uuid).unwrap_err().to_string();
+            assert!(error.contains("no ext4 file system"), "{error}");
+        });
+    });
+}
