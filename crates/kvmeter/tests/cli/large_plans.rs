@@ -28,13 +28,13 @@ fn more_runs_than_a_plan_may_have_are_refused_at_once() {
     set("repeats=4000000000", &["study.toml: `repeats` of 4000000000", "100000 runs"]);
     set("repeats=4294967295", &["100000 runs"]);
     set("design.adaptive={metric=\"throughput_ops_s\",width=0.1,most=4000000000}", &["`most`"]);
-    let levels: Vec<String> = (1..=10).map(|level| level.to_string()).collect();
-    let factors = ["records", "seed", "threads", "warm_up"].iter().enumerate().map(|(at, _)| {
-        let key = ["data.records", "seed", "measure.threads", "measure.operations", "repeats"][at];
-        format!("[factors.f{at}]\nset = \"{key}\"\nlevels = [{}]\n", levels.join(", "))
-    });
-    let factors: String = factors.collect();
-    let more = format!("[factors.f9]\nset = \"load.threads\"\nlevels = [{}]\n", levels.join(", "));
-    place.write("study.toml", &format!("{study}{factors}{more}"));
+    // 100,000 combinations.
+    let keys =
+        ["data.records", "load.threads", "load.rate", "measure.threads", "measure.operations"];
+    let factor = |(at, key): (usize, &&str)| {
+        format!("[factors.f{at}]\nset = \"{key}\"\nlevels = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n")
+    };
+    let factors: String = keys.iter().enumerate().map(factor).collect();
+    place.write("study.toml", &format!("{study}{factors}"));
     place.refused(&["run", "study.toml", "--dry-run"], &["more than 10000 combinations"]);
 }
