@@ -1,6 +1,8 @@
 //! What is refused, and what is written to, on real devices: loop devices, which need root. A test
 //! that cannot have one says that it is skipped.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
