@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -101,6 +101,16 @@ fn what_was_ended_early_goes_on_where_it_was() {
     let other = Order { share: 0.5, ..order.clone() };
     let error = job(&target, &other, true).unwrap_err();
     assert!(error.to_string().contains("other settings"), "{error}");
+    // A note says what may be lost: one that others could have written is not obeyed.
+    let note = target.path.with_extension("json");
+    let mode = |mode| fs::set_permissions(&note, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o666);
+    let error = job(&target, &order, true).unwrap_err();
+    assert!(
+        error.is_request() && error.to_string().contains("can be written by others"),
+        "{error}"
+    );
+    mode(0o600);
     let mut first = None;
     let limit = Some(Duration::from_secs(60));
     let going_on = job(&target, &order, true).unwrap();

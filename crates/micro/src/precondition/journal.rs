@@ -1,6 +1,6 @@
 //! How far a job is, on disk, so that another process can go on.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -50,8 +50,16 @@ impl Note {
         order: &Order,
     ) -> Result<Note, PreconditionError> {
         let refused = |why: String| PreconditionError::Refused { path: path.to_owned(), why };
-        let text = fs::read_to_string(path).map_err(|error| {
-            refused(format!("{error}; there is nothing to resume: leave out --resume"))
+        if !path.exists() {
+            return Err(refused(
+                "is not there: there is nothing to resume; leave out --resume".to_owned(),
+            ));
+        }
+        // It says what may be lost, so nobody else may have written it.
+        let file = safe_file::own(path, File::options().read(true));
+        let text = file.map_err(io::Error::from).and_then(io::read_to_string);
+        let text = text.map_err(|error| {
+            refused(format!("{error}; mend that, or leave out --resume to begin anew"))
         })?;
         let note: Note = serde_json::from_str(&text)
             .map_err(|error| refused(format!("{error}; leave out --resume to begin anew")))?;
@@ -81,6 +89,8 @@ impl Note {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
+        // For this user alone, as it is read.
+        safe_file::own(path, File::options().write(true).create(true).truncate(false))?;
         Ok(safe_file::replace(path, &serde_json::to_vec_pretty(self)?)?)
     }
 }
