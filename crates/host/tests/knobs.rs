@@ -202,7 +202,7 @@ fn an_empty_machine_gives_a_reason_for_each_knob() {
 fn where_cpus_differ_a_level_is_of_those_that_take_it() {
     let (machine, folder) = recorded("hybrid");
     let levels = |name: &str| {
-        let all = status(&machine.root, folder.path()).unwrap();
+        let all = status(&machine.root, Some(folder.path())).unwrap();
         all.into_iter().find(|status| status.about.name == name).unwrap().levels.unwrap()
     };
     let idle = [

@@ -11,8 +11,11 @@ fn blank(bytes: u64) -> File {
     file
 }
 
+/// Bytes at a place.
+type Part<'a> = (u64, &'a [u8]);
+
 /// What is found on a disk of so many bytes with this at these places.
-fn found(bytes: u64, content: &[(u64, &[u8])]) -> Vec<Found> {
+fn found(bytes: u64, content: &[Part<'_>]) -> Vec<Found> {
     let file = blank(bytes);
     for (at, part) in content {
         file.write_all_at(part, *at).unwrap();
@@ -20,7 +23,7 @@ fn found(bytes: u64, content: &[(u64, &[u8])]) -> Vec<Found> {
     look(&file, bytes).unwrap()
 }
 
-fn only(bytes: u64, content: &[(u64, &[u8])]) -> Found {
+fn only(bytes: u64, content: &[Part<'_>]) -> Found {
     let found = found(bytes, content);
     assert_eq!(found.len(), 1, "{found:?}");
     found.into_iter().next().unwrap()
@@ -63,7 +66,7 @@ fn what_is_known_is_named_with_what_tells_it_from_others() {
     other[24] = 99;
     assert!(only(64 * MIB, &[(1024, &other)]).is_unknown());
 
-    let cases: &[(&str, &[(u64, &[u8])])] = &[
+    let cases: &[(&str, &[Part<'_>])] = &[
         ("xfs:3f2a91c0", &[(0, b"XFSB"), (32, UUID), (108, b"data")]),
         ("btrfs:3f2a91c0", &[(65536 + 64, b"_BHRfS_M"), (65536 + 32, UUID)]),
         ("swap:3f2a91c0", &[(4086, b"SWAPSPACE2"), (1036, UUID), (1052, b"spare")]),
@@ -87,7 +90,7 @@ fn what_is_known_is_named_with_what_tells_it_from_others() {
         let one = only(64 * MIB, content);
         assert_eq!(one.word, *word, "{one:?}");
     }
-    let kinds: &[(&str, &[(u64, &[u8])])] = &[
+    let kinds: &[(&str, &[Part<'_>])] = &[
         ("md", &[(64 * MIB - 65536, &0xa92b_4efc_u32.to_le_bytes())]),
         ("zfs", &[(128 << 10, &0x00ba_b10c_u64.to_le_bytes())]),
         ("zfs", &[(64 * MIB - (256 << 10) + (131 << 10), &0x00ba_b10c_u64.to_be_bytes())]),
@@ -111,7 +114,7 @@ fn what_is_known_is_named_with_what_tells_it_from_others() {
 
 #[test]
 fn one_structure_is_told_of_once_and_two_are_two() {
-    let copies: &[(u64, &[u8])] = &[
+    let copies: &[Part<'_>] = &[
         (0, b"LUKS\xba\xbe"),
         (168, b"3f2a91c0-1122-3344-5566-778899aabbcc"),
         (0x4000, b"SKUL\xba\xbe"),
@@ -153,7 +156,7 @@ fn a_partition_table_says_what_is_in_its_partitions() {
     entry[56..].fill(0);
     entry[56] = b'r';
     entry[58] = b't';
-    let content: &[(u64, &[u8])] = &[
+    let content: &[Part<'_>] = &[
         (64 * MIB - 512, &header),
         (64 * MIB - 33 * 512, &entry),
         (2 * MIB + 1024, &ext4(b"home", UUID)),
