@@ -180,6 +180,8 @@ impl LoadFlags {
             None => (store, String::new()),
         };
         if name.contains(':') {
+            // What cannot be read may hold a password, and its own error shows none.
+            store.parse::<StoreUrl>()?;
             return Err(request(format!(
                 "--server starts a server of its own, and `{name}` names one; write `memcached`, \
                  `redis` or `valkey` alone"

@@ -17,12 +17,13 @@ mod machine_flags;
 mod micro_args;
 mod micro_net_args;
 mod network_checks;
+mod paths;
 mod planned;
 mod show;
 mod store_options;
 mod sweep;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Cli, Verb};
 use exit::Outcome;
@@ -34,8 +35,12 @@ pub fn command() -> clap::Command {
 
 /// Reads the command line, does what it says, and ends with the exit code of the whole process.
 pub fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let matches = command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let show = show::Show::new(&cli.common);
+    if let Err(error) = paths::check(&command(), &matches) {
+        return exit::report(&error);
+    }
     if let Err(error) = cmd::knob::recover(&cli.verb, &show) {
         return exit::report(&error);
     }

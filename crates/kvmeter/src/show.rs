@@ -83,9 +83,10 @@ impl Show {
     }
 }
 
-/// A line on standard error. That nobody reads it ends nothing.
+/// A line on standard error, without the passwords of addresses in it. That nobody reads it ends
+/// nothing.
 pub fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", model::masked(text));
 }
 
 /// A terminal that knows neither colours nor how to move the cursor.

@@ -31,7 +31,8 @@ impl FromStr for Sweep {
         let Some((from, rest)) = text.split_once("..") else {
             return Ok(Sweep(vec![rate(text)?]));
         };
-        let (to, count) = rest.split_once('/').ok_or("say how many rates: `10k..200k/10`")?;
+        // A rate may have a slash of its own, the number of them is last.
+        let (to, count) = rest.rsplit_once('/').ok_or("say how many rates: `10k..200k/10`")?;
         let (Rate(from), Rate(to)) = (rate(from)?, rate(to)?);
         let count = count
             .parse::<usize>()

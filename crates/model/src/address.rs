@@ -17,8 +17,11 @@ pub enum Address {
 #[error("`{text}` is no address: {why}; write `HOST`, `HOST:PORT`, `[IPV6]:PORT` or `/PATH`")]
 pub struct AddressError {
     text: String,
-    why: &'static str,
+    why: String,
 }
+
+/// The longest path that a socket's address holds, without its closing zero.
+pub const LONGEST_SOCKET: usize = 107;
 
 impl Address {
     /// Reads `HOST`, `HOST:PORT`, `[IPV6]`, `[IPV6]:PORT` or the absolute path of a unix socket.
@@ -26,21 +29,35 @@ impl Address {
     /// # Errors
     /// What is wrong with the text.
     pub fn parse(text: &str, default_port: u16) -> Result<Address, AddressError> {
-        let wrong = |why| AddressError { text: text.to_owned(), why };
+        let wrong = |why: &str| AddressError { text: text.to_owned(), why: why.to_owned() };
         if text.starts_with('/') {
+            if text.len() > LONGEST_SOCKET {
+                return Err(wrong(&format!(
+                    "the path of a unix socket has at most {LONGEST_SOCKET} bytes, and this one {}",
+                    text.len()
+                )));
+            }
+            if text.contains('\0') {
+                return Err(wrong("a path holds no zero byte"));
+            }
             return Ok(Address::Unix(text.into()));
+        }
+        if let Some((_, host)) = text.rsplit_once('@') {
+            // What stands before it may be a password.
+            let why = "it holds no user and no password".to_owned();
+            return Err(AddressError { text: format!("***@{host}"), why });
         }
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (host, rest) =
-                    rest.split_once(']').ok_or(wrong("the bracket is not closed"))?;
+                    rest.split_once(']').ok_or_else(|| wrong("the bracket is not closed"))?;
                 match rest {
                     "" => (host, None),
                     _ => (
                         host,
                         Some(
                             rest.strip_prefix(':')
-                                .ok_or(wrong("`:` and a port follow the bracket"))?,
+                                .ok_or_else(|| wrong("`:` and a port follow the bracket"))?,
                         ),
                     ),
                 }
@@ -111,6 +128,8 @@ mod tests {
             ("host:0", "a number"),
             ("host:65536", "a number"),
             ("a b", "no spaces"),
+            ("user:x@host", "no user and no password"),
+            (&format!("/{}", "a".repeat(107)), "at most 107 bytes, and this one 108"),
         ] {
             let error = Address::parse(text, 11211).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::masked;
+
 /// `words`, then the place as a compiler shows it: origin, line and column counted from 1 (columns
 /// in characters), the line itself, and a mark under the part of `span` (bytes of `text`) on it.
 pub fn shown(origin: &str, text: &str, span: Range<usize>, words: &str) -> String {
@@ -10,6 +12,7 @@ pub fn shown(origin: &str, text: &str, span: Range<usize>, words: &str) -> Strin
     let number = before.matches('\n').count() + 1;
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = text[line_start..].lines().next().unwrap_or_default();
+    let line = masked(line);
     let column = text[line_start..start].chars().count();
     let length = text[start..span.end.clamp(start, text.len())]
         .lines()

@@ -295,7 +295,17 @@ fn a_server_behind_a_script_is_found_and_ended() {
 fn servers_that_refuse_the_question_are_up() {
     // Binary only, and one that wants a password.
     start("memcached", none().with("arguments", ["-B", "binary"])).unwrap();
-    start("redis", none().with("arguments", ["--requirepass", "secret"])).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redis.conf");
+    std::fs::write(&file, "requirepass secret\n").unwrap();
+    let include = ["--include", file.to_str().unwrap()];
+    start("redis", none().with("arguments", include)).unwrap();
+    // On its command line everyone could read it.
+    let error = start("redis", none().with("arguments", ["--requirepass", "secret"])).unwrap_err();
+    assert!(
+        error.is_request() && error.to_string().contains("`\"--include\", \"FILE\"`"),
+        "{error}"
+    );
 }
 
 #[test]

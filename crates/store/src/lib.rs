@@ -8,6 +8,7 @@
 mod adapters;
 mod directory;
 mod error;
+mod foreign;
 mod marker;
 mod options;
 mod remote;

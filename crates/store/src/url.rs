@@ -4,10 +4,11 @@ use std::str::FromStr;
 
 use model::Address;
 use model::suggest::hint;
+use model::tilde::unexpanded;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::adapters::{ADAPTERS, Adapter, Place};
-use crate::{Directory, Given, Local, LongestValue, Remote, StoreError};
+use crate::{Directory, Given, Local, LongestValue, Remote, StoreError, foreign};
 
 /// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`,
 /// `scheme://HOST:PORT,HOST:PORT?option=value` for servers, or `null`.
@@ -77,6 +78,14 @@ impl FromStr for StoreUrl {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
+        foreign::refuse_secrets(text)?;
+        let read = foreign::in_our_words(text).and_then(|ours| Self::read(&ours));
+        read.map_err(|error| foreign::without_secrets(text, error))
+    }
+}
+
+impl StoreUrl {
+    fn read(text: &str) -> Result<Self, StoreError> {
         let (place, options) = match text.split_once('?') {
             Some((place, options)) => (place, Some(options)),
             None => (text, None),
@@ -102,7 +111,10 @@ impl FromStr for StoreUrl {
                 let path = &path[1..];
                 return Err(wrong(format!("one slash begins a path; write `{scheme}:{path}`")));
             }
-            (Place::Directory, path) => url.path = path.into(),
+            (Place::Directory, path) => match unexpanded(path) {
+                Some(why) => return Err(StoreError::Request(why)),
+                None => url.path = path.into(),
+            },
             (Place::Servers { default_port }, place) => {
                 let servers = place.strip_prefix("//").filter(|servers| !servers.is_empty());
                 let Some(servers) = servers else {
@@ -127,6 +139,9 @@ impl FromStr for StoreUrl {
             };
             if name.is_empty() || value.is_empty() {
                 return Err(wrong(format!("`{option}` lacks its name or its value")));
+            }
+            if let Some(why) = unexpanded(value) {
+                return Err(StoreError::Request(format!("`{name}` of `{scheme}`: {why}")));
             }
             url.options.push((name.to_owned(), value.to_owned()));
         }
@@ -195,6 +210,7 @@ mod tests {
         assert!(refused("lmdb:").contains("write `lmdb:PATH`"));
         assert!(refused("fjall:?cache=1MiB").contains("write `fjall:PATH`"));
         assert!(refused("fjall://data/x").contains("write `fjall:/data/x`"));
+        assert!(refused("lmdb:~/db").contains("write `$HOME/db`"));
         assert!(refused("fjall:x?").contains("`` is not `option=value`"));
         assert!(refused("fjall:x?cache").contains("`cache` is not `option=value`"));
         assert!(refused("fjall:x?cache=").contains("lacks its name or its value"));

@@ -6,6 +6,7 @@ use std::path::Path;
 use host::Root;
 use model::place::{shown, shown_if};
 use model::suggest::{hint, with_suggestion};
+use model::tilde::unexpanded;
 use record::design::Scale;
 use toml::Spanned;
 
@@ -203,10 +204,21 @@ impl Source {
     pub fn spec(&self) -> Result<Spec, StudyError> {
         let sized = sized::resolve(&self.text, &self.root)
             .map_err(|(place, words)| self.at(place, &words))?;
+        self.check_paths()?;
         toml::from_str(sized.as_ref().unwrap_or(&self.text)).map_err(|error| {
             let words = with_suggestion(error.message());
             StudyError::Request(shown_if(&self.origin, &self.text, error.span(), &words))
         })
+    }
+
+    /// Refuses a `~` that no shell has replaced, whatever key it is the value of.
+    fn check_paths(&self) -> Result<(), StudyError> {
+        // What is no TOML is told when it is read.
+        let Ok(document) = toml_edit::Document::parse(self.text.as_str()) else { return Ok(()) };
+        match tilde(document.as_item()) {
+            Some((span, why)) => Err(self.at(span.unwrap_or_default(), &why)),
+            None => Ok(()),
+        }
     }
 
     /// An error that shows the place in the text.
@@ -241,6 +253,22 @@ fn put(root: &mut toml_edit::Table, path: &str, mut value: toml_edit::Value) -> 
     }
     table.insert(last, toml_edit::Item::Value(value));
     Ok(())
+}
+
+/// The first text in it that begins with a `~`, its place, and what to write.
+fn tilde(item: &toml_edit::Item) -> Option<(Option<Range<usize>>, String)> {
+    if let Some(table) = item.as_table_like() {
+        return table.iter().find_map(|(_, item)| tilde(item));
+    }
+    if let Some(tables) = item.as_array_of_tables() {
+        let tilde = |table: &toml_edit::Table| tilde(&toml_edit::Item::Table(table.clone()));
+        return tables.iter().find_map(tilde);
+    }
+    if let Some(list) = item.as_array() {
+        return list.iter().find_map(|value| tilde(&toml_edit::Item::Value(value.clone())));
+    }
+    let text = item.as_str()?;
+    unexpanded(text).map(|why| (item.span(), why))
 }
 
 /// The same value for a document that is edited.
@@ -312,6 +340,20 @@ mod tests {
             let error = study.clone().set(&[wrong.to_owned()]).unwrap_err();
             assert!(error.to_string().contains(wrong), "{error}");
         }
+    }
+
+    #[test]
+    fn a_tilde_is_no_folder_whatever_the_key() {
+        for text in [
+            "[store.lmdb]\npath = \"~/db\"",
+            "[workloads.w]\ntrace = \"~/t\"",
+            "store = { spill = { path = \"~/db\" } }",
+            "sequence = [\"~/x\"]",
+        ] {
+            let error = source(&format!("name = \"x\"\n{text}\n")).spec().unwrap_err().to_string();
+            assert!(error.contains("$HOME/") && error.contains("study.toml:"), "{error}");
+        }
+        assert!(source("name = \"x\"\nquestion = \"~ 3 s?\"").spec().is_ok());
     }
 
     #[test]

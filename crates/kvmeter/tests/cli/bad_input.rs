@@ -189,3 +189,45 @@ fn directories_that_are_not_ours_are_left_alone() {
     place.ok(&["bench", "lmdb:db2", "--records", "100", "--ops", "10"]);
     place.refused(&["bench", "rocksdb:db", "--records", "100G"], &["needed", "free some space"]);
 }
+
+#[test]
+fn what_other_tools_and_shells_write_is_understood_or_told() {
+    let place = Place::new();
+    let name = format!("name = \"{}\"\nsequence = [\"load\"]\n[store.null]\n", "x".repeat(300));
+    place.write("long.toml", &name);
+    let study = "name = \"x\"\nsequence = [\"load\"]\n[store.redis]\nservers = \"u:s3cret@host\"\n";
+    place.write("secret.toml", study);
+    place.write(
+        "tilde.toml",
+        "name = \"x\"\nsequence = [\"load\"]\n[store.lmdb]\npath = \"~/db\"\n",
+    );
+    let socket = format!("memcached:///{}", "s".repeat(107));
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["bench", "redis://user:s3cret@host"], &["password_env=VARIABLE"]),
+        (&["bench", "redis://user:s3cret@host", "--server", "default"], &["password_env=VARIABLE"]),
+        (&["search", "rediss://s3cret@host/2", "--slo", "p99<1ms"], &["password_env=VARIABLE"]),
+        (&["doctor", "--store", "redis://user:s3cret@host"], &["password_env=VARIABLE"]),
+        (&["run", "secret.toml", "--dry-run"], &["secret.toml:4", "no user and no password"]),
+        (&["bench", "memcached://h", "--agents", "u:s3cret@h"], &["--agents", "no password"]),
+        (
+            &["bench", "redis", "--server", "arguments=[\"--requirepass\",\"s3cret\"]"],
+            &["--include"],
+        ),
+        (&["bench", &socket], &["at most 107 bytes, and this one 108"]),
+        (&["run", "long.toml", "--dry-run"], &["long.toml:1:8", "at most 150 bytes"]),
+        (&["run", "tilde.toml", "--dry-run"], &["tilde.toml:4:8", "$HOME/db"]),
+        (&["bench", "spill:~/db", "--records", "10"], &["$HOME/db"]),
+        (&["bench", "null", "--out=~/x.sqlite"], &["--out", "$HOME/x.sqlite"]),
+        (&["bench", "null", "--rate", "1/2"], &["--rate", "one in two seconds"]),
+        (&["bench", "null", "--time", "1e19s"], &["--time", "at most 366d"]),
+        (&["bench", "redis://h?timeout=200000000000000d"], &["`timeout`"]),
+    ];
+    for (args, words) in cases {
+        place.refused(args, words);
+        assert!(!place.run(args).err.contains("s3cret"), "{args:?}");
+    }
+    assert!(!place.file("~").exists());
+    place.ok(&["bench", "null", "--rate", "1/m", "--dry-run"]);
+    place.ok(&["bench", "null", "--rate", "1/m..2/m/2", "--dry-run"]);
+    place.ok(&["bench", "rediss://host/2", "--dry-run"]);
+}

@@ -26,6 +26,10 @@ const POLICIES: [&str; 8] = [
     "volatile-ttl",
 ];
 
+/// Options whose value is a password.
+const SECRETS: [&str; 4] =
+    ["--requirepass", "--masterauth", "--primaryauth", "--tls-key-file-pass"];
+
 const SETTINGS: &[Setting] = &[
     Setting::new("memory", "no limit", "most memory for data (maxmemory)").owns(&["--maxmemory"]),
     Setting::new("policy", "noeviction", "what goes when the memory is full (maxmemory-policy)")
@@ -126,6 +130,12 @@ impl Program for Redis {
         }
         if arguments.iter().any(|argument| argument == "--dir") {
             return Err(refuse("--dir", "its folder is kvmeter's own, and removed with it"));
+        }
+        let secret = |argument: &&String| SECRETS.contains(&argument.as_str());
+        if let Some(argument) = arguments.iter().find(secret) {
+            let why = "others would see it in the list of processes, and results files keep it; \
+                       write it into a file of your own and give `\"--include\", \"FILE\"`";
+            return Err(refuse(argument, why));
         }
         // A file of settings is only taken as the first argument, which is not the user's.
         match arguments.first() {

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use model::Bytes;
 use model::suggest::hint;
+use model::{Bytes, LONGEST_SOCKET};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::cpu_list;
@@ -45,9 +45,6 @@ pub(super) const BINARY: Setting =
     Setting::new("binary", "the program's name, on the PATH", "another executable");
 pub(super) const ARGUMENTS: Setting =
     Setting::new("arguments", "[]", "further arguments, passed on as they are");
-
-/// The longest path that a socket address holds, without its closing zero.
-const LONGEST_SOCKET: usize = 107;
 
 /// A value as TOML has it. Numbers and lists of numbers are taken, fractions are not.
 #[derive(Debug, Clone, PartialEq, Eq)]

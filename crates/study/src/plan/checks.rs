@@ -102,9 +102,20 @@ pub(crate) fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), Stud
     }
 }
 
+/// A file's name has at most 255 bytes; a time and endings come behind it.
+const LONGEST_NAME: usize = 150;
+
 /// The name becomes part of a file's.
 pub(super) fn check_name(source: &Source, spec: &Spec) -> Result<(), StudyError> {
     let name = spec.name.get_ref();
+    if name.len() > LONGEST_NAME {
+        let words = format!(
+            "a name has at most {LONGEST_NAME} bytes, and this one {}: it becomes part of the names \
+             of files",
+            name.len()
+        );
+        return Err(source.at(spec.name.span(), &words));
+    }
     let plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
     if name.starts_with(char::is_alphanumeric) && name.chars().all(plain) {
         return Ok(());

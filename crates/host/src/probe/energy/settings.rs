@@ -209,6 +209,12 @@ impl EnergySettings {
                 let expected = "an http:// address (kvmeter asks plugs without TLS)";
                 return Err(bad("plug.url", &plug.url, expected));
             }
+            let host = plug.url.trim_start_matches("http://").split('/').next().unwrap_or_default();
+            if host.contains('@') {
+                // It is kept in results files and shown.
+                let expected = "an address without a user and a password: it is kept with the runs";
+                return Err(bad("plug.url", model::masked(&plug.url), expected));
+            }
             if !plug.watts.is_empty() && !plug.watts.starts_with('/') {
                 return Err(bad("plug.watts", &plug.watts, "a JSON pointer such as /apower"));
             }
@@ -295,6 +301,7 @@ mod tests {
             ("meter=", "meter.port"),
             ("meter=/dev/ttyUSB0@512", "meter"),
             ("plug=https://p#/x", "plug.url"),
+            ("plug=http://user:x@p#/x", "plug.url"),
             ("plug=http://p#x", "plug.watts"),
             ("command=", "command.run"),
         ] {
