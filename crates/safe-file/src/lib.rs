@@ -21,7 +21,7 @@ mod who;
 
 pub use lock::{Holder, Lock, LockError, Sharing, Terms};
 pub use open::open_or_create;
-pub use own::{own, own_folder};
+pub use own::{make_folder, own, own_folder};
 pub use replace::{check_companion, check_output, is_left_over, replace};
 pub use who::user_name;
 

@@ -9,16 +9,22 @@ use crate::FileError;
 use crate::open::{flags, not_opened, plain, stranger};
 use crate::who::{own_uid, user_name};
 
-/// Makes a folder and those above it, for this user alone, or looks at the one that is there.
+/// Makes a folder and those above it for this user alone, whatever the umask; one that is there
+/// stays as it is.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn make_folder(path: &Path) -> Result<(), FileError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| FileError::io(path, error))
+}
+
+/// [`make_folder`], and looks at the one that is there.
 ///
 /// # Errors
 /// It is another user's, or others can write to it.
 pub fn own_folder(path: &Path) -> Result<(), FileError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| FileError::io(path, error))?;
+    make_folder(path)?;
     let metadata = fs::metadata(path).map_err(|error| FileError::io(path, error))?;
     is_own(metadata.uid(), metadata.mode(), path)
 }

@@ -274,6 +274,9 @@ fn asked_for(url: &StoreUrl) -> Result<Marker, StoreError> {
 
 /// Refuses a directory that cannot be used; the lock of one that is ours already.
 fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
+    safe_file::check_output(path).map_err(|error| {
+        refuse(path, format!("cannot be used: {error}"), "name a directory of your own")
+    })?;
     let state = Directory::inspect(path)?;
     if let State::Foreign { sample } = &state {
         let reason = if sample.is_empty() {

@@ -1,6 +1,5 @@
 //! One study at a time on a machine: two would measure each other.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,10 +40,8 @@ impl MachineLock {
 
     fn take_in(folder: &Path) -> Result<MachineLock, StudyError> {
         let path = folder.join(NAME);
-        let taken = fs::create_dir_all(folder)
-            .map_err(|source| {
-                LockError::File(safe_file::FileError::Io { path: folder.to_owned(), source })
-            })
+        let taken = safe_file::make_folder(folder)
+            .map_err(LockError::File)
             .and_then(|()| Lock::take(&path, &TERMS));
         match taken {
             Ok(held) => Ok(MachineLock { _held: held }),
@@ -63,6 +60,7 @@ impl MachineLock {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

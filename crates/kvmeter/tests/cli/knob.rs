@@ -1,6 +1,8 @@
 //! `kvmeter knob` on a recorded machine, which any user may turn, and `knob list` on this one.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use crate::tool::{Place, said, until};
@@ -206,4 +208,42 @@ fn this_machine_s_knobs_have_levels_or_reasons() {
         let shown = place.ok(&["knob", "show", name.as_str().unwrap()]);
         assert!(shown.contains("mechanism") && shown.contains("proof"), "{shown}");
     }
+}
+
+#[test]
+fn a_journal_that_others_can_write_is_not_obeyed() {
+    let place = machine();
+    assert_eq!(said(knob(&place, &TURN).output().unwrap()).code, 0);
+    assert_eq!(held(&place), TURNED);
+    let mode = |mode| {
+        fs::set_permissions(place.file("state"), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(0o777);
+    let refused = said(knob(&place, &["restore"]).output().unwrap());
+    assert_eq!((refused.code, held(&place)), (2, TURNED.map(str::to_owned)), "{refused:?}");
+    for word in ["can be written by others", "chmod go-w", "KVMETER_STATE_DIR"] {
+        assert!(refused.err.contains(word), "{refused:?}");
+    }
+    mode(0o700);
+    let restored = said(knob(&place, &["restore"]).output().unwrap());
+    assert_eq!((restored.code, is_before(&place)), (0, true), "{restored:?}");
+}
+
+#[test]
+fn without_a_home_no_journal_is_looked_for_where_everybody_can_put_one() {
+    let place = Place::new();
+    let mut command = place.command(&["knob", "restore"]);
+    for name in ["HOME", "XDG_STATE_HOME", "KVMETER_STATE_DIR"] {
+        command.env_remove(name);
+    }
+    // Root has a folder without a home.
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.uid(65_534).gid(65_534).current_dir("/");
+    }
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: another user may not start this program");
+        return;
+    };
+    let refused = said(output);
+    assert!(refused.code == 2 && refused.err.contains("KVMETER_STATE_DIR"), "{refused:?}");
 }

@@ -151,6 +151,29 @@ fn a_machine_that_the_doctor_recorded_is_the_same_machine_elsewhere() {
 }
 
 #[test]
+fn what_is_written_replaces_and_follows_no_stranger_s_link() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+    let place = Place::new();
+    let shared = place.file("shared");
+    std::fs::create_dir(&shared).unwrap();
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let victim = place.write("victim", "precious");
+    symlink(&victim, shared.join("machine.tree")).unwrap();
+    if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+        lchown(shared.join("machine.tree"), Some(12_345), None).unwrap();
+        let words = ["shared/machine.tree is a symbolic link of user 12345"];
+        place.refused(&["doctor", "--record", "shared/machine.tree"], &words);
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+        lchown(shared.join("machine.tree"), Some(0), None).unwrap();
+    }
+    // One's own leads on, and another name of the old file keeps what it has.
+    std::fs::hard_link(&victim, place.file("other")).unwrap();
+    place.ok(&["doctor", "--record", "shared/machine.tree"]);
+    assert!(std::fs::read_to_string(&victim).unwrap().starts_with("# A machine as kvmeter"));
+    assert_eq!(std::fs::read_to_string(place.file("other")).unwrap(), "precious");
+}
+
+#[test]
 fn a_recorded_machine_that_was_made_to_write_elsewhere_does_not() {
     let place = Place::new();
     std::fs::create_dir(place.file("ssh")).unwrap();

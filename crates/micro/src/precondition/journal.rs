@@ -87,7 +87,7 @@ impl Note {
 
     fn replace(&self, path: &Path) -> io::Result<()> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            safe_file::make_folder(folder)?;
         }
         // For this user alone, as it is read.
         safe_file::own(path, File::options().write(true).create(true).truncate(false))?;
