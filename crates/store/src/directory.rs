@@ -108,6 +108,7 @@ impl Directory {
                 take_lock(path)?
             }
         };
+        remove_left_overs(path);
         // Another process may have changed the marker before the lock was ours.
         let marker = match Self::inspect(path)? {
             State::Ours(marker) => marker,
@@ -274,9 +275,6 @@ fn asked_for(url: &StoreUrl) -> Result<Marker, StoreError> {
 
 /// Refuses a directory that cannot be used; the lock of one that is ours already.
 fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
-    safe_file::check_output(path).map_err(|error| {
-        refuse(path, format!("cannot be used: {error}"), "name a directory of your own")
-    })?;
     let state = Directory::inspect(path)?;
     if let State::Foreign { sample } = &state {
         let reason = if sample.is_empty() {
@@ -286,6 +284,9 @@ fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
         };
         return Err(refuse(path, reason, "name an empty directory or one that does not exist"));
     }
+    safe_file::check_output(path).map_err(|error| {
+        refuse(path, format!("cannot be used: {error}"), "name a directory of your own")
+    })?;
     if path.is_symlink() && !path.exists() {
         let reason = "is a link that leads nowhere";
         return Err(refuse(path, reason, "make the directory that it names, or name another one"));
@@ -331,6 +332,16 @@ fn take_lock(path: &Path) -> Result<Lock, StoreError> {
             refuse(path, format!("cannot be locked: {stranger}"), "name another directory")
         }
     })
+}
+
+/// Markers that a killed process had not finished; only who has the lock writes any.
+fn remove_left_overs(path: &Path) {
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        if is_left_over(&entry.file_name(), Marker::FILE) {
+            // One that stays is in nobody's way.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn write_marker(marker: &Marker, path: &Path) -> Result<(), StoreError> {

@@ -92,6 +92,25 @@ fn a_file_is_refused() {
 }
 
 #[test]
+fn a_stranger_s_directory_in_a_shared_folder_is_refused() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+    let home = TempDir::new().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let path = home.path().join("db");
+    fs::create_dir(&path).unwrap();
+    symlink("/etc/passwd", path.join(Directory::LOCK)).unwrap();
+    assert!(reason(Directory::claim(&url(&path), 0)).contains("is a symbolic link of user "));
+    fs::remove_file(path.join(Directory::LOCK)).unwrap();
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!("skipped: only root can give a directory to another user");
+        return;
+    }
+    chown(&path, Some(12_345), None).unwrap();
+    assert!(reason(Directory::claim(&url(&path), 0)).contains("belongs to user 12345"));
+    assert_eq!(names(&path), [""; 0]);
+}
+
+#[test]
 fn a_directory_in_use_is_refused() {
     let home = TempDir::new().unwrap();
     let url = url(home.path());
