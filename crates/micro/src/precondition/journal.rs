@@ -1,6 +1,6 @@
 //! How far a job is, on disk, so that another process can go on.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
