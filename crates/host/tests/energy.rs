@@ -154,12 +154,46 @@ fn a_counter_that_stands_still_is_no_energy() {
     let seen = around(&xeon.root, EnergySettings::default(), || {
         zone(&xeon, "intel-rapl:0:0", 1_000_000);
     });
-    near(value(&seen, "energy.dram"), 1.000613);
-    for signal in ["energy.package", "energy.package.0", "energy.dram.1", "energy.total"] {
+    near(value(&seen, "energy.dram.0"), 1.000613);
+    // A sum that lacks one of its parts is not the sum.
+    let still =
+        ["energy.package", "energy.package.0", "energy.dram", "energy.dram.1", "energy.total"];
+    for signal in still {
         assert!(why(&seen, signal).0.contains("stood still"), "{signal}");
     }
     let powers: Vec<&str> = seen.series.iter().map(|one| one.signal.as_str()).collect();
     assert!(powers.contains(&"power.dram.0") && !powers.contains(&"power.package.0"), "{powers:?}");
+}
+
+/// The memory of the other socket would be counted as if it drew nothing.
+#[test]
+fn a_domain_of_one_of_two_sockets_does_not_stand_for_both() {
+    let xeon = whole_xeon();
+    std::fs::remove_dir_all(xeon.path(&format!("{ZONES}/intel-rapl:1:0"))).unwrap();
+    let seen = around(&xeon.root, EnergySettings::default(), || {
+        zone(&xeon, "intel-rapl:0", 103_000_000);
+        zone(&xeon, "intel-rapl:1", 202_000_000);
+        zone(&xeon, "intel-rapl:0:0", 1_000_000);
+    });
+    let (reason, remedy) = why(&seen, "energy.dram");
+    assert!(reason.contains("package 0 only, and not of 1"), "{reason}");
+    assert!(remedy.contains("meter"), "{remedy}");
+    near(value(&seen, "energy.dram.0"), 1.000613);
+    // The total is of the packages alone, and says so.
+    near(value(&seen, "energy.total"), 5.0);
+    let total = find(&seen, "energy.total");
+    assert_eq!(total.scope, Scope::Package);
+    assert!(!total.source.contains("intel-rapl:0:0"), "{total:?}");
+
+    // A socket without any counter: the kernel tells that it is there.
+    std::fs::remove_dir_all(xeon.path(&format!("{ZONES}/intel-rapl:1"))).unwrap();
+    let seen = around(&xeon.root, EnergySettings::default(), || {
+        zone(&xeon, "intel-rapl:0", 104_000_000);
+    });
+    for signal in ["energy.package", "energy.total"] {
+        assert!(why(&seen, signal).0.contains("not of 1"), "{signal}");
+    }
+    near(value(&seen, "energy.package.0"), 1.0);
 }
 
 #[test]
@@ -309,6 +343,56 @@ fn any_program_can_be_the_sensor() {
     assert!(why(&seen, "energy.command").0.contains("went back"));
 }
 
+/// No machine that runs draws nothing, whatever the source is that says so.
+#[test]
+fn a_source_that_shows_nothing_all_the_time_is_none() {
+    let machine = Recorded::empty();
+    let plug = Plug::answering("200 OK", r#"{"apower":0.0}"#);
+    let board = Recorded::empty();
+    board.write("/sys/class/hwmon/hwmon9/name", "board");
+    board.write("/sys/class/hwmon/hwmon9/power1_input", "0");
+    machine.write("/joules", "1000");
+    let joules = format!("cat {}", machine.path("/joules").display());
+    let none = EnergySettings::default;
+    for (root, settings, name, words) in [
+        (&machine.root, plug.settings(), "wall", "/apower showed 0 W for all of"),
+        (&machine.root, command("echo 0", Quantity::Watts), "command", "showed 0 W"),
+        (&machine.root, command(&joules, Quantity::Joules), "command", "stood still"),
+        (&board.root, none(), "hwmon", "power1_input (board.power1) showed 0 W"),
+    ] {
+        let seen = around(root, settings.clone(), || ());
+        for signal in [format!("power.{name}"), format!("energy.{name}")] {
+            let (reason, remedy) = why(&seen, &signal);
+            assert!(reason.contains(words) && reason.contains("no machine's use"), "{reason}");
+            assert!(remedy.contains("another sensor"), "{remedy}");
+        }
+        let prefix = format!("power.{name}");
+        assert!(seen.series.iter().all(|one| !one.signal.starts_with(&prefix)), "{seen:?}");
+        // That is found out before the idle machine is watched, and nothing is waited for.
+        let hour = Duration::from_secs(3600);
+        let idle = idle_power(root, &context(settings), hour, || panic!("it waits"));
+        assert!(idle.readings.iter().all(|reading| reading.value().is_none()), "{idle:?}");
+    }
+    // A part of the time without a load is no fault of the source.
+    machine.write("/watts", "0");
+    let watts = format!("cat {}", machine.path("/watts").display());
+    let seen = around(&machine.root, command(&watts, Quantity::Watts), || {
+        machine.write("/watts", "8");
+    });
+    assert!(value(&seen, "power.command") > 0.0);
+}
+
+#[test]
+fn a_counter_that_stands_still_is_not_waited_for() {
+    let xeon = xeon();
+    std::fs::remove_dir_all(xeon.path("/sys/class/hwmon")).unwrap();
+    let hour = Duration::from_secs(3600);
+    let idle = idle_power(&xeon.root, &Context::default(), hour, || panic!("it waits"));
+    let package = idle.readings.iter().find(|r| r.signal == "power.idle.package").unwrap();
+    let Answer::Unavailable { reason, .. } = &package.answer else { panic!("{package:?}") };
+    assert!(reason.contains("stood still"), "{reason}");
+}
+
 #[test]
 fn a_program_that_fails_is_no_sensor() {
     let machine = Recorded::empty();
@@ -401,13 +485,14 @@ fn idle_power_is_taken_from_what_a_run_drew() {
         asked += 1;
         if asked == 2 {
             zone(&xeon, "intel-rapl:0", 101_000_000);
+            zone(&xeon, "intel-rapl:1", 201_000_000);
             xeon.change("/proc/stat", "cpu  ", "cpu  1");
         }
         asked == 3
     });
     let watts = idle.readings.iter().find(|r| r.signal == "power.idle.package").unwrap();
     assert_eq!((watts.unit, watts.scope), (Unit::Watts, Scope::Package));
-    near(watts.value().unwrap(), 1.0 / watts.window_s);
+    near(watts.value().unwrap(), 2.0 / watts.window_s);
     assert!(watts.window_s < 2.5, "it was told to stop");
     let busy = idle.readings.iter().find(|r| r.signal == "idle.machine.busy").unwrap();
     assert!(busy.value().unwrap() > 0.9, "{busy:?}");

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use analyse::BOUNDARIES;
-use host::Watch;
 use model::Answer;
 
 use super::Probes;
@@ -26,20 +25,18 @@ impl Probes {
     /// # Errors
     /// No energy can be read here, with the reason.
     pub fn watts_now(&self) -> Result<Watts, String> {
-        let watch = Watch::begin(&self.root, &self.context(&[], Vec::new(), Vec::new()));
-        std::thread::sleep(LOOK);
-        let readings = watch.end().readings;
+        let context = self.context(&[], Vec::new(), Vec::new());
+        let readings = host::idle_power(&self.root, &context, LOOK, || false).readings;
         let mut why = None;
         for name in BOUNDARIES {
-            let signal = format!("energy.{name}");
-            let Some(energy) = readings.iter().find(|reading| reading.signal == signal) else {
+            let signal = format!("power.idle.{name}");
+            let Some(power) = readings.iter().find(|reading| reading.signal == signal) else {
                 continue;
             };
-            match &energy.answer {
-                Answer::Value(joules) if energy.window_s > 0.0 => {
-                    return Ok(Watts { watts: joules / energy.window_s, signal });
+            match &power.answer {
+                Answer::Value(watts) => {
+                    return Ok(Watts { watts: *watts, signal: format!("energy.{name}") });
                 }
-                Answer::Value(_) => {}
                 // The sensor that most machines have says most.
                 Answer::Unavailable { reason, .. } if name == "total" => why = Some(reason.clone()),
                 Answer::Unavailable { .. } => {}

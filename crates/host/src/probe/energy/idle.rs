@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::{Answer, Reading, Unit};
+use model::{Answer, Origin, Reading, Unit};
 
-use crate::probe::energy::{MODEL, NAMES};
-use crate::probe::watch::Watch;
+use crate::probe::energy::{MODEL, NAMES, Quantity};
+use crate::probe::watch::{Prepared, Watch};
 use crate::probe::{Context, PROBES};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -22,9 +22,15 @@ pub struct IdlePower {
 /// How often `stop` is asked.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Long enough for a counter of the hardware to move, and for one that a program reads, which
+/// may be refreshed every second.
+const TRIAL: Duration = Duration::from_millis(120);
+const SLOW_TRIAL: Duration = Duration::from_millis(1500);
+
 /// Watches the idle machine for `time` with the energy probes of a run; ends early, with
-/// what it has, when `stop` answers true, and at once where nothing measures energy. The idle
-/// power of the model is the one that it was given.
+/// what it has, when `stop` answers true. Whether anything here measures energy is found out
+/// first: where nothing does, there is no waiting, and `stop` is never asked. The idle power of
+/// the model is the one that it was given.
 pub fn idle_power(
     root: &Root,
     context: &Context,
@@ -32,19 +38,18 @@ pub fn idle_power(
     mut stop: impl FnMut() -> bool,
 ) -> IdlePower {
     let used = |name: &str| name == "machine" || NAMES.contains(&name);
-    let specs = PROBES.iter().filter(|spec| used(spec.name));
-    let prepared = Watch::over(specs, root, context);
+    let prepare = || Watch::over(PROBES.iter().filter(|spec| used(spec.name)), root, context);
     let measures: Vec<&str> = NAMES.into_iter().filter(|name| *name != MODEL.name).collect();
-    let time = if prepared.has(&measures) { time } else { Duration::ZERO };
+    let prepared = prepare();
+    let trial = if prepared.has(&measures) { trial_of(context).min(time) } else { Duration::ZERO };
     let watch = prepared.begin();
-    let until = Instant::now() + time;
-    while let left = until.saturating_duration_since(Instant::now())
-        && !left.is_zero()
-        && !stop()
-    {
-        thread::sleep(left.min(LOOK));
+    thread::sleep(trial);
+    // A probe that can be made may still read nothing: a counter that no hardware moves, a plug
+    // with nothing in it.
+    let mut observed = watch.end().readings;
+    if !trial.is_zero() && observed.iter().any(measured) {
+        observed = watched(prepare(), time, &mut stop);
     }
-    let observed = watch.end().readings;
     let mut readings: Vec<Reading> = observed.into_iter().filter_map(idle).collect();
     if let Some(model) = context.energy.model
         && let Some(given) = readings.iter_mut().find(|r| r.signal == "power.idle.model")
@@ -54,6 +59,32 @@ pub fn idle_power(
         given.window_s = 0.0;
     }
     IdlePower { readings }
+}
+
+fn watched(prepared: Prepared, time: Duration, stop: &mut dyn FnMut() -> bool) -> Vec<Reading> {
+    let watch = prepared.begin();
+    let until = Instant::now() + time;
+    while let left = until.saturating_duration_since(Instant::now())
+        && !left.is_zero()
+        && !stop()
+    {
+        thread::sleep(left.min(LOOK));
+    }
+    watch.end().readings
+}
+
+fn trial_of(context: &Context) -> Duration {
+    let command = context.energy.command.as_ref();
+    match command.is_some_and(|command| command.answers == Quantity::Joules) {
+        true => SLOW_TRIAL,
+        false => TRIAL,
+    }
+}
+
+fn measured(reading: &Reading) -> bool {
+    reading.signal.starts_with("energy.")
+        && reading.origin == Origin::Measured
+        && reading.value().is_some()
 }
 
 fn idle(mut reading: Reading) -> Option<Reading> {

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::{Reading, Series};
+use model::{Origin, Reading, Series, Unit};
 
 use super::Task;
 use super::gauge::{Gauge, Kind, Track};
@@ -44,6 +44,8 @@ pub(in crate::probe) struct Sampled {
     tracks: Vec<Arc<Mutex<Track>>>,
     which: Vec<String>,
     wanted: Vec<Wanted>,
+    /// Over less than this the gauges say nothing, and whose they are.
+    shortest: Option<(Duration, &'static str)>,
 }
 
 struct Wanted {
@@ -56,6 +58,11 @@ struct Wanted {
 }
 
 impl Sampled {
+    /// The probe of gauges of `whose` that say nothing over less than `shortest`.
+    pub fn over_at_least(shortest: Duration, whose: &'static str) -> Sampled {
+        Sampled { shortest: Some((shortest, whose)), ..Sampled::default() }
+    }
+
     pub fn gauge(&mut self, sensor: Sensor<'_>, gauge: impl Gauge + 'static) -> Handle {
         let Sensor { signal, part, which, kind, every } = sensor;
         let (name, source) = (named(&signal, part), sourced(&signal, which));
@@ -111,6 +118,22 @@ fn locked(track: &Mutex<Track>) -> MutexGuard<'_, Track> {
     track.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Why a source of power that showed nothing for a whole window is none: no machine that runs
+/// draws nothing. A hypervisor's counter counts nothing, a plug has nothing plugged in, a program
+/// has lost its sensor.
+fn nothing_drawn(seen: &Summary, kind: Kind, window: Duration, which: &str) -> Option<Unavailable> {
+    let what = match kind {
+        Kind::Level if seen.minimum == 0.0 && seen.maximum == 0.0 => "showed 0 W",
+        Kind::Counter if seen.gain == 0.0 => "stood still",
+        _ => return None,
+    };
+    Some(Unavailable::new(
+        format!("{which} {what} for all of {window:.1?}, which is no machine's use"),
+        "see that it measures this machine, and measure for longer; or take another sensor (DCMI, \
+         hwmon, a meter), or a power model",
+    ))
+}
+
 /// What one gauge's window is for a reading. `which` names the gauge.
 fn taken(seen: &Summary, kind: Kind, take: Take, which: &str) -> Result<f64, Unavailable> {
     let gain = || match seen.falls {
@@ -147,11 +170,24 @@ impl Probe for Sampled {
         let seen: Vec<Seen> = self.tracks.iter().map(|track| Seen::of(&locked(track))).collect();
         let value = |wanted: &Wanted| {
             let (of, take) = wanted.value.clone()?;
+            let mut still = None;
             let each = of.iter().map(|Handle(at)| {
                 let Seen { kind, summary, .. } = &seen[*at];
-                taken(summary.as_ref().map_err(Clone::clone)?, *kind, take, &self.which[*at])
+                let (summary, which) = (summary.as_ref().map_err(Clone::clone)?, &self.which[*at]);
+                if take != Take::Maximum && still.is_none() {
+                    still = nothing_drawn(summary, *kind, window, which);
+                }
+                taken(summary, *kind, take, which)
             });
-            each.sum::<Result<f64, Unavailable>>()
+            let sum = each.sum::<Result<f64, Unavailable>>()?;
+            if let Some((shortest, whose)) = self.shortest.filter(|(least, _)| window < *least) {
+                return Err(Unavailable::new(
+                    format!("the window of {window:.0?} is too short for {whose}"),
+                    format!("measure for {shortest:.0?} or longer"),
+                ));
+            }
+            // A sum that lacks one of its parts is not the sum.
+            still.map_or(Ok(sum), Err)
         };
         let reading = |wanted: &Wanted| {
             let of = wanted.value.as_ref().map(|(of, _)| of.as_slice()).unwrap_or_default();
@@ -180,6 +216,10 @@ impl Probe for Sampled {
     }
 
     fn series(&self, opened: Instant) -> Vec<Series> {
-        self.tracks.iter().map(|track| locked(track).series(opened)).collect()
+        let mut all: Vec<Series> =
+            self.tracks.iter().map(|track| locked(track).series(opened)).collect();
+        let of_power = |one: &Series| one.unit == Unit::Watts && one.origin == Origin::Measured;
+        all.retain(|one| !of_power(one) || one.values.iter().any(|&watts| watts > 0.0));
+        all
     }
 }

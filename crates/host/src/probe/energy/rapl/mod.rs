@@ -5,13 +5,15 @@ mod perf;
 mod powercap;
 mod unwrap;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use model::{Reading, Scope, Series, Unit};
+use model::{Scope, Unit};
 
 use self::unwrap::Unwrapped;
+use crate::facts::topology::threads;
 use crate::parse::field;
-use crate::probe::sampler::{Handle, Kind, Sampled, Sensor, Take, Task};
+use crate::probe::sampler::{Handle, Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal, units};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -92,9 +94,10 @@ pub(in crate::probe) fn over(
             remedy: powercap.remedy,
         })
     })?;
-    let amd = is_amd(root);
-    let every = context.every(EVERY);
-    Ok(Box::new(Rapl(sampled(counters, amd, every))))
+    // Where the kernel does not say which sockets there are, the counters are taken for all.
+    let threads = threads(root).unwrap_or_default();
+    let sockets = threads.iter().map(|thread| thread.socket.to_string()).collect();
+    Ok(Box::new(sampled(counters, &sockets, is_amd(root), context.every(EVERY))))
 }
 
 /// Whether the CPU is AMD's or Hygon's, whose RAPL has other domains.
@@ -103,8 +106,13 @@ fn is_amd(root: &Root) -> bool {
     matches!(field(&text, "vendor_id"), Some("AuthenticAMD" | "HygonGenuine"))
 }
 
-fn sampled(counters: Vec<Counter>, amd: bool, every: Duration) -> Sampled {
-    let mut sampled = Sampled::default();
+fn sampled(
+    counters: Vec<Counter>,
+    sockets: &BTreeSet<String>,
+    amd: bool,
+    every: Duration,
+) -> Sampled {
+    let mut sampled = Sampled::over_at_least(SHORTEST_WINDOW, "RAPL");
     let mut found: Vec<(Domain, String, Handle)> = Vec::new();
     for counter in counters {
         let (domain, part) = (counter.domain, counter.part.clone());
@@ -123,37 +131,51 @@ fn sampled(counters: Vec<Counter>, amd: bool, every: Duration) -> Sampled {
         let gauge = move || unwrapped.joules(read()?, Instant::now());
         found.push((domain, part.clone(), sampled.gauge(sensor, gauge)));
     }
-    let of = |domain: Domain| -> Vec<Handle> {
+    let parts = |domain: Domain| -> Vec<&str> {
         let of = found.iter().filter(|(of, ..)| *of == domain);
-        of.map(|(_, _, handle)| *handle).collect()
+        of.map(|(_, part, _)| part.as_str()).collect()
     };
-    let (packages, dram) = (of(Domain::Package), of(Domain::Dram));
-    match (packages.is_empty(), dram.is_empty()) {
-        (true, _) => sampled.absent(TOTAL, no_domain("package", amd)),
-        (false, false) => {
-            let both: Vec<Handle> = packages.iter().chain(&dram).copied().collect();
-            sampled.reading(TOTAL, &both, Take::Joules);
+    let of = |domain: Domain, name: &str| -> Result<Vec<Handle>, Unavailable> {
+        let of = found.iter().filter(|(of, ..)| *of == domain);
+        let handles: Vec<Handle> = of.map(|(_, _, handle)| *handle).collect();
+        if handles.is_empty() {
+            return Err(no_domain(name, amd));
         }
+        // Each package has memory of its own; its cores may be one zone or one counter each.
+        let packages = if domain == Domain::Dram { parts(Domain::Package) } else { Vec::new() };
+        match lacking(&parts(domain), &packages, sockets) {
+            lacks if domain == Domain::Psys || lacks.is_empty() => Ok(handles),
+            lacks => Err(counted_in_part(name, &parts(domain), &lacks)),
+        }
+    };
+    let (package, dram) = (of(Domain::Package, "package"), of(Domain::Dram, "DRAM"));
+    let total = match (&package, &dram) {
+        (Err(why), _) => Err(why.clone()),
+        (Ok(packages), Ok(dram)) => Ok((TOTAL, packages.iter().chain(dram).copied().collect())),
         // The boundary is the package's then, and says so.
-        (false, true) => {
-            let alone = Signal { scope: Scope::Package, ..TOTAL };
-            sampled.reading(alone, &packages, Take::Joules);
-        }
+        (Ok(packages), Err(_)) => Ok((Signal { scope: Scope::Package, ..TOTAL }, packages.clone())),
+    };
+    let total: Result<(Signal, Vec<Handle>), Unavailable> = total;
+    match total {
+        Ok((signal, handles)) => sampled.reading(signal, &handles, Take::Joules),
+        Err(why) => sampled.absent(TOTAL, why),
     }
-    for (signal, handles, name) in [
-        (PACKAGE, packages, "package"),
-        (DRAM, dram, "DRAM"),
-        (CORE, of(Domain::Core), "core"),
-        (PSYS, of(Domain::Psys), "psys"),
+    for (signal, handles) in [
+        (PACKAGE, package),
+        (DRAM, dram),
+        (CORE, of(Domain::Core, "core")),
+        (PSYS, of(Domain::Psys, "psys")),
     ] {
-        match handles.is_empty() {
-            true => sampled.absent(signal, no_domain(name, amd)),
-            false => sampled.reading(signal, &handles, Take::Joules),
+        match handles {
+            Ok(handles) => sampled.reading(signal, &handles, Take::Joules),
+            Err(why) => sampled.absent(signal, why),
         }
     }
     for (domain, signal) in [(Domain::Package, PACKAGE), (Domain::Dram, DRAM)] {
         let parts: Vec<_> = found.iter().filter(|(of, ..)| *of == domain).collect();
-        for (_, part, handle) in parts.iter().filter(|_| parts.len() > 1) {
+        // One that is not all of them has its name too.
+        let several = parts.len() > 1 || sockets.len() > 1;
+        for (_, part, handle) in parts.iter().filter(|_| several) {
             sampled.part(signal, part, &[*handle], Take::Joules);
         }
     }
@@ -181,56 +203,31 @@ fn no_domain(name: &str, amd: bool) -> Unavailable {
     }
 }
 
-/// No hardware uses nothing: some hypervisors show a counter that counts nothing.
-fn standing(window: Duration) -> Unavailable {
-    Unavailable::new(
-        format!("the RAPL counter stood still for {window:.1?}, which is no machine's use"),
-        "take another sensor (DCMI, hwmon, a meter), or a power model",
-    )
+/// The packages and sockets of which a domain has no counter: part of a sum is not the sum.
+fn lacking(parts: &[&str], packages: &[&str], sockets: &BTreeSet<String>) -> Vec<String> {
+    let socket = |part: &str| part.split('-').next().unwrap_or(part).to_owned();
+    // Without files of the topology a part is named by a CPU, which says nothing of its socket.
+    if parts.iter().any(|part| part.starts_with("cpu")) {
+        return Vec::new();
+    }
+    let counted: BTreeSet<String> = parts.iter().map(|part| socket(part)).collect();
+    let packages = packages.iter().filter(|package| !parts.contains(package));
+    let sockets = sockets.iter().filter(|socket| !counted.contains(*socket)).cloned();
+    packages
+        .map(|package| (*package).to_owned())
+        .chain(sockets)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
-/// The counters, over windows that are long enough for them.
-struct Rapl(Sampled);
-
-impl Probe for Rapl {
-    fn start(&mut self) {
-        self.0.start();
-    }
-
-    fn stop(&mut self, window: Duration) -> Vec<Reading> {
-        let mut readings = self.0.stop(window);
-        if window < SHORTEST_WINDOW {
-            let why = Unavailable::new(
-                format!("the window of {window:.0?} is too short for RAPL"),
-                format!("measure for {SHORTEST_WINDOW:.0?} or longer"),
-            );
-            for reading in readings.iter_mut().filter(|reading| reading.value().is_some()) {
-                reading.answer = why.clone().into();
-            }
-        }
-        let stands = |reading: &Reading| reading.value() == Some(0.0);
-        let of_total = [PACKAGE, DRAM].map(|signal| signal.name);
-        let total_lacks =
-            readings.iter().any(|one| stands(one) && of_total.contains(&one.signal.as_str()));
-        for reading in readings.iter_mut().filter(|reading| reading.value().is_some()) {
-            if stands(reading) || reading.signal == TOTAL.name && total_lacks {
-                reading.answer = standing(window).into();
-            }
-        }
-        readings
-    }
-
-    fn narrow(&mut self, opened: Instant, closed: Instant) {
-        self.0.narrow(opened, closed);
-    }
-
-    fn tasks(&mut self) -> Vec<Task> {
-        self.0.tasks()
-    }
-
-    fn series(&self, opened: Instant) -> Vec<Series> {
-        let mut series = self.0.series(opened);
-        series.retain(|one| one.values.iter().any(|&watts| watts > 0.0));
-        series
-    }
+fn counted_in_part(name: &str, parts: &[&str], lacks: &[String]) -> Unavailable {
+    Unavailable::new(
+        format!(
+            "RAPL counts the {name} domain of package {} only, and not of {}",
+            parts.join(", "),
+            lacks.join(", ")
+        ),
+        "take a sensor of the whole machine (DCMI, a meter)",
+    )
 }
