@@ -1,5 +1,7 @@
 //! How unevenly the records were really asked for.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use model::Op;
 use serde::{Deserialize, Serialize};
 
@@ -67,14 +69,40 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
     })
 }
 
+/// The judges of scattered popularities that were made last, each with its ranks, exponent and
+/// records: making one takes some tenths of a second, and all runs on the same data ask for the
+/// same. At most 4 MiB each.
+static KNOWN: Mutex<Vec<(Scattered, Arc<Judge>)>> = Mutex::new(Vec::new());
+const MOST_KNOWN: usize = 4;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Scattered {
+    ranks: u64,
+    theta: f64,
+    records: u64,
+}
+
+fn known(of: Scattered, make: impl FnOnce() -> Judge) -> Arc<Judge> {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(at) = known.iter().position(|(other, _)| *other == of) {
+        let found = known.remove(at);
+        known.push(found);
+    } else {
+        if known.len() == MOST_KNOWN {
+            known.remove(0);
+        }
+        known.push((of, Arc::new(make())));
+    }
+    Arc::clone(&known[known.len() - 1].1)
+}
+
 /// Which steps ask for one of the top records. A step may count in part, see below.
 enum Judge {
     /// The ranks below these, and how often another rank hits one of their records.
     Ranks([u64; 2], [f64; 2]),
-    Masses {
-        of_record: Vec<f32>,
-        at: [Threshold; 2],
-    },
+    /// For each record a digit to the base 3 for each top: out of it, in it in part, or in it; and
+    /// what part that is.
+    Classes { of_record: Vec<u8>, parts: [f64; 2] },
 }
 
 /// The mass from which on a record belongs to the top, and what part of those that have exactly
@@ -86,32 +114,47 @@ struct Threshold {
 }
 
 impl Judge {
-    fn new(workload: &Workload, records: u64, tops: [u64; 2]) -> (Judge, String) {
+    fn new(workload: &Workload, records: u64, tops: [u64; 2]) -> (Arc<Judge>, String) {
+        let ranks = |below, otherwise| Arc::new(Judge::Ranks(below, otherwise));
         match workload.chooser.scattered() {
             None if workload.chooser.counts_from_newest() => {
-                (Judge::Ranks(tops, [0.0; 2]), "ranks below the newest record, replayed".to_owned())
+                (ranks(tops, [0.0; 2]), "ranks below the newest record, replayed".to_owned())
             }
-            None => (Judge::Ranks(tops, [0.0; 2]), "ranks by definition, replayed".to_owned()),
+            None => (ranks(tops, [0.0; 2]), "ranks by definition, replayed".to_owned()),
             Some(zipf) if records <= TABLED => {
-                let of_record = masses(zipf.ranks().min(HEAD), zipf.theta(), records);
-                let at = tops.map(|top| threshold(&of_record, top));
+                let of = Scattered { ranks: zipf.ranks().min(HEAD), theta: zipf.theta(), records };
+                let judge = known(of, || Judge::by_mass(of, tops));
                 let method = format!(
                     "records onto which the first {HEAD} ranks hash, by their summed probability; \
                      replayed"
                 );
-                (Judge::Masses { of_record, at }, method)
+                (judge, method)
             }
             Some(_) => {
                 // As many first ranks as fall, on average, on `top` different records; and a rank
                 // beyond them hits one of these records as often as any other.
                 let n = records as f64;
                 let share = tops.map(|top| top as f64 / n);
-                let ranks = share.map(|share| ((-share).ln_1p() / (-1.0 / n).ln_1p()) as u64);
+                let below = share.map(|share| ((-share).ln_1p() / (-1.0 / n).ln_1p()) as u64);
                 let method = "records of the first ranks that together hash onto as many; a rarer \
                               rank counts by the part of all records that these are; replayed";
-                (Judge::Ranks(ranks, share), method.to_owned())
+                (ranks(below, share), method.to_owned())
             }
         }
+    }
+
+    fn by_mass(of: Scattered, tops: [u64; 2]) -> Judge {
+        let masses = masses(of.ranks, of.theta, of.records);
+        let at = tops.map(|top| threshold(&masses, top));
+        let class = |mass: f32| {
+            at.map(|at| match mass {
+                mass if mass > at.mass => 2,
+                mass if mass == at.mass => 1,
+                _ => 0,
+            })
+        };
+        let of_record = masses.into_iter().map(class).map(|[one, other]| one + 3 * other).collect();
+        Judge::Classes { of_record, parts: at.map(|at| at.part) }
     }
 
     #[inline(always)]
@@ -125,14 +168,12 @@ impl Judge {
                     *hit += if step.rank < *below { 1.0 } else { *otherwise };
                 }
             }
-            Judge::Masses { of_record, at } => {
-                let mass = of_record[step.record as usize];
-                for (hit, at) in hits.iter_mut().zip(at) {
-                    *hit += match mass {
-                        mass if mass > at.mass => 1.0,
-                        mass if mass == at.mass => at.part,
-                        _ => 0.0,
-                    };
+            Judge::Classes { of_record, parts } => {
+                let classes = of_record[step.record as usize];
+                for ((hit, part), class) in
+                    hits.iter_mut().zip(parts).zip([classes % 3, classes / 3])
+                {
+                    *hit += [0.0, *part, 1.0][usize::from(class)];
                 }
             }
         }
@@ -262,6 +303,15 @@ mod tests {
         let load = Workload::new(&Spec::preset("ycsb-load").unwrap()).unwrap();
         assert_eq!(load.skew(1000), None);
         assert_eq!(Workload::new(&Spec::default()).unwrap().skew(0), None);
+    }
+
+    #[test]
+    fn the_top_of_the_same_data_is_looked_for_once() {
+        let of = Scattered { ranks: 7, theta: 0.5, records: 3 };
+        let first = known(of, || Judge::by_mass(of, [1, 3]));
+        assert!(Arc::ptr_eq(&first, &known(of, || panic!("looked for again"))));
+        let other = Scattered { theta: 0.6, ..of };
+        assert!(!Arc::ptr_eq(&first, &known(other, || Judge::by_mass(other, [1, 3]))));
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl Workload {
 
     /// The skew that the first `operations` operations of the stream really have; `None` where
     /// none of them asks for a record that is there already. Takes at most some tenths of a second
-    /// and 16 MiB, which are given back.
+    /// and 16 MiB, of which up to 4 are kept for other runs on the same data, which then take less.
     pub fn skew(&self, operations: u64) -> Option<Skew> {
         skew::measure(self, operations)
     }
