@@ -136,6 +136,7 @@ pub fn drive<T: Target>(
         frontier: Frontier::new(plan.threads, first_insert, plan.share.is_some()),
         share: plan.share,
         open,
+        loads: plan.what == What::Load,
         feeds: Mutex::new(feeds.into_iter().map(Some).collect()),
         counted: operations.is_some(),
         end_operation: AtomicU64::new(u64::MAX),

@@ -29,6 +29,8 @@ pub struct Shared<T> {
     pub(crate) frontier: Frontier,
     /// The loop is open: latency counts from the due instant too.
     pub(crate) open: bool,
+    /// Records are loaded, and no workload is measured.
+    pub(crate) loads: bool,
     /// Operations are counted in a given number, not for a given time.
     pub(crate) counted: bool,
     /// This client's part, where several ask together.

@@ -15,7 +15,7 @@ use crate::show::Show;
 /// the one that holds all of them, which is opened for each run. The latter is a convenience: where it
 /// cannot be written the measurement is still shown.
 pub enum Kept {
-    Named { file: File, path: PathBuf, begun: bool },
+    Named { file: File, path: PathBuf, begun: bool, kept: bool },
     Common { path: Option<PathBuf>, begun: bool },
 }
 
@@ -35,10 +35,13 @@ impl Kept {
         }
         files::make_room_for(&path)
             .map_err(|error| request(format!("{}: {error}", path.display())))?;
-        Ok(Kept::Named { file: File::open_or_create(&path)?, path, begun: false })
+        let mut file = File::open_or_create(&path)?;
+        file.reserve(plan.room())?;
+        Ok(Kept::Named { file, path, begun: false, kept: false })
     }
 
-    /// Keeps a run. That the common file cannot be written is said and no more.
+    /// Keeps a run. That the common file cannot be written is said and no more; of a named one
+    /// it is an error, and the caller shows the run all the same.
     pub fn keep(
         &mut self,
         execution: &Execution,
@@ -46,11 +49,21 @@ impl Kept {
         show: &Show,
     ) -> Result<(), StudyError> {
         match self {
-            Kept::Named { file, begun, .. } => {
-                if !std::mem::replace(begun, true) {
-                    file.begin(execution)?;
-                }
-                Ok(file.keep(run)?)
+            Kept::Named { file, begun, kept, .. } => {
+                let ended = match *begun {
+                    true => Ok(()),
+                    false => file.begin(execution),
+                };
+                *begun |= ended.is_ok();
+                let ended = ended.and_then(|()| file.keep(run));
+                *kept |= ended.is_ok();
+                ended.map_err(|error| {
+                    StudyError::from(error).with_note(
+                        "The run that has just ended is shown on standard output and is not in \
+                         the file. Make room, or name a file on another disk with --out, and \
+                         measure it again",
+                    )
+                })
             }
             Kept::Common { path: Some(path), begun } => {
                 let kept = open_common(path).and_then(|mut file| {
@@ -90,10 +103,34 @@ impl Kept {
     /// Where the runs are.
     pub fn place(&self) -> Option<&Path> {
         match self {
-            Kept::Named { path, .. } => Some(path),
+            Kept::Named { path, kept, .. } => Some(path.as_path()).filter(|_| *kept),
             Kept::Common { path, begun } => path.as_deref().filter(|_| *begun),
         }
     }
+}
+
+/// Keeps a run of a study, and prints it whether or not it could be kept: as a line of JSON where
+/// that is asked for, else only where the file has not got it.
+pub fn keep_or_show(
+    file: &mut File,
+    execution: &Execution,
+    run: &Run,
+    json: bool,
+    show: &Show,
+) -> Result<(), StudyError> {
+    let kept = file.keep(run);
+    // A reader that went away does not end a study.
+    let _ = match (json, &kept) {
+        (true, _) => show.print(&run.summary(execution).to_string()),
+        (false, Err(_)) => show.print(&report::terminal::runs(&[(execution, run)], show.style())),
+        (false, Ok(())) => Ok(()),
+    };
+    kept.map_err(|error| {
+        StudyError::from(error).with_note(
+            "The run that has just ended is shown on standard output and is not in the file: it \
+             is measured again when the study goes on",
+        )
+    })
 }
 
 /// Opens the common file, once no other bench writes to it.

@@ -10,7 +10,7 @@ pub enum Error {
     Missing(PathBuf),
     #[error("there is no folder {}; make it first", .0.display())]
     NoFolder(PathBuf),
-    #[error("{} exists already; name another file, or add to it with --resume", .0.display())]
+    #[error("{} exists already; name another file", .0.display())]
     Exists(PathBuf),
     #[error("{} is not a file; name the results file itself", .0.display())]
     NotAFile(PathBuf),
@@ -41,8 +41,14 @@ pub enum Error {
     Stranger(safe_file::FileError),
     #[error("another program keeps {} busy; close it and try again", .0.display())]
     Busy(PathBuf),
-    #[error("no space is left on the disk of {}; every run that was kept before is safe. Make room and go on with --resume", .0.display())]
+    #[error("no space is left on the disk of {}; every run that was kept before is safe", .0.display())]
     Full(PathBuf),
+    #[error(
+        "the disk of {} has not the {} KiB free that are set aside for the results of a run; make \
+         room, or name a file on another disk with --out",
+        path.display(), bytes.div_ceil(1024)
+    )]
+    NoRoom { path: PathBuf, bytes: u64 },
     #[error("{} cannot be written; check its permissions and those of its folder", .0.display())]
     ReadOnly(PathBuf),
     #[error(
@@ -111,7 +117,9 @@ impl Error {
         let path = path.to_owned();
         match source.kind() {
             std::io::ErrorKind::NotFound => Error::Missing(path),
-            std::io::ErrorKind::StorageFull => Error::Full(path),
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                Error::Full(path)
+            }
             std::io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly(path),
             std::io::ErrorKind::PermissionDenied => Error::Unreadable(path),
             _ => Error::Io { path, source },

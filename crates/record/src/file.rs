@@ -5,11 +5,12 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::lock::Lock;
+use crate::reserve::Reserve;
 use crate::run::{Execution, Run};
 use crate::{keep, load, schema};
 
@@ -26,7 +27,14 @@ pub struct File {
     connection: Connection,
     path: PathBuf,
     lock: Option<Lock>,
+    /// How much of the disk is set aside for what is written next, and the blocks themselves.
+    room: u64,
+    reserve: Option<Reserve>,
 }
+
+/// Waits for the space that was given back: copy-on-write file systems collect it late.
+const PAUSES: [Duration; 4] =
+    [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(100), Duration::from_secs(2)];
 
 /// What a database turns out to be.
 enum State {
@@ -51,7 +59,7 @@ impl File {
             Err(error) => return Err(Error::io(path, error)),
         }
         match writing(path, true) {
-            Ok(connection) => Ok(File { connection, path: path.to_owned(), lock: Some(lock) }),
+            Ok(connection) => Ok(File::over(connection, path, Some(lock))),
             Err(error) => {
                 // It is ours (the lock is still held), holds nothing, and would only be in
                 // the way of the next attempt.
@@ -95,14 +103,18 @@ impl File {
             connection = schema::migrated_copy(&connection, version)
                 .map_err(|error| Error::sqlite(path, error))?;
         }
-        Ok(File { connection, path: path.to_owned(), lock: None })
+        Ok(File::over(connection, path, None))
     }
 
     fn locked(path: &Path, adopt: bool) -> Result<File, Error> {
         safe_file::check_output(path)?;
         let lock = Lock::take(path)?;
         let connection = writing(path, adopt)?;
-        Ok(File { connection, path: path.to_owned(), lock: Some(lock) })
+        Ok(File::over(connection, path, Some(lock)))
+    }
+
+    fn over(connection: Connection, path: &Path, lock: Option<Lock>) -> File {
+        File { connection, path: path.to_owned(), lock, room: 0, reserve: None }
     }
 
     fn sql<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
@@ -116,6 +128,22 @@ impl File {
     /// Whether it was opened for writing.
     pub fn writable(&self) -> bool {
         self.lock.is_some()
+    }
+
+    /// Sets `bytes` of the disk aside until the file is closed, for what is written next: what a
+    /// run came to can be kept then though others have filled the disk meanwhile. Call it before
+    /// the run.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`] where the disk has not so much.
+    pub fn reserve(&mut self, bytes: u64) -> Result<(), Error> {
+        let taken = Reserve::take(&self.path, bytes);
+        self.room = bytes;
+        self.reserve = Some(taken.map_err(|error| match Error::io(&self.path, error) {
+            Error::Full(path) => Error::NoRoom { path, bytes },
+            other => other,
+        })?);
+        Ok(())
     }
 
     /// Keeps what was asked and planned, before the first run of it.
@@ -163,7 +191,28 @@ impl File {
 
     fn change(
         &mut self,
-        write: impl FnOnce(&Connection, &Path) -> Result<(), Error>,
+        write: impl Fn(&Connection, &Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut ended = self.attempt(&write);
+        if !is_for_room(&ended) || self.reserve.take().is_none() {
+            return ended;
+        }
+        for pause in PAUSES {
+            std::thread::sleep(pause);
+            ended = self.attempt(&write);
+            if !is_for_room(&ended) {
+                break;
+            }
+        }
+        // For the next run, as far as the disk has that much; if not, that one may be refused.
+        self.reserve = Reserve::take(&self.path, self.room).ok();
+        ended
+    }
+
+    /// One transaction.
+    fn attempt(
+        &mut self,
+        write: &impl Fn(&Connection, &Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let path = &self.path;
         if self.lock.is_none() {
@@ -209,6 +258,18 @@ impl File {
                 .query_map([execution_id], |row| row.get(0))?
                 .collect()
         })
+    }
+}
+
+/// Whether it may have failed for want of room. A quota, and a disk that allocates late, show as
+/// errors of writing; one without a free inode as a journal that cannot be opened.
+fn is_for_room(ended: &Result<(), Error>) -> bool {
+    match ended {
+        Err(Error::Full(_) | Error::Unreadable(_)) => true,
+        Err(Error::Sqlite { source, .. }) => {
+            source.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
+        }
+        _ => false,
     }
 }
 

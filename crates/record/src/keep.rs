@@ -167,8 +167,16 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
     }
     if let Some(tax) = &run.tax {
         sql.execute(
-            "INSERT INTO harness VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![key, tax.ns_per_op, tax.clock_ns, tax.verify_ns, tax.busy],
+            "INSERT INTO harness (run_key, ns_per_op, clock_ns, verify_ns, busy,
+             measured_before_run) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                key,
+                tax.ns_per_op,
+                tax.clock_ns,
+                tax.verify_ns,
+                tax.busy,
+                tax.measured_before_run,
+            ],
         )?;
     }
     let mut series =

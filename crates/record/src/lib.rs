@@ -14,6 +14,7 @@ mod load;
 mod lock;
 mod merge;
 mod names;
+mod reserve;
 mod run;
 mod schema;
 mod selection;

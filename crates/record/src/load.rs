@@ -236,6 +236,7 @@ fn tax(sql: &Connection, path: &Path, run: i64) -> Result<Option<Tax>, Error> {
             clock_ns: real(row, "clock_ns")?,
             verify_ns: row.get("verify_ns")?,
             busy: real(row, "busy")?,
+            measured_before_run: row.get("measured_before_run")?,
         })
     })?;
     Ok(found.pop())

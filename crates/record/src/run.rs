@@ -143,6 +143,11 @@ pub struct Tax {
     /// Share of the window in which the threads of the harness were neither waiting for the
     /// store nor idle until the next request was due.
     pub busy: f64,
+    /// The ordinal of the run of this execution before which the costs were measured: it may be
+    /// an earlier one whose setting was the same. None in files of older versions, where each run
+    /// has its own.
+    #[serde(default)]
+    pub measured_before_run: Option<u32>,
 }
 
 /// What stands in the setting `store` of a microbenchmark.

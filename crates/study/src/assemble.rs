@@ -12,6 +12,7 @@ use workload::Skew;
 use crate::asking::Manner;
 use crate::beside;
 use crate::calibrate::Maximum;
+use crate::once::Taxed;
 use crate::plan::Step;
 use crate::server_side::Found;
 
@@ -41,7 +42,7 @@ pub(crate) struct Measured<'a> {
     /// The store's own: before the window, after it, and when the store has settled.
     pub(crate) statistics: (Vec<Statistic>, Vec<Statistic>, Vec<Statistic>),
     /// None where nobody measured it.
-    pub(crate) tax: Option<drive::Tax>,
+    pub(crate) tax: Option<Taxed>,
     pub(crate) skew: Option<Skew>,
     pub(crate) disk_bytes: Option<u64>,
     /// The store is behind a network.
@@ -128,11 +129,12 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         series: outcome.series.iter().map(point).collect(),
         readings,
         samples: measured.samples.clone(),
-        tax: measured.tax.map(|tax| Tax {
+        tax: measured.tax.map(|Taxed { tax, run }| Tax {
             ns_per_op: tax.ns_per_op,
             clock_ns: tax.clock_ns,
             verify_ns: Some(tax.verify_ns),
             busy: outcome.harness_share,
+            measured_before_run: Some(run),
         }),
         stream: stream(outcome, measured.skew.as_ref()),
     }

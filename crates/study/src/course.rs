@@ -197,7 +197,8 @@ impl Course {
     }
 
     fn afford(&mut self, step: &Step) -> Go {
-        let rest = self.left_of(step);
+        // Looked for in all that is planned: only where there is a budget.
+        let rest = if self.budget.is_some() { self.left_of(step) } else { Default::default() };
         let cells_done = !self.done.is_empty();
         let Some(budget) = &mut self.budget else { return Go::Run };
         if budget.spent_before.is_some() {

@@ -16,6 +16,7 @@ use crate::error::StudyError;
 use crate::fleet::Crew;
 use crate::keeper::Keeper;
 use crate::knobs::{Levels, Seen, Turn};
+use crate::once::Once;
 use crate::plan::{Plan, Segment, Step};
 use crate::probes::{Probes, measure_idle};
 use crate::server_side::ServerSide;
@@ -148,6 +149,7 @@ pub fn execute(
     let clock = Ticks::new();
     let mut crew = plan.agents.clone().map(Crew::new);
     plan.probes.check_required()?;
+    let once = Once::default();
     let mut idle: Vec<(Levels, Vec<Reading>)> = Vec::new();
     let mut unturned = Vec::new();
     let mut kept_any = false;
@@ -186,6 +188,7 @@ pub fn execute(
                     probes: &plan.probes,
                     idle: idle.map_or(&[], Vec::as_slice),
                     seen,
+                    once: &once,
                 };
                 kept_any = true;
                 if !scene.play(segment, first, &mut agenda, &mut *keep, &mut *listener)? {
@@ -275,6 +278,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) idle: &'a [Reading],
     /// What was seen of the knobs under which it all runs.
     pub(crate) seen: &'a Seen,
+    /// What was found out for all of them.
+    pub(crate) once: &'a Once,
 }
 
 impl Scene<'_> {
@@ -311,6 +316,7 @@ impl Scene<'_> {
             facts,
             probes: self.probes,
             idle: self.idle,
+            once: self.once,
             simulated: None,
         }
     }
@@ -348,7 +354,12 @@ impl Scene<'_> {
                             Some(started)
                         }
                     };
-                    let network = Arc::new(Network::connect(remote)?);
+                    let explain = |error| match &started {
+                        Some(started) => started.explain(error),
+                        None => error,
+                    };
+                    let network = Network::connect(remote).map_err(StudyError::from);
+                    let network = Arc::new(network.map_err(explain)?);
                     session.keeper = Keeper::Servers(Arc::clone(&network));
                     if let Some(started) = &started {
                         started.settings(&mut session.facts);
@@ -358,8 +369,8 @@ impl Scene<'_> {
                     let addresses = network.remote().servers.iter();
                     session.servers =
                         ServerSide::of(addresses.map(|address| (address, tap(address))));
-                    session.find_data(&first)?;
-                    let closed = session.ask(&network, first)?;
+                    session.find_data(&first).map_err(explain)?;
+                    let closed = session.ask(&network, first).map_err(explain)?;
                     drop(network);
                     if let Some(started) = started {
                         started.end()?;

@@ -19,6 +19,7 @@ mod machine_lock;
 mod mbwu;
 mod names;
 mod observe;
+mod once;
 mod plan;
 mod probes;
 mod replayed;

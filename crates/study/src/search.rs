@@ -20,6 +20,7 @@ use crate::engine::{Listener, Scene};
 use crate::error::StudyError;
 use crate::fleet::{Agents, Crew};
 use crate::knobs::{Levels, Seen};
+use crate::once::Once;
 use crate::plan::{Plan, Segment, Step, check_store, step};
 use crate::probes::{Probes, measure_idle};
 use crate::session::Agenda;
@@ -124,6 +125,7 @@ impl Search {
         let mut crew = self.agents.clone().map(Crew::new);
         self.probes.check_required()?;
         let idle = measure_idle(&self.probes, listener, stop);
+        let once = Once::default();
         let mut scene = Scene {
             clock: &clock,
             execution,
@@ -132,15 +134,20 @@ impl Search {
             probes: &self.probes,
             idle: &idle,
             seen,
+            once: &once,
         };
         let mut trials = Trials::new(self.trying()?, 1, &[])?;
         let first = trials.trying.closed(1);
-        let ended = scene.play(&plan.segments[0], first, &mut trials, keep, listener);
+        let mut unkept = None;
+        let mut keep = |run: &Run| keep(run).inspect_err(|_| unkept = Some(run.clone()));
+        let ended = scene.play(&plan.segments[0], first, &mut trials, &mut keep, listener);
+        // What was measured counts, whatever became of the file.
+        let heard = unkept.map_or(Ok(()), |run| trials.take(&run));
         if !matches!(ended, Ok(true)) {
             trials.cut = Some(Cut::Stopped);
         }
         let conclusion = trials.conclusion();
-        let fault = ended.err().or(trials.fault);
+        let fault = ended.err().or(heard.err()).or(trials.fault);
         Ok(Found { conclusion, tried: trials.tried, calibration: trials.calibration, fault })
     }
 

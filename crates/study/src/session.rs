@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{Changes, Outcome, Target, Tax, Ticks, What};
+use drive::{Changes, Outcome, Target, Ticks, What};
 use host::{Choice, Context, Observed, Watch};
 use model::{Op, Reading};
 use record::{Execution, Phase, Run, Settings};
@@ -20,6 +20,7 @@ use crate::findings::findings;
 use crate::fleet::{Borne, Crew, Task};
 use crate::keeper::{Keeper, Name};
 use crate::observe::{Showing, Watching};
+use crate::once::{Once, Setting, Taxed};
 use crate::plan::{Segment, Step};
 use crate::probes::{Before, Probes, check, missing};
 use crate::server_side::{Seen, ServerSide};
@@ -74,6 +75,8 @@ pub(crate) struct Session<'a> {
     pub(crate) probes: &'a Probes,
     /// The power of the idle machine, measured before.
     pub(crate) idle: &'a [Reading],
+    /// What was found out for all runs of the execution.
+    pub(crate) once: &'a Once,
     /// The figures of the simulator, and of which workload they are.
     pub(crate) simulated: Option<(Spec, Vec<Reading>)>,
 }
@@ -82,7 +85,7 @@ pub(crate) struct Session<'a> {
 struct Asked {
     outcome: Outcome,
     manner: Manner,
-    tax: Option<Tax>,
+    tax: Option<Taxed>,
     /// Where agents asked.
     borne: Option<Borne>,
 }
@@ -189,8 +192,12 @@ impl Session<'_> {
         let mut observer = Showing { step, listener: &mut *self.listener };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
         if let Some(failure) = outcome.failures.first() {
-            let words = format!("{}: the load failed: {}", step.label, failure.first);
-            return Err(StudyError::Failed(words));
+            // That a server is gone says more than what that did to the first request.
+            let why = match &outcome.gave_up {
+                Some(gave_up) => format!("{gave_up} (the first failure: {})", failure.first),
+                None => failure.first.clone(),
+            };
+            return Err(StudyError::Failed(format!("{}: the load failed: {why}", step.label)));
         }
         self.records = outcome.changes.inserted;
         if self.records < step.workload.records.0 {
@@ -224,7 +231,9 @@ impl Session<'_> {
         self.servers.prepare(step.manner.insight, step.manner.is_open());
         let servers = self.servers.cpus();
         let context = self.context(step, &servers);
-        check(self.probes, &context, Before::Run)?;
+        let (probes, pids) = (self.probes, &context.server_pids);
+        let checked = &self.once.checked;
+        checked.unless_known(pids, || check(probes, &context, Before::Run))?;
         let simulated = self.simulated(step);
         let started_at = now();
         // Before the load begins, so that it warms up under it too.
@@ -253,10 +262,18 @@ impl Session<'_> {
                     plan.trace = Some(trace.replay(&manner, seed)?);
                 }
                 let (clock, first) = (self.clock, &plan.on_start);
-                let tax = match &plan.trace {
-                    Some(replay) => drive::replay_tax(clock, replay, workload, first)?,
-                    None => Some(drive::tax(clock, workload, what, first)?),
+                let replayed = plan.trace.as_ref().map(|replay| replay.most);
+                let setting = Setting {
+                    trace: step.trace.clone().zip(replayed),
+                    cpus: cpus_of_load(&manner, &servers),
+                    knobs: self.segment.knobs.clone(),
+                    beside: step.beside.clone(),
+                    ..Setting::of(what, &step.workload)
                 };
+                let tax = self.once.taxes.of(setting, step.ordinal, || match &plan.trace {
+                    Some(replay) => Ok(drive::replay_tax(clock, replay, workload, first)?),
+                    None => Ok(Some(drive::tax(clock, workload, what, first)?)),
+                })?;
                 let outcome = drive::drive(clock, store, workload, &plan, &mut watching)?;
                 Asked { outcome, manner, tax, borne: None }
             }
@@ -272,7 +289,9 @@ impl Session<'_> {
                 let mut borne = crew.run(&task, &mut watching)?;
                 let outcome = std::mem::take(&mut borne.outcome);
                 let manner = borne.manner.clone();
-                Asked { outcome, manner, tax: borne.tax, borne: Some(borne) }
+                // Each agent measures its own before each run.
+                let tax = borne.tax.map(|tax| Taxed { tax, run: step.ordinal });
+                Asked { outcome, manner, tax, borne: Some(borne) }
             }
         };
         let Watching {

@@ -204,6 +204,15 @@ impl Started {
         }
     }
 
+    /// An error that was met while it was asked: with its last words, if it has ended by itself.
+    pub(crate) fn explain(&self, error: StudyError) -> StudyError {
+        let ended = self.all().find_map(|one| one.launched.still_running().err());
+        match ended {
+            Some(ended) => error.with_note(&ended.to_string()),
+            None => error,
+        }
+    }
+
     /// # Errors
     /// It has ended by itself, with its last words; or cannot be ended.
     pub(crate) fn end(self) -> Result<(), StudyError> {

@@ -79,9 +79,8 @@ fn measure(
     let mut bar = Swept::new(show.bar(plan.steps().map(|(_, step)| step)), manners);
     let mut runs = Vec::new();
     let mut keep = |run: &Run| {
-        kept.keep(&execution, run, show)?;
         runs.push(run.clone());
-        Ok(())
+        kept.keep(&execution, run, show)
     };
     let doing = Doing {
         course: &mut Course::new(plan, &[], None)?,
@@ -93,13 +92,13 @@ fn measure(
     };
     let ended = study::execute(plan, &execution, &BTreeSet::new(), doing);
     bar.finish();
-    if ended.is_ok() {
-        kept.finish(&execution)?;
-    }
+    let finished = if ended.is_ok() { kept.finish(&execution) } else { Ok(()) };
+    // What was measured is shown, whatever became of the file.
     show_runs(args, show, &execution, &runs)?;
     if let (Some(path), false) = (kept.place(), runs.is_empty()) {
         show.note(&format!("kept in {}", path.display()));
     }
+    finished?;
     if ended? == Ended::Stopped {
         show.note("stopped; the run under way is not kept");
         return Ok(Outcome::Invalid);

@@ -20,6 +20,7 @@ use crate::devices::Devices;
 use crate::exit::{Outcome, request};
 use crate::files;
 use crate::interrupt::stop_flag;
+use crate::kept::keep_or_show;
 use crate::show::{Bar, Show};
 
 /// `kvmeter mbwu FILE`.
@@ -145,18 +146,11 @@ fn evaluate(
         show.note(&format!("{}: {} rounds are done", out.display(), before.len()));
     }
     let mut watch = Rounds { bar: show.bar(std::iter::empty()) };
-    let mut keep = |run: &Run| {
-        file.keep(run)?;
-        if args.json {
-            // A reader that went away does not end a study.
-            let _ = show.print(&run.summary(&execution).to_string());
-        }
-        Ok(())
-    };
+    let mut keep = |run: &Run| keep_or_show(&mut file, &execution, run, args.json, show);
     let ended = mbwu.run(&execution, &before, &mut keep, &mut watch, stop, seen);
     watch.bar.finish();
     let how = resume_hint(args, out);
-    let kept = format!("Every finished round is in {}. Go on with: {how}", out.display());
+    let kept = format!("Every round that was kept is in {}. Go on with: {how}", out.display());
     let evaluation = match ended {
         Ok(evaluation) => evaluation,
         Err(error) => return Err(error.with_note(&kept).into()),
@@ -166,10 +160,11 @@ fn evaluate(
         return Ok(Outcome::Invalid);
     }
     let at = study::now();
-    file.finish(&execution.id, &at)?;
+    let closed = file.finish(&execution.id, &at);
     execution.finished_at = Some(at);
     let runs = runs_of(&file, &execution)?;
     tell(args, execution, runs, (out, html), tables_of, show)?;
+    closed?;
     Ok(if counts(&evaluation) { Outcome::Done } else { Outcome::Invalid })
 }
 

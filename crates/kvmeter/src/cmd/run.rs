@@ -12,6 +12,7 @@ use crate::args;
 use crate::exit::{Outcome, request};
 use crate::files;
 use crate::interrupt::stop_flag;
+use crate::kept::keep_or_show;
 use crate::machine_flags::pass;
 use crate::planned;
 use crate::show::Show;
@@ -78,14 +79,7 @@ fn measure(
     let mut maxima = Maxima::of(plan, &kept);
     let stop = stop_flag()?;
     let mut bar = show.bar(left.into_iter());
-    let mut keep = |run: &Run| {
-        file.keep(run)?;
-        if args.json {
-            // A reader that went away does not end a study.
-            let _ = show.print(&run.summary(&execution).to_string());
-        }
-        Ok(())
-    };
+    let mut keep = |run: &Run| keep_or_show(&mut file, &execution, run, args.json, show);
     let doing = Doing {
         course: &mut course,
         maxima: &mut maxima,
@@ -97,15 +91,16 @@ fn measure(
     let ended = study::execute(plan, &execution, &done, doing);
     bar.finish();
     let how = resume_hint(args, out);
+    let mut closed = Ok(());
     match ended {
         Ok(Ended::Whole) => {
             for note in course.notes() {
                 show.note(&note);
-                file.note(&execution.id, &note)?;
+                closed = closed.and_then(|()| file.note(&execution.id, &note));
                 execution.notes.push(note);
             }
             let at = study::now();
-            file.finish(&execution.id, &at)?;
+            closed = closed.and_then(|()| file.finish(&execution.id, &at));
             execution.finished_at = Some(at);
         }
         Ok(Ended::Stopped) => {
@@ -116,13 +111,16 @@ fn measure(
             return Ok(Outcome::Invalid);
         }
         Err(error) => {
-            let kept = format!("Every finished run is in {}. Go on with: {how}", out.display());
+            let kept =
+                format!("Every run that was kept is in {}. Go on with: {how}", out.display());
             return Err(error.with_note(&kept).into());
         }
     }
     let runs = runs_of(&file, &execution)?;
     let valid = runs.iter().filter(|run| !run.is_trial()).all(Run::valid);
+    // The results are shown even if the file could not be told that they are all.
     tell(args, execution, runs, (out, html), report::terminal::runs, show)?;
+    closed?;
     Ok(if valid { Outcome::Done } else { Outcome::Invalid })
 }
 
@@ -183,6 +181,7 @@ pub fn open(
                 execution.notes.clear();
             }
             let done = file.done(&execution.id)?;
+            file.reserve(plan.room())?;
             return Ok((file, execution, done));
         }
         study::check_directories(plan)?;
@@ -224,6 +223,7 @@ fn begin(file: &mut File, plan: &Plan, seen: &Seen, facts: &[Fact]) -> anyhow::R
     let mut execution = study::execution(plan, std::env::args().collect(), seen);
     execution.machine.facts.extend_from_slice(facts);
     file.begin(&execution)?;
+    file.reserve(plan.room())?;
     Ok(execution)
 }
 

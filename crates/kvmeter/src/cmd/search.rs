@@ -44,9 +44,8 @@ fn measure(
     watch.finish();
     let mut found = found?;
     let fault = found.fault.take();
-    if fault.is_none() && found.conclusion.ended != Ended::Stopped {
-        kept.finish(&execution)?;
-    }
+    let whole = fault.is_none() && found.conclusion.ended != Ended::Stopped;
+    let finished = if whole { kept.finish(&execution) } else { Ok(()) };
     print(args, show, search, &execution, &found)?;
     if let (Some(path), false) = (kept.place(), found.tried.is_empty()) {
         show.note(&format!("kept in {}", path.display()));
@@ -54,6 +53,7 @@ fn measure(
     if let Some(words) = disturbance(&found) {
         show.note(&words);
     }
+    finished?;
     match fault {
         Some(fault) => Err(fault.into()),
         None => Ok(outcome(&found.conclusion)),

@@ -1,9 +1,9 @@
-//! A full disk during a load: a clear error, and nothing of earlier runs lost.
+//! A full disk: a clear error, nothing of earlier runs lost, and no finished run either.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::tool::Place;
+use crate::tool::{Place, Said, said, until};
 
 /// A small file system of its own; needs root.
 struct Small<'a>(&'a Path);
@@ -54,4 +54,89 @@ fn a_disk_that_fills_up_during_the_load_is_told_and_loses_nothing() {
     // Earlier results are whole, and the directory works again.
     assert_eq!(place.json(&["report", "r.sqlite", "--json"]).as_array().unwrap().len(), 1);
     place.ok(&["bench", "rocksdb:disk/db", "--records", "1k", "--ops", "1k", "--quiet"]);
+}
+
+/// Bytes that are free.
+fn free(at: &Path) -> u64 {
+    let df = Command::new("df").args(["--block-size=1", "--output=avail"]).arg(at).output();
+    let text = String::from_utf8(df.unwrap().stdout).unwrap();
+    text.lines().last().unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_disk_that_fills_up_while_it_is_measured_costs_no_run() {
+    let place = Place::new();
+    let disk = place.file("disk");
+    let Some(_small) = Small::mount(&disk, "2M") else { return };
+    place.write(
+        "full.toml",
+        "name = \"full\"\nsequence = [\"ycsb-c\"]\n[store.null]\n\
+                              [measure]\ntime = \"2s\"\n",
+    );
+    for (file, args) in [
+        ("disk/bench.sqlite", vec!["bench", "null", "--time", "2s"]),
+        ("disk/run.sqlite", vec!["run", "full.toml", "--html", "page.html"]),
+    ] {
+        let child = place.start(&[&args[..], &["--json", "--out", file]].concat());
+        // A new file has some 150 KB; the rest is what was set aside.
+        until("the reserve", || place.file(file).exists() && free(&disk) < (2 << 20) - (600 << 10));
+        let mut taken = std::fs::File::create(disk.join("taken")).unwrap();
+        while std::io::Write::write_all(&mut taken, &[1; 4096]).is_ok() {}
+        let said = said(child.wait_with_output().unwrap());
+        assert!(said.code < 2, "{args:?}: {said:#?}");
+        let run = said.json()["run"].clone();
+        std::fs::remove_file(disk.join("taken")).unwrap();
+        assert_eq!(place.json(&["report", file, "--json"])[0]["run"], run, "{args:?}");
+        std::fs::remove_file(place.file(file)).unwrap();
+    }
+}
+
+#[test]
+fn a_disk_without_room_is_told_before_anything_is_measured() {
+    let place = Place::new();
+    let disk = place.file("disk");
+    let Some(_small) = Small::mount(&disk, "600K") else { return };
+    place.refused(
+        &["bench", "null", "--time", "1h", "--out", "disk/r.sqlite"],
+        &["has not the", "KiB free", "--out"],
+    );
+}
+
+/// Measures with a results file that goes away meanwhile.
+fn unkept(args: &[&str], file: &str) -> Said {
+    let place = Place::new();
+    place.write(
+        "gone.toml",
+        "name = \"gone\"\nsequence = [\"ycsb-c\"]\n[store.null]\n\
+                              [measure]\ntime = \"4s\"\n",
+    );
+    let child = place.start(args);
+    until("the results file", || place.file(file).metadata().is_ok_and(|found| found.len() > 0));
+    // Its run has begun by then, and has not ended.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    std::fs::remove_file(place.file(file)).unwrap();
+    said(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_run_that_cannot_be_kept_is_shown() {
+    let bench = ["bench", "null", "--time", "4s", "--out", "r.sqlite"];
+    let run = ["run", "gone.toml", "--out", "r.sqlite", "--html", "r.html"];
+    for args in [&bench[..], &run[..]] {
+        let text = unkept(args, "r.sqlite");
+        let json = unkept(&[args, &["--json"]].concat(), "r.sqlite");
+        assert_eq!((text.code, json.code), (2, 2), "{text:#?} {json:#?}");
+        assert!(text.out.contains("null ycsb-c"), "{text:#?}");
+        assert!(json.json()["throughput_ops_s"].as_f64().unwrap() > 0.0);
+        for said in [text, json] {
+            assert!(said.err.contains("is not in the file"), "{said:#?}");
+            // Only a study can be resumed.
+            assert_eq!(said.err.contains("--resume"), args[0] == "run", "{said:#?}");
+        }
+    }
+    let search = ["search", "null", "--slo", "p99<1s", "--time", "4s", "--max-time", "9s"];
+    let said = unkept(&[&search[..], &["--json", "--out", "r.sqlite"]].concat(), "r.sqlite");
+    assert!(said.code == 2 && said.err.contains("is not in the file"), "{said:#?}");
+    // The only run was the closed loop that says where to begin.
+    assert!(said.json()["calibration_ops_s"].as_f64().unwrap() > 0.0, "{said:#?}");
 }

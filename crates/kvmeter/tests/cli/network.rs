@@ -214,14 +214,73 @@ fn a_server_that_dies_in_mid_run_leaves_an_invalid_run() {
     assert!(exported.contains("ended early"), "it is kept: {exported}");
 }
 
-/// What memcached says of the reads that it was asked.
-fn gets(mut stream: TcpStream) -> u64 {
+#[test]
+fn a_server_that_is_killed_while_it_is_loaded_is_told() {
+    let place = Place::new();
+    let Some(mut server) = Server::start("memcached", &place, &["-m", "64"]) else { return };
+    let store = format!("memcached://{}?timeout=500ms", server.address);
+    let child = place.start(&["bench", &store, "--records", "100M", "--time", "1s"]);
+    let loading = |address: &str| TcpStream::connect(address).is_ok_and(|s| sets(s) > 2000);
+    until("the load", || loading(&server.address));
+    server.child.kill().unwrap();
+    let ended = said(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, 1, "{ended:?}");
+    let lost = format!("into the load: {} was lost and did not come back", server.address);
+    for words in ["the load failed", &lost, "the first failure: insert"] {
+        assert!(ended.err.contains(words), "{words}: {}", ended.err);
+    }
+
+    // One that kvmeter has started: how it ended, too.
+    let address = format!("127.0.0.1:{}", free_port());
+    let (_, port) = address.split_once(':').unwrap();
+    let server = format!("port={port}");
+    let child = place.start(&[
+        "bench",
+        "memcached?timeout=500ms",
+        "--server",
+        &server,
+        "--records",
+        "100M",
+        "--time",
+        "1s",
+    ]);
+    until("the load", || loading(&address));
+    kill_listener(port);
+    let ended = said(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, 1, "{ended:?}");
+    for words in ["was lost and did not come back", "memcached (pid ", "signal: 9"] {
+        assert!(ended.err.contains(words), "{words}: {}", ended.err);
+    }
+}
+
+/// Kills the memcached that was started for a port.
+fn kill_listener(port: &str) {
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        if words[0].ends_with(b"memcached") && words.contains(&port.as_bytes()) {
+            let pid = process.file_name().into_string().unwrap();
+            Command::new("kill").args(["-9", &pid]).status().unwrap();
+        }
+    }
+}
+
+/// What memcached says of the reads that it was asked, and of the writes.
+fn gets(stream: TcpStream) -> u64 {
+    statistic(stream, "STAT cmd_get ")
+}
+
+fn sets(stream: TcpStream) -> u64 {
+    statistic(stream, "STAT cmd_set ")
+}
+
+fn statistic(mut stream: TcpStream, name: &str) -> u64 {
     use std::io::{Read, Write};
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     stream.write_all(b"stats\r\nquit\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("STAT cmd_get "));
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.map_or(0, |count| count.trim().parse().unwrap())
 }
 

@@ -12,6 +12,7 @@ const STEPS: &[&str] = &[
     include_str!("v3.sql"),
     include_str!("v4.sql"),
     include_str!("v5.sql"),
+    include_str!("v6.sql"),
 ];
 
 /// The version that this kvmeter writes: SQLite's `user_version`.

@@ -184,7 +184,13 @@ pub fn run(execution: &str, ordinal: u32) -> Run {
             samples("temperature.max", Unit::Celsius, &[(0.5, 54.0)]),
             samples("power.none", Unit::Watts, &[]),
         ],
-        tax: Some(Tax { ns_per_op: 81.5, clock_ns: 22.25, verify_ns: Some(30.5), busy: 0.97 }),
+        tax: Some(Tax {
+            ns_per_op: 81.5,
+            clock_ns: 22.25,
+            verify_ns: Some(30.5),
+            busy: 0.97,
+            measured_before_run: Some(1),
+        }),
         stream: settings(&[("fingerprint", "00ff"), ("skew.top_1_percent", "0.41")]),
     }
 }

@@ -78,6 +78,50 @@ fn a_full_disk_costs_only_the_run_that_did_not_fit() {
     assert_eq!(File::read(disk.file()).unwrap().runs(&Filter::all()).unwrap(), kept);
 }
 
+/// Writes a file until the disk is full.
+fn fill(disk: &Mount) {
+    let mut other = std::fs::File::create(disk.folder.path().join("other")).unwrap();
+    while std::io::Write::write_all(&mut other, &[1; 4096]).is_ok() {}
+}
+
+#[test]
+fn a_run_fits_into_what_was_set_aside_for_it() {
+    let Some(disk) = Mount::tmpfs("2m") else { return };
+    let mut file = File::create(disk.file()).unwrap();
+    file.begin(&example::execution("e")).unwrap();
+    file.reserve(512 << 10).unwrap();
+    fill(&disk);
+    let run = large_run(0);
+    file.keep(&run).unwrap();
+    assert_eq!(file.runs(&Filter::all()).unwrap(), [run]);
+    // That was for one run. What does not fit any more costs none of the others.
+    let refused = (1..100).find_map(|ordinal| file.keep(&large_run(ordinal)).err()).unwrap();
+    assert!(matches!(refused, Error::Full(_)), "{refused:?}");
+    assert!(!file.runs(&Filter::all()).unwrap().is_empty());
+    drop(file);
+    assert_eq!(std::fs::read_dir(disk.folder.path()).unwrap().count(), 2, "no name is left");
+}
+
+#[test]
+fn a_run_fits_where_no_inode_is_left() {
+    let Some(disk) = Mount::tmpfs("8m,nr_inodes=8") else { return };
+    let mut file = File::create(disk.file()).unwrap();
+    file.begin(&example::execution("e")).unwrap();
+    file.reserve(512 << 10).unwrap();
+    let mut names = 0..100;
+    while std::fs::write(disk.folder.path().join(format!("{:?}", names.next())), "").is_ok() {}
+    file.keep(&large_run(0)).unwrap();
+}
+
+#[test]
+fn a_disk_without_room_for_a_run_is_told_before_it() {
+    let Some(disk) = Mount::tmpfs("600k") else { return };
+    let mut file = File::create(disk.file()).unwrap();
+    let refused = file.reserve(512 << 10).unwrap_err();
+    assert!(matches!(refused, Error::NoRoom { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("512 KiB"), "{refused}");
+}
+
 #[test]
 fn a_file_that_cannot_be_begun_leaves_nothing_behind() {
     let Some(disk) = Mount::tmpfs("64k") else { return };

@@ -109,7 +109,13 @@ fn what_is_not_a_number_is_unavailable_and_does_not_cost_the_run() {
     let odd = Run {
         seconds: f64::NAN,
         readings: vec![example::reading("ratio", Answer::Value(f64::NAN))],
-        tax: Some(Tax { ns_per_op: f64::NAN, clock_ns: 1.0, verify_ns: None, busy: 0.5 }),
+        tax: Some(Tax {
+            ns_per_op: f64::NAN,
+            clock_ns: 1.0,
+            verify_ns: None,
+            busy: 0.5,
+            measured_before_run: None,
+        }),
         ..example::run("e", 0)
     };
     file.keep(&odd).unwrap();

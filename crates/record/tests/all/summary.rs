@@ -95,7 +95,13 @@ fn what_is_not_a_number_never_reaches_json() {
         let run = Run {
             seconds: odd,
             pacing: Loop::Open { rate_ops_s: odd, arrivals: "constant".to_owned() },
-            tax: Some(Tax { ns_per_op: odd, clock_ns: odd, verify_ns: Some(odd), busy: odd }),
+            tax: Some(Tax {
+                ns_per_op: odd,
+                clock_ns: odd,
+                verify_ns: Some(odd),
+                busy: odd,
+                measured_before_run: None,
+            }),
             readings: vec![example::reading("cpu_s_per_mop", Answer::Value(odd))],
             ..example::run("e", 0)
         };

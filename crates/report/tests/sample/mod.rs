@@ -284,6 +284,7 @@ fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
             clock_ns: 26.0,
             verify_ns: Some(112.0),
             busy: 0.043,
+            measured_before_run: None,
         }),
         samples: Vec::new(),
         stream: BTreeMap::from([

@@ -20,6 +20,7 @@ use store::StoreUrl;
 use crate::engine::{Listener, Scene};
 use crate::error::StudyError;
 use crate::knobs::Seen;
+use crate::once::Once;
 use crate::plan::{Plan, Segment, Step};
 use crate::probes::measure_idle;
 use crate::source::Source;
@@ -142,6 +143,7 @@ impl Mbwu {
         let mut rounds: Vec<Round> = before.iter().filter_map(Round::of).collect();
         let mut ordinal = before.iter().map(|run| run.ordinal).max().unwrap_or(0);
         let mut idle = None;
+        let once = Once::default();
         let mut fresh = BTreeSet::new();
         let mut log = KernelLog::from_now();
         loop {
@@ -159,6 +161,7 @@ impl Mbwu {
                 probes: &self.plan.probes,
                 idle,
                 seen,
+                once: &once,
             };
             ordinal += 1;
             let step = self.step(stage, devices, load, number, ordinal)?;

@@ -33,6 +33,13 @@ pub struct Estimates {
     pub knob_changes: usize,
 }
 
+/// Bytes of a results file that a run takes, with the journal of the transaction that keeps it,
+/// and what each second of it adds: its points of the series and its samples.
+const RUN_BYTES: u64 = 512 << 10;
+const RUN_BYTES_S: f64 = 2048.0;
+/// What a run of many hours may have set aside.
+const MOST_RUN_BYTES: u64 = 64 << 20;
+
 /// Data in a directory: where, and what it is in which form.
 type Data = (PathBuf, String);
 
@@ -46,6 +53,13 @@ enum Comes {
 }
 
 impl Plan {
+    /// What a results file may need for the longest of the runs, in bytes.
+    pub fn room(&self) -> u64 {
+        let seconds = self.steps().map(|(_, step)| step.estimate().seconds);
+        let longest = seconds.fold(0.0, f64::max);
+        (RUN_BYTES + (longest * RUN_BYTES_S) as u64).min(MOST_RUN_BYTES)
+    }
+
     /// Of the runs that `wanted` takes.
     pub fn estimate(&self, wanted: impl Fn(&Step) -> bool) -> Estimates {
         let mut all = Estimates::default();

@@ -220,9 +220,12 @@ impl Served<'_> {
         };
         remote.servers = started.addresses();
         remote.timeout = remote.timeout.max(SLOW);
-        let network = Arc::new(Network::connect(remote)?);
+        let explain = |error| started.explain(error);
+        let network = Network::connect(remote).map_err(StudyError::from);
+        let network = Arc::new(network.map_err(explain)?);
         let pid = started.first.launched.pid;
-        ask(&Ticks::new(), &network, &self.step.workload, operations)?;
+        let asked = ask(&Ticks::new(), &network, &self.step.workload, operations);
+        asked.map_err(explain)?;
         drop(network);
         started.end_within(limit)?;
         Cachegrind::totals(self.folder, pid).map_err(|error| StudyError::Failed(error.to_string()))

@@ -94,11 +94,12 @@ impl<A: Asks> Thread<'_, A> {
     }
 
     pub(super) fn when(&self, tick: u64) -> String {
+        let phase = if self.shared.loads { "load" } else { "window" };
         match self.shared.gate.opened_at() {
             opened if opened <= tick => {
-                format!("{:.1} s into the window", self.clock.seconds(opened, tick))
+                format!("{:.1} s into the {phase}", self.clock.seconds(opened, tick))
             }
-            _ => "before the window".to_owned(),
+            _ => format!("before the {phase}"),
         }
     }
 

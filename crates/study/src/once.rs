@@ -1,0 +1,151 @@
+//! What is found out once in an execution and holds for all its runs of the same setting: what the
+//! harness itself costs, which takes some hundreds of milliseconds of CPU time, and whether the
+//! probes can read what is required.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use drive::{Tax, What};
+use workload::Spec;
+
+use crate::beside::Beside;
+use crate::error::StudyError;
+use crate::knobs::Levels;
+use crate::trace::Recording;
+
+/// What was found out.
+#[derive(Debug, Default)]
+pub(crate) struct Once {
+    pub(crate) taxes: Taxes,
+    pub(crate) checked: Checked,
+}
+
+/// The processes of servers for which it was checked that the probes can read what is required;
+/// none for a store in this process.
+#[derive(Debug, Default)]
+pub(crate) struct Checked(Mutex<BTreeSet<Vec<u32>>>);
+
+impl Checked {
+    /// Does the check unless it has succeeded for these processes.
+    pub(crate) fn unless_known(
+        &self,
+        pids: &[u32],
+        check: impl FnOnce() -> Result<(), StudyError>,
+    ) -> Result<(), StudyError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.contains(pids) {
+            check()?;
+            known.insert(pids.to_vec());
+        }
+        Ok(())
+    }
+}
+
+/// All that the cost of an operation depends on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Setting {
+    /// Kinds and shares of operations, keys, sizes of values, popularity; of no meaning for a
+    /// trace.
+    pub(crate) workload: Spec,
+    pub(crate) loads: bool,
+    /// The trace, and how many of its requests are replayed at most.
+    pub(crate) trace: Option<(Recording, Option<u64>)>,
+    /// The CPUs on which the load threads run; empty where they run anywhere.
+    pub(crate) cpus: Vec<u32>,
+    /// Of the machine's knobs: frequency, idle states, SMT.
+    pub(crate) knobs: Levels,
+    /// What else keeps the machine busy.
+    pub(crate) beside: Option<Beside>,
+}
+
+impl Setting {
+    pub(crate) fn of(what: What, workload: &Spec) -> Setting {
+        Setting {
+            // Another seed draws other keys of the same kinds.
+            workload: Spec { seed: 0, ..workload.clone() },
+            loads: what == What::Load,
+            trace: None,
+            cpus: Vec::new(),
+            knobs: Levels::default(),
+            beside: None,
+        }
+    }
+}
+
+/// A tax and the ordinal of the run before which it was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Taxed {
+    pub(crate) tax: Tax,
+    pub(crate) run: u32,
+}
+
+/// The taxes that were measured, each with its setting.
+#[derive(Debug, Default)]
+pub(crate) struct Taxes(Mutex<Vec<(Setting, Option<Taxed>)>>);
+
+impl Taxes {
+    /// The tax of a setting, which `measure` measures before run `run` if no earlier run has; none
+    /// where it cannot be measured.
+    pub(crate) fn of(
+        &self,
+        setting: Setting,
+        run: u32,
+        measure: impl FnOnce() -> Result<Option<Tax>, StudyError>,
+    ) -> Result<Option<Taxed>, StudyError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, measured)) = known.iter().find(|(known, _)| *known == setting) {
+            return Ok(*measured);
+        }
+        let measured = measure()?.map(|tax| Taxed { tax, run });
+        known.push((setting, measured));
+        Ok(measured)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tax_is_measured_once_for_each_setting_that_can_change_it() {
+        let spec = workload::Spec { seed: 5, ..crate::trace::in_place_of_a_workload(5) };
+        let base = Setting::of(What::Mix, &spec);
+        let taxes = Taxes::default();
+        let mut measured = 0;
+        let mut of = |setting: &Setting, run| {
+            let measure = || {
+                measured += 1;
+                Ok(Some(Tax { ns_per_op: f64::from(run), clock_ns: 1.0, verify_ns: 1.0 }))
+            };
+            let found = taxes.of(setting.clone(), run, measure).unwrap().unwrap();
+            (found.run, measured)
+        };
+        assert_eq!(of(&base, 1), (1, 1));
+        assert_eq!(of(&base, 2), (1, 1));
+        let reseeded = Setting::of(What::Mix, &Spec { seed: 77, ..spec.clone() });
+        assert_eq!(of(&reseeded, 3), (1, 1));
+        let mut larger = spec.clone();
+        larger.records.0 += 1;
+        let knobs = Levels(vec![("turbo".to_owned(), "off".to_owned())]);
+        for (run, changed) in [
+            (4, Setting::of(What::Mix, &larger)),
+            (5, Setting::of(What::Load, &spec)),
+            (6, Setting { cpus: vec![1], ..base.clone() }),
+            (7, Setting { knobs, ..base.clone() }),
+        ] {
+            assert_eq!(of(&changed, run), (run, run as usize - 2));
+            assert_eq!(of(&changed, 99), (run, run as usize - 2));
+        }
+        assert_eq!(of(&base, 8), (1, 5));
+    }
+
+    #[test]
+    fn a_check_that_failed_is_made_again_and_one_that_succeeded_is_not() {
+        let checked = Checked::default();
+        let failed = || Err(StudyError::Failed("no such signal".to_owned()));
+        assert!(checked.unless_known(&[], failed).is_err());
+        assert!(checked.unless_known(&[], || Ok(())).is_ok());
+        assert!(checked.unless_known(&[], || panic!("it is known")).is_ok());
+        assert!(checked.unless_known(&[7], failed).is_err());
+    }
+}
