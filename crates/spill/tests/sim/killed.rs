@@ -1,15 +1,19 @@
 //! A process that is killed at any moment, on the real file system: every write that it had
-//! acknowledged is there, and what is there is what some number of its writes had left.
+//! acknowledged is there, and what is there is what some number of its writes had left. Checkpoints
+//! that it had completed hold what some number of writes of each writer had left meanwhile.
+//!
+//! `SPILL_KILLS=500` kills that often with three writers (21 times without); `SPILL_TEST_SEED` gives
+//! the writes and the delays of a run that failed again.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use spill::{Options, Store};
+use spill::{Error, Options, Store};
 
-use crate::history::{Change, History, Model, Traffic, Write};
+use crate::history::{Change, History, Model, TABLES, Traffic, Write};
 use crate::random::Random;
 use crate::settings;
 use crate::target::Target;
@@ -22,6 +26,9 @@ fn traffic() -> Traffic {
     Traffic { seed: 21, keys: 300, largest: 12_000 }
 }
 
+/// So many beside a thread that makes checkpoints, with kills of the opening as well.
+const MOST_WRITERS: usize = 3;
+
 fn options(mode: usize) -> Options {
     Options { background: true, ..settings::tiny(settings::MODES[mode]) }
 }
@@ -30,12 +37,21 @@ fn options(mode: usize) -> Options {
 fn tables(writers: usize) -> &'static [&'static [usize]] {
     match writers {
         1 => &[&[0, 1, 2]],
-        _ => &[&[0, 1], &[2]],
+        2 => &[&[0, 1], &[2]],
+        _ => &[&[0], &[1], &[2]],
     }
 }
 
+/// A writer drops one of its tables with each write of a multiple of this number, by the mode: a
+/// table should have levels by then, and with syncs there is time for few writes.
+const DROPS: [usize; 3] = [331, 331, 31];
+
 /// The write of this number of a writer that has these tables.
-fn write(tables: &[usize], number: usize) -> Write {
+fn write(tables: &[usize], mode: usize, number: usize) -> Write {
+    let drops = DROPS[mode];
+    if number % drops == drops - 1 {
+        return Write::DropTable(tables[number / drops % tables.len()]);
+    }
     let mine = |change: Change| {
         let table = if tables.contains(&change.table) { change.table } else { tables[0] };
         Change { table, ..change }
@@ -45,6 +61,13 @@ fn write(tables: &[usize], number: usize) -> Write {
         Write::One(change) => Write::One(mine(change)),
         Write::DropTable(table) => Write::DropTable(table),
     }
+}
+
+/// Where the file has what is known of checkpoints, behind what it has of the writers.
+const CHECKPOINTS: usize = 16;
+
+fn checkpoint(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("checkpoint-{number}"))
 }
 
 /// How far each writer has come, in a file: a kill does not lose what was written to it.
@@ -84,6 +107,16 @@ impl Progress {
     fn acknowledged(&self, writer: usize) -> usize {
         self.get(writer * 2 + 1)
     }
+
+    /// The checkpoints that were completed.
+    fn checkpoints(&self) -> usize {
+        self.get(CHECKPOINTS)
+    }
+
+    /// What the last of them may hold of each writer.
+    fn bounds(&self, writer: usize) -> std::ops::RangeInclusive<usize> {
+        self.get(CHECKPOINTS + 1 + writer * 2)..=self.get(CHECKPOINTS + 2 + writer * 2)
+    }
 }
 
 /// No test: the process that is killed. Its writers go on from where the last ones were found.
@@ -97,6 +130,9 @@ fn child() {
     let progress = Progress::of(folder);
     let store = Store::open(folder.join("store"), options(mode)).unwrap();
     std::thread::scope(|scope| {
+        if writers == MOST_WRITERS {
+            scope.spawn(|| make_checkpoints(&store, folder, &progress));
+        }
         for (writer, tables) in tables(writers).iter().enumerate() {
             let (progress, mut target) = (&progress, Target::of(store.clone()));
             scope.spawn(move || {
@@ -104,7 +140,7 @@ fn child() {
                 let mut random = Random::new(from as u64);
                 for number in from.. {
                     progress.start(writer, number + 1);
-                    target.write(&write(tables, number)).unwrap();
+                    target.write(&write(tables, mode, number)).unwrap();
                     progress.acknowledge(writer, number + 1);
                     match random.below(3000) {
                         0 => target.store.flush().unwrap(),
@@ -115,6 +151,27 @@ fn child() {
             });
         }
     });
+}
+
+/// One after the other, each with what was acknowledged before and begun behind it.
+fn make_checkpoints(store: &Store, folder: &Path, progress: &Progress) {
+    let from = progress.checkpoints() + 1;
+    let mut random = Random::new(from as u64);
+    for number in from.. {
+        std::thread::sleep(Duration::from_micros(random.below(4_000) as u64));
+        let counts =
+            |of: fn(&Progress, usize) -> usize| [0, 1, 2].map(|writer| of(progress, writer));
+        let least = counts(Progress::acknowledged);
+        store.checkpoint(checkpoint(folder, number)).unwrap();
+        let most = counts(Progress::started);
+        // Of the checkpoint that the number names: they are told in one write.
+        let mut told = vec![number as u64];
+        for (least, most) in least.into_iter().zip(most) {
+            told.extend([least as u64, most as u64]);
+        }
+        let bytes: Vec<u8> = told.into_iter().flat_map(u64::to_le_bytes).collect();
+        progress.file.write_all_at(&bytes, CHECKPOINTS as u64 * 8).unwrap();
+    }
 }
 
 /// Ends the child however the test does.
@@ -142,26 +199,82 @@ fn start(folder: &Path, mode: usize, writers: usize) -> Running {
     Running(child)
 }
 
+/// The last checkpoint that was completed opens, and holds what may be of each writer; one that was
+/// not is no store. Answers how many were looked at, and removes them all.
+fn check_checkpoints(
+    folder: &Path,
+    mode: usize,
+    all: &[Writer],
+    progress: &Progress,
+    story: &str,
+) -> usize {
+    let completed = progress.checkpoints();
+    let opened = |number| Store::open(checkpoint(folder, number), no_new(mode));
+    let mut looked_at = 0;
+    if completed > 0 && checkpoint(folder, completed).exists() {
+        let story = format!("{story}, checkpoint {completed}");
+        let store = opened(completed).unwrap_or_else(|error| panic!("{story}: {error}"));
+        let found = Model::read(&store, false).unwrap_or_else(|error| panic!("{story}: {error}"));
+        for (writer, known) in all.iter().enumerate() {
+            let bounds = progress.bounds(writer);
+            let of_writer = found.only(known.tables);
+            let count = known.all.find(&of_writer, bounds.clone());
+            assert!(count.is_some(), "{story}, writer {writer}: not of {bounds:?} writes");
+        }
+        store.scrub().unwrap_or_else(|error| panic!("{story}: scrub: {error}"));
+        looked_at = 1;
+    }
+    // The one that was being made may be complete, and not told.
+    match opened(completed + 1) {
+        Ok(store) => drop(store.scrub().unwrap_or_else(|error| panic!("{story}: {error}"))),
+        Err(error @ Error::Damaged { .. }) => panic!("{story}, half a checkpoint: {error}"),
+        Err(_) => {}
+    }
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_string_lossy().starts_with("checkpoint-") {
+            std::fs::remove_dir_all(entry.path()).unwrap();
+        }
+    }
+    looked_at
+}
+
+/// Options that make no store where there is none.
+fn no_new(mode: usize) -> Options {
+    Options { create: false, ..options(mode) }
+}
+
 /// What one writer has written so far.
 struct Writer {
     tables: &'static [usize],
+    mode: usize,
     model: Model,
     history: History,
+    /// The same before what was not found was cut.
+    all: History,
 }
 
 fn rounds(mode: usize, writers: usize, rounds: usize) {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
-    let rounds = if settings::every() { rounds * 50 } else { rounds };
+    let rounds = match settings::kills() {
+        // A third for each mode.
+        Some(kills) if writers == MOST_WRITERS => kills.div_ceil(settings::MODES.len()),
+        _ if settings::every() => rounds * 50,
+        _ => rounds,
+    };
     let mut random = Random::of(seed, mode as u64);
     let folder = tempfile::tempdir().unwrap();
     let progress = Progress::of(folder.path());
     let new = |tables: &&'static [usize]| Writer {
         tables,
+        mode,
         model: Model::default(),
         history: History::from(&Model::default()),
+        all: History::from(&Model::default()),
     };
     let mut all: Vec<Writer> = tables(writers).iter().map(new).collect();
+    let (mut checkpoints, mut drops) = (0, 0);
+    (0..CHECKPOINTS + 1 + 2 * MOST_WRITERS).for_each(|place| progress.set(place, 0));
     for round in 0..rounds {
         for (writer, known) in all.iter().enumerate() {
             progress.start(writer, known.history.len());
@@ -177,13 +290,30 @@ fn rounds(mode: usize, writers: usize, rounds: usize) {
             .unwrap_or_else(|error| panic!("{story}: {error}"));
         for (writer, known) in all.iter_mut().enumerate() {
             let may_be = progress.acknowledged(writer)..=progress.started(writer);
+            let before = known.history.len();
             known.check(&found, may_be, &format!("{story}, writer {writer}"));
+            drops += known.history.len() / DROPS[mode] - before / DROPS[mode];
+            if let Some(number) = known.history.len().checked_sub(1)
+                && let Write::DropTable(table) = write(known.tables, mode, number)
+                // In this round; the next write would make it again.
+                && before <= number
+                && progress.started(writer) == number + 1
+                && progress.acknowledged(writer) == number + 1
+            {
+                let is_there = target.store.tables().iter().any(|name| name == TABLES[table]);
+                assert!(!is_there, "{story}: `{}` was dropped, and is there", TABLES[table]);
+            }
         }
+        checkpoints += check_checkpoints(folder.path(), mode, &all, &progress, &story);
         target.check_some(&found, traffic(), &mut random).unwrap();
         target.store.scrub().unwrap_or_else(|error| panic!("{story}: scrub: {error}"));
     }
     let writes: usize = all.iter().map(|writer| writer.history.len()).sum();
-    println!("{writes} writes in {rounds} rounds");
+    println!(
+        "{:?}: {writes} writes by {writers} writers, {drops} tables dropped, {checkpoints} \
+         checkpoints opened, {rounds} kills",
+        settings::MODES[mode]
+    );
     assert!(writes > rounds * 2);
 }
 
@@ -196,6 +326,10 @@ fn run_and_kill(
 ) {
     let from: Vec<usize> = (0..writers).map(|writer| progress.started(writer)).collect();
     let mut child = start(folder, mode, writers);
+    // Some are killed while they start and open.
+    if writers == MOST_WRITERS && random.chance(1, 4) {
+        return std::thread::sleep(Duration::from_micros(random.below(30_000) as u64));
+    }
     let limit = Instant::now() + Duration::from_secs(60);
     while (0..writers).any(|writer| progress.acknowledged(writer) == from[writer]) {
         assert!(Instant::now() < limit, "{story}: the child acknowledges nothing");
@@ -214,7 +348,7 @@ impl Writer {
     /// Compares what is found with what may be there, and takes it for what was written.
     fn check(&mut self, found: &Model, may_be: std::ops::RangeInclusive<usize>, story: &str) {
         while self.history.len() < *may_be.end() {
-            self.model.apply(&write(self.tables, self.history.len()));
+            self.model.apply(&write(self.tables, self.mode, self.history.len()));
             self.history.push(&self.model);
         }
         let found = found.only(self.tables);
@@ -225,6 +359,7 @@ impl Writer {
                 found.difference(&self.model)
             );
         };
+        self.all = self.history.clone();
         self.history.cut(count);
         self.model = found;
     }
@@ -244,4 +379,9 @@ fn a_kill_loses_nothing_with_an_interval() {
 #[test]
 fn a_kill_loses_nothing_with_syncs() {
     rounds(2, 2, 5);
+}
+
+#[test]
+fn a_kill_loses_nothing_of_three_writers_and_their_checkpoints() {
+    (0..settings::MODES.len()).for_each(|mode| rounds(mode, MOST_WRITERS, 7));
 }

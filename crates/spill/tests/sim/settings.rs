@@ -9,6 +9,12 @@ pub fn every() -> bool {
     std::env::var_os("SPILL_TEST_EVERY").is_some_and(|value| value != "0")
 }
 
+/// How often a process is killed: `SPILL_KILLS=500`.
+pub fn kills() -> Option<usize> {
+    let text = std::env::var("SPILL_KILLS").ok()?;
+    Some(text.parse().expect("SPILL_KILLS is a number"))
+}
+
 /// Another one each time, unless `SPILL_TEST_SEED` says which.
 pub fn seed() -> u64 {
     match std::env::var("SPILL_TEST_SEED") {
