@@ -283,7 +283,7 @@ fn judge_replay(replayed: &Replayed, open: bool, reader: Reader) -> (Vec<String>
     if open && reader.late > MOST_READ_LATE {
         invalid.push(format!(
             "the client read the trace too slowly: {:.1} % of the requests came from the file \
-             after they were due; lower --speed, decompress the file, or give the client more CPUs",
+             after they were due; lower `speed`, decompress the file, or give the client more CPUs",
             reader.late * 100.0
         ));
     }
@@ -327,10 +327,11 @@ fn judge_open(
     let (service_s, count) = sum_and_count(&outcome.service);
     let (response_s, _) = sum_and_count(&outcome.response);
     let count = (count as f64).max(1.0);
-    let knob = if terms.recorded { "--speed" } else { "--rate" };
+    // Flags and keys of studies have the same names.
+    let knob = if terms.recorded { "`speed`" } else { "`rate`" };
     let advice = match outcome.queued {
-        0 => format!("lower {knob} or add --threads"),
-        _ => format!("lower {knob}, or add --connections, --depth or --threads"),
+        0 => format!("lower {knob} or add `threads`"),
+        _ => format!("lower {knob}, or add `connections`, `depth` or `threads`"),
     };
     if terms.counted {
         // A thread ends up to a block after the others, at its share of the rate.
@@ -356,7 +357,7 @@ fn judge_open(
     }
     if outcome.dropped > 0 {
         warnings.push(format!(
-            "{} requests were due and dropped, for as many were waiting as --queue lets; their \
+            "{} requests were due and dropped, for as many were waiting as `queue` lets; their \
              latency is in no figure",
             outcome.dropped
         ));

@@ -19,6 +19,8 @@ mod micro_net_args;
 mod network_checks;
 mod paths;
 mod planned;
+#[cfg(test)]
+mod remedies;
 mod show;
 mod store_options;
 mod sweep;

@@ -39,7 +39,7 @@ pub fn network_checks() -> Vec<Check> {
         },
     ));
     checks.extend(PROGRAMS.iter().map(|program| {
-        let why = "kvmeter can start it for a measurement: --server, [server.NAME]";
+        let why = "kvmeter can start it for a measurement: `bench --server`, [server.NAME]";
         let found = installed(*program)
             .map(|(path, version)| format!("{version}, {}", path.display()))
             .map_err(|error| match error {
@@ -67,7 +67,7 @@ fn protocols(adapter: &Adapter) -> Option<Check> {
 }
 
 fn engine(engine: Engine) -> Check {
-    let why = "how one thread asks over many connections: --engine";
+    let why = "how one thread asks over many connections: `bench --engine`";
     let found = match engine.available() {
         Ok(()) if engine == Engine::cheapest() => Ok("available, and used by itself".to_owned()),
         Ok(()) => Ok("available".to_owned()),

@@ -489,8 +489,8 @@ pub fn gaps(study: &Study) -> Option<Table> {
             let design = &study.design;
             let may_not_need = design.adaptive.is_some() || design.spare_repeats > 0;
             let (why, remedy) = match (&execution.finished_at, may_not_need) {
-                (None, _) => ("the study was not finished", "go on with --resume"),
-                (Some(_), false) => ("they were dropped", "go on with --resume"),
+                (None, _) => ("the study was not finished", "go on with `run --resume`"),
+                (Some(_), false) => ("they were dropped", "go on with `run --resume`"),
                 (Some(_), true) => ("they were dropped, or not needed any more", ""),
             };
             table.row(vec![what.into(), why.into(), remedy.into()]);

@@ -77,14 +77,13 @@ pub(super) fn check_workload(
     spec.check()?;
     if u64::from(manner.threads) > spec.records.0 {
         return Err(StudyError::Request(format!(
-            "{} threads for {} records; lower --threads or raise --records",
+            "{} threads for {} records; lower `threads` or raise `records`",
             manner.threads, spec.records.0
         )));
     }
     if phase == Phase::Load && (manner.warm_up.is_some() || manner.steady.is_some()) {
         return Err(StudyError::Request(
-            "a load has no warm-up and no steady state; leave out --warm-up and --steady"
-                .to_owned(),
+            "a load has no warm-up and no steady state; leave both out".to_owned(),
         ));
     }
     Workload::new(spec)?;
