@@ -72,10 +72,14 @@ const SHOWN: &[(&str, Shown)] = &[
     ("study/src/bench/keys.rs", Foreign),
     ("study/src/bench/micro.rs", Somewhere),
     ("study/src/course.rs", By(&["run"])),
+    ("study/src/fleet/allowed.rs", By(&["agent"])),
     ("study/src/mbwu", By(&["run"])),
     ("study/src/names.rs", Somewhere),
+    // Plans without a study.
+    ("study/src/plan.rs", By(&["bench"])),
     ("study/src/probes/words.rs", LOADS),
     ("study/src/source.rs", By(&["run"])),
+    ("study/src/trace.rs", By(&["bench"])),
     ("tap/src/preload.rs", Foreign),
 ];
 
