@@ -15,6 +15,7 @@ mod holm;
 mod interval;
 pub mod mbwu;
 mod named;
+mod others;
 mod outliers;
 mod pareto;
 mod per_operation;
@@ -31,8 +32,8 @@ mod trimmed;
 mod welch;
 
 pub use compare::{
-    Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, Overall, Selection,
-    Statistic, Verdict, Wish, Withheld, compare, compare_with_machines,
+    Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, OtherWork, Overall,
+    Selection, Statistic, Verdict, Wish, Withheld, compare, compare_with_machines,
 };
 pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe};
 pub use efficiency::{
@@ -42,6 +43,7 @@ pub use efficiency::{
 pub use holm::holm;
 pub use interval::{Interval, LEVEL, Method, NoInterval};
 pub use named::{Field, Named, NoValue, Point, metric_value};
+pub use others::{others_share, servers_share};
 pub use outliers::{OUTLIERS_FROM, outliers};
 pub use pareto::{ParetoError, Standing, pareto};
 pub use per_operation::{

@@ -367,3 +367,67 @@ fn all_cells_together_have_a_verdict() {
     let sentence = compared(&b, &a).verdict();
     assert!(sentence.starts_with("B is worse than A"), "{sentence}");
 }
+
+/// Three repeats of a cache at the same rate, with so many hits and operations of a kind.
+fn cached(store: &str, hit_ratio: f64, reads: u64, updates: u64) -> Vec<Run> {
+    let mut runs = study(store, &["w"], 1e5);
+    for run in &mut runs {
+        run.settings.insert("connections".to_owned(), "16".to_owned());
+        run.readings.push(reading("cache.hit_ratio", hit_ratio));
+        run.stream.insert("asked.read".to_owned(), reads.to_string());
+        run.stream.insert("asked.update".to_owned(), updates.to_string());
+    }
+    runs
+}
+
+#[test]
+fn sides_that_did_different_work_are_not_called_equal() {
+    let small = cached("small", 0.146, 1000, 0);
+    let large = cached("large", 1.0, 1000, 0);
+    let found = compare(&of(&small), &of(&large)).unwrap();
+    let cell = &found.cells[0];
+    assert_eq!(cell.other_work.len(), 1);
+    assert_eq!(cell.other_work[0].to_string(), "hit ratio 0.146 against 1");
+    for name in ["throughput", "latency.read.p99", "cpu_s_per_mop"] {
+        assert_eq!(contrast(cell, name).verdict, Verdict::OtherWork, "{name}");
+    }
+    assert_eq!(contrast(cell, "cache.hit_ratio").verdict, Verdict::Better);
+    let words = found.verdict();
+    assert!(words.contains("hit ratio 0.146 against 1"), "{words}");
+    assert!(
+        words.contains("no verdict on throughput") && !words.contains("no difference"),
+        "{words}"
+    );
+    // What hits alike is compared as ever, and where all hits there is nothing to say of it.
+    let found = compare(&of(&large), &of(&cached("other", 1.0, 1000, 0))).unwrap();
+    assert!(found.cells[0].other_work.is_empty());
+    assert_eq!(contrast(&found.cells[0], "throughput").verdict, Verdict::NoDifference);
+    assert!(found.cells[0].contrasts.iter().all(|c| c.metric.to_string() != "cache.hit_ratio"));
+}
+
+#[test]
+fn another_mix_is_other_work_and_chance_is_none() {
+    let a = cached("a", 1.0, 500_000, 500_000);
+    let found = compare(&of(&a), &of(&cached("b", 1.0, 800_000, 200_000))).unwrap();
+    let words: Vec<String> = found.cells[0].other_work.iter().map(ToString::to_string).collect();
+    assert_eq!(words, ["share of read 0.5 against 0.8", "share of update 0.5 against 0.2"]);
+    assert!(found.verdict().contains("did different work"), "{}", found.verdict());
+    let found = compare(&of(&a), &of(&cached("b", 1.0, 505_000, 495_000))).unwrap();
+    assert!(found.cells[0].other_work.is_empty());
+}
+
+#[test]
+fn values_of_another_size_are_other_work() {
+    let moved = |store: &str, bytes: f64| {
+        let mut runs = cached(store, 1.0, 1000, 0);
+        for run in &mut runs {
+            run.readings.push(reading("workload.read", bytes * run.operations as f64));
+            run.readings.push(reading("workload.written", 0.0));
+        }
+        runs
+    };
+    let found = compare(&of(&moved("a", 100.0)), &of(&moved("b", 1000.0))).unwrap();
+    assert_eq!(found.cells[0].other_work[0].to_string(), "bytes an operation 100 against 1000");
+    let found = compare(&of(&moved("a", 100.0)), &of(&moved("b", 110.0))).unwrap();
+    assert!(found.cells[0].other_work.is_empty());
+}

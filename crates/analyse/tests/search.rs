@@ -309,3 +309,61 @@ fn a_request_that_makes_no_sense_is_refused() {
     assert_eq!(error, SearchError::Bounds { lowest: 5e3, highest: 1e3 });
     assert_eq!(refused(Request { trials: 0, ..request }), SearchError::Trials(0));
 }
+
+/// A trial at this rate whose every answer took so long, and what disturbed it.
+fn disturbed(rate: f64, seconds: f64, why: Option<&str>) -> Trial {
+    let trial = stations::constant(rate, seconds, 10_000, &objective("p99<1ms"));
+    Trial { disturbed: why.map(str::to_owned), ..trial }
+}
+
+#[test]
+fn a_machine_that_is_busy_with_something_else_ends_a_search_early_and_is_named() {
+    let objective = objective("p99<1ms");
+    let why = "other programs used 80 % of the machine's CPU time";
+    let request = || Request { hint: Some(200e3), ..Request::default() };
+    let (none, trials) = found(request(), &objective, |rate, _| disturbed(rate, 5e-3, Some(why)));
+    assert_eq!((none.ended, none.rate_ops_s), (Ended::Disturbed, None), "{}", none.words);
+    assert!(trials.len() <= 5, "{} trials", trials.len());
+    for words in [why, "no rate could be judged", "no trial was quiet", "quieten the machine"] {
+        assert!(none.words.contains(words), "{words}: {}", none.words);
+    }
+    assert!(!none.words.contains("no rate held"));
+    // A client that is late whatever the rate is no better, and what was quiet is told.
+    let mut nth = 0;
+    let (late, trials) = found(request(), &objective, |rate, _| {
+        nth += 1;
+        let trial = disturbed(rate, 3e-3, None);
+        let late = (nth > 1).then(|| "90 % of the mean response time, 2700 µs".to_owned());
+        Trial { client: Client { busy: 0.1, late }, ..trial }
+    });
+    assert_eq!((late.ended, late.rate_ops_s), (Ended::Disturbed, None), "{}", late.words);
+    assert!(trials.len() <= 6, "{} trials", trials.len());
+    assert!(late.words.contains("the client was late: 90 %"), "{}", late.words);
+    let quiet = "of the quiet ones, at 100,000 ops/s `p99<1ms` broke with 3.00 ms";
+    assert!(late.words.contains(quiet), "{}", late.words);
+}
+
+#[test]
+fn a_disturbed_trial_is_told_from_a_broken_objective() {
+    let objective = objective("p99<1ms");
+    // What holds on a busy machine holds, and what breaks on a quiet one is broken.
+    let why = Some("the hypervisor gave 30 % of the CPU time away");
+    let (held, _) = found(Request::default(), &objective, |rate, _| {
+        let slow = rate > 10_000.0;
+        disturbed(rate, if slow { 2e-3 } else { 0.5e-3 }, why.filter(|_| !slow))
+    });
+    assert_eq!(held.ended, Ended::Objective, "{}", held.words);
+    assert!(held.rate_ops_s.unwrap() <= 10_000.0);
+    let request = Request { lowest: Some(100.0), ..Request::default() };
+    let (broken, _) = found(request, &objective, |rate, _| disturbed(rate, 2e-3, None));
+    assert_eq!((broken.ended, broken.rate_ops_s), (Ended::Objective, None));
+    assert!(broken.words.contains("no rate held"), "{}", broken.words);
+    // Where something held before, the gap is closed as ever, and named for what it is.
+    let (gap, _) = found(Request::default(), &objective, |rate, _| {
+        let slow = rate > 10_000.0;
+        disturbed(rate, if slow { 2e-3 } else { 0.5e-3 }, why.filter(|_| slow))
+    });
+    assert_eq!(gap.ended, Ended::Disturbed, "{}", gap.words);
+    assert!(gap.rate_ops_s.unwrap() > 9_000.0);
+    assert!(gap.words.contains("the hypervisor gave 30 %"), "{}", gap.words);
+}

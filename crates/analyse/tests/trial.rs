@@ -54,3 +54,30 @@ fn what_a_run_says() {
     let objective: Objective = "p99<1ms".parse().expect("an objective");
     assert_eq!(Trial::of(&closed, &objective, Client::default()), None);
 }
+
+#[test]
+fn a_machine_that_was_full_of_other_programs_is_told_from_a_slow_server() {
+    let mut slow = open(20_000.0, 10);
+    slow.readings.push(reading("client.achieved_rate", 15_000.0));
+    let with = |pairs: &[(&str, f64)]| {
+        let mut run = slow.clone();
+        run.readings.extend(pairs.iter().map(|(signal, value)| reading(signal, *value)));
+        outcome(&run, 0.2)
+    };
+    // Two CPUs for ten seconds: 4 s of the harness, and 15 s of a server here or of others.
+    let full = [("machine.busy", 0.95), ("machine.neighbours", 0.75)];
+    let own = [("cpu.user", 3.0), ("cpu.system", 1.0)];
+    let others: Vec<_> = full.into_iter().chain(own).collect();
+    assert_eq!(with(&others), Outcome::Disturbed);
+    let server: Vec<_> = others.iter().copied().chain([("server.cpu", 15.0)]).collect();
+    assert_eq!(with(&server), Outcome::Behind);
+    // Others on CPUs of their own disturb nobody.
+    assert_eq!(with(&[("machine.busy", 0.5), ("machine.neighbours", 0.4)]), Outcome::Behind);
+    assert_eq!(with(&[("machine.steal", 0.2)]), Outcome::Disturbed);
+    assert_eq!(with(&[("quota.throttled", 0.9)]), Outcome::Disturbed);
+    assert_eq!(with(&[("quota.throttled", 0.05), ("machine.steal", 0.01)]), Outcome::Behind);
+    // What holds on a busy machine holds.
+    let mut held = open(20_000.0, 10);
+    held.readings.extend(others.iter().map(|(signal, value)| reading(signal, *value)));
+    assert_eq!(outcome(&held, 0.2), Outcome::Held);
+}

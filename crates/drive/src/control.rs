@@ -16,7 +16,7 @@ use crate::frontier::{Frontier, Gate};
 use crate::merge::{Parts, Window, merge};
 use crate::outcome::{DriveError, Outcome, SteadyReport};
 use crate::pace::Pacing;
-use crate::plan::{Plan, Until, What};
+use crate::plan::{Cpus, Plan, Until, What};
 use crate::recorder::{Delivery, Recorder, Slots};
 use crate::shortfall;
 use crate::target::Target;
@@ -87,6 +87,7 @@ struct Crew<T> {
     trace_ended: bool,
     /// Requests that all threads together can have under way.
     slots: usize,
+    cpus: Option<Cpus>,
     last_done: u64,
     last_progress: Instant,
 }
@@ -192,6 +193,7 @@ impl<T: Target> Crew<T> {
             traced: plan.trace.is_some() && plan.what == What::Mix,
             trace_ended: false,
             slots: shared.target.slots(plan),
+            cpus: plan.cpus.clone(),
             last_done: 0,
             last_progress: Instant::now(),
         })
@@ -464,6 +466,7 @@ impl<T: Target> Crew<T> {
                 stopped,
                 steady,
                 keeps: self.shared.target.capabilities().keeps,
+                cpus: self.cpus,
             },
         ))
     }

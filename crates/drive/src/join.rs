@@ -56,6 +56,7 @@ pub fn join(
         verified: sum(|part| part.verified),
         hits: sum(|part| part.hits),
         misses: sum(|part| part.misses),
+        missing: sum(|part| part.missing),
         refills: sum(|part| part.refills),
         failures: failures_of(parts),
         service: added(all().map(|part| &part.service))?,

@@ -113,6 +113,8 @@ pub struct Outcome {
     /// workload deletes or asks for what was never written, or the store may forget.
     pub hits: u64,
     pub misses: u64,
+    /// Keys of reads that were not there although they had to be; each is a failure too.
+    pub missing: u64,
     /// Misses that were set again.
     pub refills: u64,
     pub failures: Vec<Failure>,
@@ -136,9 +138,12 @@ pub struct Outcome {
     pub bytes_read: u64,
     /// Records that scans returned.
     pub scanned: u64,
-    /// Share of the threads' time that was neither inside the store nor waiting.
+    /// Share of the time that the threads could have that was neither inside the store nor
+    /// waiting: of that of the CPUs that they share, where those are fewer, and there an upper
+    /// bound, for a thread that waits for its CPU is not told from one that has it.
     pub harness_share: f64,
-    /// Share of the threads' time that was not waiting for a request to be due.
+    /// Share of the threads' time that was not waiting for a request to be due; the harness's
+    /// share where that is more.
     pub busy_share: f64,
     /// CPU seconds that the pacer spun.
     pub spun_s: f64,
@@ -178,6 +183,15 @@ pub struct Outcome {
     pub gave_up: Option<String>,
     pub invalid_because: Vec<String>,
     pub warnings: Vec<String>,
+}
+
+impl Outcome {
+    /// Keys of reads that were there, of those that were asked for: what was not there is no hit,
+    /// whether it is a miss or a failure. None without such a read.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        let asked = self.hits + self.misses + self.missing;
+        (asked > 0).then(|| self.hits as f64 / asked as f64)
+    }
 }
 
 /// Why a phase has no result.

@@ -102,6 +102,15 @@ impl Default for Connections {
 /// Runs first in every thread, given its number.
 pub type OnStart = Arc<dyn Fn(usize) + Send + Sync>;
 
+/// The CPU time that the threads may have together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cpus {
+    /// CPUs' worth of it.
+    pub count: f64,
+    /// What allows no more: `1 CPU by the mask`.
+    pub words: String,
+}
+
 /// How to ask.
 #[derive(Clone)]
 pub struct Plan {
@@ -120,6 +129,8 @@ pub struct Plan {
     pub interval: Duration,
     /// Runs first in every thread, given its number: pinning.
     pub on_start: OnStart,
+    /// What the threads can really have, where that is known.
+    pub cpus: Option<Cpus>,
     /// Raised to end the phase early and cleanly.
     pub stop: Arc<AtomicBool>,
     /// Of each thread to servers; an embedded store has none.
@@ -150,6 +161,7 @@ impl Plan {
             until: Until { operations: None, time: None },
             interval: Duration::from_secs(1),
             on_start: Arc::new(|_| {}),
+            cpus: None,
             stop: Arc::new(AtomicBool::new(false)),
             patience: Duration::from_secs(60),
             share: None,

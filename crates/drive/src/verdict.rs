@@ -13,9 +13,11 @@ pub(crate) const MOST_IN_A_ROW: u64 = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct Verdicts {
     pub(crate) verified: u64,
-    /// Keys of reads that were there, and those that were not where that is no failure.
+    /// Keys of reads that were there, those that were not where that is no failure, and those
+    /// that were not although they had to be.
     pub(crate) hits: u64,
     pub(crate) misses: u64,
+    pub(crate) missing: u64,
     pub(crate) bytes_read: u64,
     pub(crate) scanned: u64,
     pub(crate) failures: Vec<Failure>,
@@ -87,6 +89,12 @@ impl Verdicts {
         self.fail(FailureKind::Wrong, || format!("{} is there and was never written", shown(key)));
     }
 
+    /// A key that had to be there was not.
+    #[cold]
+    pub(crate) fn not_there(&mut self, key: &[u8]) {
+        self.fail(FailureKind::Missing, || format!("{} is not there", shown(key)));
+    }
+
     #[inline(always)]
     pub(crate) fn answered(&mut self) {
         self.in_a_row = 0;
@@ -96,6 +104,7 @@ impl Verdicts {
         self.verified += other.verified;
         self.hits += other.hits;
         self.misses += other.misses;
+        self.missing += other.missing;
         self.bytes_read += other.bytes_read;
         self.scanned += other.scanned;
         for failure in other.failures {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use drive::{
-    Arrivals, DriveError, FailureKind, Observer, Outcome, Pacing, Plan, Progress, Quiet, Stage,
-    Steady, Ticks, Until, What, drive,
+    Arrivals, Cpus, DriveError, FailureKind, Observer, Outcome, Pacing, Plan, Progress, Quiet,
+    Stage, Steady, Ticks, Until, What, drive,
 };
 use fake::{Fake, Fault};
 use model::{Count, Op};
@@ -170,6 +170,30 @@ fn a_rate_that_no_store_could_serve_is_invalid_and_says_so() {
 }
 
 #[test]
+fn threads_that_share_cpus_are_told_and_counted_by_what_they_have() {
+    let workload = workload("ycsb-c", 1000);
+    let asked = |cpus: Option<Cpus>| {
+        let mut plan = plan(What::Mix, 2);
+        plan.pacing = open(2000.0, Arrivals::Constant);
+        plan.until = time(200);
+        plan.cpus = cpus;
+        ask(loaded(&workload), &workload, &plan).unwrap()
+    };
+    let cpus = |count, words: &str| Some(Cpus { count, words: words.to_owned() });
+    let shared = asked(cpus(1.0, "1 CPU by the mask"));
+    assert!(shared.warnings.iter().any(|w| w.contains("2 threads share 1 CPU by the mask")));
+    for enough in [None, cpus(2.0, "2 CPUs"), cpus(1.5, "1.5 CPUs by a quota")] {
+        let outcome = asked(enough);
+        assert!(!outcome.warnings.iter().any(|w| w.contains("threads share")), "{outcome:?}");
+        assert!(outcome.harness_share < 1.0);
+    }
+    // A thousandth of a CPU is used up by making requests, however idle the threads look.
+    let starved = asked(cpus(0.001, "0.001 CPUs by a quota"));
+    assert_eq!((starved.harness_share, starved.busy_share), (1.0, 1.0));
+    assert!(starved.invalid_because.iter().any(|why| why.contains("100.0 % busy")));
+}
+
+#[test]
 fn wrong_answers_are_found_counted_and_told() {
     let workload = workload("ycsb-c", 1000);
     for (fault, kind) in [
@@ -188,6 +212,9 @@ fn wrong_answers_are_found_counted_and_told() {
         assert_eq!((failure.kind, failure.count), (kind, 20), "{fault:?}");
         assert!(outcome.invalid_because[0].contains(kind.name()), "{fault:?}");
         assert_eq!(outcome.operations, 1000);
+        if fault == Fault::Missing {
+            assert_eq!(outcome.hit_ratio(), Some(0.98), "what was not there is no hit");
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod affinity;
 mod beneath;
 mod bus_error;
 pub mod cachegrind;
+mod capacity;
 mod doctor;
 mod facts;
 mod human;
@@ -29,6 +30,7 @@ mod unavailable;
 
 pub use affinity::{AffinityError, CpuOrder, cpus, cpus_of, pin_current};
 pub use bus_error::tell_bus_errors;
+pub use capacity::{Capacity, capacity};
 pub use doctor::{Check, State, doctor};
 pub use facts::cache::{Cache, caches};
 pub use facts::facts;
@@ -37,7 +39,7 @@ pub use facts::memory::total_bytes as memory_total_bytes;
 pub use kernel_log::KernelLog;
 pub use parse::cpu_list;
 pub use probe::energy::{EnergySettings, IdlePower, idle_power};
-pub use probe::quiet::{Quiet, neighbours_doubt, steal_doubt};
+pub use probe::quiet::{Quiet, THROTTLED, Throttled, neighbours_doubt, steal_doubt, throttled};
 pub use probe::{
     Choice, Context, CounterChoice, CounterScope, Gauge, Observed, PROBES, Prepared, Probe,
     ProbeSpec, Signal, Task, Watch,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use model::{Count, Rate, Span};
+use model::{Count, Rate, Shares, Span};
 use store::StoreUrl;
 use study::{Manner, Senseless, ServerOrder, Wish};
 use workload::{Mix, Popularity, Preset, Size, Spec};
@@ -68,6 +68,9 @@ pub struct LoadFlags {
     /// Rate of the warm-up, where it has one of its own
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub warm_up_rate: Option<Rate>,
+    /// A run with another hit ratio does not count: `0.9..1`, `..0.5`, or the least
+    #[arg(long, value_name = "SHARES", allow_hyphen_values = true)]
+    pub expect_hit_ratio: Option<Shares>,
     /// Leave the threads to the scheduler
     #[arg(long)]
     pub no_pin: bool,
@@ -211,6 +214,7 @@ impl LoadFlags {
             busy_poll: self.busy_poll.then_some(true),
             engine: self.engine.clone(),
             server_latency: self.server_latency.clone(),
+            expects_hits: self.expect_hit_ratio,
             ..Wish::default()
         }
     }

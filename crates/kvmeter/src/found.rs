@@ -45,10 +45,7 @@ const NOTABLE: f64 = 0.05;
 
 /// Who else used the machine, where that was more than a little.
 pub fn disturbance(found: &Found) -> Option<String> {
-    let others = |tried: &Tried| {
-        let of = |signal: &str| tried.run.value(signal).unwrap_or_default();
-        of("machine.neighbours") + of("machine.steal")
-    };
+    let others = |tried: &Tried| analyse::others_share(&tried.run).unwrap_or_default();
     let shares: Vec<f64> =
         found.tried.iter().map(others).filter(|share| *share > NOTABLE).collect();
     let most = shares.iter().copied().reduce(f64::max)?;
@@ -84,16 +81,19 @@ pub fn object(search: &Search, execution: &Execution, found: &Found) -> Value {
 }
 
 fn tried(Tried { trial, run }: &Tried) -> Value {
-    let Trial { rate_ops_s, achieved_ops_s, judgement, client, failed } = trial;
+    let Trial { rate_ops_s, achieved_ops_s, judgement, client, failed, hit_ratio, disturbed } =
+        trial;
     json!({
         "run": run.id,
         "rate_ops_s": rate_ops_s,
         "achieved_ops_s": achieved_ops_s,
+        "hit_ratio": hit_ratio,
         "seconds": run.seconds,
         "outcome": trial.outcome().name(),
         "conditions": judgement.findings.iter().map(condition).collect::<Vec<_>>(),
         "client_busy": client.busy,
         "client_late": client.late,
+        "disturbed": disturbed,
         "failed": failed,
         "valid": run.valid(),
     })

@@ -15,6 +15,7 @@ pub mod random;
 mod reading;
 pub mod secrecy;
 mod series;
+mod shares;
 pub mod suggest;
 pub mod tilde;
 
@@ -26,3 +27,4 @@ pub use op::{Op, PerOp};
 pub use quantity::{ByteRate, Bytes, Count, QuantityError, Rate, Span};
 pub use reading::{Answer, Origin, Reading, Scope, Unit};
 pub use series::Series;
+pub use shares::Shares;

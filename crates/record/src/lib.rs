@@ -28,7 +28,7 @@ pub use file::File;
 pub use filter::Filter;
 pub use merge::merge;
 pub use run::{
-    Clock, Execution, Failures, Latency, Loop, MICRO, Phase, Planned, Point, Run, SIMULATE,
-    Settings, Tax,
+    Clock, EXPECTED_HIT_RATIO, Execution, Failures, Latency, Loop, MICRO, Phase, Planned, Point,
+    Run, SIMULATE, Settings, Tax,
 };
 pub use selection::Selection;

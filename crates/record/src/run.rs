@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use model::{Machine, Op, Reading, Series};
+use model::{Machine, Op, Reading, Series, Shares};
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Asked;
@@ -150,6 +150,9 @@ pub struct Tax {
     pub measured_before_run: Option<u32>,
 }
 
+/// The setting that holds the hit ratio without which a run does not count.
+pub const EXPECTED_HIT_RATIO: &str = "expect_hit_ratio";
+
 /// What stands in the setting `store` of a microbenchmark.
 pub const MICRO: &str = "micro";
 /// The same of a simulation.
@@ -256,9 +259,31 @@ impl Run {
         (!sum.is_empty()).then_some(sum)
     }
 
-    /// Share of reads that found their record, where the workload lets reads miss.
+    /// Share of the keys that reads asked for that were there; what is missing is no hit,
+    /// whether the workload lets reads miss or it is a failure.
     pub fn hit_ratio(&self) -> Option<f64> {
         self.value("cache.hit_ratio")
+    }
+
+    /// Whether reads may miss without a failure, or did: then the hit ratio belongs beside the
+    /// throughput.
+    pub fn may_miss(&self) -> bool {
+        // Only runs that go over a network have connections.
+        let networked = self.settings.contains_key("connections");
+        self.misses_some() || networked && self.hit_ratio().is_some()
+    }
+
+    /// Some of the keys that reads asked for were not there.
+    pub fn misses_some(&self) -> bool {
+        self.hit_ratio().is_some_and(|ratio| ratio < 1.0)
+    }
+
+    /// Why the hit ratio is not the one that was expected; none where it is, or none was.
+    pub fn unexpected_hit_ratio(&self) -> Option<String> {
+        let expected: Shares = self.settings.get(EXPECTED_HIT_RATIO)?.parse().ok()?;
+        let ratio = self.hit_ratio()?;
+        (!expected.contains(ratio))
+            .then(|| format!("the hit ratio is {ratio:.4}, and {expected} was expected"))
     }
 
     /// Joules of an operation with their boundary and origin, where energy was read.

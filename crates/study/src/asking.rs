@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use analyse::STEADY_ROUNDS;
-use drive::{Arrivals, Connections, Engine, OnStart, Pacing, Until, What};
-use host::Root;
-use model::{Count, Rate, Span};
+use drive::{Arrivals, Connections, Cpus, Engine, OnStart, Pacing, Until, What};
+use host::{Capacity, Root};
+use model::{Count, Rate, Shares, Span};
 use record::Settings;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -55,6 +55,9 @@ pub struct Manner {
     /// Which way the latency inside the servers is seen.
     #[serde(skip)]
     pub insight: Insight,
+    /// The hit ratio without which a run does not count.
+    #[serde(skip)]
+    pub expects_hits: Option<Shares>,
 }
 
 impl Manner {
@@ -74,6 +77,7 @@ impl Manner {
             connections: Connections::default(),
             needs_servers: None,
             insight: Insight::Off,
+            expects_hits: None,
         }
     }
 
@@ -159,6 +163,9 @@ impl Manner {
             until: self.until,
             interval: Duration::from_secs(1),
             on_start: first_of_all(self, &[]),
+            cpus: host::capacity(&Root::live(), &self.cpus)
+                .ok()
+                .map(|Capacity { cpus: count, words }| Cpus { count, words }),
             stop: Arc::clone(stop),
             patience: PATIENCE.saturating_add(slowest_gap),
             share: None,
@@ -209,6 +216,9 @@ impl Manner {
         }
         if let Some(rate) = self.warm_up_rate {
             put("warm_up_rate", Rate(rate).to_string());
+        }
+        if let Some(expected) = self.expects_hits {
+            put(record::EXPECTED_HIT_RATIO, expected.to_string());
         }
         if networked {
             let Connections { count, depth, queue, busy_poll, engine } = self.connections;
@@ -324,6 +334,7 @@ pub struct Wish {
     pub busy_poll: Option<bool>,
     pub engine: Option<String>,
     pub server_latency: Option<String>,
+    pub expects_hits: Option<Shares>,
     /// A trace is replayed, and how fast it passes.
     pub trace: bool,
     pub speed: Option<Speed>,
@@ -437,6 +448,7 @@ impl Wish {
             connections: self.connections()?,
             needs_servers: self.needs_servers(),
             insight: self.insight()?,
+            expects_hits: self.expects_hits,
         })
     }
 
@@ -623,6 +635,7 @@ fn wish(asking: &Asking) -> Wish {
         busy_poll: given(&asking.busy_poll),
         engine: given(&asking.engine),
         server_latency: given(&asking.server_latency),
+        expects_hits: given(&asking.expect_hit_ratio),
         trace: false,
         speed: None,
     }
@@ -635,7 +648,7 @@ pub(crate) fn load_manner(
     levels: &Levels,
     cpus: u32,
 ) -> Result<Manner, StudyError> {
-    for key in ["time", "operations", "warm_up", "warm_up_rate", "steady"] {
+    for key in ["time", "operations", "warm_up", "warm_up_rate", "steady", "expect_hit_ratio"] {
         if let Some(span) = asking.span_of(key) {
             let words = format!("{key}: a load begins with nothing and ends when all is there");
             return Err(source.at(span, &words));

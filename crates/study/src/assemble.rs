@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use analyse::{Surroundings, efficiency};
 use drive::{Outcome, Pacing};
+use host::Throttled;
 use model::{Answer, Op, Origin, Reading, Scope, Series, Unit};
 use record::{Asked, Clock, Execution, Failures, Latency, Loop, Phase, Point, Run, Settings, Tax};
 use store::{ANY_CERTIFICATE, Statistic};
@@ -12,6 +13,7 @@ use workload::Skew;
 use crate::asking::Manner;
 use crate::beside;
 use crate::calibrate::Maximum;
+use crate::hits;
 use crate::once::Taxed;
 use crate::plan::Step;
 use crate::server_side::Found;
@@ -64,11 +66,16 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         settings.insert(format!("store.{option}"), value.clone());
     }
     let readings = readings(&measured);
-    let mut warnings = outcome.warnings.clone();
+    let quota = Quotas::of(&readings);
+    let mut warnings = quota.advised(&outcome.warnings);
+    warnings.extend(quota.doubts.iter().cloned());
     warnings.extend(measured.warnings.iter().cloned());
     warnings.extend(measured.servers.warnings.iter().cloned());
     warnings.extend(unverified(&settings).map(str::to_owned));
     warnings.extend(doubts(step.phase, outcome, &readings));
+    let (before, after, _) = &measured.statistics;
+    warnings.extend(hits::doubt(step, outcome));
+    warnings.extend(hits::lost_loading(step, outcome, before, after));
     let named = |clock, histograms: &[(Op, _)]| {
         let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| Latency {
             op: (*op).into(),
@@ -98,7 +105,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         count: failure.count,
         first: failure.first.clone(),
     };
-    Run {
+    let mut run = Run {
         id: uuid::Uuid::new_v4().to_string(),
         execution: execution.id.clone(),
         ordinal: step.ordinal,
@@ -123,7 +130,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         verified: outcome.verified,
         misses: outcome.misses,
         failures: outcome.failures.iter().map(failure).collect(),
-        invalid_because: outcome.invalid_because.clone(),
+        invalid_because: quota.advised(&outcome.invalid_because),
         warnings,
         latencies,
         series: outcome.series.iter().map(point).collect(),
@@ -137,7 +144,10 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
             measured_before_run: Some(run),
         }),
         stream: stream(outcome, measured.skew.as_ref()),
-    }
+    };
+    run.invalid_because.extend(quota.rules);
+    run.invalid_because.extend(run.unexpected_hit_ratio());
+    run
 }
 
 fn stream(outcome: &Outcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
@@ -234,9 +244,8 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
     measured.idle.iter().cloned().for_each(&mut put);
     let around = Surroundings { idle: measured.idle, here: measured.here };
     efficiency(&measured.readings, outcome.operations, around).into_iter().for_each(&mut put);
-    if outcome.hits + outcome.misses > 0 {
+    if let Some(ratio) = outcome.hit_ratio() {
         let what = "keys of reads that were there / keys that were asked for";
-        let ratio = outcome.hits as f64 / (outcome.hits + outcome.misses) as f64;
         put(own("cache.hit_ratio", Unit::Ratio, Scope::Store, what, ratio));
     }
     if outcome.refills > 0 {
@@ -347,7 +356,40 @@ fn with_settling(window: &Reading, settling: &Reading, outcome: &Outcome) -> Rea
     }
 }
 
-/// What makes a reader careful, though the run stands.
+/// What CPU quotas did to a run.
+struct Quotas {
+    /// The client was held back, if only a little: then that is why it is late.
+    own: bool,
+    rules: Option<String>,
+    doubts: Vec<String>,
+}
+
+impl Quotas {
+    fn of(readings: &[Reading]) -> Quotas {
+        let mut found = Quotas { own: false, rules: None, doubts: Vec::new() };
+        for throttled in host::throttled(readings) {
+            match throttled {
+                Throttled::Rules(words) => found.rules = Some(words),
+                Throttled::Doubt(words) => found.doubts.push(words),
+            }
+        }
+        let held = |reading: &Reading| {
+            reading.signal == host::THROTTLED && reading.value().is_some_and(|share| share > 0.0)
+        };
+        found.own = readings.iter().any(held);
+        found
+    }
+
+    /// The same words, with the advice that helps.
+    fn advised(&self, words: &[String]) -> Vec<String> {
+        let advised = |words: &String| match self.own {
+            true => words.replace(drive::QUIETEN, "raise the CPU quota"),
+            false => words.clone(),
+        };
+        words.iter().map(advised).collect()
+    }
+}
+
 /// Whether anybody may have answered.
 fn unverified(settings: &Settings) -> Option<&'static str> {
     let given =
@@ -358,13 +400,14 @@ fn unverified(settings: &Settings) -> Option<&'static str> {
     )
 }
 
+/// What makes a reader careful, though the run stands.
 fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> {
     let value = |signal: &str| {
         readings.iter().find(|reading| reading.signal == signal).and_then(Reading::value)
     };
     let mut doubts = Vec::new();
     doubts.extend(value("machine.steal").and_then(host::steal_doubt));
-    let others = value("machine.neighbours").map(|all| all - servers_share(&value));
+    let others = value("machine.neighbours").map(|all| all - analyse::servers_share(&value));
     doubts.extend(others.and_then(host::neighbours_doubt));
     doubts.extend(beside::doubt(&value));
     if outcome.seconds < SHORT_WINDOW_S && outcome.operations > 0 {
@@ -375,18 +418,6 @@ fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> 
         doubts.push("CPU time includes the pacer's spinning (cpu.pacer_spin)".to_owned());
     }
     doubts
-}
-
-/// The share of the machine that the servers took, if they run here, and what the study put beside
-/// them: they are what is measured, no neighbours. All CPUs' time is what this process used over its share of it.
-fn servers_share(value: &impl Fn(&str) -> Option<f64>) -> f64 {
-    let share = || {
-        let own_s = value("cpu.user")? + value("cpu.system")?;
-        let own_share = value("machine.busy")? - value("machine.neighbours")?;
-        let others_s = [value("server.cpu"), value(beside::CPU)];
-        Some(others_s.into_iter().flatten().sum::<f64>() * own_share / own_s)
-    };
-    share().filter(|share| share.is_finite()).unwrap_or(0.0)
 }
 
 #[cfg(test)]
@@ -406,17 +437,23 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_the_same_machine_is_no_neighbour() {
-        // 10 s on 2 CPUs: this process 8 s, the server 5 s, others 1 s.
-        let value = |signal: &str| match signal {
-            "cpu.user" => Some(6.0),
-            "cpu.system" => Some(2.0),
-            "machine.busy" => Some(0.7),
-            "machine.neighbours" => Some(0.3),
-            "server.cpu" => Some(5.0),
-            _ => None,
+    fn a_quota_is_named_and_not_other_programs() {
+        let reading = |share: f64| Reading {
+            answer: Answer::Value(share),
+            source: "the most throttled one: 0.2 CPUs by /sys/fs/cgroup/cpu.max".to_owned(),
+            ..absent(host::THROTTLED)
         };
-        assert!((servers_share(&value) - 0.25).abs() < 1e-12);
-        assert_eq!(servers_share(&|_: &str| None), 0.0);
+        let late = [format!("the client was late; {}, or lower --rate", drive::QUIETEN)];
+        let held = Quotas::of(&[reading(0.95)]);
+        assert!(held.rules.as_ref().unwrap().contains("0.2 CPUs by /sys/fs/cgroup/cpu.max"));
+        assert_eq!(
+            held.advised(&late),
+            ["the client was late; raise the CPU quota, or lower --rate"]
+        );
+        let little = Quotas::of(&[reading(0.05)]);
+        assert!(little.rules.is_none() && little.doubts.len() == 1);
+        let free = Quotas::of(&[reading(0.0)]);
+        assert!(free.rules.is_none() && free.doubts.is_empty());
+        assert_eq!(free.advised(&late), late);
     }
 }

@@ -12,6 +12,7 @@ mod error;
 mod factors;
 mod findings;
 mod fleet;
+mod hits;
 mod insight;
 mod keeper;
 pub mod knobs;

@@ -224,6 +224,7 @@ impl Session<'_> {
             || step.trace.is_some()
             || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
         if writes {
+            self.warnings.extend(self.keeper.overwrites(step, workload)?);
             self.keeper.unset()?;
             self.name = None;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use model::{Count, Rate, Span};
+use model::{Count, Rate, Shares, Span};
 use record::design::{Check, FigureSpec, Question};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -182,6 +182,8 @@ pub struct Asking {
     pub engine: Option<Spanned<String>>,
     /// Which way the latency inside the servers is seen: `auto`, `tap`, `ebpf` or `off`.
     pub server_latency: Option<Spanned<String>>,
+    /// The hit ratio without which a run does not count: `0.9..1`.
+    pub expect_hit_ratio: Option<Spanned<Shares>>,
 }
 
 impl Asking {
@@ -207,6 +209,7 @@ impl Asking {
             "busy_poll" => span(&self.busy_poll),
             "engine" => span(&self.engine),
             "server_latency" => span(&self.server_latency),
+            "expect_hit_ratio" => span(&self.expect_hit_ratio),
             _ => None,
         }
     }

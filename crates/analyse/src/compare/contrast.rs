@@ -6,7 +6,7 @@ use record::{Loop, Run};
 
 use super::Withheld;
 use super::figure::{enough_samples, resolution, value, within_run};
-use super::metric::{Metric, Statistic, Wish, wish_of};
+use super::metric::{HIT_RATIO, Metric, Statistic, Wish, wish_of};
 use crate::describe::{median, moments};
 use crate::interval::{Interval, Method, NoInterval};
 use crate::welch::{Side, ratio_interval};
@@ -51,6 +51,8 @@ pub enum Verdict {
     NoDifference,
     /// There is no interval, so nothing is said.
     NotEnoughData,
+    /// The two sides did different work, so that neither is better, worse or equal in this.
+    OtherWork,
 }
 
 impl fmt::Display for Verdict {
@@ -61,12 +63,19 @@ impl fmt::Display for Verdict {
             Verdict::Different => "different",
             Verdict::NoDifference => "no difference",
             Verdict::NotEnoughData => "not enough data",
+            Verdict::OtherWork => "other work",
         })
     }
 }
 
 /// Every figure of a cell that can be compared, and what cannot and why. Both sides have a run.
-pub(super) fn contrasts(a: &[&Run], b: &[&Run]) -> (Vec<Contrast>, Vec<Withheld>) {
+///
+/// `other_work`: the sides did different work; then what hangs on it has no verdict.
+pub(super) fn contrasts(
+    a: &[&Run],
+    b: &[&Run],
+    other_work: bool,
+) -> (Vec<Contrast>, Vec<Withheld>) {
     let (mut metrics, mut withheld) = (Vec::new(), Vec::new());
     let mut withhold = |metric: &str, reason: String| {
         withheld.push(Withheld { metric: metric.to_owned(), reason });
@@ -90,7 +99,14 @@ pub(super) fn contrasts(a: &[&Run], b: &[&Run]) -> (Vec<Contrast>, Vec<Withheld>
         }
     }
     metrics.append(&mut readings(a, b, &mut withhold));
-    let contrasts = metrics.into_iter().filter_map(|metric| contrast(metric, a, b)).collect();
+    let mut contrasts: Vec<Contrast> =
+        metrics.into_iter().filter_map(|metric| contrast(metric, a, b)).collect();
+    for contrast in contrasts.iter_mut().filter(|_| other_work) {
+        let hangs_on_it = !contrast.metric.is_of_the_work();
+        if hangs_on_it && contrast.verdict != Verdict::NotEnoughData {
+            contrast.verdict = Verdict::OtherWork;
+        }
+    }
     (contrasts, withheld)
 }
 
@@ -156,7 +172,9 @@ fn readings(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) -> 
         let named = signal.contains('.');
         let lacks = |side: &[&Run]| side.iter().all(|run| run.value(signal).is_none());
         let one_sided = named && (lacks(a) || lacks(b));
-        if none || one_sided || repeats_the_headline(signal, &all) {
+        // Where nothing can miss, or nothing did, it says nothing.
+        let all_hit = signal == HIT_RATIO && all.iter().all(|run| !run.misses_some());
+        if none || one_sided || all_hit || repeats_the_headline(signal, &all) {
             continue;
         }
         match comparable(&found) {

@@ -76,6 +76,11 @@ impl Metric {
         }
     }
 
+    /// Whether it says what was done, and not how well.
+    pub(super) fn is_of_the_work(&self) -> bool {
+        matches!(self, Metric::Reading { signal, .. } if signal == HIT_RATIO)
+    }
+
     /// The boundary and how the figure came to be, where it is a reading.
     pub const fn provenance(&self) -> Option<(Scope, Origin)> {
         match self {
@@ -84,6 +89,9 @@ impl Metric {
         }
     }
 }
+
+/// The share of reads that found their record.
+pub(super) const HIT_RATIO: &str = "cache.hit_ratio";
 
 /// Figures of microbenchmarks and simulations, and which way they are to go.
 const OF_BENCHES: [(&str, Wish); 18] = [
@@ -112,6 +120,9 @@ pub(crate) fn wish_of(signal: &str) -> Option<Wish> {
     let family = signal.split('.').next().unwrap_or(signal);
     if let Some((_, wish)) = OF_BENCHES.iter().find(|(known, _)| *known == signal) {
         return Some(*wish);
+    }
+    if signal == HIT_RATIO {
+        return Some(Wish::More);
     }
     match family {
         OPS_PER_JOULE | OPS_PER_JOULE_NET => Some(Wish::More),

@@ -8,6 +8,7 @@ mod metric;
 mod overall;
 mod pairing;
 mod titles;
+mod work;
 
 use record::{Run, Settings};
 
@@ -18,6 +19,7 @@ pub(crate) use metric::wish_of;
 pub use metric::{Metric, Statistic, Wish};
 pub use overall::Overall;
 pub use pairing::{Difference, Lonely};
+pub use work::OtherWork;
 
 /// Two selections, compared.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,14 +43,30 @@ impl Comparison {
 
     /// B seen from A in one sentence, from [`Comparison::overall`].
     pub fn verdict(&self) -> String {
-        overall::sentence(&self.overall(), &self.differences)
+        overall::sentence(&self.overall(), &self.differences, &self.other_work())
+    }
+
+    /// In what the sides did different work, each respect once, by the cell that differs most.
+    pub fn other_work(&self) -> Vec<OtherWork> {
+        let mut all: Vec<OtherWork> = Vec::new();
+        for one in self.cells.iter().flat_map(|cell| &cell.other_work) {
+            match all.iter_mut().find(|known| known.what == one.what) {
+                Some(known) if (one.a - one.b).abs() > (known.a - known.b).abs() => {
+                    *known = one.clone();
+                }
+                Some(_) => {}
+                None => all.push(one.clone()),
+            }
+        }
+        all
     }
 
     /// What was asked on the two sides, where that differs: then the sides do not answer the
     /// same question.
     pub fn asked_differently(&self) -> Option<&Difference> {
         self.differences.iter().find(|difference| {
-            difference.setting == "workload" || difference.setting.starts_with("workload.")
+            let setting = difference.setting.as_str();
+            setting == "workload" || setting.starts_with("workload.") || setting == "trace.bytes"
         })
     }
 
@@ -74,6 +92,8 @@ pub struct Cell {
     pub contrasts: Vec<Contrast>,
     /// What was not compared, and why.
     pub withheld: Vec<Withheld>,
+    /// In what the two sides did different work, so that figures of both are not of the same.
+    pub other_work: Vec<OtherWork>,
 }
 
 /// A figure that both sides could have, but that cannot be compared.
@@ -111,7 +131,9 @@ pub fn compare_with_machines(
         .cells
         .into_iter()
         .map(|pair| {
-            let (contrasts, withheld) = contrast::contrasts(&pair.a, &pair.b);
+            let other_work = work::differences(&pair.a, &pair.b);
+            let (contrasts, withheld) =
+                contrast::contrasts(&pair.a, &pair.b, !other_work.is_empty());
             let ids = |runs: &[&Run]| runs.iter().map(|run| run.id.clone()).collect();
             Cell {
                 title: pair.title,
@@ -120,6 +142,7 @@ pub fn compare_with_machines(
                 runs_b: ids(&pair.b),
                 contrasts,
                 withheld,
+                other_work,
             }
         })
         .collect();

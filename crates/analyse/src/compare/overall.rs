@@ -2,7 +2,7 @@
 
 use super::contrast::{Contrast, Verdict};
 use super::metric::{Metric, Wish};
-use super::{Cell, Difference};
+use super::{Cell, Difference, OtherWork};
 use crate::holm::holm;
 use crate::interval::{Interval, Method, NoInterval, TAIL};
 use crate::quantile::{student, student_tails};
@@ -30,7 +30,11 @@ fn counts(metric: &Metric) -> bool {
         Metric::Throughput => true,
         Metric::Latency { statistic, .. } => statistic.percentile() == Some(99.0),
         Metric::Reading { signal, .. } => {
-            matches!(signal.as_str(), "cpu_s_per_mop" | "ops_per_joule" | "joules_per_op_net")
+            metric.is_of_the_work()
+                || matches!(
+                    signal.as_str(),
+                    "cpu_s_per_mop" | "ops_per_joule" | "joules_per_op_net"
+                )
         }
     }
 }
@@ -58,12 +62,21 @@ pub(super) fn overall(cells: &[Cell]) -> Vec<Overall> {
         .collect();
     let p: Vec<f64> = found.iter().filter_map(|(.., p)| *p).collect();
     let mut corrected = holm(&p).into_iter();
+    // What a single cell of other work says cannot be told from what the others say.
+    let of_other_work = |metric: &str| {
+        contrasts().any(|c| c.verdict == Verdict::OtherWork && c.metric.to_string() == metric)
+    };
     for (overall, wish, p) in &mut found {
+        let other_work = of_other_work(&overall.metric);
         if p.is_none() {
             continue;
         }
         let p = corrected.next().unwrap_or(1.0);
         overall.corrected = Some(p);
+        if other_work {
+            overall.verdict = Verdict::OtherWork;
+            continue;
+        }
         overall.verdict = match (p < CALLED_BELOW, *wish, overall.ratio > 1.0) {
             (false, ..) => Verdict::NoDifference,
             (_, Wish::More, true) | (_, Wish::Less, false) => Verdict::Better,
@@ -143,7 +156,11 @@ fn spread(own: &[&Contrast]) -> Result<Option<Pooled>, NoInterval> {
 }
 
 /// B seen from A in one sentence, and how sure it is.
-pub(super) fn sentence(overall: &[Overall], differences: &[Difference]) -> String {
+pub(super) fn sentence(
+    overall: &[Overall],
+    differences: &[Difference],
+    other_work: &[OtherWork],
+) -> String {
     let of = |verdict: Verdict| -> Vec<String> {
         overall.iter().filter(|one| one.verdict == verdict).map(told).collect()
     };
@@ -153,10 +170,18 @@ pub(super) fn sentence(overall: &[Overall], differences: &[Difference]) -> Strin
     let machines = differences.iter().any(|d| d.setting == "machine");
     let sides = if machines { "B's machine" } else { "B" };
     let mut parts = Vec::new();
+    let of_other_work = of(Verdict::OtherWork);
+    if !other_work.is_empty() {
+        let words: Vec<String> = other_work.iter().map(ToString::to_string).collect();
+        parts.push(format!("their work differs (A against B: {})", words.join(", ")));
+    }
     let head = match (better.is_empty(), worse.is_empty(), same.is_empty()) {
         (false, true, _) => format!("{sides} is better than A"),
         (true, false, _) => format!("{sides} is worse than A"),
         (false, false, _) => format!("{sides} is better than A in some and worse in other figures"),
+        _ if !other_work.is_empty() && better.is_empty() && worse.is_empty() => {
+            format!("{sides} and A did different work, and are not comparable")
+        }
         (true, true, false) => format!("no difference between {sides} and A is shown"),
         (true, true, true) => "there is not enough data for a verdict; repeat the runs".to_owned(),
     };
@@ -167,6 +192,9 @@ pub(super) fn sentence(overall: &[Overall], differences: &[Difference]) -> Strin
     }
     if !same.is_empty() {
         parts.push(format!("no difference shown in {}", std::mem::take(&mut same).join(", ")));
+    }
+    if !of_other_work.is_empty() {
+        parts.push(format!("no verdict on {}", of_other_work.join(", ")));
     }
     if !unknown.is_empty() {
         parts.push(format!("not enough data for {}", unknown.join(", ")));

@@ -8,9 +8,12 @@
 //! goes by their majority. A trial in which the client was the limit says nothing about the
 //! server: it ends the search as the client's, never as the server's. A client that was only late
 //! is the limit where the objective did not hold: its lateness is part of the latency, so what
-//! holds with it holds without.
+//! holds with it holds without. The same goes for what else runs on the machine: a rate that did
+//! not hold while the CPUs were full with it is not held against the server, and a search in which
+//! trial after trial is like that ends and says so.
 
 mod client;
+mod disturbed;
 mod standing;
 mod words;
 
@@ -85,8 +88,13 @@ pub struct Trial {
     /// Of the latencies from the instants at which requests were due.
     pub judgement: Judgement,
     pub client: Client,
-    /// What the server did not answer as it should have: the first failure in words.
+    /// What the server did not answer as it should have: the first failure in words, or that
+    /// the hit ratio is not the one that was expected.
     pub failed: Option<String>,
+    /// Share of the reads that found their record, where they may miss.
+    pub hit_ratio: Option<f64>,
+    /// What else kept the machine so busy that a rate that did not hold says nothing of the server.
+    pub disturbed: Option<String>,
 }
 
 impl Trial {
@@ -98,7 +106,13 @@ impl Trial {
             achieved_ops_s: achieved(run, rate),
             judgement: objective.judge(&run.latencies, Clock::Response),
             client,
-            failed: run.failures.first().map(|failure| failure.first.clone()),
+            failed: run
+                .failures
+                .first()
+                .map(|failure| failure.first.clone())
+                .or_else(|| run.unexpected_hit_ratio()),
+            hit_ratio: run.hit_ratio().filter(|_| run.may_miss()),
+            disturbed: disturbed::disturbance(run),
         })
     }
 
@@ -106,11 +120,15 @@ impl Trial {
     pub fn outcome(&self) -> Outcome {
         let behind = self.achieved_ops_s < LEAST_ACHIEVED * self.rate_ops_s;
         let verdict = self.judgement.verdict();
+        let disturbed = self.disturbed.is_some();
         if self.client.busy > MOST_BUSY {
             Outcome::Client
         } else if self.client.late.is_some() && (behind || verdict != Verdict::Holds) {
             // What holds although the client was late would hold all the more without.
-            Outcome::Client
+            if disturbed { Outcome::Disturbed } else { Outcome::Client }
+        } else if disturbed && (behind || verdict == Verdict::Breaks) {
+            // And so would what holds on a machine that is busy with something else.
+            Outcome::Disturbed
         } else if behind {
             // Beyond what a server can do, some answers come too late to be waited for.
             Outcome::Behind
@@ -155,6 +173,8 @@ pub enum Outcome {
     Failed,
     /// The client was the limit: nothing about the server.
     Client,
+    /// The machine was busy with something else: nothing about the server either.
+    Disturbed,
 }
 
 impl Outcome {
@@ -167,6 +187,7 @@ impl Outcome {
             Outcome::Behind => "behind",
             Outcome::Failed => "failed",
             Outcome::Client => "client",
+            Outcome::Disturbed => "disturbed",
         }
     }
 }
@@ -195,6 +216,9 @@ pub enum Ended {
     Failures,
     /// The client has no room for more: the server may have.
     Client,
+    /// Trial after trial was disturbed by what else runs on the machine, or had a client that was
+    /// late at whatever rate.
+    Disturbed,
     /// The highest rate of the search held.
     UpperBound,
     /// No more trials were allowed.
@@ -220,6 +244,7 @@ impl Ended {
             Ended::AchievedRate => "achieved_rate",
             Ended::Failures => "failures",
             Ended::Client => "client",
+            Ended::Disturbed => "disturbed",
             Ended::UpperBound => "upper_bound",
             Ended::Trials => "trials",
             Ended::Time => "time",
@@ -280,7 +305,10 @@ impl Search {
             return self.first();
         }
         let gap = Gap::of(&standings);
-        let done = |ended| Step::Done(words::conclude(self, trials.len(), &standings, &gap, ended));
+        let done = |ended| Step::Done(words::conclude(self, trials, &standings, &gap, ended));
+        if hopeless(trials) {
+            return done(Some(Ended::Disturbed));
+        }
         if trials.len() >= self.request.trials {
             return done(Some(Ended::Trials));
         }
@@ -317,13 +345,32 @@ impl Search {
             Cut::Time => Ended::Time,
             Cut::Stopped => Ended::Stopped,
         };
-        words::conclude(self, trials.len(), &standings, &Gap::of(&standings), Some(ended))
+        words::conclude(self, trials, &standings, &Gap::of(&standings), Some(ended))
     }
 
     fn first(&self) -> Step {
         let start = self.request.hint.map_or(START, |hint| rounded(hint / 2.0));
         fresh(start.clamp(self.lowest, self.highest))
     }
+}
+
+/// So many trials in a row that say nothing of the server, at more than one rate, end a search in
+/// which none held: lower rates do not help where it is not the rate that disturbs.
+const HOPELESS_AFTER: usize = 4;
+
+/// Whether trial after trial was disturbed, or had a client that was late though it had room.
+fn hopeless(trials: &[Trial]) -> bool {
+    let says_nothing = |trial: &Trial| match trial.outcome() {
+        Outcome::Disturbed => true,
+        Outcome::Client => trial.client.busy <= MOST_BUSY,
+        _ => false,
+    };
+    let Some(last) = trials.len().checked_sub(HOPELESS_AFTER).map(|from| &trials[from..]) else {
+        return false;
+    };
+    let held = trials.iter().any(|trial| trial.outcome() == Outcome::Held);
+    let one_rate = last.iter().all(|trial| trial.rate_ops_s == last[0].rate_ops_s);
+    !held && !one_rate && last.iter().all(says_nothing)
 }
 
 /// Between which rates the answer lies.

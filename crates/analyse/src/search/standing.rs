@@ -2,7 +2,8 @@
 
 use super::{Outcome, TRIALS_A_RATE, Trial};
 
-/// So many trials in which the client was the limit, and none in which it was not, are enough.
+/// So many trials in which the client was the limit or the machine busy, and none in which they
+/// were not, are enough.
 const MUTE_AFTER: usize = 2;
 /// An end of the gap needs so many trials that agree.
 const CONFIRMED_BY: usize = 2;
@@ -13,7 +14,8 @@ pub(super) enum Known {
     Held,
     /// More did not hold than did, or it could not be told however often it was tried.
     NotHeld,
-    /// The client was the limit most of the times that it was tried, and it never held.
+    /// The client was the limit, or the machine busy, most of the times that it was tried, and it
+    /// never held.
     Mute,
     /// It has to be tried again.
     Open,
@@ -52,7 +54,7 @@ impl<'t> Standing<'t> {
     }
 
     fn mute(&self) -> usize {
-        self.count(|outcome| outcome == Outcome::Client)
+        self.count(|outcome| matches!(outcome, Outcome::Client | Outcome::Disturbed))
     }
 
     pub(super) fn known(&self) -> Known {

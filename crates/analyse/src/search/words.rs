@@ -7,7 +7,7 @@ use crate::slo::{Finding, Verdict};
 /// `ended`: where the trials themselves do not say it.
 pub(super) fn conclude(
     search: &Search,
-    trials: usize,
+    trials: &[Trial],
     standings: &[Standing<'_>],
     gap: &Gap<'_>,
     ended: Option<Ended>,
@@ -18,12 +18,17 @@ pub(super) fn conclude(
     let inverted = highest_held.is_some_and(|highest| gap.held.is_none_or(|h| h.rate < highest));
     let noisy = inverted || standings.iter().any(Standing::contradictory);
 
+    let all = trials;
+    let trials = all.len();
     let mut sentences = Vec::new();
     sentences.push(match gap.held {
         Some(held) => format!("{} is the highest rate that held", rate(held.rate)),
+        None if ended == Ended::Disturbed => "no rate could be judged".to_owned(),
         None => "no rate held".to_owned(),
     });
-    if let Some(above) = gap.not_held {
+    if ended == Ended::Disturbed && gap.held.is_none() {
+        sentences.extend(disturbed(all));
+    } else if let Some(above) = gap.not_held {
         sentences.push(format!("at {} {}", rate(above.rate), trouble(above)));
     }
     match ended {
@@ -39,6 +44,10 @@ pub(super) fn conclude(
         Ended::Stopped => sentences.push(format!("the search was stopped after {trials} trials")),
         Ended::Client => sentences
             .push("the server may hold more: add load threads, connections or agents".to_owned()),
+        Ended::Disturbed => sentences.push(
+            "quieten the machine: end what else runs on it, or let the client have CPUs of its own"
+                .to_owned(),
+        ),
         Ended::Objective | Ended::AchievedRate | Ended::Failures => {}
     }
     if noisy {
@@ -61,6 +70,7 @@ pub(super) fn conclude(
 fn limit(above: &Standing<'_>) -> Ended {
     let count = |of| above.trials.iter().filter(|trial| trial.outcome() == of).count();
     match above.known() {
+        Known::Mute if count(Outcome::Disturbed) > count(Outcome::Client) => Ended::Disturbed,
         Known::Mute => Ended::Client,
         _ => {
             let (behind, failed) = (count(Outcome::Behind), count(Outcome::Failed));
@@ -81,6 +91,9 @@ fn trouble(above: &Standing<'_>) -> String {
     let told = |of: Outcome| above.telling(|outcome| outcome == of);
     match limit(above) {
         Ended::Client => told(Outcome::Client).map(client),
+        Ended::Disturbed => told(Outcome::Disturbed)
+            .and_then(|trial| trial.disturbed.as_ref())
+            .map(|why| format!("{why}, and that says nothing of the server")),
         Ended::AchievedRate => told(Outcome::Behind).map(|trial| {
             format!(
                 "only {} were answered, with the client {} busy",
@@ -96,6 +109,32 @@ fn trouble(above: &Standing<'_>) -> String {
             .or_else(|| told(Outcome::Unclear).and_then(|trial| worst(trial, Verdict::Unclear))),
     }
     .unwrap_or_else(|| "it could not be told".to_owned())
+}
+
+/// What disturbed a search in which nothing held, and what its quiet trials say.
+fn disturbed(trials: &[Trial]) -> Vec<String> {
+    let quiet = |trial: &&Trial| !matches!(trial.outcome(), Outcome::Disturbed | Outcome::Client);
+    let (quiet, loud): (Vec<&Trial>, Vec<&Trial>) = trials.iter().partition(quiet);
+    let why = loud.iter().rev().find_map(|trial| match &trial.disturbed {
+        Some(why) => Some(why.clone()),
+        None => trial.client.late.as_ref().map(|late| format!("the client was late: {late}")),
+    });
+    let lowest = loud.iter().map(|trial| trial.rate_ops_s).fold(f64::INFINITY, f64::min);
+    let mut sentences = vec![format!(
+        "in {} of {} trials, down to {}, something else than the rate decided: {}",
+        loud.len(),
+        trials.len(),
+        rate(lowest),
+        why.unwrap_or_else(|| "the client had no room".to_owned())
+    )];
+    sentences.push(match quiet.iter().min_by(|a, b| a.rate_ops_s.total_cmp(&b.rate_ops_s)) {
+        None => "no trial was quiet".to_owned(),
+        Some(trial) => {
+            let standing = Standing { rate: trial.rate_ops_s, trials: vec![trial] };
+            format!("of the quiet ones, at {} {}", rate(standing.rate), trouble(&standing))
+        }
+    });
+    sentences
 }
 
 fn client(trial: &Trial) -> String {

@@ -18,7 +18,15 @@ fn trial(
 ) -> Trial {
     let latency = Latency { op: Op::Read.into(), clock: Clock::Response, histogram };
     let judgement = objective.judge(&[latency], Clock::Response);
-    Trial { rate_ops_s: rate, achieved_ops_s: achieved, judgement, client, failed: None }
+    Trial {
+        rate_ops_s: rate,
+        achieved_ops_s: achieved,
+        judgement,
+        client,
+        failed: None,
+        hit_ratio: None,
+        disturbed: None,
+    }
 }
 
 /// Every answer takes as long.

@@ -102,7 +102,7 @@ impl Network {
         let mut common: Option<String> = None;
         for server in 0..self.servers() {
             let mut found = None;
-            self.talk(server, Kind::Get, &[], |value| {
+            self.talk(server, Kind::Get, (NOTE_KEY, &[]), |value| {
                 found = Some(String::from_utf8_lossy(value).into_owned());
             })?;
             match (found, &common) {
@@ -116,27 +116,36 @@ impl Network {
 
     /// Leaves a note on every server, under a key of its own.
     pub fn mark(&self, note: &str) -> Result<(), StoreError> {
-        (0..self.servers())
-            .try_for_each(|server| self.talk(server, Kind::Set, note.as_bytes(), |_| {}))
+        (0..self.servers()).try_for_each(|server| {
+            self.talk(server, Kind::Set, (NOTE_KEY, note.as_bytes()), |_| {})
+        })
     }
 
     /// Takes the note away.
     pub fn unmark(&self) -> Result<(), StoreError> {
-        (0..self.servers()).try_for_each(|server| self.talk(server, Kind::Delete, &[], |_| {}))
+        (0..self.servers())
+            .try_for_each(|server| self.talk(server, Kind::Delete, (NOTE_KEY, &[]), |_| {}))
     }
 
-    /// One request about the note, on a connection of its own.
+    /// Whether the server that a key belongs to has it.
+    pub fn holds(&self, key: &[u8]) -> Result<bool, StoreError> {
+        let mut found = false;
+        self.talk(self.server_of(key), Kind::Get, (key, &[]), |_| found = true)?;
+        Ok(found)
+    }
+
+    /// One request about a key, on a connection of its own.
     fn talk(
         &self,
         server: usize,
         kind: Kind,
-        value: &[u8],
+        (key, value): (&[u8], &[u8]),
         mut seen: impl FnMut(&[u8]),
     ) -> Result<(), StoreError> {
         let mut stream = self.open(server)?;
         let mut stream = Within::new(&mut stream, self.remote.timeout);
         let mut keys = KeyList::default();
-        keys.push(NOTE_KEY);
+        keys.push(key);
         let mut bytes = Vec::new();
         self.remote.protocol.write(
             &Request { kind, keys: &keys, value, expiry: Expiry::Never, tag: 1 },

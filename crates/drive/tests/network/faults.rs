@@ -152,6 +152,8 @@ fn a_missing_record_is_a_failure_where_the_server_forgets_nothing() {
     });
     let outcome = bad.run(2000);
     assert_eq!(failures(&outcome), [(FailureKind::Missing, 10)]);
+    assert_eq!((outcome.hits, outcome.misses, outcome.missing), (1990, 0, 10));
+    assert_eq!(outcome.hit_ratio(), Some(0.995), "what was not there is no hit");
 }
 
 #[test]

@@ -25,29 +25,58 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
 
 /// CPUs' worth of time that this process may use, with the file that says so.
 pub(crate) fn cpu_limit(root: &Root) -> Result<Option<(f64, String)>, String> {
-    let limits = groups(root, "cpu")?.into_iter().filter_map(|group| {
-        let (quota, period, file) = match group.version {
-            Version::Two => {
-                let file = format!("{}/cpu.max", group.folder);
-                let text = root.value(&file).ok()?;
-                let (quota, period) = text.split_once(' ')?;
-                // `max` is no number, so no limit.
-                (quota.parse::<f64>().ok()?, period.trim().parse::<f64>().ok()?, file)
-            }
-            Version::One => {
-                let file = format!("{}/cpu.cfs_quota_us", group.folder);
-                let quota = root.number::<f64>(&file).ok().filter(|quota| *quota > 0.0)?;
-                (quota, root.number(&format!("{}/cpu.cfs_period_us", group.folder)).ok()?, file)
-            }
-        };
-        (period > 0.0).then(|| (quota / period, file))
-    });
+    let limits = groups(root, "cpu", None)?.into_iter().filter_map(|group| group.quota(root));
     Ok(limits.min_by(|a, b| a.0.total_cmp(&b.0)))
+}
+
+/// What the CPU quota of one group has done so far.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Throttling {
+    /// `cpu.stat` of the group.
+    pub(crate) file: String,
+    /// Periods that passed while the group had something to run, and those in which its quota ran
+    /// out. Both 0 in a group that never had a quota.
+    pub(crate) periods: u64,
+    pub(crate) throttled: u64,
+    /// How long its CPUs were held back, summed over them.
+    pub(crate) time_s: f64,
+    /// CPUs' worth of time, with the file that says so.
+    pub(crate) quota: Option<(f64, String)>,
+}
+
+/// What quotas did to this process, or to another one, by group from the top down to its own. A
+/// quota above the top that a container sees is not among them.
+pub(crate) fn cpu_throttling(root: &Root, process: Option<u32>) -> Result<Vec<Throttling>, String> {
+    let groups = groups(root, "cpu", process)?;
+    let throttling = |group: &Group| {
+        let file = format!("{}/cpu.stat", group.folder);
+        let text = root.text(&file).ok()?;
+        let number = |name: &str| -> Option<u64> {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line?.trim().parse().ok()
+        };
+        let time_s = match group.version {
+            Version::Two => number("throttled_usec").map(|time| time as f64 / 1e6),
+            Version::One => number("throttled_time").map(|time| time as f64 / 1e9),
+        };
+        Some(Throttling {
+            periods: number("nr_periods").unwrap_or(0),
+            throttled: number("nr_throttled").unwrap_or(0),
+            time_s: time_s.unwrap_or(0.0),
+            quota: group.quota(root),
+            file,
+        })
+    };
+    let found: Vec<Throttling> = groups.iter().filter_map(throttling).collect();
+    match (found.is_empty(), groups.first()) {
+        (true, Some(group)) => Err(format!("{}/cpu.stat cannot be read", group.folder)),
+        _ => Ok(found),
+    }
 }
 
 /// Bytes of memory that this process may use, with the file that says so.
 pub(crate) fn memory_limit(root: &Root) -> Result<Option<(u64, String)>, String> {
-    let limits = groups(root, "memory")?.into_iter().filter_map(|group| {
+    let limits = groups(root, "memory", None)?.into_iter().filter_map(|group| {
         let name = match group.version {
             Version::Two => "memory.max",
             Version::One => "memory.limit_in_bytes",
@@ -62,7 +91,7 @@ pub(crate) fn memory_limit(root: &Root) -> Result<Option<(u64, String)>, String>
 /// The largest share of its limit that a group of this process holds, without the page cache
 /// that it would give back first; none without a limit.
 pub(crate) fn memory_use(root: &Root) -> Option<f64> {
-    let shares = groups(root, "memory").ok()?.into_iter().filter_map(|group| {
+    let shares = groups(root, "memory", None).ok()?.into_iter().filter_map(|group| {
         let (limit, used, inactive) = match group.version {
             Version::Two => ("memory.max", "memory.current", "inactive_file"),
             Version::One => {
@@ -89,9 +118,31 @@ struct Group {
     folder: String,
 }
 
-/// The groups of this process that a controller may sit in, up to the top.
-fn groups(root: &Root, controller: &str) -> Result<Vec<Group>, String> {
-    let own = root.text(OWN).map_err(|error| error.to_string())?;
+impl Group {
+    /// CPUs' worth of time that the group may use, with the file that says so.
+    fn quota(&self, root: &Root) -> Option<(f64, String)> {
+        let (quota, period, file) = match self.version {
+            Version::Two => {
+                let file = format!("{}/cpu.max", self.folder);
+                let text = root.value(&file).ok()?;
+                let (quota, period) = text.split_once(' ')?;
+                // `max` is no number, so no limit.
+                (quota.parse::<f64>().ok()?, period.trim().parse::<f64>().ok()?, file)
+            }
+            Version::One => {
+                let file = format!("{}/cpu.cfs_quota_us", self.folder);
+                let quota = root.number::<f64>(&file).ok().filter(|quota| *quota > 0.0)?;
+                (quota, root.number(&format!("{}/cpu.cfs_period_us", self.folder)).ok()?, file)
+            }
+        };
+        (period > 0.0).then(|| (quota / period, file))
+    }
+}
+
+/// The groups of this process, or of another one, that a controller may sit in, from the top down.
+fn groups(root: &Root, controller: &str, process: Option<u32>) -> Result<Vec<Group>, String> {
+    let file = process.map_or(OWN.to_owned(), |process| format!("/proc/{process}/cgroup"));
+    let own = root.text(&file).map_err(|error| error.to_string())?;
     let mounts = mount::mounts(root).map_err(|error| error.to_string())?;
     let mut groups = Vec::new();
     for line in own.lines() {
@@ -112,6 +163,10 @@ fn groups(root: &Root, controller: &str) -> Result<Vec<Group>, String> {
             }
         });
         let Some(mounted) = mounted else { continue };
+        if path.split('/').any(|name| name == "..") {
+            // Outside of what this container sees.
+            continue;
+        }
         for folder in folders(mounted, path) {
             let version = if two { Version::Two } else { Version::One };
             groups.push(Group { version, folder });

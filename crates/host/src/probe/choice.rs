@@ -6,7 +6,7 @@ use super::{PROBES, ProbeSpec, energy};
 use crate::unavailable::Unavailable;
 
 /// What a run cannot be told without: they read a few files of `/proc` and are always there.
-const ALWAYS: [&str; 6] = ["pressure", "device", "machine", "memory", "io", "cpu"];
+const ALWAYS: [&str; 7] = ["pressure", "device", "quota", "machine", "memory", "io", "cpu"];
 
 /// The probes besides those that are always there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use model::{Reading, Scope, Unit};
 
 use super::usage::usage;
 use super::{Context, Probe, ProbeSpec, Signal};
-use crate::affinity;
+use crate::affinity::{self, AffinityError};
+use crate::capacity::{Capacity, capacity};
 use crate::facts::cgroup;
 use crate::facts::memory::{available_bytes, total_bytes};
 use crate::root::Root;
@@ -90,17 +91,11 @@ impl Limits {
     fn cpu(&self, window: Duration) -> Result<(f64, String), Unavailable> {
         let not_started = || Unavailable::new("the probe was not started", "start it first");
         let used_s = usage(&self.root)?.cpu_seconds() - self.used_s.ok_or_else(not_started)?;
-        let mask = affinity::cpus(&self.root).map_err(|error| {
+        let unreadable = |error: AffinityError| {
             Unavailable::new(error.to_string(), "allow sched_getaffinity in the sandbox")
-        })?;
-        let mask = mask.cpus.len() as f64;
-        let quota = cgroup::cpu_limit(&self.root).ok().flatten();
-        let (allowed, words) = match quota {
-            Some((quota, file)) if quota < mask => {
-                (quota, format!("{} CPUs by {file}", crate::human::short(quota)))
-            }
-            _ => (mask, format!("{mask} CPUs by the mask")),
         };
+        let mask = affinity::cpus(&self.root).map_err(unreadable)?.cpus.len() as f64;
+        let Capacity { cpus: allowed, words } = capacity(&self.root, &[]).map_err(unreadable)?;
         let own = used_s / (allowed * window.as_secs_f64()).max(1e-9);
         // What the kernel does in the process's name is under no quota but on the same CPUs.
         let with_kernel = used_s / (mask * window.as_secs_f64()).max(1e-9) + self.kernel();

@@ -18,6 +18,7 @@ mod memory;
 mod network;
 mod pressure;
 pub mod quiet;
+mod quota;
 mod residency;
 mod sampler;
 mod signal;
@@ -70,6 +71,7 @@ pub const PROBES: &[ProbeSpec] = &[
     device::SPEC,
     volume::SPEC,
     limits::SPEC,
+    quota::SPEC,
     machine::SPEC,
     memory::SPEC,
     io::SPEC,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use model::{Answer, Reading};
 
-use super::{Probe, machine};
+use super::{Probe, machine, quota};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -31,6 +31,54 @@ pub fn neighbours_doubt(share: f64) -> Option<String> {
             share * 100.0
         )
     })
+}
+
+/// CPU quotas that ran out in more of their periods make timings doubtful.
+const NOTABLE_THROTTLING: f64 = 0.01;
+/// And in more than these they are what was measured.
+const RULING_THROTTLING: f64 = 0.1;
+
+/// The signal of a quota that held this process back.
+pub const THROTTLED: &str = quota::THROTTLED.name;
+
+/// What quotas did to a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Throttled {
+    /// What to doubt.
+    Doubt(String),
+    /// The quota is what was measured.
+    Rules(String),
+}
+
+/// What to make of CPU quotas that ran out, from the readings of a window. A server that is held
+/// back is measured as it is: that is a doubt at most.
+pub fn throttled(readings: &[Reading]) -> Vec<Throttled> {
+    let seen = |signal: &str| {
+        let reading = readings.iter().find(|reading| reading.signal == signal)?;
+        let share = reading.value().filter(|share| *share > NOTABLE_THROTTLING)?;
+        // Which quota it was stands behind what is read.
+        let quota = reading.source.split_once(" one: ");
+        Some((share, quota.map_or(reading.source.as_str(), |(_, quota)| quota)))
+    };
+    let own = seen(quota::THROTTLED.name).map(|(share, quota)| {
+        let words = format!(
+            "a CPU quota held kvmeter back in {:.0} % of its periods ({quota}); raise or remove \
+             the quota, or use fewer threads",
+            share * 100.0
+        );
+        match share > RULING_THROTTLING {
+            true => Throttled::Rules(words),
+            false => Throttled::Doubt(words),
+        }
+    });
+    let server = seen(quota::SERVER.name).map(|(share, quota)| {
+        Throttled::Doubt(format!(
+            "a CPU quota held the server back in {:.0} % of its periods ({quota}): it was measured \
+             under that quota",
+            share * 100.0
+        ))
+    });
+    own.into_iter().chain(server).collect()
 }
 
 /// A look at what all CPUs do, from when it is made. What was started for the measurement, and has

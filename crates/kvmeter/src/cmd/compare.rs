@@ -113,6 +113,7 @@ fn verdict(contrast: &Contrast) -> Verdict {
         analyse::Verdict::Different => Verdict::Different,
         analyse::Verdict::NoDifference => Verdict::NoDifference,
         analyse::Verdict::NotEnoughData => Verdict::NotEnoughData,
+        analyse::Verdict::OtherWork => Verdict::OtherWork,
     }
 }
 
@@ -136,6 +137,9 @@ fn notes(comparison: &Comparison) -> Vec<String> {
     lines.extend(set_options("A", options.iter().map(|d| (&d.setting, &d.a))));
     lines.extend(set_options("B", options.iter().map(|d| (&d.setting, &d.b))));
     for cell in &comparison.cells {
+        for work in &cell.other_work {
+            lines.push(format!("{}: the sides did different work: {work}", cell.title));
+        }
         for withheld in &cell.withheld {
             lines.push(format!(
                 "{} {}: not compared, {}",
@@ -240,5 +244,8 @@ fn cell(cell: &analyse::Cell) -> Value {
         "runs_b": cell.runs_b.len(),
         "metrics": contrasts,
         "not_compared": withheld,
+        "other_work": cell.other_work.iter().map(|work| {
+            json!({ "what": work.what, "a": work.a, "b": work.b })
+        }).collect::<Vec<_>>(),
     })
 }

@@ -60,9 +60,10 @@ fn measure(
     }
 }
 
-/// A client that was the limit has found nothing of the server.
+/// A client that was the limit, or a machine that was busy, has found nothing of the server.
 fn outcome(conclusion: &Conclusion) -> Outcome {
-    let about_the_server = !matches!(conclusion.ended, Ended::Client | Ended::Stopped);
+    let about_the_server =
+        !matches!(conclusion.ended, Ended::Client | Ended::Disturbed | Ended::Stopped);
     match about_the_server && conclusion.rate_ops_s.is_some() {
         true => Outcome::Done,
         false => Outcome::Invalid,

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -277,4 +277,81 @@ fn cachegrind_counts_for_a_server_that_is_started() {
     // Some thousand instructions a request, of the server alone.
     let instructions = counted.iter().find(|(name, _)| name == "instructions_per_mop").unwrap().1;
     assert!((1e9..1e10).contains(&instructions), "{counted:?}");
+}
+
+/// Runs it in a control group that may use a fifth of a CPU; None where none can be made.
+fn under_a_quota(place: &Place, args: &[&str]) -> Option<Said> {
+    let own = format!("kvmeter-cli-{}", std::process::id());
+    let folders = [
+        ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"),
+        ("/sys/fs/cgroup", "cpu.max", "20000 100000"),
+    ];
+    let folder = folders.iter().find_map(|(top, file, quota)| {
+        let folder = Path::new(top).join(&own);
+        std::fs::create_dir(&folder).ok()?;
+        let set = folder.join(file).exists() && std::fs::write(folder.join(file), quota).is_ok();
+        if !set {
+            let _ = std::fs::remove_dir(&folder);
+        }
+        set.then_some(folder)
+    });
+    let Some(folder) = folder else {
+        eprintln!("NOT TESTED: no control group with a CPU quota can be made; run as root");
+        return None;
+    };
+    let command = place.command(args);
+    let mut inside = Command::new("sh");
+    inside
+        .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+        .arg(folder.join("cgroup.procs"))
+        .arg(command.get_program())
+        .args(command.get_args())
+        .envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))))
+        .current_dir(place.path())
+        .stdin(Stdio::null());
+    let said = said(inside.output().unwrap());
+    std::fs::remove_dir(&folder).unwrap();
+    Some(said)
+}
+
+#[test]
+fn a_cpu_quota_that_throttles_makes_a_run_invalid_and_is_named() {
+    let place = Place::new();
+    let args = ["bench", "null", "--time", "1s", "--probes", "off", "--quiet"];
+    let Some(said) = under_a_quota(&place, &args) else { return };
+    assert_eq!(said.code, 1, "{said:?}");
+    let words: String = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in
+        ["a CPU quota held kvmeter back in", "0.2 CPUs by /sys/fs/cgroup/", "raise or remove"]
+    {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    // An open loop is advised what helps.
+    let args = ["bench", "null", "--rate", "500k", "--time", "1s", "--probes", "off", "--quiet"];
+    let Some(said) = under_a_quota(&place, &args) else { return };
+    assert!(!said.out.contains("stop other programs"), "{said:?}");
+}
+
+#[test]
+fn more_threads_than_cpus_are_told() {
+    let place = Place::new();
+    let cpu = host::cpus(&host::Root::live()).unwrap().cpus[0].to_string();
+    let command = place.command(&["bench", "null", "--time", "1s", "--threads", "2", "--json"]);
+    let mut pinned = Command::new("taskset");
+    pinned
+        .args(["-c", &cpu])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))))
+        .current_dir(place.path())
+        .stdin(Stdio::null());
+    let Ok(output) = pinned.output() else {
+        eprintln!("NOT TESTED: no taskset; install util-linux");
+        return;
+    };
+    let found = said(output).json();
+    let warnings = found["warnings"].to_string();
+    assert!(warnings.contains("2 threads share 1 CPU by the mask"), "{warnings}");
+    let one = place.json(&["bench", "null", "--time", "1s", "--threads", "1", "--json"]);
+    assert!(!one["warnings"].to_string().contains("threads share"));
 }

@@ -340,3 +340,60 @@ fn a_signal_of_a_server_is_required_by_its_name() {
     let args = ["bench", "null", "--time", "0.1s", "--require", "server.latncy"];
     place.refused(&args, &["--require", "did you mean `server.latency`"]);
 }
+
+const MARKDOWN: [&str; 4] = ["export", "small.sqlite", "--format", "markdown"];
+
+#[test]
+fn a_cache_that_forgot_most_of_its_data_does_not_look_normal() {
+    let place = Place::new();
+    let Some(small) = Server::start("memcached", &place, &["-m", "8"]) else { return };
+    let Some(large) = Server::start("memcached", &place, &["-m", "256"]) else { return };
+    let measured = |server: &Server, file: &str, more: &[&str]| {
+        let store = format!("memcached://{}", server.address);
+        let mut args = vec!["bench", &store, "--records", "50k", "--value-size", "1000"];
+        args.extend(["--popularity", "uniform", "--time", "1s", "--quiet", "--out", file]);
+        args.extend(more);
+        place.run(&args)
+    };
+    let said = measured(&small, "small.sqlite", &[]);
+    assert!(said.out.contains("hit ratio") && said.out.contains("--expect-hit-ratio"), "{said:?}");
+    let said = measured(&large, "large.sqlite", &["--expect-hit-ratio", "0.99..1"]);
+    assert!(said.out.contains("hit ratio"), "{said:?}");
+    for shown in [&["report", "small.sqlite", "--markdown"][..], &MARKDOWN] {
+        let shown = place.run(shown);
+        assert!(shown.out.contains("| hit ratio |"), "{shown:?}");
+    }
+    let page = place.run(&["report", "small.sqlite", "--html", "page.html"]);
+    let page = std::fs::read_to_string(place.file("page.html")).expect(&page.err);
+    assert!(page.contains("hit ratio"));
+    let compared = place.run(&["compare", "small.sqlite", "large.sqlite"]);
+    assert!(compared.out.contains("did different work: hit ratio 0."), "{compared:?}");
+    assert!(!compared.out.contains("no difference"), "{compared:?}");
+    // What is expected is required.
+    let said = measured(&small, "required.sqlite", &["--expect-hit-ratio", "90%"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.out.contains("and 0.9..1 was expected"), "{said:?}");
+    let said = place.run(&["bench", "null", "--expect-hit-ratio", "90"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("--expect-hit-ratio") && said.err.contains("`0.9..1`"), "{said:?}");
+}
+
+#[test]
+fn inserts_of_keys_that_are_there_are_told() {
+    let place = Place::new();
+    for program in ["redis-server", "memcached"] {
+        let Some(server) = Server::start(program, &place, &[]) else { return };
+        let scheme = program.trim_end_matches("-server");
+        let warned = |clear: &str| -> Vec<bool> {
+            let store = format!("{scheme}://{}{clear}", server.address);
+            let found =
+                place.json(&bench(&store, &["--mix", "insert=1", "--ops", "1k", "--repeat", "3"]));
+            let runs = found.as_array().unwrap();
+            let told =
+                |run: &Value| run["warnings"].to_string().contains("16 keys that are inserted");
+            runs.iter().map(told).collect()
+        };
+        assert_eq!(warned(""), [false, true, true], "{program}");
+        assert_eq!(warned("?clear=flush"), [false, false, false], "{program}");
+    }
+}

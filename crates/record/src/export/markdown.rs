@@ -61,11 +61,13 @@ fn section(execution: &Execution, runs: &[&Run], out: &mut dyn Write) -> Result<
     names.extend(telling.iter().map(|key| (*key).to_owned()));
     let texts = names.len() + 1;
     names.extend(["operation", "throughput, ops/s"].map(str::to_owned));
+    let misses = runs.iter().any(|run| run.may_miss());
+    names.extend(misses.then(|| "hit ratio".to_owned()));
     names.extend(SHOWN.map(|figure| format!("{}, µs", figure.replace('_', "."))));
     names.extend(["CPU-s/Mop", "errors", "valid"].map(str::to_owned));
     head(&names, texts, out)?;
     for run in runs {
-        rows(run, &telling, out)?;
+        rows(run, &telling, misses, out)?;
     }
     if runs.iter().any(|run| run.clock() == Clock::Response) {
         writeln!(
@@ -103,7 +105,7 @@ fn telling_settings<'a>(runs: &[&'a Run]) -> Vec<&'a str> {
     keys.iter().copied().filter(differ).collect()
 }
 
-fn rows(run: &Run, telling: &[&str], out: &mut dyn Write) -> Result<(), ExportError> {
+fn rows(run: &Run, telling: &[&str], misses: bool, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut before = vec![escaped(&run.label)];
     before.extend(
         telling.iter().map(|key| {
@@ -119,6 +121,8 @@ fn rows(run: &Run, telling: &[&str], out: &mut dyn Write) -> Result<(), ExportEr
         Phase::Simulate => NONE.to_owned(),
         _ => digits(run.throughput()),
     };
+    let hits = run.hit_ratio().filter(|_| run.may_miss());
+    let hits = hits.map_or_else(|| NONE.to_owned(), |ratio| format!("{ratio:.3}"));
     let own = run.latencies.iter().filter(|latency| latency.clock == run.clock());
     let mut operations: Vec<(String, Vec<String>)> = own
         .map(|latency| {
@@ -134,6 +138,7 @@ fn rows(run: &Run, telling: &[&str], out: &mut dyn Write) -> Result<(), ExportEr
     for (operation, figures) in operations {
         let mut cells = before.clone();
         cells.extend([operation, throughput.clone()]);
+        cells.extend(misses.then(|| hits.clone()));
         cells.extend(figures);
         cells.extend(after.iter().cloned());
         line(&cells, out)?;

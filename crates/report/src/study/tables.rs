@@ -177,7 +177,7 @@ fn verdict(verdict: Verdict) -> Cell {
         Verdict::Worse => Tone::Bad,
         Verdict::Different => Tone::Strong,
         Verdict::NoDifference => Tone::Muted,
-        Verdict::NotEnoughData => Tone::Warning,
+        Verdict::NotEnoughData | Verdict::OtherWork => Tone::Warning,
     };
     let text = match verdict {
         Verdict::NoDifference => "no difference shown".to_owned(),

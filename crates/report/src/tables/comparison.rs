@@ -18,6 +18,8 @@ pub enum Verdict {
     NoDifference,
     /// There is no interval, so nothing is said.
     NotEnoughData,
+    /// The sides did different work: nothing is said either.
+    OtherWork,
 }
 
 impl Verdict {
@@ -28,6 +30,7 @@ impl Verdict {
             Verdict::Different => "different",
             Verdict::NoDifference => "no difference",
             Verdict::NotEnoughData => "not enough data",
+            Verdict::OtherWork => "other work",
         }
     }
 
@@ -37,7 +40,7 @@ impl Verdict {
             Verdict::Worse => Tone::Bad,
             Verdict::Different => Tone::Strong,
             Verdict::NoDifference => Tone::Muted,
-            Verdict::NotEnoughData => Tone::Warning,
+            Verdict::NotEnoughData | Verdict::OtherWork => Tone::Warning,
         }
     }
 }

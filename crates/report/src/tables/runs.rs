@@ -20,6 +20,7 @@ pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
         .column("window", Align::Right, 20)
         .column("operations", Align::Right, 10)
         .column("kops/s", Align::Decimal, ALWAYS)
+        .column("hit ratio", Align::Decimal, ALWAYS)
         .column("CPU-s/Mop", Align::Decimal, 60)
         .column("write amp.", Align::Decimal, 50)
         .column("read amp.", Align::Decimal, 15)
@@ -41,6 +42,7 @@ pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
             format::seconds(run.seconds).into(),
             format::count(run.operations).into(),
             Cell::new(format::kops(run.throughput()), Tone::Strong),
+            hits(run),
             number(run.reading("cpu_s_per_mop")),
             number(named(run, "write_amplification")),
             number(named(run, "read_amplification")),
@@ -165,6 +167,12 @@ pub(crate) fn name_of(run: &Run, name: &str) -> Cell {
     } else {
         Cell::new(format!("{INVALID_MARK}{name}"), Tone::Bad)
     }
+}
+
+/// The share of reads that found their record, where they might not: misses are other work.
+pub fn hits(run: &Run) -> Cell {
+    let ratio = run.hit_ratio().filter(|_| run.may_miss());
+    ratio.map_or(Cell::from(""), |ratio| format::significant(ratio, 3).into())
 }
 
 /// How many answers were wrong.

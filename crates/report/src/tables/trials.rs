@@ -17,7 +17,10 @@ pub fn trials(title: &str, trials: &[&Trial]) -> Table {
     for finding in conditions {
         table = table.column(finding.condition.to_string(), Align::Left, ALWAYS);
     }
-    let mut table = table.column("client", Align::Right, 60).column("", Align::Left, ALWAYS);
+    let mut table = table
+        .column("hit ratio", Align::Decimal, ALWAYS)
+        .column("client", Align::Right, 60)
+        .column("", Align::Left, ALWAYS);
     let mut sorted = trials.to_vec();
     sorted.sort_by(|a, b| a.rate_ops_s.total_cmp(&b.rate_ops_s));
     for trial in &sorted {
@@ -27,6 +30,9 @@ pub fn trials(title: &str, trials: &[&Trial]) -> Table {
             Cell::new(format::kops(trial.achieved_ops_s), Tone::Strong),
         ];
         cells.extend(trial.judgement.findings.iter().map(|found| Cell::from(measured(found))));
+        cells.push(
+            trial.hit_ratio.map_or(Cell::from(""), |ratio| format::significant(ratio, 3).into()),
+        );
         cells.push(format!("{:.0} %", trial.client.busy * 100.0).into());
         cells.push(Cell::new(words, tone));
         table.row(cells);
@@ -36,7 +42,7 @@ pub fn trials(title: &str, trials: &[&Trial]) -> Table {
          counted from the instant at which a request was due, with its 95 % interval; client: the \
          share of its time in which it could not have sent more",
     );
-    table
+    table.without_empty_columns()
 }
 
 /// One line as a trial ends: `24,500 ops/s  answered 24.49 kops/s  p99 830 µs (801 to 866 µs)  held`.
@@ -87,6 +93,7 @@ fn outcome(trial: &Trial) -> (String, Tone) {
         Outcome::Unclear => ("unclear".to_owned(), Tone::Warning),
         Outcome::Behind => ("fell behind".to_owned(), Tone::Bad),
         Outcome::Failed => ("answers failed".to_owned(), Tone::Bad),
+        Outcome::Disturbed => ("the machine was busy".to_owned(), Tone::Warning),
         Outcome::Client if trial.client.late.is_some() => {
             ("the client was late".to_owned(), Tone::Warning)
         }

@@ -193,6 +193,7 @@ impl<A: Asks> Thread<'_, A> {
                 1 => format!("{} is not there", shown(request.keys.get(0))),
                 all => format!("{missed} of {all} keys are not there"),
             };
+            self.seen.verdicts.missing += if counts { missed as u64 } else { 0 };
             self.seen.verdicts.fail(FailureKind::Missing, words);
         }
     }

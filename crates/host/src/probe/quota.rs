@@ -1,0 +1,142 @@
+//! How often the kernel held back what runs here because a CPU quota was used up, of this process
+//! and of the servers on this machine. A process that is held back is late for all it does, and no
+//! other program is to blame.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::{Reading, Scope, Unit};
+
+use super::{Context, Probe, ProbeSpec, Signal};
+use crate::facts::cgroup::{self, Throttling};
+use crate::human;
+use crate::root::Root;
+use crate::unavailable::Unavailable;
+
+pub(super) const SPEC: ProbeSpec = ProbeSpec {
+    name: "quota",
+    signals: SIGNALS,
+    looks_at: "/proc/*/cgroup, cpu.stat and the quota of each control group up to the top",
+    init,
+};
+
+const SIGNALS: &[Signal] = &[THROTTLED, THROTTLED_TIME];
+pub(crate) const THROTTLED: Signal = Signal::new(
+    "quota.throttled",
+    Unit::Ratio,
+    Scope::Process,
+    "cpu.stat of the control groups: nr_throttled / nr_periods of the most throttled one",
+);
+const THROTTLED_TIME: Signal = Signal::new(
+    "quota.throttled_time",
+    Unit::Seconds,
+    Scope::Process,
+    "cpu.stat of that group: throttled_usec or throttled_time, the sum over the CPUs",
+);
+/// Of the servers here, where there are some.
+pub(crate) const SERVER: Signal = Signal::new(
+    "quota.server.throttled",
+    Unit::Ratio,
+    Scope::Server,
+    "cpu.stat of the servers' control groups: nr_throttled / nr_periods of the most throttled one",
+);
+
+fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
+    cgroup::cpu_throttling(root, None).map_err(unseen)?;
+    let servers = context.server_pids.iter().map(|pid| Watched::of(root, Some(*pid))).collect();
+    Ok(Box::new(Quota { own: Watched::of(root, None), servers }))
+}
+
+fn unseen(why: String) -> Unavailable {
+    Unavailable::new(why, "mount the cgroup file systems, or look at the container from outside")
+}
+
+struct Quota {
+    own: Watched,
+    servers: Vec<Watched>,
+}
+
+/// The groups of one process.
+struct Watched {
+    root: Root,
+    process: Option<u32>,
+    before: Result<BTreeMap<String, Throttling>, Unavailable>,
+}
+
+/// What one group's quota did in a window.
+struct Held {
+    share: f64,
+    time_s: f64,
+    words: String,
+}
+
+impl Watched {
+    fn of(root: &Root, process: Option<u32>) -> Watched {
+        let not_started = Unavailable::new("the probe was not started", "start it first");
+        Watched { root: root.clone(), process, before: Err(not_started) }
+    }
+
+    fn look(&self) -> Result<BTreeMap<String, Throttling>, Unavailable> {
+        let all = cgroup::cpu_throttling(&self.root, self.process).map_err(unseen)?;
+        Ok(all.into_iter().map(|group| (group.file.clone(), group)).collect())
+    }
+
+    fn start(&mut self) {
+        self.before = self.look();
+    }
+
+    /// The group that was throttled in the largest share of its periods.
+    fn held(&self) -> Result<Held, Unavailable> {
+        let (before, after) = (self.before.as_ref().map_err(Clone::clone)?, self.look()?);
+        let mut most = Held { share: 0.0, time_s: 0.0, words: "no quota ran out".to_owned() };
+        for (file, now) in &after {
+            let Some(then) = before.get(file) else { continue };
+            let periods = now.periods.saturating_sub(then.periods);
+            let throttled = now.throttled.saturating_sub(then.throttled);
+            if throttled == 0 {
+                continue;
+            }
+            // The period in which the window begins may end in it and be counted as one more.
+            let share = throttled as f64 / periods.max(throttled) as f64;
+            if share > most.share {
+                let quota = match &now.quota {
+                    Some((cpus, file)) => format!("{} CPUs by {file}", human::short(*cpus)),
+                    None => "a quota that is gone now".to_owned(),
+                };
+                let words = format!("{quota}, used up in {throttled} of {periods} periods");
+                most = Held { share, time_s: (now.time_s - then.time_s).max(0.0), words };
+            }
+        }
+        Ok(most)
+    }
+}
+
+impl Probe for Quota {
+    fn start(&mut self) {
+        self.servers.iter_mut().for_each(Watched::start);
+        self.own.start();
+    }
+
+    fn stop(&mut self, window: Duration) -> Vec<Reading> {
+        let own = self.own.held();
+        let told = |signal: Signal, held: &Result<Held, Unavailable>, of: fn(&Held) -> f64| {
+            let answer = held.as_ref().map(of).map_err(Clone::clone);
+            let mut reading = signal.reading(answer, window);
+            if let Ok(held) = held {
+                reading.source.push_str(&format!(": {}", held.words));
+            }
+            reading
+        };
+        let mut readings = vec![
+            told(THROTTLED, &own, |held| held.share),
+            told(THROTTLED_TIME, &own, |held| held.time_s),
+        ];
+        let servers = self.servers.iter().map(Watched::held);
+        let most = servers.reduce(|one, other| match (one, other) {
+            (Ok(one), Ok(other)) => Ok(if other.share > one.share { other } else { one }),
+            (Err(why), _) | (_, Err(why)) => Err(why),
+        });
+        readings.extend(most.map(|held| told(SERVER, &held, |held| held.share)));
+        readings
+    }
+}
