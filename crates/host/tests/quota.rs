@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::Recorded;
-use host::{Choice, Context, PROBES, Probe, Root, Throttled, throttled};
+use host::{Choice, Context, PROBES, Probe, Quiet, Root, Throttled, throttled};
 use model::Reading;
 
 fn probe(root: &Root, server_pids: Vec<u32>) -> Box<dyn Probe> {
@@ -86,6 +86,23 @@ fn a_container_sees_its_own_quota_in_both_versions() {
             "{made:?}"
         );
     }
+}
+
+#[test]
+fn a_short_look_at_the_machine_sees_a_quota_too() {
+    let machine = Recorded::empty();
+    machine.write("/proc/self/cgroup", "0::/\n");
+    machine.write("/proc/self/mountinfo", &mount("/", "/sys/fs/cgroup", "cgroup2", "rw"));
+    machine.write("/sys/fs/cgroup/cpu.max", "20000 100000\n");
+    let stat = "/sys/fs/cgroup/cpu.stat";
+    machine.write(stat, "nr_periods 5\nnr_throttled 0\nthrottled_usec 0\n");
+    let look = Quiet::begin(&machine.root);
+    machine.write(stat, "nr_periods 15\nnr_throttled 9\nthrottled_usec 700000\n");
+    let doubts = look.end().doubts.join("; ");
+    assert!(
+        doubts.contains("held kvmeter back in 90 %") && doubts.contains("0.2 CPUs"),
+        "{doubts}"
+    );
 }
 
 #[test]

@@ -140,6 +140,7 @@ mod tests {
             modified: None,
             compressibility: 0.0,
             refill: false,
+            header: None,
         });
         assert_eq!(doubt(&traced, &seen(600, 400)), None);
         let words = doubt(&traced, &seen(100, 900)).unwrap();

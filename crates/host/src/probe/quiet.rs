@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use model::{Answer, Reading};
 
-use super::{Probe, machine, quota};
+use super::{Context, Probe, machine, quota};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -85,6 +85,8 @@ pub fn throttled(readings: &[Reading]) -> Vec<Throttled> {
 /// ended before the look does, is part of it.
 pub struct Quiet {
     probe: Result<Box<dyn Probe>, Unavailable>,
+    /// None where no control group can be seen: then there is nothing to say of quotas.
+    quota: Option<Box<dyn Probe>>,
     begun: Instant,
 }
 
@@ -103,16 +105,26 @@ impl Quiet {
         if let Ok(probe) = &mut probe {
             probe.start();
         }
-        Quiet { probe, begun: Instant::now() }
+        let mut quota = (quota::SPEC.init)(root, &Context::default()).ok();
+        if let Some(quota) = &mut quota {
+            quota.start();
+        }
+        Quiet { probe, quota, begun: Instant::now() }
     }
 
     /// Ends the look.
     pub fn end(self) -> Seen {
         let window = self.begun.elapsed();
-        match self.probe {
+        let mut seen = match self.probe {
             Ok(mut probe) => seen(probe.stop(window)),
             Err(why) => Seen { readings: Vec::new(), doubts: vec![unknown(&why.to_string())] },
-        }
+        };
+        let quotas = self.quota.map(|mut quota| throttled(&quota.stop(window)));
+        let words = |throttled| match throttled {
+            Throttled::Doubt(words) | Throttled::Rules(words) => words,
+        };
+        seen.doubts.extend(quotas.into_iter().flatten().map(words));
+        seen
     }
 }
 
