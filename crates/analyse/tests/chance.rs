@@ -49,7 +49,7 @@ fn shares(mut trial: impl FnMut(&mut Random) -> (Vec<Run>, Vec<Run>), seed: u64)
         match throughput_verdict(&a, &b) {
             Verdict::Better | Verdict::Worse => told += 1,
             Verdict::NoDifference | Verdict::Different => {}
-            Verdict::NotEnoughData => untold += 1,
+            Verdict::NotEnoughData | Verdict::OtherWork => untold += 1,
         }
     }
     (f64::from(told) / TRIALS as f64, f64::from(untold) / TRIALS as f64)

@@ -419,15 +419,14 @@ fn another_mix_is_other_work_and_chance_is_none() {
 #[test]
 fn values_of_another_size_are_other_work() {
     let moved = |store: &str, bytes: f64| {
-        let mut runs = cached(store, 1.0, 1000, 0);
+        let mut runs = cached(store, 1.0, 500, 500);
         for run in &mut runs {
-            run.readings.push(reading("workload.read", bytes * run.operations as f64));
-            run.readings.push(reading("workload.written", 0.0));
+            run.readings.push(reading("workload.written", bytes * 500.0));
         }
         runs
     };
     let found = compare(&of(&moved("a", 100.0)), &of(&moved("b", 1000.0))).unwrap();
-    assert_eq!(found.cells[0].other_work[0].to_string(), "bytes an operation 100 against 1000");
+    assert_eq!(found.cells[0].other_work[0].to_string(), "bytes a write 100 against 1000");
     let found = compare(&of(&moved("a", 100.0)), &of(&moved("b", 110.0))).unwrap();
     assert!(found.cells[0].other_work.is_empty());
 }

@@ -59,6 +59,8 @@ fn what_a_run_says() {
 fn a_machine_that_was_full_of_other_programs_is_told_from_a_slow_server() {
     let mut slow = open(20_000.0, 10);
     slow.readings.push(reading("client.achieved_rate", 15_000.0));
+    // Of a response time of 50 µs.
+    slow.readings.push(reading("client.lateness", 20e-6));
     let with = |pairs: &[(&str, f64)]| {
         let mut run = slow.clone();
         run.readings.extend(pairs.iter().map(|(signal, value)| reading(signal, *value)));
@@ -71,6 +73,13 @@ fn a_machine_that_was_full_of_other_programs_is_told_from_a_slow_server() {
     assert_eq!(with(&others), Outcome::Disturbed);
     let server: Vec<_> = others.iter().copied().chain([("server.cpu", 15.0)]).collect();
     assert_eq!(with(&server), Outcome::Behind);
+    // A client that was never late had its CPUs.
+    let late = slow.readings.iter().position(|r| r.signal == "client.lateness").unwrap();
+    let mut prompt = slow.clone();
+    prompt.readings.remove(late);
+    prompt.readings.push(reading("client.lateness", 1e-6));
+    prompt.readings.extend(others.iter().map(|(signal, value)| reading(signal, *value)));
+    assert_eq!(outcome(&prompt, 0.2), Outcome::Behind);
     // Others on CPUs of their own disturb nobody.
     assert_eq!(with(&[("machine.busy", 0.5), ("machine.neighbours", 0.4)]), Outcome::Behind);
     assert_eq!(with(&[("machine.steal", 0.2)]), Outcome::Disturbed);

@@ -17,13 +17,13 @@ const MIX: f64 = 0.02;
 const ERRORS: f64 = 0.001;
 /// And more than chance, in standard deviations of a difference of binomial shares.
 const DEVIATIONS: f64 = 4.0;
-/// The same of the bytes that an operation moves, as a factor: sizes that are drawn vary.
+/// The same of the bytes that a write moves, as a factor: sizes that are drawn vary.
 const BYTES: f64 = 1.2;
 
 /// One respect in which the two sides did different work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtherWork {
-    /// `hit ratio`, `share of read`, `share of errors`, `bytes an operation`.
+    /// `hit ratio`, `share of read`, `share of errors`, `bytes a write`.
     pub what: String,
     /// Medians over the repeats.
     pub a: f64,
@@ -62,12 +62,12 @@ pub(super) fn differences(a: &[&Run], b: &[&Run]) -> Vec<OtherWork> {
     for op in Op::ALL {
         shares(&format!("share of {op}"), MIX, &|run| share_of(run, op));
     }
-    // Misses move fewer bytes, and an operation other ones than its like.
+    // Another mix writes other things too.
     if found.is_empty()
         && let (Some(x), Some(y)) = (typical(a, &bytes), typical(b, &bytes))
         && x.max(y) > BYTES * x.min(y)
     {
-        found.push(OtherWork { what: "bytes an operation".to_owned(), a: x, b: y });
+        found.push(OtherWork { what: "bytes a write".to_owned(), a: x, b: y });
     }
     found
 }
@@ -79,16 +79,20 @@ fn typical(runs: &[&Run], of: &dyn Fn(&Run) -> Option<f64>) -> Option<f64> {
 }
 
 fn share_of(run: &Run, op: Op) -> Option<f64> {
-    let count = |op: Op| -> f64 {
-        let text = run.stream.get(&format!("asked.{op}"));
-        text.and_then(|text| text.parse().ok()).unwrap_or(0.0)
-    };
-    let all: f64 = Op::ALL.into_iter().map(count).sum();
-    (all > 0.0).then(|| count(op) / all)
+    let all: f64 = Op::ALL.into_iter().map(|op| count_of(run, op)).sum();
+    (all > 0.0).then(|| count_of(run, op) / all)
 }
 
-/// Keys and values that an operation moves.
+fn count_of(run: &Run, op: Op) -> f64 {
+    let text = run.stream.get(&format!("asked.{op}"));
+    text.and_then(|text| text.parse().ok()).unwrap_or(0.0)
+}
+
+/// Keys and values that a write gives to the store, those after misses among them. What reads give
+/// back is verified, or is no value at all, as of a store that keeps nothing.
 fn bytes(run: &Run) -> Option<f64> {
-    let moved = run.value("workload.read")? + run.value("workload.written")?;
-    (run.operations > 0).then(|| moved / run.operations as f64)
+    let writes = [Op::Insert, Op::Update, Op::ReadModifyWrite].map(|op| count_of(run, op));
+    let writes = writes.iter().sum::<f64>() + run.value("cache.refills").unwrap_or(0.0);
+    let written = run.value("workload.written")?;
+    (writes > 0.0).then(|| written / writes)
 }

@@ -66,9 +66,14 @@ pub fn limit(run: &Run, client: &Client) -> Option<Limit> {
 /// Why latencies are the client's and not the server's, if they are.
 fn lateness(run: &Run) -> Option<String> {
     let late_s = run.value("client.lateness")?;
-    let response_s = run.latency_of_all(Clock::Response)?.mean() / 1e9;
-    let share = late_s / response_s.max(1e-12);
+    let share = lateness_share(run)?;
     (late_s > LEAST_LATENESS_S && share > RULING_LATENESS).then(|| {
         format!("{:.0} % of the mean response time, {:.1} µs", share * 100.0, late_s * 1e6)
     })
+}
+
+/// The client's own part of the mean response.
+pub(super) fn lateness_share(run: &Run) -> Option<f64> {
+    let response_s = run.latency_of_all(Clock::Response)?.mean() / 1e9;
+    Some(run.value("client.lateness")? / response_s.max(1e-12))
 }

@@ -279,12 +279,12 @@ fn cachegrind_counts_for_a_server_that_is_started() {
     assert!((1e9..1e10).contains(&instructions), "{counted:?}");
 }
 
-/// Runs it in a control group that may use a fifth of a CPU; None where none can be made.
+/// Runs it in a control group that may use a tenth of a CPU; None where none can be made.
 fn under_a_quota(place: &Place, args: &[&str]) -> Option<Said> {
     let own = format!("kvmeter-cli-{}", std::process::id());
     let folders = [
-        ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"),
-        ("/sys/fs/cgroup", "cpu.max", "20000 100000"),
+        ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "10000"),
+        ("/sys/fs/cgroup", "cpu.max", "10000 100000"),
     ];
     let folder = folders.iter().find_map(|(top, file, quota)| {
         let folder = Path::new(top).join(&own);
@@ -318,14 +318,20 @@ fn under_a_quota(place: &Place, args: &[&str]) -> Option<Said> {
 fn a_cpu_quota_that_throttles_makes_a_run_invalid_and_is_named() {
     let place = Place::new();
     let args = ["bench", "null", "--time", "1s", "--probes", "off", "--quiet"];
-    let Some(said) = under_a_quota(&place, &args) else { return };
-    assert_eq!(said.code, 1, "{said:?}");
-    let words: String = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in
-        ["a CPU quota held kvmeter back in", "0.2 CPUs by /sys/fs/cgroup/", "raise or remove"]
-    {
-        assert!(words.contains(part), "{part}: {words}");
+    // A machine that is busy otherwise may give it less than even its quota: three tries.
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let Some(said) = under_a_quota(&place, &args) else { return };
+        let words: String = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        let parts =
+            ["a CPU quota held kvmeter back in", "0.1 CPUs by /sys/fs/cgroup/", "raise or remove"];
+        if said.code == 1 && parts.iter().all(|part| words.contains(part)) {
+            seen.clear();
+            break;
+        }
+        seen.push(said);
     }
+    assert!(seen.is_empty(), "{seen:#?}");
     // An open loop is advised what helps.
     let args = ["bench", "null", "--rate", "500k", "--time", "1s", "--probes", "off", "--quiet"];
     let Some(said) = under_a_quota(&place, &args) else { return };

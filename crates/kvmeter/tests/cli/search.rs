@@ -37,7 +37,9 @@ fn the_knee_of_a_server_whose_service_time_is_known_is_found() {
         let found = place.run(&search(&store, "p50<60ms", &more)).json();
         let rate = found["rate_ops_s"].as_f64().unwrap_or(0.0);
         let above = found["not_held_ops_s"].as_f64().unwrap_or(f64::INFINITY);
-        let servers = ["objective", "achieved_rate"].map(Value::from).contains(&found["ended_by"]);
+        // Beside other programs the knee is where it is, but nobody can say that it is the server's.
+        let ends = ["objective", "achieved_rate", "disturbed"];
+        let servers = ends.map(Value::from).contains(&found["ended_by"]);
         seen.push(found["conclusion"].clone());
         // Within the resolution on either side, and what one second can tell.
         servers && (0.88 * knee..=1.04 * knee).contains(&rate) && above / rate <= 1.1001
@@ -58,7 +60,8 @@ fn a_search_on_memcached_ends_says_why_and_keeps_its_trials() {
     let found = said.json();
     let held = found["held"].as_bool().unwrap();
     let ended = found["ended_by"].as_str().unwrap();
-    assert_eq!(said.code, i32::from(!held || ended == "client"), "{found}");
+    let not_the_servers = ["client", "disturbed"].contains(&ended);
+    assert_eq!(said.code, i32::from(!held || not_the_servers), "{found}");
     assert_eq!(held, found["rate_ops_s"].is_number());
     assert_eq!(found["slo"], "p99<30ms");
     assert!(found["calibration_ops_s"].as_f64().unwrap() > 0.0);
@@ -97,7 +100,9 @@ fn what_always_holds_ends_at_the_upper_bound_and_what_never_does_has_no_rate() {
     let said = place.run(&[
         "search", "null", "--slo", "p50<1ns", "--from", "1k", "--to", "2k", "--time", "200ms",
     ]);
-    assert!(said.out.contains("no rate held"), "{said:#?}");
+    // Beside other programs nothing is held against the store.
+    let said_so = ["no rate held", "no rate could be judged"];
+    assert!(said_so.iter().any(|words| said.out.contains(words)), "{said:#?}");
     assert!(said.out.contains("p50<1ns") && said.out.contains("asked"), "{said:#?}");
     assert!(
         said.err.contains("a closed loop reaches") && said.err.contains("ops/s  answered"),
