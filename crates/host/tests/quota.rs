@@ -1,5 +1,6 @@
 //! CPU quotas: of recorded control groups of both versions, and of a real one.
 
+#[cfg(test)]
 mod common;
 
 use std::process::{Child, Command, Stdio};
@@ -10,9 +11,9 @@ use host::{Choice, Context, PROBES, Probe, Quiet, Root, Throttled, throttled};
 use model::Reading;
 
 fn probe(root: &Root, server_pids: Vec<u32>) -> Box<dyn Probe> {
-    let spec = PROBES.iter().find(|spec| spec.name == "quota").unwrap();
+    let spec = PROBES.iter().find(|spec| spec.name == "quota").expect("it is listed");
     let context = Context { choice: Choice::Auto, server_pids, ..Context::default() };
-    spec.make(root, &context).unwrap()
+    spec.make(root, &context).expect("its groups can be seen")
 }
 
 fn value(readings: &[Reading], signal: &str) -> Option<f64> {
@@ -161,10 +162,10 @@ impl Real {
         let mut command = Command::new("sh");
         // It waits on a path that is there: the loop begins at once.
         command.args(["-c", script]).arg(&go).stdin(Stdio::null());
-        let child = command.spawn().unwrap();
+        let child = command.spawn().expect("a shell");
         let pid = child.id();
         self.busy = Some(child);
-        std::fs::write(go, pid.to_string()).unwrap();
+        std::fs::write(go, pid.to_string()).expect("the group takes it");
         pid
     }
 }
