@@ -156,10 +156,10 @@ fn markdown_shows_what_a_reviewer_asks_for() {
 
 RocksDB 11.8.1 · EPYC \\| 7B13 · kvmeter 0.1.0 · 2026-01-02T03:04:05Z
 
-| run | repeat | operation | throughput, ops/s | mean, µs | p50, µs | p99, µs | p99.9, µs | CPU-s/Mop | errors | valid |
-| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-| rocksdb load | – | – | 40,000 | – | – | – | – | – | 0 | yes |
-| rocksdb ycsb-a | 1 | update | 40,000 | ";
+| run | repeat | operation | throughput, ops/s | hit ratio | mean, µs | p50, µs | p99, µs | p99.9, µs | CPU-s/Mop | errors | valid |
+| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| rocksdb load | – | – | 40,000 | – | – | – | – | – | – | 0 | yes |
+| rocksdb ycsb-a | 1 | update | 40,000 | 0.875 | ";
     assert!(text.starts_with(expected), "{text}");
     // Two runs of one label with two operations each, by the clock of their loop.
     assert_eq!(text.matches("| 3.25 | 7 | **no** |").count(), 4, "{text}");
