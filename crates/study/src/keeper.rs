@@ -116,7 +116,7 @@ impl Keeper {
                 "{there} of the first {all} keys that are inserted are on the server already: such \
                  inserts replace what an earlier run left and add nothing; let the server be \
                  emptied before each run (`clear=flush` in the store's URL), or start one for it \
-                 (--server)"
+                 (--server, `[server.NAME]` of a study)"
             )
         }))
     }

@@ -178,7 +178,7 @@ fn a_queue_that_is_full_drops_and_says_so() {
     assert!(outcome.due.abs_diff(600) <= 2, "{}", outcome.due);
     let words = outcome.invalid_because.join("; ");
     assert!(words.contains("rate was not achieved"), "{words}");
-    assert!(outcome.warnings.join("; ").contains("--queue"), "{:?}", outcome.warnings);
+    assert!(outcome.warnings.join("; ").contains("`queue`"), "{:?}", outcome.warnings);
 }
 
 #[test]
