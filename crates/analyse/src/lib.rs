@@ -35,7 +35,7 @@ pub use compare::{
     Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, OtherWork, Overall,
     Selection, Statistic, Verdict, Wish, Withheld, compare, compare_with_machines,
 };
-pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe};
+pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe, describe_by_median};
 pub use efficiency::{
     BOUNDARIES, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET, Surroundings,
     efficiency, net,
@@ -50,7 +50,7 @@ pub use per_operation::{
     CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION, cpu_s_per_mop, per_mop,
     read_amplification, write_amplification,
 };
-pub use percentile::{MergeError, merge, percentile_interval, samples_needed};
+pub use percentile::{percentile_interval, samples_needed};
 pub use proportionality::{
     Level, LoadLevel, Proportionality, ProportionalityError, proportionality,
 };

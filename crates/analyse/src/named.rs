@@ -1,8 +1,7 @@
 //! A figure of a run by its name of `--json`: the one way in which checks, adaptive repeats,
 //! questions and figures say what they mean.
 
-use hdrhistogram::Histogram;
-use model::{Answer, Op, Reading, Unit};
+use model::{Answer, Distribution, Op, Reading, Unit};
 use record::{Asked, Clock, Phase, Run};
 use thiserror::Error;
 
@@ -310,7 +309,7 @@ fn fact_of(run: &Run, fact: &str) -> Result<f64, String> {
 
 fn latency_of(run: &Run, clock: Clock, op: Option<Op>, point: Point) -> Result<f64, String> {
     let all;
-    let found: Option<&Histogram<u64>> = match op {
+    let found: Option<&Distribution> = match op {
         Some(op) => run.latency(op, clock),
         None => {
             all = run.latency_of_all(clock);

@@ -1,5 +1,4 @@
-use hdrhistogram::{CreationError, Histogram};
-use thiserror::Error;
+use hdrhistogram::Histogram;
 
 use crate::interval::{Interval, Method, NoInterval, TAIL};
 use crate::quantile::binomial;
@@ -54,40 +53,12 @@ pub fn samples_needed(percentile: f64) -> Result<u64, NoInterval> {
 fn value_at_rank(histogram: &Histogram<u64>, rank: u64) -> u64 {
     let mut seen = 0;
     for bucket in histogram.iter_recorded() {
-        seen += bucket.count_since_last_iteration();
+        seen = u64::saturating_add(seen, bucket.count_since_last_iteration());
         if seen >= rank {
             return bucket.value_iterated_to();
         }
     }
     histogram.max()
-}
-
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum MergeError {
-    #[error("there are no histograms to merge")]
-    Empty,
-    #[error("the histograms cannot be merged: {0}")]
-    Precision(#[from] CreationError),
-    #[error("the histograms cannot be merged: {0}")]
-    Range(#[from] hdrhistogram::errors::AdditionError),
-}
-
-/// One histogram of all the samples: the only way to the percentile of several runs or
-/// threads, since percentiles themselves cannot be averaged.
-///
-/// Counts are added bucket by bucket; the result has the precision of the coarsest.
-/// Errors: no histograms.
-pub fn merge<'a>(
-    histograms: impl IntoIterator<Item = &'a Histogram<u64>>,
-) -> Result<Histogram<u64>, MergeError> {
-    let all: Vec<&Histogram<u64>> = histograms.into_iter().collect();
-    let digits = all.iter().map(|h| h.sigfig()).min().ok_or(MergeError::Empty)?;
-    let mut merged = Histogram::new(digits)?;
-    merged.auto(true);
-    for histogram in all {
-        merged.add(histogram)?;
-    }
-    Ok(merged)
 }
 
 #[cfg(test)]
@@ -137,16 +108,5 @@ mod tests {
         let Method::OrderStatistics { low_rank, high_rank } = interval.method else { panic!() };
         let half = 1.959_964 * (1e9_f64 * 0.99 * 0.01).sqrt();
         assert!(((high_rank - low_rank) as f64 - 2.0 * half).abs() < 3.0);
-    }
-
-    #[test]
-    fn merging_is_recording_everything_in_one() {
-        let (a, b) = (histogram((1..500).map(|v| v * 7)), histogram((1..90).map(|v| v * 100_003)));
-        let both = histogram((1..500).map(|v| v * 7).chain((1..90).map(|v| v * 100_003)));
-        assert_eq!(merge([&a, &b]).unwrap(), both);
-        assert_eq!(merge([]), Err(MergeError::Empty));
-        // p99 of the whole is not the mean of the two.
-        let averaged = (a.value_at_quantile(0.99) + b.value_at_quantile(0.99)) / 2;
-        assert!(both.value_at_quantile(0.99).abs_diff(averaged) > averaged / 10);
     }
 }

@@ -4,7 +4,7 @@
 use record::Run;
 
 use crate::compare::{Metric, Statistic, within_run};
-use crate::describe::{DescribeError, Description, describe};
+use crate::describe::{DescribeError, Description, describe, describe_by_median};
 use crate::interval::{Interval, Method, NoInterval, TAIL};
 use crate::named::{Field, Named, Point};
 use crate::quantile::student;
@@ -39,7 +39,17 @@ impl Runs {
     ///
     /// Errors: as of [`describe`].
     pub fn describe(&self) -> Result<Description, DescribeError> {
-        let mut described = describe(&self.values)?;
+        self.with_inside(describe(&self.values)?)
+    }
+
+    /// As [`Runs::describe`], but the mean as of [`describe_by_median`].
+    ///
+    /// Errors: as of [`describe`].
+    pub fn describe_by_median(&self) -> Result<Description, DescribeError> {
+        self.with_inside(describe_by_median(&self.values)?)
+    }
+
+    fn with_inside(&self, mut described: Description) -> Result<Description, DescribeError> {
         let inside = self.inside(described.mean);
         described.mean_interval = match (described.mean_interval, inside) {
             (Err(NoInterval::OneValue), inside) => inside,

@@ -1,7 +1,7 @@
 //! What the server's latencies and the client's must have in common, whatever was measured:
 //! the server's part of a request lies within the client's.
 
-use hdrhistogram::Histogram;
+use model::Distribution;
 use record::{Clock, Run};
 
 use crate::slo::Figure;
@@ -60,12 +60,12 @@ impl Check {
 pub fn checks(run: &Run) -> Vec<Check> {
     let sides = (run.latency_of_all(Clock::Server), run.latency_of_all(Clock::Service));
     let (Some(server), Some(client)) = sides else { return Vec::new() };
-    let mean = |clock, histogram: &Histogram<u64>| Side {
+    let mean = |clock, histogram: &Distribution| Side {
         clock,
         figure: Figure::Mean,
         nanoseconds: histogram.mean(),
     };
-    let p99 = |clock, histogram: &Histogram<u64>| Side {
+    let p99 = |clock, histogram: &Distribution| Side {
         clock,
         figure: Figure::Percentile(99.0),
         nanoseconds: histogram.value_at_percentile(99.0) as f64,

@@ -1,6 +1,6 @@
 //! What holds for any data.
 
-use analyse::{Method, describe, merge, percentile_interval, samples_needed, steady};
+use analyse::{Method, describe, percentile_interval, samples_needed, steady};
 use hdrhistogram::Histogram;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -68,16 +68,6 @@ proptest! {
         made.record_n(5, n).unwrap();
         let needed = samples_needed(percentile).unwrap();
         prop_assert_eq!(percentile_interval(&made, percentile).is_ok(), n >= needed);
-    }
-
-    #[test]
-    fn merging_does_not_depend_on_the_order(
-        parts in vec(vec(1_u64..1_000_000_000, 0..50), 1..6),
-    ) {
-        let histograms: Vec<_> = parts.iter().map(|part| histogram(part)).collect();
-        let forth = merge(&histograms).unwrap();
-        prop_assert_eq!(&forth, &merge(histograms.iter().rev()).unwrap());
-        prop_assert_eq!(forth, histogram(&parts.concat()));
     }
 
     #[test]

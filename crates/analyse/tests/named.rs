@@ -13,9 +13,9 @@ use synthetic::{reading, run};
 /// response for reads, and 1000 us of response for updates.
 fn an_open_loop() -> Run {
     let latency = |op, clock, us: u64| {
-        let mut histogram = Histogram::new(3).expect("digits that exist");
+        let mut histogram = Histogram::<u64>::new(3).expect("digits that exist");
         histogram.record_n(us * 1000, 100).expect("it grows");
-        Latency { op, clock, histogram }
+        Latency { op, clock, histogram: histogram.into() }
     };
     let mut run = run("memcached", &[("store", "memcached")], 1_000.0, 50_000.0, 3);
     run.pacing = Loop::Open { rate_ops_s: 2_000.0, arrivals: "poisson".to_owned() };

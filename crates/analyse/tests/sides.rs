@@ -11,11 +11,11 @@ use synthetic::{Random, run};
 /// A run with these latencies in nanoseconds, as value and count.
 fn both(server: &[(u64, u64)], client: &[(u64, u64)]) -> Run {
     let latency = |op, clock, values: &[(u64, u64)]| {
-        let mut histogram = Histogram::new(3).expect("digits that exist");
+        let mut histogram = Histogram::<u64>::new(3).expect("digits that exist");
         for (value, count) in values {
             histogram.record_n(*value, *count).expect("it grows");
         }
-        Latency { op, clock, histogram }
+        Latency { op, clock, histogram: histogram.into() }
     };
     let half: Vec<(u64, u64)> = client.iter().map(|(value, count)| (*value, count / 2)).collect();
     Run {
@@ -86,6 +86,6 @@ fn without_a_side_there_is_nothing_to_check() {
     run.latencies.retain(|latency| latency.clock != Clock::Server);
     assert_eq!(checks(&run), []);
     let mut run = both(&[(1, 1)], &[(1, 2)]);
-    run.latencies[3].histogram.reset();
+    run.latencies[3].histogram = model::Distribution::default();
     assert_eq!(checks(&run), []);
 }

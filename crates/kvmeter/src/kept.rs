@@ -121,8 +121,8 @@ pub fn keep_or_show(
     let kept = file.keep(run);
     // A reader that went away does not end a study.
     let _ = match (json, &kept) {
-        (true, _) => show.print(&run.summary(execution).to_string()),
-        (false, Err(_)) => show.print(&report::terminal::runs(&[(execution, run)], show.style())),
+        (true, _) => show.json_line(&run.summary(execution)),
+        (false, Err(_)) => show.painted(&report::terminal::runs(&[(execution, run)], show.style())),
         (false, Ok(())) => Ok(()),
     };
     kept.map_err(|error| {

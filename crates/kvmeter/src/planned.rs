@@ -23,7 +23,7 @@ pub fn describe(
     let turns = knobs.levels().next().is_some();
     if json {
         let steps: Vec<_> = steps.iter().map(|step| with_writes(object(step), knobs)).collect();
-        show.print(&serde_json::to_string_pretty(&steps)?)?;
+        show.json(&steps)?;
         return Ok(Outcome::Done);
     }
     rows(steps, show)?;
@@ -48,11 +48,11 @@ pub fn describe_study(
         for (segment, step) in left {
             all.push(with_writes(object(step), &segment.knobs.plan(root)?));
         }
-        show.print(&serde_json::to_string_pretty(&all)?)?;
+        show.json(&all)?;
         return Ok(Outcome::Done);
     }
     if !plan.design.factors.is_empty() {
-        show.print(&report::terminal::table(&design(plan), show.style()))?;
+        show.painted(&report::terminal::table(&design(plan), show.style()))?;
         show.print("")?;
     }
     let steps: Vec<&Step> = left.map(|(_, step)| step).collect();
@@ -204,7 +204,7 @@ fn within(plan: &Plan, Span(limit): Span) -> String {
 
 fn rows(steps: &[&Step], show: &Show) -> anyhow::Result<()> {
     let rows: Vec<PlanRow> = steps.iter().map(|step| row(step)).collect();
-    show.print(&report::terminal::plan(&rows, show.style()))
+    show.painted(&report::terminal::plan(&rows, show.style()))
 }
 
 fn row(step: &Step) -> PlanRow {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use drive::{Progress, Stage};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::text::{json, line, lines};
 use record::Phase;
 use report::{Style, format};
+use serde::Serialize;
 use study::{Event, Listener, Maximum, Step};
 
 use crate::args::{Common, When};
@@ -47,8 +49,24 @@ impl Show {
         self.quiet
     }
 
-    /// Text for standard output; a reader that went away is not an error of ours.
+    /// Text for standard output, with nothing in it that steers a terminal.
     pub fn print(&self, text: &str) -> anyhow::Result<()> {
+        self.painted(&lines(text))
+    }
+
+    /// A value as JSON for people and programs.
+    pub fn json(&self, value: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
+        self.painted(&json(&serde_json::to_string_pretty(value)?))
+    }
+
+    /// A value as JSON in one line.
+    pub fn json_line(&self, value: &impl Serialize) -> anyhow::Result<()> {
+        self.painted(&json(&serde_json::to_string(value)?))
+    }
+
+    /// What `report::terminal` made, its colours in it; the texts in it are clean already. A
+    /// reader that went away is not an error of ours.
+    pub fn painted(&self, text: &str) -> anyhow::Result<()> {
         let mut out = std::io::stdout().lock();
         out.write_all(text.as_bytes())?;
         if !text.ends_with('\n') {
@@ -86,7 +104,7 @@ impl Show {
 /// A line on standard error, without the passwords of addresses in it. That nobody reads it ends
 /// nothing.
 pub fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", model::masked(text));
+    let _ = writeln!(std::io::stderr().lock(), "{}", lines(&model::masked(text)));
 }
 
 /// A terminal that knows neither colours nor how to move the cursor.
@@ -147,20 +165,21 @@ impl Bar {
         if self.lines {
             complain(text);
         } else {
-            self.bar.println(text);
+            self.bar.println(lines(text));
         }
     }
 
     fn title(&self, step: &Step) -> String {
+        let label = line(&step.label);
         if step.is_trial() {
-            return format!("calibrating {}", step.label);
+            return format!("calibrating {label}");
         }
         match self.expected.len() {
             // How many it will be is not known.
-            0 => format!("{} {}", self.step, step.label),
-            all if self.step <= all => format!("{}/{all} {}", self.step, step.label),
+            0 => format!("{} {label}", self.step),
+            all if self.step <= all => format!("{}/{all} {label}", self.step),
             // In place of runs that were not valid: nobody knows how many it takes.
-            all => format!("spare {} {}", self.step - all, step.label),
+            all => format!("spare {} {label}", self.step - all),
         }
     }
 
@@ -227,7 +246,7 @@ impl Listener for Bar {
             Event::Preparing { step, why } => {
                 let records = step.workload.records;
                 self.say(&format!("{}: loading {records} records first: {why}", step.label));
-                self.bar.set_prefix(format!("loading {}", step.label));
+                self.bar.set_prefix(format!("loading {}", line(&step.label)));
             }
             Event::Prepared { seconds } => {
                 self.say(&format!("loaded in {}", format::seconds(seconds)));

@@ -19,7 +19,7 @@ pub fn print(asked: Option<&str>, json: bool, show: &Show) -> anyhow::Result<Out
     };
     if json {
         let all: Vec<_> = adapters.into_iter().map(object).collect();
-        show.print(&serde_json::to_string_pretty(&all)?)?;
+        show.json(&all)?;
         return Ok(Outcome::Done);
     }
     let mut tables: Vec<Table> = adapters.into_iter().map(table).collect();

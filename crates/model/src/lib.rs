@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+pub mod distribution;
 mod expiry;
 pub mod histogram;
 mod machine;
@@ -17,9 +18,11 @@ pub mod secrecy;
 mod series;
 mod shares;
 pub mod suggest;
+pub mod text;
 pub mod tilde;
 
 pub use address::{Address, AddressError, LONGEST_SOCKET};
+pub use distribution::Distribution;
 pub use expiry::Expiry;
 pub use machine::{Fact, Machine};
 pub use mask::masked;

@@ -103,6 +103,10 @@ impl Error {
         match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Error::NotResults(path),
             Some(ErrorCode::DatabaseCorrupt) => Error::Damaged { path, detail: source.to_string() },
+            Some(ErrorCode::TooBig) => Error::Damaged {
+                path,
+                detail: "a value in it is longer than any of ours".to_owned(),
+            },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy(path),
             Some(ErrorCode::DiskFull) => Error::Full(path),
             Some(ErrorCode::ReadOnly) if readonly_for_rollback(&source) => Error::Interrupted(path),

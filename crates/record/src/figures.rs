@@ -1,6 +1,6 @@
 //! The figures of a distribution, under the names that they have everywhere.
 
-use hdrhistogram::Histogram;
+use model::Distribution;
 
 const NANOS_PER_MICRO: f64 = 1e3;
 
@@ -8,22 +8,22 @@ const NANOS_PER_MICRO: f64 = 1e3;
 pub const FIGURES: [&str; 9] =
     ["mean", "min", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max"];
 
-/// Microseconds, from a histogram of nanoseconds. Without a sample there is no figure.
-pub fn figures_us(histogram: &Histogram<u64>) -> [Option<f64>; FIGURES.len()] {
-    if histogram.is_empty() {
+/// Microseconds, from a distribution of nanoseconds. Without a sample there is no figure.
+pub fn figures_us(distribution: &Distribution) -> [Option<f64>; FIGURES.len()] {
+    if distribution.is_empty() {
         return [None; FIGURES.len()];
     }
-    let at = |percentile| histogram.value_at_percentile(percentile) as f64;
+    let at = |percentile| distribution.value_at_percentile(percentile) as f64;
     [
-        histogram.mean(),
-        histogram.min() as f64,
+        distribution.mean(),
+        distribution.min() as f64,
         at(50.0),
         at(90.0),
         at(95.0),
         at(99.0),
         at(99.9),
         at(99.99),
-        histogram.max() as f64,
+        distribution.max() as f64,
     ]
     .map(|nanoseconds| Some(nanoseconds / NANOS_PER_MICRO))
 }

@@ -1,21 +1,26 @@
 //! The results file: opening it safely, and what is written to it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use crate::error::Error;
+use crate::extent::Extent;
 use crate::filter::Filter;
 use crate::lock::Lock;
 use crate::reserve::Reserve;
 use crate::run::{Execution, Run};
-use crate::{keep, load, schema};
+use crate::{keep, load, schema, shape};
 
 /// How long a reader or writer waits for another program's transaction to end.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bytes of the longest text or histogram of any file; what is longer is damage or malice.
+const LARGEST_VALUE: i32 = 64 << 20;
 
 /// A results file: one SQLite database that holds executions and their runs.
 ///
@@ -99,6 +104,7 @@ impl File {
         undo_unfinished(path);
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let version = version(path, &connection)?.ok_or_else(|| Error::Empty(path.to_owned()))?;
+        shape::check(path, &connection, false)?;
         if version < schema::VERSION {
             connection = schema::migrated_copy(&connection, version)
                 .map_err(|error| Error::sqlite(path, error))?;
@@ -229,7 +235,7 @@ impl File {
 
     /// Every execution, in the order in which they began.
     pub fn executions(&self) -> Result<Vec<Execution>, Error> {
-        load::executions(&self.connection, &self.path)
+        load::executions(&self.connection, &self.path, false)
     }
 
     /// The runs that the filter selects, complete with their histograms, by execution and
@@ -237,14 +243,18 @@ impl File {
     ///
     /// [`FilterError`]: crate::FilterError
     pub fn runs(&self, filter: &Filter) -> Result<Vec<Run>, Error> {
-        // One snapshot for all its queries, beside a writer too.
-        let snapshot = self
+        let snapshot = self.snapshot()?;
+        let keys = snapshot.choose(filter)?;
+        snapshot.runs(keys.as_ref(), &Extent::Whole, &HashSet::new())
+    }
+
+    /// Everything that is asked through it is of one instant, beside a writer too.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot<'_>, Error> {
+        let sql = self
             .connection
             .unchecked_transaction()
             .map_err(|error| Error::sqlite(&self.path, error))?;
-        let heads = load::heads(&snapshot, &self.path)?;
-        let chosen = filter.choose(&heads)?;
-        chosen.into_iter().map(|head| load::run(&snapshot, &self.path, head)).collect()
+        Ok(Snapshot { sql, path: &self.path })
     }
 
     /// The ordinals of the runs that an execution has kept; none for an unknown execution.
@@ -273,6 +283,42 @@ fn is_for_room(ended: &Result<(), Error>) -> bool {
     }
 }
 
+/// A results file as it was at one instant.
+pub(crate) struct Snapshot<'a> {
+    sql: rusqlite::Transaction<'a>,
+    path: &'a Path,
+}
+
+impl Snapshot<'_> {
+    /// The keys of the runs that a filter selects; none where it selects all.
+    pub fn choose(&self, filter: &Filter) -> Result<Option<BTreeSet<i64>>, Error> {
+        if filter.is_all() {
+            return Ok(None);
+        }
+        let heads = load::heads(&self.sql, self.path)?;
+        Ok(Some(filter.choose(&heads)?.into_iter().map(|head| head.key).collect()))
+    }
+
+    pub fn count(&self) -> Result<usize, Error> {
+        self.sql
+            .query_row("SELECT count(*) FROM run", [], |row| row.get(0))
+            .map_err(|error| Error::sqlite(self.path, error))
+    }
+
+    pub fn runs(
+        &self,
+        keys: Option<&BTreeSet<i64>>,
+        extent: &Extent,
+        designed: &HashSet<String>,
+    ) -> Result<Vec<Run>, Error> {
+        load::runs(&self.sql, self.path, keys, extent, designed)
+    }
+
+    pub fn executions(&self, overview: bool) -> Result<Vec<Execution>, Error> {
+        load::executions(&self.sql, self.path, overview)
+    }
+}
+
 /// Whether an existing file has no bytes; an error if it is none.
 fn is_empty(path: &Path) -> Result<bool, Error> {
     // Only looked at: to open and close it here would drop SQLite's locks on it.
@@ -287,6 +333,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
         .map_err(|error| Error::sqlite(path, error))?;
     let prepare = || {
         connection.busy_timeout(PATIENCE)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE)?;
         // The file may come from anywhere: its views run no function with side effects.
         connection.pragma_update(None, "trusted_schema", false)?;
         connection.pragma_update(None, "foreign_keys", true)
@@ -318,6 +365,7 @@ fn writing(path: &Path, adopt: bool) -> Result<Connection, Error> {
         None if adopt => 0,
         None => return Err(Error::Empty(path.to_owned())),
     };
+    shape::check(path, &connection, true)?;
     let mut prepare = || {
         // SQLite falls back to reading by itself where it may not write.
         if connection.is_readonly("main")? {
@@ -452,7 +500,7 @@ mod tests {
             latencies: vec![crate::Latency {
                 op: model::Op::Read.into(),
                 clock: crate::Clock::Service,
-                histogram,
+                histogram: histogram.into(),
             }],
             series: Vec::new(),
             readings: vec![model::Reading {

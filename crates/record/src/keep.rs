@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::figures::figures_us;
 use crate::names::name;
 use crate::run::{Execution, Latency, Loop, Run, Settings};
-use model::histogram;
 
 pub(crate) fn execution(sql: &Connection, path: &Path, execution: &Execution) -> Result<(), Error> {
     if key_of(sql, path, &execution.id)?.is_some() {
@@ -112,7 +111,9 @@ pub(crate) fn run(sql: &Connection, path: &Path, run: &Run) -> Result<(), Error>
     let key = insert_run(sql, execution, run).map_err(|error| refused(path, &run.id, error))?;
     insert_rows(sql, key, run).map_err(|error| refused(path, &run.id, error))?;
     for (position, latency) in run.latencies.iter().enumerate() {
-        let bytes = histogram::encode(&latency.histogram)
+        let bytes = latency
+            .histogram
+            .encode()
             .map_err(|what| Error::Unkeepable { id: run.id.clone(), what })?;
         insert_latency(sql, key, position, latency, &bytes)
             .map_err(|error| refused(path, &run.id, error))?;

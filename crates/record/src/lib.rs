@@ -6,6 +6,7 @@ mod asked;
 pub mod design;
 mod error;
 pub mod export;
+mod extent;
 pub mod figures;
 mod file;
 mod filter;
@@ -18,17 +19,19 @@ mod reserve;
 mod run;
 mod schema;
 mod selection;
+mod shape;
 mod summary;
 pub mod table;
 
 pub use asked::Asked;
 pub use design::Design;
 pub use error::{Error, FilterError};
+pub use extent::{Extent, examples};
 pub use file::File;
 pub use filter::Filter;
 pub use merge::merge;
 pub use run::{
     Clock, EXPECTED_HIT_RATIO, Execution, Failures, Latency, Loop, MICRO, Phase, Planned, Point,
-    Run, SIMULATE, Settings, Tax,
+    Run, SIMULATE, Settings, Tax, total,
 };
 pub use selection::Selection;

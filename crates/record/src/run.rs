@@ -1,7 +1,6 @@
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
-use model::{Machine, Op, Reading, Series, Shares};
+use model::{Distribution, Machine, Op, Reading, Series, Shares, distribution};
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Asked;
@@ -95,7 +94,7 @@ pub struct Latency {
     pub op: Asked,
     pub clock: Clock,
     /// 3 significant digits.
-    pub histogram: Histogram<u64>,
+    pub histogram: Distribution,
 }
 
 /// One interval of the time series for one kind of operation. Latencies in nanoseconds by
@@ -201,6 +200,11 @@ pub struct Run {
     pub stream: BTreeMap<String, String>,
 }
 
+/// The sum of counts; of those of a stranger's file, as large as a count can be.
+pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 impl Run {
     /// The setting of a run by which a study looked for a maximum: which of its planned runs
     /// waited for it.
@@ -227,7 +231,7 @@ impl Run {
     }
 
     pub fn errors(&self) -> u64 {
-        self.failures.iter().map(|failure| failure.count).sum()
+        total(self.failures.iter().map(|failure| failure.count))
     }
 
     /// The clock that people mean: response where there is one.
@@ -240,7 +244,7 @@ impl Run {
 
     /// The distribution of one kind of operation; of [`Asked::Any`] only where the kinds were
     /// not told apart, as inside a server.
-    pub fn latency(&self, asked: impl Into<Asked>, clock: Clock) -> Option<&Histogram<u64>> {
+    pub fn latency(&self, asked: impl Into<Asked>, clock: Clock) -> Option<&Distribution> {
         let asked = asked.into();
         let found = self.latencies.iter().find(|l| l.op == asked && l.clock == clock)?;
         Some(&found.histogram)
@@ -248,14 +252,12 @@ impl Run {
 
     /// The latencies of all operations by one clock, added up, whether or not their kinds were
     /// told apart. None without a sample.
-    pub fn latency_of_all(&self, clock: Clock) -> Option<Histogram<u64>> {
-        let mut parts = self.latencies.iter().filter(|latency| latency.clock == clock);
-        let mut sum = parts.next()?.histogram.clone();
-        sum.auto(true);
-        for part in parts {
-            // A histogram that grows refuses no other.
-            sum.add(&part.histogram).ok()?;
-        }
+    pub fn latency_of_all(&self, clock: Clock) -> Option<Distribution> {
+        let parts = || self.latencies.iter().filter(|latency| latency.clock == clock);
+        let sum = match parts().count() {
+            1 => parts().next()?.histogram.clone(),
+            _ => distribution::sum(parts().map(|latency| &latency.histogram)).into(),
+        };
         (!sum.is_empty()).then_some(sum)
     }
 

@@ -1,8 +1,10 @@
 //! What a person names on the command line: a file, and which of its runs.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::extent::Extent;
 use crate::file::File;
 use crate::filter::Filter;
 use crate::run::{Execution, Run};
@@ -21,30 +23,76 @@ pub struct Selection {
 impl Selection {
     /// Reads `FILE` or `FILE?key=value&key=value`; see [`Filter`].
     pub fn open(text: &str) -> Result<Selection, Error> {
-        let (path, filter) = split(text);
-        let filter = match filter {
-            Some(filter) => filter.parse()?,
-            None => Filter::all(),
-        };
+        let (path, filter) = named(text)?;
         Selection::read(path, filter)
     }
 
     pub fn read(path: impl AsRef<Path>, filter: Filter) -> Result<Selection, Error> {
+        Selection::of(path.as_ref(), filter, usize::MAX, |_| BTreeSet::new())
+    }
+
+    /// As [`Selection::open`], but of more than `listed` runs only an overview is read
+    /// ([`Extent::Overview`]), with the readings of these signals.
+    pub fn overview(
+        text: &str,
+        listed: usize,
+        signals: impl FnOnce(&[Execution]) -> BTreeSet<String>,
+    ) -> Result<Selection, Error> {
+        let (path, filter) = named(text)?;
+        Selection::of(Path::new(path), filter, listed, signals)
+    }
+
+    fn of(
+        path: &Path,
+        filter: Filter,
+        listed: usize,
+        signals: impl FnOnce(&[Execution]) -> BTreeSet<String>,
+    ) -> Result<Selection, Error> {
         let file = File::read(path)?;
-        // Runs first: a writer may add an execution in between, but never take one away.
-        let runs = file.runs(&filter)?;
-        let mut executions = file.executions()?;
+        let snapshot = file.snapshot()?;
+        let keys = snapshot.choose(&filter)?;
+        let count = keys.as_ref().map_or_else(|| snapshot.count(), |keys| Ok(keys.len()))?;
+        let overview = count > listed;
+        let mut executions = snapshot.executions(overview)?;
+        let extent = match overview {
+            true => Extent::Overview { signals: signals(&executions) },
+            false => Extent::Whole,
+        };
+        let designed = executions.iter().filter(|execution| !execution.design.is_empty());
+        let designed = designed.map(|execution| execution.id.clone()).collect();
+        let runs = snapshot.runs(keys.as_ref(), &extent, &designed)?;
+        drop(snapshot);
         if !filter.is_all() {
-            executions.retain(|execution| runs.iter().any(|run| run.execution == execution.id));
+            let of: HashSet<&str> = runs.iter().map(|run| run.execution.as_str()).collect();
+            executions.retain(|execution| of.contains(execution.id.as_str()));
         }
         Ok(Selection { path: file.path().to_owned(), filter, executions, runs })
     }
 
+    /// Each execution with its runs.
+    pub fn by_execution(self) -> Vec<(Execution, Vec<Run>)> {
+        let mut of: HashMap<String, Vec<Run>> = HashMap::new();
+        for run in self.runs {
+            of.entry(run.execution.clone()).or_default().push(run);
+        }
+        let with_runs = |execution: Execution| {
+            let runs = of.remove(&execution.id).unwrap_or_default();
+            (execution, runs)
+        };
+        self.executions.into_iter().map(with_runs).collect()
+    }
+
     /// Each run beside its execution: what [`export`](crate::export::export) takes.
     pub fn pairs(&self) -> Vec<(&Execution, &Run)> {
-        let execution_of = |run: &Run| self.executions.iter().find(|e| e.id == run.execution);
-        self.runs.iter().filter_map(|run| Some((execution_of(run)?, run))).collect()
+        let of: HashMap<&str, &Execution> =
+            self.executions.iter().map(|execution| (execution.id.as_str(), execution)).collect();
+        self.runs.iter().filter_map(|run| Some((*of.get(run.execution.as_str())?, run))).collect()
     }
+}
+
+fn named(text: &str) -> Result<(&str, Filter), Error> {
+    let (path, filter) = split(text);
+    Ok((path, filter.map_or_else(|| Ok(Filter::all()), str::parse)?))
 }
 
 /// The path ends at the first `?` before which there is a file; so a path may contain one.

@@ -1,7 +1,6 @@
 //! A run as one JSON object, units in its keys: what `bench --json` prints and `export` writes.
 
-use hdrhistogram::Histogram;
-use model::Reading;
+use model::{Distribution, Reading};
 use serde_json::{Map, Value, json};
 
 use crate::asked::Asked;
@@ -116,7 +115,7 @@ impl Run {
 }
 
 /// The figures of one distribution in microseconds, and how many samples it has.
-fn figures(histogram: &Histogram<u64>) -> Value {
+fn figures(histogram: &Distribution) -> Value {
     let figures = FIGURES.into_iter().zip(figures_us(histogram));
     let mut object: Map<String, Value> =
         figures.map(|(name, us)| (name.to_owned(), us.into())).collect();

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hdrhistogram::Histogram;
-use model::Op;
+use model::{Distribution, Op, distribution};
 use record::{Clock, Execution, Loop, Run};
 
 use crate::naming;
@@ -70,7 +70,8 @@ impl<'a> Cell<'a> {
     pub fn main_op(&self) -> Option<Op> {
         let count = |op: &Op| -> u64 {
             let clock = self.clock();
-            self.runs.iter().filter_map(|r| r.latency(*op, clock)).map(Histogram::len).sum()
+            let counted = self.runs.iter().filter_map(|run| run.latency(*op, clock));
+            record::total(counted.map(Distribution::len))
         };
         // Of two equally frequent ones the first: reads before updates.
         self.ops().into_iter().rev().max_by_key(count)
@@ -79,27 +80,17 @@ impl<'a> Cell<'a> {
     /// The distributions of the runs that count, added up.
     pub fn merged(&self, op: Op, clock: Clock) -> Option<Histogram<u64>> {
         let (runs, _) = self.counted();
-        let mut parts = runs.into_iter().filter_map(|run| run.latency(op, clock));
-        let mut sum = parts.next()?.clone();
-        for part in parts {
-            // A part out of range would need a histogram that cannot grow; ours can.
-            sum.auto(true);
-            if sum.add(part).is_err() {
-                return None;
-            }
-        }
+        let sum = distribution::sum(runs.into_iter().filter_map(|run| run.latency(op, clock)));
         (!sum.is_empty()).then_some(sum)
     }
 
     /// The distributions of all operations of the runs that count, added up.
     pub fn merged_all(&self, clock: Clock) -> Option<Histogram<u64>> {
         let (runs, _) = self.counted();
-        let mut parts = runs.into_iter().filter_map(|run| run.latency_of_all(clock));
-        let mut sum = parts.next()?;
-        for part in parts {
-            sum.add(&part).ok()?;
-        }
-        Some(sum)
+        let all = runs.into_iter().flat_map(|run| &run.latencies);
+        let of = all.filter(|latency| latency.clock == clock);
+        let sum = distribution::sum(of.map(|latency| &latency.histogram));
+        (!sum.is_empty()).then_some(sum)
     }
 }
 
@@ -131,12 +122,29 @@ pub fn cells<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Cell<'a>> {
 
 /// What runs that are gathered have in common, but for the settings in `but`.
 pub(crate) fn key(execution: &Execution, run: &Run, pacing: &str, but: &[&str]) -> String {
-    let settings: Vec<(&String, &String)> =
-        run.settings.iter().filter(|(key, _)| !but.contains(&key.as_str())).collect();
-    format!(
-        "{}\u{0}{:?}\u{0}{}\u{0}{pacing}\u{0}{}\u{0}{settings:?}",
-        execution.id, run.phase, run.threads, run.store_version
-    )
+    let threads = run.threads.to_string();
+    let settings = run
+        .settings
+        .iter()
+        .filter(|(key, _)| !but.contains(&key.as_str()))
+        .flat_map(|(key, value)| [key.as_str(), value]);
+    let phase = match run.phase {
+        record::Phase::Load => "load",
+        record::Phase::Measure => "measure",
+        record::Phase::Simulate => "simulate",
+    };
+    let own = [execution.id.as_str(), phase, &threads, &run.store_version, pacing];
+    let mut key = String::new();
+    for part in own.into_iter().chain(settings) {
+        key.push_str(part);
+        key.push('\u{0}');
+    }
+    key
+}
+
+/// `ycsb-a on rocksdb`.
+pub fn title(cell: &Cell) -> String {
+    format!("{} on {}", cell.category, cell.series)
 }
 
 /// Each name once, in order of appearance.
@@ -181,9 +189,9 @@ pub(crate) fn tell_apart(cells: &mut [Cell], pacing: &Factor) {
 fn telling(mut groups: Vec<Vec<&Cell>>, pacing: &Factor) -> BTreeSet<Factor> {
     let mut differing = BTreeSet::new();
     for group in &groups {
-        for (i, a) in group.iter().enumerate() {
-            differing.extend(group[i + 1..].iter().flat_map(|b| differences(a, b, pacing)));
-        }
+        // Where any two differ, one of them differs from the first.
+        let Some((first, others)) = group.split_first() else { continue };
+        differing.extend(others.iter().flat_map(|other| differences(first, other, pacing)));
     }
     let mut telling = BTreeSet::new();
     for factor in differing {

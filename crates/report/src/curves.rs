@@ -1,6 +1,6 @@
 //! Runs that differ in the rate alone: what becomes of latency as load rises.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use record::{Execution, Loop, Run};
 
@@ -40,20 +40,19 @@ impl<'a> Curve<'a> {
 pub fn curves<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Curve<'a>> {
     let mut but = cells::REPEAT_KEYS.to_vec();
     but.extend(ALONG);
-    let mut gathered: Vec<(String, Cell)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut whole: Vec<Cell> = Vec::new();
     for (execution, run) in runs {
         let Loop::Open { arrivals, .. } = &run.pacing else { continue };
         let key = cells::key(execution, run, arrivals, &but);
-        match gathered.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, cell)) => cell.runs.push(run),
-            None => {
-                let category = naming::workload(run).to_owned();
-                let series = naming::store(run).to_owned();
-                gathered.push((key, Cell { category, series, execution, runs: vec![run] }));
-            }
+        let place = *places.entry(key).or_insert(whole.len());
+        if place == whole.len() {
+            let category = naming::workload(run).to_owned();
+            let series = naming::store(run).to_owned();
+            whole.push(Cell { category, series, execution, runs: Vec::new() });
         }
+        whole[place].runs.push(run);
     }
-    let mut whole: Vec<Cell> = gathered.into_iter().map(|(_, cell)| cell).collect();
     whole.retain(|cell| rates(cell).len() >= LEAST_RATES);
     cells::tell_apart(&mut whole, &Factor::Manner);
     whole.into_iter().map(curve).collect()
@@ -68,13 +67,16 @@ pub fn swept<'r>(runs: &[(&'r Execution, &'r Run)]) -> BTreeSet<&'r str> {
 /// they may have been measured in any order.
 pub fn in_order<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<(&'a Execution, &'a Run)> {
     let curves = curves(runs);
+    let mut of: HashMap<&str, usize> = HashMap::new();
+    for (nth, curve) in curves.iter().enumerate() {
+        of.extend(curve.runs().map(|run| (run.id.as_str(), nth)));
+    }
     let mut ordered: Vec<(&Execution, &Run)> = Vec::with_capacity(runs.len());
     let mut drawn: BTreeSet<usize> = BTreeSet::new();
     for (execution, run) in runs {
-        let own = curves.iter().position(|curve| curve.runs().any(|point| point.id == run.id));
-        match own {
-            Some(nth) if drawn.insert(nth) => {
-                ordered.extend(curves[nth].runs().map(|point| (*execution, point)));
+        match of.get(run.id.as_str()) {
+            Some(nth) if drawn.insert(*nth) => {
+                ordered.extend(curves[*nth].runs().map(|point| (*execution, point)));
             }
             Some(_) => {}
             None => ordered.push((execution, run)),
@@ -84,13 +86,21 @@ pub fn in_order<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<(&'a Execution, &'
 }
 
 fn curve(whole: Cell<'_>) -> Curve<'_> {
-    let points = rates(&whole).into_iter().map(|rate| Cell {
+    let mut runs = whole.runs;
+    // A stable order: repeats of a rate stay as they were planned.
+    runs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+    let same = runs.chunk_by(|a, b| rate(a) == rate(b));
+    let points = same.map(|runs| Cell {
         category: whole.category.clone(),
         series: whole.series.clone(),
         execution: whole.execution,
-        runs: whole.runs.iter().copied().filter(|run| run.target_rate() == Some(rate)).collect(),
+        runs: runs.to_vec(),
     });
     Curve { points: points.collect(), category: whole.category, series: whole.series }
+}
+
+fn rate(run: &Run) -> f64 {
+    run.target_rate().unwrap_or_default()
 }
 
 /// The rates that were asked, rising, each once.

@@ -13,6 +13,7 @@ mod curves;
 pub mod figure;
 pub mod format;
 pub mod html;
+mod many;
 pub mod markdown;
 mod naming;
 pub mod study;
@@ -20,5 +21,6 @@ pub mod table;
 pub mod tables;
 pub mod terminal;
 
+pub use many::{LISTED, signals};
 pub use tables::{CheckRow, CheckState, DifferenceRow, PlanRow, Verdict};
 pub use terminal::Style;

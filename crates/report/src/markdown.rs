@@ -113,7 +113,7 @@ pub fn table(table: &Table) -> String {
 /// Text that means itself in Markdown and in the HTML that it allows.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.trim().chars() {
+    for c in model::text::line(text.trim()).chars() {
         match c {
             '\\' | '|' | '*' | '[' | ']' | '~' => {
                 out.push('\\');
@@ -122,7 +122,6 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
     }

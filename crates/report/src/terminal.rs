@@ -352,15 +352,14 @@ impl Style {
     /// Text as this terminal can show it: control characters never, our signs in ASCII
     /// where it must be.
     fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let clean = !text.chars().any(char::is_control);
-        if clean && (self.unicode || text.is_ascii()) {
-            return Cow::Borrowed(text);
+        let text = model::text::line(text);
+        if self.unicode || text.is_ascii() {
+            return text;
         }
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
             match c {
-                c if c.is_control() => out.push(' '),
-                c if self.unicode || c.is_ascii() => out.push(c),
+                c if c.is_ascii() => out.push(c),
                 'µ' => out.push('u'),
                 '–' | '—' | '−' => out.push('-'),
                 '…' => out.push_str(".."),

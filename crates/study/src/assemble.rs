@@ -80,7 +80,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| Latency {
             op: (*op).into(),
             clock,
-            histogram: histogram.clone(),
+            histogram: histogram.into(),
         };
         histograms.iter().map(latency).collect::<Vec<_>>()
     };
@@ -88,7 +88,11 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     latencies.extend(named(Clock::Service, &outcome.service));
     latencies.extend(named(Clock::Arrival, &outcome.arrival));
     if let Some(histogram) = measured.servers.latency.clone() {
-        latencies.push(Latency { op: Asked::Any, clock: Clock::Server, histogram });
+        latencies.push(Latency {
+            op: Asked::Any,
+            clock: Clock::Server,
+            histogram: histogram.into(),
+        });
     }
     let point = |point: &drive::Point| Point {
         at_s: point.at_s,

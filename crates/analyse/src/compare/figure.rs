@@ -1,6 +1,6 @@
 //! The value of a metric in one run, and how well that run fixes it by itself.
 
-use model::Op;
+use model::{Distribution, Op};
 use record::{Point, Run};
 
 use super::metric::{Metric, Statistic};
@@ -30,9 +30,9 @@ pub(super) fn value(metric: &Metric, run: &Run) -> Option<f64> {
 /// The relative width of what a value was rounded to.
 pub(super) fn resolution(metric: &Metric, run: &Run) -> f64 {
     match metric {
-        Metric::Latency { op, clock, .. } => run
-            .latency(*op, *clock)
-            .map_or(0.0, |histogram| 0.1_f64.powi(i32::from(histogram.sigfig()))),
+        Metric::Latency { op, clock, .. } => {
+            run.latency(*op, *clock).map_or(0.0, |_| Distribution::RESOLUTION)
+        }
         Metric::Throughput | Metric::Reading { .. } => 0.0,
     }
 }
@@ -42,7 +42,7 @@ pub(super) fn enough_samples(metric: &Metric, run: &Run) -> Result<(), NoInterva
     let Metric::Latency { op, clock, statistic } = metric else { return Ok(()) };
     let Some(percentile) = statistic.percentile() else { return Ok(()) };
     let needed = samples_needed(percentile)?;
-    let got = run.latency(*op, *clock).map_or(0, hdrhistogram::Histogram::len);
+    let got = run.latency(*op, *clock).map_or(0, Distribution::len);
     if got < needed { Err(NoInterval::TooFewSamples { percentile, got, needed }) } else { Ok(()) }
 }
 
@@ -67,7 +67,9 @@ fn rates(series: &[Point]) -> Vec<f64> {
     points.sort_by(|x, y| x.at_s.total_cmp(&y.at_s));
     for point in points {
         match intervals.last_mut() {
-            Some((at, _, operations)) if *at == point.at_s => *operations += point.operations,
+            Some((at, _, operations)) if *at == point.at_s => {
+                *operations = operations.saturating_add(point.operations);
+            }
             _ => intervals.push((point.at_s, point.seconds, point.operations)),
         }
     }

@@ -1,11 +1,12 @@
 //! Whether distributions hold an objective, with the confidence of their samples.
 
 use hdrhistogram::Histogram;
+use model::distribution;
 use record::{Clock, Latency};
 
 use super::{Condition, Figure, Objective, Relation};
 use crate::interval::{Interval, Method, NoInterval, TAIL};
-use crate::percentile::{merge, percentile_interval};
+use crate::percentile::percentile_interval;
 use crate::quantile::{binomial, student};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,9 +75,8 @@ impl Objective {
             let wanted = latencies.iter().filter(|latency| {
                 latency.clock == clock && condition.op.is_none_or(|op| latency.op.op() == Some(op))
             });
-            // None to merge, or none that can be: nothing was measured.
-            let all = merge(wanted.map(|latency| &latency.histogram)).ok();
-            condition.judge(all.as_ref().filter(|histogram| !histogram.is_empty()))
+            let all = distribution::sum(wanted.map(|latency| &latency.histogram));
+            condition.judge(Some(&all).filter(|histogram| !histogram.is_empty()))
         };
         Judgement { findings: self.conditions.iter().map(finding).collect() }
     }
@@ -173,9 +173,9 @@ mod tests {
     use super::*;
 
     fn latency(op: impl Into<Asked>, clock: Clock, values: &[(u64, u64)]) -> Latency {
-        let mut histogram = Histogram::new(3).unwrap();
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
         values.iter().for_each(|(value, count)| histogram.record_n(*value, *count).unwrap());
-        Latency { op: op.into(), clock, histogram }
+        Latency { op: op.into(), clock, histogram: histogram.into() }
     }
 
     fn judged(objective: &str, latencies: &[Latency]) -> Judgement {

@@ -16,7 +16,8 @@ fn trial(
     objective: &Objective,
     client: Client,
 ) -> Trial {
-    let latency = Latency { op: Op::Read.into(), clock: Clock::Response, histogram };
+    let latency =
+        Latency { op: Op::Read.into(), clock: Clock::Response, histogram: histogram.into() };
     let judgement = objective.judge(&[latency], Clock::Response);
     Trial {
         rate_ops_s: rate,

@@ -84,7 +84,11 @@ pub fn run(id: &str, pairs: &[(&str, &str)], rate: f64, latency_ns: f64, seconds
         failures: Vec::new(),
         invalid_because: Vec::new(),
         warnings: Vec::new(),
-        latencies: vec![Latency { op: Op::Read.into(), clock: Clock::Service, histogram }],
+        latencies: vec![Latency {
+            op: Op::Read.into(),
+            clock: Clock::Service,
+            histogram: histogram.into(),
+        }],
         series,
         readings: vec![reading("cpu_s_per_mop", 1e6 / rate)],
         tax: None,

@@ -138,12 +138,12 @@ fn show_runs(args: &Bench, show: &Show, execution: &Execution, runs: &[Run]) -> 
     }
     if !args.json {
         let pairs: Vec<_> = runs.iter().map(|run| (execution, run)).collect();
-        return show.print(&report::terminal::runs(&pairs, show.style()));
+        return show.painted(&report::terminal::runs(&pairs, show.style()));
     }
     let mut objects: Vec<_> = runs.iter().map(|run| run.summary(execution)).collect();
     let one = args.repeat == 1 && args.rate.as_ref().is_none_or(|rate| rate.rates().len() == 1);
     let value = if one { objects.remove(0) } else { objects.into() };
-    show.print(&serde_json::to_string_pretty(&value)?)
+    show.json(&value)
 }
 
 /// One for each rate that is asked for.

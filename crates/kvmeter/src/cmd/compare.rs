@@ -18,7 +18,7 @@ pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
         compare_with_machines(&runs_a, &runs_b, |run| machines.get(&run.execution).cloned())?;
     same_question(&comparison, (&a, &b))?;
     if args.json {
-        show.print(&serde_json::to_string_pretty(&object(args, &comparison))?)?;
+        show.json(&object(args, &comparison))?;
         return Ok(Outcome::Done);
     }
     let rows = rows(&comparison);
@@ -27,7 +27,7 @@ pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
     } else {
         report::terminal::comparison(&args.a, &args.b, &rows, show.style())
     };
-    show.print(&text)?;
+    show.painted(&text)?;
     for line in notes(&comparison) {
         show.print(&line)?;
     }

@@ -54,11 +54,11 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
             "machine": machine,
             "checks": checks,
         });
-        show.print(&serde_json::to_string_pretty(&value)?)?;
+        show.json(&value)?;
     } else {
         let mut rows: Vec<CheckRow> = machine.facts.iter().map(fact).collect();
         rows.extend(checks.iter().map(row));
-        show.print(&report::terminal::doctor(&rows, show.style()))?;
+        show.painted(&report::terminal::doctor(&rows, show.style()))?;
     }
     if let Some(record) = &args.record {
         let watch = Watch::begin(&root, &context);

@@ -66,7 +66,7 @@ fn tell(recovered: &[Restored], show: &Show) {
 fn list(root: &Root, json: bool, show: &Show) -> anyhow::Result<Outcome> {
     let all = status(root, state_folder().ok().as_deref())?;
     if json {
-        show.print(&serde_json::to_string_pretty(&all)?)?;
+        show.json(&all)?;
         return Ok(Outcome::Done);
     }
     let mut table = Table::new("")
@@ -76,7 +76,7 @@ fn list(root: &Root, json: bool, show: &Show) -> anyhow::Result<Outcome> {
     for status in &all {
         table.row(cells(status));
     }
-    show.print(&report::terminal::table(&table, show.style()))?;
+    show.painted(&report::terminal::table(&table, show.style()))?;
     Ok(Outcome::Done)
 }
 
@@ -99,7 +99,7 @@ fn one(root: &Root, name: &str, json: bool, show: &Show) -> anyhow::Result<Outco
     let status = all.iter().find(|status| status.about.name == about.name);
     let status = status.context("every knob has a status")?;
     if json {
-        show.print(&serde_json::to_string_pretty(status)?)?;
+        show.json(status)?;
         return Ok(Outcome::Done);
     }
     let or_why = |answer: Result<String, String>| answer.unwrap_or_else(|why| why);

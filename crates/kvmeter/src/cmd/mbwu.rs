@@ -62,13 +62,13 @@ pub fn run(args: &args::Mbwu, show: &Show) -> anyhow::Result<Outcome> {
             1 => objects.into_iter().next().unwrap_or_default(),
             _ => objects.into(),
         };
-        show.print(&serde_json::to_string_pretty(&all)?)?;
+        show.json(&all)?;
     } else {
         for ((execution, _, evaluation), cost) in found.iter().zip(&costs) {
             print(evaluation, execution, show)?;
             for table in cost.iter().flat_map(|cost| &cost.tables) {
                 show.print("")?;
-                show.print(&report::terminal::table(table, show.style()))?;
+                show.painted(&report::terminal::table(table, show.style()))?;
             }
         }
     }
@@ -184,7 +184,7 @@ fn describe(
     let sequence: Vec<&str> = spec.sequence.iter().map(|step| step.get_ref().as_str()).collect();
     if args.json {
         let all = json!({ "devices": devices.describe(), "sequence": sequence });
-        show.print(&serde_json::to_string_pretty(&all)?)?;
+        show.json(&all)?;
         return Ok(Outcome::Done);
     }
     for line in devices.describe() {
@@ -218,7 +218,7 @@ fn print(evaluation: &Evaluation, execution: &Execution, show: &Show) -> anyhow:
     let mut all = vec![tables::mbwu_rounds(evaluation), tables::mbwu_growth(evaluation)];
     all.extend(tables::mbwu_published(evaluation, execution));
     let all: Vec<_> = all.iter().map(|one| report::terminal::table(one, show.style())).collect();
-    show.print(&all.join("\n"))
+    show.painted(&all.join("\n"))
 }
 
 /// Progress, and a line for each round as it ends.

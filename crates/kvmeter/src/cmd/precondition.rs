@@ -103,7 +103,7 @@ fn tell(
             "steady": report.random.as_ref().map(|random| random.steady),
             "random_rounds_iops": report.random.as_ref().map(|random| &random.rounds),
         });
-        return show.print(&serde_json::to_string_pretty(&object)?);
+        return show.json(&object);
     }
     show.print(&format!(
         "{}: {}; {} of {} B written within the first {} B, in {:.1} s",

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use record::{Execution, Run, Selection};
+use record::Selection;
 use report::study::{Study, studies};
 
 use crate::answers;
@@ -10,7 +10,11 @@ use crate::files;
 use crate::show::Show;
 
 pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
-    let selection = Selection::open(&args.file)?;
+    // JSON has every run whole; tables and pages of many runs need less of each.
+    let selection = match args.json && !args.answers {
+        true => Selection::open(&args.file)?,
+        false => Selection::overview(&args.file, report::LISTED, report::signals)?,
+    };
     if let Some(html) = &args.html {
         files::check_output("--html", html, &[&selection.path])?;
     }
@@ -27,10 +31,10 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
     }
     if args.json && args.answers {
         let objects: Vec<_> = studies.iter().map(answers::object).collect();
-        show.print(&serde_json::to_string_pretty(&objects)?)?;
+        show.json(&objects)?;
     } else if args.json {
         let objects: Vec<_> = pairs.iter().map(|(execution, run)| run.summary(execution)).collect();
-        show.print(&serde_json::to_string_pretty(&objects)?)?;
+        show.json(&objects)?;
     } else if args.markdown {
         let folder = args.figures.as_ref().map(|folder| folder.display().to_string());
         for study in &studies {
@@ -41,14 +45,15 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
         }
     } else {
         for study in &studies {
-            show.print(&report::terminal::study(study, show.style()))?;
+            show.painted(&report::terminal::study(study, show.style()))?;
         }
         if !args.answers {
-            show.print(&report::terminal::runs(&pairs, show.style()))?;
+            show.painted(&report::terminal::runs(&pairs, show.style()))?;
         }
     }
     if let Some(html) = &args.html {
-        let page = report::html::page(&by_execution(&selection));
+        drop((pairs, studies));
+        let page = report::html::page(&selection.by_execution());
         files::write(html, page.as_bytes())?;
         show.note(&format!("report   {}", html.display()));
     }
@@ -70,13 +75,4 @@ fn figures(folder: &Path, studies: &[Study], file: &str, show: &Show) -> anyhow:
     }
     show.note(&format!("figures  {}: {} as SVG and CSV", folder.display(), all.len()));
     Ok(())
-}
-
-/// Each execution with its runs, as the page wants them.
-fn by_execution(selection: &Selection) -> Vec<(Execution, Vec<Run>)> {
-    let with_runs = |execution: &Execution| {
-        let runs = selection.runs.iter().filter(|run| run.execution == execution.id);
-        (execution.clone(), runs.cloned().collect())
-    };
-    selection.executions.iter().map(with_runs).collect()
 }

@@ -136,10 +136,10 @@ pub fn tell(
 ) -> anyhow::Result<()> {
     if !args.json {
         let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
-        show.print(&shown(&pairs, show.style()))?;
+        show.painted(&shown(&pairs, show.style()))?;
         for study in studies([&execution], &pairs) {
             show.print("")?;
-            show.print(&report::terminal::study(&study, show.style()))?;
+            show.painted(&report::terminal::study(&study, show.style()))?;
         }
         show.print(&format!("\nresults  {}\nreport   {}", out.display(), html.display()))?;
     }

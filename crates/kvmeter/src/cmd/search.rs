@@ -78,13 +78,13 @@ fn print(
     found: &Found,
 ) -> anyhow::Result<()> {
     if args.json {
-        return show.print(&serde_json::to_string_pretty(&object(search, execution, found))?);
+        return show.json(&object(search, execution, found));
     }
     if !found.tried.is_empty() {
         let trials: Vec<&Trial> = found.tried.iter().map(|tried| &tried.trial).collect();
         let title = format!("Trials of {} on {}", search.name, search.store.scheme);
         let table = report::tables::trials(&title, &trials);
-        show.print(&report::terminal::table(&table, show.style()))?;
+        show.painted(&report::terminal::table(&table, show.style()))?;
     }
     show.print(&format!("\n{}", found.conclusion.words))
 }

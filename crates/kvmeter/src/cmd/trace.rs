@@ -22,7 +22,10 @@ pub fn describe(file: &Path, args: &Bench, show: &Show) -> anyhow::Result<Outcom
             "--ops {most} is beyond the end of the trace, which has {has} requests"
         ));
     }
-    show.print(&if args.json { object(file, &summary)? } else { table(file, &summary) })?;
+    match args.json {
+        true => show.json(&object(file, &summary))?,
+        false => show.print(&table(file, &summary))?,
+    }
     Ok(Outcome::Done)
 }
 
@@ -33,14 +36,14 @@ pub fn note_header(file: &Path, header: Option<&str>, show: &Show) {
     }
 }
 
-fn object(file: &Path, summary: &Summary) -> anyhow::Result<String> {
+fn object(file: &Path, summary: &Summary) -> serde_json::Value {
     let by_op: serde_json::Map<String, serde_json::Value> = summary
         .by_op
         .iter()
         .filter(|(_, count)| **count > 0)
         .map(|(op, count)| (op.to_string(), (*count).into()))
         .collect();
-    let object = serde_json::json!({
+    serde_json::json!({
         "trace": file.display().to_string(),
         "whole": summary.whole,
         "requests": summary.requests,
@@ -53,8 +56,7 @@ fn object(file: &Path, summary: &Summary) -> anyhow::Result<String> {
         "duration_s": summary.duration_s,
         "mean_rate_ops_s": summary.mean_rate_s(),
         "peak_rate_ops_s": summary.peak_rate_s,
-    });
-    Ok(serde_json::to_string_pretty(&object)?)
+    })
 }
 
 fn table(file: &Path, summary: &Summary) -> String {

@@ -16,6 +16,32 @@ fn a_pipe_gets_no_colour_unless_it_is_asked_for() {
     assert!(place.run(&coloured).out.contains('\x1b'));
 }
 
+/// Texts that strangers wrote (here a name; elsewhere what a server says of itself) steer neither
+/// the terminal nor a spreadsheet, wherever they are said.
+#[test]
+fn no_text_steers_the_terminal() {
+    let place = Place::new();
+    let nasty = "x\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}y";
+    let steers = |text: &str| text.chars().any(|c| c != '\n' && model::text::is_control(c));
+    let missing = place.run(&["report", nasty]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("x\u{fffd}]0;owned") && !steers(&missing.err), "{missing:?}");
+
+    std::fs::create_dir(place.file("named")).unwrap();
+    let out = format!("named/{nasty}.sqlite");
+    let bench = ["bench", "null", "--ops", "1k", "--out", &out];
+    let said = place.run(&bench);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(!steers(&said.out) && !steers(&said.err), "{said:?}");
+    let json = place.run(&["bench", "null", "--ops", "1k", "--json", "--out", &out]);
+    assert!(!steers(&json.out) && !steers(&json.err), "{json:?}");
+    let (a, b) = (out.as_str(), out.as_str());
+    for args in [&["report", a][..], &["report", a, "--markdown"], &["compare", a, b]] {
+        let said = place.run(args);
+        assert!(!steers(&said.out) && !steers(&said.err), "{args:?}: {said:?}");
+    }
+}
+
 #[test]
 fn quiet_says_nothing_but_the_result() {
     let place = Place::new();

@@ -1,6 +1,9 @@
-//! RFC 4180 with a header; an empty field is a value that is not there.
+//! RFC 4180 with a header; an empty field is a value that is not there. Text is what
+//! [`model::text::cell`] makes of it: no formula, no control characters.
 
 use std::io::Write;
+
+use model::text;
 
 use super::{ExportError, Exporter};
 use crate::table::{Cell, Table};
@@ -18,7 +21,8 @@ impl Exporter for Csv {
 
     fn table(&self, table: &Table, out: &mut dyn Write) -> Result<(), ExportError> {
         let mut writer = ::csv::Writer::from_writer(out);
-        writer.write_record(table.columns.iter().map(|column| &column.name)).map_err(failed)?;
+        let heads = table.columns.iter().map(|column| text::cell(&column.name).into_owned());
+        writer.write_record(heads).map_err(failed)?;
         for row in &table.rows {
             writer.write_record(row.iter().map(field)).map_err(failed)?;
         }
@@ -29,7 +33,7 @@ impl Exporter for Csv {
 fn field(cell: &Cell) -> String {
     match cell {
         Cell::Null => String::new(),
-        Cell::Text(text) => text.clone(),
+        Cell::Text(text) => text::cell(text).into_owned(),
         Cell::Integer(value) => value.to_string(),
         Cell::Real(value) => value.to_string(),
         Cell::Boolean(value) => value.to_string(),

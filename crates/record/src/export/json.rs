@@ -51,7 +51,7 @@ fn array(elements: impl Iterator<Item = Value>, out: &mut dyn Write) -> Result<(
     out.write_all(b"[")?;
     for (index, element) in elements.enumerate() {
         out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
-        write!(out, "{element}")?;
+        out.write_all(model::text::json(&element.to_string()).as_bytes())?;
     }
     Ok(out.write_all(b"\n]\n")?)
 }

@@ -188,9 +188,8 @@ fn plain(cell: &Cell) -> String {
 /// Text that stays within its cell and is not taken for markup.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in model::text::line(text).chars() {
         match c {
-            '\n' | '\r' => safe.push(' '),
             '|' | '\\' | '`' | '*' | '<' | '>' | '[' | ']' => safe.extend(['\\', c]),
             _ => safe.push(c),
         }

@@ -126,7 +126,7 @@ fn samples(signal: &str, unit: Unit, points: &[(f64, f64)]) -> Series {
 /// An open loop with all clocks, failures, remarks and tax.
 pub fn run(execution: &str, ordinal: u32) -> Run {
     let latency =
-        |op: Op, clock, seed| Latency { op: op.into(), clock, histogram: histogram(seed) };
+        |op: Op, clock, seed| Latency { op: op.into(), clock, histogram: histogram(seed).into() };
     let unavailable = |remedy: Option<&str>| Answer::Unavailable {
         reason: "no counter here".to_owned(),
         remedy: remedy.map(str::to_owned),
@@ -163,7 +163,7 @@ pub fn run(execution: &str, ordinal: u32) -> Run {
             latency(Op::Read, Clock::Service, 1),
             latency(Op::Read, Clock::Response, 2),
             latency(Op::Read, Clock::Arrival, 4),
-            Latency { op: Asked::Any, clock: Clock::Server, histogram: histogram(5) },
+            Latency { op: Asked::Any, clock: Clock::Server, histogram: histogram(5).into() },
         ],
         series: vec![point(1.0, Op::Read), point(1.0, Op::Update), point(2.0, Op::Read)],
         readings: vec![

@@ -242,8 +242,10 @@ proptest! {
         let model = run.latencies[0].clone();
         run.latencies.extend(Op::ALL.into_iter().skip(2).map(|op| {
             let mut latency = Latency { op: op.into(), ..model.clone() };
-            latency.histogram.reset();
-            samples.iter().for_each(|sample| latency.histogram.record(*sample).unwrap());
+            let mut histogram = latency.histogram.histogram();
+            histogram.reset();
+            samples.iter().for_each(|sample| histogram.record(*sample).unwrap());
+            latency.histogram = histogram.into();
             latency
         }));
         file.keep(&run).unwrap();

@@ -18,7 +18,7 @@ pub use rates::rates;
 pub use series::series;
 pub use throughput::throughput;
 
-use crate::cells::{Cell, distinct};
+use crate::cells::{Cell, distinct, title};
 use crate::figure::{Chart, Entry, Shape};
 use crate::table::Table;
 
@@ -104,11 +104,6 @@ fn by_category<'c, 'a>(cells: &[&'c Cell<'a>]) -> Vec<(&'c str, Vec<&'c Cell<'a>
         }
     }
     groups
-}
-
-/// `ycsb-a on rocksdb`: how a tip names a cell.
-fn title(cell: &Cell) -> String {
-    format!("{} on {}", cell.category, cell.series)
 }
 
 /// A name as part of an identifier.

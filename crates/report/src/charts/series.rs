@@ -177,7 +177,7 @@ fn buckets(run: &Run) -> (Vec<Bucket>, bool) {
             });
         }
         if let Some(bucket) = buckets.last_mut() {
-            bucket.operations += point.operations;
+            bucket.operations = bucket.operations.saturating_add(point.operations);
             if point.operations > 0 {
                 bucket.p99[point.op] = Some(point.p99_ns);
             }
@@ -191,7 +191,7 @@ fn gathered(parts: &[Bucket]) -> Bucket {
     Bucket {
         at_s: parts.last().map_or(0.0, |part| part.at_s),
         seconds: parts.iter().map(|part| part.seconds).sum(),
-        operations: parts.iter().map(|part| part.operations).sum(),
+        operations: record::total(parts.iter().map(|part| part.operations)),
         p99: model::PerOp::from_fn(|op| parts.iter().filter_map(|part| part.p99[op]).max()),
     }
 }

@@ -4,6 +4,7 @@ use super::{Series, Shown, any_invalid, by_category, invalid_entry, title};
 use crate::cells::Cell;
 use crate::figure::{Axis, Bar, Chart, Dot, Group, Row, RowChart, Scale, Shape};
 use crate::format;
+use crate::many::REPEATS;
 use crate::table::{ALWAYS, Align, Table, Tone};
 
 pub fn throughput(cells: &[&Cell], series: &Series) -> Option<Shown> {
@@ -22,23 +23,7 @@ pub fn throughput(cells: &[&Cell], series: &Series) -> Option<Shown> {
         for cell in members {
             let (row, values) = row(cell, series);
             group.rows.push(row);
-            for (i, (value, valid)) in values.into_iter().enumerate() {
-                let counts = if valid {
-                    "yes".into()
-                } else {
-                    crate::table::Cell::new("INVALID", Tone::Bad)
-                };
-                data.row_of(
-                    vec![
-                        category.into(),
-                        cell.series.clone().into(),
-                        (i + 1).to_string().into(),
-                        format::count(value.round() as u64).into(),
-                        counts,
-                    ],
-                    valid,
-                );
-            }
+            data_rows(&mut data, category, cell, &values);
         }
         groups.push(group);
     }
@@ -57,7 +42,15 @@ pub fn throughput(cells: &[&Cell], series: &Series) -> Option<Shown> {
              the measured window, divided by its length. In an open loop throughput is what was \
              asked for, not what the store could do."
                 .to_owned(),
-        ],
+        ]
+        .into_iter()
+        .chain(cells.iter().any(|cell| cell.runs.len() > REPEATS).then(|| {
+            format!(
+                "Where there are more than {REPEATS} runs, a line from the least to the greatest \
+                 valid one stands for them."
+            )
+        }))
+        .collect(),
         cautions: Vec::new(),
         chart: Chart::Rows(RowChart {
             groups,
@@ -67,6 +60,30 @@ pub fn throughput(cells: &[&Cell], series: &Series) -> Option<Shown> {
         data,
         small: false,
     })
+}
+
+/// One row a run; of more than [`REPEATS`] one row for all.
+fn data_rows(data: &mut Table, category: &str, cell: &Cell, values: &[(f64, bool)]) {
+    let invalid = |text: String| crate::table::Cell::new(text, Tone::Bad);
+    let mut row = |run: String, value: f64, counts, valid| {
+        let rate = format::count(value.round() as u64);
+        let series = cell.series.clone();
+        data.row_of(vec![category.into(), series.into(), run.into(), rate.into(), counts], valid);
+    };
+    if values.len() > REPEATS {
+        let valid = values.iter().filter(|(_, valid)| *valid).count();
+        let median = cell.median(|run| Some(run.throughput())).unwrap_or(0.0);
+        let counts = match valid {
+            0 => invalid("INVALID".to_owned()),
+            all if all == values.len() => "yes".into(),
+            some => invalid(format!("{some} of {}", values.len())),
+        };
+        return row(format!("median of {}", valid.max(1)), median, counts, valid > 0);
+    }
+    for (i, (value, valid)) in values.iter().enumerate() {
+        let counts = if *valid { "yes".into() } else { invalid("INVALID".to_owned()) };
+        row((i + 1).to_string(), *value, counts, *valid);
+    }
 }
 
 /// Each run's throughput and whether it counts.
@@ -85,7 +102,11 @@ fn row(cell: &Cell, series: &Series) -> (Row, Values) {
     let bar = Bar { from: 0.0, to: median, color, tip: format!("{}: {rate}, {runs}", title(cell)) };
     let values: Values = cell.runs.iter().map(|run| (run.throughput(), run.valid())).collect();
     // A bar of one run is that run.
-    let dots = if values.len() > 1 { &values[..] } else { &[] };
+    let dots = if (2..=REPEATS).contains(&values.len()) { &values[..] } else { &[] };
+    let ends = values.iter().filter(|(_, counts)| *counts == valid).map(|(value, _)| *value);
+    let span = (values.len() > REPEATS).then(|| {
+        ends.fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
+    });
     let dots = dots.iter().enumerate().map(|(i, (value, valid))| Dot {
         at: *value,
         color,
@@ -103,7 +124,7 @@ fn row(cell: &Cell, series: &Series) -> (Row, Values) {
         label: cell.series.clone(),
         bars: vec![bar],
         dots: dots.collect(),
-        span: None,
+        span,
         note: if valid { rate } else { format!("{rate} INVALID") },
         invalid: !valid,
     };

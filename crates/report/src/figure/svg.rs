@@ -18,16 +18,13 @@ fn n(value: f64) -> String {
 
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in model::text::lines(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
-            // XML has no way to write the other control characters.
-            c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
     }
@@ -180,7 +177,7 @@ mod tests {
         svg.text("t", Anchor::Start, 0.0, 1.25, "<b>&\"\u{1b}");
         svg.mark("c0", "M0 0", "<i>");
         let out = svg.finish(10.0, 5.5, "a<b");
-        assert!(out.contains("&lt;b&gt;&amp;&quot; </text>"), "{out}");
+        assert!(out.contains("&lt;b&gt;&amp;&quot;\u{fffd}</text>"), "{out}");
         assert!(out.contains("<title>&lt;i&gt;</title>"), "{out}");
         assert!(out.contains(r#"aria-label="a&lt;b""#), "{out}");
         assert!(out.contains(r#"viewBox="0 0 10 5.5""#), "{out}");

@@ -40,7 +40,38 @@ impl Markup {
         self
     }
 
+    /// Base64, which holds nothing that could be markup.
+    pub fn data(&mut self, bytes: &[u8]) -> &mut Self {
+        const DIGITS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        for three in bytes.chunks(3) {
+            let at = |nth: usize| u32::from(three.get(nth).copied().unwrap_or(0));
+            let bits = at(0) << 16 | at(1) << 8 | at(2);
+            for nth in 0..4 {
+                let digit = DIGITS[(bits >> (18 - 6 * nth) & 63) as usize];
+                self.0.push(if nth > three.len() { '=' } else { digit.into() });
+            }
+        }
+        self
+    }
+
     pub fn into_string(self) -> String {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_base64() {
+        for (bytes, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
+            let mut out = Markup::default();
+            out.data(bytes.as_bytes());
+            assert_eq!(out.into_string(), text);
+        }
     }
 }

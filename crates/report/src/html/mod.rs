@@ -5,6 +5,7 @@ mod figures;
 mod markup;
 mod sections;
 mod sheet;
+mod singles;
 mod study;
 mod table;
 
@@ -15,6 +16,7 @@ use record::{Execution, Run};
 use crate::cells;
 use crate::charts::{self, Series, Shown};
 use crate::curves::{self, Curve};
+use crate::many::{DETAILED, DRAWN, MOST_FIGURES, many};
 use crate::naming;
 use crate::study::{Study, studies};
 use crate::tables;
@@ -31,6 +33,8 @@ const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"def
 
 /// Only there where runs make a curve.
 const RATES: &str = "rates-section";
+/// Only there where runs are too many for a row each.
+const SINGLES: &str = "runs";
 /// Stands where a figure would only say again what the curves say.
 const SWEPT: &str = "Every run is a point of a curve: see \
     <a href=\"#rates-section\">latency against rate</a>.";
@@ -49,7 +53,7 @@ const METHOD_OF_STUDIES: &str = "<div><dt>Effects</dt><dd>Cells that differ in o
      versions. Averages over combinations weigh each the same, however often it occurs in \
      practice.</dd></div>";
 /// A section of the page: its anchor and its title.
-const SECTIONS: [(&str, &str); 11] = [
+const SECTIONS: [(&str, &str); 12] = [
     ("glance", "At a glance"),
     ("throughput-section", "Throughput"),
     (RATES, "Latency against rate"),
@@ -58,6 +62,7 @@ const SECTIONS: [(&str, &str); 11] = [
     ("series", "Over time"),
     ("cost", "Cost"),
     ("validity", "Validity"),
+    (SINGLES, "Every run"),
     ("method", "Method"),
     ("machine", "Machine"),
     ("provenance", "Readings and provenance"),
@@ -113,6 +118,7 @@ fn sections(
     let of_runs = SECTIONS
         .into_iter()
         .filter(|(id, _)| *id != RATES || !none)
+        .filter(|(id, _)| *id != SINGLES || runs.len() > DETAILED)
         .filter(|(id, _)| !only_simulated || !OF_ASKED.contains(id));
     of_study.chain(of_runs).collect()
 }
@@ -133,6 +139,7 @@ fn body(
     curves: &[Curve],
 ) {
     let runs = &tables::asked(all);
+    let is_many = many(runs);
     let cells = cells::cells(runs);
     let series = Series::of(&cells);
     let cells: Vec<&cells::Cell> = cells.iter().collect();
@@ -144,6 +151,9 @@ fn body(
         .filter(|cell| !cell.runs.iter().any(|run| swept.contains(run.id.as_str())))
         .collect();
     let all_swept = alone.is_empty() && !swept.is_empty();
+    let drawn = &cells[..cells.len().min(DRAWN)];
+    let alone = &alone[..alone.len().min(DRAWN)];
+    let left_out = cells.len() - drawn.len();
     for (id, title) in sections(all, studies, curves) {
         out.raw("<section id=\"").raw(id).raw("\"><h2>").raw(title).raw("</h2>");
         match id {
@@ -160,9 +170,13 @@ fn body(
                 if all_swept {
                     out.raw("<p class=\"note\">").raw(SWEPT).raw("</p>");
                 } else {
-                    figure(out, charts::throughput(&alone, &series), "No runs are finished yet.");
+                    figure(out, charts::throughput(alone, &series), "No runs are finished yet.");
+                    not_drawn(out, left_out);
                 }
-                table::table(out, &tables::throughput(runs));
+                table::table(
+                    out,
+                    &if is_many { tables::cells(runs) } else { tables::throughput(runs) },
+                );
             }
             RATES => {
                 let tables = tables::rates(runs);
@@ -175,10 +189,14 @@ fn body(
                 if all_swept {
                     out.raw("<p class=\"note\">").raw(SWEPT).raw("</p>");
                 } else {
-                    figure(out, charts::latency(&alone, &series), "No latencies were recorded.");
+                    figure(out, charts::latency(alone, &series), "No latencies were recorded.");
+                    not_drawn(out, left_out);
                 }
-                table::table(out, &tables::latency(runs, &BTreeSet::new()));
-                if let Some(sides) = tables::sides(runs, &BTreeSet::new()) {
+                if !is_many {
+                    table::table(out, &tables::latency(runs, &BTreeSet::new()));
+                }
+                let sides = tables::sides(runs, &BTreeSet::new()).filter(|_| !is_many);
+                if let Some(sides) = sides {
                     out.raw("<details open><summary>").text(&sides.title).raw("</summary>");
                     table::table(out, &sides);
                     out.raw("</details>");
@@ -187,22 +205,31 @@ fn body(
             "percentiles" => {
                 out.raw("<p>The whole distribution, logarithmic to both sides: each step to the ");
                 out.raw("right is ten times rarer. The last point is the slowest answer.</p>");
-                grid(out, charts::percentiles(&cells, &series), "No latencies were recorded.");
+                let mut shown = charts::percentiles(drawn, &series);
+                let more = left_out + shown.len().saturating_sub(MOST_FIGURES);
+                shown.truncate(MOST_FIGURES);
+                grid(out, shown, "No latencies were recorded.");
+                not_drawn(out, more);
             }
             "series" => {
                 let names = naming::names(runs);
+                let detailed = sections::detailed(runs);
                 let shown = runs.iter().zip(&names).enumerate();
+                let shown = shown.filter(|(i, _)| detailed.contains(i));
                 let shown = shown.filter_map(|(i, ((_, run), name))| charts::series(run, name, i));
                 grid(out, shown.collect(), "No run has a time series.");
             }
             "cost" => {
-                figure(out, charts::cpu(&cells, &series), "CPU time is unavailable in every run.");
-                let amplification = charts::amplification(&cells, &series);
+                figure(out, charts::cpu(drawn, &series), "CPU time is unavailable in every run.");
+                let amplification = charts::amplification(drawn, &series);
                 figure(out, amplification, "I/O amplification is unavailable in every run.");
-                if let Some(energy) = charts::energy(&cells, &series) {
+                if let Some(energy) = charts::energy(drawn, &series) {
                     figures::figure(out, &energy);
                 }
-                for own in [tables::machine_side(runs), tables::simulated(runs)].iter().flatten() {
+                not_drawn(out, left_out);
+                let of_runs = || [tables::machine_side(runs), tables::simulated(runs)];
+                let of_runs = if is_many { [None, None] } else { of_runs() };
+                for own in of_runs.iter().flatten() {
                     out.raw("<h3>").text(&own.title).raw("</h3>");
                     table::table(out, own);
                 }
@@ -217,6 +244,7 @@ fn body(
                     table::table(out, &checks);
                 }
             }
+            SINGLES => singles::section(out, all),
             "method" => method(out, runs, studies),
             "machine" => sections::machines(out, executions),
             "provenance" => {
@@ -226,6 +254,14 @@ fn body(
             of_study => study::section(out, of_study, studies),
         }
         out.raw("</section>");
+    }
+}
+
+/// Says how many configurations have no place in a figure.
+fn not_drawn(out: &mut Markup, cells: usize) {
+    if cells > 0 {
+        out.raw("<p class=\"note\">").text(cells).raw(" more configurations are not drawn: ");
+        out.raw("their numbers are in the tables.</p>");
     }
 }
 

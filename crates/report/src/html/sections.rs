@@ -6,10 +6,14 @@ use record::{Execution, Run};
 
 use super::markup::Markup;
 use super::table::table;
+use crate::many::DETAILED;
 use crate::naming;
 use crate::tables::{self, INVALID_MARK};
 
 pub type Runs<'a> = [(&'a Execution, &'a Run)];
+
+/// So many executions are told one by one.
+const MOST_EXECUTIONS: usize = 100;
 
 pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &Runs) {
     let invalid = runs.iter().filter(|(_, run)| !run.valid()).count();
@@ -23,7 +27,7 @@ pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &R
     tile(out, "runs", runs.len(), "");
     tile(out, "invalid", invalid, if invalid > 0 { "bad" } else { "good" });
     tile(out, "with warnings", warned, if warned > 0 { "warn" } else { "good" });
-    let errors: u64 = runs.iter().map(|(_, run)| run.errors()).sum();
+    let errors = record::total(runs.iter().map(|(_, run)| run.errors()));
     tile(
         out,
         "wrong answers",
@@ -87,7 +91,7 @@ fn many_executions(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
         out.raw(", <b class=\"warn\">").text(unfinished_ones).raw(" not finished</b>");
     }
     out.raw("</summary><ol>");
-    for (execution, runs) in executions {
+    for (execution, runs) in executions.iter().take(MOST_EXECUTIONS) {
         out.raw("<li><b>").text(&execution.study).raw("</b>, begun ");
         out.text(moment(&execution.started_at)).raw(", ");
         match &execution.finished_at {
@@ -101,7 +105,9 @@ fn many_executions(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
         }
         out.raw("<br><code>").text(command(execution)).raw("</code></li>");
     }
-    out.raw("</ol></details>");
+    out.raw("</ol>");
+    more(out, executions.len());
+    out.raw("</details>");
 }
 
 fn unfinished(out: &mut Markup, execution: &Execution, runs: &[Run]) {
@@ -120,10 +126,8 @@ pub fn studies(executions: &[(Execution, Vec<Run>)]) -> Vec<&str> {
 
 /// What really ran, each once.
 fn versions<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<&'r str> {
-    let mut versions: Vec<&str> = runs.map(|run| run.store_version.as_str()).collect();
-    versions.sort_unstable();
-    versions.dedup();
-    versions
+    let versions: BTreeSet<&str> = runs.map(|run| run.store_version.as_str()).collect();
+    versions.into_iter().collect()
 }
 
 fn tile(out: &mut Markup, name: &'static str, value: impl std::fmt::Display, tone: &'static str) {
@@ -149,19 +153,18 @@ pub fn validity(out: &mut Markup, runs: &Runs) {
     for note in &notes {
         out.raw("<li class=\"").text(note.tone().name()).raw("\"><b>").text(note.word());
         out.raw("</b> <span>").prose(&note.text).raw("</span><small>");
-        out.text(note.runs.join(", ")).raw("</small></li>");
+        out.text(note.names()).raw("</small></li>");
     }
     out.raw("</ul>");
 }
 
 /// Each machine once.
 pub fn machines(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen = BTreeSet::new();
     for (execution, _) in executions {
-        if seen.contains(&execution.machine.id.as_str()) {
+        if !seen.insert(&execution.machine.id) {
             continue;
         }
-        seen.push(&execution.machine.id);
         out.raw("<p class=\"note\">Machine ").text(&execution.machine.id).raw("</p>");
         out.raw("<div class=\"facts\">");
         for group in tables::machine(&execution.machine) {
@@ -173,9 +176,26 @@ pub fn machines(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
     }
 }
 
-/// Every reading of every run, the unavailable ones with their reason.
+/// The places of the runs whose details are told: all, or of many the first of each label.
+pub fn detailed(runs: &Runs) -> BTreeSet<usize> {
+    match runs.len() > DETAILED {
+        true => record::examples(runs.iter().map(|(_, run)| run.label.as_str())),
+        false => (0..runs.len()).collect(),
+    }
+}
+
+/// Every reading of these runs, the unavailable ones with their reason.
 pub fn readings(out: &mut Markup, runs: &Runs) {
-    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+    let detailed = detailed(runs);
+    if detailed.len() < runs.len() {
+        out.raw("<p class=\"note\">Of ").text(detailed.len()).raw(" of ").text(runs.len());
+        out.raw(" runs, the first of each label; <code>kvmeter export --table readings</code> ");
+        out.raw("has those of every run.</p>");
+    }
+    for (i, ((_, run), name)) in runs.iter().zip(naming::names(runs)).enumerate() {
+        if !detailed.contains(&i) {
+            continue;
+        }
         let missing = run.readings.iter().filter(|reading| reading.value().is_none()).count();
         out.raw("<details><summary>");
         if !run.valid() {
@@ -207,7 +227,7 @@ fn pairs(out: &mut Markup, title: &'static str, pairs: &record::Settings) {
 /// What was asked of kvmeter, so that it can be asked again.
 pub fn provenance(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
     let many = executions.len() > 1;
-    for (execution, _) in executions {
+    for (execution, _) in executions.iter().take(MOST_EXECUTIONS) {
         if many {
             out.raw("<details><summary>").text(&execution.study).raw(", begun ");
             out.text(moment(&execution.started_at)).raw("</summary><dl class=\"pairs\">");
@@ -233,6 +253,15 @@ pub fn provenance(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
         if many {
             out.raw("</details>");
         }
+    }
+    more(out, executions.len());
+}
+
+/// Says how many executions are not told one by one.
+fn more(out: &mut Markup, executions: usize) {
+    if executions > MOST_EXECUTIONS {
+        out.raw("<p class=\"note\">The first ").text(MOST_EXECUTIONS).raw(" of ");
+        out.text(executions).raw(" executions.</p>");
     }
 }
 

@@ -64,7 +64,8 @@ pub fn csv(plotted: &Plotted) -> String {
         ];
         row.extend(numbers.map(known));
         row.extend([method, odd, plotted.unit.clone(), read]);
-        out += &row.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",");
+        out +=
+            &row.iter().map(|cell| quoted(&model::text::cell(cell))).collect::<Vec<_>>().join(",");
         out.push('\n');
     }
     out

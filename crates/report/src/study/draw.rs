@@ -13,6 +13,7 @@ use crate::figure::{
     Axis, Chart, Column, ColumnChart, ColumnGroup, ColumnPanel, Entry, Line, LineChart, Panel,
     Point, Scale, Shape, Spot,
 };
+use crate::many::REPEATS;
 use crate::tables::origin_name;
 
 const HEIGHT: f64 = 160.0;
@@ -195,7 +196,7 @@ fn column_of(plotted: &Plotted, point: &PlottedPoint, column: &mut Column) {
         Value::Measured { of, values, outliers } => {
             column.bar = Some((of.median, tip(plotted, point)));
             column.whisker = whisker(&point.value);
-            column.spots.extend(outliers.iter().map(|at| Spot {
+            column.spots.extend(outliers.iter().take(REPEATS).map(|at| Spot {
                 y: values[*at],
                 shape: Shape::Circle,
                 hollow: false,
@@ -286,7 +287,7 @@ fn apart(plotted: &Plotted, own: &[&PlottedPoint], places: &[f64]) -> Option<Lin
             shown: true,
             whisker: None,
         };
-        outliers.iter().map(one).collect()
+        outliers.iter().take(REPEATS).map(one).collect()
     };
     let points: Vec<Point> = own.iter().flat_map(odd).collect();
     let color = own.first()?.series;

@@ -1,7 +1,7 @@
 //! How power follows a graduated load: its table, and its figure.
 
 use analyse::answer::{Answer, Found, Graduated, Measured};
-use analyse::{describe, outliers};
+use analyse::{describe_by_median, outliers};
 use model::Origin;
 use record::design::FigureKind;
 
@@ -108,7 +108,7 @@ fn plotted(id: String, answer: &Answer, power: &Measured, loads: &[Graduated]) -
     for (series, load) in loads.iter().enumerate() {
         for (level, values) in load.figures.levels.iter().zip(&load.watts) {
             let x = xs.iter().position(|known| *known == name(level.share));
-            let (Some(x), Ok(of)) = (x, describe(values)) else { continue };
+            let (Some(x), Ok(of)) = (x, describe_by_median(values)) else { continue };
             let value = Value::Measured { of, outliers: outliers(values), values: values.clone() };
             points.push(PlottedPoint { x, series, panel: 0, value });
         }

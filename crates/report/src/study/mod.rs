@@ -10,6 +10,8 @@ mod published;
 mod tables;
 mod units;
 
+use std::collections::HashMap;
+
 use analyse::answer::{Answer, Situated, answers};
 use record::{Design, Execution, Run};
 
@@ -43,9 +45,13 @@ pub fn studies<'a>(
     runs: &[(&'a Execution, &'a Run)],
 ) -> Vec<Study<'a>> {
     let mut studies: Vec<Study<'a>> = Vec::new();
+    let mut by_execution: HashMap<&str, Vec<(&'a Execution, &'a Run)>> = HashMap::new();
+    // What was tried to find a rate is no result.
+    for (of, run) in runs.iter().filter(|(_, run)| !run.is_trial()) {
+        by_execution.entry(&of.id).or_default().push((of, run));
+    }
     for execution in executions.into_iter().filter(|execution| !execution.design.is_empty()) {
-        // What was tried to find a rate is no result.
-        let own = runs.iter().filter(|(of, run)| of.id == execution.id && !run.is_trial()).copied();
+        let own = by_execution.remove(execution.id.as_str()).unwrap_or_default();
         match studies.iter_mut().find(|study| study.is_same(execution)) {
             Some(study) => {
                 study.executions.push(execution);
@@ -58,7 +64,7 @@ pub fn studies<'a>(
                 question: execution.question.as_deref(),
                 design: execution.design.clone(),
                 executions: vec![execution],
-                runs: own.collect(),
+                runs: own,
                 situated: Vec::new(),
                 answers: Vec::new(),
             }),

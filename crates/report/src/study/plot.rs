@@ -105,7 +105,7 @@ pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
         let panel = place(&panels, &panel_of(&cell.at));
         let (Some(x), Some(series), Some(panel)) = (x, series, panel) else { continue };
         let values = cell.runs[0].values.clone();
-        let Ok(of) = cell.runs[0].describe() else { continue };
+        let Ok(of) = cell.runs[0].describe_by_median() else { continue };
         let value = Value::Measured { of, outliers: outliers(&values), values };
         points.push(PlottedPoint { x, series, panel, value });
     }

@@ -11,6 +11,7 @@ use super::plot::{Plotted, Value};
 use super::units::{converted, written};
 use super::{Study, plot};
 use crate::format;
+use crate::many::REPEATS;
 use crate::table::{ALWAYS, Align, Cell, Keep, Table, Tone};
 use crate::tables::origin_name;
 
@@ -218,10 +219,11 @@ fn front(study: &Study, answer: &Answer) -> Option<Table> {
         row.push(cell.beaten_by.clone().unwrap_or_default().into());
         table.row(row);
     }
-    table.note(
-        "medians of the valid runs; in resamples: the share of 1,000 draws of the runs, with \
-         replacement, in which the cell is on the front",
-    );
+    let draws = if study.runs.len() > 20_000 { "100 or more" } else { "1,000" };
+    table.note(format!(
+        "medians of the valid runs; in resamples: the share of {draws} draws of the runs, with \
+         replacement, in which the cell is on the front"
+    ));
     Some(table.without_empty_columns())
 }
 
@@ -294,7 +296,11 @@ fn description(of: &Description, values: &[f64], outliers: &[usize], unit: &str)
         Ok(i) => format!("{} … {}", written(i.low, unit), written(i.high, unit)),
         Err(_) => format::NONE.to_owned(),
     };
-    let apart: Vec<String> = outliers.iter().map(|at| written(values[*at], unit)).collect();
+    let listed = outliers.iter().take(REPEATS);
+    let mut apart: Vec<String> = listed.map(|at| written(values[*at], unit)).collect();
+    if outliers.len() > REPEATS {
+        apart.push(format!("and {} more", outliers.len() - REPEATS));
+    }
     [
         of.n.to_string().into(),
         Cell::new(written(of.median, unit), Tone::Strong),
@@ -361,7 +367,7 @@ fn cells_of(MetricCells { metric, cells }: &MetricCells) -> Table {
     let mut table = described(table, "median");
     let mut methods: BTreeSet<String> = BTreeSet::new();
     for (title, runs) in cells {
-        let Ok(of) = runs.describe() else { continue };
+        let Ok(of) = runs.describe_by_median() else { continue };
         methods.extend(of.interval().ok().map(|interval| method(&interval)));
         let odd = outliers(&runs.values);
         let mut row: Vec<Cell> = vec![title.clone().into()];

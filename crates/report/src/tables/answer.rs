@@ -2,6 +2,7 @@
 
 use crate::cells;
 use crate::format;
+use crate::many::MOST_ROWS;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 use record::{Execution, Run};
 
@@ -21,7 +22,8 @@ pub fn answer(runs: &[(&Execution, &Run)]) -> Table {
         .column("of", Align::Left, 55)
         .column("CPU-s/Mop", Align::Decimal, 30)
         .column("valid runs", Align::Left, ALWAYS);
-    for cell in cells::cells(runs) {
+    let all = cells::cells(runs);
+    for cell in all.iter().take(MOST_ROWS) {
         let (counted, valid) = cell.counted();
         let main = cell.main_op();
         let merged = match main {
@@ -57,6 +59,9 @@ pub fn answer(runs: &[(&Execution, &Run)]) -> Table {
             ],
             valid,
         );
+    }
+    if all.len() > MOST_ROWS {
+        table.note(format!("the first {MOST_ROWS} of {} configurations", all.len()));
     }
     table.note(
         "medians over valid runs; latency of the operation named beside it, by the run's own \

@@ -1,48 +1,33 @@
 //! Notes of many rows, each once.
 
+use std::collections::HashMap;
+
 use super::DifferenceRow;
 
-/// So many rows are named.
-const NAMED: usize = 3;
-
-/// What rows share in words, and the rows.
-struct Gathered<'r> {
-    /// Each word with the least and the greatest that stood there, where it is a number.
-    words: Vec<Word<'r>>,
-    rows: Vec<&'r str>,
-}
-
-#[derive(Clone)]
-struct Word<'r> {
-    text: &'r str,
-    /// The number of the word that is least, and of the one that is greatest.
-    range: Option<(f64, f64)>,
-    greatest: &'r str,
-}
+/// So many rows or runs are named.
+pub(super) const NAMED: usize = 3;
 
 /// Each distinct note once, with the rows that it is about. Notes that differ in numbers alone
 /// are one, with the least and the greatest number: `1.0 to 2.3 degrees of freedom`.
 pub fn notes(rows: &[DifferenceRow]) -> Vec<String> {
-    let mut all: Vec<Gathered> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut all: Vec<(Sentence, Vec<&str>)> = Vec::new();
     for row in rows {
         let Some(note) = &row.note else { continue };
-        let words: Vec<Word> = note.split_whitespace().map(Word::of).collect();
-        match all.iter_mut().find(|known| alike(&known.words, &words)) {
-            Some(known) => {
-                known.rows.push(&row.what);
-                for (known, word) in known.words.iter_mut().zip(&words) {
-                    known.widen(word);
-                }
+        let sentence = Sentence::of(note);
+        let place = *places.entry(sentence.shape()).or_insert(all.len());
+        match all.get_mut(place) {
+            Some((known, named)) => {
+                known.widen(&sentence);
+                named.push(&row.what);
             }
-            None => all.push(Gathered { words, rows: vec![&row.what] }),
+            None => all.push((sentence, vec![&row.what])),
         }
     }
-    all.iter()
-        .map(|note| {
-            let words: Vec<String> = note.words.iter().map(Word::written).collect();
-            format!("{}: {}", subjects(&note.rows, rows.len()), words.join(" "))
-        })
-        .collect()
+    let told = |(sentence, named): &(Sentence, Vec<&str>)| {
+        format!("{}: {}", subjects(named, rows.len()), sentence.written())
+    };
+    all.iter().map(told).collect()
 }
 
 /// The rows in few words.
@@ -57,40 +42,77 @@ fn subjects(named: &[&str], of: usize) -> String {
     }
 }
 
-fn alike(a: &[Word], b: &[Word]) -> bool {
-    let same = |(a, b): (&Word, &Word)| {
-        a.text == b.text || (a.range.is_some() && b.range.is_some() && a.end() == b.end())
-    };
-    a.len() == b.len() && a.iter().zip(b).all(same)
+/// A sentence with its numbers left out.
+pub(crate) fn shape(text: &str) -> String {
+    Sentence::of(text).shape().replace('\u{0}', "…")
 }
 
-impl<'r> Word<'r> {
-    fn of(text: &'r str) -> Self {
+/// A sentence whose numbers may be ranges.
+pub(super) struct Sentence {
+    words: Vec<Word>,
+}
+
+struct Word {
+    text: String,
+    /// Where it is a number: the least and the greatest that stood there, and how the greatest
+    /// was written.
+    range: Option<(f64, f64)>,
+    greatest: String,
+}
+
+impl Sentence {
+    pub fn of(text: &str) -> Sentence {
+        Sentence { words: text.split(' ').map(Word::of).collect() }
+    }
+
+    /// What sentences that differ in numbers alone have in common.
+    pub fn shape(&self) -> String {
+        let part = |word: &Word| match word.range {
+            Some(_) => format!("\u{0}{}", word.end()),
+            None => word.text.clone(),
+        };
+        self.words.iter().map(part).collect::<Vec<_>>().join(" ")
+    }
+
+    /// `other` has the same shape.
+    pub fn widen(&mut self, other: &Sentence) {
+        for (known, word) in self.words.iter_mut().zip(&other.words) {
+            known.widen(word);
+        }
+    }
+
+    pub fn written(&self) -> String {
+        self.words.iter().map(Word::written).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Word {
+    fn of(text: &str) -> Self {
         let number = text.trim_end_matches([',', ';', '.']).parse::<f64>().ok();
         let range = number.filter(|number| number.is_finite()).map(|number| (number, number));
-        Word { text, range, greatest: text }
+        Word { text: text.to_owned(), range, greatest: text.to_owned() }
     }
 
     /// What is not the number: a comma, or nothing.
-    fn end(&self) -> &'r str {
+    fn end(&self) -> &str {
         &self.text[self.text.trim_end_matches([',', ';', '.']).len()..]
     }
 
-    fn widen(&mut self, other: &Word<'r>) {
+    fn widen(&mut self, other: &Word) {
         let (Some((low, high)), Some((value, _))) = (&mut self.range, other.range) else { return };
         if value < *low {
             *low = value;
-            self.text = other.text;
+            self.text.clone_from(&other.text);
         }
         if value > *high {
             *high = value;
-            self.greatest = other.text;
+            self.greatest.clone_from(&other.text);
         }
     }
 
     fn written(&self) -> String {
         if self.text == self.greatest {
-            return self.text.to_owned();
+            return self.text.clone();
         }
         let least = self.text.trim_end_matches([',', ';', '.']);
         format!("{least} to {}", self.greatest)

@@ -1,9 +1,12 @@
 //! How each figure was obtained.
 
+use std::collections::HashSet;
+
 use record::{Execution, Loop, Run};
 
 use super::runs::name_of;
 use crate::format;
+use crate::many::{MOST_ROWS, many};
 use crate::naming;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
@@ -19,7 +22,13 @@ pub fn method(runs: &[(&Execution, &Run)]) -> Table {
         .column("clock", Align::Right, 30)
         .column("check a value", Align::Right, 30)
         .column("harness busy", Align::Right, 60);
+    // Of many runs one of each store and loop stands for the others.
+    let (all, mut seen) = (!many(runs), HashSet::new());
     for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+        let new = all || seen.insert((run.store_version.clone(), naming::pacing(&run.pacing)));
+        if !new || table.rows.len() >= MOST_ROWS {
+            continue;
+        }
         let tax = run.tax.as_ref();
         let nanos = |value: Option<f64>| match value {
             Some(value) => Cell::from(format::latency(value)),
@@ -42,6 +51,9 @@ pub fn method(runs: &[(&Execution, &Run)]) -> Table {
             ],
             run.valid(),
         );
+    }
+    if !all {
+        table.note("one run of each store and loop; `kvmeter export` has every run");
     }
     table
 }

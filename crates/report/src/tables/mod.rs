@@ -3,9 +3,11 @@
 use record::{Execution, Run};
 
 use crate::curves::swept;
+use crate::many::many;
 use crate::table::Table;
 
 mod answer;
+mod cells;
 mod comparison;
 mod doctor;
 mod gathered;
@@ -23,6 +25,7 @@ mod simulations;
 mod trials;
 
 pub use answer::answer;
+pub use cells::cells;
 pub use comparison::{DifferenceRow, Verdict, comparison};
 pub use doctor::{CheckRow, CheckState, doctor};
 pub use machine::machine;
@@ -40,7 +43,7 @@ pub use sides::{side_checks, sides};
 pub use simulations::{asked, simulations};
 pub use trials::{trial_line, trials};
 
-/// What is said of runs in tables, in this order. Runs that are points of a curve have their
+/// What is said of runs in tables, in this order; of many runs by configuration. Runs that are points of a curve have their
 /// latencies there and not one by one.
 pub fn of_runs(all: &[(&Execution, &Run)]) -> Vec<Table> {
     let runs = &asked(all);
@@ -48,8 +51,15 @@ pub fn of_runs(all: &[(&Execution, &Run)]) -> Vec<Table> {
         return simulations(all).into_iter().collect();
     }
     let simulations = simulations(all);
-    let swept = swept(runs);
     let mut all = mbwu(runs);
+    if many(runs) {
+        all.extend([answer(runs), cells(runs)]);
+        all.extend(rates(runs));
+        all.extend(side_checks(runs));
+        all.extend(simulations);
+        return all;
+    }
+    let swept = swept(runs);
     all.push(throughput(runs));
     all.extend(rates(runs));
     if runs.iter().any(|(_, run)| !swept.contains(run.id.as_str())) {
@@ -66,6 +76,7 @@ pub fn of_runs(all: &[(&Execution, &Run)]) -> Vec<Table> {
 /// Stands before the name of a run that does not count, wherever it is named.
 pub const INVALID_MARK: &str = "✗ ";
 
+pub(crate) use gathered::shape;
 pub(crate) use rates::by_workload;
 pub(crate) use readings::origin;
 pub use readings::origin_name;

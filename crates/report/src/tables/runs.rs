@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use hdrhistogram::Histogram;
-use model::{Op, Origin, Reading};
-use record::{Asked, Clock, Execution, Run};
+use model::{Distribution, Op, Origin, Reading};
+use record::{Asked, Clock, Execution, Run, total};
 
 use super::{INVALID_MARK, named};
 use crate::format;
@@ -51,11 +50,11 @@ pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
         ];
         table.row_of(cells, run.valid());
     }
-    let errors: u64 = runs.iter().map(|(_, run)| run.errors()).sum();
+    let errors = total(runs.iter().map(|(_, run)| run.errors()));
     if errors == 0 {
         // A column of zeros says less than a sentence.
         table.silence("errors");
-        let verified: u64 = runs.iter().map(|(_, run)| run.verified).sum();
+        let verified = total(runs.iter().map(|(_, run)| run.verified));
         table.note(format!("0 errors in {} answers that were checked", format::count(verified)));
     }
     let mut table = table.without_empty_columns();
@@ -126,7 +125,7 @@ pub fn latency(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Table {
     table
 }
 
-fn percentiles(h: &Histogram<u64>, main: bool) -> Vec<Cell> {
+fn percentiles(h: &Distribution, main: bool) -> Vec<Cell> {
     let at = |percentile: f64| Cell::from(format::micros(h.value_at_percentile(percentile) as f64));
     let tone = if main { Tone::Strong } else { Tone::Plain };
     let mut p99 = at(99.0);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use analyse::sides::{Check, checks};
-use hdrhistogram::Histogram;
+use model::Distribution;
 use record::{Clock, Execution, Run};
 
 use super::runs::name_of;
@@ -47,7 +47,9 @@ pub fn sides(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Option<Table>
 }
 
 fn has_sides(run: &Run) -> bool {
-    [Clock::Arrival, Clock::Server].into_iter().any(|clock| run.latency_of_all(clock).is_some())
+    run.latencies.iter().any(|latency| {
+        matches!(latency.clock, Clock::Arrival | Clock::Server) && !latency.histogram.is_empty()
+    })
 }
 
 /// Its name, and between which instants it counts.
@@ -60,7 +62,7 @@ fn boundary(clock: Clock) -> [&'static str; 3] {
     }
 }
 
-fn figures(h: &Histogram<u64>) -> Vec<Cell> {
+fn figures(h: &Distribution) -> Vec<Cell> {
     let at = |percentile: f64| Cell::from(format::micros(h.value_at_percentile(percentile) as f64));
     let mut p99 = at(99.0);
     p99.tone = Tone::Strong;

@@ -4,6 +4,7 @@ use record::{Execution, Phase, Run};
 
 use super::runs::name_of;
 use crate::format;
+use crate::many::MOST_ROWS;
 use crate::naming;
 use crate::table::{ALWAYS, Align, Cell, Table};
 
@@ -30,7 +31,7 @@ pub fn simulations(runs: &[(&Execution, &Run)]) -> Option<Table> {
         .column("mean µs", Align::Decimal, 80)
         .column("p99 µs", Align::Decimal, 30)
         .column("dropped", Align::Right, 20);
-    for ((_, run), name) in simulated.iter().zip(naming::names(&simulated)) {
+    for ((_, run), name) in simulated.iter().zip(naming::names(&simulated)).take(MOST_ROWS) {
         let setting = |key: &str| Cell::from(run.settings.get(key).cloned().unwrap_or_default());
         let read = |signal: &str, text: &dyn Fn(f64) -> String| {
             let value = run.value(&format!("simulated.{signal}"));
@@ -49,6 +50,9 @@ pub fn simulations(runs: &[(&Execution, &Run)]) -> Option<Table> {
             read("latency.p99", &scaled(1e6)),
             read("dropped", &format::percent),
         ]);
+    }
+    if simulated.len() > MOST_ROWS {
+        table.note(format!("the first {MOST_ROWS} of {} simulations", simulated.len()));
     }
     table.note("the readings say of which machine and traffic; see docs/cache-simulation.md");
     Some(table.without_empty_columns())

@@ -130,9 +130,9 @@ fn one(dice: &mut Dice, ordinal: u32, at: (&str, &str, f64), repeat: u32) -> Run
     let client = histogram(dice, median, median * 40.0, 20_000);
     let server = histogram(dice, median * 0.3, median * 10.0, 20_000);
     run.latencies = vec![
-        Latency { op: Op::Read.into(), clock: Clock::Response, histogram: client.clone() },
-        Latency { op: Op::Read.into(), clock: Clock::Service, histogram: client },
-        Latency { op: record::Asked::Any, clock: Clock::Server, histogram: server },
+        Latency { op: Op::Read.into(), clock: Clock::Response, histogram: client.clone().into() },
+        Latency { op: Op::Read.into(), clock: Clock::Service, histogram: client.into() },
+        Latency { op: record::Asked::Any, clock: Clock::Server, histogram: server.into() },
     ];
     let watts = (40.0 + rate / 4e3) * if smt == "on" { 1.05 } else { 1.0 };
     let watts = watts * if idle == "none" { 1.5 } else { 1.0 } * (1.0 + 0.01 * dice.normal());

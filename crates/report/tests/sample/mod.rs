@@ -252,10 +252,14 @@ fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
             latencies.push(Latency {
                 op: (*op).into(),
                 clock: Clock::Response,
-                histogram: response,
+                histogram: response.into(),
             });
         }
-        latencies.push(Latency { op: (*op).into(), clock: Clock::Service, histogram: service });
+        latencies.push(Latency {
+            op: (*op).into(),
+            clock: Clock::Service,
+            histogram: service.into(),
+        });
     }
     let store = asked.store.split(':').next().unwrap_or_default();
     Run {

@@ -1,6 +1,7 @@
 //! Runs benches as runs of a study, one after the other.
 
 use analyse::{Surroundings, efficiency};
+use hdrhistogram::Histogram;
 use host::{Observed, Prepared, Watch};
 use micro::window::Edge;
 use model::{Reading, Scope};
@@ -89,7 +90,11 @@ impl Scene<'_> {
             first: "a message was not what was sent".to_owned(),
         };
         // Whatever was sent: messages have no kinds.
-        let latency = |histogram| Latency { op: Asked::Any, clock: Clock::Service, histogram };
+        let latency = |histogram: Histogram<u64>| Latency {
+            op: Asked::Any,
+            clock: Clock::Service,
+            histogram: histogram.into(),
+        };
         Run {
             id: uuid::Uuid::new_v4().to_string(),
             execution: self.execution.id.clone(),

@@ -65,7 +65,11 @@ fn run(step: &Step, ops: f64) -> Run {
         failures: Vec::new(),
         invalid_because: Vec::new(),
         warnings: Vec::new(),
-        latencies: vec![record::Latency { op: Op::Read.into(), clock: Clock::Service, histogram }],
+        latencies: vec![record::Latency {
+            op: Op::Read.into(),
+            clock: Clock::Service,
+            histogram: histogram.into(),
+        }],
         series: Vec::new(),
         readings: Vec::new(),
         samples: Vec::new(),

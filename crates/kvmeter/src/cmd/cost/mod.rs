@@ -162,9 +162,9 @@ impl Shown<'_> {
         };
         if args.json {
             let object = object::object(&view, self.found);
-            show.print(&serde_json::to_string_pretty(&object)?)?;
+            show.json(&object)?;
         } else {
-            show.print(&text(&report::cost::tables(&view), args, show))?;
+            show.painted(&text(&report::cost::tables(&view), args, show))?;
         }
         if let Some(html) = &args.html {
             let page = report::cost::page(&view);

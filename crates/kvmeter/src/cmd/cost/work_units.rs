@@ -238,9 +238,9 @@ fn shown(
             let object = json!({
                 "origin": "modelled", "source": source, "compared": rows, "notes": notes,
             });
-            show.print(&serde_json::to_string_pretty(&object)?)?;
+            show.json(&object)?;
         }
-        false => show.print(&text(&[work_units(rows, notes), saved(rows)], args, show))?,
+        false => show.painted(&text(&[work_units(rows, notes), saved(rows)], args, show))?,
     }
     Ok(Outcome::Done)
 }

@@ -157,11 +157,11 @@ impl<'a> Session<'a> {
             put("neighbours", share("machine.neighbours").into());
             put("warnings", warnings.into());
             put("machine", serde_json::to_value(host::facts(&self.root))?);
-            self.show.print(&serde_json::to_string_pretty(&object)?)?;
+            self.show.json(&object)?;
         } else {
             let tables: Vec<String> =
                 tables.iter().map(|t| report::terminal::table(t, self.show.style())).collect();
-            self.show.print(&tables.join("\n"))?;
+            self.show.painted(&tables.join("\n"))?;
             for warning in warnings {
                 self.show.warn(&warning);
             }

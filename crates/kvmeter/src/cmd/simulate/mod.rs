@@ -56,9 +56,12 @@ fn dca(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
             [one] if sweep.is_empty() => serde_json::to_value(one)?,
             _ => json!({ "kind": "simulated", "runs": runs(&points, &outcomes)? }),
         };
-        show.print(&serde_json::to_string_pretty(&object)?)?;
+        show.json(&object)?;
     } else {
-        show.print(&report::terminal::table(&tables::outcomes(&points, &outcomes), show.style()))?;
+        show.painted(&report::terminal::table(
+            &tables::outcomes(&points, &outcomes),
+            show.style(),
+        ))?;
     }
     Ok(Outcome::Done)
 }
@@ -88,9 +91,9 @@ fn check(series: &[String], args: &SimulateDca, show: &Show) -> anyhow::Result<O
         figures::write(path, "Simulated beside published", figures::validation(&validation))?;
     }
     if args.json {
-        show.print(&serde_json::to_string_pretty(&validation)?)?;
+        show.json(&validation)?;
     } else {
-        show.print(&report::terminal::table(&tables::validation(&validation), show.style()))?;
+        show.painted(&report::terminal::table(&tables::validation(&validation), show.style()))?;
     }
     Ok(if validation.valid { Outcome::Done } else { Outcome::Invalid })
 }
@@ -112,7 +115,7 @@ fn seed_figures(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
     )?;
     if args.json {
         let object = json!({ "kind": "simulated", "runs": serde_json::to_value(&outcomes)? });
-        show.print(&serde_json::to_string_pretty(&object)?)?;
+        show.json(&object)?;
     } else {
         show.note(&format!("drawn into {}", path.display()));
     }
@@ -139,9 +142,9 @@ fn trace(
     let origin = path.display().to_string();
     let outcome = cachesim::trace::run(machine, setting.card, 1, &origin, BufReader::new(file))?;
     if args.json {
-        show.print(&serde_json::to_string_pretty(&outcome)?)?;
+        show.json(&outcome)?;
     } else {
-        show.print(&report::terminal::table(&tables::trace(&outcome), show.style()))?;
+        show.painted(&report::terminal::table(&tables::trace(&outcome), show.style()))?;
     }
     Ok(Outcome::Done)
 }

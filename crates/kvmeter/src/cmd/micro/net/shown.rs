@@ -172,7 +172,7 @@ fn object(cell: &Measured) -> Value {
     let figures: Value = match &cell.latency().0 {
         Ok(histogram) => FIGURES
             .iter()
-            .zip(figures_us(histogram))
+            .zip(figures_us(&histogram.into()))
             .map(|(name, value)| ((*name).to_owned(), json!(value)))
             .collect::<Map<_, _>>()
             .into(),

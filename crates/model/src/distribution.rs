@@ -1,0 +1,441 @@
+//! A distribution at rest: only the buckets that hold samples, a few bytes each. A histogram
+//! takes tens of kilobytes whatever is in it, and a study has one for every run.
+
+use std::fmt;
+use std::io::Read;
+
+use flate2::read::ZlibDecoder;
+use hdrhistogram::Histogram;
+
+use crate::histogram;
+
+/// Three significant digits: so many values of each power of two are told apart.
+const SUB_BUCKETS: u64 = 2048;
+const HALF: u64 = SUB_BUCKETS / 2;
+const SUB_BITS: u32 = SUB_BUCKETS.trailing_zeros();
+/// Buckets below this hold values below 2^63; a histogram has no others.
+const MOST_BUCKETS: u64 = (64 - SUB_BITS as u64) * HALF + HALF;
+
+/// A whole histogram of five digits, its largest numbers in every bucket, is not longer.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// HDR's V2 format, plain and deflated.
+const PLAIN: u32 = 0x1c84_9313;
+const DEFLATED: u32 = 0x1c84_9314;
+
+/// The samples of one histogram of three significant digits. Figures are those that
+/// [`Histogram`] computes from the same samples.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Distribution {
+    /// For each bucket that holds samples, by rising value: how many buckets lie between it and
+    /// the one before it, and its count, as LEB128.
+    counts: Box<[u8]>,
+    samples: u64,
+}
+
+/// Samples of one bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    index: u64,
+    pub count: u64,
+}
+
+impl Bucket {
+    /// The least value that falls into it.
+    pub fn lowest(self) -> u64 {
+        let (shift, sub) = self.place();
+        sub << shift
+    }
+
+    /// The greatest value that falls into it.
+    pub fn highest(self) -> u64 {
+        self.lowest() + (self.width() - 1)
+    }
+
+    fn middle(self) -> u64 {
+        self.lowest() + (self.width() >> 1)
+    }
+
+    fn width(self) -> u64 {
+        1 << self.place().0
+    }
+
+    fn place(self) -> (u64, u64) {
+        match self.index / HALF {
+            0 => (0, self.index),
+            power => (power - 1, self.index % HALF + HALF),
+        }
+    }
+}
+
+fn index_of(value: u64) -> u64 {
+    let power = u64::from(64 - SUB_BITS - (value | (SUB_BUCKETS - 1)).leading_zeros());
+    power * HALF + (value >> power)
+}
+
+impl Distribution {
+    /// The relative width of what a value was rounded to.
+    pub const RESOLUTION: f64 = 1e-3;
+
+    /// Reads HDR's V2 format, deflated or not. What is announced is not believed: memory grows
+    /// with the buckets that hold samples, however long the bytes claim to be. The error is in
+    /// words.
+    pub fn decode(bytes: &[u8]) -> Result<Distribution, String> {
+        let mut rest = bytes;
+        let failed = |why: &str| format!("a histogram cannot be decoded: {why}");
+        match word(&mut rest).map_err(|why| failed(&why))? {
+            PLAIN => counts(&mut rest),
+            DEFLATED => {
+                let announced = word(&mut rest).map_err(|why| failed(&why))?;
+                let mut plain = Vec::new();
+                ZlibDecoder::new(rest.take(announced.into()))
+                    .take(MOST_BYTES)
+                    .read_to_end(&mut plain)
+                    .map_err(|error| failed(&error.to_string()))?;
+                let mut plain = &plain[..];
+                match word(&mut plain) {
+                    Ok(PLAIN) => counts(&mut plain),
+                    Ok(_) => Err("its inner format is unknown".to_owned()),
+                    Err(why) => Err(why),
+                }
+            }
+            _ => Err("its format is unknown".to_owned()),
+        }
+        .map_err(|why| failed(&why))
+    }
+
+    /// HDR's V2 format, deflated. The error is in words.
+    pub fn encode(&self) -> Result<Vec<u8>, String> {
+        histogram::encode(&self.histogram())
+    }
+
+    pub fn len(&self) -> u64 {
+        self.samples
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
+    /// The buckets that hold samples, by rising value.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        let mut rest = &self.counts[..];
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let index = next + leb128(&mut rest)?;
+            next = index + 1;
+            Some(Bucket { index, count: leb128(&mut rest)? })
+        })
+    }
+
+    /// 0 without a sample.
+    pub fn min(&self) -> u64 {
+        self.buckets().next().map_or(0, Bucket::lowest)
+    }
+
+    /// 0 without a sample.
+    pub fn max(&self) -> u64 {
+        self.buckets().last().map_or(0, Bucket::highest)
+    }
+
+    /// 0 without a sample.
+    pub fn mean(&self) -> f64 {
+        let total = self.samples as f64;
+        let add = |sum, one: Bucket| sum + one.middle() as f64 * one.count as f64 / total;
+        self.buckets().fold(0.0, add)
+    }
+
+    /// 0 without a sample.
+    pub fn value_at_percentile(&self, percentile: f64) -> u64 {
+        let share = (percentile / 100.0).min(1.0);
+        let rank = ((share * self.samples as f64).ceil() as u64).max(1);
+        let mut seen = 0_u64;
+        let mut last = 0;
+        for bucket in self.buckets() {
+            seen = seen.saturating_add(bucket.count);
+            last = if share == 0.0 { bucket.lowest() } else { bucket.highest() };
+            if seen >= rank {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Adds these samples to a histogram that grows.
+    pub fn add_to(&self, sum: &mut Histogram<u64>) {
+        for bucket in self.buckets() {
+            // One that grows refuses no value below 2^63.
+            let _ = sum.record_n(bucket.lowest(), bucket.count);
+        }
+    }
+
+    /// As a histogram that grows.
+    pub fn histogram(&self) -> Histogram<u64> {
+        let mut histogram = growing();
+        self.add_to(&mut histogram);
+        histogram
+    }
+}
+
+/// All samples of these together, as a histogram that grows.
+pub fn sum<'d>(parts: impl IntoIterator<Item = &'d Distribution>) -> Histogram<u64> {
+    let mut sum = growing();
+    parts.into_iter().for_each(|part| part.add_to(&mut sum));
+    sum
+}
+
+fn growing() -> Histogram<u64> {
+    // The bounds are those of the type; `new` of a constant precision does not fail.
+    let mut histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("3 digits are allowed"));
+    histogram.auto(true);
+    histogram
+}
+
+impl From<&Histogram<u64>> for Distribution {
+    fn from(histogram: &Histogram<u64>) -> Distribution {
+        let mut counts = Counts::default();
+        for step in histogram.iter_recorded() {
+            let value = histogram.lowest_equivalent(step.value_iterated_to());
+            counts.push(index_of(value).min(MOST_BUCKETS - 1), step.count_at_value());
+        }
+        counts.distribution()
+    }
+}
+
+impl From<Histogram<u64>> for Distribution {
+    fn from(histogram: Histogram<u64>) -> Distribution {
+        Distribution::from(&histogram)
+    }
+}
+
+impl fmt::Debug for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (min, max) = (self.min(), self.max());
+        write!(f, "Distribution({} samples of {min} to {max})", self.samples)
+    }
+}
+
+/// Buckets as they come, by rising index.
+#[derive(Default)]
+struct Counts {
+    bytes: Vec<u8>,
+    /// What is not written yet, for more of the same bucket may come.
+    open: Option<Bucket>,
+    next: u64,
+    samples: u64,
+}
+
+impl Counts {
+    fn push(&mut self, index: u64, count: u64) {
+        self.samples = self.samples.saturating_add(count);
+        match &mut self.open {
+            Some(open) if open.index == index => open.count = open.count.saturating_add(count),
+            _ => {
+                self.close();
+                self.open = Some(Bucket { index, count });
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(Bucket { index, count }) = self.open.take() {
+            write_leb128(index - self.next, &mut self.bytes);
+            write_leb128(count, &mut self.bytes);
+            self.next = index + 1;
+        }
+    }
+
+    fn distribution(mut self) -> Distribution {
+        self.close();
+        Distribution { counts: self.bytes.into_boxed_slice(), samples: self.samples }
+    }
+}
+
+/// What follows the cookie: the header and the counts, of any precision and unit.
+fn counts(bytes: &mut impl Read) -> Result<Distribution, String> {
+    let length = word(bytes)?;
+    let offset = word(bytes)?;
+    let digits = word(bytes)?;
+    let unit = long(bytes)?;
+    let _highest = long(bytes)?;
+    let ratio = f64::from_bits(long(bytes)?);
+    if offset != 0 || ratio != 1.0 {
+        return Err("it is shifted or scaled, which no histogram of kvmeter is".to_owned());
+    }
+    if digits > 5 || unit == 0 {
+        return Err(format!("{digits} significant digits in units of {unit} are none"));
+    }
+    let half = (2 * 10_u64.pow(digits)).next_power_of_two() / 2;
+    let magnitude = u64::from(unit.ilog2());
+    let too_slow = || "a value of it is beyond what a histogram holds".to_owned();
+    let (mut found, mut at) = (Counts::default(), 0_u64);
+    let mut bytes = bytes.take(length.into());
+    while let Some(number) = zigzag(&mut bytes)? {
+        // Below zero: so many buckets are empty.
+        let Ok(count) = u64::try_from(number) else {
+            at = at.checked_add(number.unsigned_abs()).ok_or_else(too_slow)?;
+            continue;
+        };
+        let (shift, sub) = match at / half {
+            0 => (0, at),
+            power => (power - 1, at % half + half),
+        };
+        let shift = shift + magnitude;
+        if shift + u64::from(sub.checked_ilog2().unwrap_or(0)) >= 63 {
+            return Err(too_slow());
+        }
+        if count > 0 {
+            if found.samples.checked_add(count).is_none() {
+                return Err("it counts more samples than a number holds".to_owned());
+            }
+            found.push(index_of(sub << shift), count);
+        }
+        at += 1;
+    }
+    Ok(found.distribution())
+}
+
+fn word(bytes: &mut impl Read) -> Result<u32, String> {
+    let mut word = [0; 4];
+    bytes.read_exact(&mut word).map_err(|error| error.to_string())?;
+    Ok(u32::from_be_bytes(word))
+}
+
+fn long(bytes: &mut impl Read) -> Result<u64, String> {
+    let mut long = [0; 8];
+    bytes.read_exact(&mut long).map_err(|error| error.to_string())?;
+    Ok(u64::from_be_bytes(long))
+}
+
+/// The next number of HDR's LEB128 of at most nine bytes, signed by zigzag; none at the end.
+fn zigzag(bytes: &mut impl Read) -> Result<Option<i64>, String> {
+    let mut value = 0_u64;
+    for nth in 0..9 {
+        let mut byte = [0];
+        if bytes.read(&mut byte).map_err(|error| error.to_string())? == 0 {
+            return if nth == 0 { Ok(None) } else { Err("it ends within a number".to_owned()) };
+        }
+        let byte = u64::from(byte[0]);
+        // The ninth byte is whole.
+        let (bits, last) = if nth == 8 { (byte, true) } else { (byte & 0x7f, byte < 0x80) };
+        value |= bits << (7 * nth);
+        if last {
+            break;
+        }
+    }
+    Ok(Some(((value >> 1) as i64) ^ -((value & 1) as i64)))
+}
+
+fn leb128(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if *byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn write_leb128(mut value: u64, bytes: &mut Vec<u8>) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::{Serializer, V2Serializer};
+    use proptest::prelude::*;
+
+    fn of(digits: u8, samples: &[(u64, u64)]) -> Histogram<u64> {
+        let mut histogram = Histogram::new(digits).unwrap();
+        histogram.auto(true);
+        samples.iter().for_each(|(value, count)| histogram.record_n(*value, *count).unwrap());
+        histogram
+    }
+
+    fn samples() -> impl Strategy<Value = Vec<(u64, u64)>> {
+        let value = prop_oneof![0u64..4096, 0u64..1 << 30, 0u64..1 << 62];
+        prop::collection::vec((value, 1u64..1 << 40), 0..100)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn it_says_what_the_histogram_says(samples in samples(), percentile in 0.0..=100.0) {
+            let whole = of(3, &samples);
+            let packed = Distribution::from(&whole);
+            prop_assert_eq!(packed.len(), whole.len());
+            prop_assert_eq!(packed.mean(), whole.mean());
+            prop_assert_eq!((packed.min(), packed.max()), (whole.min(), whole.max()));
+            if !whole.is_empty() {
+                for percentile in [percentile, 0.0, 50.0, 99.0, 99.9, 100.0] {
+                    prop_assert_eq!(
+                        packed.value_at_percentile(percentile),
+                        whole.value_at_percentile(percentile)
+                    );
+                }
+            }
+            prop_assert!(packed.histogram() == whole);
+        }
+
+        #[test]
+        fn it_reads_what_hdr_writes(samples in samples()) {
+            let whole = of(3, &samples);
+            let packed = Distribution::from(&whole);
+            let mut plain = Vec::new();
+            V2Serializer::new().serialize(&whole, &mut plain).unwrap();
+            let deflated = histogram::encode(&whole).unwrap();
+            prop_assert_eq!(&Distribution::decode(&plain).unwrap(), &packed);
+            prop_assert_eq!(&Distribution::decode(&deflated).unwrap(), &packed);
+            prop_assert_eq!(Distribution::decode(&packed.encode().unwrap()).unwrap(), packed);
+        }
+
+        #[test]
+        fn two_make_a_sum(a in samples(), b in samples()) {
+            let both = [&a[..], &b[..]].concat();
+            let parts = [Distribution::from(of(3, &a)), Distribution::from(of(3, &b))];
+            prop_assert!(sum(&parts) == of(3, &both));
+        }
+
+        #[test]
+        fn other_precisions_keep_their_samples(samples in samples(), digits in 1u8..=5) {
+            let whole = of(digits, &samples);
+            let read = Distribution::decode(&histogram::encode(&whole).unwrap()).unwrap();
+            prop_assert_eq!(read.len(), whole.len());
+        }
+
+        #[test]
+        fn garbage_is_an_error_and_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            let framed = [&PLAIN.to_be_bytes()[..], &bytes].concat();
+            let _ = Distribution::decode(&framed);
+            prop_assert!(Distribution::decode(&bytes).is_err() || bytes.len() >= 4);
+        }
+    }
+
+    /// 36 bytes that announce 4 GiB of counts, and counts of buckets that do not exist.
+    #[test]
+    fn what_is_announced_is_not_believed() {
+        let mut bytes = PLAIN.to_be_bytes().to_vec();
+        bytes.extend(u32::MAX.to_be_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(3_u32.to_be_bytes());
+        bytes.extend(1_u64.to_be_bytes());
+        bytes.extend(u64::MAX.to_be_bytes());
+        bytes.extend(1_f64.to_be_bytes());
+        assert!(Distribution::decode(&bytes).unwrap().is_empty());
+        // 2^40 empty buckets, then a sample.
+        let mut far = bytes.clone();
+        far.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x02]);
+        assert!(Distribution::decode(&far).unwrap_err().contains("beyond"));
+        bytes.extend([0x80]);
+        assert!(Distribution::decode(&bytes).unwrap_err().contains("within a number"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Text that strangers wrote (servers' versions, names, notes, errors), made fit to be shown. One
+//! rule for terminals, Markdown, pages, spreadsheets and messages: what could steer a terminal or
+//! turn a line around is seen and does nothing.
+
+use std::borrow::Cow;
+
+/// Stands for what cannot be shown.
+const UNSHOWN: char = '\u{fffd}';
+
+/// Whether a character is none to be shown: it steers a terminal (C0, DEL, C1), turns text around
+/// or hides in it (Unicode's bidirectional controls, zero-width and tag characters), or ends a
+/// line where nobody sees one. Line feed and tab are among them.
+pub fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// The text in one line: line ends and tabs are blanks, other controls U+FFFD.
+pub fn line(text: &str) -> Cow<'_, str> {
+    shown(text, |c| match c {
+        '\n' | '\r' | '\t' => ' ',
+        _ => UNSHOWN,
+    })
+}
+
+/// The text with its line feeds and tabs; other controls are U+FFFD.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    shown(text, |c| match c {
+        '\n' | '\t' => c,
+        _ => UNSHOWN,
+    })
+}
+
+/// The text as a cell of a spreadsheet: [`lines`], and what such a program would take for a
+/// formula begins with an apostrophe, as OWASP has it ("CSV Injection"). Numbers stay numbers.
+pub fn cell(text: &str) -> Cow<'_, str> {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
+    let number = || text.parse::<f64>().is_ok_and(f64::is_finite);
+    match formula && !number() {
+        true => Cow::Owned(format!("'{}", lines(text))),
+        false => lines(text),
+    }
+}
+
+/// JSON in which every control stands as an escape of four digits: the same values, and nothing
+/// of them steers the terminal that it is printed on. serde_json escapes those below U+0020
+/// alone.
+pub fn json(text: &str) -> Cow<'_, str> {
+    let raw = |c: char| c != '\n' && is_control(c);
+    if !text.chars().any(raw) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if raw(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn shown(text: &str, instead: impl Fn(char) -> char) -> Cow<'_, str> {
+    if !text.chars().any(is_control) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if is_control(c) { instead(c) } else { c }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_terminal_is_not_steered() {
+        let nasty = "a\u{1b}]0;b\u{7}c\n\td\u{9b}31m";
+        assert_eq!(line(nasty), "a\u{fffd}]0;b\u{fffd}c  d\u{fffd}31m");
+        assert_eq!(lines("a\n\tb\rc"), "a\n\tb\u{fffd}c");
+        assert_eq!(line("abc\u{202e}txt.exe"), "abc\u{fffd}txt.exe");
+        assert!(matches!(line("µs → 5 %, ünïcode, 漢字"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_formula_is_text_and_a_number_a_number() {
+        for formula in ["=1+1", "+cmd|'/c calc'!A0", "-2+3+cmd", "@SUM(1)", "\t=1", "\r=1", "＝1"]
+        {
+            assert!(cell(formula).starts_with('\''), "{formula:?}");
+        }
+        for number in ["-3.5", "+1e5", "-0", "7"] {
+            assert_eq!(cell(number), number);
+        }
+        assert_eq!(cell("-inf"), "'-inf");
+        assert_eq!(cell("redis 7.0 = fast"), "redis 7.0 = fast");
+    }
+
+    proptest! {
+        #[test]
+        fn json_says_the_same(text in any::<String>()) {
+            let written = serde_json::to_string(&text).unwrap();
+            let safe = json(&written);
+            prop_assert!(!safe.chars().any(is_control));
+            prop_assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), text);
+        }
+
+        #[test]
+        fn no_control_is_left(text in any::<String>()) {
+            prop_assert!(!line(&text).chars().any(is_control));
+            prop_assert!(!lines(&text).chars().any(|c| is_control(c) && !"\n\t".contains(c)));
+            prop_assert!(!cell(&text).starts_with(['=', '@', '\t']));
+        }
+    }
+}

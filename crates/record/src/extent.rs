@@ -1,0 +1,81 @@
+//! How much of each run is read.
+
+use std::collections::{BTreeSet, HashSet};
+
+/// So many runs are read whole where the others are only looked over.
+const EXAMPLES: usize = 20;
+
+/// How much of each run is read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Extent {
+    #[default]
+    Whole,
+    /// What tables of many runs need: settings, counts, distributions, remarks, and of the
+    /// readings those that have a value and one of these names (`ipc`), end in `.` and one of
+    /// them, or begin like one (`energy.*`). No samples and no facts of the stream (unless a
+    /// name begins with `stream.`), and time series only of runs of a study with a design: its
+    /// intervals rest on them. The runs of [`examples`] are whole.
+    Overview { signals: BTreeSet<String> },
+}
+
+impl Extent {
+    /// Whether the facts of the stream are read of a run that is no example.
+    pub(crate) fn wants_stream(&self) -> bool {
+        match self {
+            Extent::Whole => true,
+            Extent::Overview { signals } => signals.iter().any(|name| name.starts_with("stream.")),
+        }
+    }
+
+    pub(crate) fn is_overview(&self) -> bool {
+        matches!(self, Extent::Overview { .. })
+    }
+
+    /// Whether a reading of this signal is read of a run that is no example.
+    pub(crate) fn wants(&self, signal: &str) -> bool {
+        match self {
+            Extent::Whole => true,
+            Extent::Overview { signals } => {
+                let first = signal.split('.').next().unwrap_or(signal);
+                let last = signal.rsplit('.').next().unwrap_or(signal);
+                signals.contains(signal)
+                    || signals.contains(last)
+                    || signals.contains(&format!("{first}.*"))
+            }
+        }
+    }
+}
+
+/// The places of the runs that are read whole in an overview: the first of each label, as long
+/// as they are not too many.
+pub fn examples<'r>(labels: impl Iterator<Item = &'r str>) -> BTreeSet<usize> {
+    let mut seen = HashSet::new();
+    let first = labels.enumerate().filter(|(_, label)| seen.insert(*label));
+    first.map(|(place, _)| place).take(EXAMPLES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_wanted_by_its_whole_name_or_its_last_part() {
+        let signals = ["energy.total", "limit.*", "write_amplification"].map(str::to_owned).into();
+        let overview = Extent::Overview { signals };
+        for wanted in
+            ["energy.total", "write_amplification", "device.write_amplification", "limit.cpu"]
+        {
+            assert!(overview.wants(wanted), "{wanted}");
+        }
+        assert!(!overview.wants("limits") && !overview.wants("total") && !overview.wants("energy"));
+        assert!(Extent::Whole.wants("anything"));
+    }
+
+    #[test]
+    fn the_first_of_each_label_is_an_example() {
+        let labels = ["a", "a", "b", "a", "c"];
+        assert_eq!(examples(labels.into_iter()), [0, 2, 4].into());
+        let many: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+        assert_eq!(examples(many.iter().map(String::as_str)).len(), EXAMPLES);
+    }
+}

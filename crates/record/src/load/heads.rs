@@ -1,0 +1,48 @@
+//! What a filter looks at, without the distributions.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::rows;
+use crate::error::Error;
+use crate::run::Settings;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    pub key: i64,
+    pub execution: String,
+    pub study: String,
+    pub label: String,
+    pub phase: String,
+    pub valid: bool,
+    pub settings: Settings,
+}
+
+/// Every run, by execution and ordinal.
+pub(crate) fn heads(sql: &Connection, path: &Path) -> Result<Vec<Head>, Error> {
+    let mut settings: HashMap<i64, Settings> = HashMap::new();
+    let query = "SELECT run_key, key, value FROM setting";
+    rows(sql, path, "setting", query, |row| {
+        settings.entry(row.get(0)?).or_default().insert(row.get(1)?, row.get(2)?);
+        Ok(())
+    })?;
+    let query = "SELECT run.key AS key, execution.id AS execution, study, label, phase,
+                 NOT EXISTS (SELECT 1 FROM remark WHERE run_key = run.key AND kind = 'invalid')
+                   AS valid
+                 FROM run JOIN execution ON execution.key = execution_key
+                 ORDER BY execution_key, ordinal";
+    rows(sql, path, "run", query, |row| {
+        let key = row.get("key")?;
+        Ok(Head {
+            key,
+            execution: row.get("execution")?,
+            study: row.get("study")?,
+            label: row.get("label")?,
+            phase: row.get("phase")?,
+            valid: row.get("valid")?,
+            settings: settings.remove(&key).unwrap_or_default(),
+        })
+    })
+}

@@ -1,0 +1,78 @@
+//! Reading: the tables back into executions and runs. Whatever a file holds instead of what the
+//! schema says is an error that names the table, the column and the run.
+
+mod execution;
+mod heads;
+mod runs;
+
+pub(crate) use execution::executions;
+pub(crate) use heads::{Head, heads};
+pub(crate) use runs::runs;
+
+use std::path::Path;
+
+use rusqlite::{Connection, Row, Statement};
+
+use crate::error::Error;
+
+/// Runs one query and collects its rows; `table` is for the message.
+fn rows<T>(
+    sql: &Connection,
+    path: &Path,
+    table: &str,
+    query: &str,
+    mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, Error> {
+    let failed = |error| Error::sqlite(path, error);
+    let mut statement = sql.prepare(query).map_err(failed)?;
+    let names = names(&statement);
+    let mut rows = statement.query([]).map_err(failed)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        found
+            .push(read(row).map_err(|error| at(path, &format!("table `{table}`"), &names, error))?);
+    }
+    Ok(found)
+}
+
+fn names(statement: &Statement<'_>) -> Vec<String> {
+    statement.column_names().map(str::to_owned).collect()
+}
+
+/// SQLite has no NaN: it keeps one as NULL.
+fn real(row: &Row<'_>, column: &str) -> rusqlite::Result<f64> {
+    Ok(row.get::<_, Option<f64>>(column)?.unwrap_or(f64::NAN))
+}
+
+fn damaged(path: &Path, detail: impl ToString) -> Error {
+    Error::Damaged { path: path.to_owned(), detail: detail.to_string() }
+}
+
+/// A value that is not what its column is for, with its place.
+fn at(path: &Path, place: &str, columns: &[String], error: rusqlite::Error) -> Error {
+    let column = |index: usize| columns.get(index).map_or("", String::as_str);
+    let detail = match &error {
+        rusqlite::Error::InvalidColumnType(index, _, found) => {
+            format!("column `{}` holds {}", column(*index), kind(*found))
+        }
+        rusqlite::Error::IntegralValueOutOfRange(index, value) => {
+            format!("column `{}` holds {value}", column(*index))
+        }
+        rusqlite::Error::Utf8Error(index, why) => format!("column `{}`: {why}", column(*index)),
+        rusqlite::Error::FromSqlConversionFailure(index, _, why) => {
+            format!("column `{}`: {why}", column(*index))
+        }
+        _ => return Error::sqlite(path, error),
+    };
+    damaged(path, format!("{place}: {detail}"))
+}
+
+fn kind(found: rusqlite::types::Type) -> &'static str {
+    match found {
+        rusqlite::types::Type::Null => "nothing",
+        rusqlite::types::Type::Integer => "a whole number",
+        rusqlite::types::Type::Real => "a fraction",
+        rusqlite::types::Type::Text => "text",
+        rusqlite::types::Type::Blob => "bytes",
+    }
+}
