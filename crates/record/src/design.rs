@@ -119,9 +119,12 @@ impl Conditions {
 
     /// Whether they hold in a run with these settings; a name is a factor's first.
     pub fn hold(&self, settings: &Settings) -> bool {
-        self.0.iter().all(|(name, wanted)| {
-            value_of(settings, name).is_some_and(|value| wanted.contains(value))
-        })
+        self.hold_by(|name| value_of(settings, name))
+    }
+
+    /// Whether they hold where a name has this value.
+    pub fn hold_by<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.0.iter().all(|(name, wanted)| value(name).is_some_and(|value| wanted.contains(value)))
     }
 }
 

@@ -14,8 +14,9 @@ pub enum Extent {
     /// readings those that have a value and one of these names (`ipc`), end in `.` and one of
     /// them, or begin like one (`energy.*`). No samples and no facts of the stream (unless a
     /// name begins with `stream.`), and time series only of runs of a study with a design: its
-    /// intervals rest on them. The runs of [`examples`] are whole.
-    Overview { signals: BTreeSet<String> },
+    /// intervals rest on them. Of the signals in `told` the reason too why one is unavailable. The
+    /// runs of [`examples`] are whole.
+    Overview { signals: BTreeSet<String>, told: BTreeSet<String> },
 }
 
 impl Extent {
@@ -23,7 +24,9 @@ impl Extent {
     pub(crate) fn wants_stream(&self) -> bool {
         match self {
             Extent::Whole => true,
-            Extent::Overview { signals } => signals.iter().any(|name| name.starts_with("stream.")),
+            Extent::Overview { signals, .. } => {
+                signals.iter().any(|name| name.starts_with("stream."))
+            }
         }
     }
 
@@ -31,11 +34,13 @@ impl Extent {
         matches!(self, Extent::Overview { .. })
     }
 
-    /// Whether a reading of this signal is read of a run that is no example.
-    pub(crate) fn wants(&self, signal: &str) -> bool {
+    /// Whether a reading of this signal is read of a run that is no example, one that has a value
+    /// or one that has none.
+    pub(crate) fn wants(&self, signal: &str, valued: bool) -> bool {
         match self {
             Extent::Whole => true,
-            Extent::Overview { signals } => {
+            Extent::Overview { told, .. } if !valued => told.contains(signal),
+            Extent::Overview { signals, .. } => {
                 let first = signal.split('.').next().unwrap_or(signal);
                 let last = signal.rsplit('.').next().unwrap_or(signal);
                 signals.contains(signal)
@@ -61,14 +66,21 @@ mod tests {
     #[test]
     fn a_signal_is_wanted_by_its_whole_name_or_its_last_part() {
         let signals = ["energy.total", "limit.*", "write_amplification"].map(str::to_owned).into();
-        let overview = Extent::Overview { signals };
+        let told = ["residency.C6".to_owned()].into();
+        let overview = Extent::Overview { signals, told };
         for wanted in
             ["energy.total", "write_amplification", "device.write_amplification", "limit.cpu"]
         {
-            assert!(overview.wants(wanted), "{wanted}");
+            assert!(overview.wants(wanted, true), "{wanted}");
+            assert!(!overview.wants(wanted, false), "{wanted}");
         }
-        assert!(!overview.wants("limits") && !overview.wants("total") && !overview.wants("energy"));
-        assert!(Extent::Whole.wants("anything"));
+        assert!(
+            !overview.wants("limits", true)
+                && !overview.wants("total", true)
+                && !overview.wants("energy", true)
+        );
+        assert!(overview.wants("residency.C6", false));
+        assert!(Extent::Whole.wants("anything", false));
     }
 
     #[test]

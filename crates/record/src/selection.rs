@@ -1,6 +1,6 @@
 //! What a person names on the command line: a file, and which of its runs.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -28,25 +28,25 @@ impl Selection {
     }
 
     pub fn read(path: impl AsRef<Path>, filter: Filter) -> Result<Selection, Error> {
-        Selection::of(path.as_ref(), filter, usize::MAX, |_| BTreeSet::new())
+        Selection::of(path.as_ref(), filter, usize::MAX, |_| Extent::Whole)
     }
 
     /// As [`Selection::open`], but of more than `listed` runs only an overview is read
-    /// ([`Extent::Overview`]), with the readings of these signals.
+    /// ([`Extent::Overview`]), with the readings that `extent` names.
     pub fn overview(
         text: &str,
         listed: usize,
-        signals: impl FnOnce(&[Execution]) -> BTreeSet<String>,
+        extent: impl FnOnce(&[Execution]) -> Extent,
     ) -> Result<Selection, Error> {
         let (path, filter) = named(text)?;
-        Selection::of(Path::new(path), filter, listed, signals)
+        Selection::of(Path::new(path), filter, listed, extent)
     }
 
     fn of(
         path: &Path,
         filter: Filter,
         listed: usize,
-        signals: impl FnOnce(&[Execution]) -> BTreeSet<String>,
+        extent: impl FnOnce(&[Execution]) -> Extent,
     ) -> Result<Selection, Error> {
         let file = File::read(path)?;
         let snapshot = file.snapshot()?;
@@ -55,7 +55,7 @@ impl Selection {
         let overview = count > listed;
         let mut executions = snapshot.executions(overview)?;
         let extent = match overview {
-            true => Extent::Overview { signals: signals(&executions) },
+            true => extent(&executions),
             false => Extent::Whole,
         };
         let designed = executions.iter().filter(|execution| !execution.design.is_empty());

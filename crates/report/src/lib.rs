@@ -21,6 +21,6 @@ pub mod table;
 pub mod tables;
 pub mod terminal;
 
-pub use many::{LISTED, signals};
+pub use many::{LISTED, overview};
 pub use tables::{CheckRow, CheckState, DifferenceRow, PlanRow, Verdict};
 pub use terminal::Style;

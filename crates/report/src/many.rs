@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use record::{Execution, Run};
+use record::{Execution, Extent, Run};
 
 /// Up to so many runs have a row each in tables; of more, each cell has one.
 pub const LISTED: usize = 100;
@@ -23,9 +23,9 @@ pub fn many(runs: &[(&Execution, &Run)]) -> bool {
     runs.len() > LISTED
 }
 
-/// The readings that reports of many runs are made of; see [`record::Extent::Overview`].
-pub fn signals(executions: &[Execution]) -> BTreeSet<String> {
-    const ALWAYS: [&str; 25] = [
+/// What reports of many runs are made of.
+pub fn overview(executions: &[Execution]) -> Extent {
+    const ALWAYS: [&str; 26] = [
         "cache.hit_ratio",
         "client.achieved_rate",
         "client.answered_in_time",
@@ -51,19 +51,20 @@ pub fn signals(executions: &[Execution]) -> BTreeSet<String> {
         "simulated.*",
         "volume.*",
         "workload.read",
+        "write_amplification",
     ];
-    let mut signals: BTreeSet<String> = ALWAYS.map(str::to_owned).into();
-    signals.insert("write_amplification".to_owned());
+    let mut told = BTreeSet::new();
     for design in executions.iter().map(|execution| &execution.design) {
         let asked = design.questions.iter();
-        signals.extend(asked.flat_map(|asked| asked.metric.iter().chain(&asked.pareto).cloned()));
-        signals.extend(design.figures.iter().map(|figure| figure.y.clone()));
+        told.extend(asked.flat_map(|asked| asked.metric.iter().chain(&asked.pareto).cloned()));
+        told.extend(design.figures.iter().map(|figure| figure.y.clone()));
         // A check may name anything.
         let checks =
             design.checks.iter().flat_map(|check| [Some(&check.that), check.when.as_ref()]);
         let no_name = |c: char| !(c.is_ascii_alphanumeric() || "_.".contains(c));
         let names = checks.flatten().flat_map(|text| text.split(no_name));
-        signals.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
+        told.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
     }
-    signals
+    let always = ALWAYS.map(str::to_owned).into_iter();
+    Extent::Overview { signals: always.chain(told.iter().cloned()).collect(), told }
 }

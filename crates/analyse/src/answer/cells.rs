@@ -1,10 +1,10 @@
 //! Runs as cells of a design: what tells them apart, and their values.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 use model::{Origin, Scope};
-use record::design::{Levels, value_of};
-use record::{Design, Execution, Phase, Run, Settings};
+use record::design::{Levels, setting_of};
+use record::{Design, Execution, Phase, Run};
 
 use super::Measured;
 use crate::effect::Observed;
@@ -19,17 +19,32 @@ const ALWAYS: [&str; 3] = ["machine", "store", "workload"];
 #[derive(Debug, Clone, PartialEq)]
 pub struct Situated<'a> {
     pub run: &'a Run,
-    pub at: Settings,
+    machine: &'a str,
+    /// Where the settings lack it.
+    threads: Option<String>,
 }
 
 impl<'a> Situated<'a> {
-    /// `machine` is added to the run's settings, so that conditions, axes and factors may name
-    /// it, and `threads` where they lack it.
-    pub fn new(execution: &Execution, run: &'a Run) -> Situated<'a> {
-        let mut at = run.settings.clone();
-        at.insert("machine".to_owned(), execution.machine.id.clone());
-        at.entry("threads".to_owned()).or_insert_with(|| run.threads.to_string());
-        Situated { run, at }
+    /// `machine` is among the run's settings, so that conditions, axes and factors may name it,
+    /// and `threads` where they lack it.
+    pub fn new(execution: &'a Execution, run: &'a Run) -> Situated<'a> {
+        let lacks = !run.settings.contains_key("threads");
+        let threads = lacks.then(|| run.threads.to_string());
+        Situated { run, machine: &execution.machine.id, threads }
+    }
+
+    /// The level of a factor of this name, else the setting of this name.
+    pub fn at(&self, name: &str) -> Option<&str> {
+        self.at_named(&setting_of(name), name)
+    }
+
+    fn at_named(&self, factor: &str, name: &str) -> Option<&str> {
+        let own = |name| self.run.settings.get(name).map(String::as_str);
+        own(factor).or_else(|| match name {
+            "machine" => Some(self.machine),
+            "threads" => own(name).or(self.threads.as_deref()),
+            _ => own(name),
+        })
     }
 }
 
@@ -78,7 +93,9 @@ pub fn gather(
         runs.iter().filter(|run| run.run.valid()).filter(asked)
     };
     let names = dimensions(design, by);
-    let mut cells: BTreeMap<Levels, Cell> = BTreeMap::new();
+    let factors: Vec<String> = names.iter().map(|name| setting_of(name)).collect();
+    let mut places: HashMap<Vec<Option<&str>>, usize> = HashMap::new();
+    let mut cells: Vec<Cell> = Vec::new();
     let mut missing: Vec<(String, usize)> = Vec::new();
     let mut told: Vec<BTreeSet<(String, String, String)>> = vec![BTreeSet::new(); metrics.len()];
     let mut first: Option<&Run> = None;
@@ -86,13 +103,18 @@ pub fn gather(
         let values: Result<Vec<f64>, _> = named.iter().map(|name| name.value(run.run)).collect();
         match values {
             Ok(values) => {
-                let at = names
-                    .iter()
-                    .filter_map(|name| Some((name.clone(), value_of(&run.at, name)?.to_owned())));
-                let at: Levels = at.collect();
-                let runs = vec![Runs::default(); metrics.len()];
-                let empty = Cell { at: at.clone(), values: Vec::new(), runs };
-                let cell = cells.entry(at).or_insert(empty);
+                let levels: Vec<Option<&str>> =
+                    names.iter().zip(&factors).map(|(name, own)| run.at_named(own, name)).collect();
+                let next = cells.len();
+                let place = *places.entry(levels).or_insert_with_key(|levels| {
+                    let at = names.iter().zip(levels);
+                    let at =
+                        at.filter_map(|(name, level)| Some((name.clone(), (*level)?.to_owned())));
+                    let runs = vec![Runs::default(); metrics.len()];
+                    cells.push(Cell { at: at.collect(), values: Vec::new(), runs });
+                    next
+                });
+                let cell = &mut cells[place];
                 for ((runs, value), name) in cell.runs.iter_mut().zip(&values).zip(&named) {
                     runs.push(*value, name, run.run);
                 }
@@ -136,7 +158,7 @@ pub fn gather(
         wish: named.wish(),
         provenance: provenance(named, first),
     });
-    let cells = cells.into_values().collect();
+    cells.sort_by(|a, b| a.at.cmp(&b.at));
     let mut gathered = Gathered { metrics: metrics.collect(), names, cells, missing };
     gathered.sort(design);
     Ok(gathered)

@@ -112,7 +112,7 @@ pub fn answers(design: &Design, runs: &[Situated<'_>]) -> Vec<Answer> {
 
 fn answer(design: &Design, question: &Question, runs: &[Situated<'_>]) -> Answer {
     let within: Vec<&Situated<'_>> =
-        runs.iter().filter(|run| question.within.hold(&run.at)).collect();
+        runs.iter().filter(|run| question.within.hold_by(|name| run.at(name))).collect();
     let nothing = |why: String| Answer {
         ask: question.ask.clone(),
         verdict: why,

@@ -13,7 +13,7 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
     // JSON has every run whole; tables and pages of many runs need less of each.
     let selection = match args.json && !args.answers {
         true => Selection::open(&args.file)?,
-        false => Selection::overview(&args.file, report::LISTED, report::signals)?,
+        false => Selection::overview(&args.file, report::LISTED, report::overview)?,
     };
     if let Some(html) = &args.html {
         files::check_output("--html", html, &[&selection.path])?;

@@ -252,9 +252,7 @@ impl Load<'_> {
         let (path, extent) = (self.path, self.extent);
         let columns = "signal, value, unavailable, remedy, unit, scope, source, window_s, origin";
         self.each("reading", columns, ", position", |row, run, whole| {
-            if !whole
-                && (row.get_ref(2)? == rusqlite::types::ValueRef::Null || !wanted(row, extent))
-            {
+            if !whole && !wanted(row, extent)? {
                 return Ok(());
             }
             let reading = Reading {
@@ -345,9 +343,11 @@ fn head(row: &Row<'_>) -> rusqlite::Result<(String, String, Run)> {
     Ok((row.get("phase")?, kind, run))
 }
 
-fn wanted(row: &Row<'_>, extent: &Extent) -> bool {
+fn wanted(row: &Row<'_>, extent: &Extent) -> rusqlite::Result<bool> {
+    let valued = row.get_ref(2)? != rusqlite::types::ValueRef::Null;
     // What is no text is wanted: reading it says where it stands.
-    row.get_ref(1).ok().and_then(|signal| signal.as_str().ok()).is_none_or(|it| extent.wants(it))
+    Ok(row.get_ref(1)?.as_str().is_ok_and(|signal| extent.wants(signal, valued))
+        || row.get_ref(1)?.as_str().is_err())
 }
 
 fn operation(path: &Path, name: String) -> Result<Op, Error> {

@@ -30,7 +30,9 @@ pub fn throughput(cells: &[&Cell], series: &Series) -> Option<Shown> {
     flatten(&mut groups, series);
     let all = cells.iter().flat_map(|cell| &cell.runs).map(|run| run.throughput());
     let mut legend = series.legend(cells);
-    if any_invalid(cells) {
+    let single: Vec<&Cell> =
+        cells.iter().copied().filter(|cell| cell.runs.len() <= REPEATS).collect();
+    if any_invalid(&single) {
         legend.push(invalid_entry(Shape::Diamond));
     }
     Some(Shown {

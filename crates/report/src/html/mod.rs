@@ -53,7 +53,9 @@ const METHOD_OF_STUDIES: &str = "<div><dt>Effects</dt><dd>Cells that differ in o
      versions. Averages over combinations weigh each the same, however often it occurs in \
      practice.</dd></div>";
 /// A section of the page: its anchor and its title.
-const SECTIONS: [(&str, &str); 12] = [
+type Section = (&'static str, &'static str);
+
+const SECTIONS: [Section; 12] = [
     ("glance", "At a glance"),
     ("throughput-section", "Throughput"),
     (RATES, "Latency against rate"),
@@ -80,10 +82,11 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
     let runs = curves::in_order(&runs);
     let curves = curves::curves(&runs);
     let studies = studies(executions.iter().map(|(execution, _)| execution), &runs);
-    contents(&mut out, &runs, &studies, &curves);
+    let sections = sections(&runs, &studies, &curves);
+    contents(&mut out, &sections);
     out.raw("<main>");
     sections::headline(&mut out, executions, &runs);
-    body(&mut out, executions, &runs, &studies, &curves);
+    body(&mut out, executions, &runs, (&studies, &curves), &sections);
     foot(&mut out);
     out.into_string()
 }
@@ -107,11 +110,7 @@ fn foot(out: &mut Markup) {
 const OF_ASKED: [&str; 6] =
     ["throughput-section", "latency-section", "percentiles", "series", "cost", "method"];
 
-fn sections(
-    runs: &sections::Runs,
-    studies: &[Study],
-    curves: &[Curve],
-) -> Vec<(&'static str, &'static str)> {
+fn sections(runs: &sections::Runs, studies: &[Study], curves: &[Curve]) -> Vec<Section> {
     let only_simulated = !runs.is_empty() && tables::asked(runs).is_empty();
     let of_study = study::SECTIONS.into_iter().filter(|(id, _)| study::has(id, studies));
     let none = curves.is_empty();
@@ -123,9 +122,9 @@ fn sections(
     of_study.chain(of_runs).collect()
 }
 
-fn contents(out: &mut Markup, runs: &sections::Runs, studies: &[Study], curves: &[Curve]) {
+fn contents(out: &mut Markup, sections: &[Section]) {
     out.raw("<nav aria-label=\"Contents\"><ol>");
-    for (id, title) in sections(runs, studies, curves) {
+    for (id, title) in sections {
         out.raw("<li><a href=\"#").raw(id).raw("\">").raw(title).raw("</a></li>");
     }
     out.raw("</ol></nav>");
@@ -135,8 +134,8 @@ fn body(
     out: &mut Markup,
     executions: &[(Execution, Vec<Run>)],
     all: &sections::Runs,
-    studies: &[Study],
-    curves: &[Curve],
+    (studies, curves): (&[Study], &[Curve]),
+    sections: &[Section],
 ) {
     let runs = &tables::asked(all);
     let is_many = many(runs);
@@ -154,9 +153,9 @@ fn body(
     let drawn = &cells[..cells.len().min(DRAWN)];
     let alone = &alone[..alone.len().min(DRAWN)];
     let left_out = cells.len() - drawn.len();
-    for (id, title) in sections(all, studies, curves) {
+    for (id, title) in sections {
         out.raw("<section id=\"").raw(id).raw("\"><h2>").raw(title).raw("</h2>");
-        match id {
+        match *id {
             "glance" => {
                 if !runs.is_empty() {
                     table::table(out, &tables::answer(runs));
@@ -195,8 +194,8 @@ fn body(
                 if !is_many {
                     table::table(out, &tables::latency(runs, &BTreeSet::new()));
                 }
-                let sides = tables::sides(runs, &BTreeSet::new()).filter(|_| !is_many);
-                if let Some(sides) = sides {
+                let sides = || tables::sides(runs, &BTreeSet::new());
+                if let Some(sides) = (!is_many).then(sides).flatten() {
                     out.raw("<details open><summary>").text(&sides.title).raw("</summary>");
                     table::table(out, &sides);
                     out.raw("</details>");

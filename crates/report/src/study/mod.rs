@@ -75,7 +75,7 @@ pub fn studies<'a>(
         if several {
             study.prefix = format!("{}-{}-", nth + 1, slug(study.name));
         }
-        let situated = |(execution, run): &(&Execution, &'a Run)| Situated::new(execution, run);
+        let situated = |(execution, run): &(&'a Execution, &'a Run)| Situated::new(execution, run);
         study.situated = study.runs.iter().map(situated).collect();
         study.answers = answers(&study.design, &study.situated);
     }

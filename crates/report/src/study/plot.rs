@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use analyse::answer::{Gathered, Situated, gather, quantity};
 use analyse::{Description, outliers};
 use model::Origin;
-use record::design::{FigureKind, FigureSpec, value_of};
+use record::design::{FigureKind, FigureSpec};
 
 use super::Study;
 use super::published;
@@ -61,9 +61,13 @@ pub enum Value {
 /// Errors, in words: a metric that no valid run has.
 pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
     // A run that has no place on the axis is none of its.
-    let placed = |run: &&Situated<'_>| value_of(&run.at, &spec.x).is_some();
-    let within: Vec<&Situated<'_>> =
-        study.situated.iter().filter(|run| spec.within.hold(&run.at)).filter(placed).collect();
+    let placed = |run: &&Situated<'_>| run.at(&spec.x).is_some();
+    let within: Vec<&Situated<'_>> = study
+        .situated
+        .iter()
+        .filter(|run| spec.within.hold_by(|name| run.at(name)))
+        .filter(placed)
+        .collect();
     if within.is_empty() {
         return Err(format!("no run here has `{}`", spec.x));
     }

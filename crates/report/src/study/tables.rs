@@ -11,7 +11,7 @@ use super::plot::{Plotted, Value};
 use super::units::{converted, written};
 use super::{Study, plot};
 use crate::format;
-use crate::many::REPEATS;
+use crate::many::{REPEATS, many};
 use crate::table::{ALWAYS, Align, Cell, Keep, Table, Tone};
 use crate::tables::origin_name;
 
@@ -508,7 +508,10 @@ pub fn gaps(study: &Study) -> Option<Table> {
         }
     }
     for ((signals, reason, remedy), runs) in unavailable(study) {
-        let what = format!("{signals} ({runs} runs)");
+        let what = match many(&study.runs) {
+            true => format!("{signals} (the first run of each label was looked at)"),
+            false => format!("{signals} ({runs} runs)"),
+        };
         table.row(vec![what.into(), reason.into(), remedy.into()]);
     }
     (!table.rows.is_empty()).then(|| table.without_empty_columns())

@@ -30,9 +30,6 @@ pub fn cells(runs: &[(&Execution, &Run)]) -> Table {
     if all.iter().all(|cell| cell.runs.iter().all(|run| run.errors() == 0)) {
         table.silence("errors");
     }
-    if all.iter().all(|cell| cell.runs.iter().all(|run| run.valid())) {
-        table.silence("invalid");
-    }
     let mut table = table.without_empty_columns();
     if all.len() > MOST_ROWS {
         table.note(format!("the first {MOST_ROWS} of {} configurations", all.len()));
@@ -60,7 +57,10 @@ fn row(table: &mut Table, cell: &Gathered) {
         cell.series.clone().into(),
         format::count(cell.runs.len() as u64).into(),
         Cell::new(
-            format::count(cell.runs.iter().filter(|run| !run.valid()).count() as u64),
+            match cell.runs.iter().filter(|run| !run.valid()).count() {
+                0 => String::new(),
+                some => format::count(some as u64),
+            },
             if valid { Tone::Warning } else { Tone::Bad },
         ),
         Cell::new(number(of.as_ref().map(|of| of.median)), Tone::Strong),

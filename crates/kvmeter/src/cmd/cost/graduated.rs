@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use analyse::answer::{Found, Graduated, Measured};
 use analyse::cost::PowerCurve;
 use model::{Origin, Scope};
-use record::design::value_of;
 use record::{Execution, Run};
 use report::study::studies;
 
@@ -49,10 +48,9 @@ pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<Load<'a>>, Pairs<'a
                 let Some((execution, _)) = pairs.iter().find(own) else { continue };
                 found.push(Load { execution, load: load.clone(), power: power.clone() });
             }
-            let levels = study
-                .situated
-                .iter()
-                .filter(|run| question.within.hold(&run.at) && value_of(&run.at, factor).is_some());
+            let levels = study.situated.iter().filter(|run| {
+                question.within.hold_by(|name| run.at(name)) && run.at(factor).is_some()
+            });
             taken.extend(levels.map(|run| run.run.id.clone()));
         }
     }
