@@ -6,7 +6,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz build bench install setup setup-quickstart setup-test test-bundled
+.PHONY: help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz fuzz-long build bench install setup setup-quickstart setup-test test-bundled
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
@@ -18,7 +18,7 @@ help:
 	@echo "make test-dpdk    what the feature dpdk adds, over virtual devices"
 	@echo "make build        build $(BIN)"
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
-	@echo "make fuzz         the parsers of protocols and files for FUZZ_SECONDS each"
+	@echo "make fuzz         the parsers of protocols and files for FUZZ_SECONDS each; fuzz-long: also of studies, results, agents"
 	@echo "make bench        the harness's own benchmarks"
 	@echo "make mbwu-demo    work units of three equal loop devices, with much and with little CPU (root)"
 
@@ -95,15 +95,19 @@ test-dpdk:
 # folder, and goes at the end.
 FUZZ_SECONDS ?= 60
 PARSERS := memcached_text memcached_meta memcached_binary resp2 resp3 \
-    spill_records spill_pages spill_manifest
+    spill_records spill_pages spill_manifest recordings knob_journal traces histograms
+# These are linked with half of kvmeter, which takes minutes to build: `make fuzz-long` alone.
+LONG_PARSERS := studies results agent_messages outcomes
 CARGO_FUZZ := $(CARGO_TARGET_DIR)/tools/bin/cargo-fuzz
-fuzz: $(CARGO_FUZZ)
+fuzz-long: PARSERS += $(LONG_PARSERS)
+fuzz-long: FUZZ_FEATURES := --features studies,results,agents
+fuzz fuzz-long: $(CARGO_FUZZ)
 	@TMPDIR=$$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d); export TMPDIR; \
 	trap 'rm -rf "$$TMPDIR"' EXIT; trap 'exit 130' INT TERM; \
 	for parser in $(PARSERS); do \
 	    log=$(CARGO_TARGET_DIR)/fuzz/$$parser.log; mkdir -p $(CARGO_TARGET_DIR)/fuzz/$$parser; \
-	    case $$parser in spill_*) dict= ;; *) dict=-dict=fuzz/answers.dict ;; esac; \
-	    $(CARGO_FUZZ) run --sanitizer none --fuzz-dir fuzz $$parser $(CARGO_TARGET_DIR)/fuzz/$$parser -- \
+	    case $$parser in mem*|resp*) dict=-dict=fuzz/answers.dict ;; *) dict=-dict=fuzz/files.dict ;; esac; \
+	    $(CARGO_FUZZ) run --sanitizer none --fuzz-dir fuzz $(FUZZ_FEATURES) $$parser $(CARGO_TARGET_DIR)/fuzz/$$parser -- \
 	        -max_total_time=$(FUZZ_SECONDS) $$dict -print_final_stats=1 >$$log 2>&1 \
 	        || { cat $$log; exit 1; }; \
 	    echo "fuzzed $$parser: $$(grep number_of_executed $$log)"; \

@@ -137,5 +137,14 @@ pub fn results(data: &[u8]) {
 /// What an agent and its coordinator say to each other is understood or refused.
 #[cfg(feature = "agents")]
 pub fn agent_messages(data: &[u8]) {
-    agents::fuzz_messages(data);
+    agents::fuzz::messages(data);
+}
+
+/// An agent's outcome is read whole, or refused.
+#[cfg(feature = "agents")]
+pub fn outcomes(data: &[u8]) {
+    if let Ok(outcome) = drive::Outcome::from_bytes(data) {
+        let again = outcome.to_bytes().expect("what was read can be written");
+        assert!(drive::Outcome::from_bytes(&again).is_ok());
+    }
 }

@@ -12,6 +12,8 @@ mod credentials;
 mod error;
 pub mod flags;
 mod fleet;
+#[doc(hidden)]
+pub mod fuzz;
 mod messages;
 mod pieces;
 mod refusal;
