@@ -83,7 +83,8 @@ pub(super) fn check_workload(
     }
     if phase == Phase::Load && (manner.warm_up.is_some() || manner.steady.is_some()) {
         return Err(StudyError::Request(
-            "a load has no warm-up and no steady state; leave both out".to_owned(),
+            "a load has no warm-up and no steady state; leave `warm_up` and `steady` out"
+                .to_owned(),
         ));
     }
     Workload::new(spec)?;
