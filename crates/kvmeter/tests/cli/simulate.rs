@@ -240,7 +240,7 @@ fn a_mistake_in_the_request_is_refused_with_the_way_out() {
     refused(&["--policy", "ways:12"], &["the cache has 11 ways"]);
     refused(&["--policy", "iatt"], &["did you mean `iat`?"]);
     refused(&["--seed-figures"], &["--figures"]);
-    refused(&["--figures", "nowhere/x.html"], &["--figures", "nowhere"]);
+    refused(&["--figures", "machine.toml/x.html"], &["--figures", "machine.toml"]);
     place.refused(
         &["simulate", "dca", "--machine", "xeon-gold-6141"],
         &["no built-in machine", "did you mean `xeon-gold-6140`?"],
