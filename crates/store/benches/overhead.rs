@@ -2,8 +2,8 @@
 //! linked library, and through the adapter over a shared one of the same version, by turns over one
 //! database. Prints nanoseconds and ratios; compare ratios, within a run.
 //!
-//! `KVMETER_BENCH_LIBRARY` names the shared library; without it that part is left out.
-//! docs/performance.md says how it is made of what is linked.
+//! `KVMETER_BENCH_LIBRARY` names the shared library, as RocksDB's own `make shared_lib` builds it;
+//! without it that part is left out.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char};
