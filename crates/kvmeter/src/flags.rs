@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use model::{Count, Rate, Shares, Span};
 use store::StoreUrl;
-use study::{Manner, Senseless, ServerOrder, Wish};
+use study::{Manner, Plan, Senseless, ServerOrder, StudyError, Wish};
 use workload::{Mix, Popularity, Preset, Size, Spec};
 
 use crate::agent_flags::AgentFlags;
@@ -225,9 +225,20 @@ pub fn manner(wish: &Wish, machines: u32) -> anyhow::Result<Manner> {
     let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
     // Agents are taken to be machines like this one; each looks again.
     let cpus = cpus.saturating_mul(machines);
-    wish.manner(cpus).map_err(|Senseless { key, why }| {
-        let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
-        request(format!("--{flag}: {why}"))
+    wish.manner(cpus).map_err(by_flag)
+}
+
+/// A key that makes no sense, by the flag that gave it.
+fn by_flag(Senseless { key, why }: Senseless) -> anyhow::Error {
+    let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
+    request(format!("--{flag}: {why}"))
+}
+
+/// The plan of a run that flags describe; an error of one of its keys names the flag.
+pub fn planned(plan: Result<Plan, StudyError>) -> anyhow::Result<Plan> {
+    plan.map_err(|error| match error {
+        StudyError::Senseless(senseless) => by_flag(senseless),
+        other => other.into(),
     })
 }
 

@@ -10,6 +10,7 @@ use host::{Capacity, Root};
 use model::{Count, Rate, Shares, Span};
 use record::Settings;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use toml::Spanned;
 
 use crate::calibrate::Pace;
@@ -350,7 +351,8 @@ const MOST_DEPTH: u32 = 10_000;
 const MOST_QUEUE: u64 = 10_000_000;
 
 /// A wish that makes no sense: which part of it, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{key}`: {why}")]
 pub struct Senseless {
     /// The key in a study; as a flag it has hyphens.
     pub key: &'static str,

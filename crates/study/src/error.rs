@@ -1,5 +1,7 @@
 use thiserror::Error;
 
+use crate::asking::Senseless;
+
 /// Why a study did not run to its end.
 #[derive(Debug, Error)]
 pub enum StudyError {
@@ -9,6 +11,9 @@ pub enum StudyError {
     /// It was asked rightly and went wrong.
     #[error("{0}")]
     Failed(String),
+    /// One key of what was asked makes no sense.
+    #[error(transparent)]
+    Senseless(#[from] Senseless),
 }
 
 impl StudyError {
@@ -17,11 +22,12 @@ impl StudyError {
         match self {
             StudyError::Request(words) => StudyError::Request(format!("{words}\n{note}")),
             StudyError::Failed(words) => StudyError::Failed(format!("{words}\n{note}")),
+            StudyError::Senseless(senseless) => StudyError::Request(format!("{senseless}\n{note}")),
         }
     }
 
     pub fn is_request(&self) -> bool {
-        matches!(self, StudyError::Request(_))
+        matches!(self, StudyError::Request(_) | StudyError::Senseless(_))
     }
 }
 

@@ -115,7 +115,7 @@ fn single(whom: Whom, args: &Bench, manners: &[Manner]) -> anyhow::Result<Plan> 
     // A mix of nothing but inserts adds records; only the presets of that name load.
     let loads = spec.is_load() && asked.mix.is_none();
     let phase = if loads { Phase::Load } else { Phase::Measure };
-    Ok(Plan::single(whom, &asked.name(), spec, phase, manners, args.repeat)?)
+    flags::planned(Plan::single(whom, &asked.name(), spec, phase, manners, args.repeat))
 }
 
 fn replay(
@@ -128,7 +128,7 @@ fn replay(
     let compressibility = args.workload.compressibility.unwrap_or(0.0);
     let recording = Recording::open(file, compressibility, args.workload.refill)?;
     super::trace::note_header(file, recording.header.as_deref(), show);
-    Ok(Plan::replay(whom, &recording, args.workload.seed, manners, args.repeat)?)
+    flags::planned(Plan::replay(whom, &recording, args.workload.seed, manners, args.repeat))
 }
 
 /// One object, or an array of them where repeats were asked for; nothing where none ended.

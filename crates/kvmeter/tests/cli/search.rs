@@ -37,9 +37,7 @@ fn the_knee_of_a_server_whose_service_time_is_known_is_found() {
         let found = place.run(&search(&store, "p50<60ms", &more)).json();
         let rate = found["rate_ops_s"].as_f64().unwrap_or(0.0);
         let above = found["not_held_ops_s"].as_f64().unwrap_or(f64::INFINITY);
-        // Beside other programs the knee is where it is, but nobody can say that it is the server's.
-        let ends = ["objective", "achieved_rate", "disturbed"];
-        let servers = ends.map(Value::from).contains(&found["ended_by"]);
+        let servers = ["objective", "achieved_rate"].map(Value::from).contains(&found["ended_by"]);
         seen.push(found["conclusion"].clone());
         // Within the resolution on either side, and what one second can tell.
         servers && (0.88 * knee..=1.04 * knee).contains(&rate) && above / rate <= 1.1001
@@ -97,12 +95,18 @@ fn what_always_holds_ends_at_the_upper_bound_and_what_never_does_has_no_rate() {
     assert_eq!(said.code, 1, "{}", said.err);
     let found = said.json();
     assert_eq!((&found["rate_ops_s"], &found["held"]), (&Value::Null, &Value::Bool(false)));
-    let said = place.run(&[
-        "search", "null", "--slo", "p50<1ns", "--from", "1k", "--to", "2k", "--time", "200ms",
-    ]);
-    // Beside other programs nothing is held against the store.
-    let said_so = ["no rate held", "no rate could be judged"];
-    assert!(said_so.iter().any(|words| said.out.contains(words)), "{said:#?}");
+    // Beside other programs nothing is held against the store, and is told as that: another try.
+    let mut tries = Vec::new();
+    let said = (0..8).find_map(|_| {
+        let said = place.run(&[
+            "search", "null", "--slo", "p50<1ns", "--from", "1k", "--to", "2k", "--time", "200ms",
+        ]);
+        let disturbed = said.out.contains("no rate could be judged");
+        tries.push(said.out.clone());
+        (!disturbed).then_some(said)
+    });
+    let said = said.unwrap_or_else(|| panic!("the machine is never quiet: {tries:#?}"));
+    assert!(said.out.contains("no rate held"), "{said:#?}");
     assert!(said.out.contains("p50<1ns") && said.out.contains("asked"), "{said:#?}");
     assert!(
         said.err.contains("a closed loop reaches") && said.err.contains("ops/s  answered"),

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(800);
 /// A process that was asked to stop ends within this.
 const ENDING: Duration = Duration::from_secs(20);
+/// The verbs whose runs are kept: they end in their own way when they are asked to.
+const KEEPING: [&str; 3] = ["bench", "run", "search"];
 /// Private memory of a process, in KiB.
 const MEMORY: u64 = 1 << 20;
 
@@ -59,8 +61,9 @@ pub fn fault(folder: &Path, args: &[String]) -> Option<String> {
     if said.contains("panicked") {
         return Some(said);
     }
-    // A verb that has no graceful end is ended by the signal itself.
-    let by_signal = status.code().is_none() && asked;
+    // A verb that keeps nothing is ended by the signal itself; one that keeps runs ends by itself.
+    let keeps = args.first().is_some_and(|verb| KEEPING.contains(&verb.as_str()));
+    let by_signal = status.code().is_none() && asked && !keeps;
     let sound = matches!(status.code(), Some(0..=2)) || by_signal;
     (!sound).then(|| format!("{status}: {said}"))
 }

@@ -5,7 +5,7 @@ use record::Phase;
 use store::StoreUrl;
 use workload::{Spec as WorkloadSpec, Workload};
 
-use crate::asking::Manner;
+use crate::asking::{Manner, Senseless};
 use crate::error::StudyError;
 use crate::settings::is_networked;
 use crate::source::Source;
@@ -81,11 +81,10 @@ pub(super) fn check_workload(
             manner.threads, spec.records.0
         )));
     }
-    if phase == Phase::Load && (manner.warm_up.is_some() || manner.steady.is_some()) {
-        return Err(StudyError::Request(
-            "a load has no warm-up and no steady state; leave `warm_up` and `steady` out"
-                .to_owned(),
-        ));
+    let no_load_has = [("warm_up", manner.warm_up.is_some()), ("steady", manner.steady.is_some())];
+    if let (Phase::Load, Some((key, _))) = (phase, no_load_has.iter().find(|(_, given)| *given)) {
+        let why = "a load has no warm-up and no steady state; leave it out".to_owned();
+        return Err(Senseless { key, why }.into());
     }
     Workload::new(spec)?;
     Ok(())

@@ -145,7 +145,7 @@ fn shared(path: &Path) -> Result<&'static Library, StoreError> {
         symbol.ok().map(|symbol| *symbol)
     };
     // SAFETY: a library that has `rocksdb_...` has it from `rocksdb/c.h`, where the functions of
-    // this list have been the same from 7.8 to 11. It is never unloaded.
+    // this list are the same in 7.8 and 11.8. It is never unloaded.
     #[allow(unsafe_code)]
     let functions = unsafe { Functions::found(find) }.map_err(|missing| {
         refused(format!("it has no function `{missing}`; versions 7.8 to 11 have it"))

@@ -162,8 +162,8 @@ const BUSY: [&CStr; 5] = [
 ];
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Flushes and waits until no flush and no compaction is left, but not past `until`. Versions
-/// before 8.7 cannot wait by themselves, and their flush knows no limit.
+/// Flushes and waits until no flush and no compaction is left, but not past `until`. Version 7.8
+/// cannot wait by itself, and its flush knows no limit.
 fn wait(database: &Database, until: Instant, limit: Duration) -> Result<(), StoreError> {
     database.flush(false)?;
     while BUSY.iter().any(|property| database.number(property) != Some(0)) {
@@ -247,7 +247,7 @@ impl Session for RocksDbSession<'_> {
     ) -> Result<usize, StoreError> {
         let number = self.store.number(from);
         let slot = &mut self.scans[number];
-        // Where an iterator cannot be refreshed (before 8.8), each scan makes one.
+        // Where an iterator cannot be refreshed (7.8), each scan makes one.
         let fresh = match slot.as_mut().and_then(Cursor::refresh) {
             Some(refreshed) => refreshed.map(|()| None)?,
             None => Some(self.store.databases[number].cursor(&self.store.read)?),
