@@ -26,6 +26,8 @@ const LEAST_LATENESS_S: f64 = 5e-6;
 const WAKE_UP_S: f64 = 200e-6;
 /// The mean of fewer requests is that of single wake-ups.
 const FEW: f64 = 10.0;
+/// As long may few wake-ups take on average: one of them may have met what takes long.
+const FEW_WAKE_UPS_S: f64 = 5e-3;
 /// What is advised where the client is late and nobody knows why; whoever does says it instead.
 pub const QUIETEN: &str = "stop other programs";
 /// A closed loop that spends more than this outside the store measures itself.
@@ -115,7 +117,11 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let had_s = shared.as_ref().map_or(thread_s, |cpus| thread_s * cpus.count / threads as f64);
     let share = |ticks: u64, of_s: f64| (clock.seconds(0, ticks) / of_s.max(1e-9)).min(1.0);
     let active = own_ticks.saturating_sub(all.waited.idle);
-    let harness_share = share(active.saturating_sub(all.in_store), had_s);
+    let making = active.saturating_sub(all.in_store);
+    // Ticks count while a thread has no CPU, too: of all ticks that were not idle the harness had no
+    // larger share of the CPUs than it has of the ticks.
+    let of_cpus = share(making, had_s).min(making as f64 / (active as f64).max(1.0));
+    let harness_share = share(making, thread_s).max(of_cpus);
     let mut failures = all.verdicts.failures;
     failures.sort_by_key(|failure| failure.kind.name());
     let mean_lateness_s = clock.seconds(0, all.late) / (all.operations as f64).max(1.0);
@@ -144,7 +150,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         bytes_read: all.verdicts.bytes_read,
         scanned: all.verdicts.scanned,
         harness_share,
-        busy_share: share(active, thread_s).max(harness_share),
+        busy_share: share(active, thread_s).max(share(making, had_s)),
         spun_s: clock.seconds(0, all.waited.spinning),
         mean_lateness_s,
         due: if open { all.operations + all.never_sent } else { 0 },
@@ -403,7 +409,7 @@ fn judge_open(
         let sleeps = outcome.threads as f64 / target > 2.0 * SPIN.as_secs_f64();
         let unseen = sleeps
             && service_s / count < WAKE_UP_S
-            && (outcome.mean_lateness_s < WAKE_UP_S || count < FEW);
+            && outcome.mean_lateness_s < if count < FEW { FEW_WAKE_UPS_S } else { WAKE_UP_S };
         if late_share <= RULING_LATENESS {
             warnings.push(format!("{words}; {QUIETEN}, or lower {knob}"));
         } else if unseen {
@@ -459,6 +465,7 @@ mod tests {
         // Later than a wake-up explains, of a store that could be seen, and without any sleep.
         for (rate, requests, service_ns, late_ns) in [
             (500.0, 1000, 20_000, 900_000),
+            (5.0, 9, 50_000, 3_000_000_000),
             (0.5, 1, 300_000, 900_000),
             (50_000.0, 100_000, 100, 40_000),
         ] {

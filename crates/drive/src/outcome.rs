@@ -138,12 +138,12 @@ pub struct Outcome {
     pub bytes_read: u64,
     /// Records that scans returned.
     pub scanned: u64,
-    /// Share of the time that the threads could have that was neither inside the store nor
-    /// waiting: of that of the CPUs that they share, where those are fewer, and there an upper
-    /// bound, for a thread that waits for its CPU is not told from one that has it.
+    /// Share of the threads' time that was neither inside the store nor waiting. Where the threads
+    /// share fewer CPUs: of the CPUs' time, but no more than of the time that was not waiting, as
+    /// a thread that waits for its CPU is not told from one that has it.
     pub harness_share: f64,
-    /// Share of the threads' time that was not waiting for a request to be due; the harness's
-    /// share where that is more.
+    /// Share of the threads' time that was not waiting for a request to be due; where that is more,
+    /// what the harness took of the CPUs that they share.
     pub busy_share: f64,
     /// CPU seconds that the pacer spun.
     pub spun_s: f64,

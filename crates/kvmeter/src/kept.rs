@@ -110,11 +110,12 @@ impl Kept {
 }
 
 /// Keeps a run of a study, and prints it whether or not it could be kept: as a line of JSON where
-/// that is asked for, else only where the file has not got it.
+/// that is asked for, else only where the file has not got it. Where another run follows (`more`),
+/// space for that one must be there before it begins.
 pub fn keep_or_show(
     file: &mut File,
-    execution: &Execution,
-    run: &Run,
+    (execution, run): (&Execution, &Run),
+    more: bool,
     json: bool,
     show: &Show,
 ) -> Result<(), StudyError> {
@@ -130,7 +131,14 @@ pub fn keep_or_show(
             "The run that has just ended is shown on standard output and is not in the file: it \
              is measured again when the study goes on",
         )
-    })
+    })?;
+    match more {
+        true => file.reserve_again().map_err(|error| {
+            let ended = "The run that has just ended is in the file; the next one is not begun";
+            StudyError::Failed(format!("{error}\n{ended}"))
+        }),
+        false => Ok(()),
+    }
 }
 
 /// Opens the common file, once no other bench writes to it.

@@ -152,6 +152,17 @@ impl File {
         Ok(())
     }
 
+    /// Sets aside again what [`File::reserve`] did, where a run has used it up.
+    ///
+    /// # Errors
+    /// As [`File::reserve`].
+    pub fn reserve_again(&mut self) -> Result<(), Error> {
+        match self.room > 0 && self.reserve.is_none() {
+            true => self.reserve(self.room),
+            false => Ok(()),
+        }
+    }
+
     /// Keeps what was asked and planned, before the first run of it.
     pub fn begin(&mut self, execution: &Execution) -> Result<(), Error> {
         self.change(|transaction, path| keep::execution(transaction, path, execution))
@@ -210,7 +221,7 @@ impl File {
                 break;
             }
         }
-        // For the next run, as far as the disk has that much; if not, that one may be refused.
+        // For the next run, if the disk has that much; if not, `reserve_again` says so.
         self.reserve = Reserve::take(&self.path, self.room).ok();
         ended
     }

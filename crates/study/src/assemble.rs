@@ -366,7 +366,7 @@ fn with_settling(window: &Reading, settling: &Reading, outcome: &Outcome) -> Rea
 
 /// What CPU quotas did to a run.
 struct Quotas {
-    /// The client was held back, if only a little: then that is why it is late.
+    /// A quota held something back notably: then that is what to advise of.
     own: bool,
     rules: Option<String>,
     doubts: Vec<String>,
@@ -381,10 +381,7 @@ impl Quotas {
                 Throttled::Doubt(words) => found.doubts.push(words),
             }
         }
-        let held = |reading: &Reading| {
-            reading.signal == host::THROTTLED && reading.value().is_some_and(|share| share > 0.0)
-        };
-        found.own = readings.iter().any(held);
+        found.own = found.rules.is_some() || !found.doubts.is_empty();
         found
     }
 

@@ -2,10 +2,11 @@
 //! harness itself costs, which takes some hundreds of milliseconds of CPU time, and whether the
 //! probes can read what is required.
 
-use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use drive::{Tax, What};
+use host::Context;
 use workload::Spec;
 
 use crate::beside::Beside;
@@ -20,22 +21,28 @@ pub(crate) struct Once {
     pub(crate) checked: Checked,
 }
 
-/// The processes of servers for which it was checked that the probes can read what is required;
-/// none for a store in this process.
+/// Where it was checked that the probes can read what is required: what is watched, and under which
+/// knobs.
 #[derive(Debug, Default)]
-pub(crate) struct Checked(Mutex<BTreeSet<Vec<u32>>>);
+pub(crate) struct Checked(Mutex<Vec<(Watched, Levels)>>);
+
+/// Folders of stores, CPUs of the load, processes of servers.
+type Watched = (Vec<PathBuf>, Vec<u32>, Vec<u32>);
 
 impl Checked {
-    /// Does the check unless it has succeeded for these processes.
+    /// Does the check unless it has succeeded there.
     pub(crate) fn unless_known(
         &self,
-        pids: &[u32],
+        context: &Context,
+        knobs: &Levels,
         check: impl FnOnce() -> Result<(), StudyError>,
     ) -> Result<(), StudyError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.contains(pids) {
+        let folders = context.store_path.iter().chain(&context.beside).cloned().collect();
+        let watched = (folders, context.cpus.clone(), context.server_pids.clone());
+        if !known.iter().any(|(where_, levels)| *where_ == watched && levels == knobs) {
             check()?;
-            known.insert(pids.to_vec());
+            known.push((watched, knobs.clone()));
         }
         Ok(())
     }
@@ -143,9 +150,18 @@ mod tests {
     fn a_check_that_failed_is_made_again_and_one_that_succeeded_is_not() {
         let checked = Checked::default();
         let failed = || Err(StudyError::Failed("no such signal".to_owned()));
-        assert!(checked.unless_known(&[], failed).is_err());
-        assert!(checked.unless_known(&[], || Ok(())).is_ok());
-        assert!(checked.unless_known(&[], || panic!("it is known")).is_ok());
-        assert!(checked.unless_known(&[7], failed).is_err());
+        let (here, as_found) = (Context::default(), Levels::default());
+        assert!(checked.unless_known(&here, &as_found, failed).is_err());
+        assert!(checked.unless_known(&here, &as_found, || Ok(())).is_ok());
+        assert!(checked.unless_known(&here, &as_found, || panic!("it is known")).is_ok());
+        let turned = Levels(vec![("smt".to_owned(), "off".to_owned())]);
+        assert!(checked.unless_known(&here, &turned, failed).is_err());
+        for other in [
+            Context { server_pids: vec![7], ..Context::default() },
+            Context { store_path: Some("/on/tmpfs".into()), ..Context::default() },
+            Context { cpus: vec![1], ..Context::default() },
+        ] {
+            assert!(checked.unless_known(&other, &as_found, failed).is_err());
+        }
     }
 }

@@ -224,7 +224,7 @@ impl Session<'_> {
             || step.trace.is_some()
             || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
         if writes {
-            self.warnings.extend(self.keeper.overwrites(step, workload)?);
+            self.warnings.extend(self.keeper.overwrites(step, workload));
             self.keeper.unset()?;
             self.name = None;
         }
@@ -232,9 +232,9 @@ impl Session<'_> {
         self.servers.prepare(step.manner.insight, step.manner.is_open());
         let servers = self.servers.cpus();
         let context = self.context(step, &servers);
-        let (probes, pids) = (self.probes, &context.server_pids);
+        let (probes, knobs) = (self.probes, &self.segment.knobs);
         let checked = &self.once.checked;
-        checked.unless_known(pids, || check(probes, &context, Before::Run))?;
+        checked.unless_known(&context, knobs, || check(probes, &context, Before::Run))?;
         let simulated = self.simulated(step);
         let started_at = now();
         // Before the load begins, so that it warms up under it too.

@@ -146,7 +146,7 @@ fn evaluate(
         show.note(&format!("{}: {} rounds are done", out.display(), before.len()));
     }
     let mut watch = Rounds { bar: show.bar(std::iter::empty()) };
-    let mut keep = |run: &Run| keep_or_show(&mut file, &execution, run, args.json, show);
+    let mut keep = |run: &Run| keep_or_show(&mut file, (&execution, run), true, args.json, show);
     let ended = mbwu.run(&execution, &before, &mut keep, &mut watch, stop, seen);
     watch.bar.finish();
     let how = resume_hint(args, out);

@@ -78,8 +78,12 @@ fn measure(
     let mut course = Course::new(plan, &kept, args.max_time.map(|Span(limit)| limit))?;
     let mut maxima = Maxima::of(plan, &kept);
     let stop = stop_flag()?;
+    let mut to_go = left.len();
     let mut bar = show.bar(left.into_iter());
-    let mut keep = |run: &Run| keep_or_show(&mut file, &execution, run, args.json, show);
+    let mut keep = |run: &Run| {
+        to_go = to_go.saturating_sub(1);
+        keep_or_show(&mut file, (&execution, run), to_go > 0, args.json, show)
+    };
     let doing = Doing {
         course: &mut course,
         maxima: &mut maxima,
@@ -222,8 +226,9 @@ fn to_resume(mut executions: Vec<Execution>) -> Option<Execution> {
 fn begin(file: &mut File, plan: &Plan, seen: &Seen, facts: &[Fact]) -> anyhow::Result<Execution> {
     let mut execution = study::execution(plan, std::env::args().collect(), seen);
     execution.machine.facts.extend_from_slice(facts);
-    file.begin(&execution)?;
+    // First, so that a disk without that much leaves nothing begun.
     file.reserve(plan.room())?;
+    file.begin(&execution)?;
     Ok(execution)
 }
 

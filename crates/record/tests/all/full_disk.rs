@@ -29,6 +29,12 @@ impl Mount {
         self.folder.path().join("results.sqlite")
     }
 
+    /// Free blocks.
+    fn free(&self) -> String {
+        let asked = Command::new("stat").args(["-f", "-c", "%f"]).arg(self.folder.path()).output();
+        String::from_utf8(asked.unwrap().stdout).unwrap()
+    }
+
     fn remount(&self, options: &str) {
         assert!(mount(&["-o", &format!("remount,{options}")], self.folder.path()));
     }
@@ -94,12 +100,21 @@ fn a_run_fits_into_what_was_set_aside_for_it() {
     let run = large_run(0);
     file.keep(&run).unwrap();
     assert_eq!(file.runs(&Filter::all()).unwrap(), [run]);
-    // That was for one run. What does not fit any more costs none of the others.
+    // That was for one run, and the next one is not to be begun.
+    let refused = file.reserve_again().unwrap_err();
+    assert!(matches!(refused, Error::NoRoom { .. }), "{refused:?}");
+    // What does not fit any more costs none of the others.
     let refused = (1..100).find_map(|ordinal| file.keep(&large_run(ordinal)).err()).unwrap();
     assert!(matches!(refused, Error::Full(_)), "{refused:?}");
     assert!(!file.runs(&Filter::all()).unwrap().is_empty());
+    // With room again, space is set aside once more, and once.
+    std::fs::remove_file(disk.folder.path().join("other")).unwrap();
+    file.reserve_again().unwrap();
+    let free = disk.free();
+    file.reserve_again().unwrap();
+    assert_eq!(disk.free(), free);
     drop(file);
-    assert_eq!(std::fs::read_dir(disk.folder.path()).unwrap().count(), 2, "no name is left");
+    assert_eq!(std::fs::read_dir(disk.folder.path()).unwrap().count(), 1, "no name is left");
 }
 
 #[test]

@@ -116,3 +116,21 @@ fn what_is_not_a_number_never_reaches_json() {
         }
     }
 }
+
+#[test]
+fn an_expected_hit_ratio_holds_only_where_it_was_measured() {
+    let mut run = example::run("e", 0);
+    let expect = |run: &mut Run, shares: &str| {
+        run.settings.insert(record::EXPECTED_HIT_RATIO.to_owned(), shares.to_owned());
+    };
+    assert_eq!(run.unexpected_hit_ratio(), None, "none was expected");
+    expect(&mut run, "0.8..1");
+    assert_eq!(run.unexpected_hit_ratio(), None);
+    expect(&mut run, "0.9..1");
+    assert!(run.unexpected_hit_ratio().unwrap().contains("0.8750"));
+    run.readings.retain(|reading| reading.signal != "cache.hit_ratio");
+    run.phase = record::Phase::Measure;
+    assert!(run.unexpected_hit_ratio().unwrap().contains("no read asked for a key"));
+    run.phase = record::Phase::Load;
+    assert_eq!(run.unexpected_hit_ratio(), None, "a load reads nothing");
+}

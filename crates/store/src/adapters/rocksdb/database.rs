@@ -61,8 +61,9 @@ fn made<T>(raw: *mut T) -> Result<NonNull<T>, StoreError> {
     NonNull::new(raw).ok_or_else(|| StoreError::Failed(NOTHING.to_owned()))
 }
 
-/// The level of statistics that counts, but reads no clock and keeps no histogram.
-const TICKERS_ALONE: i32 = 2;
+/// `rocksdb_statistics_level_except_histogram_or_timers`: counts, but reads no clock and keeps no
+/// histogram.
+const TICKERS_ALONE: i32 = 1;
 
 #[allow(unsafe_code)]
 impl Options {

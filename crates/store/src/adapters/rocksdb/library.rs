@@ -113,16 +113,15 @@ fn linked() -> Option<&'static Library> {
 
 /// One shared library a process. Two versions would share what C++ compilers make unique in a
 /// process (static variables of templates and inline functions), which ends in crashes.
-static SHARED: Mutex<Option<&'static Library>> = Mutex::new(None);
+static SHARED: Mutex<Option<(PathBuf, &'static Library)>> = Mutex::new(None);
 
 fn shared(path: &Path) -> Result<&'static Library, StoreError> {
     let refused =
         |why: String| StoreError::Request(format!("RocksDB's library {}: {why}", path.display()));
     let real = path.canonicalize().map_err(|error| refused(error.to_string()))?;
     let mut slot = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(library) = *slot {
-        let loaded = library.path.as_deref().unwrap_or(Path::new(BUNDLED));
-        if loaded == real {
+    if let Some((loaded, library)) = &*slot {
+        if *loaded == real {
             return Ok(library);
         }
         return Err(refused(format!(
@@ -153,11 +152,11 @@ fn shared(path: &Path) -> Result<&'static Library, StoreError> {
     std::mem::forget(library);
     let library = Box::leak(Box::new(Library {
         functions,
-        path: Some(real),
+        path: Some(real.clone()),
         sha256: Some(sha256),
         version: OnceLock::new(),
     }));
-    *slot = Some(library);
+    *slot = Some((real, library));
     Ok(library)
 }
 

@@ -160,6 +160,17 @@ fn sync_without_a_log_is_refused() {
     assert!(error.contains("leave one of the two out"), "{error}");
 }
 
+/// Where a library is here, it has to be one that runs: otherwise every other test of RocksDB would
+/// be left out without a word.
+#[test]
+fn a_library_that_is_here_is_available() {
+    if library::is_missing() {
+        eprintln!("skipped: there is no RocksDB here");
+        return;
+    }
+    assert!(RocksDb::linked().is_ok(), "{:?}", RocksDb::linked());
+}
+
 #[test]
 fn what_doctor_says_is_what_runs() {
     let home = TempDir::new().unwrap();
