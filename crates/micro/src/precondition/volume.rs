@@ -5,7 +5,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 
@@ -14,6 +16,9 @@ use super::content::{self, Ext4, OWN_LABEL};
 use super::error::{PreconditionError, WriteError};
 use super::held::through;
 use super::target::{Open, Target};
+
+/// How long somebody may look at a device that is to be mounted.
+const LOOKED_AT: Duration = Duration::from_secs(1);
 
 /// Gives this thread, and those that it starts, mounts of their own: however the process ends, what
 /// it has mounted is gone with it. Before any other thread is started.
@@ -107,8 +112,14 @@ impl Made {
         held.hand_over();
         let flags = MsFlags::MS_NOATIME | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
         let device = through(held.pin());
-        mount(Some(&device), folder, Some("ext4"), flags, None::<&str>)
-            .map_err(|error| failed(error.into()))?;
+        // A program that only looks at devices may have claimed it for a moment.
+        let over = Instant::now() + LOOKED_AT;
+        while let Err(error) = mount(Some(&device), folder, Some("ext4"), flags, None::<&str>) {
+            if error != Errno::EBUSY || Instant::now() > over {
+                return Err(failed(error.into()));
+            }
+            std::thread::sleep(LOOKED_AT / 20);
+        }
         let number = held.number();
         let volume = Volume { path: folder.to_owned(), made: self };
         // The claim was nobody's for a moment.
