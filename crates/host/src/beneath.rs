@@ -16,17 +16,62 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::symlinkat;
 
+/// How often a path is looked up anew. The kernel gives up at a `..` (`EAGAIN`) whenever something
+/// is renamed or mounted anywhere on the machine meanwhile, and leaves it to the caller to retry.
+const LOOKUPS: usize = 1000;
+
 /// The folder, held open: what its name leads to later does not matter.
 #[derive(Debug)]
 pub(crate) struct Beneath {
-    dir: Result<OwnedFd, Errno>,
+    dir: Result<OwnedFd, Unusable>,
+}
+
+/// Why nothing in a folder can be reached.
+#[derive(Debug, Clone, Copy)]
+enum Unusable {
+    Folder(Errno),
+    /// The kernel does not have the call, or a filter of system calls refuses it.
+    Call(Errno),
+}
+
+impl From<Unusable> for io::Error {
+    fn from(unusable: Unusable) -> io::Error {
+        match unusable {
+            Unusable::Folder(error) => error.into(),
+            Unusable::Call(error) => io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!(
+                    "a recorded machine needs openat2(2), which Linux has since 5.6 and a \
+                     container's filter of system calls (seccomp) has to allow: {}",
+                    error.desc()
+                ),
+            ),
+        }
+    }
 }
 
 impl Beneath {
-    /// A folder that is not there answers that to every question.
+    /// A folder that is not there, or cannot be used, answers that to every question.
     pub fn new(dir: &Path) -> Beneath {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        Beneath { dir: nix::fcntl::open(dir, flags, Mode::empty()) }
+        let dir = nix::fcntl::open(dir, flags, Mode::empty()).map_err(Unusable::Folder);
+        // Tried once on the folder itself: later, EPERM could be about a file.
+        let dir = dir.and_then(|dir| match look_up(&dir, ".", OpenHow::new().flags(flags)) {
+            Err(error) => Err(Unusable::Call(error)),
+            Ok(_) => Ok(dir),
+        });
+        Beneath { dir }
+    }
+
+    /// A folder on a machine where `openat2(2)` answers this.
+    #[cfg(test)]
+    pub fn without_the_call(error: Errno) -> Beneath {
+        Beneath { dir: Err(Unusable::Call(error)) }
+    }
+
+    /// Why nothing in it can be reached, if so.
+    pub fn check(&self) -> io::Result<()> {
+        self.dir.as_ref().map(drop).map_err(|unusable| (*unusable).into())
     }
 
     /// What a path names, not opened for anything yet. Links are followed, except a last one where
@@ -36,19 +81,12 @@ impl Beneath {
     }
 
     fn resolve(&self, path: &str, how: OpenHow) -> io::Result<OwnedFd> {
-        let dir = self.dir.as_ref().map_err(|error| io::Error::from(*error))?;
+        let dir = self.dir.as_ref().map_err(|unusable| io::Error::from(*unusable))?;
         let path = match path.trim_start_matches('/') {
             "" => ".",
             path => path,
         };
-        let how = how.resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-        openat2(dir, path, how).map_err(|error| match error {
-            Errno::ENOSYS => io::Error::new(
-                io::ErrorKind::Unsupported,
-                "a recorded machine needs openat2(2): Linux 5.6 or later",
-            ),
-            error => error.into(),
-        })
+        Ok(look_up(dir, path, how)?)
     }
 
     pub fn exists(&self, path: &str) -> bool {
@@ -109,20 +147,22 @@ impl Beneath {
         Ok(nix::unistd::access(&again(&place), nix::unistd::AccessFlags::W_OK)?)
     }
 
-    /// Makes a folder and those above it.
-    pub fn make_folders(&self, path: &str) -> io::Result<()> {
+    /// Makes a folder and those above it, and says how many it made.
+    pub fn make_folders(&self, path: &str) -> io::Result<u64> {
+        let mut made = 0;
         if self.is_dir(path) {
-            return Ok(());
+            return Ok(made);
         }
         let mut above = String::from("/");
         for name in path.split('/').filter(|name| !name.is_empty()) {
             let here = format!("{above}{name}/");
             if !self.is_dir(&here) {
                 self.make_folder(here.trim_end_matches('/'))?;
+                made += 1;
             }
             above = here;
         }
-        Ok(())
+        Ok(made)
     }
 
     /// Makes one folder.
@@ -169,6 +209,18 @@ impl Beneath {
     pub fn is_taken(&self, path: &str) -> bool {
         self.find(path, OFlag::O_NOFOLLOW).is_ok()
     }
+}
+
+fn look_up(dir: &OwnedFd, path: &str, how: OpenHow) -> Result<OwnedFd, Errno> {
+    let how = how.resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    let mut found = openat2(dir, path, how);
+    for _ in 1..LOOKUPS {
+        if !matches!(found, Err(Errno::EAGAIN)) {
+            break;
+        }
+        found = openat2(dir, path, how);
+    }
+    found
 }
 
 /// A path's last name and what is before it. The name is one that can be made.

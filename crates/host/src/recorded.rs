@@ -156,9 +156,10 @@ pub enum TreeError {
     Unpacked { origin: String, line: usize, path: String, source: io::Error },
 }
 
-/// What a recording may come to, and no machine does: the files that it makes, the bytes in them,
-/// and the offset of a register.
+/// What a recording may come to, and no machine does: the files and folders that it makes, the
+/// names in a path, the bytes in files, and the offset of a register.
 const FILES: u64 = 500_000;
+const NAMES: usize = 64;
 const BYTES: u64 = 256 << 20;
 const OFFSET: u64 = u32::MAX as u64;
 
@@ -228,7 +229,7 @@ impl Made {
         if let Some((path, target)) = line.split_once(" -> ") {
             let path = checked(path)?;
             self.count(1, 0)?;
-            return self.link(path, target).map_err(failed(path));
+            return self.link(path, target);
         }
         if let Some((path, text)) = line.split_once(" =") {
             if let Some((path, offset)) = path.split_once(" @") {
@@ -239,15 +240,14 @@ impl Made {
             return self.texts(path, &content);
         }
         let path = checked(line.strip_suffix('/').ok_or(No::Entry)?)?;
-        self.count(1, 0)?;
-        self.folder.make_folders(path).map_err(failed(path))
+        self.folders(path, path)
     }
 
     fn count(&mut self, files: u64, bytes: u64) -> Result<(), No> {
         self.files = self.files.saturating_add(files);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.files > FILES {
-            return Err(No::TooMuch("too many files", format!("{FILES} files")));
+            return Err(No::TooMuch("too many files", format!("{FILES} files and folders")));
         }
         if self.bytes > BYTES {
             return Err(No::TooMuch("too much text", format!("{} MiB of text", BYTES >> 20)));
@@ -277,10 +277,9 @@ impl Made {
             .try_for_each(|number| self.text(&format!("{before}{number}{after}"), content))
     }
 
-    fn text(&self, path: &str, content: &str) -> Result<(), No> {
-        self.with_folder(path)
-            .and_then(|()| self.folder.put(path, content.as_bytes()))
-            .map_err(failed(path))
+    fn text(&mut self, path: &str, content: &str) -> Result<(), No> {
+        self.with_folder(path)?;
+        self.folder.put(path, content.as_bytes()).map_err(failed(path))
     }
 
     fn bytes(&mut self, path: &str, offset: &str, text: &str) -> Result<(), No> {
@@ -292,14 +291,15 @@ impl Made {
             text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16)).collect();
         let bytes = bytes.map_err(|_| No::Entry)?;
         self.count(1, bytes.len() as u64)?;
-        self.with_folder(path)
-            .and_then(|()| self.folder.make_file(path))
+        self.with_folder(path)?;
+        self.folder
+            .make_file(path)
             .and_then(|file| file.write_all_at(&bytes, offset))
             .map_err(failed(path))
     }
 
     /// A link as it was recorded; where it leads within the folder is made, for files below it.
-    fn link(&self, path: &str, target: &str) -> io::Result<()> {
+    fn link(&mut self, path: &str, target: &str) -> Result<(), No> {
         self.with_folder(path)?;
         if self.folder.is_taken(path) {
             return Ok(());
@@ -309,20 +309,33 @@ impl Made {
             true => target.to_owned(),
             false => format!("{above}/{target}"),
         };
-        self.folder.make_folders(&leads_to)?;
-        self.folder.make_link(path, target)
+        self.folders(not_too_deep(&leads_to)?, path)?;
+        self.folder.make_link(path, target).map_err(failed(path))
     }
 
-    fn with_folder(&self, path: &str) -> io::Result<()> {
+    fn with_folder(&mut self, path: &str) -> Result<(), No> {
         let above = path.trim_end_matches('/').rsplit_once('/').map_or("", |(above, _)| above);
-        self.folder.make_folders(above)
+        self.folders(above, path)
+    }
+
+    /// Makes a folder and those above it, for the sake of an entry.
+    fn folders(&mut self, folder: &str, entry: &str) -> Result<(), No> {
+        let made = self.folder.make_folders(folder).map_err(failed(entry))?;
+        self.count(made, 0)
     }
 }
 
 /// A path that can be made. One with `..` has another one that says the same plainly.
 fn checked(path: &str) -> Result<&str, No> {
     let is_plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
-    is_plain.then_some(path).ok_or(No::Entry)
+    not_too_deep(is_plain.then_some(path).ok_or(No::Entry)?)
+}
+
+fn not_too_deep(path: &str) -> Result<&str, No> {
+    match path.split('/').filter(|name| !name.is_empty()).count() > NAMES {
+        true => Err(No::TooMuch("too deep a path", format!("{NAMES} names in a path"))),
+        false => Ok(path),
+    }
 }
 
 fn failed(path: &str) -> impl FnOnce(io::Error) -> No {
@@ -427,6 +440,10 @@ mod tests {
         for (text, words) in [
             ("/a{0-4000000000} = 1".to_owned(), "text:1: too many files"),
             (format!("/a{{0-400000}}:\n|{long}"), "text:1: too much text"),
+            (format!("/a{{0-499999}}{}/x = 1", "/b".repeat(1500)), "text:1: too deep a path"),
+            (format!("{}/", "/b".repeat(65)), "text:1: too deep a path"),
+            (format!("/deep -> /x{}", "/b".repeat(64)), "text:1: too deep a path"),
+            (format!("/a/deep -> {}b", "b/".repeat(63)), "text:1: too deep a path"),
             ("# a\n/msr @9223372036854775807 = 00".to_owned(), "text:2: too far an offset"),
             ("/../../x -> /y".to_owned(), "text:1: `/../../x -> /y`"),
             ("x -> /y".to_owned(), "text:1: `x -> /y`"),
@@ -439,6 +456,50 @@ mod tests {
         // The registers of AMD's processors lie high.
         unpack("/dev/msr @3221291672 = 0C", "text", dir.path()).unwrap();
         assert_eq!(Root::at(dir.path()).bytes_at::<1>("/dev/msr", 3_221_291_672), Ok([12]));
+    }
+
+    #[test]
+    fn folders_count_as_files_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = |files| Made { folder: Beneath::new(dir.path()), files, bytes: 0 };
+        let deep = "/b".repeat(50);
+        for (line, content) in [
+            (format!("/a{{0-1}}{deep}/x = 1"), None),
+            (format!("/c{{0-1}}{deep}/x:"), Some("x\n".to_owned())),
+            (format!("/d{deep}/"), None),
+            (format!("/msr{deep}/msr @0 = 00"), None),
+            (format!("/link -> /there{deep}"), None),
+        ] {
+            let refused = made(FILES - 50).entry(&line, content);
+            assert!(matches!(refused, Err(No::TooMuch("too many files", _))), "{line}");
+        }
+        // What is there already is not made again; a path of the most names is one.
+        let mut folder = made(0);
+        for _ in 0..2 {
+            assert!(folder.entry(&format!("/e{}/", "/b".repeat(63)), None).is_ok());
+            assert_eq!(folder.files, 64);
+        }
+    }
+
+    #[test]
+    fn links_are_followed_while_other_things_are_renamed() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        unpack("/x/y/z/link -> ../../../a\n/a/f = 1\n", "text", dir.path()).unwrap();
+        let (one, two) = (other.path().join("one"), other.path().join("two"));
+        fs::write(&one, "").unwrap();
+        let root = Root::at(dir.path());
+        let ended = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    fs::rename(&one, &two).unwrap();
+                    fs::rename(&two, &one).unwrap();
+                }
+            });
+            let failed = (0..5000).filter_map(|_| root.text("/x/y/z/link/f").err()).last();
+            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(failed, None);
+        });
     }
 
     #[test]

@@ -51,6 +51,9 @@ impl RootError {
     }
 }
 
+/// What a file of a recorded machine may hold to be read as a whole; no text of a machine does.
+const CONTENT: u64 = 64 << 20;
+
 /// Where the machine is read from: `/`, or the folder of a recorded machine, which nothing that is
 /// read or written through this one ever leaves.
 #[derive(Debug, Clone)]
@@ -103,6 +106,13 @@ impl Root {
     pub fn lending(mut self, path: &str, device: impl Into<PathBuf>) -> Self {
         self.lent.insert(path.to_owned(), device.into());
         self
+    }
+
+    /// Whether it can be read at all: a recorded machine needs its folder and a kernel that
+    /// confines paths to it. Else each single file would be told as missing.
+    pub fn check(&self) -> Result<(), RootError> {
+        let folder = self.recorded.as_ref().map_or(Ok(()), |folder| folder.check());
+        folder.map_err(|error| RootError::io(&self.dir.display().to_string(), &error))
     }
 
     fn note(&self, note: impl FnOnce(&Notes)) {
@@ -193,14 +203,27 @@ impl Root {
         }
     }
 
+    /// All that a file holds.
+    fn content(&self, path: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = self.open(path)?;
+        match self.recorded {
+            None => drop((&file).read_to_end(&mut bytes)?),
+            // One line of a recording can make a file of gigabytes that takes no place on a disk.
+            Some(_) => {
+                file.take(CONTENT + 1).read_to_end(&mut bytes)?;
+                if bytes.len() as u64 > CONTENT {
+                    let why = format!("it is longer than {} MiB", CONTENT >> 20);
+                    return Err(io::Error::other(why));
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
     /// A file's whole text, as it is; it may be empty.
     pub fn text(&self, path: &str) -> Result<String, RootError> {
-        let read = || {
-            let mut bytes = Vec::new();
-            self.open(path)?.read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        match read() {
+        match self.content(path) {
             // Device models and DMI strings are not always UTF-8.
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -306,8 +329,7 @@ impl Root {
             let (above, _) = path.rsplit_once('/').unwrap_or_default();
             for (name, is_file) in folder.list(above)? {
                 if is_file {
-                    let mut bytes = Vec::new();
-                    self.open(&format!("{above}/{name}"))?.read_to_end(&mut bytes)?;
+                    let bytes = self.content(&format!("{above}/{name}"))?;
                     folder.put(&format!("{path}/{name}"), &bytes)?;
                 }
             }
@@ -375,5 +397,39 @@ mod tests {
         let root = Root::at(dir.path());
         assert_eq!(root.list("/").unwrap(), ["cpu0", "cpu2", "cpu10", "cpufreq"]);
         assert_eq!(root.numbered("/", "cpu").unwrap(), [0, 2, 10]);
+    }
+
+    #[test]
+    fn a_file_of_a_recording_that_is_too_long_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "/proc/cpuinfo @4294967295 = 00\n/proc/short = 1\n/group/long @67108864 = 00\n";
+        crate::recorded::unpack(text, "text", dir.path()).unwrap();
+        let root = Root::at(dir.path());
+        let refused = root.text("/proc/cpuinfo").unwrap_err().to_string();
+        assert_eq!(refused, "/proc/cpuinfo could not be accessed: it is longer than 64 MiB");
+        assert_eq!(root.number::<u32>("/proc/short"), Ok(1));
+        assert!(root.make_group("/group/new").is_err());
+        assert!(!root.exists("/group/new/long"));
+        // A text of the longest that is read.
+        File::create(dir.path().join("longest")).unwrap().set_len(CONTENT).unwrap();
+        assert_eq!(root.text("/longest").unwrap().len() as u64, CONTENT);
+    }
+
+    #[test]
+    fn a_kernel_without_the_call_is_told_and_not_an_empty_machine() {
+        let dir = tempfile::tempdir().unwrap();
+        Root::live().check().unwrap();
+        Root::at(dir.path()).check().unwrap();
+        let missing = Root::at(dir.path().join("none")).check().unwrap_err().to_string();
+        assert!(missing.ends_with("/none does not exist"), "{missing}");
+        for errno in [nix::errno::Errno::ENOSYS, nix::errno::Errno::EPERM] {
+            let recorded = Some(Arc::new(Beneath::without_the_call(errno)));
+            let root = Root { recorded, ..Root::at("/a machine") };
+            let refused = root.check().unwrap_err().to_string();
+            assert!(refused.starts_with("/a machine could not be accessed: "), "{refused}");
+            assert!(refused.contains("openat2(2)"), "{refused}");
+            assert!(refused.ends_with(errno.desc()), "{refused}");
+            assert!(root.text("/proc/stat").unwrap_err().to_string().contains("openat2(2)"));
+        }
     }
 }

@@ -38,6 +38,7 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
             Root::at(unpacked.path())
         }
     };
+    root.check().map_err(|error| request(format!("--root: {error}")))?;
     let (root, notes) = root.noting();
     let context =
         Context { store_path: args.store.as_deref().map(place).transpose()?, ..Context::default() };
