@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::FileError;
-use crate::open::{Rule, open};
+use crate::open::{Rule, open, open_to_look};
 use crate::who::{own_uid, user_name};
 
 pub use holder::Holder;
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Who meets at a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// Processes of one user: a stranger's file is refused.
+    /// Processes of one user: a stranger's file is refused, and while he has its lock he is named.
     Own,
     /// All users of a machine. Another's file can be locked without a right to write to it, and
     /// is not written to; the kernel says who has it.
@@ -71,7 +71,10 @@ impl Lock {
         // Against holders that remove their file while it is being opened.
         let mut removed = 0;
         loop {
-            let mut file = open(path, mode, rule)?;
+            let mut file = match open(path, mode, rule) {
+                Ok(file) => file,
+                Err(refusal) => return Err(held_by_another(path).unwrap_or(refusal.into())),
+            };
             match file.try_lock() {
                 // The former holder may have removed the file between our open and our lock.
                 Ok(()) if is_still_at(&file, path) => {
@@ -117,6 +120,20 @@ impl Drop for Lock {
         // Closing is not enough: a child that another thread has just forked has the file, too,
         // until it runs its program.
         let _ = self.file.unlock();
+    }
+}
+
+/// Whoever holds the lock of a file that this user may not take: that is what keeps him out then,
+/// and removing the file, which a refusal advises, would let both write.
+fn held_by_another(path: &Path) -> Option<LockError> {
+    let mut file = open_to_look(path)?;
+    // A shared one, which does not keep others out who only look.
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => {
+            let holder = Holder::of(&mut file).or_whoever_has(&file);
+            Some(LockError::Held { path: path.to_owned(), holder })
+        }
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
 use crate::FileError;
-use crate::who::{is_trusted, user_name};
+use crate::who::{is_trusted, own_uid, user_name};
 
 /// Attempts against somebody who makes and removes the file meanwhile.
 const ATTEMPTS: usize = 100;
@@ -54,8 +54,8 @@ pub(crate) fn open(path: &Path, mode: u32, rule: Rule) -> Result<File, FileError
         if rule == Rule::Trusted {
             let owner = fs::symlink_metadata(path).map(|there| there.uid());
             return Err(match owner {
-                Ok(owner) if !is_trusted(owner, path) => stranger(path, owner),
-                _ => FileError::io(path, read_only),
+                Ok(owner) => not_writable(path, owner),
+                Err(_) => FileError::io(path, read_only),
             });
         }
         match flags(OpenOptions::new().read(true)).open(path) {
@@ -120,6 +120,24 @@ pub(crate) fn stranger(path: &Path, uid: u32) -> FileError {
     let owner = user_name(uid);
     let why = format!("belongs to {owner}; have it removed or name another place");
     FileError::refused(path, why)
+}
+
+/// A file that is there and that this user may not write to.
+fn not_writable(path: &Path, owner: u32) -> FileError {
+    if !is_trusted(owner, path) {
+        return stranger(path, owner);
+    }
+    let (owner, me) = (user_name(owner), user_name(own_uid()));
+    let why = format!(
+        "belongs to {owner} and may not be written by {me}; have it removed or name another place"
+    );
+    FileError::refused(path, why)
+}
+
+/// Opens a file of anybody to look at its lock; not what is not a plain file.
+pub(crate) fn open_to_look(path: &Path) -> Option<File> {
+    let file = flags(OpenOptions::new().read(true)).open(path).ok()?;
+    file.metadata().is_ok_and(|there| there.is_file()).then_some(file)
 }
 
 /// The kernel's answers that mean "this is no plain file", in words.

@@ -1,9 +1,9 @@
 //! A file whose old content gives way to a new one in one step.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use crate::FileError;
@@ -23,19 +23,22 @@ enum Place {
 }
 
 /// Writes a file so that a crash at any moment, a full disk and every reader meet the old content
-/// or the new one, whole. It keeps its mode.
+/// or the new one, whole. It keeps its mode, and its owner and group as far as this user may give
+/// a file to others. A terminal, a pipe or an open file (`/dev/stdout`) is appended to.
 ///
 /// A symbolic link is followed, so that a name that a user has laid elsewhere stays usable; one
 /// that a stranger has put into a folder that everybody can write to is refused, and so is a
-/// stranger's file there.
+/// stranger's file there. A device or a folder is not replaced.
 ///
 /// # Errors
-/// A stranger's link or file; what the operating system refuses. The old content is there then.
+/// A stranger's link or file; what is neither a file nor a stream; what the operating system refuses. The old content is there then.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let to = match destination(path)? {
         Place::Stream(stream) => {
+            // `/dev/stdout` may be a file that others write to as well (`>> all.log`), which this
+            // opens anew: what is in it stays.
             return OpenOptions::new()
-                .write(true)
+                .append(true)
                 .open(&stream)
                 .and_then(|mut stream| stream.write_all(content))
                 .map_err(|error| FileError::io(path, error));
@@ -59,6 +62,8 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
     };
     made.write_all(content).map_err(failed)?;
     if let Some(before) = before {
+        give(made.as_file(), &before).map_err(failed)?;
+        // After the owner: a change of that may take from the mode.
         let mode = Permissions::from_mode(before.mode() & 0o777);
         made.as_file().set_permissions(mode).map_err(failed)?;
     }
@@ -69,10 +74,32 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Gives a file to the owner and the group of the one before it. Only root can do the former; the
+/// latter can every member of the group.
+fn give(file: &File, before: &Metadata) -> std::io::Result<()> {
+    let now = file.metadata()?;
+    if (now.uid(), now.gid()) == (before.uid(), before.gid()) {
+        return Ok(());
+    }
+    let given = fchown(file, Some(before.uid()), Some(before.gid()))
+        .or_else(|error| only_if_refused(error, || fchown(file, None, Some(before.gid()))));
+    given.or_else(|error| only_if_refused(error, || Ok(())))
+}
+
+fn only_if_refused(
+    error: std::io::Error,
+    then: impl FnOnce() -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    match error.kind() {
+        ErrorKind::PermissionDenied => then(),
+        _ => Err(error),
+    }
+}
+
 /// Looks at a name that a user gave for a file that is to be written, as [`replace`] does.
 ///
 /// # Errors
-/// A stranger's link or file in a folder that everybody can write to.
+/// A stranger's link or file in a folder that everybody can write to; a device, a folder.
 pub fn check_output(path: &Path) -> Result<(), FileError> {
     destination(path).map(drop)
 }
@@ -134,10 +161,14 @@ fn destination(path: &Path) -> Result<Place, FileError> {
             continue;
         }
         let kind = there.file_type();
-        return Ok(match kind.is_char_device() || kind.is_fifo() || kind.is_socket() {
-            true => Place::Stream(to),
-            false => Place::File(to),
-        });
+        if kind.is_file() {
+            return Ok(Place::File(to));
+        }
+        if kind.is_char_device() || kind.is_fifo() || kind.is_socket() {
+            return Ok(Place::Stream(to));
+        }
+        let what = if kind.is_dir() { "is a folder" } else { "is a device" };
+        return Err(FileError::refused(&to, format!("{what}; name a file")));
     }
     Err(FileError::refused(path, "is a link that leads to itself"))
 }
@@ -229,12 +260,50 @@ mod tests {
         replace(Path::new("/dev/null"), b"x").unwrap();
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
         // As `--out >(gzip)` and `/dev/stdout` are: a name of what is open already.
-        let file = File::create(folder.path().join("open")).unwrap();
+        let mut file = File::create(folder.path().join("open")).unwrap();
+        file.write_all(b"before, ").unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
         let link = folder.path().join("link");
         symlink(format!("/proc/self/fd/{fd}"), &link).unwrap();
         replace(&link, b"x").unwrap();
-        assert_eq!(fs::read(folder.path().join("open")).unwrap(), b"x");
+        assert_eq!(fs::read(folder.path().join("open")).unwrap(), b"before, x");
         assert_eq!(file.metadata().unwrap().nlink(), 1);
+    }
+
+    #[test]
+    fn a_file_stays_its_owner_s_and_its_group_s() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        fs::write(&path, "old").unwrap();
+        if own_uid() != 0 {
+            eprintln!("skipped: only root can give a file to another user");
+            return;
+        }
+        chown(&path, Some(12_345), Some(54_321)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        replace(&path, b"new").unwrap();
+        let there = fs::metadata(&path).unwrap();
+        assert_eq!((there.uid(), there.gid(), there.mode() & 0o777), (12_345, 54_321, 0o640));
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn what_is_neither_a_file_nor_a_stream_is_not_replaced() {
+        use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| {
+            assert!(check_output(path).is_err());
+            replace(path, b"x").unwrap_err().to_string()
+        };
+        assert!(refused(folder.path()).contains("is a folder"));
+        let disk = folder.path().join("disk");
+        // A number that no driver has: nothing could be opened there.
+        match mknod(&disk, SFlag::S_IFBLK, Mode::S_IRUSR, makedev(250, 1_000_000)) {
+            Err(error) => eprintln!("skipped: no device can be made: {error}"),
+            Ok(()) => {
+                assert!(refused(&disk).contains("is a device"));
+                assert!(fs::metadata(&disk).unwrap().file_type().is_block_device());
+            }
+        }
     }
 }

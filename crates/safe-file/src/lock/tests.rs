@@ -153,3 +153,53 @@ fn nothing_is_left_where_that_was_asked_for() {
     drop(Lock::take(&folder.path().join("lock"), &terms).unwrap());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn another_user_s_lock_is_told_as_held_while_it_is() {
+    let folder = shared_folder();
+    let path = folder.path().join("lock");
+    fs::write(&path, "").unwrap();
+    if !given_away(&path) {
+        return;
+    }
+    let mut child = held_by_a_child(&path, "60");
+    let held = Lock::take(&path, &OWN).expect_err("a refusal");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(matches!(&held, LockError::Held { .. }), "{held}");
+    assert!(held.to_string().contains(&child.id().to_string()), "{held}");
+    assert!(words(&path, &OWN).contains(&format!("belongs to user {STRANGER}")));
+}
+
+/// The test of this name as another user, who may not write to a file that he may read.
+#[test]
+fn who_may_only_read_a_file_hears_of_its_lock() {
+    const AS_HIM: &str = "SAFE_FILE_TEST_LOCK";
+    if let Some(path) = std::env::var_os(AS_HIM) {
+        let path = Path::new(&path);
+        nix::unistd::setuid(nix::unistd::Uid::from_raw(STRANGER)).unwrap();
+        println!("<{}>", words(path, &OWN));
+        return;
+    }
+    let folder = shared_folder();
+    let path = folder.path().join("lock");
+    fs::write(&path, "").unwrap();
+    if !given_away(&path) {
+        return;
+    }
+    chown(&path, Some(0), None).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let as_him = || {
+        let name = "lock::tests::who_may_only_read_a_file_hears_of_its_lock";
+        let mut program = Command::new("/proc/self/exe");
+        program.args(["--exact", name, "--nocapture"]).env(AS_HIM, &path);
+        String::from_utf8(program.output().unwrap().stdout).unwrap()
+    };
+    let held = Lock::take(&path, &OWN).unwrap();
+    let said = as_him();
+    assert!(said.contains(&format!("is locked by process {} (", std::process::id())), "{said}");
+    drop(held);
+    let said = as_him();
+    let me = format!("lock belongs to {} and may not be written by", user_name(0));
+    assert!(said.contains(&me), "{said}");
+}
