@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{Read, Seek};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -25,12 +26,16 @@ pub struct Holder {
 impl Holder {
     pub(super) fn of(file: &mut File) -> Holder {
         let signed = signature(file);
-        let pid = locked_by(file).or_else(|| signed.as_deref().and_then(pid_in));
-        let lives = pid.is_some_and(|pid| proc(pid, "").exists());
-        let words = match pid {
-            Some(pid) if lives => words(pid),
-            Some(pid) => format!("what process {pid} has started, which has ended"),
-            None => signed.unwrap_or_else(|| "an unknown process".to_owned()),
+        let said = signed.as_deref().and_then(pid_in);
+        // What a file says can be anybody's words, and a number of another PID namespace: it is
+        // believed where the kernel shows that this process has the file open.
+        let pid = locked_by(file).or_else(|| said.filter(|pid| has_open(*pid, file)));
+        let lives = pid.or(said).is_some_and(|pid| proc(pid, "").exists());
+        let words = match (pid, signed) {
+            (Some(pid), _) if lives => words(pid),
+            (Some(pid), _) => format!("what process {pid} has started, which has ended"),
+            (None, Some(signed)) => format!("a process that says of itself \"{signed}\""),
+            (None, None) => "an unknown process".to_owned(),
         };
         Holder { pid, lives, words }
     }
@@ -63,18 +68,37 @@ fn proc(pid: u32, file: &str) -> std::path::PathBuf {
     Path::new("/proc").join(pid.to_string()).join(file)
 }
 
-/// The process that `/proc/locks` names: `5: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`.
+/// The process that `/proc/locks` names.
 fn locked_by(file: &File) -> Option<u32> {
     let metadata = file.metadata().ok()?;
-    let (dev, ino) = (metadata.dev(), metadata.ino());
-    let place = format!("{:02x}:{:02x}:{ino}", major(dev), minor(dev));
     let locks = fs::read_to_string("/proc/locks").ok()?;
-    locks.lines().find_map(|line| {
-        let mut words = line.split_whitespace().skip(1);
-        (words.next()? == "FLOCK").then_some(())?;
-        let (pid, at) = (words.nth(2)?, words.next()?);
-        (at == place).then(|| pid.parse().ok()).flatten()
-    })
+    named(&locks, metadata.dev(), metadata.ino())
+}
+
+/// The process in a line `5: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF` for this file.
+fn named(locks: &str, dev: u64, ino: u64) -> Option<u32> {
+    let held = || {
+        locks.lines().filter_map(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            (words.next()? == "FLOCK").then_some(())?;
+            let (pid, at) = (words.nth(2)?.parse().ok()?, words.next()?);
+            Some((pid, at))
+        })
+    };
+    let place = format!("{:02x}:{:02x}:{ino}", major(dev), minor(dev));
+    if let Some((pid, _)) = held().find(|(_, at)| *at == place) {
+        return Some(pid);
+    }
+    // File systems without a device of their own have several numbers: `stat` answers that of a
+    // subvolume (btrfs) or a layer, the lines have that of the whole. Then the inode has to do, if
+    // it is that of one line.
+    if major(dev) != 0 {
+        return None;
+    }
+    let (major, inode) = ("00:", format!(":{ino}"));
+    let mut alike = held().filter(|(_, at)| at.starts_with(major) && at.ends_with(&inode));
+    let (pid, _) = alike.next()?;
+    alike.all(|(other, _)| other == pid).then_some(pid)
 }
 
 /// What a holder has written into the file: one line, of which no more than is needed.
@@ -137,16 +161,59 @@ pub(super) fn shown(at: Timestamp) -> String {
 
 /// Another process that has the file open.
 fn opened_by(file: &File) -> Option<u32> {
-    let ours = file.metadata().ok()?;
-    let is_it = |fd: &fs::DirEntry| {
-        fs::metadata(fd.path())
-            .is_ok_and(|there| there.dev() == ours.dev() && there.ino() == ours.ino())
-    };
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.find(|pid| {
-        *pid != std::process::id()
-            && fs::read_dir(proc(*pid, "fd"))
-                .is_ok_and(|mut fds| fds.any(|fd| fd.as_ref().is_ok_and(is_it)))
-    })
+    pids.find(|pid| *pid != std::process::id() && has_open(*pid, file))
+}
+
+/// Whether a process has the file open, besides by this very descriptor; `false` where this user
+/// may not see that.
+fn has_open(pid: u32, file: &File) -> bool {
+    let Ok(ours) = file.metadata() else { return false };
+    let is_it = |fd: &fs::DirEntry| {
+        let is_ours = pid == std::process::id()
+            && fd.file_name().to_str() == Some(file.as_raw_fd().to_string().as_str());
+        !is_ours
+            && fs::metadata(fd.path())
+                .is_ok_and(|there| there.dev() == ours.dev() && there.ino() == ours.ino())
+    };
+    fs::read_dir(proc(pid, "fd")).is_ok_and(|fds| fds.flatten().any(|fd| is_it(&fd)))
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::stat::makedev;
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_of_the_file_by_device_and_inode_or_by_inode_where_there_is_no_device() {
+        let locks = "1: POSIX  ADVISORY  WRITE 1 00:1f:77 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 12 fe:00:77 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 99 00:1f:77 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 13 00:1f:77 0 EOF\n\
+                     4: FLOCK  ADVISORY  WRITE 14 00:1f:78 0 EOF\n\
+                     5: FLOCK  ADVISORY  WRITE 15 00:20:78 0 EOF\n\
+                     6: FLOCK  ADVISORY  WRITE 16 fe:00:177 0 EOF\n";
+        assert_eq!(named(locks, makedev(0xfe, 0), 77), Some(12));
+        assert_eq!(named(locks, makedev(0xfe, 1), 77), None);
+        assert_eq!(named(locks, makedev(0, 0x1f), 77), Some(13));
+        assert_eq!(named(locks, makedev(0, 0x2a), 77), Some(13));
+        assert_eq!(named(locks, makedev(0, 0x20), 78), Some(15));
+        assert_eq!(named(locks, makedev(0, 0x2a), 78), None, "it could be either");
+        assert_eq!(named(locks, makedev(0, 0x2a), 177), None);
+    }
+
+    #[test]
+    fn what_only_the_file_says_is_told_as_that() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let said = |text: &str| {
+            fs::write(path.path(), text).unwrap();
+            Holder::of(&mut File::open(path.path()).unwrap())
+        };
+        let holder = said("process 4194304000 of user root since ever\x1b[2J\n");
+        let words = "a process that says of itself \"process 4194304000 of user root since ever[2J\"";
+        assert_eq!((holder.to_string().as_str(), holder.pid), (words, None));
+        assert_eq!(said("").to_string(), "an unknown process");
+    }
 }
