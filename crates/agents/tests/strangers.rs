@@ -6,7 +6,7 @@ mod common;
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -123,18 +123,29 @@ fn a_process() {
         .unwrap();
 }
 
+/// A process that ends with its test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The limit of descriptors is far below the limit of connections.
 #[test]
 fn an_agent_without_descriptors_still_serves() {
     let own = std::env::current_exe().unwrap();
-    let mut child = Command::new("sh")
+    let child = Command::new("sh")
         .args(["-c", "ulimit -n 40; exec \"$0\" a_process --exact --nocapture --test-threads 1"])
         .arg(own)
         .env(ROLE, "agent")
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut child = Process(child);
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let mut port = None;
     while port.is_none() {
         let line = lines.next().unwrap().unwrap();
@@ -146,7 +157,5 @@ fn an_agent_without_descriptors_still_serves() {
     let fleet = agents::Fleet::connect(&[address], &credentials, options(), LIMIT);
     let done = fleet.and_then(|mut fleet| go(&mut fleet, &["size=1"]));
     drop(crowd);
-    child.kill().unwrap();
-    child.wait().unwrap();
     assert!(done.is_ok(), "{done:?}");
 }

@@ -7,11 +7,11 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use micro::precondition::volume::{Made, own_mounts};
 use micro::precondition::{
-    Consent, Job, Order, PreconditionError, Purge, Report, Rule, System, Target,
+    Consent, Ended, Job, Order, PreconditionError, Purge, Report, Rule, System, Target,
 };
 
 const MIB: u64 = 1 << 20;
@@ -147,6 +147,46 @@ fn nobody_else_has_it_from_the_check_to_the_end() {
     writer.write_all_at(b"mine", 0).unwrap();
     let error = write(&target, &consent(&target, &[]), folder.path().join("state")).unwrap_err();
     assert!(error.to_string().contains("written to by another program"), "{error}");
+}
+
+#[test]
+fn what_somebody_put_on_a_blank_disk_is_not_left_of_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Disk::new(folder.path(), "a.img") else { return };
+    let order = Order { rate: Some(20e6), purge: Purge::None, ..Order::default() };
+    let state = folder.path().join("state");
+    let start = |target: &Target, words: &[&str], resume| {
+        let (order, state) = (order.clone(), state.clone());
+        let job = Job::new(target, order, &consent(target, words), state, resume)?;
+        let stop = AtomicBool::new(false);
+        job.run(None, RULE, &stop, &mut |progress| {
+            stop.store(progress.bytes > MIB, Ordering::Relaxed);
+        })
+    };
+    assert_eq!(start(&disk.look(), &[], false).unwrap().ended, Ended::Stopped);
+    // At the end, which is read whole.
+    let writer = OpenOptions::new().write(true).open(&disk.device).unwrap();
+    writer.write_all_at(&[7; 64 << 10], 31 * MIB + MIB / 2).unwrap();
+    drop(writer);
+    let target = disk.look();
+    let error = start(&target, &[], true).unwrap_err().to_string();
+    assert!(error.contains("data of no known kind"), "{error}");
+    let word = target.content[0].word.clone();
+    assert_eq!(start(&target, &[&word], true).unwrap().ended, Ended::Stopped);
+    drop(target);
+    // Once it was named, what is left of it is nobody's.
+    assert_eq!(start(&disk.look(), &[], true).unwrap().ended, Ended::Stopped);
+
+    // Nor is it made a file system of.
+    let Some(disk) = Disk::new(folder.path(), "b.img") else { return };
+    let target = disk.look();
+    let writer = OpenOptions::new().write(true).open(&disk.device).unwrap();
+    writer.write_all_at(&[7; 64 << 10], MIB).unwrap();
+    drop(writer);
+    let consent = consent(&target, &[]);
+    let error = Made::format(target, &consent).unwrap_err().to_string();
+    assert!(error.contains("by now holds data of no known kind"), "{error}");
+    assert_eq!(fs::read(&disk.file).unwrap()[MIB as usize], 7);
 }
 
 #[test]

@@ -126,6 +126,48 @@ fn what_was_ended_early_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_note_that_cannot_be_replaced_is_refused_before_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    if no_direct_io(folder.path()) {
+        return;
+    }
+    let target = file(folder.path(), MIB);
+    let note = target.path.with_extension("json");
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let order = Order { rate: Some(1e6), ..Order::default() };
+    let stopped = || {
+        let limit = Some(Duration::from_millis(100));
+        let job = job(&target, &order, false).unwrap();
+        job.run(limit, RULE, &AtomicBool::new(false), &mut |_| {}).unwrap()
+    };
+    // As another umask left it, in a folder of this user's: the new one is this user's alone.
+    fs::write(&note, "").unwrap();
+    mode(&note, 0o664);
+    assert_eq!(stopped().ended, Ended::TimeLimit);
+    assert_eq!(fs::metadata(&note).unwrap().permissions().mode() & 0o777, 0o600);
+    job(&target, &order, true).unwrap();
+    // Where others put files it may be another's.
+    mode(&note, 0o666);
+    mode(folder.path(), 0o777);
+    let error = job(&target, &order, false).unwrap_err();
+    assert!(error.is_request() && error.to_string().contains("disk.json"), "{error}");
+    mode(folder.path(), 0o700);
+    if std::os::unix::fs::chown(&note, Some(12_345), None).is_ok() {
+        assert_eq!(stopped().ended, Ended::TimeLimit);
+        job(&target, &order, true).unwrap();
+    }
+    fs::remove_file(&note).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &note).unwrap();
+    let error = job(&target, &order, false).unwrap_err().to_string();
+    assert!(error.contains("is a symbolic link"), "{error}");
+    fs::remove_file(&note).unwrap();
+    fs::create_dir(&note).unwrap();
+    job(&target, &order, false).unwrap_err();
+}
+
+#[test]
 fn a_limit_ends_it() {
     let folder = tempfile::tempdir().unwrap();
     if no_direct_io(folder.path()) {

@@ -31,8 +31,22 @@ enum Place {
 /// stranger's file there. A device or a folder is not replaced.
 ///
 /// # Errors
-/// A stranger's link or file; what is neither a file nor a stream; what the operating system refuses. The old content is there then.
+/// A stranger's link or file; what is neither a file nor a stream; what the operating system
+/// refuses. The old content is there then.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
+    replace_with(path, content, None)
+}
+
+/// The same for this user alone (mode 0600), whatever the mode of what was there: as
+/// [`own`](crate::own) reads it.
+///
+/// # Errors
+/// Those of [`replace`].
+pub fn replace_own(path: &Path, content: &[u8]) -> Result<(), FileError> {
+    replace_with(path, content, Some(0o600))
+}
+
+fn replace_with(path: &Path, content: &[u8], mode: Option<u32>) -> Result<(), FileError> {
     let to = match destination(path)? {
         Place::Stream(stream) => {
             // `/dev/stdout` may be a file that others write to as well (`>> all.log`), which this
@@ -50,7 +64,7 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let made = tempfile::Builder::new()
         .prefix(&prefix(&to))
         .suffix(ENDING)
-        .permissions(Permissions::from_mode(0o666))
+        .permissions(Permissions::from_mode(mode.unwrap_or(0o666)))
         .tempfile_in(folder_of(&to));
     let mut made = match made {
         Ok(made) => made,
@@ -61,7 +75,7 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
         Err(error) => return Err(failed(error)),
     };
     made.write_all(content).map_err(failed)?;
-    if let Some(before) = before {
+    if let (Some(before), None) = (before, mode) {
         give(made.as_file(), &before).map_err(failed)?;
         // After the owner: a change of that may take from the mode.
         let mode = Permissions::from_mode(before.mode() & 0o777);
@@ -209,6 +223,8 @@ mod tests {
         assert_eq!(fs::read(&other).unwrap(), b"one", "another name has its own content");
         assert_eq!(std::io::read_to_string(open).unwrap(), "one", "a reader has it whole");
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+        replace_own(&path, b"three").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(names(folder.path()), ["other name", "page.html"]);
         assert!(replace(&folder.path().join("none/page"), b"").is_err());
         assert!(is_left_over(OsStr::new(".page.html.aB3x.new"), "page.html"));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
 
@@ -132,7 +132,7 @@ impl Door {
     /// Makes room by closing the connections of those who have been strangers for longest, so that
     /// silent ones cannot keep others out. False where all are known.
     async fn room(&mut self) -> bool {
-        while self.guests.lock().len() >= self.guests.most {
+        while self.guests.is_full() {
             if !self.guests.close_oldest() {
                 return false;
             }
@@ -140,8 +140,14 @@ impl Door {
                 "all of the {} connections are in use; the oldest of strangers is closed",
                 self.guests.most
             ));
-            // Whoever takes longer is not waited for: then the next one has to go.
-            let _ = timeout(GOING, self.guests.left.notified()).await;
+            // Whoever takes longer is not waited for: then the next one has to go. That somebody
+            // left may be told of one who left before: it is the number that counts.
+            let over = Instant::now() + GOING;
+            while self.guests.is_full() {
+                if timeout_at(over, self.guests.left.notified()).await.is_err() {
+                    break;
+                }
+            }
         }
         true
     }
@@ -168,6 +174,10 @@ impl Guests {
         self.lock().push_back(guest.clone());
         let timer = Box::pin(sleep_until(until));
         Connection { stream, guest, guests: self.clone(), timer }
+    }
+
+    fn is_full(&self) -> bool {
+        self.lock().len() >= self.most
     }
 
     /// Of the strangers those who came first, so that descriptors are free again and those who wait
@@ -323,6 +333,8 @@ impl AsyncWrite for Connection {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use tokio::time::timeout;
+
     use super::*;
 
     /// EMFILE, which has no kind of its own.
@@ -347,5 +359,29 @@ mod tests {
         // It is said once.
         let log = log.lock().unwrap();
         assert!(matches!(&log[..], [Event::Crowded { why }] if why.contains("Too many open")));
+    }
+
+    #[tokio::test]
+    async fn one_who_left_before_makes_no_second_stranger_go() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let mut door = Door::new(2, Duration::from_secs(60), Desk::new(Arc::new(|_: Event| {})));
+        let mut others = Vec::new();
+        let mut come = async |guests: &Arc<Guests>| {
+            others.push(TcpStream::connect(at).await.unwrap());
+            let (stream, peer) = listener.accept().await.unwrap();
+            guests.admit(stream, peer)
+        };
+        let guests = door.guests.clone();
+        let first = come(&guests).await;
+        drop(come(&guests).await);
+        let second = come(&guests).await;
+        let going = tokio::spawn(async move {
+            sleep(Duration::from_millis(50)).await;
+            drop(first);
+        });
+        assert!(door.room().await);
+        assert!(second.guest.is_stranger(), "closed, though the first one went");
+        going.await.unwrap();
     }
 }

@@ -137,15 +137,20 @@ impl<'a> Job<'a> {
         resume: bool,
     ) -> Result<Job<'a>, PreconditionError> {
         check(target, &order)?;
-        let note = match resume {
+        let mut note = match resume {
             true => Note::read(&state, target, &order)?,
-            false => Note::new(target, &order),
+            false => {
+                Note::check(&state)?;
+                Note::new(target, &order)
+            }
         };
-        // What was allowed to be lost before, and what this job has written by now.
+        // What was allowed to be lost before, and what is left of it: where nothing was there,
+        // data of no known kind is somebody's who came later.
         let begun = note.purged || note.written > 0;
         target.confirm_but(consent, |found: &Found| {
-            begun && (found.is_unknown() || found.was_named(&note.overwritten))
+            begun && found.may_be_left_of(&note.overwritten)
         })?;
+        note.also_overwrites(target);
         Ok(Job { target, order, note, state })
     }
 

@@ -40,6 +40,36 @@ impl Note {
         }
     }
 
+    /// Adds what is on it by now and may be lost, too.
+    pub(super) fn also_overwrites(&mut self, target: &Target) {
+        for found in &target.content {
+            if !self.overwritten.contains(&found.word) {
+                self.overwritten.push(found.word.clone());
+            }
+        }
+    }
+
+    /// Whether a new note may take the place of what is there: this user's note, or a plain file in
+    /// a folder in which nobody else can put one.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(super) fn check(path: &Path) -> Result<(), PreconditionError> {
+        let Err(error) = safe_file::own(path, File::options().read(true)) else { return Ok(()) };
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        match path.symlink_metadata() {
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(()),
+            Ok(there) if there.is_file() && safe_file::own_folder(folder).is_ok() => Ok(()),
+            _ => {
+                let why = format!("the note of how far a job is cannot be put there: {error}");
+                Err(PreconditionError::Refused { path: path.to_owned(), why })
+            }
+        }
+    }
+
     /// The note of this job, to go on with.
     ///
     /// # Errors
@@ -90,7 +120,6 @@ impl Note {
             safe_file::make_folder(folder)?;
         }
         // For this user alone, as it is read.
-        safe_file::own(path, File::options().write(true).create(true).truncate(false))?;
-        Ok(safe_file::replace(path, &serde_json::to_vec_pretty(self)?)?)
+        Ok(safe_file::replace_own(path, &serde_json::to_vec_pretty(self)?)?)
     }
 }

@@ -61,7 +61,7 @@ impl Made {
         let looked = content::look(held.pin(), target.bytes);
         let looked = looked.map_err(|error| failed(WriteError::Call { what: "reading", error }))?;
         let agreed: Vec<String> = target.content.iter().map(|found| found.word.clone()).collect();
-        let is_new = |found: &&content::Found| !found.is_unknown() && !found.was_named(&agreed);
+        let is_new = |found: &&content::Found| !found.may_be_left_of(&agreed);
         if let Some(new) = looked.iter().find(is_new) {
             return Err(refused(format!("by now holds {}, which was not named", new.words)));
         }

@@ -212,7 +212,8 @@ mod tests {
             Holder::of(&mut File::open(path.path()).unwrap())
         };
         let holder = said("process 4194304000 of user root since ever\x1b[2J\n");
-        let words = "a process that says of itself \"process 4194304000 of user root since ever[2J\"";
+        let words =
+            "a process that says of itself \"process 4194304000 of user root since ever[2J\"";
         assert_eq!((holder.to_string().as_str(), holder.pid), (words, None));
         assert_eq!(said("").to_string(), "an unknown process");
     }

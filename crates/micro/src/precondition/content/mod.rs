@@ -51,14 +51,17 @@ impl Found {
     }
 
     /// Data of no known kind.
-    pub(super) fn is_unknown(&self) -> bool {
+    fn is_unknown(&self) -> bool {
         Found::kind(&self.word) == UNKNOWN
     }
 
-    /// Whether a word for it is among these, which were right before a part was overwritten.
-    pub(super) fn was_named(&self, words: &[String]) -> bool {
+    /// Whether it may be what is left of what had these words before a part of it was overwritten:
+    /// the same, or data of no known kind, which whatever lost its signature is.
+    pub(super) fn may_be_left_of(&self, words: &[String]) -> bool {
         let same_kind = |word: &String| Found::kind(word) == Found::kind(&self.word);
-        words.contains(&self.word) || (self.by_content && words.iter().any(same_kind))
+        words.contains(&self.word)
+            || (self.by_content && words.iter().any(same_kind))
+            || (self.is_unknown() && !words.is_empty())
     }
 }
 
