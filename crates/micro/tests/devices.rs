@@ -174,7 +174,12 @@ fn what_somebody_put_on_a_blank_disk_is_not_left_of_anything() {
     let word = target.content[0].word.clone();
     assert_eq!(start(&target, &[&word], true).unwrap().ended, Ended::Stopped);
     drop(target);
-    // Once it was named, what is left of it is nobody's.
+    // Once it was named, what is left of it is nobody's, though another disk has a name of it, too.
+    let beside = folder.path().join("beside");
+    fs::create_dir(&beside).unwrap();
+    let other = Disk::new(&beside, "a.img").unwrap();
+    assert_eq!(start(&disk.look(), &[], true).unwrap().ended, Ended::Stopped);
+    drop(other);
     assert_eq!(start(&disk.look(), &[], true).unwrap().ended, Ended::Stopped);
 
     // Nor is it made a file system of.

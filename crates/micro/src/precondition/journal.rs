@@ -93,7 +93,7 @@ impl Note {
         })?;
         let note: Note = serde_json::from_str(&text)
             .map_err(|error| refused(format!("{error}; leave out --resume to begin anew")))?;
-        if note.names != target.names || note.bytes != target.bytes {
+        if !note.is_of(target) {
             return Err(refused(format!(
                 "is of another device ({}); leave out --resume to begin anew",
                 note.names.join(", ")
@@ -106,6 +106,16 @@ impl Note {
             ));
         }
         Ok(note)
+    }
+
+    /// Other disks come and go, and with them which of its names are a disk's alone: all that it
+    /// was called must still be its names, and one of them must be its alone.
+    fn is_of(&self, target: &Target) -> bool {
+        let alone = |name: &String| target.names.contains(name);
+        let shared = |name: &String| target.shared.iter().any(|(shared, _)| shared == name);
+        self.bytes == target.bytes
+            && self.names.iter().any(alone)
+            && self.names.iter().all(|name| alone(name) || shared(name))
     }
 
     /// Replaces the note on disk.

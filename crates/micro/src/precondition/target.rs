@@ -34,7 +34,7 @@ pub struct Target {
     /// What is on it.
     pub content: Vec<Found>,
     /// Names that another disk has, too, and which.
-    shared: Vec<(String, String)>,
+    pub(super) shared: Vec<(String, String)>,
     /// Why no other namespace of the same NVMe controller may be erased with it, if so.
     pub(super) others_in_use: Option<String>,
     pub(super) open: Open,
