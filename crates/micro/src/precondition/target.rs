@@ -183,7 +183,10 @@ impl Target {
     pub(super) fn writable(&self) -> io::Result<File> {
         let file = match &self.open {
             Open::Device(held) => return held.direct(),
-            Open::File(file) => past_the_page_cache(file.try_clone()?)?,
+            // A description of its own: that which is looked at goes on through the page cache.
+            Open::File(file) => {
+                past_the_page_cache(OpenOptions::new().read(true).write(true).open(through(file))?)?
+            }
             Open::New => OpenOptions::new()
                 .read(true)
                 .write(true)
