@@ -1,5 +1,7 @@
 //! One study at a time on a machine: two would measure each other.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,10 +33,7 @@ impl MachineLock {
         let own = std::env::var_os(FOLDER).filter(|folder| !folder.is_empty());
         match own {
             Some(folder) => MachineLock::take_in(Path::new(&folder)),
-            None => {
-                let common = COMMON.iter().map(Path::new).find(|folder| folder.is_dir());
-                MachineLock::take_in(common.unwrap_or(Path::new("/tmp")))
-            }
+            None => MachineLock::take_in(meeting_place(&COMMON.map(Path::new))),
         }
     }
 
@@ -58,9 +57,21 @@ impl MachineLock {
     }
 }
 
+/// The first folder that has the lock already, else the first in which every user can make it:
+/// some distributions let root alone write to `/run/lock`, and there root and the others would not
+/// meet. The last one where there is neither.
+fn meeting_place<'a>(common: &[&'a Path]) -> &'a Path {
+    let has_it = |folder: &&&Path| folder.join(NAME).symlink_metadata().is_ok();
+    let is_everybodys = |folder: &&&Path| {
+        let mode = fs::metadata(folder).map_or(0, |there| there.permissions().mode());
+        mode & 0o003 == 0o003
+    };
+    let found = common.iter().find(has_it).or_else(|| common.iter().find(is_everybodys));
+    found.or(common.last()).unwrap_or(&Path::new("/tmp"))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -80,6 +91,26 @@ mod tests {
         );
         drop(first);
         MachineLock::take_in(&place).unwrap();
+    }
+
+    #[test]
+    fn all_users_meet_in_the_first_folder_that_has_the_lock_or_that_all_can_write_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let [roots, everybodys, last] =
+            [("run", 0o755), ("var", 0o1777), ("tmp", 0o1777)].map(|(name, mode)| {
+                let path = folder.path().join(name);
+                fs::create_dir(&path).unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+                path
+            });
+        let missing = folder.path().join("missing");
+        let all = [&*missing, &*roots, &*everybodys, &*last];
+        assert_eq!(meeting_place(&all), everybodys);
+        assert_eq!(meeting_place(&all[..2]), roots, "there is no other");
+        fs::write(last.join(NAME), "").unwrap();
+        assert_eq!(meeting_place(&all), last);
+        fs::write(roots.join(NAME), "").unwrap();
+        assert_eq!(meeting_place(&all), roots);
     }
 
     #[test]
