@@ -43,7 +43,7 @@ pub use efficiency::{
 pub use holm::holm;
 pub use interval::{Interval, LEVEL, Method, NoInterval};
 pub use named::{Field, Named, NoValue, Point, metric_value};
-pub use others::{others_share, servers_share};
+pub use others::{neighbours_share, others_share};
 pub use outliers::{OUTLIERS_FROM, outliers};
 pub use pareto::{ParetoError, Standing, pareto};
 pub use per_operation::{

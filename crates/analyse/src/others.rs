@@ -1,24 +1,36 @@
 //! How much of the machine others took from a run.
 
+use model::Reading;
 use record::Run;
+
+/// CPU time of what is measured and what the study put beside it.
+const MEASURED: [&str; 2] = ["server.cpu", "beside.cpu"];
 
 /// The share of the machine's CPU time that neither the harness nor what is measured took: of
 /// other programs and, where the hypervisor tells, of other machines. None where it was not read.
 pub fn others_share(run: &Run) -> Option<f64> {
-    let value = |signal: &str| run.value(signal);
-    let neighbours = value("machine.neighbours")? - servers_share(&value);
-    Some(neighbours.max(0.0) + value("machine.steal").unwrap_or(0.0))
+    Some(neighbours_share(&run.readings)?.max(0.0) + run.value("machine.steal").unwrap_or(0.0))
+}
+
+/// The share that other programs took, without what is measured. None where that is not known:
+/// a server's own part that could not be read would count as theirs.
+pub fn neighbours_share(readings: &[Reading]) -> Option<f64> {
+    let reading = |signal: &str| readings.iter().find(|reading| reading.signal == signal);
+    let value = |signal: &str| reading(signal).and_then(Reading::value);
+    let known = |signal: &&str| reading(signal).is_none_or(|reading| reading.value().is_some());
+    let all = value("machine.neighbours")?;
+    MEASURED.iter().all(known).then(|| all - servers_share(&value))
 }
 
 /// The share of the machine that the servers took, if they run here, and what the study put beside
 /// them: they are what is measured, no neighbours. All CPUs' time is what this process used over
 /// its share of it.
-pub fn servers_share(value: &impl Fn(&str) -> Option<f64>) -> f64 {
+fn servers_share(value: &impl Fn(&str) -> Option<f64>) -> f64 {
     let share = || {
         let own_s = value("cpu.user")? + value("cpu.system")?;
         let own_share = value("machine.busy")? - value("machine.neighbours")?;
-        let others_s = [value("server.cpu"), value("beside.cpu")];
-        Some(others_s.into_iter().flatten().sum::<f64>() * own_share / own_s)
+        let others_s = MEASURED.into_iter().filter_map(value);
+        Some(others_s.sum::<f64>() * own_share / own_s)
     };
     share().filter(|share| share.is_finite()).unwrap_or(0.0)
 }

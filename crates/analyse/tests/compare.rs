@@ -394,6 +394,7 @@ fn sides_that_did_different_work_are_not_called_equal() {
     }
     assert_eq!(contrast(cell, "cache.hit_ratio").verdict, Verdict::Better);
     let words = found.verdict();
+    assert!(words.starts_with("B and A did different work"), "{words}");
     assert!(words.contains("hit ratio 0.146 against 1"), "{words}");
     assert!(
         words.contains("no verdict on throughput") && !words.contains("no difference"),
@@ -404,6 +405,23 @@ fn sides_that_did_different_work_are_not_called_equal() {
     assert!(found.cells[0].other_work.is_empty());
     assert_eq!(contrast(&found.cells[0], "throughput").verdict, Verdict::NoDifference);
     assert!(found.cells[0].contrasts.iter().all(|c| c.metric.to_string() != "cache.hit_ratio"));
+}
+
+#[test]
+fn a_hit_ratio_is_known_as_well_as_the_keys_that_were_read_tell() {
+    let with = |store: &str, ratio: f64, misses: u64| {
+        let mut runs = cached(store, ratio, 1000, 999_000);
+        for run in &mut runs {
+            (run.operations, run.misses) = (1_000_000, misses);
+        }
+        runs
+    };
+    // 1,000 reads among a million operations, of one key or of a thousand.
+    let found = |keys: u64| {
+        let (a, b) = (with("a", 0.5, keys / 2), with("b", 0.54, keys * 46 / 100));
+        compare(&of(&a), &of(&b)).unwrap().cells[0].other_work.len()
+    };
+    assert_eq!((found(1000), found(1_000_000)), (0, 1));
 }
 
 #[test]

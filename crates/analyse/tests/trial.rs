@@ -73,6 +73,15 @@ fn a_machine_that_was_full_of_other_programs_is_told_from_a_slow_server() {
     assert_eq!(with(&others), Outcome::Disturbed);
     let server: Vec<_> = others.iter().copied().chain([("server.cpu", 15.0)]).collect();
     assert_eq!(with(&server), Outcome::Behind);
+    // Whose they were is not known where the server's part could not be read.
+    let mut unread = slow.clone();
+    unread.readings.extend(others.iter().map(|(signal, value)| reading(signal, *value)));
+    assert!(analyse::others_share(&unread).is_some());
+    let reason = "its process could not be read".to_owned();
+    let answer = model::Answer::Unavailable { reason, remedy: None };
+    unread.readings.push(model::Reading { answer, ..reading("server.cpu", 0.0) });
+    assert_eq!(analyse::others_share(&unread), None);
+    assert_eq!(outcome(&unread, 0.2), Outcome::Behind);
     // A client that was never late had its CPUs.
     let late = slow.readings.iter().position(|r| r.signal == "client.lateness").unwrap();
     let mut prompt = slow.clone();

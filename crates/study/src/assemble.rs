@@ -412,8 +412,7 @@ fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> 
     };
     let mut doubts = Vec::new();
     doubts.extend(value("machine.steal").and_then(host::steal_doubt));
-    let others = value("machine.neighbours").map(|all| all - analyse::servers_share(&value));
-    doubts.extend(others.and_then(host::neighbours_doubt));
+    doubts.extend(analyse::neighbours_share(readings).and_then(host::neighbours_doubt));
     doubts.extend(beside::doubt(&value));
     if outcome.seconds < SHORT_WINDOW_S && outcome.operations > 0 {
         let more = if phase == Phase::Load { "load more records" } else { "give it more time" };

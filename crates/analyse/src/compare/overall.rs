@@ -176,12 +176,14 @@ pub(super) fn sentence(
         parts.push(format!("their work differs (A against B: {})", words.join(", ")));
     }
     let head = match (better.is_empty(), worse.is_empty(), same.is_empty()) {
+        // Before anything else: a figure that is better, as of the hits themselves, makes no side
+        // the better one then.
+        _ if !other_work.is_empty() => {
+            format!("{sides} and A did different work, and are not comparable")
+        }
         (false, true, _) => format!("{sides} is better than A"),
         (true, false, _) => format!("{sides} is worse than A"),
         (false, false, _) => format!("{sides} is better than A in some and worse in other figures"),
-        _ if !other_work.is_empty() && better.is_empty() && worse.is_empty() => {
-            format!("{sides} and A did different work, and are not comparable")
-        }
         (true, true, false) => format!("no difference between {sides} and A is shown"),
         (true, true, true) => "there is not enough data for a verdict; repeat the runs".to_owned(),
     };

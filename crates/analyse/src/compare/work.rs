@@ -44,23 +44,24 @@ pub(super) fn differences(a: &[&Run], b: &[&Run]) -> Vec<OtherWork> {
         return Vec::new();
     }
     let mut found = Vec::new();
-    let mut shares = |what: &str, least: f64, of: &dyn Fn(&Run) -> Option<f64>| {
+    type Of<'a> = &'a dyn Fn(&Run) -> Option<f64>;
+    let mut shares = |what: &str, least: f64, of: Of<'_>, out_of: &dyn Fn(&Run) -> f64| {
         let (Some(x), Some(y)) = (typical(a, of), typical(b, of)) else { return };
         let spread = |share: f64, runs: &[&Run]| {
-            let operations: u64 = runs.iter().map(|run| run.operations).sum();
-            share * (1.0 - share) / (operations as f64).max(1.0)
+            let all: f64 = runs.iter().map(|run| out_of(run)).sum();
+            share * (1.0 - share) / all.max(1.0)
         };
         let chance = DEVIATIONS * (spread(x, a) + spread(y, b)).max(0.0).sqrt();
         if (x - y).abs() > least.max(chance) {
             found.push(OtherWork { what: what.to_owned(), a: x, b: y });
         }
     };
-    shares("hit ratio", HITS, &|run| run.hit_ratio());
-    shares("share of errors", ERRORS, &|run| {
-        Some(run.errors() as f64 / (run.operations as f64).max(1.0))
-    });
+    let operations = |run: &Run| run.operations as f64;
+    shares("hit ratio", HITS, &|run| run.hit_ratio(), &keys_read);
+    let errors = |run: &Run| Some(run.errors() as f64 / operations(run).max(1.0));
+    shares("share of errors", ERRORS, &errors, &operations);
     for op in Op::ALL {
-        shares(&format!("share of {op}"), MIX, &|run| share_of(run, op));
+        shares(&format!("share of {op}"), MIX, &|run| share_of(run, op), &operations);
     }
     // Another mix writes other things too.
     if found.is_empty()
@@ -76,6 +77,19 @@ pub(super) fn differences(a: &[&Run], b: &[&Run]) -> Vec<OtherWork> {
 fn typical(runs: &[&Run], of: &dyn Fn(&Run) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = runs.iter().map(|run| of(run)).collect::<Option<_>>()?;
     (!values.is_empty()).then(|| median(&values))
+}
+
+/// Keys that reads asked for, of which the hit ratio is a share: a read may ask for many, and other
+/// operations ask for none. Where nothing missed, the ratio has no chance in it.
+fn keys_read(run: &Run) -> f64 {
+    let missed = run.hit_ratio().map(|ratio| 1.0 - ratio).filter(|missed| *missed > 0.0);
+    match missed {
+        Some(share) if run.misses > 0 => run.misses as f64 / share,
+        _ => match count_of(run, Op::Read) + count_of(run, Op::ReadModifyWrite) {
+            0.0 => run.operations as f64,
+            reads => reads,
+        },
+    }
 }
 
 fn share_of(run: &Run, op: Op) -> Option<f64> {
