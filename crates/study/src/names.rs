@@ -77,6 +77,10 @@ pub(crate) fn designed(
             .figure(figure.get_ref(), published.as_ref())
             .map_err(|words| source.at(figure.span(), &words))?;
     }
+    if let Some(name) = &spec.platform {
+        platform::Platform::open(name.get_ref())
+            .map_err(|error| source.at(name.span(), &error.to_string()))?;
+    }
     fn inner<T: Clone>(all: &[Spanned<T>]) -> Vec<T> {
         all.iter().map(|one| one.get_ref().clone()).collect()
     }
@@ -86,7 +90,7 @@ pub(crate) fn designed(
         figures: inner(&spec.figures),
         published,
         scale: source.scale.clone(),
-        platform: spec.platform.clone(),
+        platform: spec.platform.as_ref().map(|name| name.get_ref().clone()),
         ..design
     })
 }

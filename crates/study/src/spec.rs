@@ -94,7 +94,7 @@ pub struct Spec {
     pub scale: BTreeMap<Spanned<String>, ScaleTable>,
     /// What this machine costs: a name of `platforms/`.
     #[serde(default)]
-    pub platform: Option<String>,
+    pub platform: Option<Spanned<String>>,
 }
 
 fn one() -> u64 {
