@@ -1,6 +1,6 @@
 //! What a person sees: tables on standard output, progress and notes on standard error.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, Stdout, Write};
 use std::time::Duration;
 
 use drive::{Progress, Stage};
@@ -59,6 +59,11 @@ impl Show {
         self.painted(&json(&serde_json::to_string_pretty(value)?))
     }
 
+    /// Values as one array, as [`Show::json`] writes it, each when it comes.
+    pub fn json_array(&self) -> JsonArray {
+        JsonArray { out: BufWriter::new(std::io::stdout()), begun: false }
+    }
+
     /// A value as JSON in one line.
     pub fn json_line(&self, value: &impl Serialize) -> anyhow::Result<()> {
         self.painted(&json(&serde_json::to_string(value)?))
@@ -98,6 +103,27 @@ impl Show {
     pub fn parts(&self, parts: u64) -> ProgressBar {
         let hidden = self.quiet || !std::io::stderr().is_terminal() || is_dumb();
         plain_bar(parts, hidden)
+    }
+}
+
+/// An array on standard output of which no more than an element is in memory.
+pub struct JsonArray {
+    out: BufWriter<Stdout>,
+    begun: bool,
+}
+
+impl JsonArray {
+    pub fn push(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
+        // Texts in JSON have no line ends: those that there are indent.
+        let element = serde_json::to_string_pretty(value)?.replace('\n', "\n  ");
+        self.out.write_all(if self.begun { b",\n  " } else { b"[\n  " })?;
+        self.begun = true;
+        Ok(self.out.write_all(json(&element).as_bytes())?)
+    }
+
+    pub fn end(mut self) -> anyhow::Result<()> {
+        self.out.write_all(if self.begun { b"\n]\n" } else { b"[]\n" })?;
+        Ok(self.out.flush()?)
     }
 }
 

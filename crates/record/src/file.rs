@@ -310,6 +310,12 @@ impl Snapshot<'_> {
         Ok(Some(filter.choose(&heads)?.into_iter().map(|head| head.key).collect()))
     }
 
+    /// The key of every run, by execution and ordinal.
+    pub fn keys(&self) -> Result<Vec<i64>, Error> {
+        let query = "SELECT key FROM run ORDER BY execution_key, ordinal";
+        load::rows(&self.sql, self.path, "run", query, |row| row.get(0))
+    }
+
     pub fn count(&self) -> Result<usize, Error> {
         self.sql
             .query_row("SELECT count(*) FROM run", [], |row| row.get(0))

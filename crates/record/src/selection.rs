@@ -9,6 +9,9 @@ use crate::file::File;
 use crate::filter::Filter;
 use crate::run::{Execution, Run};
 
+/// So many runs of those that are read one after the other are in memory at once.
+const AT_ONCE: usize = 256;
+
 /// Runs of one results file with the executions that they belong to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
@@ -67,6 +70,37 @@ impl Selection {
             executions.retain(|execution| of.contains(execution.id.as_str()));
         }
         Ok(Selection { path: file.path().to_owned(), filter, executions, runs })
+    }
+
+    /// Reads each run, whole, beside its execution, by execution and ordinal, as it is needed: a
+    /// file takes no more memory for being long. Of the executions the facts of a machine stand in
+    /// the first on it alone, and what is planned has no settings.
+    ///
+    /// # Errors
+    /// Those of [`Selection::open`], and what `read` ends with.
+    pub fn each<E: From<Error>>(
+        text: &str,
+        mut read: impl FnMut(&Execution, &Run) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (path, filter) = named(text)?;
+        let file = File::read(path)?;
+        let snapshot = file.snapshot()?;
+        let mut keys = snapshot.keys()?;
+        if let Some(chosen) = snapshot.choose(&filter)? {
+            keys.retain(|key| chosen.contains(key));
+        }
+        let executions = snapshot.executions(true)?;
+        let of: HashMap<&str, &Execution> =
+            executions.iter().map(|execution| (execution.id.as_str(), execution)).collect();
+        for part in keys.chunks(AT_ONCE) {
+            let part = part.iter().copied().collect();
+            for run in snapshot.runs(Some(&part), &Extent::Whole, &HashSet::new())? {
+                if let Some(execution) = of.get(run.execution.as_str()) {
+                    read(execution, &run)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Each execution with its runs.

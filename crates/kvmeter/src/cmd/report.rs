@@ -11,10 +11,12 @@ use crate::show::Show;
 
 pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
     // JSON has every run whole; tables and pages of many runs need less of each.
-    let selection = match args.json && !args.answers {
-        true => Selection::open(&args.file)?,
-        false => Selection::overview(&args.file, report::LISTED, report::overview)?,
-    };
+    let runs_alone = args.json && !args.answers && args.html.is_none() && args.figures.is_none();
+    if runs_alone {
+        runs(&args.file, show)?;
+        return Ok(Outcome::Done);
+    }
+    let selection = Selection::overview(&args.file, report::LISTED, report::overview)?;
     if let Some(html) = &args.html {
         files::check_output("--html", html, &[&selection.path])?;
     }
@@ -33,8 +35,7 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
         let objects: Vec<_> = studies.iter().map(answers::object).collect();
         show.json(&objects)?;
     } else if args.json {
-        let objects: Vec<_> = pairs.iter().map(|(execution, run)| run.summary(execution)).collect();
-        show.json(&objects)?;
+        runs(&args.file, show)?;
     } else if args.markdown {
         let folder = args.figures.as_ref().map(|folder| folder.display().to_string());
         for study in &studies {
@@ -58,6 +59,13 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
         show.note(&format!("report   {}", html.display()));
     }
     Ok(Outcome::Done)
+}
+
+/// Every run as JSON.
+fn runs(file: &str, show: &Show) -> anyhow::Result<()> {
+    let mut objects = show.json_array();
+    Selection::each(file, |execution, run| objects.push(&run.summary(execution)))?;
+    objects.end()
 }
 
 /// The studies' own figures as files.

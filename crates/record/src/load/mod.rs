@@ -16,7 +16,7 @@ use rusqlite::{Connection, Row, Statement};
 use crate::error::Error;
 
 /// Runs one query and collects its rows; `table` is for the message.
-fn rows<T>(
+pub(crate) fn rows<T>(
     sql: &Connection,
     path: &Path,
     table: &str,

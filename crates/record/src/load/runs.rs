@@ -42,25 +42,18 @@ pub(crate) fn runs(
     extent: &Extent,
     designed: &HashSet<String>,
 ) -> Result<Vec<Run>, Error> {
-    let (low, high) = match keys {
-        None => (i64::MIN, i64::MAX),
-        Some(keys) => match (keys.first(), keys.last()) {
-            (Some(low), Some(high)) => (*low, *high),
-            _ => return Ok(Vec::new()),
-        },
-    };
+    let keys = keys.map(|keys| serde_json::json!(keys).to_string());
     let mut load = Load {
         sql,
         path,
         extent,
         designed,
-        low,
-        high,
+        keys,
         runs: Vec::new(),
         at: HashMap::new(),
         examples: BTreeSet::new(),
     };
-    load.runs(keys)?;
+    load.runs()?;
     if extent.is_overview() {
         load.examples = examples(load.runs.iter().map(|run| run.label.as_str()));
     }
@@ -81,9 +74,8 @@ struct Load<'a> {
     extent: &'a Extent,
     /// The executions of studies with a design.
     designed: &'a HashSet<String>,
-    /// The least and the greatest key that is asked for.
-    low: i64,
-    high: i64,
+    /// The keys that are asked for, as JSON; none: all.
+    keys: Option<String>,
     runs: Vec<Run>,
     /// The place in `runs` of each key.
     at: HashMap<i64, usize>,
@@ -92,18 +84,26 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    fn runs(&mut self, keys: Option<&BTreeSet<i64>>) -> Result<(), Error> {
+    /// Which rows are asked for by the column that holds the key of a run. Through its index: of
+    /// a few runs the rest of the file is not looked at.
+    fn chosen(&self, column: &str) -> String {
+        match self.keys {
+            None => "?1 IS NULL".to_owned(),
+            Some(_) => format!("{column} IN (SELECT value FROM json_each(?1))"),
+        }
+    }
+
+    fn runs(&mut self) -> Result<(), Error> {
         let failed = |error| Error::sqlite(self.path, error);
-        let mut statement = self
-            .sql
-            .prepare(
-                "SELECT run.*, execution.id AS execution FROM run
-                 JOIN execution ON execution.key = execution_key
-                 WHERE run.key BETWEEN ?1 AND ?2 ORDER BY execution_key, ordinal",
-            )
-            .map_err(failed)?;
+        let query = format!(
+            "SELECT run.*, execution.id AS execution FROM run
+             JOIN execution ON execution.key = execution_key
+             WHERE {} ORDER BY execution_key, ordinal",
+            self.chosen("run.key")
+        );
+        let mut statement = self.sql.prepare(&query).map_err(failed)?;
         let names = names(&statement);
-        let mut rows = statement.query([self.low, self.high]).map_err(failed)?;
+        let mut rows = statement.query([&self.keys]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             let wrong = |error| {
                 let id: Result<String, _> = row.get("id");
@@ -111,9 +111,6 @@ impl Load<'_> {
                 at(self.path, &place, &names, error)
             };
             let key: i64 = row.get("key").map_err(wrong)?;
-            if keys.is_some_and(|keys| !keys.contains(&key)) {
-                continue;
-            }
             let (phase, kind, run) = head(row).map_err(wrong)?;
             if !matches!(kind.as_str(), "open" | "closed") {
                 let path = self.path.to_owned();
@@ -135,12 +132,12 @@ impl Load<'_> {
     ) -> Result<(), Error> {
         let failed = |error| Error::sqlite(self.path, error);
         let query = format!(
-            "SELECT run_key, {columns} FROM {table} WHERE run_key BETWEEN ?1 AND ?2
-             ORDER BY run_key{order}"
+            "SELECT run_key, {columns} FROM {table} WHERE {} ORDER BY run_key{order}",
+            self.chosen("run_key")
         );
         let mut statement = self.sql.prepare(&query).map_err(failed)?;
         let names = names(&statement);
-        let mut rows = statement.query([self.low, self.high]).map_err(failed)?;
+        let mut rows = statement.query([&self.keys]).map_err(failed)?;
         let whole = !self.extent.is_overview();
         while let Some(row) = rows.next().map_err(failed)? {
             let key = row.get::<_, i64>(0).map_err(failed)?;

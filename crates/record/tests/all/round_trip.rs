@@ -252,3 +252,38 @@ proptest! {
         prop_assert_eq!(&file.runs(&Filter::all()).unwrap(), &[run]);
     }
 }
+
+/// More runs than are in memory at once, kept in another order than that of their ordinals.
+#[test]
+fn runs_one_after_the_other_are_those_of_a_selection() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.sqlite");
+    let mut file = File::create(&path).unwrap();
+    for name in ["e1", "e2"] {
+        file.begin(&example::execution(name)).unwrap();
+        for ordinal in (0..300).rev() {
+            let mut run = match ordinal % 50 {
+                0 => example::run(name, ordinal),
+                _ => example::bare_run(name, ordinal),
+            };
+            run.id = format!("{name} {ordinal}");
+            file.keep(&run).unwrap();
+        }
+    }
+    drop(file);
+    let path = path.to_str().unwrap();
+    for text in [path.to_owned(), format!("{path}?execution=e2"), format!("{path}?valid=false")] {
+        let expected = Selection::open(&text).unwrap();
+        let mut runs = Vec::new();
+        Selection::each(&text, |execution, run| {
+            assert_eq!(execution.id, run.execution);
+            runs.push(run.clone());
+            Ok::<(), Error>(())
+        })
+        .unwrap();
+        assert_eq!(runs, expected.runs, "{text}");
+        assert!(!runs.is_empty());
+    }
+    let nothing = Selection::each(&format!("{path}?store=fjall"), |_, _| Ok::<(), Error>(()));
+    assert!(nothing.is_err());
+}
