@@ -13,11 +13,15 @@ pub fn others_share(run: &Run) -> Option<f64> {
 }
 
 /// The share that other programs took, without what is measured. None where that is not known:
-/// a server's own part that could not be read would count as theirs.
+/// a server's own part that could not be read would count as theirs. One on another machine has
+/// no part.
 pub fn neighbours_share(readings: &[Reading]) -> Option<f64> {
     let reading = |signal: &str| readings.iter().find(|reading| reading.signal == signal);
     let value = |signal: &str| reading(signal).and_then(Reading::value);
-    let known = |signal: &&str| reading(signal).is_none_or(|reading| reading.value().is_some());
+    let known = |signal: &&str| {
+        let known = |reading: &Reading| reading.value().is_some() || reading.is_elsewhere();
+        reading(signal).is_none_or(known)
+    };
     let all = value("machine.neighbours")?;
     MEASURED.iter().all(known).then(|| all - servers_share(&value))
 }

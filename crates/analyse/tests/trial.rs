@@ -82,6 +82,11 @@ fn a_machine_that_was_full_of_other_programs_is_told_from_a_slow_server() {
     unread.readings.push(model::Reading { answer, ..reading("server.cpu", 0.0) });
     assert_eq!(analyse::others_share(&unread), None);
     assert_eq!(outcome(&unread, 0.2), Outcome::Behind);
+    let reason = format!("10.0.0.2 {}", model::IS_ELSEWHERE);
+    unread.readings.last_mut().unwrap().answer =
+        model::Answer::Unavailable { reason, remedy: None };
+    assert!(analyse::others_share(&unread).is_some());
+    assert_eq!(outcome(&unread, 0.2), Outcome::Disturbed);
     // A client that was never late had its CPUs.
     let late = slow.readings.iter().position(|r| r.signal == "client.lateness").unwrap();
     let mut prompt = slow.clone();

@@ -131,6 +131,10 @@ pub enum Answer {
     Unavailable { reason: String, remedy: Option<String> },
 }
 
+/// The end of the reason for what cannot be read of a server: it takes nothing of this machine, as
+/// far as this machine knows.
+pub const IS_ELSEWHERE: &str = "is another machine, or another network namespace of this one";
+
 /// One number about a run, with everything needed to doubt it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
@@ -153,5 +157,10 @@ impl Reading {
             Answer::Value(value) => Some(value),
             Answer::Unavailable { .. } => None,
         }
+    }
+
+    /// Whether it is of a server that is not on this machine.
+    pub fn is_elsewhere(&self) -> bool {
+        matches!(&self.answer, Answer::Unavailable { reason, .. } if reason.ends_with(IS_ELSEWHERE))
     }
 }

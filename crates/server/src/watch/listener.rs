@@ -50,7 +50,7 @@ fn listening(root: &Root, host: &str, port: u16) -> Result<Vec<Socket>, Unavaila
     let ips = resolve(host, port)?;
     if root.is_live() && !ips.iter().any(|ip| is_ours(*ip)) {
         return Err(Unavailable::new(
-            format!("{host} is another machine, or another network namespace of this one"),
+            format!("{host} {}", model::IS_ELSEWHERE),
             "run an agent there to watch the server",
         ));
     }
