@@ -18,6 +18,9 @@ use study::{Allowed, AllowedServer, Speed};
 #[command(
     name = "kvmeter",
     version,
+    long_version = concat!(
+        env!("CARGO_PKG_VERSION"), " (", env!("KVMETER_COMMIT"), ", ", env!("KVMETER_TARGET"), ")"
+    ),
     about = "Measures key-value data serving: throughput, tail latency and cost per operation",
     after_help = "Examples:\n  \
         kvmeter doctor                                   what can be measured here, and what not\n  \

@@ -19,6 +19,7 @@ mod micro_net_args;
 mod network_checks;
 mod paths;
 mod planned;
+mod processor;
 #[cfg(test)]
 mod remedies;
 mod show;
@@ -37,6 +38,9 @@ pub fn command() -> clap::Command {
 
 /// Reads the command line, does what it says, and ends with the exit code of the whole process.
 pub fn main() -> std::process::ExitCode {
+    if let Err(why) = processor::check() {
+        return exit::report(&exit::request(why));
+    }
     let matches = command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let show = show::Show::new(&cli.common);

@@ -1,6 +1,6 @@
 //! Looking for a word among the words of a set, several at a time.
 
-use wide::u32x8;
+use wide::{i8x16, i16x8, i16x16, i32x8};
 
 /// Words that one comparison of vectors looks at.
 pub(super) const LANES: usize = 8;
@@ -10,26 +10,37 @@ pub(super) const LANES: usize = 8;
 pub(super) fn equal(words: &[u32], tag: u32) -> u64 {
     // Numbers that the compiler knows become a few instructions without a loop.
     match words.as_chunks::<LANES>().0 {
-        [a] => in_all([a], tag),
-        [a, b] => in_all([a, b], tag),
-        [a, b, c] => in_all([a, b, c], tag),
-        more => in_all(more, tag),
+        [a] => eight(a, tag),
+        [a, b] => sixteen(a, b, tag),
+        [a, b, c] => sixteen(a, b, tag) | eight(c, tag) << 16,
+        more => {
+            let (pairs, rest) = more.as_chunks::<2>();
+            let one = |(at, [a, b]): (usize, &[_; 2])| sixteen(a, b, tag) << (at * 2 * LANES);
+            let last = rest.first().map_or(0, |last| eight(last, tag));
+            let all = pairs.iter().enumerate().map(one).fold(0, |all, bits| all | bits);
+            all | last << (pairs.len() * 2 * LANES)
+        }
     }
 }
 
 #[inline(always)]
-fn in_all<'a>(chunks: impl IntoIterator<Item = &'a [u32; LANES]>, tag: u32) -> u64 {
-    let bits = chunks
-        .into_iter()
-        .zip(0..)
-        .map(|(chunk, at): (_, usize)| u64::from(eight(chunk, tag)) << (at * LANES));
-    bits.fold(0, |all, bits| all | bits)
+fn eight(words: &[u32; LANES], tag: u32) -> u64 {
+    u64::from(same(words, tag).to_bitmask())
 }
 
-/// A bit for each of eight words that is `tag`.
+/// Narrowed to bytes, so that one instruction gathers sixteen bits.
 #[inline(always)]
-fn eight(words: &[u32; LANES], tag: u32) -> u32 {
-    u32x8::new(*words).simd_eq(u32x8::splat(tag)).to_bitmask()
+fn sixteen(a: &[u32; LANES], b: &[u32; LANES], tag: u32) -> u64 {
+    let (a, b) = (same(a, tag).to_array(), same(b, tag).to_array());
+    let both = i16x16::new(std::array::from_fn(|at| if at < 8 { a[at] } else { b[at - 8] }));
+    u64::from(i8x16::from_i16x16_saturate(both).to_bitmask())
+}
+
+/// Ones where a word is `tag`.
+#[inline(always)]
+fn same(words: &[u32; LANES], tag: u32) -> i16x8 {
+    let words = i32x8::new(words.map(u32::cast_signed));
+    i16x8::from_i32x8_saturate(words.simd_eq(i32x8::splat(tag.cast_signed())))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What the bytes of a value are, whatever decides its length.
 
+use multiversion::multiversion;
+
 use crate::SpecError;
 use model::random::{Draws, Lane, fold, mix};
 
@@ -162,11 +164,12 @@ pub fn short(key_hash: u64, length: usize) -> [u8; HEADER] {
     bytes
 }
 
-/// Bytes that are treated at once: one vector register.
+/// Bytes that are treated at once: one vector register. What is left at the end is treated by
+/// halves.
 const LANES: usize = 32;
 
 /// `to` becomes the first bytes of `from` under a repeated mask; `from` is not shorter.
-#[inline(always)]
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2"))]
 fn masked(to: &mut [u8], from: &[u8], mask: u64) {
     let wide = repeated(mask);
     let (to_whole, to_rest) = to.as_chunks_mut::<LANES>();
@@ -176,13 +179,35 @@ fn masked(to: &mut [u8], from: &[u8], mask: u64) {
         // One value, so that the compiler need not ask whether the places overlap.
         *to = std::array::from_fn(|index| from[index] ^ wide[index]);
     }
+    let (to_rest, from_rest) = masked_part::<16>(to_rest, from_rest, &wide);
+    let (to_rest, from_rest) = masked_part::<8>(to_rest, from_rest, &wide);
     for ((to, from), mask) in to_rest.iter_mut().zip(from_rest).zip(&wide) {
         *to = from ^ mask;
     }
 }
 
-/// Zero exactly where [`masked`] would have written `seen`.
+/// Masks the first `N` bytes, if there are as many: what is left.
 #[inline(always)]
+fn masked_part<'a, 'b, const N: usize>(
+    to: &'a mut [u8],
+    from: &'b [u8],
+    wide: &[u8; LANES],
+) -> (&'a mut [u8], &'b [u8]) {
+    // Of the length alone, so that the borrow ends where there are fewer.
+    if to.len() < N {
+        return (to, from);
+    }
+    match (to.split_first_chunk_mut::<N>(), from.split_first_chunk::<N>()) {
+        (Some((to, to_rest)), Some((from, from_rest))) => {
+            *to = std::array::from_fn(|index| from[index] ^ wide[index]);
+            (to_rest, from_rest)
+        }
+        _ => (&mut [], &[]),
+    }
+}
+
+/// Zero exactly where [`masked`] would have written `seen`.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2"))]
 fn unlike(seen: &[u8], from: &[u8], mask: u64) -> u64 {
     let wide = repeated(mask);
     let (seen_whole, seen_rest) = seen.as_chunks::<LANES>();
@@ -194,12 +219,33 @@ fn unlike(seen: &[u8], from: &[u8], mask: u64) -> u64 {
             *all |= seen ^ from ^ mask;
         }
     }
-    for (((all, seen), from), mask) in
-        difference.iter_mut().zip(seen_rest).zip(from_rest).zip(&wide)
-    {
-        *all |= seen ^ from ^ mask;
+    let (seen_rest, from_rest) = unlike_part::<16>(seen_rest, from_rest, &wide, &mut difference);
+    let (seen_rest, from_rest) = unlike_part::<8>(seen_rest, from_rest, &wide, &mut difference);
+    let mut last = 0;
+    for ((seen, from), mask) in seen_rest.iter().zip(from_rest).zip(&wide) {
+        last |= seen ^ from ^ mask;
     }
-    u64::from(difference != [0; LANES])
+    u64::from(last) | u64::from(difference != [0; LANES])
+}
+
+/// Adds what differs in the first `N` bytes, if there are as many: what is left.
+#[inline(always)]
+fn unlike_part<'a, 'b, const N: usize>(
+    seen: &'a [u8],
+    from: &'b [u8],
+    wide: &[u8; LANES],
+    difference: &mut [u8; LANES],
+) -> (&'a [u8], &'b [u8]) {
+    match (seen.split_first_chunk::<N>(), from.split_first_chunk::<N>()) {
+        (Some((first, seen_rest)), Some((from, from_rest))) => {
+            for (((all, seen), from), mask) in difference.iter_mut().zip(first).zip(from).zip(wide)
+            {
+                *all |= seen ^ from ^ mask;
+            }
+            (seen_rest, from_rest)
+        }
+        _ => (seen, from),
+    }
 }
 
 /// Zero exactly where all bytes are `byte`.
