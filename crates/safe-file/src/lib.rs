@@ -22,7 +22,9 @@ mod who;
 pub use lock::{Holder, Lock, LockError, Sharing, Terms};
 pub use open::open_or_create;
 pub use own::{make_folder, own, own_folder};
-pub use replace::{check_companion, check_output, is_left_over, replace, replace_own};
+pub use replace::{
+    check_companion, check_folder, check_output, is_left_over, replace, replace_own,
+};
 pub use who::user_name;
 
 use std::io;

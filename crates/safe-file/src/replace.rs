@@ -20,6 +20,8 @@ enum Place {
     File(PathBuf),
     /// A terminal, a pipe, `/dev/stdout`: it has no content to replace.
     Stream(PathBuf),
+    /// What nothing can be written to as a file: what it is.
+    Other(PathBuf, &'static str),
 }
 
 /// Writes a file so that a crash at any moment, a full disk and every reader meet the old content
@@ -58,6 +60,7 @@ fn replace_with(path: &Path, content: &[u8], mode: Option<u32>) -> Result<(), Fi
                 .map_err(|error| FileError::io(path, error));
         }
         Place::File(to) => to,
+        Place::Other(to, what) => return Err(no_file(&to, what)),
     };
     let before = fs::symlink_metadata(&to).ok();
     let failed = |error| FileError::io(path, error);
@@ -115,7 +118,22 @@ fn only_if_refused(
 /// # Errors
 /// A stranger's link or file in a folder that everybody can write to; a device, a folder.
 pub fn check_output(path: &Path) -> Result<(), FileError> {
+    match destination(path)? {
+        Place::Other(to, what) => Err(no_file(&to, what)),
+        Place::File(_) | Place::Stream(_) => Ok(()),
+    }
+}
+
+/// Looks at a name that a user gave for a folder that is to be written into.
+///
+/// # Errors
+/// A stranger's link or folder in a folder that everybody can write to.
+pub fn check_folder(path: &Path) -> Result<(), FileError> {
     destination(path).map(drop)
+}
+
+fn no_file(to: &Path, what: &str) -> FileError {
+    FileError::refused(to, format!("{what}; name a file"))
 }
 
 /// Whether a name is that of a file which was being written when its process was killed.
@@ -182,7 +200,7 @@ fn destination(path: &Path) -> Result<Place, FileError> {
             return Ok(Place::Stream(to));
         }
         let what = if kind.is_dir() { "is a folder" } else { "is a device" };
-        return Err(FileError::refused(&to, format!("{what}; name a file")));
+        return Ok(Place::Other(to, what));
     }
     Err(FileError::refused(path, "is a link that leads to itself"))
 }

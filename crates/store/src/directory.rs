@@ -284,7 +284,7 @@ fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
         };
         return Err(refuse(path, reason, "name an empty directory or one that does not exist"));
     }
-    safe_file::check_output(path).map_err(|error| {
+    safe_file::check_folder(path).map_err(|error| {
         refuse(path, format!("cannot be used: {error}"), "name a directory of your own")
     })?;
     if path.is_symlink() && !path.exists() {
