@@ -97,7 +97,7 @@ impl Notes {
     }
 
     /// All of it as a text that [`unpack`] takes, behind `title` as comment. Each of `secrets`
-    /// is replaced by `...`.
+    /// is replaced by `...`, and passwords of addresses are starred.
     pub fn to_text(&self, title: &str, secrets: &[String]) -> String {
         let mut text = String::new();
         for line in title.lines() {
@@ -119,7 +119,7 @@ impl Notes {
         for secret in secrets.iter().filter(|secret| secret.len() > 2) {
             text = text.replace(secret.as_str(), "...");
         }
-        text
+        model::masked(&text).into_owned()
     }
 }
 

@@ -31,6 +31,16 @@ pub fn request(words: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Request(words.into()))
 }
 
+/// Says what is wrong with the command line, which may hold a secret; or the help or the version
+/// that it asks for.
+pub fn misread(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    crate::show::complain(error.render().to_string().trim_end());
+    ExitCode::from(2)
+}
+
 /// Says what went wrong, and with which exit code to end.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(io) = error.downcast_ref::<std::io::Error>()

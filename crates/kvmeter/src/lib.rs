@@ -41,8 +41,11 @@ pub fn main() -> std::process::ExitCode {
     if let Err(why) = processor::check() {
         return exit::report(&exit::request(why));
     }
-    let matches = command().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let read = command().try_get_matches();
+    let (matches, cli) = match read.and_then(|found| Ok((Cli::from_arg_matches(&found)?, found))) {
+        Ok((cli, matches)) => (matches, cli),
+        Err(error) => return exit::misread(&error),
+    };
     let show = show::Show::new(&cli.common);
     if let Err(error) = paths::check(&command(), &matches) {
         return exit::report(&error);

@@ -49,7 +49,7 @@ impl Show {
         self.quiet
     }
 
-    /// Text for standard output, with nothing in it that steers a terminal.
+    /// Text for standard output, with nothing in it that steers a terminal and no secret.
     pub fn print(&self, text: &str) -> anyhow::Result<()> {
         self.painted(&lines(text))
     }
@@ -127,10 +127,9 @@ impl JsonArray {
     }
 }
 
-/// A line on standard error, without the passwords of addresses in it. That nobody reads it ends
-/// nothing.
+/// A line on standard error. That nobody reads it ends nothing.
 pub fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", lines(&model::masked(text)));
+    let _ = writeln!(std::io::stderr().lock(), "{}", lines(text));
 }
 
 /// A terminal that knows neither colours nor how to move the cursor.

@@ -1,32 +1,65 @@
 //! Secrets that stand in addresses: what is shown of a text holds none.
 
+use std::borrow::Cow;
+
 /// What ends a word in which an address may stand.
 const ENDS: [char; 10] = ['"', '\'', '`', ',', '=', '[', ']', '(', ')', '/'];
 
 /// The text with stars for the password of every `user:password@host`, and for all before the `@`
 /// of `scheme://secret@host`; as long as it was.
-pub fn masked(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let mut shown = chars.clone();
-    for (at, _) in chars.iter().enumerate().filter(|(_, c)| **c == '@') {
-        let ends = |c: &char| c.is_whitespace() || ENDS.contains(c);
-        // Behind `://` a secret may hold what ends a word elsewhere.
-        let word = chars[..at].iter().rposition(|c| c.is_whitespace()).map_or(0, |end| end + 1);
-        let url = chars[word..at].windows(3).rposition(|three| three == [':', '/', '/']);
-        let begin = match url {
-            Some(scheme) => word + scheme + 3,
-            None => chars[..at].iter().rposition(ends).map_or(0, |end| end + 1),
-        };
-        let colon = chars[begin..at].iter().position(|c| *c == ':');
-        let in_url = url.is_some();
-        let from = match colon {
-            Some(colon) => begin + colon + 1,
-            None if in_url => begin,
-            None => continue,
-        };
-        shown[from..at].fill('*');
+pub fn masked(text: &str) -> Cow<'_, str> {
+    starred(text, false)
+}
+
+/// The same of the strings in JSON, which stays JSON.
+pub(crate) fn masked_json(text: &str) -> Cow<'_, str> {
+    starred(text, true)
+}
+
+/// In one pass, however many `@` there are: results files of strangers are shown, too.
+fn starred(text: &str, json: bool) -> Cow<'_, str> {
+    if !text.contains('@') {
+        return Cow::Borrowed(text);
     }
-    shown.into_iter().collect()
+    let mut chars: Vec<char> = text.chars().collect();
+    // Where a secret would begin: behind the last `://` of a word, where it may hold what ends a
+    // word elsewhere, and behind the colon after that; or else behind a colon.
+    let (mut url, mut in_url, mut plain) = (None, None, None);
+    let mut done = 0;
+    let mut at = 0;
+    while at < chars.len() {
+        let mut wide = 1;
+        let mut c = chars[at];
+        if json && c == '\\' {
+            wide = 2;
+            c = match chars.get(at + 1) {
+                Some('n' | 'r' | 't') => ' ',
+                Some('"') => '\'',
+                _ => c,
+            };
+        }
+        match c {
+            '@' => {
+                if let Some(from) = in_url.or(url).or(plain) {
+                    chars[done.max(from)..at].fill('*');
+                    done = at;
+                }
+            }
+            ':' if chars[at..].starts_with(&[':', '/', '/']) => {
+                wide = 3;
+                (url, in_url, plain) = (Some(at + wide), None, None);
+            }
+            ':' => {
+                plain = plain.or(Some(at + 1));
+                in_url = in_url.or(url.map(|_| at + 1));
+            }
+            c if c.is_whitespace() || (json && c == '"') => (url, in_url, plain) = (None, None, None),
+            c if ENDS.contains(&c) => plain = None,
+            _ => {}
+        }
+        at += wide;
+    }
+    Cow::Owned(chars.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -44,8 +77,37 @@ mod tests {
             ("see http://host/x, then a:b@c", "see http://host/x, then a:*@c"),
             ("a@b governor=performance@0-3", "a@b governor=performance@0-3"),
             ("/run/a@b.sock at 10:30", "/run/a@b.sock at 10:30"),
+            ("redis://u:p@ss@host", "redis://u:****@host"),
+            ("redis://host:1/a x:y@h", "redis://host:1/a x:*@h"),
         ] {
             assert_eq!(masked(text), shown);
         }
+        assert!(matches!(masked("redis://host:6379"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_stays_json() {
+        for (value, shown) in [
+            (serde_json::json!(["redis://host", "a@b"]), serde_json::json!(["redis://host", "a@b"])),
+            (
+                serde_json::json!({"url": "redis://u:s\"cret@h", "why": "x\\"}),
+                serde_json::json!({"url": "redis://u:*******@h", "why": "x\\"}),
+            ),
+            (
+                serde_json::json!("# http://x.org\ngovernor=\"performance@0-3\"\nx\t= u:p@h"),
+                serde_json::json!("# http://x.org\ngovernor=\"performance@0-3\"\nx\t= u:*@h"),
+            ),
+        ] {
+            for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+                let safe: serde_json::Value = serde_json::from_str(&masked_json(&text)).unwrap();
+                assert_eq!(safe, shown, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_of_nothing_but_addresses_takes_one_pass() {
+        let text = "a:b@".repeat(200_000);
+        assert!(masked(&text).ends_with("**@"));
     }
 }

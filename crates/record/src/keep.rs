@@ -1,9 +1,9 @@
 //! Writing: what becomes of an execution and of a run in the tables. Every function expects
-//! a transaction around it.
+//! a transaction around it. Files are passed on: texts are kept without the passwords of addresses.
 
 use std::path::Path;
 
-use model::{Answer, Reading};
+use model::{Answer, Reading, masked};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub(crate) fn note(sql: &Connection, path: &Path, id: &str, text: &str) -> Resul
     let key = key_of(sql, path, id)?.ok_or_else(|| unknown_execution(path, id))?;
     sql.execute(
         "INSERT INTO note SELECT ?1, (SELECT count(*) FROM note WHERE execution_key = ?1), ?2",
-        params![key, text],
+        params![key, masked(text)],
     )
     .map(|_| ())
     .map_err(|error| refused(path, id, error))
@@ -44,8 +44,8 @@ fn insert_execution(sql: &Connection, execution: &Execution) -> rusqlite::Result
         params![
             execution.id,
             execution.study,
-            execution.question,
-            execution.spec,
+            execution.question.as_deref().map(masked),
+            masked(&execution.spec),
             // Text: a seed may be larger than SQLite's signed integers.
             execution.seed.to_string(),
             serde_json::Value::from(execution.command.clone()).to_string(),
@@ -58,7 +58,8 @@ fn insert_execution(sql: &Connection, execution: &Execution) -> rusqlite::Result
     let key = sql.last_insert_rowid();
     let mut fact = sql.prepare("INSERT INTO fact VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
     for (position, known) in execution.machine.facts.iter().enumerate() {
-        let (value, unavailable) = (known.value.as_ref().ok(), known.value.as_ref().err());
+        let (value, unavailable) = (known.value.as_deref().ok(), known.value.as_deref().err());
+        let (value, unavailable) = (value.map(masked), unavailable.map(|why| masked(why)));
         fact.execute(params![key, position, known.name, value, unavailable, known.source])?;
     }
     let mut planned = sql.prepare("INSERT INTO planned VALUES (?1, ?2, ?3, ?4)")?;
@@ -159,12 +160,12 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
     let mut remark = sql.prepare("INSERT INTO remark VALUES (?1, ?2, ?3, ?4)")?;
     for (kind, texts) in [("invalid", &run.invalid_because), ("warning", &run.warnings)] {
         for (position, text) in texts.iter().enumerate() {
-            remark.execute(params![key, kind, position, text])?;
+            remark.execute(params![key, kind, position, masked(text)])?;
         }
     }
     let mut failure = sql.prepare("INSERT INTO failure VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for (position, failed) in run.failures.iter().enumerate() {
-        failure.execute(params![key, position, failed.kind, failed.count, failed.first])?;
+        failure.execute(params![key, position, failed.kind, failed.count, masked(&failed.first)])?;
     }
     if let Some(tax) = &run.tax {
         sql.execute(
@@ -203,7 +204,7 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
         let read = truthful(read);
         let (value, unavailable, remedy) = match &read.answer {
             Answer::Value(value) => (Some(*value), None, None),
-            Answer::Unavailable { reason, remedy } => (None, Some(reason), remedy.as_ref()),
+            Answer::Unavailable { reason, remedy } => (None, Some(masked(reason)), remedy.as_deref().map(masked)),
         };
         reading.execute(params![
             key,
@@ -214,7 +215,7 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
             remedy,
             name(&read.unit),
             name(&read.scope),
-            read.source,
+            masked(&read.source),
             read.window_s,
             name(&read.origin),
         ])?;
@@ -235,7 +236,7 @@ fn insert_samples(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()>
             series.signal,
             name(&series.unit),
             name(&series.scope),
-            series.source,
+            masked(&series.source),
             name(&series.origin),
         ])?;
         for (at, (at_s, value)) in series.at_s.iter().zip(&series.values).enumerate() {

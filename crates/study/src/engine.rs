@@ -88,7 +88,7 @@ pub fn now() -> String {
 /// The description of this invocation, to begin a results file with; the machine as it is now,
 /// and what was seen of its knobs.
 pub fn execution(plan: &Plan, command: Vec<String>, knobs: &Seen) -> Execution {
-    let command = command.iter().map(|word| model::masked(word)).collect();
+    let command = command.iter().map(|word| model::masked(word).into_owned()).collect();
     let root = &plan.probes.root;
     let mut machine: Machine = host::facts(root);
     machine.facts.extend(knobs.facts());

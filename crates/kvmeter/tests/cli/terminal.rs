@@ -248,3 +248,73 @@ fn a_bench_whose_home_cannot_be_written_still_shows_its_result() {
     assert_eq!(said.code, 0, "{said:#?}");
     assert!(said.err.contains("not kept") && said.err.contains("--out"), "{}", said.err);
 }
+
+/// Whoever writes a password where none is to stand (or a name with one that a program of theirs
+/// has) finds it neither on the screen nor in a file that they pass on.
+#[test]
+fn no_secret_leaves_the_program() {
+    let place = Place::new();
+    let url = "redis://user:sekret@127.0.0.1:1";
+    let study = |more: &str| {
+        format!(
+            "name = \"s\"\nquestion = \"{url}?\"\n# as in {url}\nsequence = [\"load\", \"ycsb-c\"]\n\
+             {more}\n[data]\nrecords = 100\n[measure]\noperations = 100\n"
+        )
+    };
+    let refused = place.write("refused.toml", &study("[store.redis]\nservers = \"user:sekret@127.0.0.1:1\""));
+    let told = place.write("told.toml", &study("[store.null]"));
+    let (refused, told) = (refused.to_str().unwrap(), told.to_str().unwrap());
+    let plan = format!("data.records={url}");
+    let (out, page, copy) = ("out.sqlite", "page.html", "copy.sqlite");
+    let calls: &[&[&str]] = &[
+        &["bench", url],
+        &["bench", url, "--json"],
+        &["bench", "null", "--rate", url],
+        &["bench", "null", "--color", url],
+        &["bench", "null", url],
+        &[url],
+        &["search", url, "--slo", "p99<1ms"],
+        &["search", "null", "--slo", url],
+        &["run", refused, "--dry-run"],
+        &["run", refused, "--dry-run", "--json"],
+        &["run", url],
+        &["run", told, "--set", &plan],
+        &["run", told, "--dry-run", "--json"],
+        &["run", told, "--out", out, "--html", page],
+        &["report", out],
+        &["report", out, "--json"],
+        &["report", out, "--markdown"],
+        &["export", out, "--format", "json", "--out", "out.json"],
+        &["export", out, "--format", "csv", "--table", "runs", "--out", "out.csv"],
+        &["merge", out, "--out", copy],
+        &["compare", url, out],
+        &["doctor", "--store", url],
+        &["doctor", "--store", url, "--record", "machine.txt"],
+        &["doctor", "--record", "machine.txt"],
+        &["knob", "set", url],
+        &["precondition", url],
+    ];
+    for args in calls {
+        let said = place.run(args);
+        assert!(!said.out.contains("sekret") && !said.err.contains("sekret"), "{args:?}: {said:?}");
+    }
+    let mut folders = vec![place.path().to_owned()];
+    let mut seen = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(path),
+                false if path.extension().is_some_and(|kind| kind == "toml") => {}
+                false => {
+                    let bytes = std::fs::read(&path).unwrap();
+                    assert!(!bytes.windows(6).any(|six| six == b"sekret"), "{path:?}");
+                    seen.push(entry.file_name().into_string().unwrap());
+                }
+            }
+        }
+    }
+    for file in [out, page, copy, "out.json", "machine.txt"] {
+        assert!(seen.iter().any(|name| name == file), "{file} of {seen:?}");
+    }
+}

@@ -86,7 +86,7 @@ fn write<'a, T: DataType>(
 }
 
 fn text(cell: &Cell) -> Option<ByteArray> {
-    if let Cell::Text(text) = cell { Some(text.as_str().into()) } else { None }
+    if let Cell::Text(text) = cell { Some(&*model::masked(text)).map(ByteArray::from) } else { None }
 }
 
 fn integer(cell: &Cell) -> Option<i64> {
