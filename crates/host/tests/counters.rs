@@ -121,6 +121,35 @@ fn counters_that_are_shared_are_scaled_and_the_share_is_shown() {
     assert!(why(&readings, "counters.running_ratio").0.contains("no event"));
 }
 
+/// As some hypervisors have it: the events open, and nothing counts.
+#[test]
+fn a_counter_that_cannot_be_zero_and_is_counts_nothing() {
+    let xeon = Recorded::named("xeon-4114");
+    let still = World { gains: vec![], ..World::default() };
+    let fake = Fake::new(still);
+    let readings = window("counters", &xeon.root, &Context::default(), &fake).unwrap();
+    // What may be zero elsewhere is told by the instructions beside it.
+    for signal in ["cycles", "instructions.user", "branches", "l1d.misses", "llc.misses", "ipc"] {
+        let (reason, remedy) = why(&readings, signal);
+        assert!(reason.contains("did not move: this machine does not count"), "{signal}: {reason}");
+        assert!(remedy.contains("bare metal"), "{signal}: {remedy}");
+    }
+    let fake = Fake::new(World::default());
+    let readings = window("dram", &xeon.root, &Context::default(), &fake).unwrap();
+    for signal in ["dram.read", "dram.written"] {
+        assert!(why(&readings, signal).0.contains("did not move"), "{signal}");
+    }
+    let tsc = World { gains: vec![("event=0x00", 2_200_000_000)], ..World::default() };
+    let readings = window("frequency", &xeon.root, &Context::default(), &Fake::new(tsc)).unwrap();
+    assert!(why(&readings, "residency.awake").0.contains("did not move"));
+    // Nothing of a kind may have happened where the counters count, and where no thread ran.
+    let quiet =
+        World { gains: vec![("event=0xc0", 4_000), ("event=0x3c", 9_000)], ..World::default() };
+    let readings = window("counters", &xeon.root, &Context::default(), &Fake::new(quiet)).unwrap();
+    near(value(&readings, "branch_misses"), 0.0);
+    near(value(&readings, "mpki.llc"), 0.0);
+}
+
 #[test]
 fn a_target_without_a_counter_is_taken_to_be_like_the_others() {
     struct Two;
@@ -301,7 +330,9 @@ fn an_arm_pmu_says_which_events_it_has() {
     assert_eq!(text(Quantity::LlcMisses), ["armv8_pmuv3_0/event=0x37/ (LL_CACHE_MISS_RD)"]);
     assert_eq!(text(Quantity::Branches), ["armv8_pmuv3_0/event=0x21/ (BR_RETIRED)"]);
     arm.remove("/sys/bus/event_source/devices/armv8_pmuv3_0/events/ll_cache_miss_rd");
-    let readings = window("counters", &arm.root, &Context::default(), &Fake::default()).unwrap();
+    let counts =
+        World { gains: vec![("event=0x08", 4_000), ("event=0x11", 9_000)], ..World::default() };
+    let readings = window("counters", &arm.root, &Context::default(), &Fake::new(counts)).unwrap();
     assert!(why(&readings, "llc.misses").0.contains("does not implement LL_CACHE_MISS_RD"));
     assert!(find(&readings, "llc.references").value().is_some());
 }

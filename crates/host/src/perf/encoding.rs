@@ -22,6 +22,8 @@ pub struct Encoded {
     /// Only what happens in user space (`u`), or in the kernel (`k`).
     pub only_user: bool,
     pub only_kernel: bool,
+    /// It happens wherever a CPU runs, so that a counter of it that stands still counts nothing.
+    pub always: bool,
 }
 
 impl Encoded {
@@ -31,6 +33,12 @@ impl Encoded {
             Some(label) => format!("{} ({label})", self.text),
             None => self.text.clone(),
         }
+    }
+
+    /// The event as one that happens wherever a CPU runs.
+    #[must_use]
+    pub fn always(self) -> Self {
+        Encoded { always: true, ..self }
     }
 
     /// The event without the kernel's part.
@@ -77,7 +85,8 @@ pub fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Encoded, Unavailabl
         }
     }
     let text = format!("{pmu}/{terms}/");
-    Ok(Encoded { text, label: None, kind, config, only_user: false, only_kernel: false })
+    let (only_user, only_kernel, always) = (false, false, false);
+    Ok(Encoded { text, label: None, kind, config, only_user, only_kernel, always })
 }
 
 /// Encodes an event that the PMU lists in sysfs by a name (`cas_count_read`).

@@ -16,5 +16,6 @@ pub use kernel::{Count, Errno, Event, Handle, Kernel, Live, Target};
 pub(crate) use plan::targets;
 pub use plan::{Extra, Plan, Planned, Slot, plan};
 pub use privilege::Privilege;
+pub(crate) use session::still;
 pub use session::{Counted, Group, Refused, Session, Tally};
 pub use table::{Core, LastLevel, Quantity, Raw, Table, core};

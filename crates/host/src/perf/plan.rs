@@ -155,6 +155,10 @@ impl Plan {
             .iter()
             .map(|raw| {
                 let event = shown(encode(root, &core.pmu, raw.terms)?, raw);
+                let event = match quantity {
+                    Instructions | Quantity::Cycles => event.always(),
+                    _ => event,
+                };
                 Ok(match slot {
                     Slot::KernelInstructions => event.kernel(),
                     Slot::UserInstructions => event.user(),

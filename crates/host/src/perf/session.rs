@@ -27,6 +27,14 @@ pub struct Counted {
     pub seconds: f64,
 }
 
+/// Why a count of nothing is none where there was something to count.
+pub(crate) fn still(event: &str) -> Unavailable {
+    Unavailable::new(
+        format!("the counter of {event} did not move: this machine does not count it"),
+        "measure on bare metal, or on an instance type that passes the counters on",
+    )
+}
+
 /// What a group gained.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tally {
@@ -190,7 +198,35 @@ fn tally(kernel: &mut dyn Kernel, group: &Open) -> Tally {
         let gains: Result<Vec<Count>, Unavailable> = column.into_iter().collect();
         scaled(&group.events[at].text, &gains?)
     };
-    Tally { events: columns.into_iter().enumerate().map(sum).collect(), each }
+    let mut events: Vec<Result<Counted, Unavailable>> =
+        columns.into_iter().enumerate().map(sum).collect();
+    // A hypervisor that shows counters and does not run them shows all of a PMU so.
+    if let Some(at) = (0..events.len()).find(|at| stands_still(group, *at, &events[*at])) {
+        for counted in events.iter_mut().filter(|counted| is_zero(counted)) {
+            *counted = Err(still(&group.events[at].text));
+        }
+    }
+    Tally { events, each }
+}
+
+/// A thread that ran so long, in seconds, was in user space too.
+const IN_USER_SPACE_TOO_S: f64 = 10e-3;
+
+/// Whether an event that always happens did not, where CPUs ran.
+fn stands_still(group: &Open, at: usize, counted: &Result<Counted, Unavailable>) -> bool {
+    let event = &group.events[at];
+    let ran_s = counted.as_ref().map_or(0.0, |counted| counted.seconds);
+    // A counter of a thread is on only while that runs; one of a CPU also while that sleeps.
+    let threads = group.rows.iter().all(|row| matches!(row.target, Target::Thread(_)));
+    let ran = match event.only_user || event.only_kernel {
+        false => ran_s > 0.0,
+        true => event.only_user && threads && ran_s >= IN_USER_SPACE_TOO_S,
+    };
+    event.always && ran && is_zero(counted)
+}
+
+fn is_zero(counted: &Result<Counted, Unavailable>) -> bool {
+    counted.as_ref().is_ok_and(|counted| counted.value == 0.0)
 }
 
 /// Each target's count, scaled by its own share of time on the counters. A

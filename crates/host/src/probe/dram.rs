@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
-use crate::perf::{Group, PMUS, Session};
+use crate::perf::{Group, PMUS, Session, still};
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
@@ -130,10 +130,12 @@ impl Probe for Dram {
         let total = |way: usize| -> Result<f64, Unavailable> {
             let units = tallies.iter().zip(&self.steps);
             let events = units.flat_map(|(tally, steps)| tally.events.iter().zip(steps));
-            events
+            let bytes: f64 = events
                 .filter(|(_, (one, _))| *one == way)
                 .map(|(counted, (_, step))| Ok(counted.clone()?.value * step))
-                .sum()
+                .sum::<Result<f64, Unavailable>>()?;
+            // One controller may have no memory; all together are never without traffic.
+            if bytes == 0.0 { Err(still(SIGNALS[way].name)) } else { Ok(bytes) }
         };
         let reading = |(at, signal): (usize, &Signal)| {
             let mut reading = signal.reading(total(at), window);

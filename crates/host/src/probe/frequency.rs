@@ -50,7 +50,7 @@ pub(super) fn over(
 ) -> Result<Box<dyn Probe>, Unavailable> {
     let mut events = Vec::new();
     for name in EVENTS {
-        events.push(named(root, MSR, name).map_err(explain)?);
+        events.push(named(root, MSR, name).map_err(explain)?.always());
     }
     Privilege::of(root)?.whole_cpus()?;
     let (scope, cpus) = match context.cpus.is_empty() {
