@@ -5,7 +5,9 @@ mod common;
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use common::Recorded;
 use host::Root;
@@ -31,6 +33,29 @@ fn found() -> Option<Cachegrind> {
     }
 }
 
+/// A flag that nobody raises.
+fn going() -> AtomicBool {
+    AtomicBool::new(false)
+}
+
+/// Whoever stops a study does not wait for a pass that takes minutes.
+#[test]
+fn a_pass_that_is_stopped_ends_at_once() {
+    let Some(cachegrind) = found() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let began = Instant::now();
+    let ended = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
+        });
+        cachegrind.per_operation(|_| words(&["sleep", "50"]), (1, 2), dir.path(), LIMIT, &stop)
+    });
+    assert!(matches!(ended, Err(CachegrindError::Stopped { .. })), "{ended:?}");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
 fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
@@ -45,8 +70,9 @@ fn counting(to: u64) -> Vec<OsString> {
 fn start_up_cancels_out_of_the_figures_for_an_operation() {
     let Some(cachegrind) = found() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let measure =
-        |few, many| cachegrind.per_operation(counting, (few, many), dir.path(), LIMIT).unwrap();
+    let measure = |few, many| {
+        cachegrind.per_operation(counting, (few, many), dir.path(), LIMIT, &going()).unwrap()
+    };
     let short = measure(1000, 2000);
     let long = measure(1000, 6000);
     assert!(short.instructions_per_op > 50.0, "{short:?}");
@@ -56,7 +82,7 @@ fn start_up_cancels_out_of_the_figures_for_an_operation() {
     // Numbers of four digits everywhere: an operation costs the same.
     let off = long.instructions_per_op / short.instructions_per_op;
     assert!((0.95..1.05).contains(&off), "{short:?} {long:?}");
-    let whole = cachegrind.run(&counting(1000), dir.path(), LIMIT).unwrap();
+    let whole = cachegrind.run(&counting(1000), dir.path(), LIMIT, &going()).unwrap();
     assert!(whole.instructions as f64 > 1000.0 * short.instructions_per_op);
     for reading in short.readings(Scope::Process) {
         assert_eq!(reading.origin, Origin::Simulated);
@@ -97,11 +123,12 @@ fn a_start_that_is_never_the_same_gives_no_figures() {
         calls.set(calls.get() + 1);
         counting(operations + 500 * (calls.get() % 2))
     };
-    let no = cachegrind.per_operation(unsteady, (1000, 2000), dir.path(), LIMIT).unwrap_err();
+    let no =
+        cachegrind.per_operation(unsteady, (1000, 2000), dir.path(), LIMIT, &going()).unwrap_err();
     assert!(matches!(no, CachegrindError::Unsteady { .. }), "{no}");
     assert!(no.to_string().contains("more operations"), "{no}");
     let idle = |_| counting(1000);
-    let no = cachegrind.per_operation(idle, (1000, 2000), dir.path(), LIMIT).unwrap_err();
+    let no = cachegrind.per_operation(idle, (1000, 2000), dir.path(), LIMIT, &going()).unwrap_err();
     let why = no.to_string();
     assert!(why.contains("more operations"), "{why}");
 }
@@ -132,7 +159,8 @@ fn a_server_runs_behind_the_prefix_and_ends_by_sigterm() {
 fn every_run_has_a_limit_and_every_failure_a_reason() {
     let Some(cachegrind) = found() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let run = |command: &[&str], limit| cachegrind.run(&words(command), dir.path(), limit);
+    let run =
+        |command: &[&str], limit| cachegrind.run(&words(command), dir.path(), limit, &going());
     let endless = run(&["/bin/sh", "-c", "while :; do :; done"], Duration::from_millis(300));
     assert!(matches!(endless, Err(CachegrindError::TooLong { .. })), "{endless:?}");
     let failed = run(&["/bin/sh", "-c", "echo a bad key >&2; exit 3"], LIMIT).unwrap_err();

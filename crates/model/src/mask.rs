@@ -53,7 +53,9 @@ fn starred(text: &str, json: bool) -> Cow<'_, str> {
                 plain = plain.or(Some(at + 1));
                 in_url = in_url.or(url.map(|_| at + 1));
             }
-            c if c.is_whitespace() || (json && c == '"') => (url, in_url, plain) = (None, None, None),
+            c if c.is_whitespace() || (json && c == '"') => {
+                (url, in_url, plain) = (None, None, None)
+            }
             c if ENDS.contains(&c) => plain = None,
             _ => {}
         }
@@ -88,7 +90,10 @@ mod tests {
     #[test]
     fn json_stays_json() {
         for (value, shown) in [
-            (serde_json::json!(["redis://host", "a@b"]), serde_json::json!(["redis://host", "a@b"])),
+            (
+                serde_json::json!(["redis://host", "a@b"]),
+                serde_json::json!(["redis://host", "a@b"]),
+            ),
             (
                 serde_json::json!({"url": "redis://u:s\"cret@h", "why": "x\\"}),
                 serde_json::json!({"url": "redis://u:*******@h", "why": "x\\"}),

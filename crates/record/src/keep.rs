@@ -165,7 +165,13 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
     }
     let mut failure = sql.prepare("INSERT INTO failure VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for (position, failed) in run.failures.iter().enumerate() {
-        failure.execute(params![key, position, failed.kind, failed.count, masked(&failed.first)])?;
+        failure.execute(params![
+            key,
+            position,
+            failed.kind,
+            failed.count,
+            masked(&failed.first)
+        ])?;
     }
     if let Some(tax) = &run.tax {
         sql.execute(
@@ -204,7 +210,9 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
         let read = truthful(read);
         let (value, unavailable, remedy) = match &read.answer {
             Answer::Value(value) => (Some(*value), None, None),
-            Answer::Unavailable { reason, remedy } => (None, Some(masked(reason)), remedy.as_deref().map(masked)),
+            Answer::Unavailable { reason, remedy } => {
+                (None, Some(masked(reason)), remedy.as_deref().map(masked))
+            }
         };
         reading.execute(params![
             key,

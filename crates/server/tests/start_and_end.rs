@@ -254,6 +254,11 @@ fn a_server_that_never_answers_is_ended() {
     let error = Local.start(&wanted).unwrap_err();
     assert!(matches!(error, LaunchError::Silent { .. }), "{error}");
     assert!(error.to_string().contains("still thinking"), "{error}");
+    // However long it may take: whoever stops it waits no longer.
+    wanted.patience = Duration::from_secs(3600);
+    wanted.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let error = Local.start(&wanted).unwrap_err();
+    assert!(matches!(error, LaunchError::Stopped { .. }), "{error}");
     assert!(common::named(&format!("-f\0{mark}")).is_empty(), "left behind");
 }
 

@@ -236,6 +236,9 @@ impl Session<'_> {
         let checked = &self.once.checked;
         checked.unless_known(&context, knobs, || check(probes, &context, Before::Run))?;
         let simulated = self.simulated(step);
+        if self.stopped() {
+            return Ok(None);
+        }
         let started_at = now();
         // Before the load begins, so that it warms up under it too.
         let program = self.probes.pass.first();
@@ -410,7 +413,7 @@ impl Session<'_> {
         }
         self.listener.hear(Event::Simulating { step });
         let (root, program) = (&self.probes.root, &self.probes.pass);
-        let readings = simulate(simulation, root, program, self.segment, step);
+        let readings = simulate(simulation, root, program, self.segment, step, self.stop);
         self.simulated = Some((step.workload.clone(), readings.clone()));
         readings
     }

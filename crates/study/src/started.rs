@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use host::Unavailable;
@@ -121,9 +122,11 @@ impl ServerOrder {
         &self,
         prefix: Vec<OsString>,
         limit: Duration,
+        stop: &Arc<AtomicBool>,
     ) -> Result<Started, StudyError> {
         let order = Order {
             prefix,
+            stop: Arc::clone(stop),
             patience: limit.min(SLOW_START),
             ..Order::new(self.program, self.wanted.clone())
         };

@@ -11,7 +11,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ pub enum CachegrindError {
          times; ask for fewer operations or allow more time"
     )]
     TooLong { command: String, limit: Duration },
+    #[error("`{command}` was stopped under cachegrind")]
+    Stopped { command: String },
     #[error(
         "`{command}` failed under cachegrind ({status}): {said}; run it without cachegrind first"
     )]
@@ -222,15 +225,16 @@ impl Cachegrind {
     }
 
     /// Runs a command to its end under cachegrind; `folder` exists and takes
-    /// its files. It is killed after `limit`.
+    /// its files. It is killed after `limit`, and when `stop` is raised.
     ///
     /// # Errors
-    /// It cannot be started, fails, takes too long or leaves no figures.
+    /// It cannot be started, fails, takes too long, is stopped or leaves no figures.
     pub fn run(
         &self,
         command: &[OsString],
         folder: &Path,
         limit: Duration,
+        stop: &AtomicBool,
     ) -> Result<Totals, CachegrindError> {
         let shown = command.join(OsStr::new(" ")).to_string_lossy().into_owned();
         let start =
@@ -247,8 +251,10 @@ impl Cachegrind {
             .spawn()
             .map_err(start)?;
         let pid = child.id();
-        let Some(status) = wait(child, limit).map_err(start)? else {
-            return Err(CachegrindError::TooLong { command: shown, limit });
+        let status = match wait(child, limit, stop).map_err(start)? {
+            Waited::Ended(status) => status,
+            Waited::TooLong => return Err(CachegrindError::TooLong { command: shown, limit }),
+            Waited::Stopped => return Err(CachegrindError::Stopped { command: shown }),
         };
         if !status.success() {
             let words = fs::read_to_string(&said).unwrap_or_default();
@@ -279,10 +285,11 @@ impl Cachegrind {
         (few, many): (u64, u64),
         folder: &Path,
         limit: Duration,
+        stop: &AtomicBool,
     ) -> Result<Simulated, CachegrindError> {
-        let first = self.run(&command(few), folder, limit)?;
-        let again = self.run(&command(few), folder, limit)?;
-        let more = self.run(&command(many), folder, limit)?;
+        let first = self.run(&command(few), folder, limit, stop)?;
+        let again = self.run(&command(few), folder, limit, stop)?;
+        let more = self.run(&command(many), folder, limit, stop)?;
         Simulated::steady((&first, &again, few), (&more, many), self.geometry.clone())
     }
 }
@@ -303,17 +310,24 @@ fn program(root: &Root) -> Result<PathBuf, Unavailable> {
     })
 }
 
-/// The child's status; `None` if it had to be killed at the limit.
-fn wait(mut child: Child, limit: Duration) -> io::Result<Option<std::process::ExitStatus>> {
+/// How a child ended: by itself, or it had to be killed.
+enum Waited {
+    Ended(ExitStatus),
+    TooLong,
+    Stopped,
+}
+
+fn wait(mut child: Child, limit: Duration, stop: &AtomicBool) -> io::Result<Waited> {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+            return Ok(Waited::Ended(status));
         }
-        if began.elapsed() >= limit {
+        let stopped = stop.load(Ordering::Relaxed);
+        if stopped || began.elapsed() >= limit {
             child.kill()?;
             child.wait()?;
-            return Ok(None);
+            return Ok(if stopped { Waited::Stopped } else { Waited::TooLong });
         }
         thread::sleep(POLL);
     }

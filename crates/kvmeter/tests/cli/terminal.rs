@@ -261,7 +261,8 @@ fn no_secret_leaves_the_program() {
              {more}\n[data]\nrecords = 100\n[measure]\noperations = 100\n"
         )
     };
-    let refused = place.write("refused.toml", &study("[store.redis]\nservers = \"user:sekret@127.0.0.1:1\""));
+    let refused =
+        place.write("refused.toml", &study("[store.redis]\nservers = \"user:sekret@127.0.0.1:1\""));
     let told = place.write("told.toml", &study("[store.null]"));
     let (refused, told) = (refused.to_str().unwrap(), told.to_str().unwrap());
     let plan = format!("data.records={url}");

@@ -69,6 +69,8 @@ pub enum LaunchError {
     Folder { why: String },
     #[error("the process that ends the server when kvmeter is killed could not be started: {why}")]
     Guard { why: String },
+    #[error("{program} was stopped before it answered")]
+    Stopped { program: &'static str },
     #[error("{program} ended ({status}) before it answered{remedy}{words}")]
     EndedEarly { program: &'static str, status: ExitStatus, remedy: String, words: String },
     #[error(

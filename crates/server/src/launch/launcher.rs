@@ -2,6 +2,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::Address;
@@ -22,6 +24,8 @@ pub struct Order {
     pub prefix: Vec<OsString>,
     /// How long it may take until it answers.
     pub patience: Duration,
+    /// Raised, it is waited for no longer.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Order {
@@ -29,7 +33,8 @@ impl Order {
     pub fn new(program: &'static dyn Program, settings: Settings) -> Self {
         let patience = Duration::from_secs(10);
         let (environment, prefix) = (Vec::new(), Vec::new());
-        Order { program, settings, environment, prefix, patience }
+        let stop = Arc::default();
+        Order { program, settings, environment, prefix, patience, stop }
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use drive::{Network, Quiet, Target, Ticks, Until, What};
@@ -57,7 +57,7 @@ impl Visit for Embedded<'_> {
     type Output = Result<(), StudyError>;
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
-        ask(&Ticks::still(), &Arc::new(store), &self.0.workload, self.0.operations)
+        ask(&Ticks::still(), &Arc::new(store), &self.0.workload, self.0.operations, &Arc::default())
     }
 }
 
@@ -67,16 +67,17 @@ fn ask<T: Target>(
     store: &Arc<T>,
     spec: &Spec,
     operations: u64,
+    stop: &Arc<AtomicBool>,
 ) -> Result<(), StudyError> {
     let workload = Arc::new(Workload::new(spec)?);
-    let stop = Arc::new(AtomicBool::new(false));
     let closed = Manner { pin: false, ..Manner::closed(1) };
-    let load = closed.plan(What::Load, spec.seed, &stop);
+    let load = closed.plan(What::Load, spec.seed, stop);
     drive::drive(clock, store, &workload, &load, &mut Quiet)?;
     let until = Until { operations: Some(operations), time: None };
-    let measure = Manner { until, ..closed }.plan(What::Mix, spec.seed, &stop);
+    let measure = Manner { until, ..closed }.plan(What::Mix, spec.seed, stop);
     let outcome = drive::drive(clock, store, &workload, &measure, &mut Quiet)?;
     match outcome.gave_up {
+        _ if stop.load(Ordering::Relaxed) => Err(StudyError::Failed("it was stopped".to_owned())),
         Some(why) => Err(StudyError::Failed(why)),
         None => Ok(()),
     }
@@ -89,8 +90,9 @@ pub(crate) fn simulate(
     program: &[OsString],
     segment: &Segment,
     step: &Step,
+    stop: &Arc<AtomicBool>,
 ) -> Vec<Reading> {
-    match of_step(simulation, root, program, segment, step) {
+    match of_step(simulation, root, program, (segment, step), stop) {
         Ok((simulated, scope)) => simulated.readings(scope),
         Err(why) => SIGNALS.map(|signal| absent(signal, &why)).to_vec(),
     }
@@ -112,8 +114,8 @@ fn of_step(
     simulation: &Simulation,
     root: &Root,
     program: &[OsString],
-    segment: &Segment,
-    step: &Step,
+    (segment, step): (&Segment, &Step),
+    stop: &Arc<AtomicBool>,
 ) -> Result<(Simulated, Scope), Unavailable> {
     if step.phase == Phase::Load || step.trace.is_some() {
         return Err(Unavailable::new(
@@ -135,7 +137,7 @@ fn of_step(
     match (&segment.server, segment.store.servers.is_empty()) {
         (Some(order), _) => {
             let server =
-                Served { cachegrind: &cachegrind, order, segment, step, folder: &folder.0 };
+                Served { cachegrind: &cachegrind, order, segment, step, folder: &folder.0, stop };
             server.per_operation(simulation).map(|made| (made, Scope::Server))
         }
         (None, true) if program.is_empty() => Err(Unavailable::new(
@@ -143,7 +145,7 @@ fn of_step(
             "use the command `kvmeter`",
         )),
         (None, true) => {
-            let made = embedded(&cachegrind, simulation, program, (segment, step), &folder.0);
+            let made = embedded(&cachegrind, simulation, program, (segment, step), &folder.0, stop);
             made.map(|made| (made, Scope::Process))
         }
         (None, false) => Err(Unavailable::new(
@@ -160,6 +162,7 @@ fn embedded(
     program: &[OsString],
     (segment, step): (&Segment, &Step),
     folder: &Path,
+    stop: &AtomicBool,
 ) -> Result<Simulated, Unavailable> {
     let mut store = segment.store.clone();
     if !store.path.as_os_str().is_empty() {
@@ -180,7 +183,7 @@ fn embedded(
         words
     };
     cachegrind
-        .per_operation(command, simulation.operations, folder, simulation.limit)
+        .per_operation(command, simulation.operations, folder, simulation.limit, stop)
         .map_err(|error| failed(&error.to_string()))
 }
 
@@ -199,6 +202,7 @@ struct Served<'a> {
     segment: &'a Segment,
     step: &'a Step,
     folder: &'a Path,
+    stop: &'a Arc<AtomicBool>,
 }
 
 impl Served<'_> {
@@ -214,7 +218,9 @@ impl Served<'_> {
     }
 
     fn pass(&self, operations: u64, limit: Duration) -> Result<Totals, StudyError> {
-        let started = self.order.start_behind(self.cachegrind.prefix(self.folder), limit)?;
+        let prefix = self.cachegrind.prefix(self.folder);
+        // Left early it is dropped, which kills the server.
+        let started = self.order.start_behind(prefix, limit, self.stop)?;
         let Some(mut remote) = self.segment.store.remote()? else {
             return Err(StudyError::Failed("the store has no servers".to_owned()));
         };
@@ -224,7 +230,7 @@ impl Served<'_> {
         let network = Network::connect(remote).map_err(StudyError::from);
         let network = Arc::new(network.map_err(explain)?);
         let pid = started.first.launched.pid;
-        let asked = ask(&Ticks::new(), &network, &self.step.workload, operations);
+        let asked = ask(&Ticks::new(), &network, &self.step.workload, operations, self.stop);
         asked.map_err(explain)?;
         drop(network);
         started.end_within(limit)?;

@@ -9,6 +9,7 @@ mod place;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -166,6 +167,9 @@ impl Attempt<'_> {
                 && running.keeper.ended().is_none()
             {
                 return Ok(pid);
+            }
+            if self.order.stop.load(Ordering::Relaxed) {
+                return Err(LaunchError::Stopped { program: program.name() });
             }
             if began.elapsed() >= self.order.patience {
                 let words = running.output.last_words();
