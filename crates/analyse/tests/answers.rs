@@ -376,3 +376,25 @@ fn a_graduated_load_without_its_idle_machine_says_so() {
     assert_eq!(found[0].found, Found::Nothing);
     assert!(found[0].verdict.contains("no energy was read"), "{}", found[0].verdict);
 }
+
+/// A store that forgot its data answers quickly, and no answer calls it better without saying so.
+#[test]
+fn an_answer_says_that_the_work_differed() {
+    let questions = json!([
+        { "ask": "What does SMT do?", "metric": "throughput_ops_s", "factor": "smt" },
+        { "ask": "Which is best?", "pareto": ["throughput_ops_s", "latency_us.read.p99"] },
+    ]);
+    let mut runs = runs(&["off", "on"], &["all", "none"]);
+    for found in asked(questions.clone(), &runs) {
+        assert!(!found.verdict.contains("work differed"), "{}", found.verdict);
+    }
+    for run in &mut runs {
+        run.operations = 100_000;
+        run.stream.insert("asked.read".to_owned(), "100000".to_owned());
+        let hits = if run.settings["factor.smt"] == "on" { 0.6 } else { 1.0 };
+        run.readings.push(reading("cache.hit_ratio", hits));
+    }
+    for found in asked(questions, &runs) {
+        assert!(found.verdict.contains("; the work differed: hit ratio "), "{}", found.verdict);
+    }
+}

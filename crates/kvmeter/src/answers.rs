@@ -96,7 +96,7 @@ fn answer(answer: &Answer) -> Value {
                 })
                 .collect();
         }
-        Found::Front { metrics, cells } => {
+        Found::Front { metrics, cells, .. } => {
             object["metrics"] = json!(metrics);
             object["cells"] = cells
                 .iter()

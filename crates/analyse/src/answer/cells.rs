@@ -7,6 +7,7 @@ use record::design::{Levels, setting_of};
 use record::{Design, Execution, Phase, Run};
 
 use super::Measured;
+use crate::compare::{OtherWork, Work, most, work_differences};
 use crate::effect::Observed;
 use crate::efficiency::BOUNDARIES;
 use crate::named::{Field, Named};
@@ -56,6 +57,8 @@ pub struct Cell {
     pub values: Vec<Vec<f64>>,
     /// The same, one column a metric.
     pub runs: Vec<Runs>,
+    /// What each of them did.
+    pub work: Vec<Work>,
 }
 
 /// The cells of some runs with their values of some metrics.
@@ -111,7 +114,8 @@ pub fn gather(
                     let at =
                         at.filter_map(|(name, level)| Some((name.clone(), (*level)?.to_owned())));
                     let runs = vec![Runs::default(); metrics.len()];
-                    cells.push(Cell { at: at.collect(), values: Vec::new(), runs });
+                    let (values, work) = (Vec::new(), Vec::new());
+                    cells.push(Cell { at: at.collect(), values, runs, work });
                     next
                 });
                 let cell = &mut cells[place];
@@ -119,6 +123,7 @@ pub fn gather(
                     runs.push(*value, name, run.run);
                 }
                 cell.values.push(values);
+                cell.work.push(Work::of(run.run));
                 first = first.or(Some(run.run));
                 for (name, told) in named.iter().zip(&mut told) {
                     told.extend(provenance(name, run.run).map(|(scope, origin)| {
@@ -164,6 +169,12 @@ pub fn gather(
     Ok(gathered)
 }
 
+/// Each respect once, among the pairs that were asked the same.
+fn other_work<'a>(pairs: impl Iterator<Item = (&'a Cell, &'a Cell)>) -> Vec<OtherWork> {
+    let same = pairs.filter(|(a, b)| a.at.get("workload") == b.at.get("workload"));
+    most(same.flat_map(|(a, b)| work_differences(&a.work, &b.work)))
+}
+
 /// All that can tell cells apart, each once.
 fn dimensions(design: &Design, by: &[&str]) -> Vec<String> {
     let factors = design.factors.iter().map(|factor| factor.name.as_str());
@@ -197,6 +208,25 @@ impl Gathered {
             values: cell.values.iter().map(|run| run[metric]).collect(),
         };
         self.cells.iter().map(of).collect()
+    }
+
+    /// In what the cells with a factor's first level did other work than those that differ from
+    /// them in the factor alone.
+    pub fn other_work_by(&self, factor: &str, first: &str) -> Vec<OtherWork> {
+        let besides = |cell: &'_ Cell| -> Vec<(String, String)> {
+            let others = cell.at.iter().filter(|(name, _)| *name != factor);
+            others.map(|(name, level)| (name.clone(), level.clone())).collect()
+        };
+        let is_first = |cell: &&Cell| cell.at.get(factor).is_some_and(|level| level == first);
+        let firsts: HashMap<_, _> =
+            self.cells.iter().filter(is_first).map(|cell| (besides(cell), cell)).collect();
+        let pair = |cell| Some((*firsts.get(&besides(cell))?, cell));
+        other_work(self.cells.iter().filter_map(pair))
+    }
+
+    /// In what those cells did other work than any cell.
+    pub fn other_work_of(&self, some: &[&Cell]) -> Vec<OtherWork> {
+        other_work(some.iter().flat_map(|a| self.cells.iter().map(move |b| (*a, b))))
     }
 
     fn sort(&mut self, design: &Design) {

@@ -13,7 +13,7 @@ pub use cells::{Cell, Gathered, Situated, gather, provenance, quantity};
 pub use graduated::Graduated;
 pub use judged::{Confidence, Judged, JudgedSize};
 
-use crate::compare::{Verdict, Wish};
+use crate::compare::{OtherWork, Verdict, Wish};
 use crate::effect::{Effect, Interaction, Share, interactions, main_effects, variation};
 use crate::holm::holm;
 use crate::named::{Named, Point};
@@ -40,20 +40,15 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     /// Of each factor that the question names, and of each pair of them.
-    Effects {
-        of: Vec<Effects>,
-        interactions: Vec<JudgedSize<Interaction>>,
-    },
+    Effects { of: Vec<Effects>, interactions: Vec<JudgedSize<Interaction>> },
     Front {
         metrics: Vec<String>,
         cells: Vec<FrontCell>,
+        /// In what those on the front did other work than another cell.
+        other_work: Vec<OtherWork>,
     },
     /// How power follows a graduated load.
-    Graduated {
-        factor: String,
-        power: Measured,
-        loads: Vec<Graduated>,
-    },
+    Graduated { factor: String, power: Measured, loads: Vec<Graduated> },
     /// The question cannot be answered from these runs, for the reason in the verdict.
     Nothing,
 }
@@ -64,6 +59,8 @@ pub struct Effects {
     pub factor: String,
     pub metric: Measured,
     pub levels: Vec<JudgedSize<Effect>>,
+    /// In what the first level, to which the others are compared, did other work than they.
+    pub other_work: Vec<OtherWork>,
     /// How much of all that varies it and the other factors explain, where every combination is
     /// there.
     pub shares: Vec<Share>,
@@ -167,7 +164,11 @@ fn effects(design: &Design, runs: &[&Situated<'_>], metric: &str, factors: &[&st
     };
     let of = |factor: &str| -> Result<Effects, String> {
         let found = main_effects(&cells, factor, &order(factor), resolution);
+        let first = order(factor).into_iter().next();
+        let other_work =
+            first.map_or_else(Vec::new, |first| gathered.other_work_by(factor, &first));
         Ok(Effects {
+            other_work,
             factor: factor.to_owned(),
             metric: gathered.metrics[0].clone(),
             levels: found.map_err(because)?.into_iter().map(JudgedSize::new).collect(),
@@ -201,6 +202,13 @@ fn front(design: &Design, runs: &[&Situated<'_>], metrics: &[String]) -> Asked {
         other => other.to_string(),
     })?;
     let titles = gathered.titles();
+    let on: Vec<&Cell> = standings
+        .iter()
+        .zip(&gathered.cells)
+        .filter(|(standing, _)| standing.on_front())
+        .map(|(_, cell)| cell)
+        .collect();
+    let other_work = gathered.other_work_of(&on);
     let cells =
         standings.into_iter().zip(&gathered.cells).enumerate().map(|(at, (standing, cell))| {
             FrontCell {
@@ -210,7 +218,8 @@ fn front(design: &Design, runs: &[&Situated<'_>], metrics: &[String]) -> Asked {
                 standing,
             }
         });
-    Ok((Found::Front { metrics: metrics.to_vec(), cells: cells.collect() }, gathered.missing))
+    let cells = cells.collect();
+    Ok((Found::Front { metrics: metrics.to_vec(), cells, other_work }, gathered.missing))
 }
 
 impl Found {

@@ -1,7 +1,7 @@
 //! The sentence that answers a question, from what was found.
 
 use super::{Answer, Confidence, Effects, Found, FrontCell, Graduated, JudgedSize, Measured};
-use crate::compare::Verdict;
+use crate::compare::{OtherWork, Verdict};
 use crate::effect::{Effect, Interaction, Scale, Size};
 use crate::interval::{Interval, NoInterval};
 
@@ -18,7 +18,10 @@ pub(super) fn put(answer: &mut Answer, family: usize) {
             let parts: Vec<String> = of.iter().map(effects).chain(both).collect();
             (parts.join("; "), of_comparisons(answer))
         }
-        Found::Front { metrics, cells } => front(metrics, cells),
+        Found::Front { metrics, cells, other_work } => {
+            let (sentence, confidence) = front(metrics, cells);
+            (format!("{sentence}{}", differed(other_work)), confidence)
+        }
         Found::Graduated { power, loads, .. } => graduated(power, loads),
         Found::Nothing => (format!("Not answered: {}", answer.verdict), Confidence::NoData),
     };
@@ -62,7 +65,22 @@ fn effects(effects: &Effects) -> String {
         n if n > MOST_LEVELS => format!(", and {} more levels", n - MOST_LEVELS),
         _ => String::new(),
     };
-    format!("against {factor} = {from}, {name} is {}{more}{}", told.join(", "), over(&first.of))
+    format!(
+        "against {factor} = {from}, {name} is {}{more}{}{}",
+        told.join(", "),
+        over(&first.of),
+        differed(&effects.other_work)
+    )
+}
+
+/// Figures of different work stand beside each other.
+fn differed(work: &[OtherWork]) -> String {
+    let told: Vec<String> = work.iter().map(OtherWork::to_string).collect();
+    if told.is_empty() {
+        String::new()
+    } else {
+        format!("; the work differed: {}", told.join(", "))
+    }
 }
 
 /// `20 % higher with on (95 % +18 % to +22 %, p < 0.001)`.

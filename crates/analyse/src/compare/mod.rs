@@ -20,6 +20,8 @@ pub use metric::{Metric, Statistic, Wish};
 pub use overall::Overall;
 pub use pairing::{Difference, Lonely};
 pub use work::OtherWork;
+pub use work::Work;
+pub(crate) use work::{differences as work_differences, most};
 
 /// Two selections, compared.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,17 +50,7 @@ impl Comparison {
 
     /// In what the sides did different work, each respect once, by the cell that differs most.
     pub fn other_work(&self) -> Vec<OtherWork> {
-        let mut all: Vec<OtherWork> = Vec::new();
-        for one in self.cells.iter().flat_map(|cell| &cell.other_work) {
-            match all.iter_mut().find(|known| known.what == one.what) {
-                Some(known) if (one.a - one.b).abs() > (known.a - known.b).abs() => {
-                    *known = one.clone();
-                }
-                Some(_) => {}
-                None => all.push(one.clone()),
-            }
-        }
-        all
+        most(self.cells.iter().flat_map(|cell| cell.other_work.iter().cloned()))
     }
 
     /// What was asked on the two sides, where that differs: then the sides do not answer the
@@ -131,7 +123,8 @@ pub fn compare_with_machines(
         .cells
         .into_iter()
         .map(|pair| {
-            let other_work = work::differences(&pair.a, &pair.b);
+            let work = |runs: &[&Run]| runs.iter().map(|run| Work::of(run)).collect::<Vec<Work>>();
+            let other_work = work::differences(&work(&pair.a), &work(&pair.b));
             let (contrasts, withheld) =
                 contrast::contrasts(&pair.a, &pair.b, !other_work.is_empty());
             let ids = |runs: &[&Run]| runs.iter().map(|run| run.id.clone()).collect();

@@ -38,17 +38,49 @@ impl fmt::Display for OtherWork {
     }
 }
 
+/// What a run tells of the work that it did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    of_store: bool,
+    operations: f64,
+    /// Of the keys that were read.
+    hit_ratio: Option<f64>,
+    keys_read: f64,
+    /// A share of the operations.
+    errors: f64,
+    /// Shares of the operations that were asked, in the order of [`Op::ALL`].
+    mix: Option<Vec<f64>>,
+    bytes_a_write: Option<f64>,
+}
+
+impl Work {
+    pub fn of(run: &Run) -> Work {
+        let asked: Vec<f64> = Op::ALL.into_iter().map(|op| count_of(run, op)).collect();
+        let all: f64 = asked.iter().sum();
+        let operations = run.operations as f64;
+        Work {
+            of_store: run.of_store(),
+            operations,
+            hit_ratio: run.hit_ratio(),
+            keys_read: keys_read(run),
+            errors: run.errors() as f64 / operations.max(1.0),
+            mix: (all > 0.0).then(|| asked.iter().map(|count| count / all).collect()),
+            bytes_a_write: bytes(run),
+        }
+    }
+}
+
 /// In what the work differs; empty where it is the same as far as the runs tell.
-pub(super) fn differences(a: &[&Run], b: &[&Run]) -> Vec<OtherWork> {
-    if !a.iter().chain(b).all(|run| run.of_store()) {
+pub fn differences(a: &[Work], b: &[Work]) -> Vec<OtherWork> {
+    if !a.iter().chain(b).all(|work| work.of_store) {
         return Vec::new();
     }
     let mut found = Vec::new();
-    type Of<'a> = &'a dyn Fn(&Run) -> Option<f64>;
-    let mut shares = |what: &str, least: f64, of: Of<'_>, out_of: &dyn Fn(&Run) -> f64| {
+    type Of<'a> = &'a dyn Fn(&Work) -> Option<f64>;
+    let mut shares = |what: &str, least: f64, of: Of<'_>, out_of: fn(&Work) -> f64| {
         let (Some(x), Some(y)) = (typical(a, of), typical(b, of)) else { return };
-        let spread = |share: f64, runs: &[&Run]| {
-            let all: f64 = runs.iter().map(|run| out_of(run)).sum();
+        let spread = |share: f64, work: &[Work]| {
+            let all: f64 = work.iter().map(out_of).sum();
             share * (1.0 - share) / all.max(1.0)
         };
         let chance = DEVIATIONS * (spread(x, a) + spread(y, b)).max(0.0).sqrt();
@@ -56,14 +88,14 @@ pub(super) fn differences(a: &[&Run], b: &[&Run]) -> Vec<OtherWork> {
             found.push(OtherWork { what: what.to_owned(), a: x, b: y });
         }
     };
-    let operations = |run: &Run| run.operations as f64;
-    shares("hit ratio", HITS, &|run| run.hit_ratio(), &keys_read);
-    let errors = |run: &Run| Some(run.errors() as f64 / operations(run).max(1.0));
-    shares("share of errors", ERRORS, &errors, &operations);
-    for op in Op::ALL {
-        shares(&format!("share of {op}"), MIX, &|run| share_of(run, op), &operations);
+    shares("hit ratio", HITS, &|work| work.hit_ratio, |work| work.keys_read);
+    shares("share of errors", ERRORS, &|work| Some(work.errors), |work| work.operations);
+    for (at, op) in Op::ALL.into_iter().enumerate() {
+        let of = |work: &Work| work.mix.as_ref().map(|mix| mix[at]);
+        shares(&format!("share of {op}"), MIX, &of, |work| work.operations);
     }
     // Another mix writes other things too.
+    let bytes = |work: &Work| work.bytes_a_write;
     if found.is_empty()
         && let (Some(x), Some(y)) = (typical(a, &bytes), typical(b, &bytes))
         && x.max(y) > BYTES * x.min(y)
@@ -73,9 +105,22 @@ pub(super) fn differences(a: &[&Run], b: &[&Run]) -> Vec<OtherWork> {
     found
 }
 
+/// Each respect once, as where it differs most.
+pub(crate) fn most(found: impl Iterator<Item = OtherWork>) -> Vec<OtherWork> {
+    let mut all: Vec<OtherWork> = Vec::new();
+    for one in found {
+        match all.iter_mut().find(|known| known.what == one.what) {
+            Some(known) if (one.a - one.b).abs() > (known.a - known.b).abs() => *known = one,
+            Some(_) => {}
+            None => all.push(one),
+        }
+    }
+    all
+}
+
 /// None unless every run of a side tells.
-fn typical(runs: &[&Run], of: &dyn Fn(&Run) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = runs.iter().map(|run| of(run)).collect::<Option<_>>()?;
+fn typical(work: &[Work], of: &dyn Fn(&Work) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = work.iter().map(of).collect::<Option<_>>()?;
     (!values.is_empty()).then(|| median(&values))
 }
 
@@ -90,11 +135,6 @@ fn keys_read(run: &Run) -> f64 {
             reads => reads,
         },
     }
-}
-
-fn share_of(run: &Run, op: Op) -> Option<f64> {
-    let all: f64 = Op::ALL.into_iter().map(|op| count_of(run, op)).sum();
-    (all > 0.0).then(|| count_of(run, op) / all)
 }
 
 fn count_of(run: &Run, op: Op) -> f64 {

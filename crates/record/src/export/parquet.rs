@@ -86,11 +86,7 @@ fn write<'a, T: DataType>(
 }
 
 fn text(cell: &Cell) -> Option<ByteArray> {
-    if let Cell::Text(text) = cell {
-        Some(&*model::masked(text)).map(ByteArray::from)
-    } else {
-        None
-    }
+    if let Cell::Text(text) = cell { Some(ByteArray::from(&*model::masked(text))) } else { None }
 }
 
 fn integer(cell: &Cell) -> Option<i64> {

@@ -193,7 +193,7 @@ pub fn fronts(study: &Study) -> Vec<Table> {
 }
 
 fn front(study: &Study, answer: &Answer) -> Option<Table> {
-    let Found::Front { metrics, cells } = &answer.found else { return None };
+    let Found::Front { metrics, cells, .. } = &answer.found else { return None };
     let mut table =
         Table::new(format!("Front of {}", metrics.join(", "))).column("cell", Align::Wrap, ALWAYS);
     for metric in metrics {
