@@ -2,7 +2,7 @@
 
 mod synthetic;
 
-use analyse::search::{Client, Outcome, Trial};
+use analyse::search::{Client, Limit, Outcome, Trial, limit};
 use analyse::slo::Objective;
 use record::{Clock, Loop, Run};
 use synthetic::{Random, reading, run};
@@ -53,6 +53,19 @@ fn what_a_run_says() {
     let closed = Run { pacing: Loop::Closed { think_s: 0.0 }, ..run };
     let objective: Objective = "p99<1ms".parse().expect("an objective");
     assert_eq!(Trial::of(&closed, &objective, Client::default()), None);
+}
+
+/// At low rates waking a thread is most of a quick store's response time: that ends nothing.
+#[test]
+fn a_client_that_is_late_and_keeps_up_has_room() {
+    let late = |busy| Client { busy, late: Some("60 % of the mean response time".to_owned()) };
+    let run = open(20_000.0, 10);
+    assert_eq!(limit(&run, &late(0.2)), None);
+    assert_eq!(limit(&run, &late(0.96)), Some(Limit::Client));
+    let mut behind = run.clone();
+    behind.readings.push(reading("client.achieved_rate", 15_000.0));
+    assert_eq!(limit(&behind, &late(0.2)), Some(Limit::Client));
+    assert_eq!(limit(&behind, &Client::default()), Some(Limit::Server));
 }
 
 #[test]

@@ -39,11 +39,6 @@ impl Client {
         };
         Client { busy, late: lateness(run) }
     }
-
-    /// Whether what was measured is the client and not the server.
-    pub fn is_limit(&self) -> bool {
-        self.busy > MOST_BUSY || self.late.is_some()
-    }
 }
 
 /// Who kept a run from its rate.
@@ -56,10 +51,12 @@ pub enum Limit {
 /// Who was the limit of a run with a rate; none where neither was.
 pub fn limit(run: &Run, client: &Client) -> Option<Limit> {
     let rate = run.target_rate()?;
-    if client.is_limit() {
+    let behind = achieved(run, rate) < LEAST_ACHIEVED * rate;
+    // A client that is late and keeps up has room: at low rates it is what waking a thread takes.
+    if client.busy > MOST_BUSY || behind && client.late.is_some() {
         Some(Limit::Client)
     } else {
-        (achieved(run, rate) < LEAST_ACHIEVED * rate).then_some(Limit::Server)
+        behind.then_some(Limit::Server)
     }
 }
 
