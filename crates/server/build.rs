@@ -8,7 +8,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = env::var_os("OUT_DIR").map(PathBuf::from).ok_or("cargo gives no OUT_DIR")?;
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| OsString::from("rustc"));
     let target = env::var("TARGET").ok();
+    // That of the whole build: it decides which C libraries the result can be loaded with.
+    let linker = env::var_os("RUSTC_LINKER");
+    println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
     println!("cargo::rerun-if-changed={}", tap::preload::sources().display());
-    tap::preload::compile(&rustc, target.as_deref(), &out)?;
+    tap::preload::compile(&rustc, target.as_deref(), linker.as_deref(), &out)?;
     Ok(())
 }

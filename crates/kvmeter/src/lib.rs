@@ -38,8 +38,8 @@ pub fn command() -> clap::Command {
 
 /// Reads the command line, does what it says, and ends with the exit code of the whole process.
 pub fn main() -> std::process::ExitCode {
-    if let Err(why) = processor::check() {
-        return exit::report(&exit::request(why));
+    if let Err(code) = processor::check() {
+        return code;
     }
     let read = command().try_get_matches();
     let (matches, cli) = match read.and_then(|found| Ok((Cli::from_arg_matches(&found)?, found))) {

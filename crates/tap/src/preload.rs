@@ -7,13 +7,13 @@
 //! let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
 //! let target = env::var("TARGET").ok();
 //! println!("cargo::rerun-if-changed={}", tap::preload::sources().display());
-//! tap::preload::compile(&rustc, target.as_deref(), &out)?;   // OUT_DIR/libkvmeter_tap.so
+//! tap::preload::compile(&rustc, target.as_deref(), None, &out)?;   // OUT_DIR/libkvmeter_tap.so
 //! ```
 //!
 //! and in the crate
 //! `include_bytes!(concat!(env!("OUT_DIR"), "/libkvmeter_tap.so"))`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,13 +64,21 @@ pub fn sources() -> &'static Path {
 }
 
 /// Builds the library with `rustc` into the folder `into`, for `target` or
-/// this machine; answers the path of the file.
+/// this machine, with `linker` or the compiler's usual one; answers the path of the file.
 ///
 /// # Errors
 /// [`CompileError`] when the compiler does not start or refuses.
-pub fn compile(rustc: &OsStr, target: Option<&str>, into: &Path) -> Result<PathBuf, CompileError> {
+pub fn compile(
+    rustc: &OsStr,
+    target: Option<&str>,
+    linker: Option<&OsStr>,
+    into: &Path,
+) -> Result<PathBuf, CompileError> {
     let library = into.join(FILE_NAME);
     let mut command = Command::new(rustc);
+    if let Some(linker) = linker {
+        command.arg("-C").arg(joined("linker=", linker));
+    }
     command
         .args(["--crate-name", "kvmeter_tap", "--crate-type", "cdylib", "--edition", "2024"])
         // Not `panic=abort`: a thread that is cancelled in a call
@@ -88,4 +96,10 @@ pub fn compile(rustc: &OsStr, target: Option<&str>, into: &Path) -> Result<PathB
         return Ok(library);
     }
     Err(CompileError::Refused(String::from_utf8_lossy(&output.stderr).into_owned()))
+}
+
+fn joined(key: &str, value: &OsStr) -> OsString {
+    let mut joined = OsString::from(key);
+    joined.push(value);
+    joined
 }

@@ -56,7 +56,7 @@ pub fn library() -> &'static Path {
         let name = program.file_name().expect("it has a name").to_string_lossy();
         let folder = program.with_file_name(format!("{name}-preload"));
         std::fs::create_dir_all(&folder).expect("a folder for the library can be made");
-        tap::preload::compile(&rustc, None, &folder).expect("the library can be built")
+        tap::preload::compile(&rustc, None, None, &folder).expect("the library can be built")
     })
 }
 
