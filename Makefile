@@ -6,7 +6,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz fuzz-long build bench install setup setup-quickstart setup-test test-bundled
+.PHONY: dist help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz fuzz-long build bench install setup setup-quickstart setup-test test-bundled
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-dpdk    what the feature dpdk adds, over virtual devices"
 	@echo "make build        build $(BIN)"
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
+	@echo "make dist         wheel, tarball and Debian package for x86-64 and 64-bit Arm, into dist/"
 	@echo "make fuzz         the parsers of protocols and files for FUZZ_SECONDS each; fuzz-long: also of studies, results, agents"
 	@echo "make bench        the harness's own benchmarks"
 	@echo "make mbwu-demo    work units of three equal loop devices, with much and with little CPU (root)"
@@ -126,6 +127,10 @@ test-bundled:
 
 bench: setup
 	cargo bench --locked --package workload --package drive
+
+# For one architecture alone: `scripts/dist x86_64`.
+dist:
+	@scripts/dist
 
 PREFIX ?= $(HOME)/.local
 install: build

@@ -79,7 +79,11 @@ pub fn compile(
     if let Some(linker) = linker {
         command.arg("-C").arg(joined("linker=", linker));
     }
+    // Nothing of where it was built is in it.
+    let mut remapped = joined("--remap-path-prefix=", sources().as_os_str());
+    remapped.push("=tap");
     command
+        .arg(remapped)
         .args(["--crate-name", "kvmeter_tap", "--crate-type", "cdylib", "--edition", "2024"])
         // Not `panic=abort`: a thread that is cancelled in a call
         // (`pthread_cancel`) unwinds through the library, which would abort.
