@@ -110,7 +110,11 @@ fn mistakes_in_a_study_are_shown_in_their_place() {
         ("records = 100", "records = 0", &["`records`", "study.toml:7:11"]),
         ("records = 100", "records = 100\n[workloads.load]", &["kvmeter's own", "study.toml:8:12"]),
         ("[\"load\", \"ycsb-a\"]", "[\"clear\"]", &["measures nothing"]),
-        ("\"x\"", "\"x\"\nplatform = \"s9\"", &["platform `s9`", "study.toml:2:12"]),
+        (
+            "\"x\"",
+            "\"x\"\nplatform = \"s9\"",
+            &["no platform file `s9`", "did you mean `s1`", "study.toml:2:12"],
+        ),
         ("\"x\"", "\"../x\"", &["letter or digit", "study.toml:1:8"]),
         (
             "[store.null]",
