@@ -4,6 +4,7 @@
 //! worse or equal in them.
 
 use std::fmt;
+use std::ops::Bound;
 
 use model::Op;
 use record::Run;
@@ -55,17 +56,17 @@ pub struct Work {
 
 impl Work {
     pub fn of(run: &Run) -> Work {
-        let asked: Vec<f64> = Op::ALL.into_iter().map(|op| count_of(run, op)).collect();
+        let asked = asked(run);
         let all: f64 = asked.iter().sum();
         let operations = run.operations as f64;
         Work {
             of_store: run.of_store(),
             operations,
             hit_ratio: run.hit_ratio(),
-            keys_read: keys_read(run),
+            keys_read: keys_read(run, &asked),
             errors: run.errors() as f64 / operations.max(1.0),
             mix: (all > 0.0).then(|| asked.iter().map(|count| count / all).collect()),
-            bytes_a_write: bytes(run),
+            bytes_a_write: bytes(run, &asked),
         }
     }
 }
@@ -126,27 +127,40 @@ fn typical(work: &[Work], of: &dyn Fn(&Work) -> Option<f64>) -> Option<f64> {
 
 /// Keys that reads asked for, of which the hit ratio is a share: a read may ask for many, and other
 /// operations ask for none. Where nothing missed, the ratio has no chance in it.
-fn keys_read(run: &Run) -> f64 {
+fn keys_read(run: &Run, asked: &[f64]) -> f64 {
     let missed = run.hit_ratio().map(|ratio| 1.0 - ratio).filter(|missed| *missed > 0.0);
     match missed {
         Some(share) if run.misses > 0 => run.misses as f64 / share,
-        _ => match count_of(run, Op::Read) + count_of(run, Op::ReadModifyWrite) {
-            0.0 => run.operations as f64,
-            reads => reads,
-        },
+        _ => {
+            let is_read = |op: &Op| matches!(op, Op::Read | Op::ReadModifyWrite);
+            let reads = Op::ALL.iter().zip(asked).filter(|(op, _)| is_read(op));
+            match reads.map(|(_, count)| count).sum::<f64>() {
+                0.0 => run.operations as f64,
+                reads => reads,
+            }
+        }
     }
 }
 
-fn count_of(run: &Run, op: Op) -> f64 {
-    let text = run.stream.get(&format!("asked.{op}"));
-    text.and_then(|text| text.parse().ok()).unwrap_or(0.0)
+/// How often each operation was asked, in the order of [`Op::ALL`].
+fn asked(run: &Run) -> Vec<f64> {
+    let mut asked = vec![0.0; Op::ALL.len()];
+    let from = (Bound::Included("asked."), Bound::Unbounded);
+    let counts = run.stream.range::<str, _>(from);
+    for (op, text) in counts.map_while(|(key, text)| Some((key.strip_prefix("asked.")?, text))) {
+        if let Some(at) = Op::ALL.iter().position(|one| one.name() == op) {
+            asked[at] = text.parse().unwrap_or(0.0);
+        }
+    }
+    asked
 }
 
 /// Keys and values that a write gives to the store, those after misses among them. What reads give
 /// back is verified, or is no value at all, as of a store that keeps nothing.
-fn bytes(run: &Run) -> Option<f64> {
-    let writes = [Op::Insert, Op::Update, Op::ReadModifyWrite].map(|op| count_of(run, op));
-    let writes = writes.iter().sum::<f64>() + run.value("cache.refills").unwrap_or(0.0);
+fn bytes(run: &Run, asked: &[f64]) -> Option<f64> {
+    let is_write = |op: &Op| matches!(op, Op::Insert | Op::Update | Op::ReadModifyWrite);
+    let writes = Op::ALL.iter().zip(asked).filter(|(op, _)| is_write(op)).map(|(_, count)| count);
+    let writes = writes.sum::<f64>() + run.value("cache.refills").unwrap_or(0.0);
     let written = run.value("workload.written")?;
     (writes > 0.0).then(|| written / writes)
 }
