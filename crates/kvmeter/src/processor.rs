@@ -29,39 +29,33 @@ pub fn check() -> Result<(), ExitCode> {
 fn missing() -> Option<&'static str> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
 
-    let lacks = |needed: bool, register: u32, bit: u32| needed && register >> bit & 1 == 0;
     // Intel SDM volume 2A, CPUID; AMD64 APM volume 3, appendix E.
     let basic = __cpuid(1).ecx;
-    for (name, needed, bit) in [
-        ("SSE3", cfg!(target_feature = "sse3"), 0),
-        ("PCLMULQDQ", cfg!(target_feature = "pclmulqdq"), 1),
-        ("SSSE3", cfg!(target_feature = "ssse3"), 9),
-        ("FMA", cfg!(target_feature = "fma"), 12),
-        ("CMPXCHG16B", cfg!(target_feature = "cmpxchg16b"), 13),
-        ("SSE4.1", cfg!(target_feature = "sse4.1"), 19),
-        ("SSE4.2", cfg!(target_feature = "sse4.2"), 20),
-        ("MOVBE", cfg!(target_feature = "movbe"), 22),
-        ("POPCNT", cfg!(target_feature = "popcnt"), 23),
-        ("AVX", cfg!(target_feature = "avx"), 28),
-        ("F16C", cfg!(target_feature = "f16c"), 29),
-    ] {
-        if lacks(needed, basic, bit) {
-            return Some(name);
-        }
-    }
     let more = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
-    for (name, needed, bit) in [
-        ("BMI1", cfg!(target_feature = "bmi1"), 3),
-        ("AVX2", cfg!(target_feature = "avx2"), 5),
-        ("BMI2", cfg!(target_feature = "bmi2"), 8),
-        ("AVX-512F", cfg!(target_feature = "avx512f"), 16),
+    let extended = __cpuid(0x8000_0001).ecx;
+    for (name, needed, register, bit) in [
+        ("SSE3", cfg!(target_feature = "sse3"), basic, 0),
+        ("PCLMULQDQ", cfg!(target_feature = "pclmulqdq"), basic, 1),
+        ("SSSE3", cfg!(target_feature = "ssse3"), basic, 9),
+        ("FMA", cfg!(target_feature = "fma"), basic, 12),
+        ("CMPXCHG16B", cfg!(target_feature = "cmpxchg16b"), basic, 13),
+        ("SSE4.1", cfg!(target_feature = "sse4.1"), basic, 19),
+        ("SSE4.2", cfg!(target_feature = "sse4.2"), basic, 20),
+        ("MOVBE", cfg!(target_feature = "movbe"), basic, 22),
+        ("POPCNT", cfg!(target_feature = "popcnt"), basic, 23),
+        ("AVX", cfg!(target_feature = "avx"), basic, 28),
+        ("F16C", cfg!(target_feature = "f16c"), basic, 29),
+        ("BMI1", cfg!(target_feature = "bmi1"), more, 3),
+        ("AVX2", cfg!(target_feature = "avx2"), more, 5),
+        ("BMI2", cfg!(target_feature = "bmi2"), more, 8),
+        ("AVX-512F", cfg!(target_feature = "avx512f"), more, 16),
+        ("LZCNT", cfg!(target_feature = "lzcnt"), extended, 5),
     ] {
-        if lacks(needed, more, bit) {
+        if needed && register >> bit & 1 == 0 {
             return Some(name);
         }
     }
-    let extended = __cpuid(0x8000_0001).ecx;
-    lacks(cfg!(target_feature = "lzcnt"), extended, 5).then_some("LZCNT")
+    None
 }
 
 /// Every 64-bit Arm processor has what the baseline asks for.

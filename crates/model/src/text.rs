@@ -54,9 +54,9 @@ pub fn cell(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// JSON without the passwords of addresses, in which every control stands as an escape of four digits: otherwise the same values, and nothing
-/// of them steers the terminal that it is printed on. serde_json escapes those below U+0020
-/// alone.
+/// JSON without the passwords of addresses, in which every control stands as an escape of four
+/// digits: otherwise the same values, and nothing of them steers the terminal that it is printed
+/// on. serde_json escapes those below U+0020 alone.
 pub fn json(text: &str) -> Cow<'_, str> {
     let raw = |c: char| c != '\n' && is_control(c);
     let text = masked_json(text);

@@ -319,3 +319,24 @@ fn no_secret_leaves_the_program() {
         assert!(seen.iter().any(|name| name == file), "{file} of {seen:?}");
     }
 }
+
+/// On processors that this machine is not: the oldest that is served, and one before it.
+#[test]
+fn an_older_processor_is_served_or_told_what_it_lacks() {
+    if !cfg!(target_arch = "x86_64") || cfg!(target_feature = "avx") {
+        return;
+    }
+    let emulated = |processor: &str, args: &[&str]| {
+        let mut command = std::process::Command::new("qemu-x86_64");
+        command.args(["-cpu", processor, env!("CARGO_BIN_EXE_kvmeter")]).args(args).output()
+    };
+    let args = ["bench", "null", "--records", "100", "--ops", "100", "--probes", "off"];
+    let old = match emulated("Nehalem", &args) {
+        Ok(output) => crate::tool::said(output),
+        Err(why) => return eprintln!("SKIPPED: qemu-x86_64: {why} (apt-get install qemu-user)"),
+    };
+    assert_eq!(old.code, 0, "{old:?}");
+    let older = crate::tool::said(emulated("core2duo", &args).unwrap());
+    assert_eq!(older.code, 2, "{older:?}");
+    assert!(older.err.contains("this processor lacks SSE4.1"), "{older:?}");
+}
