@@ -19,6 +19,9 @@ use crate::{keep, load, schema, shape};
 /// How long a reader or writer waits for another program's transaction to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// More than keeping a run takes: of thousands each is parsed once.
+const STATEMENTS: usize = 32;
+
 /// Bytes of the longest text or histogram of any file; what is longer is damage or malice.
 const LARGEST_VALUE: i32 = 64 << 20;
 
@@ -350,6 +353,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
         .map_err(|error| Error::sqlite(path, error))?;
     let prepare = || {
         connection.busy_timeout(PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE)?;
         // The file may come from anywhere: its views run no function with side effects.
         connection.pragma_update(None, "trusted_schema", false)?;

@@ -94,12 +94,10 @@ pub(crate) fn run(sql: &Connection, path: &Path, run: &Run) -> Result<(), Error>
     let execution = key_of(sql, path, &run.execution)?
         .ok_or_else(|| unknown_execution(path, &run.execution))?;
     let taken = sql
-        .query_row(
-            "SELECT 1 FROM run WHERE id = ?1 OR (execution_key = ?2 AND ordinal = ?3)",
-            params![run.id, execution, run.ordinal],
-            |_| Ok(()),
-        )
-        .optional()
+        .prepare_cached("SELECT 1 FROM run WHERE id = ?1 OR (execution_key = ?2 AND ordinal = ?3)")
+        .and_then(|mut found| {
+            found.query_row(params![run.id, execution, run.ordinal], |_| Ok(())).optional()
+        })
         .map_err(|error| Error::sqlite(path, error))?;
     if taken.is_some() {
         return Err(Error::RunExists {
@@ -127,29 +125,29 @@ fn insert_run(sql: &Connection, execution: i64, run: &Run) -> rusqlite::Result<i
         Loop::Closed { think_s } => ("closed", Some(*think_s), None, None),
         Loop::Open { rate_ops_s, arrivals } => ("open", None, Some(*rate_ops_s), Some(arrivals)),
     };
-    sql.execute(
+    sql.prepare_cached(
         "INSERT INTO run (id, execution_key, ordinal, label, phase, store_version, threads, loop,
          think_s, rate_ops_s, arrivals, started_at, seconds, operations, verified, misses)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-        params![
-            run.id,
-            execution,
-            run.ordinal,
-            run.label,
-            name(&run.phase),
-            run.store_version,
-            run.threads,
-            kind,
-            think,
-            rate,
-            arrivals,
-            run.started_at,
-            run.seconds,
-            run.operations,
-            run.verified,
-            run.misses,
-        ],
-    )?;
+    )?
+    .execute(params![
+        run.id,
+        execution,
+        run.ordinal,
+        run.label,
+        name(&run.phase),
+        run.store_version,
+        run.threads,
+        kind,
+        think,
+        rate,
+        arrivals,
+        run.started_at,
+        run.seconds,
+        run.operations,
+        run.verified,
+        run.misses,
+    ])?;
     Ok(sql.last_insert_rowid())
 }
 
@@ -157,13 +155,13 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
     insert_pairs(sql, "INSERT INTO setting VALUES (?1, ?2, ?3)", key, &run.settings)?;
     insert_pairs(sql, "INSERT INTO stream VALUES (?1, ?2, ?3)", key, &run.stream)?;
 
-    let mut remark = sql.prepare("INSERT INTO remark VALUES (?1, ?2, ?3, ?4)")?;
+    let mut remark = sql.prepare_cached("INSERT INTO remark VALUES (?1, ?2, ?3, ?4)")?;
     for (kind, texts) in [("invalid", &run.invalid_because), ("warning", &run.warnings)] {
         for (position, text) in texts.iter().enumerate() {
             remark.execute(params![key, kind, position, masked(text)])?;
         }
     }
-    let mut failure = sql.prepare("INSERT INTO failure VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let mut failure = sql.prepare_cached("INSERT INTO failure VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for (position, failed) in run.failures.iter().enumerate() {
         failure.execute(params![
             key,
@@ -188,7 +186,7 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
         )?;
     }
     let mut series =
-        sql.prepare("INSERT INTO series VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
+        sql.prepare_cached("INSERT INTO series VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
     for (position, p) in run.series.iter().enumerate() {
         let op = p.op.name();
         series.execute(params![
@@ -204,8 +202,9 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
             p.max_ns,
         ])?;
     }
-    let mut reading =
-        sql.prepare("INSERT INTO reading VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?;
+    let mut reading = sql.prepare_cached(
+        "INSERT INTO reading VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?;
     for (position, read) in run.readings.iter().enumerate() {
         let read = truthful(read);
         let (value, unavailable, remedy) = match &read.answer {
@@ -235,8 +234,9 @@ fn insert_samples(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()>
     if run.samples.is_empty() {
         return Ok(());
     }
-    let mut sampled = sql.prepare("INSERT INTO sampled VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
-    let mut sample = sql.prepare("INSERT INTO sample VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let mut sampled =
+        sql.prepare_cached("INSERT INTO sampled VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    let mut sample = sql.prepare_cached("INSERT INTO sample VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for (position, series) in run.samples.iter().enumerate() {
         sampled.execute(params![
             key,
@@ -260,7 +260,7 @@ fn insert_pairs(
     key: i64,
     pairs: &Settings,
 ) -> rusqlite::Result<()> {
-    let mut statement = sql.prepare(insert)?;
+    let mut statement = sql.prepare_cached(insert)?;
     for (name, value) in pairs {
         statement.execute(params![key, name, value])?;
     }
@@ -277,14 +277,14 @@ fn insert_latency(
     let [mean, min, p50, p90, p95, p99, p99_9, p99_99, max] = figures_us(&latency.histogram);
     let (operation, clock, count) =
         (latency.op.name(), name(&latency.clock), latency.histogram.len());
-    sql.execute(
+    sql.prepare_cached(
         "INSERT INTO latency VALUES
          (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-        params![
-            key, position, operation, clock, count, mean, min, p50, p90, p95, p99, p99_9, p99_99,
-            max, bytes,
-        ],
-    )?;
+    )?
+    .execute(params![
+        key, position, operation, clock, count, mean, min, p50, p90, p95, p99, p99_9, p99_99, max,
+        bytes,
+    ])?;
     Ok(())
 }
 
@@ -301,8 +301,8 @@ pub(crate) fn truthful(reading: &Reading) -> Reading {
 }
 
 fn key_of(sql: &Connection, path: &Path, execution: &str) -> Result<Option<i64>, Error> {
-    sql.query_row("SELECT key FROM execution WHERE id = ?1", [execution], |row| row.get(0))
-        .optional()
+    sql.prepare_cached("SELECT key FROM execution WHERE id = ?1")
+        .and_then(|mut found| found.query_row([execution], |row| row.get(0)).optional())
         .map_err(|error| Error::sqlite(path, error))
 }
 

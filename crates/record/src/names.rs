@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::de::value::{Error as Unknown, StrDeserializer};
 
 use crate::error::Error;
 
@@ -19,8 +20,11 @@ pub(crate) fn name<T: Serialize>(value: &T) -> String {
 pub(crate) fn named<T: DeserializeOwned>(
     path: &Path,
     what: &'static str,
-    name: String,
+    name: &str,
 ) -> Result<T, Error> {
-    serde_json::from_value(serde_json::Value::String(name.clone()))
-        .map_err(|_| Error::UnknownName { path: path.to_owned(), what, found: name })
+    T::deserialize(StrDeserializer::<Unknown>::new(name)).map_err(|_| Error::UnknownName {
+        path: path.to_owned(),
+        what,
+        found: name.to_owned(),
+    })
 }

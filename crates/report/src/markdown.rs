@@ -57,9 +57,9 @@ pub fn study(study: &Study, figures: Option<&str>) -> String {
         }
         out.push('\n');
     }
-    let mut tables = study.tables();
-    tables.extend(crate::study::cells(study));
-    out += &tables.iter().map(table).collect::<Vec<_>>().join("\n");
+    let tables = study.tables();
+    let all = tables.iter().chain(crate::study::cells(study));
+    out += &all.map(table).collect::<Vec<_>>().join("\n");
     out
 }
 

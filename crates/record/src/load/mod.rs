@@ -11,7 +11,7 @@ pub(crate) use runs::runs;
 
 use std::path::Path;
 
-use rusqlite::{Connection, Row, Statement};
+use rusqlite::{Connection, Row, RowIndex, Statement};
 
 use crate::error::Error;
 
@@ -39,8 +39,16 @@ fn names(statement: &Statement<'_>) -> Vec<String> {
     statement.column_names().map(str::to_owned).collect()
 }
 
+/// The text of a column, not copied.
+fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<&'a str> {
+    let value = row.get_ref(column)?;
+    value
+        .as_str()
+        .map_err(|_| rusqlite::Error::InvalidColumnType(column, String::new(), value.data_type()))
+}
+
 /// SQLite has no NaN: it keeps one as NULL.
-fn real(row: &Row<'_>, column: &str) -> rusqlite::Result<f64> {
+fn real(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<f64> {
     Ok(row.get::<_, Option<f64>>(column)?.unwrap_or(f64::NAN))
 }
 

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use model::{Answer, Distribution, Op, Reading, Series};
+use model::{Answer, Distribution, Reading, Series};
 use rusqlite::{Connection, Row};
 
-use super::{at, damaged, names, real};
+use super::{at, damaged, names, real, text};
 use crate::asked::Asked;
 use crate::error::Error;
 use crate::extent::{Extent, examples};
@@ -117,7 +117,7 @@ impl Load<'_> {
                 return Err(Error::UnknownName { path, what: "loop", found: kind });
             }
             self.at.insert(key, self.runs.len());
-            self.runs.push(Run { phase: named(self.path, "phase", phase)?, ..run });
+            self.runs.push(Run { phase: named(self.path, "phase", &phase)?, ..run });
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Load<'_> {
 
     fn remarks(&mut self) -> Result<(), Error> {
         self.each("remark", "kind, text", ", position", |row, run, _| {
-            match row.get::<_, String>(1)?.as_str() {
+            match text(row, 1)? {
                 "invalid" => run.invalid_because.push(row.get(2)?),
                 _ => run.warnings.push(row.get(2)?),
             }
@@ -192,11 +192,11 @@ impl Load<'_> {
         let columns = "ns_per_op, clock_ns, verify_ns, busy, measured_before_run";
         self.each("harness", columns, "", |row, run, _| {
             run.tax = Some(Tax {
-                ns_per_op: real(row, "ns_per_op")?,
-                clock_ns: real(row, "clock_ns")?,
-                verify_ns: row.get("verify_ns")?,
-                busy: real(row, "busy")?,
-                measured_before_run: row.get("measured_before_run")?,
+                ns_per_op: real(row, 1)?,
+                clock_ns: real(row, 2)?,
+                verify_ns: row.get(3)?,
+                busy: real(row, 4)?,
+                measured_before_run: row.get(5)?,
             });
             Ok(())
         })
@@ -205,9 +205,9 @@ impl Load<'_> {
     fn latencies(&mut self) -> Result<(), Error> {
         let path = self.path;
         self.each("latency", "operation, clock, histogram", ", position", |row, run, _| {
-            let name: String = row.get(1)?;
-            let Some(op) = Asked::from_name(&name) else {
-                let path = path.to_owned();
+            let name = text(row, 1)?;
+            let Some(op) = Asked::from_name(name) else {
+                let (path, name) = (path.to_owned(), name.to_owned());
                 return Err(Error::UnknownName { path, what: "operation", found: name }.into());
             };
             let bytes = row.get_ref(3)?.as_blob().map_err(|_| {
@@ -217,7 +217,7 @@ impl Load<'_> {
                 .map_err(|why| damaged(path, format!("run {}, table `latency`: {why}", run.id)))?;
             run.latencies.push(Latency {
                 op,
-                clock: named(path, "clock", row.get(2)?)?,
+                clock: named(path, "clock", text(row, 2)?)?,
                 histogram,
             });
             Ok(())
@@ -232,14 +232,14 @@ impl Load<'_> {
                 return Ok(());
             }
             run.series.push(Point {
-                at_s: real(row, "at_s")?,
-                op: operation(path, row.get("operation")?)?,
-                seconds: real(row, "seconds")?,
-                operations: row.get("operations")?,
-                p50_ns: row.get("p50_ns")?,
-                p99_ns: row.get("p99_ns")?,
-                p999_ns: row.get("p99_9_ns")?,
-                max_ns: row.get("max_ns")?,
+                at_s: real(row, 1)?,
+                seconds: real(row, 2)?,
+                op: named(path, "operation", text(row, 3)?)?,
+                operations: row.get(4)?,
+                p50_ns: row.get(5)?,
+                p99_ns: row.get(6)?,
+                p999_ns: row.get(7)?,
+                max_ns: row.get(8)?,
             });
             Ok(())
         })
@@ -258,11 +258,11 @@ impl Load<'_> {
                     Some(value) => Answer::Value(value),
                     None => Answer::Unavailable { reason: row.get(3)?, remedy: row.get(4)? },
                 },
-                unit: named(path, "unit", row.get(5)?)?,
-                scope: named(path, "scope", row.get(6)?)?,
+                unit: named(path, "unit", text(row, 5)?)?,
+                scope: named(path, "scope", text(row, 6)?)?,
                 source: if whole { row.get(7)? } else { String::new() },
-                window_s: real(row, "window_s")?,
-                origin: named(path, "origin", row.get(9)?)?,
+                window_s: real(row, 8)?,
+                origin: named(path, "origin", text(row, 9)?)?,
             };
             // Others write what this program does not: infinity.
             run.readings.push(truthful(&reading));
@@ -283,9 +283,9 @@ impl Load<'_> {
             run.samples.push(Series {
                 signal: row.get(2)?,
                 source: row.get(3)?,
-                unit: named(path, "unit", row.get(4)?)?,
-                scope: named(path, "scope", row.get(5)?)?,
-                origin: named(path, "origin", row.get(6)?)?,
+                unit: named(path, "unit", text(row, 4)?)?,
+                scope: named(path, "scope", text(row, 5)?)?,
+                origin: named(path, "origin", text(row, 6)?)?,
                 at_s: Vec::new(),
                 values: Vec::new(),
             });
@@ -296,7 +296,7 @@ impl Load<'_> {
         }
         self.each("sample", "sampled, at_s, value", ", sampled, position", |row, run, _| {
             let Some(place) = places.get(&(run.id.clone(), row.get(1)?)) else { return Ok(()) };
-            let (at_s, value) = (real(row, "at_s")?, real(row, "value")?);
+            let (at_s, value) = (real(row, 2)?, real(row, 3)?);
             run.samples[*place].at_s.push(at_s);
             run.samples[*place].values.push(value);
             Ok(())
@@ -345,8 +345,4 @@ fn wanted(row: &Row<'_>, extent: &Extent) -> rusqlite::Result<bool> {
     // What is no text is wanted: reading it says where it stands.
     Ok(row.get_ref(1)?.as_str().is_ok_and(|signal| extent.wants(signal, valued))
         || row.get_ref(1)?.as_str().is_err())
-}
-
-fn operation(path: &Path, name: String) -> Result<Op, Error> {
-    named(path, "operation", name)
 }

@@ -43,7 +43,7 @@ pub fn section(out: &mut Markup, id: &str, studies: &[Study]) {
             "answers" => answers(out, study),
             "study-figures" => drawn(out, study),
             "checks" => plain(out, study::checks_table(study)),
-            "published" => titled(out, study::published(study)),
+            "published" => titled(out, &study::published(study)),
             "missing" => plain(out, study::gaps(study)),
             "cells" => titled(out, study::cells(study)),
             _ => {}
@@ -97,8 +97,8 @@ fn plain(out: &mut Markup, own: Option<Table>) {
     }
 }
 
-fn titled(out: &mut Markup, tables: Vec<Table>) {
-    for own in &tables {
+fn titled(out: &mut Markup, tables: &[Table]) {
+    for own in tables {
         out.raw("<h4>").text(&own.title).raw("</h4>");
         table::table(out, own);
     }

@@ -21,7 +21,11 @@ pub struct Checked {
 }
 
 /// Every check of the study, over its valid runs.
-pub fn checked(study: &Study) -> Vec<Checked> {
+pub fn checked<'a>(study: &'a Study) -> &'a [Checked] {
+    study.checked.get_or_init(|| judged(study))
+}
+
+fn judged(study: &Study) -> Vec<Checked> {
     let names = naming::names(&study.runs);
     let one = |check: &Check| {
         let mut found = Checked {

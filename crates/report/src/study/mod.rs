@@ -10,6 +10,7 @@ mod published;
 mod tables;
 mod units;
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use analyse::answer::{Answer, Situated, answers};
@@ -36,6 +37,10 @@ pub struct Study<'a> {
     pub runs: Vec<(&'a Execution, &'a Run)>,
     pub situated: Vec<Situated<'a>>,
     pub answers: Vec<Answer>,
+    /// What several parts of a report show, computed when the first asks.
+    plotted: OnceCell<Vec<Result<Plotted, String>>>,
+    checked: OnceCell<Vec<Checked>>,
+    cells: OnceCell<Vec<Table>>,
 }
 
 /// The studies among these runs: executions of one name that ask, check and draw the same at the
@@ -67,6 +72,9 @@ pub fn studies<'a>(
                 runs: own,
                 situated: Vec::new(),
                 answers: Vec::new(),
+                plotted: OnceCell::new(),
+                checked: OnceCell::new(),
+                cells: OnceCell::new(),
             }),
         }
     }
@@ -122,9 +130,14 @@ impl Study<'_> {
 
     /// What its figures show, as numbers.
     pub fn plots(&self) -> Vec<Plotted> {
-        let specs = self.design.figures.iter();
-        let own = specs.filter_map(|spec| plot(self, spec).ok());
+        let own = self.plotted().iter().filter_map(|plotted| plotted.as_ref().ok()).cloned();
         own.chain(graduated::plots(self)).filter(|p| !p.points.is_empty()).collect()
+    }
+
+    /// Each figure that the design asks for, or why it cannot be drawn.
+    fn plotted(&self) -> &[Result<Plotted, String>] {
+        self.plotted
+            .get_or_init(|| self.design.figures.iter().map(|spec| plot(self, spec)).collect())
     }
 
     /// Each of its figures as a file: its id, the SVG and the data behind it as CSV.

@@ -7,9 +7,9 @@ use analyse::effect::{Scale, Size};
 use analyse::{Description, Named, Runs, Verdict, outliers};
 use model::{Answer as ReadingAnswer, Origin, Scope};
 
+use super::Study;
 use super::plot::{Plotted, Value};
 use super::units::{converted, written};
-use super::{Study, plot};
 use crate::format;
 use crate::many::{REPEATS, many};
 use crate::table::{ALWAYS, Align, Cell, Keep, Table, Tone};
@@ -357,8 +357,8 @@ fn kinds_of(study: &Study, metric: &str) -> Vec<MetricCells> {
 
 /// Every cell of every metric that the study asks about or draws: n, median, interval, mean,
 /// standard deviation, coefficient of variation and what stands apart. One table a metric.
-pub fn cells(study: &Study) -> Vec<Table> {
-    measured(study).iter().map(cells_of).collect()
+pub fn cells<'a>(study: &'a Study) -> &'a [Table] {
+    study.cells.get_or_init(|| measured(study).iter().map(cells_of).collect())
 }
 
 fn cells_of(MetricCells { metric, cells }: &MetricCells) -> Table {
@@ -399,11 +399,9 @@ pub fn published(study: &Study) -> Vec<Table> {
         .column("measured", Align::Right, ALWAYS)
         .column("measured / published", Align::Right, 50)
         .column("where", Align::Wrap, 30);
-    let plots: Vec<(&String, Plotted)> = study
-        .design
-        .figures
-        .iter()
-        .filter_map(|spec| Some((spec.published.as_ref()?, plot(study, spec).ok()?)))
+    let figures = study.design.figures.iter().zip(study.plotted());
+    let plots: Vec<(&String, &Plotted)> = figures
+        .filter_map(|(spec, plotted)| Some((spec.published.as_ref()?, plotted.as_ref().ok()?)))
         .collect();
     for (nth, series) in published.series.iter().enumerate() {
         let at: Vec<String> =
@@ -502,9 +500,13 @@ pub fn gaps(study: &Study) -> Option<Table> {
             table.row(vec![what.into(), why.into(), remedy.into()]);
         }
     }
-    for spec in &study.design.figures {
-        if let Err(why) = plot(study, spec) {
-            table.row(vec![format!("figure: {}", spec.title).into(), why.into(), "".into()]);
+    for (spec, plotted) in study.design.figures.iter().zip(study.plotted()) {
+        if let Err(why) = plotted {
+            table.row(vec![
+                format!("figure: {}", spec.title).into(),
+                why.clone().into(),
+                "".into(),
+            ]);
         }
     }
     for ((signals, reason, remedy), runs) in unavailable(study) {
