@@ -6,7 +6,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: dist help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz fuzz-long build bench install setup setup-quickstart setup-test test-bundled
+.PHONY: dist test-dist test-long help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz fuzz-long build bench install setup setup-quickstart setup-test test-bundled
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
@@ -18,7 +18,9 @@ help:
 	@echo "make test-dpdk    what the feature dpdk adds, over virtual devices"
 	@echo "make build        build $(BIN)"
 	@echo "make install      put kvmeter, its manual pages and completions under PREFIX=$(PREFIX)"
-	@echo "make dist         wheel, tarball and Debian package for x86-64 and 64-bit Arm, into dist/"
+	@echo "make test-long    what is exhaustive, of which 'make test' runs a part (hours)"
+	@echo "make dist         wheel, tarball, packages and image for x86-64 and 64-bit Arm, into dist/"
+	@echo "make test-dist    installs what 'make dist' made, and uses it"
 	@echo "make fuzz         the parsers of protocols and files for FUZZ_SECONDS each; fuzz-long: also of studies, results, agents"
 	@echo "make bench        the harness's own benchmarks"
 	@echo "make mbwu-demo    work units of three equal loop devices, with much and with little CPU (root)"
@@ -68,6 +70,18 @@ test: setup-test
 	RUSTDOCFLAGS="--deny warnings" cargo doc --release --locked --workspace --no-deps --quiet
 	$(MAKE) fuzz FUZZ_SECONDS=5
 
+# Whole, what `make test` runs a part of; and what it leaves out: Spill's threads on 64-bit Arm, the
+# long parsers, RocksDB linked in, everything that can be installed.
+test-long: setup-test
+	KVMETER_TEST_ALL=1 cargo test --release --locked --package kvmeter --test extremes --test cli
+	$(MAKE) test-crashes
+	! pkg-config --exists 'libdpdk >= 21.11' || \
+	    cargo test --release --locked --package kvmeter --features dpdk --test cli -- micro_net
+	SPILL_ARM=all scripts/test-arm
+	$(MAKE) fuzz-long
+	$(MAKE) test-bundled
+	$(MAKE) dist test-dist
+
 # Spill's engine under a scheduler that tries orders of its threads.
 test-interleavings:
 	cargo test --release --locked --package spill --features shuttle --test interleavings
@@ -86,7 +100,6 @@ test-dpdk:
 	        --features kvmeter/dpdk --all-targets -- --deny warnings; \
 	    cargo test --release --locked --package dpdk --features dpdk/link --lib; \
 	    cargo test --release --locked --package micro --features dpdk --test dpdk; \
-	    cargo test --release --locked --package kvmeter --features dpdk --test cli -- micro_net; \
 	else \
 	    echo "SKIPPED: DPDK is not tested: libdpdk is not installed (apt-get install libdpdk-dev)"; \
 	fi
@@ -131,6 +144,10 @@ bench: setup
 # For one architecture alone: `scripts/dist x86_64`.
 dist:
 	@scripts/dist
+
+# What `make dist` made, installed and used.
+test-dist:
+	@scripts/test-dist
 
 PREFIX ?= $(HOME)/.local
 install: build

@@ -22,6 +22,8 @@ mod rocksdb;
 mod search;
 mod servers;
 mod simulate;
+#[path = "../shared/slice.rs"]
+mod slice;
 mod study;
 mod terminal;
 mod tool;

@@ -6,6 +6,8 @@
 mod flags;
 mod keys;
 mod process;
+#[path = "../shared/slice.rs"]
+mod slice;
 
 /// Texts that overflow, end or mislead what reads them.
 const TEXTS: &[&str] = &[
@@ -36,8 +38,7 @@ fn long() -> String {
     "a".repeat(4096)
 }
 
-/// Whether the work is begun with an accepted value; with all of them where the variable
-/// `KVMETER_EXTREMES` is `all`, which takes minutes.
+/// Whether the work is begun with an accepted value.
 fn is_run(value: &str) -> bool {
-    LARGE.contains(&value) || std::env::var("KVMETER_EXTREMES").is_ok_and(|which| which == "all")
+    LARGE.contains(&value) || slice::is_whole()
 }
