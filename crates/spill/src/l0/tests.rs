@@ -7,6 +7,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::position::Tag;
 
+/// Keys that one thread writes while others read. In an interpreter (`cargo +nightly miri test -p spill
+/// --lib l0::tests::readers`, with `-Zmiri-many-seeds`), which acts as a processor that orders little and
+/// is thousands of times slower, few fill as many of its smaller nodes.
+const WRITTEN: u64 = if cfg!(miri) { 100 } else { 60_000 };
+/// Of them, so many are read between two looks at how many there are.
+const READ: usize = if cfg!(miri) { 4 } else { 200 };
+
 fn position(number: u64) -> Position {
     Position::new((number >> 20) as u32, (number as u32 & 0xf_ffff) * 8, false, Tag::of(number))
 }
@@ -113,7 +120,7 @@ fn readers_see_all_that_was_there_while_it_grows() {
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for number in 0..60_000 {
+            for number in 0..WRITTEN {
                 insert(&l0, &key(number), number + 1);
                 written.store(number + 1, Ordering::Release);
             }
@@ -127,7 +134,7 @@ fn readers_see_all_that_was_there_while_it_grows() {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     (random >> 33).checked_rem(there)
                 };
-                for number in std::iter::repeat_with(&mut some).take(200).flatten() {
+                for number in std::iter::repeat_with(&mut some).take(READ).flatten() {
                     assert_eq!(l0.get(&key(number)).unwrap().sequence, number + 1);
                 }
                 let numbers: Vec<u64> = std::iter::repeat_with(some).take(16).flatten().collect();
