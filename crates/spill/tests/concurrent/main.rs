@@ -4,6 +4,7 @@
 
 mod checker;
 mod load;
+mod order;
 mod registers;
 mod views;
 mod watch;
