@@ -257,22 +257,16 @@ fn cachegrind_counts_for_an_embedded_store_of_a_study() {
 #[test]
 fn cachegrind_counts_for_a_server_that_is_started() {
     let place = Place::new();
-    let run = place.json(&[
-        "bench",
-        "memcached",
-        "--server",
-        "threads=1,memory=64MiB",
-        "--workload",
-        "etc",
-        "--records",
-        "2k",
-        "--ops",
-        "3k",
-        "--probes",
-        "cachegrind",
-        "--json",
-    ]);
-    let counted = simulated(&run);
+    place.write(
+        "counted.toml",
+        "name = \"counted\"\nsequence = [\"etc\"]\n[store.memcached]\n\
+         [server.memcached]\nmemory = \"64MiB\"\nthreads = 1\n[data]\nrecords = 2000\n\
+         [measure]\ntime = \"200ms\"\nthreads = 1\n\
+         [probes]\nuse = [\"cachegrind\"]\ncachegrind = { operations = [2000, 40000], limit = \"5m\" }\n",
+    );
+    place.ok(&["run", "counted.toml", "--out", "counted.sqlite"]);
+    let exported = place.json(&["export", "counted.sqlite", "--format", "json"]);
+    let counted = simulated(&exported[0]);
     assert!(counted.len() >= 5, "{counted:?}");
     // Some thousand instructions a request, of the server alone.
     let instructions = counted.iter().find(|(name, _)| name == "instructions_per_mop").unwrap().1;
