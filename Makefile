@@ -69,6 +69,8 @@ test: setup-test
 	@$(MAKE) --no-print-directory test-arm
 	RUSTDOCFLAGS="--deny warnings" cargo doc --release --locked --workspace --no-deps --quiet
 	$(MAKE) fuzz FUZZ_SECONDS=5
+	@echo "left to 'make test-long': crashes at every system call, all extreme values and failing stores,"
+	@echo "the command over DPDK, Spill on 64-bit Arm, long fuzzing, RocksDB linked in, what is installed"
 
 # Whole, what `make test` runs a part of; and what it leaves out: Spill's threads on 64-bit Arm, the
 # long parsers, RocksDB linked in, everything that can be installed.
