@@ -34,6 +34,7 @@ mod welch;
 pub use compare::{
     Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, OtherWork, Overall,
     Selection, Statistic, Verdict, Wish, Withheld, Work, compare, compare_with_machines,
+    work_differences,
 };
 pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe, describe_by_median};
 pub use efficiency::{

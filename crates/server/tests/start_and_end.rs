@@ -194,6 +194,26 @@ fn a_server_that_does_not_end_when_asked_is_killed() {
 }
 
 #[test]
+fn a_stop_cuts_the_wait_for_the_end_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        "[ \"$1\" = -V ] && exec memcached -V\ntrap '' TERM\nmemcached \"$@\" &\nwait\nsleep 600";
+    let wanted = order("memcached", none().with("binary", script(folder.path(), text).as_str()));
+    let stop = std::sync::Arc::clone(&wanted.stop);
+    let server = Local.start(&wanted).unwrap();
+    let pid = server.pid;
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let began = std::time::Instant::now();
+    let ended = server.end(Duration::from_secs(3600)).unwrap();
+    assert!(ended.killed && began.elapsed() < Duration::from_secs(60), "{ended:?}");
+    assert!(!lives(pid));
+    stopper.join().unwrap();
+}
+
+#[test]
 fn the_environment_given_reaches_the_server_and_is_recorded() {
     let mut wanted = order("memcached", none());
     wanted.environment = vec![("KVMETER_TEST".to_owned(), "a b".to_owned())];

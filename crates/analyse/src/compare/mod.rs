@@ -19,9 +19,8 @@ pub(crate) use metric::wish_of;
 pub use metric::{Metric, Statistic, Wish};
 pub use overall::Overall;
 pub use pairing::{Difference, Lonely};
-pub use work::OtherWork;
-pub use work::Work;
-pub(crate) use work::{differences as work_differences, most};
+pub(crate) use work::most;
+pub use work::{OtherWork, Work, differences as work_differences};
 
 /// Two selections, compared.
 #[derive(Debug, Clone, PartialEq)]

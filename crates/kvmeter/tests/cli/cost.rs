@@ -163,6 +163,18 @@ fn runs_are_costed_with_the_power_that_was_modelled_or_given() {
 }
 
 #[test]
+fn candidates_that_did_other_work_are_told() {
+    let place = Place::new();
+    let bench = ["--records", "1k", "--time", "200ms", "--out", "r.sqlite", "--quiet"];
+    for mix in ["read=1", "read=1,update=1"] {
+        place.ok(&[&["bench", "null", "--mix", mix], &bench[..]].concat());
+    }
+    let shown = place.ok(&["cost", "r.sqlite", "--platform", "price=1000,watts=50"]);
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("did other work than") && flat.contains("share of update"), "{shown}");
+}
+
+#[test]
 fn questions_that_cannot_be_answered() {
     let place = Place::new();
     place.write("odd.toml", "name = \"odd\"\nprise_usd = 5\n");

@@ -24,7 +24,7 @@ pub struct Order {
     pub prefix: Vec<OsString>,
     /// How long it may take until it answers.
     pub patience: Duration,
-    /// Raised, it is waited for no longer.
+    /// Raised, it is waited for no longer: neither for its start nor for its end.
     pub stop: Arc<AtomicBool>,
 }
 

@@ -1,6 +1,7 @@
 //! Machines and their numbers: from runs, from platforms, from the command line.
 
 use analyse::cost::{Candidate, PowerCurve};
+use analyse::{OtherWork, Work, work_differences};
 use model::{Origin, Scope};
 use platform::{Platform, Want};
 use record::{Execution, Run, Selection};
@@ -19,6 +20,8 @@ pub struct Sourced {
     pub platform: Option<Platform>,
     pub throughput_from: String,
     pub power: Power,
+    /// What its runs did; empty where its numbers are given or those of a graduated load.
+    pub work: Vec<Work>,
     /// What a reader should know of it.
     pub notes: Vec<String>,
 }
@@ -87,7 +90,30 @@ pub fn gather(args: &Cost) -> anyhow::Result<Vec<Sourced>> {
             )));
         }
     }
+    say_other_work(&mut found);
     Ok(found)
+}
+
+/// Candidates for the same workload that did different work: their costs stand beside each other.
+fn say_other_work(found: &mut [Sourced]) {
+    for at in 1..found.len() {
+        let (before, from) = found.split_at_mut(at);
+        let one = &mut from[0];
+        let rivals =
+            before.iter().filter(|other| other.candidate.workload == one.candidate.workload);
+        for other in rivals {
+            let differ = work_differences(&one.work, &other.work);
+            if !differ.is_empty() {
+                let words: Vec<String> = differ.iter().map(OtherWork::to_string).collect();
+                one.notes.push(format!(
+                    "{} did other work than {}: {}.",
+                    one.candidate.name,
+                    other.candidate.name,
+                    words.join(", ")
+                ));
+            }
+        }
+    }
 }
 
 fn opened(flag: &PlatformFlag) -> anyhow::Result<Option<Platform>> {
@@ -214,6 +240,7 @@ fn of_runs(args: &Cost, cell: &Cell<'_>, flag: Option<&PlatformFlag>) -> anyhow:
     let workload = cell.category.clone();
     let mut one = sourced(args, flag, platform, (label, workload), (throughput, from), power)?;
     one.notes.extend(notes);
+    one.work = runs.iter().map(|run| Work::of(run)).collect();
     Ok(one)
 }
 
@@ -350,5 +377,5 @@ pub(super) fn sourced(
         rack_units,
         footprint_m2: flag.and_then(|f| f.m2).or_else(|| from_platform(|p| &p.footprint_m2)),
     };
-    Ok(Sourced { candidate, platform, throughput_from, power, notes: Vec::new() })
+    Ok(Sourced { candidate, platform, throughput_from, power, work: Vec::new(), notes: Vec::new() })
 }

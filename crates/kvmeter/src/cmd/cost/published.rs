@@ -94,6 +94,7 @@ fn server(
             boundary: None,
             curve: None,
         },
+        work: Vec::new(),
         notes: Vec::new(),
     })
 }

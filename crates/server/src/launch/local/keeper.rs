@@ -7,10 +7,11 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -27,6 +28,9 @@ pub(super) enum KeepError {
     Cpus(String),
     Start(io::Error),
 }
+
+/// Between two looks at whether somebody says stop.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Holds a child process from its start to its end.
 #[derive(Debug)]
@@ -101,6 +105,18 @@ impl Keeper {
             .changed
             .wait_timeout_while(self.shared.lock(), limit, |ended| ended.is_none());
         *ended.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// The same, until somebody says `stop`.
+    pub fn wait_unless(&self, stop: &AtomicBool, limit: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let ended = self.wait(left.min(LOOK));
+            if ended.is_some() || left <= LOOK || stop.load(Ordering::Relaxed) {
+                return ended;
+            }
+        }
     }
 
     /// Signals its process group, if it has not ended.

@@ -9,8 +9,8 @@ mod place;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -141,7 +141,10 @@ impl Attempt<'_> {
         let sign = mark.hand_over();
         drop(alone);
         match keeper {
-            Ok(keeper) => Ok(Running { keeper, guard: Some(guard), sign, behind: None, output }),
+            Ok(keeper) => {
+                let stop = Arc::clone(&self.order.stop);
+                Ok(Running { keeper, guard: Some(guard), sign, behind: None, output, stop })
+            }
             Err(KeepError::Cpus(why)) => Err(self.cpus_error(why)),
             Err(KeepError::Start(error)) => Err(LaunchError::CannotRun {
                 program: program.name(),
@@ -251,6 +254,8 @@ struct Running {
     /// The process that listens, where it is a child of the one that was started.
     behind: Option<Process>,
     output: Output,
+    /// The order's.
+    stop: Arc<AtomicBool>,
 }
 
 impl Handle for Running {
@@ -272,7 +277,7 @@ impl Handle for Running {
 
     fn end(&mut self, limit: Duration) -> Option<(ExitStatus, bool)> {
         self.keeper.signal(Signal::SIGTERM);
-        let outcome = match self.keeper.wait(limit) {
+        let outcome = match self.keeper.wait_unless(&self.stop, limit) {
             Some(status) => Some((status, false)),
             None => {
                 self.keeper.signal(Signal::SIGKILL);
