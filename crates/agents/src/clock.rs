@@ -7,11 +7,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds since an instant of this process: a steady clock that can be told to others.
 #[derive(Debug, Clone, Copy)]
-pub struct Steady(Instant);
+pub struct MonotonicClock(Instant);
 
-impl Steady {
-    pub fn new() -> Steady {
-        Steady(Instant::now())
+impl MonotonicClock {
+    pub fn new() -> MonotonicClock {
+        MonotonicClock(Instant::now())
     }
 
     pub fn of(self, at: Instant) -> u64 {
@@ -36,7 +36,7 @@ pub fn wall_ns() -> i64 {
 
 /// One probe: times in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample {
+pub struct ClockSample {
     /// By the coordinator's clock.
     pub sent: u64,
     /// By the agent's.
@@ -51,7 +51,7 @@ pub struct Sample {
 
 /// What the best probe says of an agent's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Estimate {
+pub struct ClockEstimate {
     /// How far the agent's steady clock is ahead of the coordinator's, in ns.
     pub offset_ns: i64,
     pub round_trip_ns: u64,
@@ -59,12 +59,12 @@ pub struct Estimate {
     pub wall: i64,
 }
 
-impl Sample {
-    fn estimate(self) -> Estimate {
+impl ClockSample {
+    fn estimate(self) -> ClockEstimate {
         let there = self.received.wrapping_sub(self.sent) as i64;
         let back = self.answered.wrapping_sub(self.returned) as i64;
         let away = self.returned.saturating_sub(self.sent);
-        Estimate {
+        ClockEstimate {
             offset_ns: ((i128::from(there) + i128::from(back)) / 2) as i64,
             round_trip_ns: away.saturating_sub(self.answered.saturating_sub(self.received)),
             wall: self.wall,
@@ -73,11 +73,11 @@ impl Sample {
 }
 
 /// The estimate of the shortest round trip; None of no samples.
-pub fn best(samples: &[Sample]) -> Option<Estimate> {
+pub fn best(samples: &[ClockSample]) -> Option<ClockEstimate> {
     samples.iter().map(|sample| sample.estimate()).min_by_key(|estimate| estimate.round_trip_ns)
 }
 
-impl Estimate {
+impl ClockEstimate {
     /// An instant of the coordinator's clock by the agent's.
     pub fn by_the_agent(&self, coordinator_ns: u64) -> u64 {
         coordinator_ns.saturating_add_signed(self.offset_ns)
@@ -95,9 +95,9 @@ mod tests {
     use super::*;
 
     /// An agent that is ahead by so much, on a way there and a way back of so many ns.
-    fn sample(ahead: i64, sent: u64, there: u64, held: u64, back: u64) -> Sample {
+    fn sample(ahead: i64, sent: u64, there: u64, held: u64, back: u64) -> ClockSample {
         let received = (sent + there).wrapping_add_signed(ahead);
-        Sample {
+        ClockSample {
             sent,
             received,
             answered: received + held,
@@ -129,7 +129,7 @@ mod tests {
     fn the_time_of_day_is_compared_at_one_instant() {
         // Both began at zero of their own; the agent 1 s later and its wall clock 3 s ahead.
         let estimate =
-            Estimate { offset_ns: -1_000_000_000, round_trip_ns: 0, wall: 104_000_000_000 };
+            ClockEstimate { offset_ns: -1_000_000_000, round_trip_ns: 0, wall: 104_000_000_000 };
         assert_eq!(estimate.wall_offset_ns(100_000_000_000), 3_000_000_000);
     }
 }

@@ -47,7 +47,7 @@ impl Token {
     /// # Errors
     /// The file cannot be read, everyone can read it, or the token is no good, as above.
     pub fn from_file(path: &Path) -> Result<Token, AgentError> {
-        let bytes = read(flags::TOKEN_FILE, path, Secrecy::Secret, |_| Ok(()))?;
+        let bytes = read(flags::TOKEN_FILE, path, FileSecrecy::Secret, |_| Ok(()))?;
         // What is not text has characters that no token has.
         let text = String::from_utf8_lossy(&bytes);
         Token::check(&text, || format!("{} {}", flags::TOKEN_FILE, path.display()))
@@ -115,9 +115,9 @@ impl Credentials {
         let tls = match (&files.ca, &files.cert, &files.key) {
             (None, None, None) => None,
             (Some(ca), Some(cert), Some(key)) => Some(Pem {
-                ca: read(flags::CA, ca, Secrecy::Public, holds_certificate)?,
-                cert: read(flags::CERT, cert, Secrecy::Public, holds_certificate)?,
-                key: read(flags::KEY, key, Secrecy::Secret, holds_key)?,
+                ca: read(flags::CA, ca, FileSecrecy::Public, holds_certificate)?,
+                cert: read(flags::CERT, cert, FileSecrecy::Public, holds_certificate)?,
+                key: read(flags::KEY, key, FileSecrecy::Secret, holds_key)?,
             }),
             (ca, cert, _) => {
                 let missing = match (ca, cert) {
@@ -213,7 +213,7 @@ impl fmt::Debug for Credentials {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Secrecy {
+enum FileSecrecy {
     Public,
     /// Nobody but its owner and their group may read it.
     Secret,
@@ -222,14 +222,14 @@ enum Secrecy {
 fn read(
     flag: &'static str,
     path: &Path,
-    secrecy: Secrecy,
+    secrecy: FileSecrecy,
     check: impl Fn(&[u8]) -> Result<(), String>,
 ) -> Result<Vec<u8>, AgentError> {
     let wrong = |why| AgentError::File { flag, path: path.to_owned(), why };
     let failed = |error: std::io::Error| wrong(error.to_string());
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    if secrecy == Secrecy::Secret && metadata.is_file() && is_exposed(metadata.mode()) {
+    if secrecy == FileSecrecy::Secret && metadata.is_file() && is_exposed(metadata.mode()) {
         return Err(wrong(format!("everyone can read it; run `chmod go= {}`", path.display())));
     }
     let mut bytes = Vec::new();

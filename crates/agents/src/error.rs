@@ -62,9 +62,9 @@ pub enum AgentError {
     #[error("agent {address} did not {what} within {limit:?}")]
     TooSlow { address: Address, what: &'static str, limit: Duration },
     #[error("the certificate of agent {address} {fault}; {}", fault.way_out(flags::CERT))]
-    Certificate { address: Address, fault: Fault },
+    Certificate { address: Address, fault: CertificateFault },
     #[error("agent {address} refuses the certificate of {}: it {fault}; {}", flags::CERT, fault.way_out(flags::CERT))]
-    OwnCertificate { address: Address, fault: Fault },
+    OwnCertificate { address: Address, fault: CertificateFault },
     #[error(
         "agent {address} speaks no TLS: start it with {}, {} and {} too",
         flags::CA,
@@ -125,7 +125,7 @@ pub enum AgentError {
 
 /// What is wrong with a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum CertificateFault {
     Expired,
     NotYetValid,
     /// Signed by another authority.
@@ -139,35 +139,39 @@ pub enum Fault {
     Unacceptable,
 }
 
-impl Fault {
+impl CertificateFault {
     fn way_out(self, flag: &str) -> String {
         match self {
-            Fault::Expired => format!("make a new one, give it with {flag}, and check both clocks"),
-            Fault::NotYetValid => "check the clocks of both machines".to_owned(),
-            Fault::NotTrusted => format!(
+            CertificateFault::Expired => {
+                format!("make a new one, give it with {flag}, and check both clocks")
+            }
+            CertificateFault::NotYetValid => "check the clocks of both machines".to_owned(),
+            CertificateFault::NotTrusted => format!(
                 "{} must hold, on each side, the authority that signed the other's certificate",
                 flags::CA
             ),
-            Fault::OtherName => format!(
+            CertificateFault::OtherName => format!(
                 "it must name the host as {} writes it (subjectAltName: DNS or IP)",
                 flags::AGENTS
             ),
-            Fault::Revoked | Fault::Unacceptable => format!("make a new one, give it with {flag}"),
-            Fault::Missing => format!("give one with {flag}"),
+            CertificateFault::Revoked | CertificateFault::Unacceptable => {
+                format!("make a new one, give it with {flag}")
+            }
+            CertificateFault::Missing => format!("give one with {flag}"),
         }
     }
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for CertificateFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Fault::Expired => "has expired",
-            Fault::NotYetValid => "is not valid yet",
-            Fault::NotTrusted => "is signed by an authority that is not trusted",
-            Fault::OtherName => "is made out to another name",
-            Fault::Revoked => "was revoked",
-            Fault::Missing => "is missing",
-            Fault::Unacceptable => "is not acceptable",
+            CertificateFault::Expired => "has expired",
+            CertificateFault::NotYetValid => "is not valid yet",
+            CertificateFault::NotTrusted => "is signed by an authority that is not trusted",
+            CertificateFault::OtherName => "is made out to another name",
+            CertificateFault::Revoked => "was revoked",
+            CertificateFault::Missing => "is missing",
+            CertificateFault::Unacceptable => "is not acceptable",
         })
     }
 }

@@ -20,12 +20,14 @@ mod refusal;
 mod silence;
 mod work;
 
-pub use agent::{Event, serve};
+pub use agent::{AgentLogEvent, serve};
 pub use credentials::{Credentials, TlsFiles, Token};
-pub use error::{AgentError, Fault};
-pub use fleet::{AgentClock, Fleet, Greeting, Started};
+pub use error::{AgentError, CertificateFault};
+pub use fleet::{AgentClock, AgentGroup, AgentInfo, Started};
 pub use pieces::{LARGEST_ASSIGNMENT, LARGEST_OUTCOME};
-pub use work::{DEFAULT_CONNECTIONS, Options, Pace, Prepared, Progress, Work};
+pub use work::{
+    AgentTask, DEFAULT_CONNECTIONS, HeartbeatTiming, PeerOptions, PreparedTask, TaskProgress,
+};
 
 /// Where agents listen unless they are told another port.
 pub const DEFAULT_PORT: u16 = 9377;

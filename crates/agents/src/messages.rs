@@ -15,12 +15,12 @@ pub const MOST_TO_COORDINATOR: usize = 2 << 20;
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ToAgent {
-    #[prost(oneof = "Ask", tags = "1, 2, 3, 4, 5, 6")]
-    pub what: Option<Ask>,
+    #[prost(oneof = "CoordinatorMessage", tags = "1, 2, 3, 4, 5, 6")]
+    pub what: Option<CoordinatorMessage>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Ask {
+pub enum CoordinatorMessage {
     #[prost(message, tag = "1")]
     Hello(Hello),
     #[prost(message, tag = "2")]
@@ -32,17 +32,17 @@ pub enum Ask {
     #[prost(message, tag = "5")]
     Stop(Stop),
     #[prost(message, tag = "6")]
-    Beat(Beat),
+    Beat(Heartbeat),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ToCoordinator {
-    #[prost(oneof = "Say", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
-    pub what: Option<Say>,
+    #[prost(oneof = "AgentMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
+    pub what: Option<AgentMessage>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Say {
+pub enum AgentMessage {
     #[prost(message, tag = "1")]
     Welcome(Welcome),
     #[prost(message, tag = "2")]
@@ -60,7 +60,7 @@ pub enum Say {
     #[prost(message, tag = "8")]
     Stopped(Stopped),
     #[prost(message, tag = "9")]
-    Beat(Beat),
+    Beat(Heartbeat),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -170,16 +170,16 @@ pub struct Stopped {
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Beat {}
+pub struct Heartbeat {}
 
-impl From<Ask> for ToAgent {
-    fn from(ask: Ask) -> ToAgent {
+impl From<CoordinatorMessage> for ToAgent {
+    fn from(ask: CoordinatorMessage) -> ToAgent {
         ToAgent { what: Some(ask) }
     }
 }
 
-impl From<Say> for ToCoordinator {
-    fn from(say: Say) -> ToCoordinator {
+impl From<AgentMessage> for ToCoordinator {
+    fn from(say: AgentMessage) -> ToCoordinator {
         ToCoordinator { what: Some(say) }
     }
 }
@@ -217,8 +217,8 @@ mod tests {
             if let Some(name) = line.strip_prefix("pub struct ").or(line.strip_prefix("pub enum "))
             {
                 message = match name.split(' ').next().unwrap_or_default() {
-                    "Ask" => "ToAgent".to_owned(),
-                    "Say" => "ToCoordinator".to_owned(),
+                    "CoordinatorMessage" => "ToAgent".to_owned(),
+                    "AgentMessage" => "ToCoordinator".to_owned(),
                     name => name.to_owned(),
                 };
             } else if let Some(text) = line.strip_prefix("#[prost(") {

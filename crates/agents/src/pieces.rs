@@ -26,20 +26,20 @@ pub fn cut(round: u32, payload: Vec<u8>) -> impl Iterator<Item = Piece> {
 
 /// A payload on its way.
 #[derive(Debug, Default)]
-pub struct Gather {
+pub struct PayloadAssembler {
     bytes: Vec<u8>,
 }
 
 /// It is larger than is taken.
 #[derive(Debug, PartialEq, Eq)]
-pub struct TooLarge;
+pub struct PayloadTooLarge;
 
-impl Gather {
+impl PayloadAssembler {
     /// The whole payload, after its last piece.
-    pub fn add(&mut self, piece: &Piece, most: usize) -> Result<Option<Vec<u8>>, TooLarge> {
+    pub fn add(&mut self, piece: &Piece, most: usize) -> Result<Option<Vec<u8>>, PayloadTooLarge> {
         if self.bytes.len() + piece.data.len() > most {
             self.bytes = Vec::new();
-            return Err(TooLarge);
+            return Err(PayloadTooLarge);
         }
         self.bytes.extend_from_slice(&piece.data);
         Ok(piece.last.then(|| std::mem::take(&mut self.bytes)))
@@ -56,7 +56,7 @@ mod tests {
             let payload: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
             let pieces: Vec<Piece> = cut(4, payload.clone()).collect();
             assert_eq!(pieces.len(), length.div_ceil(PIECE).max(1));
-            let mut gather = Gather::default();
+            let mut gather = PayloadAssembler::default();
             for (n, piece) in pieces.iter().enumerate() {
                 assert_eq!((piece.round, piece.last), (4, n + 1 == pieces.len()));
                 let whole = gather.add(piece, length).unwrap();
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn too_large_is_refused_at_once() {
-        let mut gather = Gather::default();
+        let mut gather = PayloadAssembler::default();
         let pieces: Vec<Piece> = cut(1, vec![0; 2 * PIECE]).collect();
         assert_eq!(gather.add(&pieces[0], PIECE), Ok(None));
-        assert_eq!(gather.add(&pieces[1], PIECE), Err(TooLarge));
+        assert_eq!(gather.add(&pieces[1], PIECE), Err(PayloadTooLarge));
     }
 }

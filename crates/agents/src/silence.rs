@@ -4,15 +4,15 @@ use tokio::time::{Instant, sleep_until};
 
 /// How long the other side has said nothing.
 #[derive(Debug)]
-pub struct Silence {
+pub struct SilenceTimer {
     limit: Duration,
     until: Instant,
     waited: bool,
 }
 
-impl Silence {
-    pub fn new(limit: Duration) -> Silence {
-        Silence { limit, until: Instant::now() + limit, waited: false }
+impl SilenceTimer {
+    pub fn new(limit: Duration) -> SilenceTimer {
+        SilenceTimer { limit, until: Instant::now() + limit, waited: false }
     }
 
     /// A sign of life came.

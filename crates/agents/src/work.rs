@@ -3,7 +3,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// What an agent does. Payloads are opaque here.
-pub trait Work: Send + Sync + 'static {
+pub trait AgentTask: Send + Sync + 'static {
     /// Checks an assignment, connects, and becomes ready. May block; must return soon after `stop`
     /// is raised.
     ///
@@ -13,11 +13,11 @@ pub trait Work: Send + Sync + 'static {
         &self,
         assignment: &[u8],
         stop: &Arc<AtomicBool>,
-    ) -> Result<Box<dyn Prepared>, String>;
+    ) -> Result<Box<dyn PreparedTask>, String>;
 }
 
 /// An assignment that only waits for its first instant.
-pub trait Prepared: Send {
+pub trait PreparedTask: Send {
     /// Waits for `begin`, does the work and returns the outcome's payload. `progress` never blocks
     /// and may be called at any rate. Must return soon after `stop` is raised, whatever it returns.
     ///
@@ -26,14 +26,14 @@ pub trait Prepared: Send {
     fn run(
         self: Box<Self>,
         begin: Instant,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(TaskProgress),
         stop: &Arc<AtomicBool>,
     ) -> Result<Vec<u8>, String>;
 }
 
 /// Where the work of one agent stands.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Progress {
+pub struct TaskProgress {
     /// What it is doing, in the words of the [`Work`].
     pub stage: String,
     /// Operations that ended in this stage.
@@ -48,18 +48,18 @@ pub struct Progress {
     pub live_p99_ns: u64,
 }
 
-impl Progress {
+impl TaskProgress {
     /// All agents in one: sums of operations and rates, the least that is done, the longest time.
     /// The p99 is the largest of theirs, which the p99 of all requests together cannot exceed. The
     /// stage is that of the agent that is least far. None of none.
-    pub fn together<'a>(each: impl IntoIterator<Item = &'a Progress>) -> Option<Progress> {
-        each.into_iter().fold(None, |sum: Option<Progress>, one| {
+    pub fn together<'a>(each: impl IntoIterator<Item = &'a TaskProgress>) -> Option<TaskProgress> {
+        each.into_iter().fold(None, |sum: Option<TaskProgress>, one| {
             let Some(sum) = sum else { return Some(one.clone()) };
             let behind = match (one.done, sum.done) {
                 (Some(one), Some(sum)) => one < sum,
                 _ => false,
             };
-            Some(Progress {
+            Some(TaskProgress {
                 stage: if behind { one.stage.clone() } else { sum.stage },
                 operations: sum.operations + one.operations,
                 elapsed_s: sum.elapsed_s.max(one.elapsed_s),
@@ -73,7 +73,7 @@ impl Progress {
 
 /// How often each side gives a sign of life, and how long it waits for the other's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct HeartbeatTiming {
     pub beat: Duration,
     /// After so long without a sign, the other side is lost.
     pub silence: Duration,
@@ -83,9 +83,9 @@ pub struct Pace {
     pub wind_down: Duration,
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace {
+impl Default for HeartbeatTiming {
+    fn default() -> HeartbeatTiming {
+        HeartbeatTiming {
             beat: Duration::from_secs(1),
             silence: Duration::from_secs(5),
             greeting: Duration::from_secs(10),
@@ -99,23 +99,23 @@ pub const DEFAULT_CONNECTIONS: u16 = 64;
 
 /// What one side tells of itself, and how patient it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct PeerOptions {
     /// Both sides must be of the same: the payloads have no other version.
     pub version: String,
     /// What an agent tells of itself when a coordinator comes: JSON, at most 1 MiB. Nothing of a
     /// coordinator's is sent.
     pub about: Vec<u8>,
-    pub pace: Pace,
+    pub pace: HeartbeatTiming,
     /// How many connections an agent takes at once, those of strangers included.
     pub connections: u16,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for PeerOptions {
+    fn default() -> PeerOptions {
+        PeerOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             about: Vec::new(),
-            pace: Pace::default(),
+            pace: HeartbeatTiming::default(),
             connections: DEFAULT_CONNECTIONS,
         }
     }
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn together_is_the_sum_and_the_slowest() {
-        let one = |stage: &str, operations, done, p99| Progress {
+        let one = |stage: &str, operations, done, p99| TaskProgress {
             stage: stage.to_owned(),
             operations,
             elapsed_s: operations as f64,
@@ -145,7 +145,7 @@ mod tests {
             live_p99_ns: p99,
         };
         let (a, b) = (one("measure", 3, Some(0.5), 70), one("warm-up", 4, Some(0.2), 50));
-        let both = Progress {
+        let both = TaskProgress {
             stage: "warm-up".to_owned(),
             operations: 7,
             elapsed_s: 4.0,
@@ -153,9 +153,9 @@ mod tests {
             live_ops_s: 20.0,
             live_p99_ns: 70,
         };
-        assert_eq!(Progress::together([&a, &b]), Some(both));
-        assert_eq!(Progress::together([]), None);
+        assert_eq!(TaskProgress::together([&a, &b]), Some(both));
+        assert_eq!(TaskProgress::together([]), None);
         let unknown = one("measure", 1, None, 1);
-        assert_eq!(Progress::together([&a, &unknown]).and_then(|p| p.done), None);
+        assert_eq!(TaskProgress::together([&a, &unknown]).and_then(|p| p.done), None);
     }
 }

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use agents::{AgentError, Event, Fleet, LARGEST_ASSIGNMENT, Options, Progress, serve};
+use agents::{
+    AgentError, AgentGroup, AgentLogEvent, LARGEST_ASSIGNMENT, PeerOptions, TaskProgress, serve,
+};
 use common::*;
 use model::Address;
 
@@ -37,14 +39,14 @@ fn two_agents_begin_at_one_instant_and_give_all_they_have() {
         let second = format!("run=250 operations=11 p99=90 fill={} size=5", round + 10);
         prepare(&mut fleet, &[&first, &second]).unwrap();
         let started = fleet.start(Duration::ZERO, &no_stop()).unwrap();
-        let mut last: Option<(Progress, Vec<Option<Progress>>)> = None;
+        let mut last: Option<(TaskProgress, Vec<Option<TaskProgress>>)> = None;
         let outcomes = fleet
             .run(LIMIT, &mut |all, each| last = Some((all.clone(), each.to_vec())), &no_stop())
             .unwrap();
 
         let (all, each) = last.unwrap();
         assert_eq!((all.operations, all.live_ops_s, all.live_p99_ns), (111, 2000.0, 90));
-        assert_eq!(all, Progress::together(each.iter().flatten()).unwrap());
+        assert_eq!(all, TaskProgress::together(each.iter().flatten()).unwrap());
         assert_eq!(outcomes.len(), 2);
         assert_eq!((outcomes[0].len(), outcomes[1].len()), (8 + SIZE, 8 + 5));
         assert!(outcomes[0][8..].iter().all(|byte| u64::from(*byte) == round));
@@ -64,9 +66,9 @@ fn two_agents_begin_at_one_instant_and_give_all_they_have() {
     }
     drop(fleet);
     let events = a.until_free();
-    let count = |wanted: &Event| events.iter().filter(|event| *event == wanted).count();
-    assert_eq!((count(&Event::Ready), count(&Event::Started)), (3, 3));
-    assert_eq!(count(&Event::Done { bytes: SIZE + 8 }), 3);
+    let count = |wanted: &AgentLogEvent| events.iter().filter(|event| *event == wanted).count();
+    assert_eq!((count(&AgentLogEvent::Ready), count(&AgentLogEvent::Started)), (3, 3));
+    assert_eq!(count(&AgentLogEvent::Done { bytes: SIZE + 8 }), 3);
     assert_eq!(a.ran.load(Ordering::SeqCst), 3);
 }
 
@@ -79,7 +81,7 @@ fn all_are_prepared_or_none() {
     let words = "no server at 10.0.0.1:11211".to_owned();
     assert_eq!(error, AgentError::Failed { address: b.address.clone(), words });
     // The other was ready, and has let go.
-    a.until(|event| *event == Event::Stopped);
+    a.until(|event| *event == AgentLogEvent::Stopped);
     assert_eq!(
         fleet.start(Duration::ZERO, &no_stop()),
         Err(AgentError::OutOfOrder { asked: "the start" })
@@ -116,7 +118,7 @@ fn one_that_fails_ends_the_others() {
             }
             other => panic!("{other:?}"),
         }
-        a.until(|event| *event == Event::Stopped);
+        a.until(|event| *event == AgentLogEvent::Stopped);
     }
     assert!(go(&mut fleet, &["size=1", "size=1"]).is_ok());
 }
@@ -137,12 +139,13 @@ fn a_raised_stop_ends_every_wait() {
     let stop = Arc::new(AtomicBool::new(false));
     let later = stop.clone();
     // Raised when the work is known to be going on.
-    let mut told = move |_: &Progress, _: &[Option<Progress>]| later.store(true, Ordering::Relaxed);
+    let mut told =
+        move |_: &TaskProgress, _: &[Option<TaskProgress>]| later.store(true, Ordering::Relaxed);
     assert_eq!(fleet.run(LIMIT, &mut told, &stop), Err(AgentError::Stopped));
     drop(fleet);
     for agent in [&a, &b] {
         let events = agent.until_free();
-        assert_eq!(events.iter().filter(|event| **event == Event::Stopped).count(), 3);
+        assert_eq!(events.iter().filter(|event| **event == AgentLogEvent::Stopped).count(), 3);
     }
 }
 
@@ -194,25 +197,25 @@ fn work_that_does_not_mind_the_stop_keeps_its_agent_busy() {
     options.pace.wind_down = Duration::from_millis(300);
     let agent = Agent::with(&credentials, options.clone());
     let addresses = [agent.address.clone()];
-    let mut fleet = Fleet::connect(&addresses, &credentials, options.clone(), LIMIT).unwrap();
+    let mut fleet = AgentGroup::connect(&addresses, &credentials, options.clone(), LIMIT).unwrap();
     prepare(&mut fleet, &["deaf=3000"]).unwrap();
     fleet.start(Duration::ZERO, &no_stop()).unwrap();
-    agent.until(|event| *event == Event::Started);
+    agent.until(|event| *event == AgentLogEvent::Started);
     let limit = Duration::from_millis(500);
     let error = fleet.run(limit, &mut |_, _| {}, &no_stop()).unwrap_err();
     assert!(matches!(error, AgentError::TooSlow { .. }), "{error}");
     let error = prepare(&mut fleet, &["run=1"]).unwrap_err().to_string();
     assert!(error.contains("it did not stop when it was told to"), "{error}");
     drop(fleet);
-    agent.until(|event| matches!(event, Event::Left { .. }));
+    agent.until(|event| matches!(event, AgentLogEvent::Left { .. }));
     let error = connect(&[&agent], &credentials).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("its work still ends"), "{error}");
     agent.until_free();
     // An agent that is ended meanwhile says so.
-    let mut fleet = Fleet::connect(&addresses, &credentials, options, LIMIT).unwrap();
+    let mut fleet = AgentGroup::connect(&addresses, &credentials, options, LIMIT).unwrap();
     prepare(&mut fleet, &["deaf=3000"]).unwrap();
     fleet.start(Duration::ZERO, &no_stop()).unwrap();
-    agent.until(|event| *event == Event::Started);
+    agent.until(|event| *event == AgentLogEvent::Started);
     let limit = Duration::from_millis(300);
     assert_eq!(agent.end(), Err(AgentError::StillWorking { limit }));
 }
@@ -229,7 +232,7 @@ fn an_agent_that_is_ended_is_lost_and_the_others_stop() {
     let error = fleet.run(LIMIT, &mut |_, _| {}, &no_stop()).unwrap_err();
     let expected = AgentError::Lost { address: lost, why: "the agent was ended".to_owned() };
     assert_eq!(error, expected);
-    a.until(|event| *event == Event::Stopped);
+    a.until(|event| *event == AgentLogEvent::Stopped);
     // It stays lost.
     assert_eq!(prepare(&mut fleet, &["run=1", "run=1"]), Err(expected));
     b.end().unwrap();
@@ -241,12 +244,13 @@ fn tokens_and_versions_must_be_the_same() {
     let address = agent.address.clone();
     let error = connect(&[&agent], &by_token(OTHER_TOKEN)).map(|_| ()).unwrap_err();
     assert_eq!(error, AgentError::WrongToken { address: address.clone() });
-    let refused = agent.until(|event| matches!(event, Event::Refused { .. }));
+    let refused = agent.until(|event| matches!(event, AgentLogEvent::Refused { .. }));
     assert!(refused.last().unwrap().to_string().ends_with("it showed a wrong token"));
 
-    let other = Options { version: "0.0.9".to_owned(), ..options() };
+    let other = PeerOptions { version: "0.0.9".to_owned(), ..options() };
     let addresses = [address.clone()];
-    let error = Fleet::connect(&addresses, &by_token(TOKEN), other, LIMIT).map(|_| ()).unwrap_err();
+    let error =
+        AgentGroup::connect(&addresses, &by_token(TOKEN), other, LIMIT).map(|_| ()).unwrap_err();
     let (theirs, ours) = (env!("CARGO_PKG_VERSION").to_owned(), "0.0.9".to_owned());
     assert_eq!(error, AgentError::Version { address, theirs, ours });
     // Nobody of these held it.
@@ -258,7 +262,7 @@ fn wrong_addresses_are_named() {
     let credentials = by_token(TOKEN);
     let agent = Agent::new(&credentials);
     let reach = |addresses: &[Address], limit| {
-        Fleet::connect(addresses, &credentials, options(), limit).map(|_| ()).unwrap_err()
+        AgentGroup::connect(addresses, &credentials, options(), limit).map(|_| ()).unwrap_err()
     };
     assert_eq!(reach(&[], LIMIT), AgentError::NoAgents);
     let twice = [agent.address.clone(), agent.address.clone()];

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agents::{AgentError, Fleet, serve};
+use agents::{AgentError, AgentGroup, serve};
 use common::*;
 use model::Address;
 
@@ -47,13 +47,13 @@ fn a_process() {
 
 fn coordinate() -> Result<Vec<usize>, AgentError> {
     let addresses = AGENT_HOSTS.map(|host| Address::Tcp { host: host.to_owned(), port: PORT });
-    let mut fleet = Fleet::connect(&addresses, &by_token(TOKEN), options(), LIMIT)?;
+    let mut fleet = AgentGroup::connect(&addresses, &by_token(TOKEN), options(), LIMIT)?;
     let assignment = std::env::var(ASSIGNMENT).unwrap();
     prepare(&mut fleet, &[assignment.as_str(); 2])?;
     let started = fleet.start(Duration::ZERO, &no_stop())?;
     println!("bound: {} ns", started.bound.as_nanos());
     let mut told = false;
-    let mut progress = |all: &agents::Progress, _: &[_]| {
+    let mut progress = |all: &agents::TaskProgress, _: &[_]| {
         if all.operations == 10 && !told {
             told = true;
             println!("both at work");

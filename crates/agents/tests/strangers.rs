@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agents::{Credentials, Event, Options, serve};
+use agents::{AgentLogEvent, Credentials, PeerOptions, serve};
 use common::*;
 use model::Address;
 
@@ -83,7 +83,7 @@ fn strangers_keep_nobody_out_and_push_no_one_off() {
         let agent = Agent::with(&own, options.clone());
         let crowd: Vec<TcpStream> = (0..12).map(|_| stranger(&agent.address)).collect();
         let mut fleet = connect(&[&agent], &theirs).unwrap();
-        agent.until(|event| matches!(event, Event::Crowded { .. }));
+        agent.until(|event| matches!(event, AgentLogEvent::Crowded { .. }));
         assert!(is_closed(&crowd[0]));
         // Who is known stays.
         prepare(&mut fleet, &["run=300"]).unwrap();
@@ -114,10 +114,10 @@ fn a_process() {
     }
     println!();
     let say = |event| match event {
-        Event::Listening { address, .. } => println!("listening {}", address.port()),
+        AgentLogEvent::Listening { address, .. } => println!("listening {}", address.port()),
         other => println!("event {other}"),
     };
-    let mut options = Options { connections: 10_000, ..options() };
+    let mut options = PeerOptions { connections: 10_000, ..options() };
     options.pace.greeting = Duration::from_secs(600);
     serve(&local(0), &by_token(TOKEN), Arc::new(Fake::default()), options, say, &no_stop())
         .unwrap();
@@ -154,7 +154,7 @@ fn an_agent_without_descriptors_still_serves() {
     let address = local(port.unwrap());
     let crowd: Vec<TcpStream> = (0..60).map(|_| stranger(&address)).collect();
     let credentials = by_token(TOKEN);
-    let fleet = agents::Fleet::connect(&[address], &credentials, options(), LIMIT);
+    let fleet = agents::AgentGroup::connect(&[address], &credentials, options(), LIMIT);
     let done = fleet.and_then(|mut fleet| go(&mut fleet, &["size=1"]));
     drop(crowd);
     assert!(done.is_ok(), "{done:?}");

@@ -4,7 +4,7 @@
 
 mod common;
 
-use agents::{AgentError, Credentials, Fault};
+use agents::{AgentError, CertificateFault, Credentials};
 use common::*;
 
 const NOW: i32 = 2100;
@@ -33,9 +33,9 @@ fn an_agents_certificate_is_checked() {
     let (ca, other) = (Authority::new("one"), Authority::new("other"));
     let coordinator = load(&ca.sign("coordinator", NOW, &ca));
     for (files, expected) in [
-        (ca.sign("127.0.0.1", PAST, &ca), Fault::Expired),
-        (other.sign("127.0.0.1", NOW, &ca), Fault::NotTrusted),
-        (ca.sign("elsewhere", NOW, &ca), Fault::OtherName),
+        (ca.sign("127.0.0.1", PAST, &ca), CertificateFault::Expired),
+        (other.sign("127.0.0.1", NOW, &ca), CertificateFault::NotTrusted),
+        (ca.sign("elsewhere", NOW, &ca), CertificateFault::OtherName),
     ] {
         let agent = Agent::new(&load(&files));
         let address = agent.address.clone();
@@ -50,8 +50,8 @@ fn a_coordinators_certificate_is_checked() {
     let (ca, other) = (Authority::new("one"), Authority::new("other"));
     let agent = Agent::new(&load(&ca.sign("127.0.0.1", NOW, &ca)));
     for (files, expected) in [
-        (ca.sign("coordinator", PAST, &ca), Fault::Expired),
-        (other.sign("coordinator", NOW, &ca), Fault::NotTrusted),
+        (ca.sign("coordinator", PAST, &ca), CertificateFault::Expired),
+        (other.sign("coordinator", NOW, &ca), CertificateFault::NotTrusted),
     ] {
         let error = refusal(&agent, &load(&files));
         let address = agent.address.clone();

@@ -1,5 +1,5 @@
 use crate::describe::{Moments, moments};
-use crate::interval::{Interval, Method, TAIL};
+use crate::interval::{Interval, IntervalMethod, TAIL};
 use model::random::{Draws, below};
 
 /// Enough that the ends move by about 1 % of the width from seed to seed.
@@ -20,7 +20,7 @@ pub(crate) fn bootstrap_t_of_mean(values: &[f64]) -> Option<Interval> {
     let root = (n as f64).sqrt();
     let Moments { mean, sd } = moments(values);
     let error = sd? / root;
-    let method = Method::BootstrapT { resamples: RESAMPLES, seed: SEED };
+    let method = IntervalMethod::BootstrapT { resamples: RESAMPLES, seed: SEED };
     if error == 0.0 {
         return Some(Interval { low: mean, high: mean, method });
     }

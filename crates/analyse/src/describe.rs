@@ -1,7 +1,7 @@
 use thiserror::Error;
 
 use crate::bootstrap::bootstrap_t_of_mean;
-use crate::interval::{Interval, LEVEL, Method, NoInterval, TAIL};
+use crate::interval::{Interval, IntervalMethod, LEVEL, NoInterval, TAIL};
 use crate::quantile::{binomial, student};
 
 /// From this many values on, the interval of the mean is bootstrapped. Below it the bootstrap
@@ -134,7 +134,7 @@ fn students_interval(n: usize, mean: f64, sd: Option<f64>) -> Result<Interval, N
     let n = n as f64;
     let df = n - 1.0;
     let half = student(1.0 - TAIL, df) * sd / n.sqrt();
-    Ok(Interval { low: mean - half, high: mean + half, method: Method::StudentT { df } })
+    Ok(Interval { low: mean - half, high: mean + half, method: IntervalMethod::StudentT { df } })
 }
 
 fn median_interval(sorted: &[f64]) -> Result<Interval, NoInterval> {
@@ -151,7 +151,7 @@ fn median_interval(sorted: &[f64]) -> Result<Interval, NoInterval> {
     Ok(Interval {
         low: sorted[low_rank as usize - 1],
         high: sorted[high_rank as usize - 1],
-        method: Method::OrderStatistics { low_rank, high_rank },
+        method: IntervalMethod::OrderStatistics { low_rank, high_rank },
     })
 }
 
@@ -183,7 +183,7 @@ mod tests {
         // R: t.test(sleep$extra[11:20])$conf.int is 0.8976775 3.7623225; the bootstrap leans
         // towards the long tail.
         let mean = d.mean_interval.unwrap();
-        assert!(matches!(mean.method, Method::BootstrapT { .. }));
+        assert!(matches!(mean.method, IntervalMethod::BootstrapT { .. }));
         close(mean.low, 0.897_677_5, 0.25);
         close(mean.high, 3.762_322_5, 0.6);
         // Of the first five by hand: mean 0.76, sd^2 = 2.592 / 4, t(0.975, 4) = 2.776445.
@@ -191,7 +191,7 @@ mod tests {
         let half = 2.776_445 * (2.592_f64 / 4.0 / 5.0).sqrt();
         close(mean.low, 0.76 - half, 1e-6);
         close(mean.high, 0.76 + half, 1e-6);
-        assert_eq!(mean.method, Method::StudentT { df: 4.0 });
+        assert_eq!(mean.method, IntervalMethod::StudentT { df: 4.0 });
     }
 
     #[test]
@@ -227,9 +227,9 @@ mod tests {
         let values: Vec<f64> = (0..40).map(f64::from).collect();
         let d = describe(&values).unwrap();
         let interval = d.mean_interval.clone().unwrap();
-        assert!(matches!(interval.method, Method::BootstrapT { .. }));
+        assert!(matches!(interval.method, IntervalMethod::BootstrapT { .. }));
         let half = 2.022_69 * d.sd.unwrap() / 40.0_f64.sqrt();
         close(interval.high - interval.low, 2.0 * half, 0.12 * half);
-        assert!(matches!(d.interval().unwrap().method, Method::OrderStatistics { .. }));
+        assert!(matches!(d.interval().unwrap().method, IntervalMethod::OrderStatistics { .. }));
     }
 }

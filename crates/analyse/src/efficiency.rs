@@ -1,6 +1,6 @@
 //! What an operation costs in joules, by each boundary at which energy was read.
 
-use model::{Answer, Reading, Unit};
+use model::{Reading, ReadingValue, Unit};
 
 /// Operations for each joule; `.NAME` behind it is by the boundary of `energy.NAME`.
 pub const OPS_PER_JOULE: &str = "ops_per_joule";
@@ -20,7 +20,7 @@ const EXTERNAL: [&str; 4] = ["meter", "wall", "dcmi", "command"];
 
 /// What is known of the idle machine and of where the store is.
 #[derive(Debug, Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct IdleContext<'a> {
     /// `power.idle.NAME` in watts, measured before.
     pub idle: &'a [Reading],
     /// The store runs on this machine. Where it does not, what this machine draws is not the
@@ -35,7 +35,7 @@ pub struct Surroundings<'a> {
 /// Then the same by each boundary that was read. Unavailable, with the reason: no energy was
 /// read, no operations; net figures also where the idle power of the same boundary and origin
 /// is not known.
-pub fn efficiency(readings: &[Reading], operations: u64, around: Surroundings<'_>) -> Vec<Reading> {
+pub fn efficiency(readings: &[Reading], operations: u64, around: IdleContext<'_>) -> Vec<Reading> {
     let energy = |name: &&str| {
         let signal = format!("energy.{name}");
         readings.iter().find(|reading| reading.signal == signal)
@@ -65,14 +65,15 @@ fn figures(suffix: &str, gross: &Reading, operations: u64, idle: &[Reading]) -> 
             false => (Unit::JoulesPerOp, format!("{} / operations", energy.signal)),
         };
         let answer = match (&energy.answer, operations) {
-            (missing @ Answer::Unavailable { .. }, _) => missing.clone(),
+            (missing @ ReadingValue::Unavailable { .. }, _) => missing.clone(),
             (_, 0) => unavailable("there were no operations"),
-            (Answer::Value(joules), _) if per_joule && *joules <= 0.0 => unavailable(&format!(
-                "{} is {joules} J: the run drew no more than that",
-                energy.signal
-            )),
-            (Answer::Value(joules), count) if per_joule => Answer::Value(count as f64 / joules),
-            (Answer::Value(joules), count) => Answer::Value(joules / count as f64),
+            (ReadingValue::Value(joules), _) if per_joule && *joules <= 0.0 => unavailable(
+                &format!("{} is {joules} J: the run drew no more than that", energy.signal),
+            ),
+            (ReadingValue::Value(joules), count) if per_joule => {
+                ReadingValue::Value(count as f64 / joules)
+            }
+            (ReadingValue::Value(joules), count) => ReadingValue::Value(joules / count as f64),
         };
         let signal = format!("{name}{suffix}");
         Reading { signal, answer, unit, source: sourced(&source, energy), ..energy.clone() }
@@ -98,17 +99,17 @@ pub fn net(energy: &Reading, idle: &[Reading]) -> Reading {
     let wanted = energy.signal.replacen("energy.", "power.idle.", 1);
     let found = idle.iter().find(|idle| idle.signal == wanted);
     let answer = match (&energy.answer, found.map(|idle| (idle, &idle.answer))) {
-        (missing @ Answer::Unavailable { .. }, _) => missing.clone(),
-        (_, None) => Answer::Unavailable {
+        (missing @ ReadingValue::Unavailable { .. }, _) => missing.clone(),
+        (_, None) => ReadingValue::Unavailable {
             reason: "the idle power was not measured before the run".to_owned(),
             remedy: Some("give it a length: `--idle-power 10s`, or `idle` in [probes]".to_owned()),
         },
         (_, Some((idle, _))) if (idle.scope, idle.origin) != (energy.scope, energy.origin) => {
             unavailable(&format!("{wanted} is of another boundary or kind than {}", energy.signal))
         }
-        (_, Some((_, missing @ Answer::Unavailable { .. }))) => missing.clone(),
-        (Answer::Value(gross), Some((_, Answer::Value(watts)))) => {
-            Answer::Value(gross - watts * energy.window_s)
+        (_, Some((_, missing @ ReadingValue::Unavailable { .. }))) => missing.clone(),
+        (ReadingValue::Value(gross), Some((_, ReadingValue::Value(watts)))) => {
+            ReadingValue::Value(gross - watts * energy.window_s)
         }
     };
     let source = format!("{} - {wanted} x window; {}", energy.signal, energy.source);
@@ -118,7 +119,7 @@ pub fn net(energy: &Reading, idle: &[Reading]) -> Reading {
 /// The four figures of a run without energy: the reason of the sensor that most machines have.
 fn none(readings: &[Reading], here: bool) -> Vec<Reading> {
     let why = match here {
-        false => Answer::Unavailable {
+        false => ReadingValue::Unavailable {
             reason: "the store runs on another machine, and no source of energy of that one is \
                      read"
                 .to_owned(),
@@ -132,12 +133,14 @@ fn none(readings: &[Reading], here: bool) -> Vec<Reading> {
             let total = readings.iter().find(|reading| reading.signal == "energy.total");
             let missing = total.map(|reading| &reading.answer);
             let (reason, remedy) = match missing {
-                Some(Answer::Unavailable { reason, remedy }) => (reason.as_str(), remedy.clone()),
+                Some(ReadingValue::Unavailable { reason, remedy }) => {
+                    (reason.as_str(), remedy.clone())
+                }
                 _ => ("no energy was read", None),
             };
             let own = "without a sensor, give the power of the machine: `--probes model=IDLE:FULL`";
             let remedy = remedy.map_or(own.to_owned(), |remedy| format!("{remedy}; {own}"));
-            Answer::Unavailable { reason: reason.to_owned(), remedy: Some(remedy) }
+            ReadingValue::Unavailable { reason: reason.to_owned(), remedy: Some(remedy) }
         }
     };
     let like = |signal: &str, unit| Reading {
@@ -157,8 +160,8 @@ fn none(readings: &[Reading], here: bool) -> Vec<Reading> {
     ]
 }
 
-fn unavailable(reason: &str) -> Answer {
-    Answer::Unavailable { reason: reason.to_owned(), remedy: None }
+fn unavailable(reason: &str) -> ReadingValue {
+    ReadingValue::Unavailable { reason: reason.to_owned(), remedy: None }
 }
 
 #[cfg(test)]
@@ -169,7 +172,7 @@ mod tests {
     fn reading(signal: &str, value: f64, unit: Unit, scope: Scope, origin: Origin) -> Reading {
         Reading {
             signal: signal.to_owned(),
-            answer: Answer::Value(value),
+            answer: ReadingValue::Value(value),
             unit,
             scope,
             source: "a sensor".to_owned(),
@@ -199,7 +202,7 @@ mod tests {
             reading("power.idle.meter", 60.0, Unit::Watts, Scope::Wall, Origin::Measured),
             reading("power.idle.model", 50.0, Unit::Watts, Scope::Node, Origin::Measured),
         ];
-        let around = Surroundings { idle: &idle, here: true };
+        let around = IdleContext { idle: &idle, here: true };
         let all = efficiency(&readings, 50_000, around);
         let headline = find(&all, "ops_per_joule");
         assert_eq!((headline.value(), headline.scope), (Some(50.0), Scope::Wall));
@@ -220,7 +223,7 @@ mod tests {
     #[test]
     fn a_model_stands_for_the_machine_only_where_nothing_was_measured() {
         let modelled = reading("energy.model", 100.0, Unit::Joules, Scope::Node, Origin::Modelled);
-        let around = Surroundings { idle: &[], here: true };
+        let around = IdleContext { idle: &[], here: true };
         let all = efficiency(&[modelled], 1000, around);
         let headline = find(&all, "ops_per_joule");
         assert_eq!((headline.value(), headline.origin), (Some(10.0), Origin::Modelled));
@@ -230,12 +233,12 @@ mod tests {
     fn the_machine_that_asks_is_not_the_store_s() {
         let readings =
             [joules("total", 200.0, Scope::PackageAndMemory), joules("dcmi", 900.0, Scope::Node)];
-        let around = Surroundings { idle: &[], here: false };
+        let around = IdleContext { idle: &[], here: false };
         let all = efficiency(&readings, 900, around);
         assert_eq!(find(&all, "ops_per_joule").scope, Scope::Node);
         assert!(!all.iter().any(|reading| reading.signal.ends_with(".total")));
         let all = efficiency(&readings[..1], 900, around);
-        let Answer::Unavailable { reason, .. } = &find(&all, "ops_per_joule").answer else {
+        let ReadingValue::Unavailable { reason, .. } = &find(&all, "ops_per_joule").answer else {
             panic!("energy of the client");
         };
         assert!(reason.contains("another machine"), "{reason}");
@@ -244,12 +247,15 @@ mod tests {
     #[test]
     fn nothing_read_or_nothing_done_is_no_figure() {
         let mut none = joules("total", 1.0, Scope::Package);
-        none.answer = Answer::Unavailable { reason: "no RAPL".into(), remedy: Some("x".into()) };
-        let around = Surroundings { idle: &[], here: true };
+        none.answer =
+            ReadingValue::Unavailable { reason: "no RAPL".into(), remedy: Some("x".into()) };
+        let around = IdleContext { idle: &[], here: true };
         let all = efficiency(&[none], 5, around);
         assert_eq!(all.len(), 4);
         assert!(all.iter().all(|reading| reading.value().is_none()));
-        let Answer::Unavailable { reason, remedy } = &all[0].answer else { panic!("{all:?}") };
+        let ReadingValue::Unavailable { reason, remedy } = &all[0].answer else {
+            panic!("{all:?}")
+        };
         assert!(reason == "no RAPL" && remedy.as_ref().unwrap().contains("model=IDLE:FULL"));
         let total = joules("total", 0.0, Scope::Package);
         let all = efficiency(&[total], 0, around);
@@ -259,7 +265,7 @@ mod tests {
         let total = joules("total", 100.0, Scope::Package);
         let idle =
             [reading("power.idle.total", 11.0, Unit::Watts, Scope::Package, Origin::Measured)];
-        let all = efficiency(&[total], 10, Surroundings { idle: &idle, here: true });
+        let all = efficiency(&[total], 10, IdleContext { idle: &idle, here: true });
         assert_eq!(find(&all, "joules_per_op_net").value(), Some(-1.0));
         assert_eq!(find(&all, "ops_per_joule_net").value(), None);
     }

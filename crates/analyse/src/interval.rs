@@ -12,7 +12,7 @@ pub(crate) const TAIL: f64 = (1.0 - LEVEL) / 2.0;
 pub struct Interval {
     pub low: f64,
     pub high: f64,
-    pub method: Method,
+    pub method: IntervalMethod,
 }
 
 impl Interval {
@@ -23,7 +23,7 @@ impl Interval {
 
 /// How an interval was obtained, with what is needed to obtain it again.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Method {
+pub enum IntervalMethod {
     /// Student's t around the mean of independent values.
     StudentT { df: f64 },
     /// Bootstrap-t around the mean: t with the values' own distribution.
@@ -44,35 +44,35 @@ pub enum Method {
     SameRuns,
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for IntervalMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Method::StudentT { df } => write!(f, "Student's t, {df} degrees of freedom"),
-            Method::BootstrapT { resamples, seed } => {
+            IntervalMethod::StudentT { df } => write!(f, "Student's t, {df} degrees of freedom"),
+            IntervalMethod::BootstrapT { resamples, seed } => {
                 write!(f, "bootstrap-t of the mean, {resamples} resamples, seed {seed}")
             }
-            Method::OrderStatistics { low_rank, high_rank } => {
+            IntervalMethod::OrderStatistics { low_rank, high_rank } => {
                 write!(f, "order statistics {low_rank} and {high_rank}")
             }
-            Method::BetweenRuns { df } => {
+            IntervalMethod::BetweenRuns { df } => {
                 write!(f, "between runs: Welch's t on logarithms, {df:.1} degrees of freedom")
             }
-            Method::WithinRun { df } => write!(
+            IntervalMethod::WithinRun { df } => write!(
                 f,
                 "within a run: Welch's t on logarithms, {df:.1} degrees of freedom; \
                  variation from run to run is not covered"
             ),
-            Method::Batches { df, runs: 1 } => write!(
+            IntervalMethod::Batches { df, runs: 1 } => write!(
                 f,
                 "within the run: batches on logarithms, {df:.1} degrees of freedom; variation \
                  from run to run is not covered"
             ),
-            Method::Batches { df, runs } => write!(
+            IntervalMethod::Batches { df, runs } => write!(
                 f,
                 "within the {runs} runs, which vary more in themselves than they differ: batches on \
                  logarithms, {df:.1} degrees of freedom"
             ),
-            Method::Contrast { df, logarithms, trimmed, pooled } => {
+            IntervalMethod::Contrast { df, logarithms, trimmed, pooled } => {
                 let of = match (trimmed, logarithms) {
                     (true, true) => "20 % trimmed means of logarithms",
                     (true, false) => "20 % trimmed means",
@@ -85,7 +85,7 @@ impl fmt::Display for Method {
                     false => Ok(()),
                 }
             }
-            Method::SameRuns => f.write_str("the same runs on both sides"),
+            IntervalMethod::SameRuns => f.write_str("the same runs on both sides"),
         }
     }
 }

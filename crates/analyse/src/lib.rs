@@ -32,28 +32,28 @@ mod trimmed;
 mod welch;
 
 pub use compare::{
-    Cell, CompareError, Comparison, Contrast, Difference, Lonely, Metric, OtherWork, Overall,
-    Selection, Statistic, Verdict, Wish, Withheld, Work, compare, compare_with_machines,
-    work_differences,
+    BetterDirection, CompareError, ComparedCell, ComparedMetric, Comparison, ComparisonSide,
+    Contrast, ExcludedMetric, OverallContrast, RunWork, SettingDifference, Statistic, Unmatched,
+    Verdict, WorkDifference, compare, compare_with_machines, work_differences,
 };
 pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe, describe_by_median};
 pub use efficiency::{
-    BOUNDARIES, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET, Surroundings,
+    BOUNDARIES, IdleContext, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET,
     efficiency, net,
 };
 pub use holm::holm;
-pub use interval::{Interval, LEVEL, Method, NoInterval};
-pub use named::{Field, Named, NoValue, Point, metric_value};
+pub use interval::{Interval, IntervalMethod, LEVEL, NoInterval};
+pub use named::{DistributionPoint, Metric, MetricError, RunField, metric_value};
 pub use others::{neighbours_share, others_share};
 pub use outliers::{OUTLIERS_FROM, outliers};
-pub use pareto::{ParetoError, Standing, pareto};
+pub use pareto::{ParetoError, ParetoStanding, pareto};
 pub use per_operation::{
     CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION, cpu_s_per_mop, per_mop,
     read_amplification, write_amplification,
 };
 pub use percentile::{percentile_interval, samples_needed};
 pub use proportionality::{
-    Level, LoadLevel, Proportionality, ProportionalityError, proportionality,
+    MeasuredLevel, PowerLevel, Proportionality, ProportionalityError, proportionality,
 };
-pub use runs::Runs;
+pub use runs::CellRuns;
 pub use steady::{STEADY_FIT_RANGE, STEADY_RANGE, STEADY_ROUNDS, Steady, steady};

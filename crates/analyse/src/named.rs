@@ -1,18 +1,18 @@
 //! A figure of a run by its name of `--json`: the one way in which checks, adaptive repeats,
 //! questions and figures say what they mean.
 
-use model::{Answer, Distribution, Op, Reading, Unit};
-use record::{Asked, Clock, Phase, Run};
+use model::{Distribution, Op, Reading, ReadingValue, Unit};
+use record::{LatencyClock, LatencyScope, Phase, Run};
 use thiserror::Error;
 
-use crate::compare::{Wish, wish_of};
+use crate::compare::{BetterDirection, wish_of};
 use crate::efficiency::{BOUNDARIES, OPS_PER_JOULE};
 
 const NANOS_PER_MICRO: f64 = 1e3;
 
 /// A name that no figure has, or why a run has no value for it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NoValue {
+pub enum MetricError {
     #[error("`{name}` names no figure: {why}")]
     Name { name: String, why: String },
     #[error("{0}")]
@@ -21,16 +21,16 @@ pub enum NoValue {
 
 /// A figure of a run, by the name that it has in `--json`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Named {
+pub enum Metric {
     /// `throughput_ops_s`, `errors` and their like: fields of the run itself.
-    Field(Field),
+    Field(RunField),
     /// In microseconds.
     Latency {
         /// The run's own if it is not named.
-        clock: Option<Clock>,
+        clock: Option<LatencyClock>,
         /// All operations together if it is not named.
         op: Option<Op>,
-        point: Point,
+        point: DistributionPoint,
     },
     /// `stream.NAME`: a fact about the stream that was asked, where it is a number.
     Stream(String),
@@ -40,7 +40,7 @@ pub enum Named {
 
 /// A point of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Point {
+pub enum DistributionPoint {
     Mean,
     Min,
     Max,
@@ -51,7 +51,7 @@ pub enum Point {
 
 /// What a run says of itself; see `docs/results-file.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
+pub enum RunField {
     Throughput,
     AchievedRate,
     TargetRate,
@@ -68,45 +68,45 @@ pub enum Field {
     Busy,
 }
 
-const FIELDS: [(&str, Field); 12] = [
-    ("throughput_ops_s", Field::Throughput),
-    ("achieved_rate_ops_s", Field::AchievedRate),
-    ("target_rate_ops_s", Field::TargetRate),
-    ("hit_ratio", Field::HitRatio),
-    ("power_w", Field::Power),
-    ("seconds", Field::Seconds),
-    ("operations", Field::Operations),
-    ("verified", Field::Verified),
-    ("misses", Field::Misses),
-    ("errors", Field::Errors),
-    ("threads", Field::Threads),
-    ("harness.busy", Field::Busy),
+const FIELDS: [(&str, RunField); 12] = [
+    ("throughput_ops_s", RunField::Throughput),
+    ("achieved_rate_ops_s", RunField::AchievedRate),
+    ("target_rate_ops_s", RunField::TargetRate),
+    ("hit_ratio", RunField::HitRatio),
+    ("power_w", RunField::Power),
+    ("seconds", RunField::Seconds),
+    ("operations", RunField::Operations),
+    ("verified", RunField::Verified),
+    ("misses", RunField::Misses),
+    ("errors", RunField::Errors),
+    ("threads", RunField::Threads),
+    ("harness.busy", RunField::Busy),
 ];
 
 /// The tables of latencies in `--json`, and whose clock each has.
-const TABLES: [(&str, Option<Clock>); 4] = [
+const TABLES: [(&str, Option<LatencyClock>); 4] = [
     ("latency_us", None),
-    ("service_us", Some(Clock::Service)),
-    ("arrival_latency_us", Some(Clock::Arrival)),
-    ("server_latency_us", Some(Clock::Server)),
+    ("service_us", Some(LatencyClock::Service)),
+    ("arrival_latency_us", Some(LatencyClock::Arrival)),
+    ("server_latency_us", Some(LatencyClock::Server)),
 ];
 
-const CLOCKS: [(&str, Clock); 4] = [
-    ("response", Clock::Response),
-    ("service", Clock::Service),
-    ("arrival", Clock::Arrival),
-    ("server", Clock::Server),
+const CLOCKS: [(&str, LatencyClock); 4] = [
+    ("response", LatencyClock::Response),
+    ("service", LatencyClock::Service),
+    ("arrival", LatencyClock::Arrival),
+    ("server", LatencyClock::Server),
 ];
 
 /// The figure of this name in a run.
 ///
 /// # Errors
 /// A name that no figure has; a figure that this run does not have, with the reason.
-pub fn metric_value(run: &Run, name: &str) -> Result<f64, NoValue> {
-    Named::parse(name)?.value(run)
+pub fn metric_value(run: &Run, name: &str) -> Result<f64, MetricError> {
+    Metric::parse(name)?.value(run)
 }
 
-impl Named {
+impl Metric {
     /// Reads a name:
     /// - a field of `--json`: `throughput_ops_s`, `achieved_rate_ops_s`, `target_rate_ops_s`,
     ///   `hit_ratio`, `power_w`, `seconds`, `operations`, `verified`, `misses`, `errors`,
@@ -121,10 +121,10 @@ impl Named {
     ///
     /// # Errors
     /// What cannot be any of these.
-    pub fn parse(name: &str) -> Result<Named, NoValue> {
-        let wrong = |why: String| NoValue::Name { name: name.to_owned(), why };
+    pub fn parse(name: &str) -> Result<Metric, MetricError> {
+        let wrong = |why: String| MetricError::Name { name: name.to_owned(), why };
         if let Some((_, field)) = FIELDS.iter().find(|(known, _)| *known == name) {
-            return Ok(Named::Field(*field));
+            return Ok(Metric::Field(*field));
         }
         let (first, rest) = name.split_once('.').map_or((name, None), |(a, b)| (a, Some(b)));
         if let Some((_, clock)) = TABLES.iter().find(|(table, _)| *table == first) {
@@ -134,8 +134,8 @@ impl Named {
             return latency(rest, *clock).map_err(wrong);
         }
         match (first, rest) {
-            ("stream", Some(fact)) if !fact.is_empty() => Ok(Named::Stream(fact.to_owned())),
-            _ if plain(name) => Ok(Named::Signal(name.to_owned())),
+            ("stream", Some(fact)) if !fact.is_empty() => Ok(Metric::Stream(fact.to_owned())),
+            _ if plain(name) => Ok(Metric::Signal(name.to_owned())),
             _ => Err(wrong("a name is made of letters, digits, `_`, `-` and `.`".to_owned())),
         }
     }
@@ -144,58 +144,64 @@ impl Named {
     ///
     /// # Errors
     /// The run does not have it, with the reason.
-    pub fn value(&self, run: &Run) -> Result<f64, NoValue> {
+    pub fn value(&self, run: &Run) -> Result<f64, MetricError> {
         let value = match self {
-            Named::Field(_) if run.phase == Phase::Simulate => {
+            Metric::Field(_) if run.phase == Phase::Simulate => {
                 Err("a simulation asks nothing; its figures are those of `simulated.`".to_owned())
             }
-            Named::Field(field) => field_of(*field, run),
-            Named::Latency { clock, op, point } => {
+            Metric::Field(field) => field_of(*field, run),
+            Metric::Latency { clock, op, point } => {
                 latency_of(run, clock.unwrap_or(run.clock()), *op, *point)
             }
-            Named::Stream(fact) => fact_of(run, fact),
-            Named::Signal(signal) => match run.reading(signal) {
+            Metric::Stream(fact) => fact_of(run, fact),
+            Metric::Signal(signal) => match run.reading(signal) {
                 Some(reading) => known(reading),
                 None => Err(format!("no `{signal}` was read in this run")),
             },
         };
         match value {
             Ok(value) if value.is_finite() => Ok(value),
-            Ok(value) => Err(NoValue::Unavailable(format!("its value is not a number ({value})"))),
-            Err(reason) => Err(NoValue::Unavailable(reason)),
+            Ok(value) => {
+                Err(MetricError::Unavailable(format!("its value is not a number ({value})")))
+            }
+            Err(reason) => Err(MetricError::Unavailable(reason)),
         }
     }
 
     /// The unit's symbol; empty for a bare number, None where only a run can tell.
     pub fn unit(&self, run: Option<&Run>) -> Option<&'static str> {
         match self {
-            Named::Field(field) => Some(match field {
-                Field::Throughput | Field::AchievedRate | Field::TargetRate => "ops/s",
-                Field::Power => Unit::Watts.symbol(),
-                Field::Seconds => Unit::Seconds.symbol(),
+            Metric::Field(field) => Some(match field {
+                RunField::Throughput | RunField::AchievedRate | RunField::TargetRate => "ops/s",
+                RunField::Power => Unit::Watts.symbol(),
+                RunField::Seconds => Unit::Seconds.symbol(),
                 _ => "",
             }),
-            Named::Latency { point: Point::Count, .. } | Named::Stream(_) => Some(""),
-            Named::Latency { .. } => Some("us"),
-            Named::Signal(signal) => Some(run?.reading(signal)?.unit.symbol()),
+            Metric::Latency { point: DistributionPoint::Count, .. } | Metric::Stream(_) => Some(""),
+            Metric::Latency { .. } => Some("us"),
+            Metric::Signal(signal) => Some(run?.reading(signal)?.unit.symbol()),
         }
     }
 
     /// Which way it is to go.
-    pub fn wish(&self) -> Wish {
+    pub fn wish(&self) -> BetterDirection {
         match self {
-            Named::Field(Field::Throughput | Field::AchievedRate | Field::HitRatio) => Wish::More,
-            Named::Field(Field::Power | Field::Errors | Field::Misses) => Wish::Less,
-            Named::Latency { point: Point::Count, .. } => Wish::Neither,
-            Named::Latency { .. } => Wish::Less,
-            Named::Signal(signal) => wish_of(signal).unwrap_or(Wish::Neither),
-            Named::Field(_) | Named::Stream(_) => Wish::Neither,
+            Metric::Field(RunField::Throughput | RunField::AchievedRate | RunField::HitRatio) => {
+                BetterDirection::More
+            }
+            Metric::Field(RunField::Power | RunField::Errors | RunField::Misses) => {
+                BetterDirection::Less
+            }
+            Metric::Latency { point: DistributionPoint::Count, .. } => BetterDirection::Neither,
+            Metric::Latency { .. } => BetterDirection::Less,
+            Metric::Signal(signal) => wish_of(signal).unwrap_or(BetterDirection::Neither),
+            Metric::Field(_) | Metric::Stream(_) => BetterDirection::Neither,
         }
     }
 }
 
 /// `p99`, `read.p99`, `server.p99`, `server.read.p99`.
-fn latency(text: &str, table: Option<Clock>) -> Result<Named, String> {
+fn latency(text: &str, table: Option<LatencyClock>) -> Result<Metric, String> {
     let mut parts: Vec<&str> = text.split('.').collect();
     let last = parts.pop().unwrap_or_default();
     let point = point(last).ok_or_else(|| {
@@ -212,7 +218,7 @@ fn latency(text: &str, table: Option<Clock>) -> Result<Named, String> {
     };
     let op = match parts.next() {
         None => None,
-        Some(word) => match Asked::from_name(word) {
+        Some(word) => match LatencyScope::from_name(word) {
             Some(asked) => asked.op(),
             None => {
                 let known = Op::ALL.iter().map(|op| op.name());
@@ -224,22 +230,23 @@ fn latency(text: &str, table: Option<Clock>) -> Result<Named, String> {
     };
     match parts.next() {
         Some(extra) => Err(format!("`{extra}` is one part too many")),
-        None => Ok(Named::Latency { clock, op, point }),
+        None => Ok(Metric::Latency { clock, op, point }),
     }
 }
 
 /// `mean`, `min`, `max`, `count`, `p99`, `p99_9`.
-fn point(text: &str) -> Option<Point> {
+fn point(text: &str) -> Option<DistributionPoint> {
     Some(match text {
-        "mean" => Point::Mean,
-        "min" => Point::Min,
-        "max" => Point::Max,
-        "count" => Point::Count,
+        "mean" => DistributionPoint::Mean,
+        "min" => DistributionPoint::Min,
+        "max" => DistributionPoint::Max,
+        "count" => DistributionPoint::Count,
         _ => {
             let digits = text.strip_prefix('p')?;
             let sound = digits.chars().all(|c| c.is_ascii_digit() || c == '_');
             let percent: f64 = digits.replacen('_', ".", 1).parse().ok().filter(|_| sound)?;
-            return (percent > 0.0 && percent < 100.0).then_some(Point::Percentile(percent));
+            return (percent > 0.0 && percent < 100.0)
+                .then_some(DistributionPoint::Percentile(percent));
         }
     })
 }
@@ -250,26 +257,26 @@ fn plain(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
-fn field_of(field: Field, run: &Run) -> Result<f64, String> {
+fn field_of(field: RunField, run: &Run) -> Result<f64, String> {
     let read = |signal: &str| match run.reading(signal) {
         Some(reading) => known(reading),
         None => Err(format!("no `{signal}` was read in this run")),
     };
     match field {
-        Field::Throughput => Ok(run.throughput()),
-        Field::AchievedRate => read("client.achieved_rate"),
-        Field::TargetRate => {
+        RunField::Throughput => Ok(run.throughput()),
+        RunField::AchievedRate => read("client.achieved_rate"),
+        RunField::TargetRate => {
             run.target_rate().ok_or_else(|| "a closed loop has no target rate".to_owned())
         }
-        Field::HitRatio => read("cache.hit_ratio"),
-        Field::Power => power(run),
-        Field::Seconds => Ok(run.seconds),
-        Field::Operations => Ok(run.operations as f64),
-        Field::Verified => Ok(run.verified as f64),
-        Field::Misses => Ok(run.misses as f64),
-        Field::Errors => Ok(run.errors() as f64),
-        Field::Threads => Ok(f64::from(run.threads)),
-        Field::Busy => run
+        RunField::HitRatio => read("cache.hit_ratio"),
+        RunField::Power => power(run),
+        RunField::Seconds => Ok(run.seconds),
+        RunField::Operations => Ok(run.operations as f64),
+        RunField::Verified => Ok(run.verified as f64),
+        RunField::Misses => Ok(run.misses as f64),
+        RunField::Errors => Ok(run.errors() as f64),
+        RunField::Threads => Ok(f64::from(run.threads)),
+        RunField::Busy => run
             .tax
             .as_ref()
             .map(|tax| tax.busy)
@@ -295,8 +302,8 @@ fn power(run: &Run) -> Result<f64, String> {
 
 fn known(reading: &Reading) -> Result<f64, String> {
     match &reading.answer {
-        Answer::Value(value) => Ok(*value),
-        Answer::Unavailable { reason, .. } => {
+        ReadingValue::Value(value) => Ok(*value),
+        ReadingValue::Unavailable { reason, .. } => {
             Err(format!("`{}` is unavailable: {reason}", reading.signal))
         }
     }
@@ -307,7 +314,12 @@ fn fact_of(run: &Run, fact: &str) -> Result<f64, String> {
     text.parse().map_err(|_| format!("`stream.{fact}` is `{text}`, which is no number"))
 }
 
-fn latency_of(run: &Run, clock: Clock, op: Option<Op>, point: Point) -> Result<f64, String> {
+fn latency_of(
+    run: &Run,
+    clock: LatencyClock,
+    op: Option<Op>,
+    point: DistributionPoint,
+) -> Result<f64, String> {
     let all;
     let found: Option<&Distribution> = match op {
         Some(op) => run.latency(op, clock),
@@ -322,11 +334,11 @@ fn latency_of(run: &Run, clock: Clock, op: Option<Op>, point: Point) -> Result<f
         .filter(|histogram| !histogram.is_empty())
         .ok_or_else(|| format!("this run has no {clock_name} latency of {of}"))?;
     let nanoseconds = match point {
-        Point::Count => return Ok(histogram.len() as f64),
-        Point::Mean => histogram.mean(),
-        Point::Min => histogram.min() as f64,
-        Point::Max => histogram.max() as f64,
-        Point::Percentile(percent) => histogram.value_at_percentile(percent) as f64,
+        DistributionPoint::Count => return Ok(histogram.len() as f64),
+        DistributionPoint::Mean => histogram.mean(),
+        DistributionPoint::Min => histogram.min() as f64,
+        DistributionPoint::Max => histogram.max() as f64,
+        DistributionPoint::Percentile(percent) => histogram.value_at_percentile(percent) as f64,
     };
     Ok(nanoseconds / NANOS_PER_MICRO)
 }

@@ -3,7 +3,7 @@
 use model::random::{Draws, below};
 use thiserror::Error;
 
-use crate::compare::Wish;
+use crate::compare::BetterDirection;
 use crate::describe::median;
 
 /// The standard error of a share is then below 1.6 %.
@@ -29,7 +29,7 @@ pub enum ParetoError {
 
 /// How one candidate stands among the others.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct ParetoStanding {
     /// Of each metric, over the runs.
     pub medians: Vec<f64>,
     /// A candidate on the front that is at least as good in every metric and better in one;
@@ -41,7 +41,7 @@ pub struct Standing {
     pub share: Option<f64>,
 }
 
-impl Standing {
+impl ParetoStanding {
     pub fn on_front(&self) -> bool {
         self.dominated_by.is_none()
     }
@@ -56,7 +56,10 @@ impl Standing {
 ///
 /// Errors: fewer than two metrics, a metric without a wish, a candidate without a run, a value
 /// that is not a number.
-pub fn pareto(candidates: &[Vec<Vec<f64>>], wishes: &[Wish]) -> Result<Vec<Standing>, ParetoError> {
+pub fn pareto(
+    candidates: &[Vec<Vec<f64>>],
+    wishes: &[BetterDirection],
+) -> Result<Vec<ParetoStanding>, ParetoError> {
     check(candidates, wishes)?;
     let medians: Vec<Vec<f64>> = candidates
         .iter()
@@ -67,7 +70,7 @@ pub fn pareto(candidates: &[Vec<Vec<f64>>], wishes: &[Wish]) -> Result<Vec<Stand
     let dominating = dominating(&medians, wishes);
     let standings = medians.into_iter().zip(dominating).enumerate();
     Ok(standings
-        .map(|(at, (medians, dominated_by))| Standing {
+        .map(|(at, (medians, dominated_by))| ParetoStanding {
             medians,
             dominated_by,
             share: shares.as_ref().map(|shares| shares[at]),
@@ -75,11 +78,11 @@ pub fn pareto(candidates: &[Vec<Vec<f64>>], wishes: &[Wish]) -> Result<Vec<Stand
         .collect())
 }
 
-fn check(candidates: &[Vec<Vec<f64>>], wishes: &[Wish]) -> Result<(), ParetoError> {
+fn check(candidates: &[Vec<Vec<f64>>], wishes: &[BetterDirection]) -> Result<(), ParetoError> {
     if wishes.len() < 2 {
         return Err(ParetoError::TooFewMetrics(wishes.len()));
     }
-    if let Some(metric) = wishes.iter().position(|wish| *wish == Wish::Neither) {
+    if let Some(metric) = wishes.iter().position(|wish| *wish == BetterDirection::Neither) {
         return Err(ParetoError::NoWish(metric));
     }
     for (candidate, runs) in candidates.iter().enumerate() {
@@ -102,7 +105,7 @@ fn median_of<'a>(runs: impl Iterator<Item = &'a Vec<f64>>, metric: usize) -> f64
 
 /// Of each candidate one on the front that dominates it. Dominance is transitive, so what is
 /// dominated at all is dominated by one on the front.
-fn dominating(medians: &[Vec<f64>], wishes: &[Wish]) -> Vec<Option<usize>> {
+fn dominating(medians: &[Vec<f64>], wishes: &[BetterDirection]) -> Vec<Option<usize>> {
     let beaten = |at: usize| medians.iter().any(|other| dominates(other, &medians[at], wishes));
     let front: Vec<usize> = (0..medians.len()).filter(|at| !beaten(*at)).collect();
     medians
@@ -112,16 +115,16 @@ fn dominating(medians: &[Vec<f64>], wishes: &[Wish]) -> Vec<Option<usize>> {
 }
 
 /// At least as good in every metric and better in one.
-fn dominates(a: &[f64], b: &[f64], wishes: &[Wish]) -> bool {
+fn dominates(a: &[f64], b: &[f64], wishes: &[BetterDirection]) -> bool {
     let gain = |m: usize| match wishes[m] {
-        Wish::More => a[m] - b[m],
-        Wish::Less | Wish::Neither => b[m] - a[m],
+        BetterDirection::More => a[m] - b[m],
+        BetterDirection::Less | BetterDirection::Neither => b[m] - a[m],
     };
     let metrics = 0..wishes.len();
     metrics.clone().all(|m| gain(m) >= 0.0) && metrics.into_iter().any(|m| gain(m) > 0.0)
 }
 
-fn shares(candidates: &[Vec<Vec<f64>>], wishes: &[Wish]) -> Vec<f64> {
+fn shares(candidates: &[Vec<Vec<f64>>], wishes: &[BetterDirection]) -> Vec<f64> {
     let mut random = Draws::from(SEED);
     let mut on_front = vec![0_u32; candidates.len()];
     let runs: usize = candidates.iter().map(Vec::len).sum();
@@ -149,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    const WISHES: [Wish; 2] = [Wish::More, Wish::Less];
+    const WISHES: [BetterDirection; 2] = [BetterDirection::More, BetterDirection::Less];
 
     #[test]
     fn by_hand() {
@@ -182,8 +185,11 @@ mod tests {
     #[test]
     fn what_cannot_be_ranked_is_refused() {
         let runs = vec![vec![vec![1.0, 2.0]]];
-        assert_eq!(pareto(&runs, &[Wish::More]), Err(ParetoError::TooFewMetrics(1)));
-        assert_eq!(pareto(&runs, &[Wish::More, Wish::Neither]), Err(ParetoError::NoWish(1)));
+        assert_eq!(pareto(&runs, &[BetterDirection::More]), Err(ParetoError::TooFewMetrics(1)));
+        assert_eq!(
+            pareto(&runs, &[BetterDirection::More, BetterDirection::Neither]),
+            Err(ParetoError::NoWish(1))
+        );
         assert_eq!(pareto(&[vec![]], &WISHES), Err(ParetoError::Empty(0)));
         let odd = pareto(&[vec![vec![1.0, f64::NAN]]], &WISHES);
         assert_eq!(odd, Err(ParetoError::NotFinite { candidate: 0, run: 0, metric: 1 }));
@@ -195,9 +201,9 @@ mod tests {
         #[test]
         fn as_brute_force_has_it(points in proptest::collection::vec(
             proptest::collection::vec(0_u8..5, 3), 1..12)) {
-            let wishes = [Wish::More, Wish::Less, Wish::More];
+            let wishes = [BetterDirection::More, BetterDirection::Less, BetterDirection::More];
             let value = |p: &[u8], m: usize| {
-                let sign = if wishes[m] == Wish::More { 1.0 } else { -1.0 };
+                let sign = if wishes[m] == BetterDirection::More { 1.0 } else { -1.0 };
                 sign * f64::from(p[m])
             };
             let beats = |a: &[u8], b: &[u8]| {

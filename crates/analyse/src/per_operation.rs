@@ -1,6 +1,6 @@
 //! Readings that are quotients of other readings: what an operation costs.
 
-use model::{Answer, Reading, Scope, Unit};
+use model::{Reading, ReadingValue, Scope, Unit};
 
 /// CPU seconds of user and kernel for a million operations.
 pub const CPU_S_PER_MOP: &str = "cpu_s_per_mop";
@@ -76,7 +76,7 @@ fn quotient(
 ) -> Reading {
     let answer = match sum(parts, unit) {
         Ok(_) if divisor <= 0.0 => unavailable(format!("there were no {divisor_name}")),
-        Ok(sum) => Answer::Value(sum / divisor),
+        Ok(sum) => ReadingValue::Value(sum / divisor),
         Err(answer) => answer,
     };
     let sources: Vec<&str> = parts.iter().map(|part| part.signal.as_str()).collect();
@@ -92,7 +92,7 @@ fn quotient(
     }
 }
 
-fn sum(parts: &[&Reading], unit: Unit) -> Result<f64, Answer> {
+fn sum(parts: &[&Reading], unit: Unit) -> Result<f64, ReadingValue> {
     let first = parts.first().ok_or_else(|| unavailable("nothing was read".to_owned()))?;
     let mut sum = 0.0;
     for part in parts {
@@ -106,15 +106,15 @@ fn sum(parts: &[&Reading], unit: Unit) -> Result<f64, Answer> {
             )));
         }
         match &part.answer {
-            Answer::Value(value) => sum += value,
+            ReadingValue::Value(value) => sum += value,
             missing => return Err(missing.clone()),
         }
     }
     Ok(sum)
 }
 
-fn unavailable(reason: String) -> Answer {
-    Answer::Unavailable { reason, remedy: None }
+fn unavailable(reason: String) -> ReadingValue {
+    ReadingValue::Unavailable { reason, remedy: None }
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
     fn reading(signal: &str, value: f64, unit: Unit, scope: Scope) -> Reading {
         Reading {
             signal: signal.to_owned(),
-            answer: Answer::Value(value),
+            answer: ReadingValue::Value(value),
             unit,
             scope,
             source: "a file".to_owned(),
@@ -190,8 +190,8 @@ mod tests {
             (vec![&user, &missing], 5, "no such file"),
         ] {
             match cpu_s_per_mop(&parts, operations).answer {
-                Answer::Unavailable { reason: found, .. } => assert!(found.contains(reason)),
-                Answer::Value(value) => panic!("{value} for {reason}"),
+                ReadingValue::Unavailable { reason: found, .. } => assert!(found.contains(reason)),
+                ReadingValue::Value(value) => panic!("{value} for {reason}"),
             }
         }
         assert_eq!(write_amplification(&bytes, 0).value(), None);

@@ -1,6 +1,6 @@
 use hdrhistogram::Histogram;
 
-use crate::interval::{Interval, Method, NoInterval, TAIL};
+use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
 use crate::quantile::binomial;
 
 /// The 95 % interval of one percentile of a histogram, in the histogram's unit.
@@ -32,7 +32,7 @@ pub fn percentile_interval(
     Ok(Interval {
         low: histogram.lowest_equivalent(value_at_rank(histogram, low_rank)) as f64,
         high: histogram.highest_equivalent(value_at_rank(histogram, high_rank)) as f64,
-        method: Method::OrderStatistics { low_rank, high_rank },
+        method: IntervalMethod::OrderStatistics { low_rank, high_rank },
     })
 }
 
@@ -77,7 +77,7 @@ mod tests {
         // has P(<= 7) = 0.0075, P(<= 8) = 0.0271 and P(<= 14) = 0.9365, P(<= 15) = 0.98998.
         let interval = percentile_interval(&histogram(1..=16), 75.0).unwrap();
         assert_eq!((interval.low, interval.high), (8.0, 16.0));
-        assert_eq!(interval.method, Method::OrderStatistics { low_rank: 8, high_rank: 16 });
+        assert_eq!(interval.method, IntervalMethod::OrderStatistics { low_rank: 8, high_rank: 16 });
     }
 
     #[test]
@@ -105,7 +105,9 @@ mod tests {
         // 10^9 samples: ranks 0.99 * 10^9 +- 1.96 sqrt(10^9 * 0.99 * 0.01), within 990 and 991.
         let interval = percentile_interval(&h, 99.0).unwrap();
         assert_eq!((interval.low, interval.high), (990.0, 991.0));
-        let Method::OrderStatistics { low_rank, high_rank } = interval.method else { panic!() };
+        let IntervalMethod::OrderStatistics { low_rank, high_rank } = interval.method else {
+            panic!()
+        };
         let half = 1.959_964 * (1e9_f64 * 0.99 * 0.01).sqrt();
         assert!(((high_rank - low_rank) as f64 - 2.0 * half).abs() < 3.0);
     }

@@ -6,7 +6,7 @@ use crate::describe::median;
 
 /// What was measured at one level of load: its valid repeats.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LoadLevel {
+pub struct MeasuredLevel {
     /// Operations per second that were asked for.
     pub target_ops_s: f64,
     /// Operations per second that were answered, and watts, of each repeat.
@@ -15,7 +15,7 @@ pub struct LoadLevel {
 
 /// One level of the graduated load; level 0 is the idle machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Level {
+pub struct PowerLevel {
     /// Of the highest level's target: 1, 0.9 ... 0.1, and 0.
     pub share: f64,
     /// Medians over the repeats.
@@ -29,7 +29,7 @@ pub struct Level {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proportionality {
     /// The highest first, the idle machine last, where its power is known.
-    pub levels: Vec<Level>,
+    pub levels: Vec<PowerLevel>,
     /// `sum of ops/s over all levels / sum of their watts`, the idle machine among them where
     /// its power is known: in ops/J.
     pub overall_ops_per_joule: f64,
@@ -68,13 +68,13 @@ pub enum ProportionalityError {
 /// Errors: fewer than two levels, a level without a run or twice, rates or watts that are not
 /// positive.
 pub fn proportionality(
-    loads: &[LoadLevel],
+    loads: &[MeasuredLevel],
     idle_w: Option<f64>,
 ) -> Result<Proportionality, ProportionalityError> {
     if loads.len() < 2 {
         return Err(ProportionalityError::TooFewLevels(loads.len()));
     }
-    let mut loads: Vec<&LoadLevel> = loads.iter().collect();
+    let mut loads: Vec<&MeasuredLevel> = loads.iter().collect();
     loads.sort_by(|a, b| b.target_ops_s.total_cmp(&a.target_ops_s));
     if let Some(pair) = loads.windows(2).find(|p| p[0].target_ops_s == p[1].target_ops_s) {
         return Err(ProportionalityError::Twice(pair[0].target_ops_s));
@@ -93,16 +93,16 @@ pub fn proportionality(
             return Err(ProportionalityError::NotPositive { ops_s, power_w });
         }
         let share = load.target_ops_s / highest;
-        levels.push(Level { share, ops_s, power_w, ops_per_joule: Some(ops_s / power_w) });
+        levels.push(PowerLevel { share, ops_s, power_w, ops_per_joule: Some(ops_s / power_w) });
     }
     let idle_w = idle_w.filter(|watts| watts.is_finite() && *watts >= 0.0);
-    levels.extend(idle_w.map(|power_w| Level {
+    levels.extend(idle_w.map(|power_w| PowerLevel {
         share: 0.0,
         ops_s: 0.0,
         power_w,
         ops_per_joule: None,
     }));
-    let sum = |of: fn(&Level) -> f64| levels.iter().map(of).sum::<f64>();
+    let sum = |of: fn(&PowerLevel) -> f64| levels.iter().map(of).sum::<f64>();
     let peak = levels[0].power_w;
     Ok(Proportionality {
         overall_ops_per_joule: sum(|level| level.ops_s) / sum(|level| level.power_w),
@@ -114,8 +114,8 @@ pub fn proportionality(
 }
 
 /// Below power over load, both as shares, by trapezia.
-fn area(levels: &[Level], peak: f64) -> f64 {
-    let trapezium = |pair: &[Level]| {
+fn area(levels: &[PowerLevel], peak: f64) -> f64 {
+    let trapezium = |pair: &[PowerLevel]| {
         (pair[0].share - pair[1].share) * (pair[0].power_w + pair[1].power_w) / 2.0 / peak
     };
     levels.windows(2).map(trapezium).sum()
@@ -126,12 +126,12 @@ mod tests {
     use super::*;
 
     /// Ten levels of a machine that draws `power(share)`.
-    fn loads(power: fn(f64) -> f64) -> Vec<LoadLevel> {
+    fn loads(power: fn(f64) -> f64) -> Vec<MeasuredLevel> {
         (1..=10)
             .map(|tenth| {
                 let share = f64::from(tenth) / 10.0;
                 let ops = 1e5 * share;
-                LoadLevel { target_ops_s: ops, runs: vec![(ops, power(share)); 3] }
+                MeasuredLevel { target_ops_s: ops, runs: vec![(ops, power(share)); 3] }
             })
             .collect()
     }
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(proportionality(&all[..1], None), Err(ProportionalityError::TooFewLevels(1)));
         let twice = [all[0].clone(), all[0].clone()];
         assert_eq!(proportionality(&twice, None), Err(ProportionalityError::Twice(1e4)));
-        let empty = [all[0].clone(), LoadLevel { target_ops_s: 5.0, runs: Vec::new() }];
+        let empty = [all[0].clone(), MeasuredLevel { target_ops_s: 5.0, runs: Vec::new() }];
         assert_eq!(proportionality(&empty, None), Err(ProportionalityError::Empty(5.0)));
         let dark = loads(|share| share - 0.1);
         assert!(matches!(

@@ -3,22 +3,22 @@
 
 use record::Run;
 
-use crate::compare::{Metric, Statistic, within_run};
+use crate::compare::{ComparedMetric, Statistic, within_run};
 use crate::describe::{DescribeError, Description, describe, describe_by_median};
-use crate::interval::{Interval, Method, NoInterval, TAIL};
-use crate::named::{Field, Named, Point};
+use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
+use crate::named::{DistributionPoint, Metric, RunField};
 use crate::quantile::student;
 use crate::series::Within;
 
 /// The values of the runs of one cell, and how well each run fixes its own.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Runs {
+pub struct CellRuns {
     pub values: Vec<f64>,
     within: Vec<Result<Within, NoInterval>>,
 }
 
-impl Runs {
-    pub(crate) fn push(&mut self, value: f64, named: &Named, run: &Run) {
+impl CellRuns {
+    pub(crate) fn push(&mut self, value: f64, named: &Metric, run: &Run) {
         self.values.push(value);
         self.within.push(within(named, run));
     }
@@ -72,7 +72,7 @@ impl Runs {
             true => student(1.0 - TAIL, df) * variance.sqrt() / runs as f64,
             false => 0.0,
         };
-        let method = Method::Batches { df, runs: runs as u64 };
+        let method = IntervalMethod::Batches { df, runs: runs as u64 };
         Ok(Interval { low: mean * (-half).exp(), high: mean * half.exp(), method })
     }
 }
@@ -82,17 +82,21 @@ fn width(interval: &Interval) -> f64 {
 }
 
 /// How well a single run fixes a figure of it.
-fn within(named: &Named, run: &Run) -> Result<Within, NoInterval> {
+fn within(named: &Metric, run: &Run) -> Result<Within, NoInterval> {
     let statistic = |percent: f64| {
         [Statistic::P50, Statistic::P99, Statistic::P999]
             .into_iter()
             .find(|statistic| statistic.percentile() == Some(percent))
     };
     let metric = match named {
-        Named::Field(Field::Throughput) => Some(Metric::Throughput),
-        Named::Latency { clock, op: Some(op), point: Point::Percentile(percent) } => {
+        Metric::Field(RunField::Throughput) => Some(ComparedMetric::Throughput),
+        Metric::Latency { clock, op: Some(op), point: DistributionPoint::Percentile(percent) } => {
             let clock = clock.unwrap_or(run.clock());
-            statistic(*percent).map(|statistic| Metric::Latency { op: *op, clock, statistic })
+            statistic(*percent).map(|statistic| ComparedMetric::Latency {
+                op: *op,
+                clock,
+                statistic,
+            })
         }
         _ => None,
     };
@@ -109,15 +113,15 @@ mod tests {
 
     #[test]
     fn one_run_is_known_from_within_it() {
-        let runs = Runs { values: vec![200.0], within: vec![known(1e-4, 11.0)] };
+        let runs = CellRuns { values: vec![200.0], within: vec![known(1e-4, 11.0)] };
         let interval = runs.describe().unwrap().interval().unwrap();
         // t(0.975, 11) = 2.200985, times a relative deviation of 1 %.
         assert!((interval.low - 200.0 * (-0.02200985_f64).exp()).abs() < 1e-5, "{interval:?}");
         assert!((interval.high - 200.0 * 0.02200985_f64.exp()).abs() < 1e-5);
-        assert_eq!(interval.method, Method::Batches { df: 11.0, runs: 1 });
+        assert_eq!(interval.method, IntervalMethod::Batches { df: 11.0, runs: 1 });
         assert!(interval.method.to_string().contains("from run to run"), "{}", interval.method);
         let short = NoInterval::ShortSeries { got: 2, needed: 10 };
-        let runs = Runs { values: vec![200.0], within: vec![Err(short.clone())] };
+        let runs = CellRuns { values: vec![200.0], within: vec![Err(short.clone())] };
         assert_eq!(runs.describe().unwrap().interval(), Err(short));
     }
 
@@ -125,31 +129,31 @@ mod tests {
     fn few_runs_are_known_as_badly_as_the_worse_of_both() {
         // Two runs that agree by luck, each known to 1 % only.
         let within = vec![known(1e-4, 10.0), known(1e-4, 10.0)];
-        let agree = Runs { values: vec![100.0, 100.001], within: within.clone() };
+        let agree = CellRuns { values: vec![100.0, 100.001], within: within.clone() };
         let interval = agree.describe().unwrap().interval().unwrap();
         // (2e-4)^2 / (2 x 1e-8 / 10) = 20 degrees of freedom, t = 2.085963, sqrt(2e-4) / 2.
         let half = 2.085_963 * 2e-4_f64.sqrt() / 2.0;
         assert!((interval.high / 100.0005 - half.exp()).abs() < 1e-6, "{interval:?}");
-        assert_eq!(interval.method, Method::Batches { df: 20.0, runs: 2 });
+        assert_eq!(interval.method, IntervalMethod::Batches { df: 20.0, runs: 2 });
         // And two that do not.
-        let apart = Runs { values: vec![90.0, 110.0], within };
+        let apart = CellRuns { values: vec![90.0, 110.0], within };
         let interval = apart.describe().unwrap().interval().unwrap();
-        assert_eq!(interval.method, Method::StudentT { df: 1.0 });
+        assert_eq!(interval.method, IntervalMethod::StudentT { df: 1.0 });
         // One run without a series: between them, as before.
-        let mixed = Runs {
+        let mixed = CellRuns {
             values: vec![100.0, 100.001],
             within: vec![known(1e-4, 10.0), Err(NoInterval::NoSeries)],
         };
         let interval = mixed.describe().unwrap().interval().unwrap();
-        assert_eq!(interval.method, Method::StudentT { df: 1.0 });
+        assert_eq!(interval.method, IntervalMethod::StudentT { df: 1.0 });
     }
 
     #[test]
     fn from_six_runs_on_the_median_has_its_own() {
         let values: Vec<f64> = (1..=6).map(f64::from).collect();
-        let runs = Runs { values, within: vec![known(1.0, 10.0); 6] };
+        let runs = CellRuns { values, within: vec![known(1.0, 10.0); 6] };
         let interval = runs.describe().unwrap().interval().unwrap();
         assert_eq!((interval.low, interval.high), (1.0, 6.0));
-        assert!(matches!(interval.method, Method::OrderStatistics { .. }));
+        assert!(matches!(interval.method, IntervalMethod::OrderStatistics { .. }));
     }
 }

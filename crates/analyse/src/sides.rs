@@ -2,7 +2,7 @@
 //! the server's part of a request lies within the client's.
 
 use model::Distribution;
-use record::{Clock, Run};
+use record::{LatencyClock, Run};
 
 use crate::slo::Figure;
 
@@ -13,7 +13,7 @@ const RESOLUTION: f64 = 2e-3;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Side {
     /// [`Clock::Server`] or [`Clock::Service`].
-    pub clock: Clock,
+    pub clock: LatencyClock,
     pub figure: Figure,
     pub nanoseconds: f64,
 }
@@ -33,7 +33,7 @@ impl Check {
     /// What could make it fail, most likely first.
     pub fn explanation(&self) -> &'static str {
         match (self.lesser.figure, self.greater.clock) {
-            (Figure::Mean, Clock::Server) => {
+            (Figure::Mean, LatencyClock::Server) => {
                 "requests rarer than one in a hundred took most of the server's time: its p99.9 \
                  and maximum say how long, and its own logs may say why"
             }
@@ -58,7 +58,8 @@ impl Check {
 /// from sending (service time): the server's part of each request lies within it, and it holds
 /// no queue of the client's, so that no breach hides behind one.
 pub fn checks(run: &Run) -> Vec<Check> {
-    let sides = (run.latency_of_all(Clock::Server), run.latency_of_all(Clock::Service));
+    let sides =
+        (run.latency_of_all(LatencyClock::Server), run.latency_of_all(LatencyClock::Service));
     let (Some(server), Some(client)) = sides else { return Vec::new() };
     let mean = |clock, histogram: &Distribution| Side {
         clock,
@@ -70,11 +71,11 @@ pub fn checks(run: &Run) -> Vec<Check> {
         figure: Figure::Percentile(99.0),
         nanoseconds: histogram.value_at_percentile(99.0) as f64,
     };
-    let server_p99 = p99(Clock::Server, &server);
-    let server_mean = mean(Clock::Server, &server);
+    let server_p99 = p99(LatencyClock::Server, &server);
+    let server_mean = mean(LatencyClock::Server, &server);
     vec![
         Check { lesser: server_mean, greater: server_p99 },
-        Check { lesser: server_p99, greater: p99(Clock::Service, &client) },
-        Check { lesser: server_mean, greater: mean(Clock::Service, &client) },
+        Check { lesser: server_p99, greater: p99(LatencyClock::Service, &client) },
+        Check { lesser: server_mean, greater: mean(LatencyClock::Service, &client) },
     ]
 }

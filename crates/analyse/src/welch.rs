@@ -1,5 +1,5 @@
 use crate::describe::moments;
-use crate::interval::{Interval, Method, NoInterval, TAIL};
+use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
 use crate::quantile::student;
 use crate::series::Within;
 
@@ -55,9 +55,9 @@ pub(crate) fn ratio_interval(a: Side, b: Side, resolution: f64) -> Interval {
     let half = if variance > 0.0 { student(1.0 - TAIL, df) * variance.sqrt() } else { 0.0 };
     let half = half + resolution;
     let method = if a.within_run || b.within_run {
-        Method::WithinRun { df }
+        IntervalMethod::WithinRun { df }
     } else {
-        Method::BetweenRuns { df }
+        IntervalMethod::BetweenRuns { df }
     };
     Interval { low: (difference - half).exp(), high: (difference + half).exp(), method }
 }
@@ -76,7 +76,7 @@ mod tests {
         let found = ratio_interval(second, first, 0.0);
         assert!((found.low.ln() + 3.365_483_2).abs() < 1e-6, "{}", found.low.ln());
         assert!((found.high.ln() - 0.205_483_2).abs() < 1e-6, "{}", found.high.ln());
-        let Method::BetweenRuns { df } = found.method else { panic!("{found:?}") };
+        let IntervalMethod::BetweenRuns { df } = found.method else { panic!("{found:?}") };
         assert!((df - 17.776).abs() < 1e-3);
     }
 

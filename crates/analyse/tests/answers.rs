@@ -7,7 +7,7 @@
 mod synthetic;
 
 use analyse::Verdict;
-use analyse::answer::{Answer, Confidence, Found, Situated, answers};
+use analyse::answer::{Answer, AnswerKind, Confidence, RunWithSettings, answers};
 use record::{Design, Execution, Run};
 use serde_json::{Value, json};
 use synthetic::{Random, reading, run};
@@ -79,7 +79,8 @@ fn execution(machine: &str) -> Execution {
 
 fn asked(questions: Value, runs: &[Run]) -> Vec<Answer> {
     let execution = execution("m");
-    let situated: Vec<Situated> = runs.iter().map(|run| Situated::new(&execution, run)).collect();
+    let situated: Vec<RunWithSettings> =
+        runs.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
     answers(&design(questions), &situated)
 }
 
@@ -89,7 +90,7 @@ fn a_main_effect_is_found_with_its_size() {
         json!([{ "ask": "What does SMT do?", "metric": "throughput_ops_s", "factor": "smt" }]);
     let found = asked(question, &runs(&["off", "on"], &["all", "none"]));
     let [answer] = found.as_slice() else { panic!("{found:?}") };
-    let Found::Effects { of, interactions } = &answer.found else { panic!("{answer:?}") };
+    let AnswerKind::Effects { of, interactions } = &answer.found else { panic!("{answer:?}") };
     assert!(interactions.is_empty());
     let level = &of[0].levels[0];
     let interval = level.of.size.interval.clone().unwrap();
@@ -118,7 +119,7 @@ fn an_interaction_is_told_and_all_comparisons_are_corrected_together() {
         { "ask": "IPC?", "metric": "ipc", "factor": "smt" },
     ]);
     let found = asked(questions, &runs(&["off", "on"], &["all", "none"]));
-    let Found::Effects { interactions, .. } = &found[0].found else { panic!("{found:?}") };
+    let AnswerKind::Effects { interactions, .. } = &found[0].found else { panic!("{found:?}") };
     let size = &interactions[0].of.size;
     let truth = 0.85 / 0.7;
     assert!(size.interval.clone().unwrap().covers(truth), "{size:?}");
@@ -144,7 +145,7 @@ fn a_front_names_its_cells() {
     let question =
         json!([{ "ask": "Best?", "pareto": ["throughput_ops_s", "latency_us.read.p99"] }]);
     let found = asked(question, &runs(&["off", "on"], &["all", "none"]));
-    let Found::Front { cells, .. } = &found[0].found else { panic!("{found:?}") };
+    let AnswerKind::Front { cells, .. } = &found[0].found else { panic!("{found:?}") };
     let on: Vec<&str> =
         cells.iter().filter(|c| c.standing.on_front()).map(|c| c.title.as_str()).collect();
     assert_eq!(on, ["smt=off, idle=none", "smt=on, idle=none"]);
@@ -166,10 +167,10 @@ fn machines_are_a_factor_of_merged_files() {
     for run in &mut faster {
         run.operations *= 2;
     }
-    let situated: Vec<Situated> = all
+    let situated: Vec<RunWithSettings> = all
         .iter()
-        .map(|run| Situated::new(&old, run))
-        .chain(faster.iter().map(|run| Situated::new(&new, run)))
+        .map(|run| RunWithSettings::new(&old, run))
+        .chain(faster.iter().map(|run| RunWithSettings::new(&new, run)))
         .collect();
     let question = json!([{ "ask": "Which?", "metric": "throughput_ops_s", "factor": "machine" }]);
     let found = answers(&design(question), &situated);
@@ -217,13 +218,14 @@ fn single_runs_and_what_one_machine_cannot_turn() {
     assert!(found[0].verdict.contains("one value has no interval"), "{}", found[0].verdict);
 
     let mut design = design(question);
-    design.skipped.push(record::design::Skipped {
+    design.skipped.push(record::design::SkippedCell {
         levels: [("smt".to_owned(), "on".to_owned())].into(),
         why: "this machine has no SMT".to_owned(),
     });
     let all = runs(&["off"], &["all"]);
     let execution = execution("m");
-    let situated: Vec<Situated> = all.iter().map(|run| Situated::new(&execution, run)).collect();
+    let situated: Vec<RunWithSettings> =
+        all.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
     let found = answers(&design, &situated);
     assert!(
         found[0].verdict.contains("not run here: this machine has no SMT"),
@@ -268,7 +270,7 @@ fn graduated(away: &[f64]) -> Vec<Run> {
                 let mut run =
                     run(&format!("{store} {level} {repeat}"), &pairs, 1e5 * share, 1e4, 10);
                 let rate_ops_s = 1e5 * share;
-                run.pacing = record::Loop::Open { rate_ops_s, arrivals: "poisson".to_owned() };
+                run.pacing = record::LoopKind::Open { rate_ops_s, arrivals: "poisson".to_owned() };
                 let watts = |signal: &str, value: f64, unit| model::Reading {
                     unit,
                     scope: model::Scope::Wall,
@@ -299,9 +301,12 @@ fn load_design() -> Design {
 fn a_graduated_load_is_answered_by_store() {
     let runs = graduated(&[1.0, 1.0, 1.0]);
     let execution = execution("m");
-    let situated: Vec<Situated> = runs.iter().map(|run| Situated::new(&execution, run)).collect();
+    let situated: Vec<RunWithSettings> =
+        runs.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
     let found = answers(&load_design(), &situated);
-    let Found::Graduated { loads, power, factor } = &found[0].found else { panic!("{found:?}") };
+    let AnswerKind::Graduated { loads, power, factor } = &found[0].found else {
+        panic!("{found:?}")
+    };
     assert_eq!((factor.as_str(), power.unit.as_str()), ("load", "W"));
     let [redis, spill] = loads.as_slice() else { panic!("{loads:?}") };
     assert_eq!((redis.title.as_str(), spill.title.as_str()), ("store=redis", "store=spill"));
@@ -332,9 +337,10 @@ fn repeats_of_a_graduated_load_say_how_sure_it_is() {
     // Loads of which a repeat draws 10 % less and more.
     let runs = graduated(&[0.9, 1.0, 1.1]);
     let execution = execution("m");
-    let situated: Vec<Situated> = runs.iter().map(|run| Situated::new(&execution, run)).collect();
+    let situated: Vec<RunWithSettings> =
+        runs.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
     let found = answers(&load_design(), &situated);
-    let Found::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
+    let AnswerKind::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
     let spill = &loads[1];
     // Each repeat alone: 160,000 / (320 x 0.9), 500, 160,000 / (320 x 1.1); Student's t of three.
     let each = [500.0 / 0.9, 500.0, 500.0 / 1.1];
@@ -346,9 +352,9 @@ fn repeats_of_a_graduated_load_say_how_sure_it_is() {
     assert_eq!(spill.repeats, 3);
     assert_eq!(found[0].confidence, Confidence::NotShown, "{}", found[0].verdict);
     // A single repeat has the figures and no interval.
-    let single: Vec<Situated> = situated[..6].to_vec();
+    let single: Vec<RunWithSettings> = situated[..6].to_vec();
     let found = answers(&load_design(), &single);
-    let Found::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
+    let AnswerKind::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
     assert!(loads[1].overall_interval.is_err());
     assert_eq!(found[0].confidence, Confidence::NoData);
 }
@@ -360,9 +366,10 @@ fn a_graduated_load_without_its_idle_machine_says_so() {
         run.readings.retain(|reading| reading.signal != "power.idle.wall");
     }
     let execution = execution("m");
-    let situated: Vec<Situated> = runs.iter().map(|run| Situated::new(&execution, run)).collect();
+    let situated: Vec<RunWithSettings> =
+        runs.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
     let found = answers(&load_design(), &situated);
-    let Found::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
+    let AnswerKind::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
     assert!((loads[0].figures.overall_ops_per_joule - 160_000.0 / 460.0).abs() < 1e-9);
     assert_eq!(loads[0].figures.proportionality, None);
     let words = &found[0].verdict;
@@ -371,9 +378,10 @@ fn a_graduated_load_without_its_idle_machine_says_so() {
     for run in &mut runs {
         run.readings.clear();
     }
-    let situated: Vec<Situated> = runs.iter().map(|run| Situated::new(&execution, run)).collect();
+    let situated: Vec<RunWithSettings> =
+        runs.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
     let found = answers(&load_design(), &situated);
-    assert_eq!(found[0].found, Found::Nothing);
+    assert_eq!(found[0].found, AnswerKind::Nothing);
     assert!(found[0].verdict.contains("no energy was read"), "{}", found[0].verdict);
 }
 

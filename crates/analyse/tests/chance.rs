@@ -3,7 +3,7 @@
 
 mod synthetic;
 
-use analyse::{Metric, Verdict, compare};
+use analyse::{ComparedMetric, Verdict, compare};
 use record::Run;
 use synthetic::{Random, run};
 
@@ -13,7 +13,10 @@ fn throughput_verdict(a: &[Run], b: &[Run]) -> Verdict {
     let (a, b): (Vec<&Run>, Vec<&Run>) = (a.iter().collect(), b.iter().collect());
     let found = compare(&a, &b).expect("both sides have valid runs");
     let mut contrasts = found.cells[0].contrasts.iter();
-    contrasts.find(|contrast| contrast.metric == Metric::Throughput).expect("a throughput").verdict
+    contrasts
+        .find(|contrast| contrast.metric == ComparedMetric::Throughput)
+        .expect("a throughput")
+        .verdict
 }
 
 /// `n` repeats that vary by `noise` around `rate`.

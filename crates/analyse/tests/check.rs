@@ -3,10 +3,10 @@
 #[expect(dead_code, reason = "nothing is drawn here")]
 mod synthetic;
 
-use analyse::check::{Relation, Ruling, judge};
+use analyse::check::{CheckExpression, CheckResult, judge};
 use proptest::prelude::*;
 use record::Run;
-use record::design::Check;
+use record::design::CheckSpec;
 use synthetic::{reading, run};
 
 /// At 1000 ops/s, about 50 us, on a machine with one idle state read.
@@ -24,7 +24,7 @@ fn a_run() -> Run {
 }
 
 fn holds(text: &str) -> Result<bool, String> {
-    text.parse::<Relation>().expect(text).holds(&a_run())
+    text.parse::<CheckExpression>().expect(text).holds(&a_run())
 }
 
 #[test]
@@ -92,30 +92,30 @@ fn what_cannot_be_evaluated_names_the_place() {
         ("latency_us.reed.p99 > 1", 1, "did you mean `read`?"),
         ("1.2.3 < ipc", 1, "no number"),
     ] {
-        let error = text.parse::<Relation>().unwrap_err();
+        let error = text.parse::<CheckExpression>().unwrap_err();
         assert_eq!(error.at, at, "{text}: {error}");
         assert!(error.to_string().contains(words), "{text}: {error}");
     }
     let deep = format!("{}ipc > 1{}", "(".repeat(1000), ")".repeat(1000));
-    assert!(deep.parse::<Relation>().unwrap_err().what.contains("too deeply"));
+    assert!(deep.parse::<CheckExpression>().unwrap_err().what.contains("too deeply"));
 }
 
 #[test]
 fn a_check_is_asked_where_it_applies_and_a_breach_is_a_finding() {
-    let check = |that: &str, when: Option<&str>| Check {
+    let check = |that: &str, when: Option<&str>| CheckSpec {
         that: that.to_owned(),
         when: when.map(str::to_owned),
         why: Some("C1 is all that is left".to_owned()),
     };
-    let ruling = |check: &Check| judge(check, &a_run()).expect("it can be read").ruling;
-    assert_eq!(ruling(&check("residency.C6 == 0", Some("idle == 'c1'"))), Ruling::Holds);
-    assert_eq!(ruling(&check("residency.C6 > 0", Some("idle == 'all'"))), Ruling::NotAsked);
-    assert!(matches!(ruling(&check("mpki.llc > 0", None)), Ruling::Unknown(_)));
-    assert!(matches!(ruling(&check("ipc > 0", Some("mpki.llc > 0"))), Ruling::Unknown(_)));
+    let ruling = |check: &CheckSpec| judge(check, &a_run()).expect("it can be read").ruling;
+    assert_eq!(ruling(&check("residency.C6 == 0", Some("idle == 'c1'"))), CheckResult::Holds);
+    assert_eq!(ruling(&check("residency.C6 > 0", Some("idle == 'all'"))), CheckResult::NotAsked);
+    assert!(matches!(ruling(&check("mpki.llc > 0", None)), CheckResult::Unknown(_)));
+    assert!(matches!(ruling(&check("ipc > 0", Some("mpki.llc > 0"))), CheckResult::Unknown(_)));
 
     let broken = check("residency.C6 > 0", Some("idle == 'c1'"));
     let judged = judge(&broken, &a_run()).unwrap();
-    assert_eq!(judged.ruling, Ruling::Broken);
+    assert_eq!(judged.ruling, CheckResult::Broken);
     let finding = judged.finding(&broken).unwrap();
     assert!(finding.contains("residency.C6 is 0"), "{finding}");
     assert!(finding.contains("C1 is all that is left"), "{finding}");
@@ -126,14 +126,14 @@ fn a_check_is_asked_where_it_applies_and_a_breach_is_a_finding() {
 
 #[test]
 fn every_name_is_told_once() {
-    let relation: Relation = "a.b > 1 and max(c, a.b) < -d or not e == 'x'".parse().unwrap();
+    let relation: CheckExpression = "a.b > 1 and max(c, a.b) < -d or not e == 'x'".parse().unwrap();
     assert_eq!(relation.names(), ["a.b", "c", "d", "e"]);
 }
 
 proptest! {
     #[test]
     fn no_text_ends_the_reader(text in "[a-z0-9 .<>=!&|()'\"+*/,%-]{0,40}|\\PC{0,20}") {
-        if let Ok(relation) = text.parse::<Relation>() {
+        if let Ok(relation) = text.parse::<CheckExpression>() {
             let _ = relation.holds(&a_run());
         }
     }

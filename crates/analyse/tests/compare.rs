@@ -3,23 +3,23 @@
 mod synthetic;
 
 use analyse::{
-    Cell, CompareError, Comparison, Contrast, Method, NoInterval, Selection, Verdict, compare,
-    compare_with_machines,
+    CompareError, ComparedCell, Comparison, ComparisonSide, Contrast, IntervalMethod, NoInterval,
+    Verdict, compare, compare_with_machines,
 };
-use model::{Answer, Op, Origin, Scope};
-use record::{Clock, Latency, Loop, Phase, Run};
+use model::{Op, Origin, ReadingValue, Scope};
+use record::{LatencyClock, LoopKind, Phase, Run, RunLatency};
 use synthetic::{Random, reading, run};
 
 fn of(runs: &[Run]) -> Vec<&Run> {
     runs.iter().collect()
 }
 
-fn contrast<'a>(cell: &'a Cell, name: &str) -> &'a Contrast {
+fn contrast<'a>(cell: &'a ComparedCell, name: &str) -> &'a Contrast {
     let found = cell.contrasts.iter().find(|contrast| contrast.metric.to_string() == name);
     found.unwrap_or_else(|| panic!("no {name} in {:?}", cell.contrasts))
 }
 
-fn withheld<'a>(cell: &'a Cell, name: &str) -> &'a str {
+fn withheld<'a>(cell: &'a ComparedCell, name: &str) -> &'a str {
     let found = cell.withheld.iter().find(|withheld| withheld.metric == name);
     &found.unwrap_or_else(|| panic!("{name} is not withheld: {:?}", cell.withheld)).reason
 }
@@ -52,7 +52,7 @@ fn two_stores_are_paired_by_workload() {
     let titles: Vec<&str> = found.cells.iter().map(|cell| cell.title.as_str()).collect();
     assert_eq!(titles, ["ycsb-a", "ycsb-c"]);
     let lonely: Vec<_> = found.lonely.iter().map(|l| (l.side, l.title.as_str(), l.runs)).collect();
-    assert_eq!(lonely, [(Selection::A, "ycsb-b", 3), (Selection::B, "ycsb-d", 3)]);
+    assert_eq!(lonely, [(ComparisonSide::A, "ycsb-b", 3), (ComparisonSide::B, "ycsb-d", 3)]);
 
     let cell = &found.cells[0];
     let throughput = contrast(cell, "throughput");
@@ -60,7 +60,7 @@ fn two_stores_are_paired_by_workload() {
     assert!((throughput.change().unwrap() - 0.2).abs() < 1e-6);
     let interval = throughput.change_interval().unwrap();
     assert!(interval.covers(0.2) && interval.low > 0.15 && interval.high < 0.25, "{interval:?}");
-    assert!(matches!(interval.method, Method::BetweenRuns { .. }));
+    assert!(matches!(interval.method, IntervalMethod::BetweenRuns { .. }));
     // More throughput is better, and so are less latency and less CPU.
     for name in ["throughput", "latency.read.mean", "latency.read.p99_9", "cpu_s_per_mop"] {
         assert_eq!(contrast(cell, name).verdict, Verdict::Better, "{name}");
@@ -152,9 +152,9 @@ fn invalid_runs_are_left_out_and_counted() {
     let found = compare(&of(&a), &of(&b)).unwrap();
     assert_eq!((found.cells.len(), found.lonely[0].invalid_on_the_other), (1, 3));
     let error = compare(&of(&a[..3]), &of(&b)).unwrap_err();
-    assert!(matches!(error, CompareError::AllInvalid { side: Selection::A, count: 3, .. }));
+    assert!(matches!(error, CompareError::AllInvalid { side: ComparisonSide::A, count: 3, .. }));
     assert!(error.to_string().contains("the client was late"));
-    assert_eq!(compare(&of(&b), &[]), Err(CompareError::Empty(Selection::B)));
+    assert_eq!(compare(&of(&b), &[]), Err(CompareError::Empty(ComparisonSide::B)));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn runs_that_are_not_repeats_are_refused_by_name() {
     }
     let b = study("lmdb", &["ycsb-a"], 1e5);
     let error = compare(&of(&a), &of(&b)).unwrap_err();
-    let CompareError::Mixed { side: Selection::A, setting, values, .. } = &error else {
+    let CompareError::Mixed { side: ComparisonSide::A, setting, values, .. } = &error else {
         panic!("{error}")
     };
     assert_eq!((setting.as_str(), values.as_str()), ("store.cache", "1GiB and 2GiB"));
@@ -209,9 +209,13 @@ fn another_workload_or_machine_is_stated() {
 
 fn open(runs: &mut [Run], rate: f64) {
     for run in runs {
-        run.pacing = Loop::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() };
+        run.pacing = LoopKind::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() };
         let histogram = run.latencies[0].histogram.clone();
-        run.latencies.push(Latency { op: Op::Read.into(), clock: Clock::Response, histogram });
+        run.latencies.push(RunLatency {
+            op: Op::Read.into(),
+            clock: LatencyClock::Response,
+            histogram,
+        });
     }
 }
 
@@ -232,10 +236,11 @@ fn clocks_and_rates_are_not_mixed() {
     assert!(found.differences.iter().any(|d| d.setting == "pacing" && d.caution.is_some()));
     let cell = &found.cells[0];
     assert!(withheld(cell, "throughput").contains("offered"));
-    let analyse::Metric::Latency { clock, .. } = contrast(cell, "latency.read.p99").metric else {
+    let analyse::ComparedMetric::Latency { clock, .. } = contrast(cell, "latency.read.p99").metric
+    else {
         panic!()
     };
-    assert_eq!(clock, Clock::Response);
+    assert_eq!(clock, LatencyClock::Response);
 }
 
 #[test]
@@ -303,7 +308,7 @@ fn what_was_modelled_is_not_ranked_beside_what_was_measured() {
         let [energy, model, ipc, _] = run.readings.last_chunk_mut().unwrap();
         energy.origin = Origin::Modelled;
         model.origin = Origin::Modelled;
-        ipc.answer = Answer::Value(1.8);
+        ipc.answer = ReadingValue::Value(1.8);
     }
     let found = compare(&of(&a), &of(&b)).unwrap();
     let cell = &found.cells[0];

@@ -8,7 +8,7 @@
 #[allow(dead_code)]
 mod synthetic;
 
-use analyse::{BOOTSTRAP_FROM, Method, describe};
+use analyse::{BOOTSTRAP_FROM, IntervalMethod, describe};
 use synthetic::Random;
 
 const DRAWS: usize = 1500;
@@ -22,7 +22,7 @@ fn coverage(n: usize, mean: f64, mut draw: impl FnMut(&mut Random) -> f64) -> (f
         let values: Vec<f64> = (0..n).map(|_| draw(&mut random)).collect();
         let interval = describe(&values).unwrap().mean_interval.unwrap();
         let expected = n >= BOOTSTRAP_FROM;
-        assert_eq!(matches!(interval.method, Method::BootstrapT { .. }), expected);
+        assert_eq!(matches!(interval.method, IntervalMethod::BootstrapT { .. }), expected);
         covered += usize::from(interval.covers(mean));
         widths.push((interval.high - interval.low) / mean);
     }

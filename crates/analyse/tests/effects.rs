@@ -9,7 +9,7 @@ mod synthetic;
 
 use std::collections::BTreeMap;
 
-use analyse::effect::{Observed, interactions, main_effects};
+use analyse::effect::{CellObservations, interactions, main_effects};
 use analyse::holm;
 use synthetic::Random;
 
@@ -33,7 +33,7 @@ fn simulated(
     together: f64,
     noise: Noise,
     random: &mut Random,
-) -> Vec<Observed> {
+) -> Vec<CellObservations> {
     let mut cells = Vec::new();
     for i in 0..12 {
         let (s, idle, rate) = (i % 2, i / 2 % 3, i / 6);
@@ -50,7 +50,7 @@ fn simulated(
             truth * (sd * random.normal()).exp() * if disturbed { 3.0 } else { 1.0 }
         };
         let at = [("smt", s), ("idle", idle), ("rate", rate)];
-        cells.push(Observed {
+        cells.push(CellObservations {
             at: at.map(|(name, level)| (name.to_owned(), level.to_string())).into(),
             values: (0..n).map(|_| value(random)).collect(),
         });
@@ -69,7 +69,7 @@ fn counted(n: usize, smt: f64, together: f64, noise: Noise, seed: u64) -> [f64; 
         let cells = simulated(n, smt, together, noise, &mut random);
         let main = &main_effects(&cells, "smt", &[], 0.0).unwrap()[0].size;
         let both = &interactions(&cells, ("smt", &[]), ("idle", &[]), 0.0).unwrap()[0].size;
-        let covers = |size: &analyse::effect::Size, truth| {
+        let covers = |size: &analyse::effect::EffectSize, truth| {
             usize::from(size.interval.as_ref().unwrap().covers(truth))
         };
         counts[0] += covers(main, of_smt);
@@ -122,7 +122,7 @@ fn holm_keeps_all_comparisons_of_a_study_right_together() {
         // Ten factors that do nothing, five repeats of two levels each.
         let p: Vec<f64> = (0..10)
             .map(|_| {
-                let cell = |level: &str, random: &mut Random| Observed {
+                let cell = |level: &str, random: &mut Random| CellObservations {
                     at: BTreeMap::from([("x".to_owned(), level.to_owned())]),
                     values: (0..5).map(|_| (0.05 * random.normal()).exp()).collect(),
                 };

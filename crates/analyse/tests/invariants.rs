@@ -1,6 +1,6 @@
 //! What holds for any data.
 
-use analyse::{Method, describe, percentile_interval, samples_needed, steady};
+use analyse::{IntervalMethod, describe, percentile_interval, samples_needed, steady};
 use hdrhistogram::Histogram;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ proptest! {
         // The exact order statistics lie in it too: it covers what the buckets rounded.
         let mut sorted = values;
         sorted.sort_unstable();
-        let Method::OrderStatistics { low_rank, high_rank } = interval.method else {
+        let IntervalMethod::OrderStatistics { low_rank, high_rank } = interval.method else {
             return Err(TestCaseError::fail("another method"));
         };
         prop_assert!(interval.low <= sorted[low_rank as usize - 1] as f64);

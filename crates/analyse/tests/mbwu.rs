@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use analyse::mbwu::{
-    Bottleneck, Ended, Evaluation, Load, Next, Request, Resource, Round, Stage, Use, in_units, next,
+    Bottleneck, DeviceLoad, EvaluationRequest, EvaluationRound, GrowthEnd, NextRound, Resource,
+    ResourceUse, RoundPurpose, UnitEvaluation, in_units, next,
 };
 
 /// A platform: how fast one device is, and what all of them together may take.
@@ -40,7 +41,13 @@ impl Default for Platform {
 }
 
 impl Platform {
-    fn round(&self, stage: Stage, devices: u32, load: Load, number: u32) -> Round {
+    fn round(
+        &self,
+        stage: RoundPurpose,
+        devices: u32,
+        load: DeviceLoad,
+        number: u32,
+    ) -> EvaluationRound {
         let able = f64::from(load.threads) * self.thread;
         let locks = self.lock * f64::from(load.databases);
         let reached = able.min(self.device * self.busy).min(locks);
@@ -50,13 +57,13 @@ impl Platform {
         // How fast a device is differs from round to round; that it is busy does not.
         let busy = all / wiggle / f64::from(devices) / self.device;
         let uses = vec![
-            Use { resource: Resource::Device, share: Ok(busy.min(1.0)) },
-            Use { resource: Resource::Cpu, share: Ok(all / self.cpu) },
-            Use { resource: Resource::Memory, share: Ok(0.3) },
-            Use { resource: Resource::MemoryBandwidth, share: Err("no PMU".to_owned()) },
-            Use { resource: Resource::Network, share: Ok(all / self.network) },
+            ResourceUse { resource: Resource::Device, share: Ok(busy.min(1.0)) },
+            ResourceUse { resource: Resource::Cpu, share: Ok(all / self.cpu) },
+            ResourceUse { resource: Resource::Memory, share: Ok(0.3) },
+            ResourceUse { resource: Resource::MemoryBandwidth, share: Err("no PMU".to_owned()) },
+            ResourceUse { resource: Resource::Network, share: Ok(all / self.network) },
         ];
-        Round {
+        EvaluationRound {
             stage,
             devices,
             load,
@@ -77,12 +84,12 @@ impl Platform {
     }
 
     /// Runs the procedure to its end.
-    fn evaluate(&self, request: &Request) -> Evaluation {
+    fn evaluate(&self, request: &EvaluationRequest) -> UnitEvaluation {
         let mut rounds = Vec::new();
         for _ in 0..10_000 {
             match next(request, &rounds) {
-                Next::Done(found) => return *found,
-                Next::Measure { stage, devices, load, number } => {
+                NextRound::Done(found) => return *found,
+                NextRound::Measure { stage, devices, load, number } => {
                     rounds.push(self.round(stage, devices, load, number));
                 }
             }
@@ -91,12 +98,12 @@ impl Platform {
     }
 }
 
-fn loads(texts: &[&str]) -> Vec<Load> {
+fn loads(texts: &[&str]) -> Vec<DeviceLoad> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-fn request(devices: u32) -> Request {
-    Request {
+fn request(devices: u32) -> EvaluationRequest {
+    EvaluationRequest {
         loads: loads(&["1", "2", "4", "8", "16", "32"]),
         gain: 0.05,
         most_rounds: 25,
@@ -116,7 +123,7 @@ fn k_equal_devices_are_k_units() {
         assert!((unit.throughput_ops_s / 10_000.0 - 1.0).abs() < 0.01);
         let units = found.count.units.unwrap();
         assert!((units / f64::from(devices) - 1.0).abs() < 0.02, "{units} of {devices}");
-        assert_eq!(found.count.ended, Ended::Devices, "nothing ended the growth");
+        assert_eq!(found.count.ended, GrowthEnd::Devices, "nothing ended the growth");
         assert_eq!(found.growth.len() as u32, devices);
         if devices > 1 {
             let interval = found.count.interval.unwrap();
@@ -136,7 +143,7 @@ fn a_platform_that_saturates_is_counted_and_the_resource_is_named() {
         let found = platform.evaluate(&request(8));
         let units = found.count.units.unwrap();
         assert!((units - 3.5).abs() < 0.07, "{units}");
-        assert_eq!(found.count.ended, Ended::Saturated(Bottleneck::Platform(resource)));
+        assert_eq!(found.count.ended, GrowthEnd::Saturated(Bottleneck::Platform(resource)));
         // The fifth device added nothing, so there was no sixth.
         assert_eq!(found.growth.len(), 5);
         assert!(found.conclusion.contains(&resource.to_string()), "{}", found.conclusion);
@@ -155,10 +162,10 @@ fn below_one_unit_nothing_is_called_one() {
     assert_eq!(found.growth.len(), 1, "more devices would say nothing");
 
     // With a unit from elsewhere it is a fraction.
-    let found = platform.evaluate(&Request { given_unit: Some(10_000.0), ..request(4) });
+    let found = platform.evaluate(&EvaluationRequest { given_unit: Some(10_000.0), ..request(4) });
     assert!((found.count.units.unwrap() - 0.5).abs() < 1e-9);
     let cpu = Bottleneck::Platform(Resource::Cpu);
-    assert_eq!(found.count.ended, Ended::BelowOne(cpu));
+    assert_eq!(found.count.ended, GrowthEnd::BelowOne(cpu));
 }
 
 #[test]
@@ -177,7 +184,7 @@ fn a_store_that_leaves_the_device_idle_gives_no_unit() {
 #[test]
 fn more_databases_are_tried_where_one_keeps_the_device_idle() {
     let all = loads(&["1", "4", "8", "16", "4x2", "8x2", "16x2"]);
-    let request = Request { loads: all.clone(), ..request(2) };
+    let request = EvaluationRequest { loads: all.clone(), ..request(2) };
     let platform = Platform { lock: 6_000.0, ..Platform::default() };
     let found = platform.evaluate(&request);
     let unit = found.unit.as_ref().unwrap();
@@ -185,14 +192,14 @@ fn more_databases_are_tried_where_one_keeps_the_device_idle() {
     let tried: Vec<String> = found
         .rounds
         .iter()
-        .filter(|r| r.stage == Stage::Raise)
+        .filter(|r| r.stage == RoundPurpose::Raise)
         .map(|r| r.load.to_string())
         .collect();
     assert_eq!(tried, ["1", "4", "8", "16", "4x2", "8x2", "16x2"]);
     assert!((found.count.units.unwrap() - 2.0).abs() < 0.05);
 
     // A device that one database keeps busy has no need of another.
-    let found = Platform::default().evaluate(&Request { loads: all, ..request });
+    let found = Platform::default().evaluate(&EvaluationRequest { loads: all, ..request });
     assert!(found.rounds.iter().all(|round| round.load.databases == 1));
 }
 
@@ -200,9 +207,9 @@ fn more_databases_are_tried_where_one_keeps_the_device_idle() {
 fn the_unit_is_of_the_load_that_came_to_most() {
     // A device that does ever a little more with a longer queue, as one with two kinds of tokens.
     let mut rounds = Vec::new();
-    let request = Request { loads: loads(&["1", "4", "8", "16"]), ..request(1) };
+    let request = EvaluationRequest { loads: loads(&["1", "4", "8", "16"]), ..request(1) };
     let mut seen = Vec::new();
-    while let Next::Measure { stage, devices, load, number } = next(&request, &rounds) {
+    while let NextRound::Measure { stage, devices, load, number } = next(&request, &rounds) {
         let mut round = Platform::default().round(stage, devices, load, number);
         let n = f64::from(load.threads);
         round.throughput_ops_s = 600.0 * n / (n + 1.0);
@@ -212,7 +219,7 @@ fn the_unit_is_of_the_load_that_came_to_most() {
     }
     // 8 brings 11 % more than 4, 16 brings 6 % more than 8: the list is over, and it says so.
     assert_eq!(seen[..4].iter().map(|(_, n)| *n).collect::<Vec<_>>(), [1, 4, 8, 16]);
-    let found = Evaluation::of(&request, &rounds);
+    let found = UnitEvaluation::of(&request, &rounds);
     let unit = found.unit.unwrap();
     assert_eq!(unit.load.threads, 16);
     assert!(found.notes.iter().any(|note| note.contains("brought 6 % more")), "{:?}", found.notes);
@@ -220,15 +227,17 @@ fn the_unit_is_of_the_load_that_came_to_most() {
 
 #[test]
 fn a_rate_that_is_not_held_ends_the_raising_and_not_the_evaluation() {
-    let request =
-        Request { loads: loads(&["16@4000", "16@8000", "16@9500", "16@12000"]), ..request(2) };
+    let request = EvaluationRequest {
+        loads: loads(&["16@4000", "16@8000", "16@9500", "16@12000"]),
+        ..request(2)
+    };
     let found = Platform::default().evaluate(&request);
     let unit = found.unit.as_ref().unwrap();
     assert!(unit.proven && unit.load.rate == Some(9500.0), "{unit:?}");
     assert!(found.rounds.iter().any(|round| round.asked_too_much));
-    assert_eq!(found.count.ended, Ended::Devices);
+    assert_eq!(found.count.ended, GrowthEnd::Devices);
     // Steps that are too coarse for the device prove nothing.
-    let request = Request { loads: loads(&["16@8000", "16@12000"]), ..request };
+    let request = EvaluationRequest { loads: loads(&["16@8000", "16@12000"]), ..request };
     let unit = Platform::default().evaluate(&request).unit.unwrap();
     assert!(!unit.proven && unit.bottleneck == Bottleneck::Unknown, "{unit:?}");
 }
@@ -237,12 +246,12 @@ fn a_rate_that_is_not_held_ends_the_raising_and_not_the_evaluation() {
 fn a_round_is_told_in_units_once_there_is_one() {
     let (platform, request) = (Platform::default(), request(2));
     let found = platform.evaluate(&request);
-    let first = found.rounds.iter().position(|round| round.stage == Stage::Growth).unwrap();
+    let first = found.rounds.iter().position(|round| round.stage == RoundPurpose::Growth).unwrap();
     let unit = found.unit.unwrap().throughput_ops_s;
     let told = in_units(&request, &found.rounds[..first], 2.0 * unit).unwrap();
     assert!((told - 2.0).abs() < 1e-12);
     assert_eq!(in_units(&request, &found.rounds[..first - 1], unit), None, "not settled yet");
-    let given = Request { given_unit: Some(500.0), ..request };
+    let given = EvaluationRequest { given_unit: Some(500.0), ..request };
     assert_eq!(in_units(&given, &[], 1000.0), Some(2.0));
 }
 
@@ -257,18 +266,18 @@ fn others_that_are_busy_do_not_hide_a_busy_device() {
 #[test]
 fn one_round_in_a_bad_moment_does_not_decide() {
     let platform = Platform { others_busy: true, ..Platform::default() };
-    let load: Load = "16".parse().unwrap();
-    let of = |slow: u32| -> Evaluation {
-        let rounds: Vec<Round> = (1..=5)
+    let load: DeviceLoad = "16".parse().unwrap();
+    let of = |slow: u32| -> UnitEvaluation {
+        let rounds: Vec<EvaluationRound> = (1..=5)
             .map(|number| {
-                let mut round = platform.round(Stage::Unit, 1, load, number);
+                let mut round = platform.round(RoundPurpose::Unit, 1, load, number);
                 if number <= slow {
                     round.uses[0].share = Ok(0.4);
                 }
                 round
             })
             .collect();
-        Evaluation::of(&request(1), &rounds)
+        UnitEvaluation::of(&request(1), &rounds)
     };
     assert_eq!(of(1).unit.unwrap().bottleneck, Bottleneck::Device);
     assert_eq!(of(2).unit.unwrap().bottleneck, Bottleneck::Device);
@@ -288,10 +297,10 @@ fn what_is_never_steady_ends_after_the_most_rounds_and_says_so() {
 #[test]
 fn a_round_that_does_not_count_ends_it() {
     let request = request(2);
-    let mut bad = Platform::default().round(Stage::Raise, 1, loads(&["1"])[0], 1);
+    let mut bad = Platform::default().round(RoundPurpose::Raise, 1, loads(&["1"])[0], 1);
     bad.invalid_because = vec!["7 answers failed".to_owned()];
-    let Next::Done(found) = next(&request, &[bad]) else { panic!("it goes on") };
-    assert_eq!(found.count.ended, Ended::Invalid("7 answers failed".to_owned()));
+    let NextRound::Done(found) = next(&request, &[bad]) else { panic!("it goes on") };
+    assert_eq!(found.count.ended, GrowthEnd::Invalid("7 answers failed".to_owned()));
     assert_eq!(found.count.units, None);
 }
 
@@ -301,7 +310,8 @@ fn a_resumed_evaluation_is_the_same_one() {
     let whole = platform.evaluate(&request);
     for kept in 0..whole.rounds.len() {
         // The round after those that were kept is the one that came then.
-        let Next::Measure { stage, devices, load, number } = next(&request, &whole.rounds[..kept])
+        let NextRound::Measure { stage, devices, load, number } =
+            next(&request, &whole.rounds[..kept])
         else {
             panic!("it ends after {kept} rounds");
         };
@@ -310,19 +320,21 @@ fn a_resumed_evaluation_is_the_same_one() {
             (stage, devices, load, number),
             (then.stage, then.devices, then.load, then.number)
         );
-        let part = Evaluation::of(&request, &whole.rounds[..kept]);
-        assert_eq!(part.count.ended, Ended::CutShort, "{kept}");
+        let part = UnitEvaluation::of(&request, &whole.rounds[..kept]);
+        assert_eq!(part.count.ended, GrowthEnd::CutShort, "{kept}");
     }
 }
 
 #[test]
 fn settings_tell_the_request() {
-    let request = Request { given_unit: Some(1234.5), ..request(3) };
+    let request = EvaluationRequest { given_unit: Some(1234.5), ..request(3) };
     let mut settings = Default::default();
     request.settings(&mut settings);
-    assert_eq!(Request::of(&settings).unwrap(), request);
+    assert_eq!(EvaluationRequest::of(&settings).unwrap(), request);
     settings.insert("mbwu.gain".to_owned(), "much".to_owned());
-    assert!(Request::of(&settings).unwrap_err().to_string().contains("`mbwu.gain` is `much`"));
+    assert!(
+        EvaluationRequest::of(&settings).unwrap_err().to_string().contains("`mbwu.gain` is `much`")
+    );
     settings.remove("mbwu.loads");
-    assert!(Request::of(&settings).unwrap_err().to_string().contains("no evaluation"));
+    assert!(EvaluationRequest::of(&settings).unwrap_err().to_string().contains("no evaluation"));
 }

@@ -3,10 +3,10 @@
 #[expect(dead_code, reason = "nothing is drawn here")]
 mod synthetic;
 
-use analyse::{Named, NoValue, Wish, metric_value};
+use analyse::{BetterDirection, Metric, MetricError, metric_value};
 use hdrhistogram::Histogram;
-use model::{Answer, Op};
-use record::{Asked, Clock, Latency, Loop, Run};
+use model::{Op, ReadingValue};
+use record::{LatencyClock, LatencyScope, LoopKind, Run, RunLatency};
 use synthetic::{reading, run};
 
 /// An open loop whose clocks all differ: 1 us in the server, 10 us of service, 100 us of
@@ -15,20 +15,20 @@ fn an_open_loop() -> Run {
     let latency = |op, clock, us: u64| {
         let mut histogram = Histogram::<u64>::new(3).expect("digits that exist");
         histogram.record_n(us * 1000, 100).expect("it grows");
-        Latency { op, clock, histogram: histogram.into() }
+        RunLatency { op, clock, histogram: histogram.into() }
     };
     let mut run = run("memcached", &[("store", "memcached")], 1_000.0, 50_000.0, 3);
-    run.pacing = Loop::Open { rate_ops_s: 2_000.0, arrivals: "poisson".to_owned() };
+    run.pacing = LoopKind::Open { rate_ops_s: 2_000.0, arrivals: "poisson".to_owned() };
     run.latencies = vec![
-        latency(Asked::One(Op::Read), Clock::Service, 10),
-        latency(Asked::One(Op::Read), Clock::Response, 100),
-        latency(Asked::One(Op::Update), Clock::Response, 1000),
-        latency(Asked::Any, Clock::Server, 1),
+        latency(LatencyScope::One(Op::Read), LatencyClock::Service, 10),
+        latency(LatencyScope::One(Op::Read), LatencyClock::Response, 100),
+        latency(LatencyScope::One(Op::Update), LatencyClock::Response, 1000),
+        latency(LatencyScope::Any, LatencyClock::Server, 1),
     ];
     let mut energy = reading("energy.total", 120.0);
     energy.window_s = 3.0;
     let mut missing = reading("ipc", 0.0);
-    missing.answer = Answer::Unavailable { reason: "no PMU".to_owned(), remedy: None };
+    missing.answer = ReadingValue::Unavailable { reason: "no PMU".to_owned(), remedy: None };
     run.readings.extend([energy, missing, reading("residency.C6-SKX", 0.25)]);
     run.stream.insert("skew.alpha".to_owned(), "0.99".to_owned());
     run
@@ -71,7 +71,7 @@ fn what_a_run_lacks_says_why() {
         ("achieved_rate_ops_s", "client.achieved_rate"),
     ] {
         let error = metric_value(&run, name).unwrap_err();
-        assert!(matches!(error, NoValue::Unavailable(_)), "{error}");
+        assert!(matches!(error, MetricError::Unavailable(_)), "{error}");
         assert!(error.to_string().contains(words), "{error}");
     }
 }
@@ -89,22 +89,22 @@ fn what_is_no_name_is_refused() {
         ("a b", "letters"),
         ("stream.", "letters"),
     ] {
-        let error = Named::parse(name).unwrap_err();
-        assert!(matches!(error, NoValue::Name { .. }), "{error}");
+        let error = Metric::parse(name).unwrap_err();
+        assert!(matches!(error, MetricError::Name { .. }), "{error}");
         assert!(error.to_string().contains(words), "{name}: {error}");
     }
 }
 
 #[test]
 fn units_and_wishes_follow_the_name() {
-    let of = |name: &str| Named::parse(name).expect("a name");
+    let of = |name: &str| Metric::parse(name).expect("a name");
     let run = an_open_loop();
     assert_eq!(of("latency_us.read.p99").unit(None), Some("us"));
     assert_eq!(of("throughput_ops_s").unit(None), Some("ops/s"));
     assert_eq!(of("ops_per_joule").unit(None), None);
     assert_eq!(of("ipc").unit(Some(&run)), Some(""));
-    assert_eq!(of("throughput_ops_s").wish(), Wish::More);
-    assert_eq!(of("latency_us.p50").wish(), Wish::Less);
-    assert_eq!(of("ops_per_joule").wish(), Wish::More);
-    assert_eq!(of("psi.cpu.some").wish(), Wish::Neither);
+    assert_eq!(of("throughput_ops_s").wish(), BetterDirection::More);
+    assert_eq!(of("latency_us.p50").wish(), BetterDirection::Less);
+    assert_eq!(of("ops_per_joule").wish(), BetterDirection::More);
+    assert_eq!(of("psi.cpu.some").wish(), BetterDirection::Neither);
 }

@@ -30,8 +30,8 @@ fn watts(table: &Clusters, row: &Cluster, at: usize) -> f64 {
     power_of_cost_w(row.usd_per_h[HIGH][at], row.servers[at], price).expect("printed numbers")
 }
 
-fn server(table: &Clusters, row: &Cluster, at: usize, price_usd: f64) -> Server {
-    Server {
+fn server(table: &Clusters, row: &Cluster, at: usize, price_usd: f64) -> ServedLoad {
+    ServedLoad {
         price_usd,
         throughput_ops_s: table.target_ops_s.0 / row.servers[at] as f64,
         power_w: watts(table, row, at),
@@ -70,7 +70,7 @@ fn table_5_2_comes_out_of_its_servers_and_high_column() {
         for (at, platform) in table.platforms.iter().enumerate() {
             let server = server(&table, row, at, 0.0);
             for (level, usd_per_kwh) in table.electricity_usd_per_kwh.iter().enumerate() {
-                let fleet = Fleet::of(&server, &assumed(&table, 3.0, *usd_per_kwh)).unwrap();
+                let fleet = ServerFleet::of(&server, &assumed(&table, 3.0, *usd_per_kwh)).unwrap();
                 assert_eq!(fleet.servers, row.servers[at]);
                 let (found, printed) = (fleet.total_usd_per_h(), row.usd_per_h[level][at]);
                 let off = (found - printed).abs();
@@ -184,7 +184,7 @@ fn a_server_of_3000_dollars_is_worth_less_than_1000_of_the_microserver() {
             let other = cost_line(&s4, &assumed).unwrap();
             let price = break_even_price(&line, &other, s4.price_usd).unwrap();
             let s1 = server(&table, row, 0, price);
-            let cost = |server| Fleet::of(server, &assumed).unwrap().total_usd_per_h();
+            let cost = |server| ServerFleet::of(server, &assumed).unwrap().total_usd_per_h();
             assert!((cost(&s1) - cost(&s4)).abs() < 1e-9);
             assert!(price < 1000.0 && 3000.0 / price > 3.0, "{price}");
             found.push(price.round());

@@ -3,7 +3,9 @@
 
 mod stations;
 
-use analyse::search::{Client, Conclusion, Cut, Ended, Request, Search, SearchError, Step, Trial};
+use analyse::search::{
+    ClientHealth, Conclusion, Cut, Ended, Search, SearchError, SearchRequest, Step, Trial,
+};
 use analyse::slo::Objective;
 use stations::{Exact, Served, Service, Station};
 
@@ -16,7 +18,7 @@ fn objective(text: &str) -> Objective {
 
 /// Asks the station until the search has an answer; also every rate that was tried.
 fn found(
-    request: Request,
+    request: SearchRequest,
     objective: &Objective,
     mut station: impl FnMut(f64, f64) -> Trial,
 ) -> (Conclusion, Vec<Trial>) {
@@ -64,9 +66,9 @@ fn the_knee_of_formulas_is_found_to_the_resolution() {
         let objective = objective(text);
         for resolution in [0.05, 0.02, 0.005] {
             for hint in [None, Some(CAPACITY), Some(3_000.0), Some(40.0 * CAPACITY)] {
-                let request = Request { resolution, hint, ..Request::default() };
+                let request = SearchRequest { resolution, hint, ..SearchRequest::default() };
                 let (found, trials) = found(request, &objective, |rate, _| {
-                    station.trial(rate, &objective, Client { busy: 0.2, late: None })
+                    station.trial(rate, &objective, ClientHealth { busy: 0.2, late: None })
                 });
                 let held = found.rate_ops_s.unwrap();
                 let broke = found.not_held_ops_s.unwrap();
@@ -91,8 +93,8 @@ fn the_knee_of_formulas_is_found_to_the_resolution() {
 fn a_hint_spares_trials() {
     let (objective, station) = (objective("p99<1ms"), Exact::mm1(CAPACITY));
     let ask = |hint| {
-        let request = Request { hint, ..Request::default() };
-        let client = || Client { busy: 0.2, late: None };
+        let request = SearchRequest { hint, ..SearchRequest::default() };
+        let client = || ClientHealth { busy: 0.2, late: None };
         found(request, &objective, |rate, _| station.trial(rate, &objective, client())).1.len()
     };
     assert!(ask(Some(CAPACITY)) + 4 < ask(None), "{} {}", ask(Some(CAPACITY)), ask(None));
@@ -100,7 +102,7 @@ fn a_hint_spares_trials() {
 
 #[test]
 fn requests_that_are_served_one_by_one_lead_to_the_same_knee() {
-    let client = || Client { busy: 0.3, late: None };
+    let client = || ClientHealth { busy: 0.3, late: None };
     for (text, service, knee) in [
         ("p99<1ms", Service::Exponential, mm1(0.99)),
         ("p50<100us", Service::Exponential, CAPACITY - 2f64.ln() / 100e-6),
@@ -110,7 +112,7 @@ fn requests_that_are_served_one_by_one_lead_to_the_same_knee() {
         let mut off: Vec<f64> = (0..20)
             .map(|seed| {
                 let mut station = Served::new(Station { capacity: CAPACITY, service }, seed);
-                let request = Request { hint: Some(CAPACITY), ..Request::default() };
+                let request = SearchRequest { hint: Some(CAPACITY), ..SearchRequest::default() };
                 let (found, _) = found(request, &objective, |rate, longer| {
                     station.trial(rate, (200_000.0 * longer) as u64, &objective, client())
                 });
@@ -131,13 +133,13 @@ fn a_disturbance_in_one_of_twenty_trials_rarely_moves_the_knee() {
     for seed in 0..100 {
         let mut dice = model::random::Draws::from(seed);
         let mut hits = 0;
-        let request = Request { hint: Some(CAPACITY), ..Request::default() };
+        let request = SearchRequest { hint: Some(CAPACITY), ..SearchRequest::default() };
         let (found, _) = found(request, &objective, |rate, _| {
             // Another process takes the machine: the trial looks like one at capacity.
             let hit = dice.unit() < 0.05;
             hits += usize::from(hit && rate < mm1(0.99));
             let seen = if hit { 0.9999 * CAPACITY } else { rate };
-            let client = Client { busy: 0.2, late: None };
+            let client = ClientHealth { busy: 0.2, late: None };
             let trial = Exact::mm1(CAPACITY).trial(seen, &objective, client);
             Trial { rate_ops_s: rate, achieved_ops_s: rate, ..trial }
         });
@@ -155,8 +157,8 @@ fn a_client_without_room_is_named_and_not_the_server() {
     let objective = objective("p99<1ms");
     // The server would do 95,395 a second; the client is 95 % busy at 38,000.
     let busy_at = 40_000.0;
-    let (found, trials) = found(Request::default(), &objective, |rate, _| {
-        let client = Client { busy: (rate / busy_at).min(1.0), late: None };
+    let (found, trials) = found(SearchRequest::default(), &objective, |rate, _| {
+        let client = ClientHealth { busy: (rate / busy_at).min(1.0), late: None };
         Exact::mm1(CAPACITY).trial(rate, &objective, client)
     });
     assert_eq!(found.ended, Ended::Client);
@@ -174,13 +176,17 @@ fn a_client_without_room_is_named_and_not_the_server() {
 fn a_late_client_is_named_with_its_reason_where_the_objective_does_not_hold() {
     let objective = objective("p99<1ms");
     let ask = |latency_s: f64| {
-        found(Request { highest: Some(40e3), ..Request::default() }, &objective, |rate, _| {
-            let late = rate > 10_000.0;
-            let seconds = if late { latency_s } else { 50e-6 };
-            let trial = stations::constant(rate, seconds, 10_000, &objective);
-            let words = late.then(|| "2 ms of the mean response time".to_owned());
-            Trial { client: Client { busy: 0.4, late: words }, ..trial }
-        })
+        found(
+            SearchRequest { highest: Some(40e3), ..SearchRequest::default() },
+            &objective,
+            |rate, _| {
+                let late = rate > 10_000.0;
+                let seconds = if late { latency_s } else { 50e-6 };
+                let trial = stations::constant(rate, seconds, 10_000, &objective);
+                let words = late.then(|| "2 ms of the mean response time".to_owned());
+                Trial { client: ClientHealth { busy: 0.4, late: words }, ..trial }
+            },
+        )
         .0
     };
     let slow = ask(2.1e-3);
@@ -195,14 +201,15 @@ fn a_late_client_is_named_with_its_reason_where_the_objective_does_not_hold() {
 #[test]
 fn a_rate_at_which_the_client_was_mostly_late_is_the_clients() {
     let objective = objective("p99<1ms");
-    let request = Request { lowest: Some(20.0), highest: Some(20.0), ..Request::default() };
+    let request =
+        SearchRequest { lowest: Some(20.0), highest: Some(20.0), ..SearchRequest::default() };
     let mut nth = 0;
     let (found, _) = found(request, &objective, |rate, _| {
         nth += 1;
         let late = (nth != 2).then(|| "half of it".to_owned());
         let (seconds, count) = if nth == 2 { (0.5e-3, 1) } else { (2e-3, 10_000) };
         let trial = stations::constant(rate, seconds, count, &objective);
-        Trial { client: Client { busy: 0.1, late }, ..trial }
+        Trial { client: ClientHealth { busy: 0.1, late }, ..trial }
     });
     assert_eq!((found.rate_ops_s, found.ended), (None, Ended::Client), "{}", found.words);
 }
@@ -211,8 +218,8 @@ fn a_rate_at_which_the_client_was_mostly_late_is_the_clients() {
 fn a_server_that_falls_behind_is_told_from_one_that_is_slow() {
     // It drops what it cannot do at once: fast answers, but too few.
     let objective = objective("p99<1ms");
-    let (found, _) = found(Request::default(), &objective, |rate, _| {
-        let client = Client { busy: 0.2, late: None };
+    let (found, _) = found(SearchRequest::default(), &objective, |rate, _| {
+        let client = ClientHealth { busy: 0.2, late: None };
         let trial = Exact::mm1(CAPACITY).trial(1_000.0, &objective, client);
         Trial { rate_ops_s: rate, achieved_ops_s: rate.min(50_000.0), ..trial }
     });
@@ -225,7 +232,7 @@ fn a_server_that_falls_behind_is_told_from_one_that_is_slow() {
 #[test]
 fn a_server_whose_answers_fail_does_not_hold_however_fast_it_is() {
     let objective = objective("p99<1ms");
-    let (found, _) = found(Request::default(), &objective, |rate, _| {
+    let (found, _) = found(SearchRequest::default(), &objective, |rate, _| {
         let trial = stations::constant(rate, 10e-6, 10_000, &objective);
         let failed = (rate > 30_000.0).then(|| "read: out of memory".to_owned());
         Trial { failed, ..trial }
@@ -239,7 +246,7 @@ fn a_server_whose_answers_fail_does_not_hold_however_fast_it_is() {
 #[test]
 fn a_search_that_is_cut_short_says_how_far_it_got() {
     let objective = objective("p99<1ms");
-    let search = Search::new(Request::default()).unwrap();
+    let search = Search::new(SearchRequest::default()).unwrap();
     let none = search.cut_short(&[], Cut::Stopped);
     assert_eq!((none.rate_ops_s, none.ended, none.trials), (None, Ended::Stopped, 0));
     assert!(none.words.contains("stopped after 0 trials"), "{}", none.words);
@@ -253,7 +260,7 @@ fn a_search_that_is_cut_short_says_how_far_it_got() {
 fn what_never_holds_has_no_rate_and_still_ends() {
     // Every answer takes 5 ms, however few are asked.
     let objective = objective("p99<1ms");
-    let (found, trials) = found(Request::default(), &objective, |rate, longer| {
+    let (found, trials) = found(SearchRequest::default(), &objective, |rate, longer| {
         let count = (rate * 10.0 * longer).max(1.0) as u64;
         stations::constant(rate, 5e-3, count, &objective)
     });
@@ -271,7 +278,7 @@ fn what_never_holds_has_no_rate_and_still_ends() {
 fn what_always_holds_ends_at_the_upper_bound_or_with_the_trials() {
     let objective = objective("p99<1ms");
     let ask = |highest| {
-        let request = Request { highest, trials: 12, ..Request::default() };
+        let request = SearchRequest { highest, trials: 12, ..SearchRequest::default() };
         found(request, &objective, |rate, _| stations::constant(rate, 10e-6, 10_000, &objective)).0
     };
     let bounded = ask(Some(77_000.0));
@@ -285,7 +292,8 @@ fn what_always_holds_ends_at_the_upper_bound_or_with_the_trials() {
 #[test]
 fn too_few_samples_make_a_trial_longer_and_not_worse() {
     let objective = objective("p99<1ms");
-    let request = Request { highest: Some(20.0), lowest: Some(20.0), ..Request::default() };
+    let request =
+        SearchRequest { highest: Some(20.0), lowest: Some(20.0), ..SearchRequest::default() };
     // 100 samples in a first trial, of the 368 that p99 needs.
     let mut lengths = Vec::new();
     let (found, _) = found(request, &objective, |rate, longer| {
@@ -299,15 +307,15 @@ fn too_few_samples_make_a_trial_longer_and_not_worse() {
 #[test]
 fn a_request_that_makes_no_sense_is_refused() {
     let refused = |request| Search::new(request).unwrap_err();
-    let request = Request::default();
-    assert_eq!(refused(Request { resolution: 0.0, ..request }), SearchError::Resolution(0.0));
+    let request = SearchRequest::default();
+    assert_eq!(refused(SearchRequest { resolution: 0.0, ..request }), SearchError::Resolution(0.0));
     assert!(matches!(
-        refused(Request { hint: Some(f64::NAN), ..request }),
+        refused(SearchRequest { hint: Some(f64::NAN), ..request }),
         SearchError::Rate { what: "hint", .. }
     ));
-    let error = refused(Request { lowest: Some(5e3), highest: Some(1e3), ..request });
+    let error = refused(SearchRequest { lowest: Some(5e3), highest: Some(1e3), ..request });
     assert_eq!(error, SearchError::Bounds { lowest: 5e3, highest: 1e3 });
-    assert_eq!(refused(Request { trials: 0, ..request }), SearchError::Trials(0));
+    assert_eq!(refused(SearchRequest { trials: 0, ..request }), SearchError::Trials(0));
 }
 
 /// A trial at this rate whose every answer took so long, and what disturbed it.
@@ -320,7 +328,7 @@ fn disturbed(rate: f64, seconds: f64, why: Option<&str>) -> Trial {
 fn a_machine_that_is_busy_with_something_else_ends_a_search_early_and_is_named() {
     let objective = objective("p99<1ms");
     let why = "other programs used 80 % of the machine's CPU time";
-    let request = || Request { hint: Some(200e3), ..Request::default() };
+    let request = || SearchRequest { hint: Some(200e3), ..SearchRequest::default() };
     let (none, trials) = found(request(), &objective, |rate, _| disturbed(rate, 5e-3, Some(why)));
     assert_eq!((none.ended, none.rate_ops_s), (Ended::Disturbed, None), "{}", none.words);
     assert!(trials.len() <= 5, "{} trials", trials.len());
@@ -334,7 +342,7 @@ fn a_machine_that_is_busy_with_something_else_ends_a_search_early_and_is_named()
         nth += 1;
         let trial = disturbed(rate, 3e-3, None);
         let late = (nth > 1).then(|| "90 % of the mean response time, 2700 µs".to_owned());
-        Trial { client: Client { busy: 0.1, late }, ..trial }
+        Trial { client: ClientHealth { busy: 0.1, late }, ..trial }
     });
     assert_eq!((late.ended, late.rate_ops_s), (Ended::Disturbed, None), "{}", late.words);
     assert!(trials.len() <= 6, "{} trials", trials.len());
@@ -348,18 +356,18 @@ fn a_disturbed_trial_is_told_from_a_broken_objective() {
     let objective = objective("p99<1ms");
     // What holds on a busy machine holds, and what breaks on a quiet one is broken.
     let why = Some("the hypervisor gave 30 % of the CPU time away");
-    let (held, _) = found(Request::default(), &objective, |rate, _| {
+    let (held, _) = found(SearchRequest::default(), &objective, |rate, _| {
         let slow = rate > 10_000.0;
         disturbed(rate, if slow { 2e-3 } else { 0.5e-3 }, why.filter(|_| !slow))
     });
     assert_eq!(held.ended, Ended::Objective, "{}", held.words);
     assert!(held.rate_ops_s.unwrap() <= 10_000.0);
-    let request = Request { lowest: Some(100.0), ..Request::default() };
+    let request = SearchRequest { lowest: Some(100.0), ..SearchRequest::default() };
     let (broken, _) = found(request, &objective, |rate, _| disturbed(rate, 2e-3, None));
     assert_eq!((broken.ended, broken.rate_ops_s), (Ended::Objective, None));
     assert!(broken.words.contains("no rate held"), "{}", broken.words);
     // Where something held before, the gap is closed as ever, and named for what it is.
-    let (gap, _) = found(Request::default(), &objective, |rate, _| {
+    let (gap, _) = found(SearchRequest::default(), &objective, |rate, _| {
         let slow = rate > 10_000.0;
         disturbed(rate, if slow { 2e-3 } else { 0.5e-3 }, why.filter(|_| slow))
     });

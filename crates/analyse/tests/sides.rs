@@ -5,7 +5,7 @@ mod synthetic;
 use analyse::sides::checks;
 use hdrhistogram::Histogram;
 use model::Op;
-use record::{Asked, Clock, Latency, Run};
+use record::{LatencyClock, LatencyScope, Run, RunLatency};
 use synthetic::{Random, run};
 
 /// A run with these latencies in nanoseconds, as value and count.
@@ -15,16 +15,16 @@ fn both(server: &[(u64, u64)], client: &[(u64, u64)]) -> Run {
         for (value, count) in values {
             histogram.record_n(*value, *count).expect("it grows");
         }
-        Latency { op, clock, histogram: histogram.into() }
+        RunLatency { op, clock, histogram: histogram.into() }
     };
     let half: Vec<(u64, u64)> = client.iter().map(|(value, count)| (*value, count / 2)).collect();
     Run {
         latencies: vec![
-            latency(Asked::One(Op::Read), Clock::Service, &half),
-            latency(Asked::One(Op::Update), Clock::Service, &half),
+            latency(LatencyScope::One(Op::Read), LatencyClock::Service, &half),
+            latency(LatencyScope::One(Op::Update), LatencyClock::Service, &half),
             // The queue of an open loop: if this were the client's side, nothing would breach.
-            latency(Asked::One(Op::Read), Clock::Response, &[(1 << 40, 1_000)]),
-            latency(Asked::Any, Clock::Server, server),
+            latency(LatencyScope::One(Op::Read), LatencyClock::Response, &[(1 << 40, 1_000)]),
+            latency(LatencyScope::Any, LatencyClock::Server, server),
         ],
         ..run("memcached", &[("store", "memcached")], 1_000.0, 50_000.0, 3)
     }
@@ -83,7 +83,7 @@ fn a_breach_has_both_numbers_and_what_could_explain_it() {
 #[test]
 fn without_a_side_there_is_nothing_to_check() {
     let mut run = both(&[(1, 1)], &[(1, 2)]);
-    run.latencies.retain(|latency| latency.clock != Clock::Server);
+    run.latencies.retain(|latency| latency.clock != LatencyClock::Server);
     assert_eq!(checks(&run), []);
     let mut run = both(&[(1, 1)], &[(1, 2)]);
     run.latencies[3].histogram = model::Distribution::default();

@@ -2,24 +2,24 @@
 
 mod synthetic;
 
-use analyse::search::{Client, Limit, Outcome, Trial, limit};
+use analyse::search::{ClientHealth, LimitedBy, Outcome, Trial, limit};
 use analyse::slo::Objective;
-use record::{Clock, Loop, Run};
+use record::{LatencyClock, LoopKind, Run};
 use synthetic::{Random, reading, run};
 
 /// An open loop whose response time is its service time.
 fn open(rate: f64, seconds: usize) -> Run {
     let mut run = run("memcached", &[("store", "memcached")], rate, 50_000.0, seconds);
-    run.pacing = Loop::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() };
+    run.pacing = LoopKind::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() };
     let mut response = run.latencies[0].clone();
-    response.clock = Clock::Response;
+    response.clock = LatencyClock::Response;
     run.latencies.push(response);
     run
 }
 
 fn outcome(run: &Run, busy: f64) -> Outcome {
     let objective: Objective = "p99<1ms".parse().expect("an objective");
-    Trial::of(run, &objective, Client { busy, late: None }).expect("it has a rate").outcome()
+    Trial::of(run, &objective, ClientHealth { busy, late: None }).expect("it has a rate").outcome()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn random_arrivals_are_not_a_server_that_falls_behind() {
         fewer += usize::from(due < 990.0);
         assert_eq!(outcome(&run, 0.2), Outcome::Held, "{due}");
         let answered = run.readings.iter_mut().find(|r| r.signal == "client.answered_in_time");
-        answered.expect("it was read").answer = model::Answer::Value(0.97 * due);
+        answered.expect("it was read").answer = model::ReadingValue::Value(0.97 * due);
         assert_eq!(outcome(&run, 0.2), Outcome::Behind, "{due}");
     }
     assert!(fewer > 5, "else chance was not tried");
@@ -50,22 +50,23 @@ fn what_a_run_says() {
     let mut slow = run.clone();
     slow.readings.push(reading("client.achieved_rate", 19_000.0));
     assert_eq!(outcome(&slow, 0.2), Outcome::Behind);
-    let closed = Run { pacing: Loop::Closed { think_s: 0.0 }, ..run };
+    let closed = Run { pacing: LoopKind::Closed { think_s: 0.0 }, ..run };
     let objective: Objective = "p99<1ms".parse().expect("an objective");
-    assert_eq!(Trial::of(&closed, &objective, Client::default()), None);
+    assert_eq!(Trial::of(&closed, &objective, ClientHealth::default()), None);
 }
 
 /// At low rates waking a thread is most of a quick store's response time: that ends nothing.
 #[test]
 fn a_client_that_is_late_and_keeps_up_has_room() {
-    let late = |busy| Client { busy, late: Some("60 % of the mean response time".to_owned()) };
+    let late =
+        |busy| ClientHealth { busy, late: Some("60 % of the mean response time".to_owned()) };
     let run = open(20_000.0, 10);
     assert_eq!(limit(&run, &late(0.2)), None);
-    assert_eq!(limit(&run, &late(0.96)), Some(Limit::Client));
+    assert_eq!(limit(&run, &late(0.96)), Some(LimitedBy::Client));
     let mut behind = run.clone();
     behind.readings.push(reading("client.achieved_rate", 15_000.0));
-    assert_eq!(limit(&behind, &late(0.2)), Some(Limit::Client));
-    assert_eq!(limit(&behind, &Client::default()), Some(Limit::Server));
+    assert_eq!(limit(&behind, &late(0.2)), Some(LimitedBy::Client));
+    assert_eq!(limit(&behind, &ClientHealth::default()), Some(LimitedBy::Server));
 }
 
 #[test]
@@ -91,13 +92,13 @@ fn a_machine_that_was_full_of_other_programs_is_told_from_a_slow_server() {
     unread.readings.extend(others.iter().map(|(signal, value)| reading(signal, *value)));
     assert!(analyse::others_share(&unread).is_some());
     let reason = "its process could not be read".to_owned();
-    let answer = model::Answer::Unavailable { reason, remedy: None };
+    let answer = model::ReadingValue::Unavailable { reason, remedy: None };
     unread.readings.push(model::Reading { answer, ..reading("server.cpu", 0.0) });
     assert_eq!(analyse::others_share(&unread), None);
     assert_eq!(outcome(&unread, 0.2), Outcome::Behind);
     let reason = format!("10.0.0.2 {}", model::IS_ELSEWHERE);
     unread.readings.last_mut().unwrap().answer =
-        model::Answer::Unavailable { reason, remedy: None };
+        model::ReadingValue::Unavailable { reason, remedy: None };
     assert!(analyse::others_share(&unread).is_some());
     assert_eq!(outcome(&unread, 0.2), Outcome::Disturbed);
     // A client that was never late had its CPUs.

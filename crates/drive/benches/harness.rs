@@ -7,21 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use drive::{OnStart, Outcome, Plan, Quiet, Ticks, Until, What};
+use drive::{LoadPlan, NoObserver, OnStart, PhaseKind, PhaseOutcome, StopCondition, Ticks};
 use model::Count;
-use store::{Store, Visit};
-use workload::{Spec, Workload};
+use store::{Store, StoreVisitor};
+use workload::{Workload, WorkloadSpec};
 
 struct Ask<'a> {
     clock: &'a Ticks,
     workload: &'a Arc<Workload>,
-    plan: Plan,
+    plan: LoadPlan,
 }
 
-impl Visit for Ask<'_> {
-    type Output = Outcome;
-    fn visit<S: Store>(self, store: S) -> Outcome {
-        drive::drive(self.clock, &Arc::new(store), self.workload, &self.plan, &mut Quiet)
+impl StoreVisitor for Ask<'_> {
+    type Output = PhaseOutcome;
+    fn visit<S: Store>(self, store: S) -> PhaseOutcome {
+        drive::drive(self.clock, &Arc::new(store), self.workload, &self.plan, &mut NoObserver)
             .expect("null does not fail")
     }
 }
@@ -45,15 +45,15 @@ fn harness(criterion: &mut Criterion) {
         for preset in ["ycsb-c", "ycsb-a", "ycsb-load"] {
             group.bench_function(preset, |bencher| {
                 bencher.iter_custom(|operations| {
-                    let mut spec = Spec::preset(preset).expect(preset);
-                    let what = if spec.is_load() { What::Load } else { What::Mix };
+                    let mut spec = WorkloadSpec::preset(preset).expect(preset);
+                    let what = if spec.is_load() { PhaseKind::Load } else { PhaseKind::Mix };
                     // A load inserts each record once, so it needs one for each operation.
                     spec.records = Count(if spec.is_load() { operations } else { 1_000_000 });
                     let workload = Arc::new(Workload::new(&spec).expect(preset));
-                    let plan = Plan {
-                        until: Until { operations: Some(operations), time: None },
+                    let plan = LoadPlan {
+                        until: StopCondition { operations: Some(operations), time: None },
                         on_start: pinned(),
-                        ..Plan::closed(what, threads)
+                        ..LoadPlan::closed(what, threads)
                     };
                     let ask = Ask { clock: &clock, workload: &workload, plan };
                     let outcome = store::open(&null, ask).expect("null opens");

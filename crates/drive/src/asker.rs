@@ -2,15 +2,15 @@
 
 use model::Op;
 use store::{Session, StoreError};
-use workload::Ask;
+use workload::Operation;
 
-use crate::asks::{Asked, Asks};
+use crate::asks::{OperationSource, SourcedOperation};
 use crate::clock::Ticks;
 use crate::outcome::FailureKind;
-use crate::verdict::{Verdicts, shown};
+use crate::verdict::{AnswerCounts, shown};
 
 /// A thread's buffers and its way to ask one operation.
-pub(crate) struct Asker<'a> {
+pub(crate) struct StoreExecutor<'a> {
     clock: &'a Ticks,
     may_miss: bool,
     keeps: bool,
@@ -22,10 +22,10 @@ pub(crate) struct Asker<'a> {
     value: Vec<u8>,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> StoreExecutor<'a> {
     /// `keeps`: the store gives back what it was given.
-    pub(crate) fn new(clock: &'a Ticks, keeps: bool, asks: &impl Asks) -> Self {
-        Asker {
+    pub(crate) fn new(clock: &'a Ticks, keeps: bool, asks: &impl OperationSource) -> Self {
+        StoreExecutor {
             clock,
             may_miss: asks.may_miss(),
             keeps,
@@ -38,7 +38,7 @@ impl<'a> Asker<'a> {
 
     /// Writes the key and the value, before the clock starts.
     #[inline(always)]
-    pub(crate) fn prepare<A: Asks>(&mut self, asks: &A, asked: &Asked) {
+    pub(crate) fn prepare<A: OperationSource>(&mut self, asks: &A, asked: &SourcedOperation) {
         self.absent = asks.key(&asked.ask, 0, &mut self.key);
         self.missed = false;
         if matches!(asked.ask.op, Op::Insert | Op::Update | Op::ReadModifyWrite) {
@@ -55,11 +55,11 @@ impl<'a> Asker<'a> {
     }
 
     /// Writes the key that was missed.
-    pub(crate) fn refill<S: Session, A: Asks>(
+    pub(crate) fn refill<S: Session, A: OperationSource>(
         &mut self,
         session: &mut S,
         asks: &A,
-        asked: &Asked,
+        asked: &SourcedOperation,
     ) -> Result<(), StoreError> {
         asks.value(asked, &self.key, &mut self.value);
         session.update(&self.key, &self.value)
@@ -75,17 +75,17 @@ impl<'a> Asker<'a> {
     /// after that tick; a scan's values and a read-modify-write's before it, for the store
     /// lends them only until it goes on.
     #[inline(always)]
-    pub(crate) fn ask<S: Session, A: Asks>(
+    pub(crate) fn ask<S: Session, A: OperationSource>(
         &mut self,
         session: &mut S,
         asks: &A,
-        ask: Ask,
-        verdicts: &mut Verdicts,
+        ask: Operation,
+        verdicts: &mut AnswerCounts,
     ) -> Result<u64, StoreError> {
         if ask.keys > 1 {
             return self.ask_for_many(session, asks, ask, verdicts);
         }
-        let Asker { clock, key, value, .. } = self;
+        let StoreExecutor { clock, key, value, .. } = self;
         let key = key.as_slice();
         let end = match ask.op {
             Op::Read => {
@@ -144,12 +144,12 @@ impl<'a> Asker<'a> {
     }
 
     /// A multi-get: one read after the other, for the stores here have no such operation.
-    fn ask_for_many<S: Session, A: Asks>(
+    fn ask_for_many<S: Session, A: OperationSource>(
         &mut self,
         session: &mut S,
         asks: &A,
-        ask: Ask,
-        verdicts: &mut Verdicts,
+        ask: Operation,
+        verdicts: &mut AnswerCounts,
     ) -> Result<u64, StoreError> {
         for n in 0..ask.keys {
             let absent = asks.key(&ask, n, &mut self.key);
@@ -165,7 +165,7 @@ impl<'a> Asker<'a> {
 /// Judges whether a key was there: one that was never written must not be. A miss is a failure
 /// unless the workload deletes or asks for what was never written.
 #[inline(always)]
-fn looked_up(found: bool, absent: bool, may_miss: bool, key: &[u8], verdicts: &mut Verdicts) {
+fn looked_up(found: bool, absent: bool, may_miss: bool, key: &[u8], verdicts: &mut AnswerCounts) {
     match (found, absent) {
         (true, false) => verdicts.hits += 1,
         (true, true) => verdicts.invented(key),
@@ -192,7 +192,7 @@ impl<'a> ScanOrder<'a> {
     }
 
     #[inline]
-    fn see(&mut self, key: &[u8], verdicts: &mut Verdicts) {
+    fn see(&mut self, key: &[u8], verdicts: &mut AnswerCounts) {
         let ascends = if self.first {
             key >= self.previous.as_slice()
         } else {

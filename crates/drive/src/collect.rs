@@ -6,8 +6,8 @@ use std::sync::mpsc::SyncSender;
 use hdrhistogram::Histogram;
 use model::{Op, histogram};
 
-use crate::outcome::{DriveError, Point};
-use crate::recorder::{Delivery, Interval, Slots};
+use crate::outcome::{DriveError, IntervalStats};
+use crate::recorder::{HistogramSlots, IntervalDelivery, IntervalHistograms};
 
 /// A thread that hands nothing over for so many intervals is not waited for any longer; what
 /// it hands over later counts in the interval of that time. This bounds the memory.
@@ -18,35 +18,35 @@ const LEAST_REST: f64 = 0.1;
 
 /// The latest complete interval, for a person who watches.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Live {
+pub struct LiveInterval {
     pub operations_s: f64,
     pub p99_ns: u64,
 }
 
-pub(crate) struct Collector {
-    slots: Slots,
+pub(crate) struct IntervalCollector {
+    slots: HistogramSlots,
     interval_s: f64,
     /// For each thread, the interval that it is in, and its way to get an empty one back.
-    threads: Vec<(u64, SyncSender<Interval>)>,
-    pending: BTreeMap<u64, Interval>,
+    threads: Vec<(u64, SyncSender<IntervalHistograms>)>,
+    pending: BTreeMap<u64, IntervalHistograms>,
     /// Intervals below this number are in the series.
     finished: u64,
     /// Number after the newest interval of any thread.
     newest: u64,
-    pool: Vec<Interval>,
-    pub(crate) totals: Interval,
-    pub(crate) series: Vec<Point>,
+    pool: Vec<IntervalHistograms>,
+    pub(crate) totals: IntervalHistograms,
+    pub(crate) series: Vec<IntervalStats>,
     /// What each point of the series was made of, where that is kept.
     pub(crate) histograms: Vec<Vec<u8>>,
     keep: bool,
-    pub(crate) live: Live,
+    pub(crate) live: LiveInterval,
 }
 
 fn failed(error: impl std::fmt::Display) -> DriveError {
     DriveError::Internal(error.to_string())
 }
 
-fn add(to: &mut Interval, from: &Interval) -> Result<(), DriveError> {
+fn add(to: &mut IntervalHistograms, from: &IntervalHistograms) -> Result<(), DriveError> {
     for (to, from) in to.service.iter_mut().zip(&from.service) {
         to.add(from).map_err(failed)?;
     }
@@ -59,15 +59,15 @@ fn add(to: &mut Interval, from: &Interval) -> Result<(), DriveError> {
     Ok(())
 }
 
-impl Collector {
+impl IntervalCollector {
     pub(crate) fn new(
-        slots: Slots,
+        slots: HistogramSlots,
         interval_s: f64,
         keep: bool,
-        back: Vec<SyncSender<Interval>>,
+        back: Vec<SyncSender<IntervalHistograms>>,
     ) -> Result<Self, DriveError> {
         let totals = slots.interval()?;
-        Ok(Collector {
+        Ok(IntervalCollector {
             slots,
             interval_s,
             threads: back.into_iter().map(|sender| (0, sender)).collect(),
@@ -79,12 +79,12 @@ impl Collector {
             series: Vec::new(),
             histograms: Vec::new(),
             keep,
-            live: Live::default(),
+            live: LiveInterval::default(),
         })
     }
 
-    pub(crate) fn take(&mut self, delivery: Delivery) -> Result<(), DriveError> {
-        let Delivery { thread, mut interval } = delivery;
+    pub(crate) fn take(&mut self, delivery: IntervalDelivery) -> Result<(), DriveError> {
+        let IntervalDelivery { thread, mut interval } = delivery;
         let mut index_after = 0;
         if !interval.warm {
             index_after = interval.index + 1;
@@ -163,7 +163,7 @@ impl Collector {
     fn be_silent(&mut self) -> Result<(), DriveError> {
         let (at_s, seconds) = (self.end_of(self.finished), self.interval_s);
         let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
-        let nothing = |op: &Op| Point {
+        let nothing = |op: &Op| IntervalStats {
             at_s,
             seconds,
             op: *op,
@@ -205,7 +205,7 @@ impl Collector {
 }
 
 /// All kinds of operation of one interval together.
-fn live(histograms: &[Histogram<u64>], seconds: f64) -> Live {
+fn live(histograms: &[Histogram<u64>], seconds: f64) -> LiveInterval {
     let mut all: Option<Histogram<u64>> = None;
     for histogram in histograms {
         match &mut all {
@@ -214,14 +214,14 @@ fn live(histograms: &[Histogram<u64>], seconds: f64) -> Live {
             None => all = Some(histogram.clone()),
         }
     }
-    all.map_or(Live::default(), |all| Live {
+    all.map_or(LiveInterval::default(), |all| LiveInterval {
         operations_s: all.len() as f64 / seconds,
         p99_ns: all.value_at_percentile(99.0),
     })
 }
 
-pub(crate) fn point(op: Op, at_s: f64, seconds: f64, histogram: &Histogram<u64>) -> Point {
-    Point {
+pub(crate) fn point(op: Op, at_s: f64, seconds: f64, histogram: &Histogram<u64>) -> IntervalStats {
+    IntervalStats {
         at_s,
         seconds,
         op,
@@ -238,20 +238,25 @@ mod tests {
     use super::*;
     use std::sync::mpsc::sync_channel;
 
-    fn delivery(slots: &Slots, thread: usize, index: u64, values: &[u64]) -> Delivery {
+    fn delivery(
+        slots: &HistogramSlots,
+        thread: usize,
+        index: u64,
+        values: &[u64],
+    ) -> IntervalDelivery {
         let mut interval = slots.interval().unwrap();
         interval.index = index;
         interval.warm = false;
         for value in values {
             interval.service[0].record(*value).unwrap();
         }
-        Delivery { thread, interval }
+        IntervalDelivery { thread, interval }
     }
 
-    fn collector(threads: usize) -> (Slots, Collector) {
-        let slots = Slots::new(vec![Op::Read], false, false);
+    fn collector(threads: usize) -> (HistogramSlots, IntervalCollector) {
+        let slots = HistogramSlots::new(vec![Op::Read], false, false);
         let back = (0..threads).map(|_| sync_channel(1).0).collect();
-        let collector = Collector::new(slots.clone(), 1.0, false, back).unwrap();
+        let collector = IntervalCollector::new(slots.clone(), 1.0, false, back).unwrap();
         (slots, collector)
     }
 
@@ -260,9 +265,9 @@ mod tests {
         let (slots, mut collector) = collector(2);
         collector.take(delivery(&slots, 0, 0, &[10, 20])).unwrap();
         collector.take(delivery(&slots, 0, 1, &[30])).unwrap();
-        assert_eq!(collector.live, Live::default());
+        assert_eq!(collector.live, LiveInterval::default());
         collector.take(delivery(&slots, 1, 0, &[40])).unwrap();
-        assert_eq!(collector.live, Live { operations_s: 3.0, p99_ns: 40 });
+        assert_eq!(collector.live, LiveInterval { operations_s: 3.0, p99_ns: 40 });
         collector.take(delivery(&slots, 1, 1, &[30])).unwrap();
         assert_eq!(collector.series, [], "the window's end may cut the newest");
         collector.close(1.5).unwrap();

@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use model::Op;
 use workload::Workload;
-use workload::trace::Trace;
+use workload::trace::TraceReader;
 
 use crate::clock::Ticks;
-use crate::collect::{Collector, Live};
-use crate::frontier::{Frontier, Gate};
-use crate::merge::{Parts, Window, merge};
-use crate::outcome::{DriveError, Outcome, SteadyReport};
+use crate::collect::{IntervalCollector, LiveInterval};
+use crate::frontier::{Frontier, PhaseGate};
+use crate::merge::{MeasuredWindow, Parts, merge};
+use crate::outcome::{DriveError, PhaseOutcome, SteadyReport};
 use crate::pace::Pacing;
-use crate::plan::{Cpus, Plan, Until, What};
-use crate::recorder::{Delivery, Recorder, Slots};
+use crate::plan::{CpuBudget, LoadPlan, PhaseKind, StopCondition};
+use crate::recorder::{HistogramSlots, IntervalDelivery, Recorder};
 use crate::shortfall;
 use crate::target::Target;
-use crate::worker::{Seen, Shared};
+use crate::worker::{ThreadStats, WorkerShared};
 
 /// How often the controlling thread looks up.
 const TICK: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(50);
 const MOST_DRAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum PhaseStage {
     WarmUp,
     /// Waiting for the steady state: the round, and the most rounds that are waited for.
     Steadying {
@@ -40,14 +40,14 @@ pub enum Stage {
 
 /// Where a phase stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    pub stage: Stage,
+pub struct PhaseProgress {
+    pub stage: PhaseStage,
     /// Operations that ended in this stage.
     pub operations: u64,
     pub elapsed: Duration,
     /// Share of this stage that is done, 0 to 1; None where the end is not known.
     pub done: Option<f64>,
-    pub live: Live,
+    pub live: LiveInterval,
 }
 
 /// Is told how a phase goes, in the controlling thread.
@@ -61,24 +61,24 @@ pub trait Observer {
     fn window_opens(&mut self) {}
     /// The measured window has closed: probes end here.
     fn window_closes(&mut self) {}
-    fn progress(&mut self, _progress: &Progress) {}
+    fn progress(&mut self, _progress: &PhaseProgress) {}
 }
 
 /// Looks at nothing.
-pub struct Quiet;
-impl Observer for Quiet {}
+pub struct NoObserver;
+impl Observer for NoObserver {}
 
-type Ended = Result<Seen, DriveError>;
+type Ended = Result<ThreadStats, DriveError>;
 
-struct Crew<T> {
-    shared: Arc<Shared<T>>,
+struct WorkerPool<T> {
+    shared: Arc<WorkerShared<T>>,
     threads: usize,
-    deliveries: Receiver<Delivery>,
+    deliveries: Receiver<IntervalDelivery>,
     ended: Receiver<Ended>,
-    collector: Collector,
+    collector: IntervalCollector,
     /// Threads that have ended, well or not.
     gone: usize,
-    seen: Vec<Seen>,
+    seen: Vec<ThreadStats>,
     fault: Option<DriveError>,
     patience: Duration,
     pacing: Pacing,
@@ -87,7 +87,7 @@ struct Crew<T> {
     trace_ended: bool,
     /// Requests that all threads together can have under way.
     slots: usize,
-    cpus: Option<Cpus>,
+    cpus: Option<CpuBudget>,
     last_done: u64,
     last_progress: Instant,
 }
@@ -99,52 +99,53 @@ pub fn drive<T: Target>(
     clock: &Ticks,
     store: &Arc<T>,
     workload: &Arc<Workload>,
-    plan: &Plan,
+    plan: &LoadPlan,
     observer: &mut dyn Observer,
-) -> Result<Outcome, DriveError> {
+) -> Result<PhaseOutcome, DriveError> {
     let asked = plan;
     let open = plan.pacing.is_open();
-    let replay = plan.trace.as_deref().filter(|_| plan.what == What::Mix);
+    let replay = plan.trace.as_deref().filter(|_| plan.what == PhaseKind::Mix);
     let ops: Vec<Op> = match plan.what {
-        What::Load => vec![Op::Insert],
-        What::Mix if replay.is_some() => vec![Op::Read, Op::Update, Op::Delete],
-        What::Mix => Op::ALL.into_iter().filter(|op| workload.spec().mix.asks(*op)).collect(),
+        PhaseKind::Load => vec![Op::Insert],
+        PhaseKind::Mix if replay.is_some() => vec![Op::Read, Op::Update, Op::Delete],
+        PhaseKind::Mix => Op::ALL.into_iter().filter(|op| workload.spec().mix.asks(*op)).collect(),
     };
     let records = workload.spec().records.0;
     let (until, first_insert) = match plan.what {
-        What::Load => {
+        PhaseKind::Load => {
             let all = plan.until.operations.map_or(records, |most| most.min(records));
-            (Until { operations: Some(all), ..plan.until }, 0)
+            (StopCondition { operations: Some(all), ..plan.until }, 0)
         }
         // A trace ends by itself.
-        What::Mix if replay.is_some() => (Until { operations: None, ..plan.until }, 0),
-        What::Mix => (plan.until.of(plan.pacing), records),
+        PhaseKind::Mix if replay.is_some() => (StopCondition { operations: None, ..plan.until }, 0),
+        PhaseKind::Mix => (plan.until.of(plan.pacing), records),
     };
     let feeds = match replay {
-        Some(replay) => Trace::open(&replay.file)?.feed(plan.threads, replay.spread)?,
+        Some(replay) => TraceReader::open(&replay.file)?.feed(plan.threads, replay.spread)?,
         None => Vec::new(),
     };
     // Operations are told of all clients together.
     let own = |all| plan.share.map_or(all, |share| share.operations(all));
-    let until = Until { operations: until.operations.map(own), ..until };
+    let until = StopCondition { operations: until.operations.map(own), ..until };
     let operations = until.operations;
-    let plan = &Plan { until, ..plan.clone() };
-    let shared = Arc::new(Shared {
+    let plan = &LoadPlan { until, ..plan.clone() };
+    let shared = Arc::new(WorkerShared {
         target: Arc::clone(store),
         workload: Arc::clone(workload),
         clock: clock.clone(),
-        gate: Gate::new(),
+        gate: PhaseGate::new(),
         frontier: Frontier::new(plan.threads, first_insert, plan.share.is_some()),
         share: plan.share,
         open,
-        loads: plan.what == What::Load,
+        loads: plan.what == PhaseKind::Load,
         feeds: Mutex::new(feeds.into_iter().map(Some).collect()),
         counted: operations.is_some(),
         end_operation: AtomicU64::new(u64::MAX),
         begun_at: AtomicU64::new(u64::MAX),
     });
 
-    let mut crew = Crew::start(&shared, plan, Slots::new(ops.clone(), open, T::SEES_ARRIVALS))?;
+    let mut crew =
+        WorkerPool::start(&shared, plan, HistogramSlots::new(ops.clone(), open, T::SEES_ARRIVALS))?;
     crew.wait_until_ready()?;
     if !observer.ready() {
         shared.gate.stop();
@@ -161,8 +162,12 @@ pub fn drive<T: Target>(
     Ok(outcome)
 }
 
-impl<T: Target> Crew<T> {
-    fn start(shared: &Arc<Shared<T>>, plan: &Plan, slots: Slots) -> Result<Self, DriveError> {
+impl<T: Target> WorkerPool<T> {
+    fn start(
+        shared: &Arc<WorkerShared<T>>,
+        plan: &LoadPlan,
+        slots: HistogramSlots,
+    ) -> Result<Self, DriveError> {
         let interval = shared.clock.ticks_of(plan.interval).max(1);
         let (deliver, deliveries) = sync_channel(plan.threads * 2);
         let (end, ended) = channel();
@@ -178,8 +183,8 @@ impl<T: Target> Crew<T> {
             spawn(Arc::clone(shared), plan, thread, recorder, end.clone())?;
         }
         let collector =
-            Collector::new(slots, plan.interval.as_secs_f64(), plan.keep_intervals, back)?;
-        Ok(Crew {
+            IntervalCollector::new(slots, plan.interval.as_secs_f64(), plan.keep_intervals, back)?;
+        Ok(WorkerPool {
             shared: Arc::clone(shared),
             threads: plan.threads,
             deliveries,
@@ -190,7 +195,7 @@ impl<T: Target> Crew<T> {
             fault: None,
             patience: plan.patience,
             pacing: plan.pacing,
-            traced: plan.trace.is_some() && plan.what == What::Mix,
+            traced: plan.trace.is_some() && plan.what == PhaseKind::Mix,
             trace_ended: false,
             slots: shared.target.slots(plan),
             cpus: plan.cpus.clone(),
@@ -210,7 +215,7 @@ impl<T: Target> Crew<T> {
     /// Warm-up and the wait for the steady state, neither of them recorded.
     fn before_the_window(
         &mut self,
-        plan: &Plan,
+        plan: &LoadPlan,
         observer: &mut dyn Observer,
     ) -> Result<Option<SteadyReport>, DriveError> {
         if plan.warm_up.is_none() && plan.steady.is_none() {
@@ -219,13 +224,13 @@ impl<T: Target> Crew<T> {
         self.shared.begun_at.store(self.shared.clock.now(), Ordering::Release);
         self.shared.gate.warm();
         if let Some(length) = plan.warm_up {
-            self.pass(length, Stage::WarmUp, plan, observer)?;
+            self.pass(length, PhaseStage::WarmUp, plan, observer)?;
         }
         let Some(steady) = plan.steady else { return Ok(None) };
         let mut rounds: Vec<f64> = Vec::new();
         while rounds.len() < steady.most_rounds && !self.ends(plan) {
             let begun = (self.shared.frontier.done(), Instant::now());
-            let stage = Stage::Steadying { round: rounds.len() + 1, most: steady.most_rounds };
+            let stage = PhaseStage::Steadying { round: rounds.len() + 1, most: steady.most_rounds };
             self.pass(steady.round, stage, plan, observer)?;
             let operations = self.shared.frontier.done() - begun.0;
             rounds.push(operations as f64 / begun.1.elapsed().as_secs_f64());
@@ -242,15 +247,15 @@ impl<T: Target> Crew<T> {
     fn pass(
         &mut self,
         length: Duration,
-        stage: Stage,
-        plan: &Plan,
+        stage: PhaseStage,
+        plan: &LoadPlan,
         observer: &mut dyn Observer,
     ) -> Result<(), DriveError> {
         let begun = (self.shared.frontier.done(), Instant::now());
         while begun.1.elapsed() < length && !self.ends(plan) && self.seen.len() < self.threads {
             self.look(TICK.min(length.saturating_sub(begun.1.elapsed())))?;
             let elapsed = begun.1.elapsed();
-            observer.progress(&Progress {
+            observer.progress(&PhaseProgress {
                 stage,
                 operations: self.shared.frontier.done() - begun.0,
                 elapsed,
@@ -266,7 +271,7 @@ impl<T: Target> Crew<T> {
     fn open_window(
         &mut self,
         operations: Option<u64>,
-        plan: &Plan,
+        plan: &LoadPlan,
         observer: &mut dyn Observer,
     ) -> Result<(), DriveError> {
         let began = self.shared.begun_at.load(Ordering::Acquire) != u64::MAX;
@@ -297,7 +302,7 @@ impl<T: Target> Crew<T> {
     fn measure(
         &mut self,
         operations: Option<u64>,
-        plan: &Plan,
+        plan: &LoadPlan,
         observer: &mut dyn Observer,
     ) -> Result<bool, DriveError> {
         let begun = self.shared.frontier.done();
@@ -330,8 +335,8 @@ impl<T: Target> Crew<T> {
                 (Some(time), Some(count)) => Some(time.max(count)),
                 (one, other) => one.or(other),
             };
-            observer.progress(&Progress {
-                stage: Stage::Measure,
+            observer.progress(&PhaseProgress {
+                stage: PhaseStage::Measure,
                 operations: ended,
                 elapsed,
                 done: done.map(|share| share.min(1.0)),
@@ -345,7 +350,7 @@ impl<T: Target> Crew<T> {
     fn drain(
         &mut self,
         stopped: bool,
-        plan: &Plan,
+        plan: &LoadPlan,
         observer: &mut dyn Observer,
     ) -> Result<(), DriveError> {
         // Stopped, the window ends now; else when it was to end.
@@ -363,7 +368,7 @@ impl<T: Target> Crew<T> {
     }
 
     /// The phase is to end: from outside, or by a thread that gives up.
-    fn ends(&self, plan: &Plan) -> bool {
+    fn ends(&self, plan: &LoadPlan) -> bool {
         stop_asked(plan) || self.shared.gate.closed()
     }
 
@@ -430,11 +435,11 @@ impl<T: Target> Crew<T> {
         ops: Vec<Op>,
         stopped: bool,
         steady: Option<SteadyReport>,
-    ) -> Result<Outcome, DriveError> {
+    ) -> Result<PhaseOutcome, DriveError> {
         while let Ok(delivery) = self.deliveries.try_recv() {
             self.collector.take(delivery)?;
         }
-        let window = Window {
+        let window = MeasuredWindow {
             opened_at: self.shared.gate.opened_at(),
             closes_at: match self.trace_ended {
                 true => u64::MAX,
@@ -472,13 +477,13 @@ impl<T: Target> Crew<T> {
     }
 }
 
-fn stop_asked(plan: &Plan) -> bool {
+fn stop_asked(plan: &LoadPlan) -> bool {
     plan.stop.load(Ordering::Relaxed)
 }
 
 fn spawn<T: Target>(
-    shared: Arc<Shared<T>>,
-    plan: &Plan,
+    shared: Arc<WorkerShared<T>>,
+    plan: &LoadPlan,
     thread: usize,
     recorder: Recorder,
     end: Sender<Ended>,

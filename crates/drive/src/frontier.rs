@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// The stages of a phase, in their order. Threads look at it before each operation, so it has
 /// cache lines of its own: what others write next to it would take it away from them.
 #[repr(align(128))]
-pub struct Gate {
+pub struct PhaseGate {
     stage: AtomicU8,
     /// Tick at which the window opened; written before the stage says so.
     opened_at: AtomicU64,
@@ -25,9 +25,9 @@ const OPEN: u8 = 3;
 const CLOSED: u8 = 4;
 const STOPPED: u8 = 5;
 
-impl Gate {
+impl PhaseGate {
     pub(crate) fn new() -> Self {
-        Gate {
+        PhaseGate {
             stage: AtomicU8::new(SET_UP),
             opened_at: AtomicU64::new(u64::MAX),
             closes_at: AtomicU64::new(u64::MAX),
@@ -138,19 +138,19 @@ impl Gate {
 /// Cache lines that one thread writes, so that publishing costs nothing to the others.
 #[derive(Default)]
 #[repr(align(128))]
-struct Own(AtomicU64);
+struct CachePadded(AtomicU64);
 
 /// What one thread publishes.
-pub struct Lane {
+pub struct ThreadProgress {
     /// Operations that this thread has ended; written after each, read for progress only.
-    done: Own,
+    done: CachePadded,
     /// Every record below this number that was this thread's to insert is in the store.
-    floor: Own,
+    floor: CachePadded,
     /// Tick until which this thread has nothing to ask; only where a trace has pauses.
-    waits_until: Own,
+    waits_until: CachePadded,
 }
 
-impl Lane {
+impl ThreadProgress {
     /// This thread's next request is due at that tick, and until then it is right to be idle.
     #[inline(always)]
     pub(crate) fn wait_until(&self, tick: u64) {
@@ -176,8 +176,8 @@ impl Lane {
 /// every thread may rely on.
 pub struct Frontier {
     /// The next turn. All threads write it, once a block.
-    next: Own,
-    lanes: Vec<Lane>,
+    next: CachePadded,
+    lanes: Vec<ThreadProgress>,
     /// Every record below it was there before the phase began.
     first_insert: u64,
     /// Other clients insert too, and nobody knows how far they are.
@@ -188,17 +188,17 @@ pub struct Frontier {
 
 impl Frontier {
     pub(crate) fn new(threads: usize, first_insert: u64, shared: bool) -> Self {
-        let lane = || Lane {
-            done: Own::default(),
-            floor: Own(AtomicU64::new(first_insert)),
-            waits_until: Own::default(),
+        let lane = || ThreadProgress {
+            done: CachePadded::default(),
+            floor: CachePadded(AtomicU64::new(first_insert)),
+            waits_until: CachePadded::default(),
         };
         let lanes = (0..threads).map(|_| lane()).collect();
         let holes = AtomicBool::new(false);
-        Frontier { next: Own::default(), lanes, first_insert, shared, holes }
+        Frontier { next: CachePadded::default(), lanes, first_insert, shared, holes }
     }
 
-    pub(crate) fn lane(&self, thread: usize) -> &Lane {
+    pub(crate) fn lane(&self, thread: usize) -> &ThreadProgress {
         &self.lanes[thread]
     }
 
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn stages_only_go_forward() {
-        let gate = Gate::new();
+        let gate = PhaseGate::new();
         gate.close(5);
         assert!(!gate.opened(), "there is no window yet");
         gate.open(1, 9);
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn threads_gather_between_blocks() {
-        let gate = std::sync::Arc::new(Gate::new());
+        let gate = std::sync::Arc::new(PhaseGate::new());
         let thread = {
             let gate = std::sync::Arc::clone(&gate);
             std::thread::spawn(move || {

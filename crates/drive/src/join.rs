@@ -6,10 +6,10 @@ use hdrhistogram::Histogram;
 use model::{Op, PerOp, histogram};
 
 use crate::collect::point;
-use crate::merge::{Terms, judge};
-use crate::outcome::{DriveError, Failure, Outcome, Point};
+use crate::merge::{Criteria, judge};
+use crate::outcome::{AnswerFailure, DriveError, IntervalStats, PhaseOutcome};
 use crate::pace::Pacing;
-use crate::plan::{Plan, What};
+use crate::plan::{LoadPlan, PhaseKind};
 
 type Named = Vec<(Op, Histogram<u64>)>;
 
@@ -22,25 +22,26 @@ type Named = Vec<(Op, Histogram<u64>)>;
 /// # Errors
 /// A histogram that cannot be decoded or added.
 pub fn join(
-    parts: &[(String, Outcome)],
-    plan: &Plan,
+    parts: &[(String, PhaseOutcome)],
+    plan: &LoadPlan,
     slots: usize,
     keeps: bool,
-) -> Result<Outcome, DriveError> {
+) -> Result<PhaseOutcome, DriveError> {
     let all = || parts.iter().map(|(_, part)| part);
-    let sum = |count: fn(&Outcome) -> u64| all().map(count).sum::<u64>();
+    let sum = |count: fn(&PhaseOutcome) -> u64| all().map(count).sum::<u64>();
     let until = plan.until.of(plan.pacing);
-    let counted = plan.what == What::Load || until.operations.is_some();
+    let counted = plan.what == PhaseKind::Load || until.operations.is_some();
     let target = match plan.pacing {
         Pacing::Open { rate, .. } => Some(rate),
         Pacing::Closed { .. } | Pacing::Recorded { .. } => None,
     };
     // Shares of the threads' time, and means over requests and answers.
-    let thread_s = |part: &Outcome| part.threads as f64 * part.seconds;
-    let operations = |part: &Outcome| part.operations as f64;
-    let queued = |part: &Outcome| part.queued as f64;
-    let arrived = |part: &Outcome| part.arrival.iter().map(|(_, h)| h.len() as f64).sum::<f64>();
-    let mean = |value: fn(&Outcome) -> f64, weight: &dyn Fn(&Outcome) -> f64| {
+    let thread_s = |part: &PhaseOutcome| part.threads as f64 * part.seconds;
+    let operations = |part: &PhaseOutcome| part.operations as f64;
+    let queued = |part: &PhaseOutcome| part.queued as f64;
+    let arrived =
+        |part: &PhaseOutcome| part.arrival.iter().map(|(_, h)| h.len() as f64).sum::<f64>();
+    let mean = |value: fn(&PhaseOutcome) -> f64, weight: &dyn Fn(&PhaseOutcome) -> f64| {
         let weights: f64 = all().map(weight).sum();
         let weighted: f64 = all().map(|part| value(part) * weight(part)).sum();
         if weights > 0.0 { weighted / weights } else { 0.0 }
@@ -48,7 +49,7 @@ pub fn join(
     let told = all().any(|part| part.mean_wake_up_s.is_some());
     let wake_up_s = mean(|part| part.mean_wake_up_s.unwrap_or_default(), &arrived);
     let (series, intervals) = series_of(all())?;
-    let mut whole = Outcome {
+    let mut whole = PhaseOutcome {
         threads: all().map(|part| part.threads).sum(),
         seconds: seconds_of(all(), counted || target.is_some()),
         window_s: all().map(|part| part.window_s).fold(0.0, f64::max),
@@ -88,19 +89,19 @@ pub fn join(
         gave_up: parts.iter().find_map(|(name, part)| {
             part.gave_up.as_ref().map(|why| format!("agent {name}: {why}"))
         }),
-        ..Outcome::default()
+        ..PhaseOutcome::default()
     };
     whole.changes.inserted = sum(|part| part.changes.inserted);
     whole.changes.deleted = sum(|part| part.changes.deleted);
     whole.changes.refused = sum(|part| part.changes.refused);
-    judge_whole(&mut whole, parts, Terms { counted, slots, target, recorded: false, keeps });
+    judge_whole(&mut whole, parts, Criteria { counted, slots, target, recorded: false, keeps });
     Ok(whole)
 }
 
 /// The length of the common window. Where it ends by the clock in a closed loop, each client's
 /// own length makes its rate true, and the mean makes the rate of all the sum of theirs; else
 /// the longest of them is the time that all took.
-fn seconds_of<'a>(parts: impl Iterator<Item = &'a Outcome> + Clone, common: bool) -> f64 {
+fn seconds_of<'a>(parts: impl Iterator<Item = &'a PhaseOutcome> + Clone, common: bool) -> f64 {
     let longest = parts.clone().map(|part| part.seconds).fold(0.0, f64::max);
     let rate: f64 = parts.clone().map(|part| part.operations as f64 / part.seconds.max(1e-9)).sum();
     let operations: u64 = parts.map(|part| part.operations).sum();
@@ -136,9 +137,9 @@ fn unaddable(error: hdrhistogram::AdditionError) -> DriveError {
 
 /// Interval by interval, with the percentiles of the histograms' sums.
 fn series_of<'a>(
-    parts: impl Iterator<Item = &'a Outcome>,
-) -> Result<(Vec<Point>, Vec<Vec<u8>>), DriveError> {
-    let mut intervals: BTreeMap<(u64, Op), Interval> = BTreeMap::new();
+    parts: impl Iterator<Item = &'a PhaseOutcome>,
+) -> Result<(Vec<IntervalStats>, Vec<Vec<u8>>), DriveError> {
+    let mut intervals: BTreeMap<(u64, Op), ClientInterval> = BTreeMap::new();
     for part in parts {
         if part.intervals.len() != part.series.len() {
             let words = "a client's intervals have no histograms".to_owned();
@@ -156,7 +157,7 @@ fn series_of<'a>(
     }
     // One after the other: a histogram takes far more memory than its bytes.
     let whole = intervals.into_iter().map(|((_, op), interval)| {
-        let Interval { at_s, seconds, parts } = interval;
+        let ClientInterval { at_s, seconds, parts } = interval;
         let mut sum: Option<Histogram<u64>> = None;
         for bytes in parts {
             let part = histogram::decode(bytes).map_err(|why| {
@@ -171,7 +172,9 @@ fn series_of<'a>(
         let sum = sum.ok_or_else(nobody)?;
         let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
         let point = match sum.is_empty() {
-            true => Point { at_s, seconds, op, operations: 0, p50_ns, p99_ns, p999_ns, max_ns },
+            true => {
+                IntervalStats { at_s, seconds, op, operations: 0, p50_ns, p99_ns, p999_ns, max_ns }
+            }
             false => point(op, at_s, seconds, &sum),
         };
         Ok((point, histogram::encode(&sum).map_err(DriveError::Internal)?))
@@ -181,21 +184,21 @@ fn series_of<'a>(
 
 /// What the clients recorded in one interval.
 #[derive(Default)]
-struct Interval<'a> {
+struct ClientInterval<'a> {
     at_s: f64,
     seconds: f64,
     parts: Vec<&'a Vec<u8>>,
 }
 
 /// Counts by kind; the first of each says whose it was.
-fn failures_of(parts: &[(String, Outcome)]) -> Vec<Failure> {
-    let mut failures: Vec<Failure> = Vec::new();
+fn failures_of(parts: &[(String, PhaseOutcome)]) -> Vec<AnswerFailure> {
+    let mut failures: Vec<AnswerFailure> = Vec::new();
     for (name, failure) in
         parts.iter().flat_map(|(name, part)| part.failures.iter().map(move |one| (name, one)))
     {
         match failures.iter_mut().find(|other| other.kind == failure.kind) {
             Some(other) => other.count += failure.count,
-            None => failures.push(Failure {
+            None => failures.push(AnswerFailure {
                 first: format!("agent {name}: {}", failure.first),
                 ..failure.clone()
             }),
@@ -206,14 +209,14 @@ fn failures_of(parts: &[(String, Outcome)]) -> Vec<Failure> {
 }
 
 /// What the clients said of themselves, then what all of them together come to.
-fn judge_whole(whole: &mut Outcome, parts: &[(String, Outcome)], terms: Terms) {
+fn judge_whole(whole: &mut PhaseOutcome, parts: &[(String, PhaseOutcome)], terms: Criteria) {
     // These the clients have told of themselves.
     let (failures, stopped) = (std::mem::take(&mut whole.failures), whole.stopped);
     let gave_up = whole.gave_up.take();
     whole.stopped = false;
     judge(whole, terms);
     (whole.failures, whole.stopped, whole.gave_up) = (failures, stopped, gave_up);
-    let named = |reasons: fn(&Outcome) -> &Vec<String>| {
+    let named = |reasons: fn(&PhaseOutcome) -> &Vec<String>| {
         parts.iter().flat_map(move |(name, part)| {
             reasons(part).iter().map(move |reason| format!("agent {name}: {reason}"))
         })
@@ -238,35 +241,40 @@ mod tests {
     use std::time::Duration;
 
     use model::Count;
-    use store::{Store, StoreUrl, Visit};
-    use workload::{Spec, Workload};
+    use store::{Store, StoreUrl, StoreVisitor};
+    use workload::{Workload, WorkloadSpec};
 
     use super::*;
-    use crate::{Arrivals, Quiet, Ticks, Until, drive};
+    use crate::{Arrivals, NoObserver, StopCondition, Ticks, drive};
 
-    struct Asked<'a>(&'a Plan, &'a str);
+    struct Asked<'a>(&'a LoadPlan, &'a str);
 
-    impl Visit for Asked<'_> {
-        type Output = Outcome;
-        fn visit<S: Store>(self, store: S) -> Outcome {
-            let spec = Spec { records: Count(1000), ..Spec::preset(self.1).unwrap() };
+    impl StoreVisitor for Asked<'_> {
+        type Output = PhaseOutcome;
+        fn visit<S: Store>(self, store: S) -> PhaseOutcome {
+            let spec =
+                WorkloadSpec { records: Count(1000), ..WorkloadSpec::preset(self.1).unwrap() };
             let workload = Arc::new(Workload::new(&spec).unwrap());
-            drive(&Ticks::new(), &Arc::new(store), &workload, self.0, &mut Quiet).unwrap()
+            drive(&Ticks::new(), &Arc::new(store), &workload, self.0, &mut NoObserver).unwrap()
         }
     }
 
-    fn ask(plan: &Plan, preset: &str) -> Outcome {
+    fn ask(plan: &LoadPlan, preset: &str) -> PhaseOutcome {
         store::open(&"null".parse::<StoreUrl>().unwrap(), Asked(plan, preset)).unwrap()
     }
 
-    fn parts(plan: &Plan, preset: &str, clients: usize) -> Vec<(String, Outcome)> {
+    fn parts(plan: &LoadPlan, preset: &str, clients: usize) -> Vec<(String, PhaseOutcome)> {
         let one = |client| (format!("c{client}"), ask(&plan.part(client, clients), preset));
         (0..clients).map(one).collect()
     }
 
-    fn closed(threads: usize, operations: u64) -> Plan {
-        let until = Until { operations: Some(operations), time: None };
-        Plan { until, interval: Duration::from_millis(10), ..Plan::closed(What::Mix, threads) }
+    fn closed(threads: usize, operations: u64) -> LoadPlan {
+        let until = StopCondition { operations: Some(operations), time: None };
+        LoadPlan {
+            until,
+            interval: Duration::from_millis(10),
+            ..LoadPlan::closed(PhaseKind::Mix, threads)
+        }
     }
 
     #[test]
@@ -277,8 +285,9 @@ mod tests {
             for clients in [2, 3, 5] {
                 let parts = parts(&plan, preset, clients);
                 let whole = join(&parts, &plan, 5, false).unwrap();
-                let told = |outcome: &Outcome| {
-                    let Outcome { operations, fingerprint, counts, drawn, changes, .. } = *outcome;
+                let told = |outcome: &PhaseOutcome| {
+                    let PhaseOutcome { operations, fingerprint, counts, drawn, changes, .. } =
+                        *outcome;
                     (operations, fingerprint, counts, drawn, changes, outcome.threads)
                 };
                 assert_eq!(told(&whole), told(&alone), "{preset} by {clients}");
@@ -289,8 +298,9 @@ mod tests {
 
     #[test]
     fn clients_together_load_every_record_once() {
-        let plan = Plan { until: Until { operations: None, time: None }, ..closed(4, 0) };
-        let plan = Plan { what: What::Load, ..plan };
+        let plan =
+            LoadPlan { until: StopCondition { operations: None, time: None }, ..closed(4, 0) };
+        let plan = LoadPlan { what: PhaseKind::Load, ..plan };
         let whole = join(&parts(&plan, "ycsb-load", 3), &plan, 5, false).unwrap();
         assert_eq!((whole.operations, whole.changes.inserted), (1000, 1000));
     }
@@ -301,7 +311,7 @@ mod tests {
         let parts = parts(&plan, "ycsb-a", 3);
         let whole = join(&parts, &plan, 5, false).unwrap();
         for (op, sum) in &whole.service {
-            let of = |part: &Outcome| {
+            let of = |part: &PhaseOutcome| {
                 part.service.iter().find(|(other, _)| other == op).map(|(_, h)| h.clone()).unwrap()
             };
             assert_eq!(sum.len(), parts.iter().map(|(_, part)| of(part).len()).sum::<u64>());
@@ -317,17 +327,17 @@ mod tests {
     }
 
     /// A client that saw one interval of these latencies.
-    fn client(seconds: f64, latencies: &[u64]) -> Outcome {
+    fn client(seconds: f64, latencies: &[u64]) -> PhaseOutcome {
         let mut histogram = Histogram::new(3).unwrap();
         latencies.iter().for_each(|value| histogram.record(*value).unwrap());
-        Outcome {
+        PhaseOutcome {
             threads: 1,
             seconds,
             operations: latencies.len() as u64,
             series: vec![point(Op::Read, 1.0, 1.0, &histogram)],
             intervals: vec![histogram::encode(&histogram).unwrap()],
             service: vec![(Op::Read, histogram)],
-            ..Outcome::default()
+            ..PhaseOutcome::default()
         }
     }
 
@@ -336,7 +346,7 @@ mod tests {
         let slow = client(1.0, &[1_000_000; 10]);
         let fast = client(1.0, &[1000; 990]);
         let parts = [("a".to_owned(), slow), ("b".to_owned(), fast)];
-        let whole = join(&parts, &Plan::closed(What::Mix, 2), 2, true).unwrap();
+        let whole = join(&parts, &LoadPlan::closed(PhaseKind::Mix, 2), 2, true).unwrap();
         assert_eq!(whole.series.len(), 1);
         // Of a thousand requests ten were slow: the 99th percentile is the last fast one.
         assert_eq!(whole.series[0].p99_ns, 1000);
@@ -348,12 +358,12 @@ mod tests {
     fn the_rate_of_a_closed_loop_is_the_sum_of_rates_and_a_counted_one_lasts_as_the_longest() {
         let parts =
             [("a".to_owned(), client(1.0, &[10; 100])), ("b".to_owned(), client(1.1, &[10; 330]))];
-        let by_time = Until { operations: None, time: Some(Duration::from_secs(1)) };
-        let plan = Plan { until: by_time, ..Plan::closed(What::Mix, 2) };
+        let by_time = StopCondition { operations: None, time: Some(Duration::from_secs(1)) };
+        let plan = LoadPlan { until: by_time, ..LoadPlan::closed(PhaseKind::Mix, 2) };
         let whole = join(&parts, &plan, 5, true).unwrap();
         assert!((whole.operations as f64 / whole.seconds - 400.0).abs() < 1e-9);
-        let by_count = Until { operations: Some(430), time: None };
-        let plan = Plan { until: by_count, ..plan };
+        let by_count = StopCondition { operations: Some(430), time: None };
+        let plan = LoadPlan { until: by_count, ..plan };
         assert_eq!(join(&parts, &plan, 5, true).unwrap().seconds, 1.1);
     }
 
@@ -367,8 +377,8 @@ mod tests {
         b.invalid_because = vec!["it was late".to_owned()];
         a.warnings = vec!["a doubt".to_owned()];
         let pacing = Pacing::Open { rate: 300.0, arrivals: Arrivals::Constant };
-        let until = Until { operations: None, time: Some(Duration::from_secs(1)) };
-        let plan = Plan { pacing, until, ..Plan::closed(What::Mix, 2) };
+        let until = StopCondition { operations: None, time: Some(Duration::from_secs(1)) };
+        let plan = LoadPlan { pacing, until, ..LoadPlan::closed(PhaseKind::Mix, 2) };
         let whole = join(&[("h1".to_owned(), a), ("h2".to_owned(), b)], &plan, 5, true).unwrap();
         assert_eq!(whole.invalid_because[0], "agent h2: it was late");
         assert!(whole.invalid_because[1].starts_with("all agents together: the rate was not"));
@@ -379,8 +389,8 @@ mod tests {
     #[test]
     fn arrivals_of_clients_interleave_as_those_of_one() {
         let clock = Ticks::new();
-        let due = |plan: &Plan, thread| {
-            let gate = crate::frontier::Gate::new();
+        let due = |plan: &LoadPlan, thread| {
+            let gate = crate::frontier::PhaseGate::new();
             let mut open = crate::pace::OpenLoop::of(plan, thread, &clock, 0);
             let mut next = || {
                 let due = open.next_due(&gate);
@@ -391,7 +401,7 @@ mod tests {
         };
         for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
             let pacing = Pacing::Open { rate: 1e6, arrivals };
-            let plan = Plan { pacing, ..Plan::closed(What::Mix, 5) };
+            let plan = LoadPlan { pacing, ..LoadPlan::closed(PhaseKind::Mix, 5) };
             let alone: Vec<_> = (0..5).map(|thread| due(&plan, thread)).collect();
             let mut together = Vec::new();
             for client in 0..2 {

@@ -28,17 +28,21 @@ mod wire_form;
 mod worker;
 
 pub use clock::Ticks;
-pub use collect::Live;
-pub use control::{Observer, Progress, Quiet, Stage, drive};
+pub use collect::LiveInterval;
+pub use control::{NoObserver, Observer, PhaseProgress, PhaseStage, drive};
 pub use join::join;
 pub use merge::QUIETEN;
 pub use net::Network;
-pub use outcome::{Changes, DriveError, Failure, FailureKind, Outcome, Point, SteadyReport};
+pub use outcome::{
+    AnswerFailure, DataChanges, DriveError, FailureKind, IntervalStats, PhaseOutcome, SteadyReport,
+};
 pub use pace::{Arrivals, Pacing};
-pub use plan::{Connections, Cpus, OnStart, Plan, Steady, Until, What};
+pub use plan::{
+    ConnectionConfig, CpuBudget, LoadPlan, OnStart, PhaseKind, SteadyCriteria, StopCondition,
+};
 pub use reactor::Engine;
-pub use replay::{Replay, Replayed};
-pub use share::Share;
+pub use replay::{Replay, ReplaySummary};
+pub use share::LoadShare;
 pub use target::Target;
-pub use tax::{Tax, replay_tax, tax};
-pub use wire_form::BadOutcome;
+pub use tax::{MeasuredTax, replay_tax, tax};
+pub use wire_form::OutcomeDecodeError;

@@ -4,12 +4,12 @@ use hdrhistogram::Histogram;
 use model::{Op, PerOp};
 
 use crate::clock::Ticks;
-use crate::outcome::{FailureKind, Outcome, Point, SteadyReport};
+use crate::outcome::{FailureKind, IntervalStats, PhaseOutcome, SteadyReport};
 use crate::pace::SPIN;
-use crate::plan::Cpus;
-use crate::recorder::Interval;
-use crate::replay::Replayed;
-use crate::worker::Seen;
+use crate::plan::CpuBudget;
+use crate::recorder::IntervalHistograms;
+use crate::replay::ReplaySummary;
+use crate::worker::ThreadStats;
 
 /// Below this share of its requests answered in time, an open loop did not hold its rate.
 const LEAST_ACHIEVED: f64 = 0.99;
@@ -35,7 +35,7 @@ const MOST_HARNESS: f64 = 0.5;
 
 /// The measured window, in ticks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Window {
+pub(crate) struct MeasuredWindow {
     pub(crate) opened_at: u64,
     pub(crate) closes_at: u64,
     /// It ended by a number of operations, not by the clock.
@@ -49,9 +49,9 @@ pub(crate) struct Window {
     pub(crate) traced: bool,
 }
 
-impl Window {
+impl MeasuredWindow {
     /// When the last answer came, or the window closed without one.
-    pub(crate) fn last_end(&self, seen: &[Seen]) -> u64 {
+    pub(crate) fn last_end(&self, seen: &[ThreadStats]) -> u64 {
         let last = seen.iter().map(|seen| seen.ended).max().unwrap_or(0).max(self.opened_at);
         // By the clock it is the whole window, though nothing was asked at its end.
         if self.counted || self.closes_at == u64::MAX { last } else { last.max(self.closes_at) }
@@ -61,7 +61,7 @@ impl Window {
     /// the clock, a thread ends with the operation that it is in, so each has a window of its
     /// own: the answer is their mean, harmonic and weighted by operations, which makes
     /// operations / length the sum of the threads' rates.
-    fn length(&self, clock: &Ticks, seen: &[Seen]) -> f64 {
+    fn length(&self, clock: &Ticks, seen: &[ThreadStats]) -> f64 {
         let whole = clock.seconds(self.opened_at, self.last_end(seen));
         if self.counted || self.open || self.closes_at == u64::MAX {
             return whole;
@@ -80,20 +80,20 @@ impl Window {
 }
 
 pub(crate) struct Parts {
-    pub(crate) seen: Vec<Seen>,
-    pub(crate) window: Window,
+    pub(crate) seen: Vec<ThreadStats>,
+    pub(crate) window: MeasuredWindow,
     pub(crate) ops: Vec<Op>,
-    pub(crate) totals: Interval,
-    pub(crate) series: Vec<Point>,
+    pub(crate) totals: IntervalHistograms,
+    pub(crate) series: Vec<IntervalStats>,
     pub(crate) intervals: Vec<Vec<u8>>,
     pub(crate) stopped: bool,
     pub(crate) steady: Option<SteadyReport>,
     pub(crate) keeps: bool,
     /// What the threads could really have.
-    pub(crate) cpus: Option<Cpus>,
+    pub(crate) cpus: Option<CpuBudget>,
 }
 
-pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
+pub(crate) fn merge(clock: &Ticks, parts: Parts) -> PhaseOutcome {
     let Parts { seen, window, ops, totals, series, intervals, .. } = parts;
     let threads = seen.len();
     let open = window.open;
@@ -104,10 +104,10 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         false => seconds,
     };
     let thread_s = threads as f64 * clock.seconds(window.opened_at, window.last_end(&seen));
-    let mut all = Seen::default();
+    let mut all = ThreadStats::default();
     let mut own_ticks = 0;
     let ended = seen.iter().all(|one| one.replayed.ended);
-    let reader = Reader::of(clock, &seen, thread_s / (threads as f64).max(1.0));
+    let reader = TraceReaderStats::of(clock, &seen, thread_s / (threads as f64).max(1.0));
     for one in seen {
         own_ticks += one.ended.saturating_sub(one.began);
         all.add(one);
@@ -128,7 +128,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let named = |histograms: Vec<Histogram<u64>>| {
         ops.iter().copied().zip(histograms).filter(|(_, h)| !h.is_empty()).collect::<Vec<_>>()
     };
-    let mut outcome = Outcome {
+    let mut outcome = PhaseOutcome {
         threads,
         seconds,
         window_s,
@@ -166,7 +166,11 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
         redirected: all.redirected,
         drawn: all.drawn,
         steady: parts.steady,
-        replayed: window.traced.then_some(Replayed { requests: all.drawn, ended, ..all.replayed }),
+        replayed: window.traced.then_some(ReplaySummary {
+            requests: all.drawn,
+            ended,
+            ..all.replayed
+        }),
         stopped: parts.stopped,
         gave_up: all.gave_up,
         invalid_because: Vec::new(),
@@ -179,8 +183,8 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     let recorded = open && window.target.is_none();
     let due_s = outcome.due as f64 / outcome.seconds.max(1e-9);
     let target = if recorded { Some(due_s) } else { window.target };
-    let Window { counted, slots, .. } = window;
-    judge(&mut outcome, Terms { counted, slots, target, recorded, keeps: parts.keeps });
+    let MeasuredWindow { counted, slots, .. } = window;
+    judge(&mut outcome, Criteria { counted, slots, target, recorded, keeps: parts.keeps });
     // Part of a CPU less is what a quota takes, and told where it does.
     outcome.warnings.extend(shared.filter(|cpus| cpus.count.ceil() < threads as f64).map(|cpus| {
         format!(
@@ -192,8 +196,8 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> Outcome {
     outcome
 }
 
-impl Seen {
-    fn add(&mut self, other: Seen) {
+impl ThreadStats {
+    fn add(&mut self, other: ThreadStats) {
         self.operations += other.operations;
         self.counts = PerOp::from_fn(|op| self.counts[op] + other.counts[op]);
         self.verdicts.merge(other.verdicts);
@@ -224,7 +228,7 @@ impl Seen {
 
 /// What an outcome is judged by.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Terms {
+pub(crate) struct Criteria {
     /// The window ended by a number of operations, not by the clock.
     pub(crate) counted: bool,
     /// Requests that all threads together can have under way.
@@ -237,7 +241,7 @@ pub(crate) struct Terms {
 }
 
 /// Says what makes the run invalid and what a reader should know.
-pub(crate) fn judge(outcome: &mut Outcome, terms: Terms) {
+pub(crate) fn judge(outcome: &mut PhaseOutcome, terms: Criteria) {
     let mut invalid = std::mem::take(&mut outcome.invalid_because);
     let mut warnings = std::mem::take(&mut outcome.warnings);
     if let Some(why) = &outcome.gave_up {
@@ -274,7 +278,7 @@ pub(crate) fn judge(outcome: &mut Outcome, terms: Terms) {
 
 /// How the thread that read a trace kept up with those that asked.
 #[derive(Debug, Clone, Copy, Default)]
-struct Reader {
+struct TraceReaderStats {
     /// Part of its requests that a thread got after they were due, and part of the window for
     /// which it waited for the file. Of the thread that was kept waiting least: where one of them
     /// is behind, the others wait for that one and not for the file.
@@ -284,13 +288,14 @@ struct Reader {
     most_starved: f64,
 }
 
-impl Reader {
-    fn of(clock: &Ticks, seen: &[Seen], window_s: f64) -> Reader {
+impl TraceReaderStats {
+    fn of(clock: &Ticks, seen: &[ThreadStats], window_s: f64) -> TraceReaderStats {
         let asked = || seen.iter().filter(|seen| seen.operations > 0);
-        let late = |seen: &Seen| seen.replayed.read_late as f64 / seen.operations as f64;
-        let starved = |seen: &Seen| clock.seconds(0, seen.replayed.starved) / window_s.max(1e-9);
+        let late = |seen: &ThreadStats| seen.replayed.read_late as f64 / seen.operations as f64;
+        let starved =
+            |seen: &ThreadStats| clock.seconds(0, seen.replayed.starved) / window_s.max(1e-9);
         let least = |shares: &mut dyn Iterator<Item = f64>| shares.reduce(f64::min).unwrap_or(0.0);
-        Reader {
+        TraceReaderStats {
             late: least(&mut asked().map(late)),
             starved: least(&mut asked().map(starved)),
             most_starved: asked().map(starved).fold(0.0, f64::max),
@@ -305,7 +310,11 @@ const MOST_STARVED: f64 = 0.05;
 const NOTABLE_IMBALANCE: f64 = 0.2;
 
 /// What makes a replay invalid, and what a reader should know of it.
-fn judge_replay(replayed: &Replayed, open: bool, reader: Reader) -> (Vec<String>, Vec<String>) {
+fn judge_replay(
+    replayed: &ReplaySummary,
+    open: bool,
+    reader: TraceReaderStats,
+) -> (Vec<String>, Vec<String>) {
     let (mut invalid, mut warnings) = (Vec::new(), Vec::new());
     if let Some(error) = &replayed.error {
         invalid.push(format!("the replay ended before the trace: {error}"));
@@ -343,8 +352,8 @@ fn judge_replay(replayed: &Replayed, open: bool, reader: Reader) -> (Vec<String>
 }
 
 fn judge_open(
-    outcome: &Outcome,
-    terms: Terms,
+    outcome: &PhaseOutcome,
+    terms: Criteria,
     target: f64,
     invalid: &mut Vec<String>,
     warnings: &mut Vec<String>,
@@ -430,13 +439,13 @@ mod tests {
     use super::*;
 
     /// An open loop of one thread whose requests all took so long.
-    fn late(rate: f64, requests: u64, service_ns: u64, late_ns: u64) -> Outcome {
+    fn late(rate: f64, requests: u64, service_ns: u64, late_ns: u64) -> PhaseOutcome {
         let of = |nanoseconds: u64| {
             let mut histogram = Histogram::new(3).unwrap();
             histogram.record_n(nanoseconds, requests).unwrap();
             vec![(Op::Read, histogram)]
         };
-        let mut outcome = Outcome {
+        let mut outcome = PhaseOutcome {
             threads: 1,
             seconds: 2.0,
             operations: requests,
@@ -445,10 +454,10 @@ mod tests {
             service: of(service_ns),
             response: of(service_ns + late_ns),
             mean_lateness_s: late_ns as f64 / 1e9,
-            ..Outcome::default()
+            ..PhaseOutcome::default()
         };
         let (counted, slots, recorded) = (false, 1, false);
-        judge(&mut outcome, Terms { counted, slots, target: Some(rate), recorded, keeps: true });
+        judge(&mut outcome, Criteria { counted, slots, target: Some(rate), recorded, keeps: true });
         outcome
     }
 

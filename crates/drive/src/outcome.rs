@@ -7,7 +7,7 @@ use store::StoreError;
 use thiserror::Error;
 use workload::trace::TraceError;
 
-use crate::replay::Replayed;
+use crate::replay::ReplaySummary;
 
 /// What went wrong with single answers; each kind is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ impl fmt::Display for FailureKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct AnswerFailure {
     pub kind: FailureKind,
     pub count: u64,
     /// The first of them, in words.
@@ -76,7 +76,7 @@ pub struct SteadyReport {
 
 /// One interval of one kind of operation, in nanoseconds by the run's own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct IntervalStats {
     pub at_s: f64,
     pub seconds: f64,
     pub op: Op,
@@ -89,7 +89,7 @@ pub struct Point {
 
 /// What a phase did to the data, warm-up included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes {
+pub struct DataChanges {
     /// Records that were inserted and acknowledged.
     pub inserted: u64,
     pub deleted: u64,
@@ -100,7 +100,7 @@ pub struct Changes {
 /// What was seen in the measured window. [`Outcome::to_bytes`] carries all of it elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct PhaseOutcome {
     pub threads: usize,
     /// The length over which operations are counted: operations / seconds is the throughput.
     pub seconds: f64,
@@ -117,7 +117,7 @@ pub struct Outcome {
     pub missing: u64,
     /// Misses that were set again.
     pub refills: u64,
-    pub failures: Vec<Failure>,
+    pub failures: Vec<AnswerFailure>,
     /// Histograms by service time, and by response time in an open loop.
     #[serde(skip)]
     pub service: Vec<(Op, Histogram<u64>)>,
@@ -126,13 +126,13 @@ pub struct Outcome {
     /// From sending to the arrival of the answer in the client's kernel, where that tells.
     #[serde(skip)]
     pub arrival: Vec<(Op, Histogram<u64>)>,
-    pub series: Vec<Point>,
+    pub series: Vec<IntervalStats>,
     /// What each point of the series was made of, in HDR's V2 format, deflated; empty unless the
     /// plan asked for it.
     #[serde(skip)]
     pub intervals: Vec<Vec<u8>>,
     pub counts: PerOp<u64>,
-    pub changes: Changes,
+    pub changes: DataChanges,
     /// Bytes of keys and values that were written and read in the window.
     pub bytes_written: u64,
     pub bytes_read: u64,
@@ -176,7 +176,7 @@ pub struct Outcome {
     pub drawn: u64,
     pub steady: Option<SteadyReport>,
     /// Of a trace.
-    pub replayed: Option<Replayed>,
+    pub replayed: Option<ReplaySummary>,
     /// Ended early because it was told to.
     pub stopped: bool,
     /// Ended early by itself, and why: a server is gone, or nothing but failures came.
@@ -185,7 +185,7 @@ pub struct Outcome {
     pub warnings: Vec<String>,
 }
 
-impl Outcome {
+impl PhaseOutcome {
     /// Keys of reads that were there, of those that were asked for: what was not there is no hit,
     /// whether it is a miss or a failure. None without such a read.
     pub fn hit_ratio(&self) -> Option<f64> {

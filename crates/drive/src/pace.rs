@@ -1,12 +1,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use model::random::{Draws, Lane};
+use model::random::{Draws, RandomStream};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Ticks;
-use crate::frontier::Gate;
-use crate::plan::Plan;
+use crate::frontier::PhaseGate;
+use crate::plan::LoadPlan;
 
 /// The distribution of the time between two requests of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -86,9 +86,9 @@ pub(crate) trait Pacer {
     /// Waits until the next request is due and answers that instant. None when the window
     /// closes before it is due, or when the phase was stopped. `at`: where the source says when
     /// the request is due, the ticks from the start of the threads to that.
-    fn wait(&mut self, at: u64, clock: &Ticks, gate: &Gate) -> Option<u64>;
+    fn wait(&mut self, at: u64, clock: &Ticks, gate: &PhaseGate) -> Option<u64>;
     /// What was spent waiting so far.
-    fn waited(&self) -> Waited;
+    fn waited(&self) -> PaceWait;
     /// Counts the requests that are due before `end` and will not be sent.
     fn skip_to(&mut self, end: u64) -> u64;
     /// Whether latency counts from the due instant.
@@ -97,23 +97,23 @@ pub(crate) trait Pacer {
 
 /// Ticks spent waiting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Waited {
+pub(crate) struct PaceWait {
     pub(crate) idle: u64,
     /// The part of them that was spent spinning.
     pub(crate) spinning: u64,
 }
 
-impl std::ops::Add for Waited {
-    type Output = Waited;
-    fn add(self, other: Waited) -> Waited {
-        Waited { idle: self.idle + other.idle, spinning: self.spinning + other.spinning }
+impl std::ops::Add for PaceWait {
+    type Output = PaceWait;
+    fn add(self, other: PaceWait) -> PaceWait {
+        PaceWait { idle: self.idle + other.idle, spinning: self.spinning + other.spinning }
     }
 }
 
-impl std::ops::Sub for Waited {
-    type Output = Waited;
-    fn sub(self, before: Waited) -> Waited {
-        Waited {
+impl std::ops::Sub for PaceWait {
+    type Output = PaceWait;
+    fn sub(self, before: PaceWait) -> PaceWait {
+        PaceWait {
             idle: self.idle.saturating_sub(before.idle),
             spinning: self.spinning.saturating_sub(before.spinning),
         }
@@ -124,12 +124,12 @@ pub(crate) struct ClosedLoop {
     think: Duration,
     /// The first request has gone out: from then on it is thought before each.
     asked: bool,
-    waited: Waited,
+    waited: PaceWait,
 }
 
 impl ClosedLoop {
     pub(crate) fn new(think: Duration) -> Self {
-        ClosedLoop { think, asked: false, waited: Waited::default() }
+        ClosedLoop { think, asked: false, waited: PaceWait::default() }
     }
 }
 
@@ -137,7 +137,7 @@ impl Pacer for ClosedLoop {
     const OPEN: bool = false;
 
     #[inline(always)]
-    fn wait(&mut self, _at: u64, clock: &Ticks, gate: &Gate) -> Option<u64> {
+    fn wait(&mut self, _at: u64, clock: &Ticks, gate: &PhaseGate) -> Option<u64> {
         if gate.closed() {
             return None;
         }
@@ -151,7 +151,7 @@ impl Pacer for ClosedLoop {
         (came && !gate.closed()).then_some(due)
     }
 
-    fn waited(&self) -> Waited {
+    fn waited(&self) -> PaceWait {
         self.waited
     }
 
@@ -182,12 +182,12 @@ pub(crate) struct OpenLoop {
     window_rate: Option<f64>,
     ticks_per_s: f64,
     random: Draws,
-    waited: Waited,
+    waited: PaceWait,
 }
 
 impl OpenLoop {
     /// A thread's part of an open plan, with the warm-up's own rate until the window opens.
-    pub(crate) fn of(plan: &Plan, thread: usize, clock: &Ticks, origin: u64) -> Self {
+    pub(crate) fn of(plan: &LoadPlan, thread: usize, clock: &Ticks, origin: u64) -> Self {
         let (rate, arrivals) = match plan.pacing {
             Pacing::Open { rate, arrivals } => (rate, arrivals),
             // As fast as it goes: everything is due at once.
@@ -219,8 +219,8 @@ impl OpenLoop {
         let ticks_per_s = clock.ticks(1e9) as f64;
         let mean_gap_ticks = ticks_per_s * threads as f64 / rate;
         // Threads begin at unrelated points, so that no two draw the same gaps.
-        let random = Draws::from(Lane::new(seed, ARRIVALS).at(thread as u64));
-        let waited = Waited::default();
+        let random = Draws::from(RandomStream::new(seed, ARRIVALS).at(thread as u64));
+        let waited = PaceWait::default();
         let share = (thread, threads);
         let mut new = OpenLoop {
             arrivals,
@@ -258,7 +258,7 @@ impl OpenLoop {
 
     /// The instant at which the next request is due; None when that is after the window.
     #[inline]
-    pub(crate) fn next_due(&self, gate: &Gate) -> Option<u64> {
+    pub(crate) fn next_due(&self, gate: &PhaseGate) -> Option<u64> {
         let due = self.origin + self.due as u64;
         still_due(due, gate).then_some(due)
     }
@@ -283,7 +283,7 @@ impl Pacer for OpenLoop {
     const OPEN: bool = true;
 
     #[inline]
-    fn wait(&mut self, _at: u64, clock: &Ticks, gate: &Gate) -> Option<u64> {
+    fn wait(&mut self, _at: u64, clock: &Ticks, gate: &PhaseGate) -> Option<u64> {
         if self.window_rate.is_some() && gate.opened() {
             self.enter_window(gate.opened_at());
         }
@@ -300,7 +300,7 @@ impl Pacer for OpenLoop {
         Some(due)
     }
 
-    fn waited(&self) -> Waited {
+    fn waited(&self) -> PaceWait {
         self.waited
     }
 
@@ -316,7 +316,7 @@ impl Pacer for OpenLoop {
 
 /// Whether a request that is due then still goes out.
 #[inline]
-pub(crate) fn still_due(due: u64, gate: &Gate) -> bool {
+pub(crate) fn still_due(due: u64, gate: &PhaseGate) -> bool {
     due.saturating_add(ROUNDING) < gate.closes_at() && !gate.stopped()
 }
 
@@ -326,12 +326,12 @@ pub(crate) struct Scheduled {
     origin: u64,
     /// The request that was not sent any more.
     unsent: Option<u64>,
-    waited: Waited,
+    waited: PaceWait,
 }
 
 impl Scheduled {
     pub(crate) fn new(origin: u64) -> Self {
-        Scheduled { origin, unsent: None, waited: Waited::default() }
+        Scheduled { origin, unsent: None, waited: PaceWait::default() }
     }
 }
 
@@ -339,7 +339,7 @@ impl Pacer for Scheduled {
     const OPEN: bool = true;
 
     #[inline]
-    fn wait(&mut self, at: u64, clock: &Ticks, gate: &Gate) -> Option<u64> {
+    fn wait(&mut self, at: u64, clock: &Ticks, gate: &PhaseGate) -> Option<u64> {
         let due = self.origin.saturating_add(at);
         let begin = clock.now();
         let came = still_due(due, gate)
@@ -349,7 +349,7 @@ impl Pacer for Scheduled {
         came.then_some(due)
     }
 
-    fn waited(&self) -> Waited {
+    fn waited(&self) -> PaceWait {
         self.waited
     }
 
@@ -366,7 +366,7 @@ pub(crate) const SPIN: Duration = Duration::from_micros(80);
 const SLICE: Duration = Duration::from_millis(20);
 
 /// Waits until `due`; false if the gate closed before that.
-fn wait_until(clock: &Ticks, due: u64, spun: &mut u64, gate: &Gate) -> bool {
+fn wait_until(clock: &Ticks, due: u64, spun: &mut u64, gate: &PhaseGate) -> bool {
     loop {
         let left = Duration::from_nanos(clock.nanos(clock.now(), due));
         if left <= SPIN {
@@ -476,7 +476,7 @@ mod tests {
             let mut pacer = OpenLoop::new(&clock, 0, rate, (thread, 4), 1);
             let mut dues = Vec::new();
             for _ in 0..3 {
-                dues.push(pacer.wait(0, &clock, &Gate::new()).unwrap());
+                dues.push(pacer.wait(0, &clock, &PhaseGate::new()).unwrap());
             }
             dues
         };

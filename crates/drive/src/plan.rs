@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::pace::Pacing;
 use crate::replay::Replay;
-use crate::share::Share;
+use crate::share::LoadShare;
 
 /// What the threads ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum PhaseKind {
     /// Insert every record once.
     Load,
     /// The workload's own stream of operations, or the plan's trace.
@@ -20,21 +20,24 @@ pub enum What {
 
 /// When the measured window ends. With both, whichever comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Until {
+pub struct StopCondition {
     pub operations: Option<u64>,
     pub time: Option<Duration>,
 }
 
-impl Until {
+impl StopCondition {
     /// The same end for this pacing: in an open loop a number of operations is the time in
     /// which so many are due, because threads that each keep their share of a rate do not end
     /// a common count together.
-    pub(crate) fn of(self, pacing: Pacing) -> Until {
+    pub(crate) fn of(self, pacing: Pacing) -> StopCondition {
         match (pacing, self.operations) {
             (Pacing::Open { rate, .. }, Some(operations)) => {
                 let due = Duration::try_from_secs_f64(operations as f64 / rate);
                 let due = due.unwrap_or(Duration::MAX);
-                Until { operations: None, time: Some(self.time.map_or(due, |time| time.min(due))) }
+                StopCondition {
+                    operations: None,
+                    time: Some(self.time.map_or(due, |time| time.min(due))),
+                }
             }
             _ => self,
         }
@@ -43,7 +46,7 @@ impl Until {
 
 /// Waiting for a steady state before the window opens.
 #[derive(Clone, Copy)]
-pub struct Steady {
+pub struct SteadyCriteria {
     pub round: Duration,
     /// Rounds that the rule looks back on.
     pub window: usize,
@@ -54,7 +57,7 @@ pub struct Steady {
 
 /// How a thread talks to servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Connections {
+pub struct ConnectionConfig {
     /// To each server.
     pub count: usize,
     /// Requests that may be under way on one connection.
@@ -92,10 +95,10 @@ mod engine_name {
     }
 }
 
-impl Default for Connections {
+impl Default for ConnectionConfig {
     fn default() -> Self {
         // One is answered before the next is sent, so it takes some for a rate to be held.
-        Connections { count: 16, depth: 1, queue: 100_000, busy_poll: false, engine: None }
+        ConnectionConfig { count: 16, depth: 1, queue: 100_000, busy_poll: false, engine: None }
     }
 }
 
@@ -104,7 +107,7 @@ pub type OnStart = Arc<dyn Fn(usize) + Send + Sync>;
 
 /// The CPU time that the threads may have together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cpus {
+pub struct CpuBudget {
     /// CPUs' worth of it.
     pub count: f64,
     /// What allows no more: `1 CPU by the mask`.
@@ -113,8 +116,8 @@ pub struct Cpus {
 
 /// How to ask.
 #[derive(Clone)]
-pub struct Plan {
-    pub what: What,
+pub struct LoadPlan {
+    pub what: PhaseKind,
     /// What a mix asks instead of the workload, which then only gives its name.
     pub trace: Option<Arc<Replay>>,
     pub threads: usize,
@@ -123,32 +126,32 @@ pub struct Plan {
     pub warm_up: Option<Duration>,
     /// Of all threads together, where the warm-up of an open loop has a rate of its own.
     pub warm_up_rate: Option<f64>,
-    pub steady: Option<Steady>,
-    pub until: Until,
+    pub steady: Option<SteadyCriteria>,
+    pub until: StopCondition,
     /// Length of an interval of the time series.
     pub interval: Duration,
     /// Runs first in every thread, given its number: pinning.
     pub on_start: OnStart,
     /// What the threads can really have, where that is known.
-    pub cpus: Option<Cpus>,
+    pub cpus: Option<CpuBudget>,
     /// Raised to end the phase early and cleanly.
     pub stop: Arc<AtomicBool>,
     /// Of each thread to servers; an embedded store has none.
-    pub connections: Connections,
+    pub connections: ConnectionConfig,
     /// Ends the phase with an error when no operation has ended for so long.
     pub patience: Duration,
     /// This client's part, where several ask together; threads, rates and connections are its
     /// own, operations those of all.
-    pub share: Option<Share>,
+    pub share: Option<LoadShare>,
     /// Every interval's histograms are kept beside its percentiles, so that those of several
     /// clients can be added.
     pub keep_intervals: bool,
 }
 
-impl Plan {
+impl LoadPlan {
     /// As fast as so many threads can, with nothing before the window and no end of its own.
-    pub fn closed(what: What, threads: usize) -> Plan {
-        Plan {
+    pub fn closed(what: PhaseKind, threads: usize) -> LoadPlan {
+        LoadPlan {
             what,
             trace: None,
             threads,
@@ -156,9 +159,9 @@ impl Plan {
             seed: 1,
             warm_up: None,
             warm_up_rate: None,
-            connections: Connections::default(),
+            connections: ConnectionConfig::default(),
             steady: None,
-            until: Until { operations: None, time: None },
+            until: StopCondition { operations: None, time: None },
             interval: Duration::from_secs(1),
             on_start: Arc::new(|_| {}),
             cpus: None,
@@ -171,11 +174,11 @@ impl Plan {
 
     /// Client `client` of `clients`' part of what this plan asks. There are at least as many
     /// threads as clients.
-    pub fn part(&self, client: usize, clients: usize) -> Plan {
-        let (share, threads) = Share::of(client, clients, self.threads);
+    pub fn part(&self, client: usize, clients: usize) -> LoadPlan {
+        let (share, threads) = LoadShare::of(client, clients, self.threads);
         // Each thread bears the same rate, on whichever client it is.
         let own = |rate: f64| rate * threads as f64 / self.threads as f64;
-        Plan {
+        LoadPlan {
             threads,
             pacing: match self.pacing {
                 Pacing::Open { rate, arrivals } => Pacing::Open { rate: own(rate), arrivals },
@@ -183,8 +186,8 @@ impl Plan {
             },
             warm_up_rate: self.warm_up_rate.map(own),
             until: match self.what {
-                What::Load => self.until,
-                What::Mix => self.until.of(self.pacing),
+                PhaseKind::Load => self.until,
+                PhaseKind::Mix => self.until.of(self.pacing),
             },
             share: Some(share),
             keep_intervals: true,

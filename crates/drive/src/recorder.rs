@@ -14,7 +14,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// The histograms of one interval: by service time, by response time in an open loop, and by
 /// the arrival of the answer in the kernel where that is known.
 #[derive(Debug)]
-pub(crate) struct Interval {
+pub(crate) struct IntervalHistograms {
     /// Which interval of the window; intervals before the window are not kept.
     pub(crate) index: u64,
     pub(crate) warm: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Interval {
 
 /// Which histogram is whose: only kinds of operation that the mix can ask have one.
 #[derive(Debug, Clone)]
-pub(crate) struct Slots {
+pub(crate) struct HistogramSlots {
     slot: PerOp<u8>,
     pub(crate) ops: Vec<Op>,
     pub(crate) open: bool,
@@ -33,12 +33,12 @@ pub(crate) struct Slots {
     arrivals: bool,
 }
 
-impl Slots {
+impl HistogramSlots {
     pub(crate) fn new(ops: Vec<Op>, open: bool, arrivals: bool) -> Self {
         let slot = PerOp::from_fn(|op| {
             ops.iter().position(|other| *other == op).unwrap_or_default() as u8
         });
-        Slots { slot, ops, open, arrivals }
+        HistogramSlots { slot, ops, open, arrivals }
     }
 
     /// A histogram of nothing.
@@ -47,9 +47,9 @@ impl Slots {
             .map_err(|error| DriveError::Internal(error.to_string()))
     }
 
-    pub(crate) fn interval(&self) -> Result<Interval, DriveError> {
+    pub(crate) fn interval(&self) -> Result<IntervalHistograms, DriveError> {
         let make = |count: usize| (0..count).map(|_| self.empty()).collect::<Result<Vec<_>, _>>();
-        Ok(Interval {
+        Ok(IntervalHistograms {
             index: 0,
             warm: true,
             service: make(self.ops.len())?,
@@ -59,14 +59,14 @@ impl Slots {
     }
 }
 
-impl Slots {
+impl HistogramSlots {
     /// The histograms by the loop's own clock: response in an open one, service in a closed one.
-    pub(crate) fn main<'a>(&self, interval: &'a Interval) -> &'a [Histogram<u64>] {
+    pub(crate) fn main<'a>(&self, interval: &'a IntervalHistograms) -> &'a [Histogram<u64>] {
         if self.open { &interval.response } else { &interval.service }
     }
 }
 
-impl Interval {
+impl IntervalHistograms {
     pub(crate) fn clear(&mut self) {
         let all = self.service.iter_mut().chain(&mut self.response).chain(&mut self.arrival);
         all.for_each(Histogram::reset);
@@ -77,30 +77,30 @@ impl Interval {
     }
 }
 
-pub(crate) struct Delivery {
+pub(crate) struct IntervalDelivery {
     pub(crate) thread: usize,
-    pub(crate) interval: Interval,
+    pub(crate) interval: IntervalHistograms,
 }
 
 pub struct Recorder {
     thread: usize,
     slot: PerOp<u8>,
-    current: Interval,
+    current: IntervalHistograms,
     /// Tick at which the current interval ends.
     ends: u64,
     origin: u64,
     length: u64,
-    out: SyncSender<Delivery>,
-    spare: Receiver<Interval>,
+    out: SyncSender<IntervalDelivery>,
+    spare: Receiver<IntervalHistograms>,
 }
 
 impl Recorder {
     pub(crate) fn new(
         thread: usize,
-        slots: &Slots,
+        slots: &HistogramSlots,
         (origin, length): (u64, u64),
-        out: SyncSender<Delivery>,
-        spare: Receiver<Interval>,
+        out: SyncSender<IntervalDelivery>,
+        spare: Receiver<IntervalHistograms>,
     ) -> Result<Self, DriveError> {
         let mut current = slots.interval()?;
         // Touches every page now, so that no operation pays for the first touch.
@@ -165,12 +165,12 @@ impl Recorder {
         spare.warm = self.current.warm;
         let full = std::mem::replace(&mut self.current, spare);
         // The collector outlives the threads; if it is gone the phase has failed already.
-        let _ = self.out.send(Delivery { thread: self.thread, interval: full });
+        let _ = self.out.send(IntervalDelivery { thread: self.thread, interval: full });
     }
 
     pub(crate) fn finish(self) {
         if !self.current.is_empty() {
-            let _ = self.out.send(Delivery { thread: self.thread, interval: self.current });
+            let _ = self.out.send(IntervalDelivery { thread: self.thread, interval: self.current });
         }
     }
 }

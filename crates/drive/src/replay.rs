@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use model::Expiry;
 use serde::{Deserialize, Serialize};
-use workload::trace::{Feed, Fit, Next, Spread};
-use workload::{Ask, SizedValues, Wrong};
+use workload::trace::{ArrivalSpread, FeedItem, KeyFit, TraceFeed};
+use workload::{Operation, SizedValues, ValueMismatch};
 
-use crate::asks::{Asked, Asks, Dry};
+use crate::asks::{Exhausted, OperationSource, SourcedOperation};
 use crate::clock::Ticks;
 use crate::pace::{OpenLoop, Pacing};
-use crate::plan::Plan;
-use crate::worker::Seen;
+use crate::plan::LoadPlan;
+use crate::worker::ThreadStats;
 
 /// How long a thread waits for the first of its requests before it says that it is ready.
 const FIRST: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ pub struct Replay {
     /// `-` is standard input, which can be read once.
     pub file: PathBuf,
     /// Where in its second a request lies; of no meaning where the pacing is not the trace's own.
-    pub spread: Spread,
+    pub spread: ArrivalSpread,
     /// So many requests from the beginning of the trace, a warm-up included; None: all of them.
     pub most: Option<u64>,
     pub values: Arc<SizedValues>,
@@ -38,7 +38,7 @@ pub struct Replay {
 /// What is known of a replay when it has ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Replayed {
+pub struct ReplaySummary {
     /// Requests that were taken from the trace, those of a warm-up too.
     pub requests: u64,
     /// Those whose key is not as in the trace: too long for the size that it gives, or too short.
@@ -60,7 +60,7 @@ pub struct Replayed {
     pub(crate) ended: bool,
 }
 
-impl Replayed {
+impl ReplaySummary {
     /// Counts a request that was due so many ticks after the opening of the window.
     #[inline]
     pub(crate) fn count(&mut self, due_after: u64, ticks_a_second: u64, in_time: bool) {
@@ -73,7 +73,7 @@ impl Replayed {
         *answered += u64::from(in_time);
     }
 
-    pub(crate) fn add(&mut self, other: Replayed) {
+    pub(crate) fn add(&mut self, other: ReplaySummary) {
         self.cut += other.cut;
         self.lengthened += other.lengthened;
         self.read_late += other.read_late;
@@ -93,7 +93,7 @@ impl Replayed {
 }
 
 /// When the requests of a trace are due, in ticks after the start of the threads.
-enum Timing {
+enum ReplayTiming {
     /// At once.
     Never,
     Recorded {
@@ -107,16 +107,16 @@ enum Timing {
     },
 }
 
-impl Timing {
-    fn of(plan: &Plan, clock: &Ticks) -> Timing {
+impl ReplayTiming {
+    fn of(plan: &LoadPlan, clock: &Ticks) -> ReplayTiming {
         match plan.pacing {
-            Pacing::Closed { .. } => Timing::Never,
+            Pacing::Closed { .. } => ReplayTiming::Never,
             Pacing::Recorded { speed } => {
-                Timing::Recorded { ticks_a_second: clock.ticks(1e9) as f64 / speed }
+                ReplayTiming::Recorded { ticks_a_second: clock.ticks(1e9) as f64 / speed }
             }
             Pacing::Open { rate, arrivals } => {
                 let all = OpenLoop::new(clock, 0, (rate, arrivals), (0, 1), plan.seed);
-                Timing::Arrivals { all: Box::new(all), index: 0 }
+                ReplayTiming::Arrivals { all: Box::new(all), index: 0 }
             }
         }
     }
@@ -124,9 +124,9 @@ impl Timing {
     #[inline]
     fn at(&mut self, request: u64, recorded_s: f64) -> u64 {
         match self {
-            Timing::Never => 0,
-            Timing::Recorded { ticks_a_second } => (recorded_s * *ticks_a_second) as u64,
-            Timing::Arrivals { all, index } => {
+            ReplayTiming::Never => 0,
+            ReplayTiming::Recorded { ticks_a_second } => (recorded_s * *ticks_a_second) as u64,
+            ReplayTiming::Arrivals { all, index } => {
                 while *index < request {
                     all.take();
                     *index += 1;
@@ -138,44 +138,44 @@ impl Timing {
 }
 
 /// One thread's part of a trace.
-pub(crate) struct Traced<'a> {
+pub(crate) struct ReplaySource<'a> {
     replay: &'a Replay,
-    feed: Feed,
-    timing: Timing,
+    feed: TraceFeed,
+    timing: ReplayTiming,
     /// By how much faster than recorded the trace passes: what is to live for so many seconds of
     /// the trace lives for fewer then.
     speed: f64,
     most: u64,
     /// Of the request that was handed out last.
     key: Vec<u8>,
-    dry: Dry,
+    dry: Exhausted,
     awaited: bool,
-    known: Replayed,
+    known: ReplaySummary,
     fingerprint: u64,
 }
 
-impl<'a> Traced<'a> {
+impl<'a> ReplaySource<'a> {
     /// Waits for the first request for a moment, so that the window does not begin with a wait.
-    pub(crate) fn new(replay: &'a Replay, feed: Feed, plan: &Plan, clock: &Ticks) -> Self {
-        let mut new = Traced {
+    pub(crate) fn new(replay: &'a Replay, feed: TraceFeed, plan: &LoadPlan, clock: &Ticks) -> Self {
+        let mut new = ReplaySource {
             replay,
             feed,
-            timing: Timing::of(plan, clock),
+            timing: ReplayTiming::of(plan, clock),
             speed: if let Pacing::Recorded { speed } = plan.pacing { speed } else { 1.0 },
             most: replay.most.unwrap_or(u64::MAX),
             key: Vec::with_capacity(256),
-            dry: Dry::Block,
+            dry: Exhausted::Block,
             awaited: false,
-            known: Replayed::default(),
+            known: ReplaySummary::default(),
             fingerprint: 0,
         };
         let limit = Instant::now() + FIRST.min(plan.patience / 2);
-        while matches!(new.feed.peek(COUNTING), Ok(Next::NotYet)) && Instant::now() < limit {}
+        while matches!(new.feed.peek(COUNTING), Ok(FeedItem::NotYet)) && Instant::now() < limit {}
         new
     }
 }
 
-impl Asks for Traced<'_> {
+impl OperationSource for ReplaySource<'_> {
     const TRACED: bool = true;
 
     fn seek(&mut self, _block: u64) {}
@@ -186,29 +186,29 @@ impl Asks for Traced<'_> {
         false
     }
 
-    fn next(&mut self, _acknowledged: u64) -> Option<Asked> {
+    fn next(&mut self, _acknowledged: u64) -> Option<SourcedOperation> {
         let request = match self.feed.peek(Duration::ZERO) {
-            Ok(Next::Request(request)) if request.index < self.most => request,
-            Ok(Next::NotYet) => {
-                (self.dry, self.awaited) = (Dry::NotYet, true);
+            Ok(FeedItem::Request(request)) if request.index < self.most => request,
+            Ok(FeedItem::NotYet) => {
+                (self.dry, self.awaited) = (Exhausted::NotYet, true);
                 return None;
             }
-            Ok(Next::Request(_) | Next::End) => {
-                self.dry = Dry::End;
+            Ok(FeedItem::Request(_) | FeedItem::End) => {
+                self.dry = Exhausted::End;
                 return None;
             }
             Err(error) => {
                 self.known.error = Some(error.to_string());
-                self.dry = Dry::End;
+                self.dry = Exhausted::End;
                 return None;
             }
         };
         self.key.clear();
         self.key.extend_from_slice(request.key);
         match request.fit {
-            Fit::AsItIs => {}
-            Fit::Cut => self.known.cut += 1,
-            Fit::Lengthened => self.known.lengthened += 1,
+            KeyFit::AsItIs => {}
+            KeyFit::Cut => self.known.cut += 1,
+            KeyFit::Lengthened => self.known.lengthened += 1,
         }
         self.fingerprint = self.fingerprint.wrapping_add(request.fingerprint());
         let (op, index) = (request.operation.op(), request.index);
@@ -218,8 +218,8 @@ impl Asks for Traced<'_> {
             }
             other => other,
         };
-        let asked = Asked {
-            ask: Ask { op, record: index, salt: index, scan: 0, keys: 1 },
+        let asked = SourcedOperation {
+            ask: Operation { op, record: index, salt: index, scan: 0, keys: 1 },
             at: self.timing.at(index, request.at_s),
             length: request.value_size,
             expiry,
@@ -229,19 +229,19 @@ impl Asks for Traced<'_> {
         Some(asked)
     }
 
-    fn dry(&self) -> Dry {
+    fn dry(&self) -> Exhausted {
         self.dry
     }
 
-    fn key(&self, _ask: &Ask, _n: u32, out: &mut Vec<u8>) -> bool {
+    fn key(&self, _ask: &Operation, _n: u32, out: &mut Vec<u8>) -> bool {
         out.clear();
         out.extend_from_slice(&self.key);
         false
     }
-    fn value(&self, asked: &Asked, key: &[u8], out: &mut Vec<u8>) {
+    fn value(&self, asked: &SourcedOperation, key: &[u8], out: &mut Vec<u8>) {
         self.replay.values.write(key, asked.ask.salt, asked.length as usize, out);
     }
-    fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), Wrong> {
+    fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
         self.replay.values.verify(key, value)
     }
     /// A trace begins with what the store has, which may be nothing, and what it writes expires.
@@ -251,13 +251,13 @@ impl Asks for Traced<'_> {
     fn asks_for_absent(&self) -> bool {
         false
     }
-    fn refills(&self, asked: &Asked) -> bool {
+    fn refills(&self, asked: &SourcedOperation) -> bool {
         self.replay.refill && asked.length > 0
     }
 
     fn due_before(&mut self, ticks: u64) -> u64 {
         let mut left = 0;
-        while let Ok(Next::Request(request)) = self.feed.peek(COUNTING) {
+        while let Ok(FeedItem::Request(request)) = self.feed.peek(COUNTING) {
             let at = self.timing.at(request.index, request.at_s);
             if request.index >= self.most || at >= ticks {
                 break;
@@ -268,11 +268,11 @@ impl Asks for Traced<'_> {
         left
     }
 
-    fn account(&mut self, seen: &mut Seen) {
+    fn account(&mut self, seen: &mut ThreadStats) {
         seen.fingerprint = self.fingerprint;
         seen.replayed.add(std::mem::take(&mut self.known));
         seen.replayed.header = self.feed.header().map(ToString::to_string);
-        seen.replayed.ended = self.dry == Dry::End;
+        seen.replayed.ended = self.dry == Exhausted::End;
     }
 }
 
@@ -281,11 +281,11 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fmt::Write;
 
-    use workload::trace::Trace;
+    use workload::trace::TraceReader;
 
     use super::*;
     use crate::pace::Arrivals;
-    use crate::plan::What;
+    use crate::plan::PhaseKind;
 
     /// Seconds of a trace and their requests: with a burst and with a pause.
     const SECONDS: [(u64, u64); 5] = [(100, 40), (101, 400), (102, 40), (109, 1), (110, 40)];
@@ -303,17 +303,21 @@ mod tests {
     }
 
     /// All operations by their number in the trace, as so many threads were given them.
-    fn drawn(pacing: Pacing, threads: usize, spread: Spread) -> BTreeMap<u64, Asked> {
+    fn drawn(
+        pacing: Pacing,
+        threads: usize,
+        spread: ArrivalSpread,
+    ) -> BTreeMap<u64, SourcedOperation> {
         let folder = tempfile::tempdir().unwrap();
         let values = Arc::new(SizedValues::new(1, 0.0).unwrap());
         let file = trace(&folder);
         let replay = Replay { file, spread, most: None, values, refill: false };
-        let plan = Plan { pacing, ..Plan::closed(What::Mix, threads) };
-        let feeds = Trace::open(&replay.file).unwrap().feed(threads, spread).unwrap();
+        let plan = LoadPlan { pacing, ..LoadPlan::closed(PhaseKind::Mix, threads) };
+        let feeds = TraceReader::open(&replay.file).unwrap().feed(threads, spread).unwrap();
         let clock = Ticks::new();
         let mut all = BTreeMap::new();
         for feed in feeds {
-            let mut source = Traced::new(&replay, feed, &plan, &clock);
+            let mut source = ReplaySource::new(&replay, feed, &plan, &clock);
             let mut before = 0;
             loop {
                 match source.next(u64::MAX) {
@@ -322,11 +326,11 @@ mod tests {
                         before = asked.at;
                         assert!(all.insert(asked.ask.record, asked).is_none());
                     }
-                    None if source.dry() == Dry::End => break,
+                    None if source.dry() == Exhausted::End => break,
                     None => std::thread::sleep(Duration::from_millis(1)),
                 }
             }
-            let mut seen = Seen::default();
+            let mut seen = ThreadStats::default();
             source.account(&mut seen);
             assert!(seen.replayed.error.is_none());
         }
@@ -338,7 +342,7 @@ mod tests {
     #[test]
     fn requests_are_due_when_they_were_recorded() {
         let second = Ticks::new().ticks(1e9) as f64;
-        for spread in [Spread::Even, Spread::Poisson { seed: 3 }] {
+        for spread in [ArrivalSpread::Even, ArrivalSpread::Poisson { seed: 3 }] {
             let once = drawn(Pacing::Recorded { speed: 1.0 }, 1, spread);
             for (speed, threads) in [(1.0, 3), (2.0, 1), (2.0, 4), (0.25, 2), (1000.0, 2)] {
                 let all = drawn(Pacing::Recorded { speed }, threads, spread);
@@ -363,12 +367,12 @@ mod tests {
     fn a_rate_gives_the_order_of_the_trace_other_instants() {
         let second = Ticks::new().ticks(1e9) as f64;
         let pacing = |arrivals| Pacing::Open { rate: 1000.0, arrivals };
-        for (index, asked) in drawn(pacing(Arrivals::Constant), 3, Spread::Even) {
+        for (index, asked) in drawn(pacing(Arrivals::Constant), 3, ArrivalSpread::Even) {
             let expected = index as f64 / 1000.0 * second;
             assert!((asked.at as f64 - expected).abs() <= 2.0, "{index}");
         }
-        let alone = drawn(pacing(Arrivals::Poisson), 1, Spread::Even);
-        let many = drawn(pacing(Arrivals::Poisson), 4, Spread::Even);
+        let alone = drawn(pacing(Arrivals::Poisson), 1, ArrivalSpread::Even);
+        let many = drawn(pacing(Arrivals::Poisson), 4, ArrivalSpread::Even);
         assert!(alone.values().map(|asked| asked.at).eq(many.values().map(|asked| asked.at)));
         assert!(alone.values().map(|asked| asked.at).is_sorted());
         let last = alone.values().map(|asked| asked.at).max().unwrap() as f64 / second;

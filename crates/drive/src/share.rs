@@ -6,7 +6,7 @@ use workload::BLOCK;
 /// client with as many threads would: each its own blocks of the stream, in turn, and the
 /// arrivals of its own threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
+pub struct LoadShare {
     /// This client's number, from 0, and how many clients there are.
     pub client: usize,
     pub clients: usize,
@@ -15,14 +15,14 @@ pub struct Share {
     pub threads: usize,
 }
 
-impl Share {
+impl LoadShare {
     /// Threads are divided as evenly as they can be, clients with more of them first. Answers
     /// the share and how many threads are this client's.
-    pub fn of(client: usize, clients: usize, threads: usize) -> (Share, usize) {
+    pub fn of(client: usize, clients: usize, threads: usize) -> (LoadShare, usize) {
         let (each, more) = (threads / clients, threads % clients);
         let first_thread = client * each + client.min(more);
         let own = each + usize::from(client < more);
-        (Share { client, clients, first_thread, threads }, own)
+        (LoadShare { client, clients, first_thread, threads }, own)
     }
 
     /// The block of the stream that is this client's at its `turn`, from 0.
@@ -51,7 +51,7 @@ mod tests {
             for all in [0, 1, 63, 64, 65, 640, 1000, 12_345] {
                 let mut taken = vec![0; all as usize];
                 for client in 0..clients {
-                    let (share, _) = Share::of(client, clients, clients);
+                    let (share, _) = LoadShare::of(client, clients, clients);
                     let own = share.operations(all);
                     for n in 0..own {
                         taken[(share.block(n / BLOCK) * BLOCK + n % BLOCK) as usize] += 1;
@@ -68,7 +68,7 @@ mod tests {
             for threads in clients..4 * clients {
                 let mut next = 0;
                 for client in 0..clients {
-                    let (share, own) = Share::of(client, clients, threads);
+                    let (share, own) = LoadShare::of(client, clients, threads);
                     assert_eq!((share.first_thread, share.threads), (next, threads));
                     assert!(own >= 1);
                     next += own;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::outcome::Outcome;
-use crate::plan::{Plan, What};
+use crate::outcome::PhaseOutcome;
+use crate::plan::{LoadPlan, PhaseKind};
 
 /// A window shorter than this part of the time that was asked for is worth a word: a trace has
 /// whole seconds, and its last request need not be at the end of one.
@@ -11,8 +11,8 @@ const MOST_OF_IT: f64 = 0.9;
 
 /// What a reader should know where the trace, or the records of a load, did not suffice for the
 /// operations or the time that were asked for.
-pub(crate) fn told(plan: &Plan, records: u64, outcome: &Outcome) -> Option<String> {
-    if plan.what == What::Load {
+pub(crate) fn told(plan: &LoadPlan, records: u64, outcome: &PhaseOutcome) -> Option<String> {
+    if plan.what == PhaseKind::Load {
         let asked = plan.until.operations.filter(|asked| *asked > records)?;
         return Some(format!(
             "the load has {records} records, fewer than the {asked} operations that were asked for"

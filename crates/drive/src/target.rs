@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use store::{Capabilities, Statistic, Store, StoreError};
 
-use crate::asks::{Asks, Fill, Mixed};
+use crate::asks::{LoadSource, MixSource, OperationSource};
 use crate::outcome::DriveError;
 use crate::pace::{ClosedLoop, OpenLoop, Pacing, Scheduled};
-use crate::plan::{Plan, What};
+use crate::plan::{LoadPlan, PhaseKind};
 use crate::recorder::Recorder;
-use crate::replay::Traced;
-use crate::worker::{Seen, Shared, work};
+use crate::replay::ReplaySource;
+use crate::worker::{ThreadStats, WorkerShared, work};
 
 /// Something that [`drive`](crate::drive) can ask: every [`Store`], and
 /// [`Network`](crate::Network).
-pub trait Target: Ask {
+pub trait Target: OpExecutor {
     fn capabilities(&self) -> Capabilities;
 
     /// What is really running, as it says itself.
@@ -31,22 +31,22 @@ pub trait Target: Ask {
 }
 
 /// How one thread asks.
-pub trait Ask: Send + Sync + Sized + 'static {
+pub trait OpExecutor: Send + Sync + Sized + 'static {
     /// The kernel may say when an answer arrived.
     const SEES_ARRIVALS: bool = false;
 
     /// Requests that the threads of a plan can have under way together.
-    fn slots(&self, plan: &Plan) -> usize {
+    fn slots(&self, plan: &LoadPlan) -> usize {
         plan.threads
     }
 
     /// Runs in thread `thread` from before the phase begins until it has ended.
     fn ask(
-        shared: &Shared<Self>,
+        shared: &WorkerShared<Self>,
         thread: usize,
-        plan: &Plan,
+        plan: &LoadPlan,
         recorder: Recorder,
-    ) -> Result<Seen, DriveError>;
+    ) -> Result<ThreadStats, DriveError>;
 }
 
 impl<S: Store> Target for S {
@@ -67,21 +67,21 @@ impl<S: Store> Target for S {
     }
 }
 
-impl<S: Store> Ask for S {
+impl<S: Store> OpExecutor for S {
     fn ask(
-        shared: &Shared<S>,
+        shared: &WorkerShared<S>,
         thread: usize,
-        plan: &Plan,
+        plan: &LoadPlan,
         recorder: Recorder,
-    ) -> Result<Seen, DriveError> {
+    ) -> Result<ThreadStats, DriveError> {
         let workload = &shared.workload;
         match plan.what {
-            What::Load => paced(shared, thread, plan, recorder, Fill::new(workload)),
-            What::Mix => match &plan.trace {
-                None => paced(shared, thread, plan, recorder, Mixed::new(workload)),
+            PhaseKind::Load => paced(shared, thread, plan, recorder, LoadSource::new(workload)),
+            PhaseKind::Mix => match &plan.trace {
+                None => paced(shared, thread, plan, recorder, MixSource::new(workload)),
                 Some(replay) => {
                     let feed = shared.feed(thread)?;
-                    let asks = Traced::new(replay, feed, plan, &shared.clock);
+                    let asks = ReplaySource::new(replay, feed, plan, &shared.clock);
                     scheduled(shared, thread, plan, recorder, asks)
                 }
             },
@@ -89,13 +89,13 @@ impl<S: Store> Ask for S {
     }
 }
 
-fn paced<S: Store, A: Asks>(
-    shared: &Shared<S>,
+fn paced<S: Store, A: OperationSource>(
+    shared: &WorkerShared<S>,
     thread: usize,
-    plan: &Plan,
+    plan: &LoadPlan,
     recorder: Recorder,
     asks: A,
-) -> Result<Seen, DriveError> {
+) -> Result<ThreadStats, DriveError> {
     match plan.pacing {
         Pacing::Closed { think } => work(shared, thread, asks, || ClosedLoop::new(think), recorder),
         Pacing::Open { .. } | Pacing::Recorded { .. } => {
@@ -107,13 +107,13 @@ fn paced<S: Store, A: Asks>(
 }
 
 /// The source itself says when its operations are due, unless the loop is closed.
-fn scheduled<S: Store, A: Asks>(
-    shared: &Shared<S>,
+fn scheduled<S: Store, A: OperationSource>(
+    shared: &WorkerShared<S>,
     thread: usize,
-    plan: &Plan,
+    plan: &LoadPlan,
     recorder: Recorder,
     asks: A,
-) -> Result<Seen, DriveError> {
+) -> Result<ThreadStats, DriveError> {
     match plan.pacing {
         Pacing::Closed { think } => work(shared, thread, asks, || ClosedLoop::new(think), recorder),
         _ => work(shared, thread, asks, || Scheduled::new(shared.begun()), recorder),

@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Store, StoreUrl, Visit};
-use workload::trace::{Chunk, Request, Spread, Trace, TraceError};
-use workload::{Workload, Wrong};
+use store::{Store, StoreUrl, StoreVisitor};
+use workload::trace::{ArrivalSpread, RequestChunk, TraceError, TraceReader, TraceRequest};
+use workload::{ValueMismatch, Workload};
 
 use crate::clock::Ticks;
-use crate::control::{Quiet, drive};
+use crate::control::{NoObserver, drive};
 use crate::outcome::DriveError;
-use crate::plan::{OnStart, Plan, Until, What};
+use crate::plan::{LoadPlan, OnStart, PhaseKind, StopCondition};
 use crate::replay::Replay;
 
 /// Nanoseconds of the harness.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Tax {
+pub struct MeasuredTax {
     /// One operation of the workload against the null store, by one thread that does not wait.
     pub ns_per_op: f64,
     /// One reading of the clock; each operation takes two.
@@ -40,18 +40,18 @@ const LONGEST_ROUND: Duration = Duration::from_millis(50);
 pub fn tax(
     clock: &Ticks,
     workload: &Arc<Workload>,
-    what: What,
+    what: PhaseKind,
     on_start: &OnStart,
-) -> Result<Tax, DriveError> {
+) -> Result<MeasuredTax, DriveError> {
     let null: StoreUrl = "null".parse()?;
     let mut ns_per_op = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let round = Round { clock, workload, what, trace: None, on_start };
+        let round = TaxRound { clock, workload, what, trace: None, on_start };
         ns_per_op = ns_per_op.min(store::open(&null, round)??);
     }
     let pairs = loaded_pairs(workload);
     let verify_ns = verify_ns(clock, &pairs, |key, value| workload.verify(key, value));
-    Ok(Tax { ns_per_op, clock_ns: clock.cost_ns(), verify_ns })
+    Ok(MeasuredTax { ns_per_op, clock_ns: clock.cost_ns(), verify_ns })
 }
 
 /// Measures the tax of a replay on the beginning of its trace, without the reading of the file,
@@ -61,7 +61,7 @@ pub fn replay_tax(
     replay: &Replay,
     workload: &Arc<Workload>,
     on_start: &OnStart,
-) -> Result<Option<Tax>, DriveError> {
+) -> Result<Option<MeasuredTax>, DriveError> {
     if replay.file.as_os_str() == "-" {
         return Ok(None);
     }
@@ -70,12 +70,13 @@ pub fn replay_tax(
     let trace = Some(Arc::new(Replay { most: Some(most), ..replay.clone() }));
     let mut ns_per_op = f64::INFINITY;
     for _ in 0..REPLAYED_ROUNDS {
-        let round = Round { clock, workload, what: What::Mix, trace: trace.clone(), on_start };
+        let round =
+            TaxRound { clock, workload, what: PhaseKind::Mix, trace: trace.clone(), on_start };
         ns_per_op = ns_per_op.min(store::open(&null, round)??);
     }
     let pairs = recorded_pairs(replay)?;
     let verify_ns = verify_ns(clock, &pairs, |key, value| replay.values.verify(key, value));
-    Ok(Some(Tax { ns_per_op, clock_ns: clock.cost_ns(), verify_ns }))
+    Ok(Some(MeasuredTax { ns_per_op, clock_ns: clock.cost_ns(), verify_ns }))
 }
 
 /// A key and its value.
@@ -83,9 +84,9 @@ type Pair = (Vec<u8>, Vec<u8>);
 
 /// Keys of the beginning of a trace, with values of their sizes.
 fn recorded_pairs(replay: &Replay) -> Result<Vec<Pair>, TraceError> {
-    let mut chunk = Chunk::new();
-    Trace::open(&replay.file)?.next_second(Spread::Even, &mut chunk)?;
-    let pair = |request: Request<'_>| {
+    let mut chunk = RequestChunk::new();
+    TraceReader::open(&replay.file)?.next_second(ArrivalSpread::Even, &mut chunk)?;
+    let pair = |request: TraceRequest<'_>| {
         let mut value = Vec::new();
         replay.values.write(request.key, request.index, request.value_size as usize, &mut value);
         (request.key.to_vec(), value)
@@ -93,25 +94,25 @@ fn recorded_pairs(replay: &Replay) -> Result<Vec<Pair>, TraceError> {
     Ok(chunk.iter().take(VALUES).map(pair).collect())
 }
 
-struct Round<'a> {
+struct TaxRound<'a> {
     clock: &'a Ticks,
     workload: &'a Arc<Workload>,
-    what: What,
+    what: PhaseKind,
     trace: Option<Arc<Replay>>,
     on_start: &'a OnStart,
 }
 
-impl Visit for Round<'_> {
+impl StoreVisitor for TaxRound<'_> {
     type Output = Result<f64, DriveError>;
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
-        let plan = Plan {
+        let plan = LoadPlan {
             trace: self.trace,
-            until: Until { operations: Some(OPERATIONS), time: Some(LONGEST_ROUND) },
+            until: StopCondition { operations: Some(OPERATIONS), time: Some(LONGEST_ROUND) },
             on_start: Arc::clone(self.on_start),
-            ..Plan::closed(self.what, 1)
+            ..LoadPlan::closed(self.what, 1)
         };
-        let outcome = drive(self.clock, &Arc::new(store), self.workload, &plan, &mut Quiet)?;
+        let outcome = drive(self.clock, &Arc::new(store), self.workload, &plan, &mut NoObserver)?;
         let starved = outcome.replayed.map_or(0, |replayed| replayed.starved);
         let seconds = outcome.seconds - self.clock.seconds(0, starved);
         Ok(seconds.max(0.0) * 1e9 / (outcome.operations as f64).max(1.0))
@@ -136,7 +137,7 @@ fn loaded_pairs(workload: &Workload) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn verify_ns(
     clock: &Ticks,
     pairs: &[(Vec<u8>, Vec<u8>)],
-    verify: impl Fn(&[u8], &[u8]) -> Result<(), Wrong>,
+    verify: impl Fn(&[u8], &[u8]) -> Result<(), ValueMismatch>,
 ) -> f64 {
     (0..20)
         .map(|_| {

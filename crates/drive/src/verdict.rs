@@ -3,15 +3,15 @@
 use model::Op;
 use store::StoreError;
 
-use crate::asks::Asks;
-use crate::outcome::{DriveError, Failure, FailureKind};
+use crate::asks::OperationSource;
+use crate::outcome::{AnswerFailure, DriveError, FailureKind};
 
 /// Failures in a row after which going on would measure nothing but the failing.
 pub(crate) const MOST_IN_A_ROW: u64 = 1000;
 
 /// Counts of one thread; merged when the phase ends.
 #[derive(Debug, Default)]
-pub(crate) struct Verdicts {
+pub(crate) struct AnswerCounts {
     pub(crate) verified: u64,
     /// Keys of reads that were there, those that were not where that is no failure, and those
     /// that were not although they had to be.
@@ -20,21 +20,21 @@ pub(crate) struct Verdicts {
     pub(crate) missing: u64,
     pub(crate) bytes_read: u64,
     pub(crate) scanned: u64,
-    pub(crate) failures: Vec<Failure>,
+    pub(crate) failures: Vec<AnswerFailure>,
     in_a_row: u64,
 }
 
-impl Verdicts {
+impl AnswerCounts {
     /// Checks a value that the store gave for a key.
     #[inline]
-    pub(crate) fn check(&mut self, asks: &impl Asks, key: &[u8], value: &[u8]) {
+    pub(crate) fn check(&mut self, asks: &impl OperationSource, key: &[u8], value: &[u8]) {
         self.bytes_read += (key.len() + value.len()) as u64;
         self.verified += u64::from(self.verify(asks, key, value));
     }
 
     /// The same for an answer that does not count: it must be right all the same.
     #[inline]
-    pub(crate) fn verify(&mut self, asks: &impl Asks, key: &[u8], value: &[u8]) -> bool {
+    pub(crate) fn verify(&mut self, asks: &impl OperationSource, key: &[u8], value: &[u8]) -> bool {
         let verified = asks.verify(key, value);
         if let Err(wrong) = &verified {
             self.fail(FailureKind::Wrong, || format!("{}: {wrong}", shown(key)));
@@ -46,7 +46,7 @@ impl Verdicts {
     pub(crate) fn fail(&mut self, kind: FailureKind, words: impl FnOnce() -> String) {
         match self.failures.iter_mut().find(|failure| failure.kind == kind) {
             Some(failure) => failure.count += 1,
-            None => self.failures.push(Failure { kind, count: 1, first: words() }),
+            None => self.failures.push(AnswerFailure { kind, count: 1, first: words() }),
         }
     }
 
@@ -79,8 +79,8 @@ impl Verdicts {
     }
 
     /// The same failures, and nothing else.
-    pub(crate) fn failures_only(self) -> Verdicts {
-        Verdicts { failures: self.failures, ..Verdicts::default() }
+    pub(crate) fn failures_only(self) -> AnswerCounts {
+        AnswerCounts { failures: self.failures, ..AnswerCounts::default() }
     }
 
     /// A key that was never written has a value.
@@ -100,7 +100,7 @@ impl Verdicts {
         self.in_a_row = 0;
     }
 
-    pub(crate) fn merge(&mut self, other: Verdicts) {
+    pub(crate) fn merge(&mut self, other: AnswerCounts) {
         self.verified += other.verified;
         self.hits += other.hits;
         self.misses += other.misses;

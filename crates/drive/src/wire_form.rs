@@ -8,18 +8,18 @@ use model::Op;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::outcome::{DriveError, Outcome};
+use crate::outcome::{DriveError, PhaseOutcome};
 use model::histogram::{decode, encode};
 
 /// Bytes that are no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("these bytes are no outcome: {0}")]
-pub struct BadOutcome(String);
+pub struct OutcomeDecodeError(String);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
-    outcome: Outcome,
+    outcome: PhaseOutcome,
     /// For each histogram the kind of operation and the length in bytes, in this order.
     service: Vec<(Op, usize)>,
     response: Vec<(Op, usize)>,
@@ -27,7 +27,7 @@ struct Head {
     intervals: Vec<usize>,
 }
 
-impl Outcome {
+impl PhaseOutcome {
     /// All of it: [`Outcome::from_bytes`] gives back the same.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Outcome {
         let arrival = put(&self.arrival)?;
         histograms.extend(self.intervals.iter().flatten());
         // What is not written needs no copy.
-        let outcome = Outcome {
+        let outcome = PhaseOutcome {
             service: Vec::new(),
             response: Vec::new(),
             arrival: Vec::new(),
@@ -70,30 +70,30 @@ impl Outcome {
     ///
     /// # Errors
     /// The bytes are something else.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Outcome, BadOutcome> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<PhaseOutcome, OutcomeDecodeError> {
         let mut rest = Rest(bytes);
         let length = rest.take(4)?.try_into().map(u32::from_le_bytes).unwrap_or_default();
         let head: Head = serde_json::from_slice(rest.take(length as usize)?)
-            .map_err(|error| BadOutcome(error.to_string()))?;
+            .map_err(|error| OutcomeDecodeError(error.to_string()))?;
         let mut named = |lengths: Vec<(Op, usize)>| {
             // A histogram takes far more memory than its bytes: there are no more than can be.
             if (1..lengths.len()).any(|at| lengths[..at].iter().any(|(op, _)| *op == lengths[at].0))
             {
-                return Err(BadOutcome("an operation has two histograms".to_owned()));
+                return Err(OutcomeDecodeError("an operation has two histograms".to_owned()));
             }
             let one = |(op, length)| {
                 let bytes = rest.take(length)?;
-                decode(bytes).map(|histogram| (op, histogram)).map_err(BadOutcome)
+                decode(bytes).map(|histogram| (op, histogram)).map_err(OutcomeDecodeError)
             };
-            lengths.into_iter().map(one).collect::<Result<Vec<_>, BadOutcome>>()
+            lengths.into_iter().map(one).collect::<Result<Vec<_>, OutcomeDecodeError>>()
         };
         let (service, response) = (named(head.service)?, named(head.response)?);
         let arrival = named(head.arrival)?;
         let interval = |length| rest.take(length).map(<[u8]>::to_vec);
         let intervals = head.intervals.into_iter().map(interval).collect::<Result<Vec<_>, _>>()?;
         match rest.0 {
-            [] => Ok(Outcome { service, response, arrival, intervals, ..head.outcome }),
-            _ => Err(BadOutcome("there are more than there should be".to_owned())),
+            [] => Ok(PhaseOutcome { service, response, arrival, intervals, ..head.outcome }),
+            _ => Err(OutcomeDecodeError("there are more than there should be".to_owned())),
         }
     }
 }
@@ -101,8 +101,8 @@ impl Outcome {
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    fn take(&mut self, length: usize) -> Result<&'a [u8], BadOutcome> {
-        let cut = || BadOutcome("they end too early".to_owned());
+    fn take(&mut self, length: usize) -> Result<&'a [u8], OutcomeDecodeError> {
+        let cut = || OutcomeDecodeError("they end too early".to_owned());
         let (taken, rest) = self.0.split_at_checked(length).ok_or_else(cut)?;
         self.0 = rest;
         Ok(taken)
@@ -116,36 +116,46 @@ mod tests {
 
     use model::Count;
     use proptest::prelude::*;
-    use store::{Store, StoreUrl, Visit};
-    use workload::{Mix, Spec, Workload};
+    use store::{Store, StoreUrl, StoreVisitor};
+    use workload::{Mix, Workload, WorkloadSpec};
 
     use super::*;
-    use crate::outcome::{Failure, FailureKind, SteadyReport};
-    use crate::{Arrivals, Pacing, Plan, Quiet, Ticks, Until, What, drive};
+    use crate::outcome::{AnswerFailure, FailureKind, SteadyReport};
+    use crate::{Arrivals, LoadPlan, NoObserver, Pacing, PhaseKind, StopCondition, Ticks, drive};
 
     /// Of a real phase, with something in every field that it leaves empty.
-    fn outcome() -> Outcome {
+    fn outcome() -> PhaseOutcome {
         struct Driven;
-        impl Visit for Driven {
-            type Output = Outcome;
-            fn visit<S: Store>(self, store: S) -> Outcome {
+        impl StoreVisitor for Driven {
+            type Output = PhaseOutcome;
+            fn visit<S: Store>(self, store: S) -> PhaseOutcome {
                 let mix = Mix::parse("read=0.5,insert=0.3,update=0.2").unwrap();
-                let spec = Spec { records: Count(1000), mix, ..Spec::preset("ycsb-a").unwrap() };
+                let spec = WorkloadSpec {
+                    records: Count(1000),
+                    mix,
+                    ..WorkloadSpec::preset("ycsb-a").unwrap()
+                };
                 let workload = Arc::new(Workload::new(&spec).unwrap());
-                let plan = Plan {
+                let plan = LoadPlan {
                     pacing: Pacing::Open { rate: 20e3, arrivals: Arrivals::Poisson },
-                    until: Until { operations: None, time: Some(Duration::from_millis(300)) },
+                    until: StopCondition {
+                        operations: None,
+                        time: Some(Duration::from_millis(300)),
+                    },
                     interval: Duration::from_millis(100),
                     keep_intervals: true,
-                    ..Plan::closed(What::Mix, 2)
+                    ..LoadPlan::closed(PhaseKind::Mix, 2)
                 };
-                drive(&Ticks::new(), &Arc::new(store), &workload, &plan, &mut Quiet).unwrap()
+                drive(&Ticks::new(), &Arc::new(store), &workload, &plan, &mut NoObserver).unwrap()
             }
         }
         let mut outcome = store::open(&"null".parse::<StoreUrl>().unwrap(), Driven).unwrap();
         outcome.arrival = outcome.service.clone();
-        outcome.failures =
-            vec![Failure { kind: FailureKind::OutOfMemory, count: 3, first: "\"ä\"".to_owned() }];
+        outcome.failures = vec![AnswerFailure {
+            kind: FailureKind::OutOfMemory,
+            count: 3,
+            first: "\"ä\"".to_owned(),
+        }];
         outcome.steady = Some(SteadyReport { rounds: vec![0.1 + 0.2, 1e-300], reached: false });
         outcome.mean_wake_up_s = Some(1.0 / 3.0);
         outcome.warnings = vec!["one".to_owned(), "two".to_owned()];
@@ -159,7 +169,7 @@ mod tests {
         assert!(outcome.series.len() > 3 && outcome.intervals.len() == outcome.series.len());
         assert!(outcome.response.len() == 3 && outcome.operations > 0);
         let bytes = outcome.to_bytes().unwrap();
-        let carried = Outcome::from_bytes(&bytes).unwrap();
+        let carried = PhaseOutcome::from_bytes(&bytes).unwrap();
         assert_eq!(carried, outcome);
         assert_eq!(carried.to_bytes().unwrap(), bytes);
         for (point, interval) in carried.series.iter().zip(&carried.intervals) {
@@ -173,13 +183,14 @@ mod tests {
     fn what_is_cut_or_longer_is_refused() {
         let bytes = outcome().to_bytes().unwrap();
         for length in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
-            assert!(Outcome::from_bytes(&bytes[..length]).is_err(), "{length}");
+            assert!(PhaseOutcome::from_bytes(&bytes[..length]).is_err(), "{length}");
         }
-        assert!(Outcome::from_bytes(&[&bytes[..], b"x"].concat()).is_err());
+        assert!(PhaseOutcome::from_bytes(&[&bytes[..], b"x"].concat()).is_err());
         let once = outcome();
         let (op, histogram) = once.service[0].clone();
-        let twice = Outcome { service: vec![(op, histogram.clone()), (op, histogram)], ..once };
-        let refused = Outcome::from_bytes(&twice.to_bytes().unwrap()).unwrap_err();
+        let twice =
+            PhaseOutcome { service: vec![(op, histogram.clone()), (op, histogram)], ..once };
+        let refused = PhaseOutcome::from_bytes(&twice.to_bytes().unwrap()).unwrap_err();
         assert!(refused.to_string().contains("two histograms"), "{refused}");
     }
 
@@ -188,7 +199,7 @@ mod tests {
         fn garbage_is_an_error_and_never_a_panic(
             bytes in prop::collection::vec(any::<u8>(), 0..200)
         ) {
-            prop_assert!(Outcome::from_bytes(&bytes).is_err());
+            prop_assert!(PhaseOutcome::from_bytes(&bytes).is_err());
         }
     }
 }

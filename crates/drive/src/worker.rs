@@ -7,25 +7,25 @@ use std::time::Duration;
 use model::{Op, PerOp};
 use store::{Session, Store};
 use workload::Workload;
-use workload::trace::Feed;
+use workload::trace::TraceFeed;
 
-use crate::asker::Asker;
-use crate::asks::{Asked, Asks, Dry};
+use crate::asker::StoreExecutor;
+use crate::asks::{Exhausted, OperationSource, SourcedOperation};
 use crate::clock::Ticks;
-use crate::frontier::{Frontier, Gate, Lane};
-use crate::outcome::{Changes, DriveError};
-use crate::pace::{Pacer, Waited};
+use crate::frontier::{Frontier, PhaseGate, ThreadProgress};
+use crate::outcome::{DataChanges, DriveError};
+use crate::pace::{PaceWait, Pacer};
 use crate::recorder::Recorder;
-use crate::replay::Replayed;
-use crate::share::Share;
-use crate::verdict::Verdicts;
+use crate::replay::ReplaySummary;
+use crate::share::LoadShare;
+use crate::verdict::AnswerCounts;
 
 /// What the threads of a phase share.
-pub struct Shared<T> {
+pub struct WorkerShared<T> {
     pub(crate) target: Arc<T>,
     pub(crate) workload: Arc<Workload>,
     pub(crate) clock: Ticks,
-    pub(crate) gate: Gate,
+    pub(crate) gate: PhaseGate,
     pub(crate) frontier: Frontier,
     /// The loop is open: latency counts from the due instant too.
     pub(crate) open: bool,
@@ -34,27 +34,27 @@ pub struct Shared<T> {
     /// Operations are counted in a given number, not for a given time.
     pub(crate) counted: bool,
     /// This client's part, where several ask together.
-    pub(crate) share: Option<Share>,
+    pub(crate) share: Option<LoadShare>,
     /// The first of this client's operations that does not count any more; set before the
     /// window opens.
     pub(crate) end_operation: AtomicU64,
     /// Each thread's part of the trace, until it takes it.
-    pub(crate) feeds: Mutex<Vec<Option<Feed>>>,
+    pub(crate) feeds: Mutex<Vec<Option<TraceFeed>>>,
     /// Tick at which the threads were let go: the arrivals of all of them count from it.
     pub(crate) begun_at: AtomicU64,
 }
 
 /// What one thread saw in the window, and what it did to the data in the whole phase.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ThreadStats {
     pub(crate) operations: u64,
     pub(crate) counts: PerOp<u64>,
-    pub(crate) verdicts: Verdicts,
+    pub(crate) verdicts: AnswerCounts,
     pub(crate) bytes_written: u64,
     /// Ticks inside the store.
     pub(crate) in_store: u64,
     /// From the window's first operation to the end of the last.
-    pub(crate) waited: Waited,
+    pub(crate) waited: PaceWait,
     /// Tick at which this thread's part of the window began, and its last operation ended.
     pub(crate) began: u64,
     pub(crate) ended: u64,
@@ -81,33 +81,33 @@ pub struct Seen {
     pub(crate) fingerprint: u64,
     pub(crate) redirected: u64,
     pub(crate) drawn: u64,
-    pub(crate) changes: Changes,
+    pub(crate) changes: DataChanges,
     /// Of a trace.
-    pub(crate) replayed: Replayed,
+    pub(crate) replayed: ReplaySummary,
 }
 
 /// How long a thread sleeps while its part of a trace is not read yet.
 pub(crate) const READING: Duration = Duration::from_micros(200);
 
-pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
-    shared: &Shared<S>,
+pub(crate) fn work<S: Store, A: OperationSource, P: Pacer>(
+    shared: &WorkerShared<S>,
     thread: usize,
     mut asks: A,
     pacer: impl FnOnce() -> P,
     mut recorder: Recorder,
-) -> Result<Seen, DriveError> {
-    let Shared { target: store, clock, gate, frontier, .. } = shared;
+) -> Result<ThreadStats, DriveError> {
+    let WorkerShared { target: store, clock, gate, frontier, .. } = shared;
     let lane = frontier.lane(thread);
     let mut session = store.session()?;
-    let mut asker = Asker::new(clock, store.capabilities().keeps, &asks);
+    let mut asker = StoreExecutor::new(clock, store.capabilities().keeps, &asks);
     let needs_frontier = asks.asks_for_inserted();
     let known = || if needs_frontier { frontier.acknowledged() } else { u64::MAX };
-    let mut seen = Seen::default();
+    let mut seen = ThreadStats::default();
     let mut in_window = false;
     let mut done = 0;
     gate.wait_for_the_start();
     let mut pacer = pacer();
-    let mut entered = Waited::default();
+    let mut entered = PaceWait::default();
     let second = clock.ticks(1e9);
     // When the trace's reader was waited for the last time: what was due before came too late.
     let mut came_at = 0;
@@ -128,12 +128,12 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
         for _ in 0..length {
             let Some(asked) = asks.next(acknowledged) else {
                 match asks.dry() {
-                    Dry::Block => break,
-                    Dry::NotYet if !gate.closed() => {
+                    Exhausted::Block => break,
+                    Exhausted::NotYet if !gate.closed() => {
                         seen.replayed.starved += let_it_read(clock, lane);
                         continue 'blocks;
                     }
-                    Dry::NotYet | Dry::End => break 'blocks,
+                    Exhausted::NotYet | Exhausted::End => break 'blocks,
                 }
             };
             let ask = asked.ask;
@@ -227,7 +227,7 @@ pub(crate) fn work<S: Store, A: Asks, P: Pacer>(
 
 /// Sleeps while a trace is read; answers the ticks of that.
 #[cold]
-fn let_it_read(clock: &Ticks, lane: &Lane) -> u64 {
+fn let_it_read(clock: &Ticks, lane: &ThreadProgress) -> u64 {
     let begin = clock.now();
     // A reader may be slow, as standard input is; that is no fault of the store.
     lane.wait_until(begin + clock.ticks(1e9));
@@ -238,12 +238,12 @@ fn let_it_read(clock: &Ticks, lane: &Lane) -> u64 {
 /// Cache-aside: what was missed is set, as the application behind a cache would. It is the
 /// client's own traffic, counted apart.
 #[cold]
-fn refill<S: Session, A: Asks>(
-    asker: &mut Asker<'_>,
+fn refill<S: Session, A: OperationSource>(
+    asker: &mut StoreExecutor<'_>,
     session: &mut S,
     asks: &A,
-    asked: &Asked,
-    seen: &mut Seen,
+    asked: &SourcedOperation,
+    seen: &mut ThreadStats,
 ) -> Result<(), DriveError> {
     match asker.refill(session, asks, asked) {
         Ok(()) => {
@@ -258,25 +258,25 @@ fn refill<S: Session, A: Asks>(
     }
 }
 
-impl Seen {
+impl ThreadStats {
     /// The window begins: what was seen before does not count, but what it did to the data
     /// stays done and what went wrong stays wrong.
-    pub(crate) fn entering(self, now: u64) -> Seen {
-        Seen {
+    pub(crate) fn entering(self, now: u64) -> ThreadStats {
+        ThreadStats {
             began: now,
             ended: now,
             drawn: self.drawn,
             changes: self.changes,
             verdicts: self.verdicts.failures_only(),
             gave_up: self.gave_up,
-            ..Seen::default()
+            ..ThreadStats::default()
         }
     }
 }
 
-impl<T> Shared<T> {
+impl<T> WorkerShared<T> {
     /// This thread's part of the trace.
-    pub(crate) fn feed(&self, thread: usize) -> Result<Feed, DriveError> {
+    pub(crate) fn feed(&self, thread: usize) -> Result<TraceFeed, DriveError> {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         let feed = feeds.get_mut(thread).and_then(Option::take);
         feed.ok_or_else(|| DriveError::Internal(format!("thread {thread} has no trace")))

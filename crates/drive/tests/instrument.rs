@@ -8,44 +8,46 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use drive::{
-    Arrivals, Cpus, DriveError, FailureKind, Observer, Outcome, Pacing, Plan, Progress, Quiet,
-    Stage, Steady, Ticks, Until, What, drive,
+    Arrivals, CpuBudget, DriveError, FailureKind, LoadPlan, NoObserver, Observer, Pacing,
+    PhaseKind, PhaseOutcome, PhaseProgress, PhaseStage, SteadyCriteria, StopCondition, Ticks,
+    drive,
 };
 use fake::{Fake, Fault};
 use model::{Count, Op};
-use workload::{Mix, Spec, Workload};
+use workload::{Mix, Workload, WorkloadSpec};
 
 fn workload(preset: &str, records: u64) -> Arc<Workload> {
-    let mut spec = Spec::preset(preset).unwrap();
+    let mut spec = WorkloadSpec::preset(preset).unwrap();
     spec.records = Count(records);
     Arc::new(Workload::new(&spec).unwrap())
 }
 
 /// Short intervals, so that short runs have a series.
-fn plan(what: What, threads: usize) -> Plan {
-    Plan { interval: Duration::from_millis(100), ..Plan::closed(what, threads) }
+fn plan(what: PhaseKind, threads: usize) -> LoadPlan {
+    LoadPlan { interval: Duration::from_millis(100), ..LoadPlan::closed(what, threads) }
 }
 
-fn operations(count: u64) -> Until {
-    Until { operations: Some(count), time: None }
+fn operations(count: u64) -> StopCondition {
+    StopCondition { operations: Some(count), time: None }
 }
 
-fn time(millis: u64) -> Until {
-    Until { operations: None, time: Some(Duration::from_millis(millis)) }
+fn time(millis: u64) -> StopCondition {
+    StopCondition { operations: None, time: Some(Duration::from_millis(millis)) }
 }
 
 fn open(rate: f64, arrivals: Arrivals) -> Pacing {
     Pacing::Open { rate, arrivals }
 }
 
-fn ask(store: Fake, workload: &Arc<Workload>, plan: &Plan) -> Result<Outcome, DriveError> {
-    drive(&Ticks::new(), &Arc::new(store), workload, plan, &mut Quiet)
+fn ask(store: Fake, workload: &Arc<Workload>, plan: &LoadPlan) -> Result<PhaseOutcome, DriveError> {
+    drive(&Ticks::new(), &Arc::new(store), workload, plan, &mut NoObserver)
 }
 
 /// A fake that holds every record of the workload.
 fn loaded(workload: &Arc<Workload>) -> Fake {
     let store = Arc::new(Fake::default());
-    let outcome = drive(&Ticks::new(), &store, workload, &plan(What::Load, 2), &mut Quiet).unwrap();
+    let outcome =
+        drive(&Ticks::new(), &store, workload, &plan(PhaseKind::Load, 2), &mut NoObserver).unwrap();
     assert_eq!(outcome.operations, workload.spec().records.0);
     Arc::into_inner(store).expect("the threads have let go of the store")
 }
@@ -55,7 +57,7 @@ fn every_preset_is_answered_and_verified() {
     for preset in ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"] {
         let workload = workload(preset, 2000);
         for threads in [1, 3] {
-            let mut plan = plan(What::Mix, threads);
+            let mut plan = plan(PhaseKind::Mix, threads);
             plan.until = operations(5000);
             let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
             assert_eq!(outcome.operations, 5000, "{preset}");
@@ -74,11 +76,11 @@ fn the_stream_does_not_depend_on_the_threads() {
     for preset in ["ycsb-a", "ycsb-d", "ycsb-e"] {
         let workload = workload(preset, 1000);
         let run = |threads| {
-            let mut plan = plan(What::Mix, threads);
+            let mut plan = plan(PhaseKind::Mix, threads);
             // Not a multiple of the block: the last one is cut.
             plan.until = operations(10_007);
             let store = Arc::new(loaded(&workload));
-            let outcome = drive(&Ticks::new(), &store, &workload, &plan, &mut Quiet).unwrap();
+            let outcome = drive(&Ticks::new(), &store, &workload, &plan, &mut NoObserver).unwrap();
             (outcome.fingerprint, outcome.counts, store.keys())
         };
         let alone = run(1);
@@ -93,7 +95,7 @@ fn known_service_times_are_measured() {
     let workload = workload("ycsb-c", 100);
     let store = loaded(&workload);
     store.read_takes(Duration::from_millis(2));
-    let mut plan = plan(What::Mix, 1);
+    let mut plan = plan(PhaseKind::Mix, 1);
     plan.until = operations(100);
     let outcome = ask(store, &workload, &plan).unwrap();
     let (op, histogram) = &outcome.service[0];
@@ -105,11 +107,11 @@ fn known_service_times_are_measured() {
 }
 
 /// One answer takes 200 ms while requests are due every millisecond, for a second.
-fn stalled_once() -> Outcome {
+fn stalled_once() -> PhaseOutcome {
     let workload = workload("ycsb-c", 100);
     let store = loaded(&workload);
     store.stall_once(100, Duration::from_millis(200));
-    let mut plan = plan(What::Mix, 1);
+    let mut plan = plan(PhaseKind::Mix, 1);
     plan.pacing = open(1000.0, Arrivals::Constant);
     plan.until = time(1000);
     ask(store, &workload, &plan).unwrap()
@@ -141,7 +143,7 @@ fn the_stores_own_queueing_is_not_the_clients_lateness() {
 fn an_open_loop_asks_what_is_due() {
     let workload = workload("ycsb-c", 100);
     for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
-        let mut plan = plan(What::Mix, 2);
+        let mut plan = plan(PhaseKind::Mix, 2);
         plan.pacing = open(2000.0, arrivals);
         plan.until = time(1000);
         let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
@@ -158,7 +160,7 @@ fn a_rate_that_no_store_could_serve_is_invalid_and_says_so() {
     let workload = workload("ycsb-c", 100);
     let store = loaded(&workload);
     store.read_takes(Duration::from_millis(2));
-    let mut plan = plan(What::Mix, 1);
+    let mut plan = plan(PhaseKind::Mix, 1);
     plan.pacing = open(2000.0, Arrivals::Constant);
     plan.until = time(300);
     let outcome = ask(store, &workload, &plan).unwrap();
@@ -172,14 +174,14 @@ fn a_rate_that_no_store_could_serve_is_invalid_and_says_so() {
 #[test]
 fn threads_that_share_cpus_are_told_and_counted_by_what_they_have() {
     let workload = workload("ycsb-c", 1000);
-    let asked = |cpus: Option<Cpus>| {
-        let mut plan = plan(What::Mix, 2);
+    let asked = |cpus: Option<CpuBudget>| {
+        let mut plan = plan(PhaseKind::Mix, 2);
         plan.pacing = open(2000.0, Arrivals::Constant);
         plan.until = time(200);
         plan.cpus = cpus;
         ask(loaded(&workload), &workload, &plan).unwrap()
     };
-    let cpus = |count, words: &str| Some(Cpus { count, words: words.to_owned() });
+    let cpus = |count, words: &str| Some(CpuBudget { count, words: words.to_owned() });
     let shared = asked(cpus(1.0, "1 CPU by the mask"));
     assert!(shared.warnings.iter().any(|w| w.contains("2 threads share 1 CPU by the mask")));
     for enough in [None, cpus(2.0, "2 CPUs"), cpus(1.5, "1.5 CPUs by a quota")] {
@@ -195,7 +197,7 @@ fn threads_that_share_cpus_are_told_and_counted_by_what_they_have() {
     // Threads that wait for a CPU within the store's calls do not wait for the harness.
     let store = loaded(&workload);
     store.read_takes(Duration::from_millis(2));
-    let mut plan = plan(What::Mix, 2);
+    let mut plan = plan(PhaseKind::Mix, 2);
     plan.until = time(200);
     plan.cpus = cpus(0.01, "0.01 CPUs by a quota");
     let slow = ask(store, &workload, &plan).unwrap();
@@ -213,7 +215,7 @@ fn wrong_answers_are_found_counted_and_told() {
     ] {
         let store = loaded(&workload);
         store.fails_every(50, fault);
-        let mut plan = plan(What::Mix, 1);
+        let mut plan = plan(PhaseKind::Mix, 1);
         plan.until = operations(1000);
         let outcome = ask(store, &workload, &plan).unwrap();
         assert_eq!(outcome.failures.len(), 1, "{fault:?}: {:?}", outcome.failures);
@@ -232,7 +234,7 @@ fn a_scan_out_of_order_is_found() {
     let workload = workload("ycsb-e", 500);
     let store = loaded(&workload);
     store.fails_every(10, Fault::Disorder);
-    let mut plan = plan(What::Mix, 1);
+    let mut plan = plan(PhaseKind::Mix, 1);
     plan.until = operations(200);
     let outcome = ask(store, &workload, &plan).unwrap();
     let kinds: Vec<FailureKind> = outcome.failures.iter().map(|f| f.kind).collect();
@@ -241,11 +243,11 @@ fn a_scan_out_of_order_is_found() {
 
 #[test]
 fn deletes_make_misses_not_failures() {
-    let mut spec = Spec::preset("ycsb-a").unwrap();
+    let mut spec = WorkloadSpec::preset("ycsb-a").unwrap();
     spec.records = Count(100);
     spec.mix = Mix::parse("read=0.5,delete=0.5").unwrap();
     let workload = Arc::new(Workload::new(&spec).unwrap());
-    let mut plan = plan(What::Mix, 2);
+    let mut plan = plan(PhaseKind::Mix, 2);
     plan.until = operations(2000);
     let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
     assert_eq!(outcome.failures, []);
@@ -257,7 +259,7 @@ fn a_full_disk_ends_the_load_with_its_own_error() {
     let workload = workload("ycsb-a", 5000);
     let store = Fake::default();
     store.full_after(1000);
-    let error = ask(store, &workload, &plan(What::Load, 2)).unwrap_err();
+    let error = ask(store, &workload, &plan(PhaseKind::Load, 2)).unwrap_err();
     assert!(matches!(error, DriveError::Store(store::StoreError::Full(_))), "{error}");
 }
 
@@ -266,7 +268,7 @@ fn a_store_that_only_fails_ends_the_phase() {
     let workload = workload("ycsb-c", 100);
     let store = loaded(&workload);
     store.fails_every(1, Fault::Refused);
-    let mut plan = plan(What::Mix, 1);
+    let mut plan = plan(PhaseKind::Mix, 1);
     plan.until = time(60_000);
     let error = ask(store, &workload, &plan).unwrap_err();
     assert!(matches!(error, DriveError::Failing { .. }), "{error}");
@@ -277,7 +279,7 @@ fn a_store_that_hangs_is_left_behind() {
     let workload = workload("ycsb-c", 100);
     let store = loaded(&workload);
     store.stall_once(10, Duration::from_secs(20));
-    let mut plan = plan(What::Mix, 1);
+    let mut plan = plan(PhaseKind::Mix, 1);
     plan.until = time(60_000);
     plan.patience = Duration::from_millis(300);
     let begun = Instant::now();
@@ -289,7 +291,7 @@ fn a_store_that_hangs_is_left_behind() {
 #[test]
 fn a_thread_that_panics_is_an_error() {
     let workload = workload("ycsb-c", 100);
-    let mut plan = plan(What::Mix, 2);
+    let mut plan = plan(PhaseKind::Mix, 2);
     plan.until = operations(1000);
     plan.on_start = Arc::new(|thread| assert!(thread != 1, "as the test wants it"));
     let error = ask(loaded(&workload), &workload, &plan).unwrap_err();
@@ -297,10 +299,10 @@ fn a_thread_that_panics_is_an_error() {
 }
 
 struct Told {
-    stages: Vec<Stage>,
+    stages: Vec<PhaseStage>,
     opened: Option<Instant>,
     closed: Option<Instant>,
-    stop_in: Option<(Stage, Arc<AtomicBool>)>,
+    stop_in: Option<(PhaseStage, Arc<AtomicBool>)>,
 }
 
 impl Observer for Told {
@@ -310,7 +312,7 @@ impl Observer for Told {
     fn window_closes(&mut self) {
         self.closed = Some(Instant::now());
     }
-    fn progress(&mut self, progress: &Progress) {
+    fn progress(&mut self, progress: &PhaseProgress) {
         if self.stages.last() != Some(&progress.stage) {
             self.stages.push(progress.stage);
         }
@@ -322,7 +324,7 @@ impl Observer for Told {
     }
 }
 
-fn told(plan: &Plan, stop_in: Option<Stage>) -> (Outcome, Told) {
+fn told(plan: &LoadPlan, stop_in: Option<PhaseStage>) -> (PhaseOutcome, Told) {
     let workload = workload("ycsb-b", 1000);
     let stop_in = stop_in.map(|stage| (stage, Arc::clone(&plan.stop)));
     let mut told = Told { stages: Vec::new(), opened: None, closed: None, stop_in };
@@ -333,9 +335,9 @@ fn told(plan: &Plan, stop_in: Option<Stage>) -> (Outcome, Told) {
 
 #[test]
 fn warm_up_and_steady_state_come_before_the_window_and_do_not_count() {
-    let mut plan = plan(What::Mix, 2);
+    let mut plan = plan(PhaseKind::Mix, 2);
     plan.warm_up = Some(Duration::from_millis(150));
-    plan.steady = Some(Steady {
+    plan.steady = Some(SteadyCriteria {
         round: Duration::from_millis(50),
         window: 3,
         most_rounds: 8,
@@ -347,16 +349,16 @@ fn warm_up_and_steady_state_come_before_the_window_and_do_not_count() {
     assert!(outcome.drawn > 1000, "the warm-up drew from the same stream");
     let steady = outcome.steady.unwrap();
     assert_eq!((steady.rounds.len(), steady.reached), (3, true));
-    assert_eq!(told.stages[0], Stage::WarmUp);
-    assert!(matches!(told.stages[1], Stage::Steadying { round: 1, most: 8 }));
+    assert_eq!(told.stages[0], PhaseStage::WarmUp);
+    assert!(matches!(told.stages[1], PhaseStage::Steadying { round: 1, most: 8 }));
     let window = told.closed.unwrap() - told.opened.unwrap();
     assert!(window.as_secs_f64() >= outcome.seconds * 0.99);
 }
 
 #[test]
 fn a_steady_state_that_is_never_reached_makes_the_run_invalid() {
-    let mut plan = plan(What::Mix, 1);
-    plan.steady = Some(Steady {
+    let mut plan = plan(PhaseKind::Mix, 1);
+    plan.steady = Some(SteadyCriteria {
         round: Duration::from_millis(20),
         window: 2,
         most_rounds: 4,
@@ -370,8 +372,8 @@ fn a_steady_state_that_is_never_reached_makes_the_run_invalid() {
 
 #[test]
 fn a_phase_ends_early_when_told() {
-    for stage in [Stage::WarmUp, Stage::Measure] {
-        let mut plan = plan(What::Mix, 2);
+    for stage in [PhaseStage::WarmUp, PhaseStage::Measure] {
+        let mut plan = plan(PhaseKind::Mix, 2);
         plan.warm_up = Some(Duration::from_millis(200));
         plan.until = time(60_000);
         let begun = Instant::now();
@@ -385,7 +387,7 @@ fn a_phase_ends_early_when_told() {
 #[test]
 fn threads_that_pause_for_long_do_not_hold_up_a_stop() {
     let workload = workload("ycsb-c", 100);
-    let mut plan = plan(What::Mix, 2);
+    let mut plan = plan(PhaseKind::Mix, 2);
     // Between two blocks they come together, which such a pause puts off for days.
     plan.pacing = Pacing::Closed { think: Duration::from_secs(3600) };
     plan.warm_up = Some(Duration::from_millis(50));
@@ -404,7 +406,7 @@ fn threads_that_pause_for_long_do_not_hold_up_a_stop() {
 #[test]
 fn a_think_time_is_not_latency() {
     let workload = workload("ycsb-c", 100);
-    let mut plan = plan(What::Mix, 1);
+    let mut plan = plan(PhaseKind::Mix, 1);
     plan.pacing = Pacing::Closed { think: Duration::from_millis(5) };
     plan.until = operations(40);
     let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
@@ -416,7 +418,7 @@ fn a_think_time_is_not_latency() {
 #[test]
 fn a_window_by_time_lasts_as_long_as_asked() {
     let workload = workload("ycsb-c", 100);
-    let mut plan = plan(What::Mix, 2);
+    let mut plan = plan(PhaseKind::Mix, 2);
     plan.until = time(400);
     for (pacing, most) in [
         // Nothing but the first request falls into the window.
@@ -437,8 +439,8 @@ fn a_window_by_time_lasts_as_long_as_asked() {
 #[test]
 fn whichever_end_comes_first_ends_the_window() {
     let workload = workload("ycsb-c", 100);
-    let mut plan = plan(What::Mix, 2);
-    plan.until = Until { operations: Some(1000), time: Some(Duration::from_secs(60)) };
+    let mut plan = plan(PhaseKind::Mix, 2);
+    plan.until = StopCondition { operations: Some(1000), time: Some(Duration::from_secs(60)) };
     let begun = Instant::now();
     let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
     assert_eq!(outcome.operations, 1000);
@@ -448,7 +450,8 @@ fn whichever_end_comes_first_ends_the_window() {
 #[test]
 fn the_harness_measures_itself() {
     let workload = workload("ycsb-a", 1000);
-    let tax = drive::tax(&Ticks::new(), &workload, What::Mix, &plan(What::Mix, 1).on_start);
+    let tax =
+        drive::tax(&Ticks::new(), &workload, PhaseKind::Mix, &plan(PhaseKind::Mix, 1).on_start);
     let tax = tax.unwrap();
     assert!(tax.ns_per_op > 0.0 && tax.clock_ns > 0.0 && tax.verify_ns > 0.0, "{tax:?}");
     assert!(tax.ns_per_op > tax.clock_ns, "{tax:?}");

@@ -6,10 +6,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use drive::{Outcome, Plan, Quiet, Replay, Ticks, What, drive};
-use store::{Store, Visit};
-use workload::trace::Spread;
-use workload::{SizedValues, Spec, Workload};
+use drive::{LoadPlan, NoObserver, PhaseKind, PhaseOutcome, Replay, Ticks, drive};
+use store::{Store, StoreVisitor};
+use workload::trace::ArrivalSpread;
+use workload::{SizedValues, Workload, WorkloadSpec};
 
 /// The most memory that this process ever held, in bytes.
 fn peak() -> u64 {
@@ -18,21 +18,21 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-struct Asking(Plan);
+struct Asking(LoadPlan);
 
-impl Visit for Asking {
-    type Output = Outcome;
-    fn visit<S: Store>(self, store: S) -> Outcome {
-        let workload = Arc::new(Workload::new(&Spec::default()).unwrap());
-        drive(&Ticks::new(), &Arc::new(store), &workload, &self.0, &mut Quiet).unwrap()
+impl StoreVisitor for Asking {
+    type Output = PhaseOutcome;
+    fn visit<S: Store>(self, store: S) -> PhaseOutcome {
+        let workload = Arc::new(Workload::new(&WorkloadSpec::default()).unwrap());
+        drive(&Ticks::new(), &Arc::new(store), &workload, &self.0, &mut NoObserver).unwrap()
     }
 }
 
 fn replay(file: &std::path::Path, most: Option<u64>) -> u64 {
     let values = Arc::new(SizedValues::new(1, 0.0).unwrap());
     let file = file.to_owned();
-    let replay = Replay { file, spread: Spread::Even, most, values, refill: false };
-    let plan = Plan { trace: Some(Arc::new(replay)), ..Plan::closed(What::Mix, 2) };
+    let replay = Replay { file, spread: ArrivalSpread::Even, most, values, refill: false };
+    let plan = LoadPlan { trace: Some(Arc::new(replay)), ..LoadPlan::closed(PhaseKind::Mix, 2) };
     store::open(&"null".parse().unwrap(), Asking(plan)).unwrap().operations
 }
 

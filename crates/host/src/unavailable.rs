@@ -1,4 +1,4 @@
-use model::Answer;
+use model::ReadingValue;
 
 use crate::root::RootError;
 
@@ -40,8 +40,8 @@ impl From<RootError> for Unavailable {
     }
 }
 
-impl From<Unavailable> for Answer {
-    fn from(why: Unavailable) -> Answer {
-        Answer::Unavailable { reason: why.reason, remedy: Some(why.remedy) }
+impl From<Unavailable> for ReadingValue {
+    fn from(why: Unavailable) -> ReadingValue {
+        ReadingValue::Unavailable { reason: why.reason, remedy: Some(why.remedy) }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::Recorded;
 use host::probe::energy::{CommandSettings, DcmiSettings, ModelSettings, Quantity};
 use host::{Choice, Context, EnergySettings, Observed, Root, Watch, idle_power};
-use model::{Answer, Origin, Reading, Scope, Series, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Series, Unit};
 use plug::Plug;
 
 /// Longer than the shortest window of RAPL.
@@ -44,8 +44,10 @@ fn value(observed: &Observed, signal: &str) -> f64 {
 #[track_caller]
 fn why<'a>(observed: &'a Observed, signal: &str) -> (&'a str, &'a str) {
     match &find(observed, signal).answer {
-        Answer::Unavailable { reason, remedy } => (reason, remedy.as_deref().unwrap_or_default()),
-        Answer::Value(value) => panic!("{signal} has the value {value}"),
+        ReadingValue::Unavailable { reason, remedy } => {
+            (reason, remedy.as_deref().unwrap_or_default())
+        }
+        ReadingValue::Value(value) => panic!("{signal} has the value {value}"),
     }
 }
 
@@ -389,7 +391,7 @@ fn a_counter_that_stands_still_is_not_waited_for() {
     let hour = Duration::from_secs(3600);
     let idle = idle_power(&xeon.root, &Context::default(), hour, || panic!("it waits"));
     let package = idle.readings.iter().find(|r| r.signal == "power.idle.package").unwrap();
-    let Answer::Unavailable { reason, .. } = &package.answer else { panic!("{package:?}") };
+    let ReadingValue::Unavailable { reason, .. } = &package.answer else { panic!("{package:?}") };
     assert!(reason.contains("stood still"), "{reason}");
 }
 

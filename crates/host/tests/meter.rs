@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use host::probe::energy::{Channels, MeterSettings, MeterVariant};
 use host::{Context, EnergySettings, Observed, Watch};
-use model::{Answer, Reading, Scope};
+use model::{Reading, ReadingValue, Scope};
 use simulator::{Play, Simulated, simulated};
 
 fn settings() -> MeterSettings {
@@ -48,8 +48,10 @@ fn near(found: f64, expected: f64) {
 #[track_caller]
 fn why(observed: &Observed) -> (&str, &str) {
     match &find(observed, "energy.meter").answer {
-        Answer::Unavailable { reason, remedy } => (reason, remedy.as_deref().unwrap_or_default()),
-        Answer::Value(value) => panic!("it has the value {value}"),
+        ReadingValue::Unavailable { reason, remedy } => {
+            (reason, remedy.as_deref().unwrap_or_default())
+        }
+        ReadingValue::Value(value) => panic!("it has the value {value}"),
     }
 }
 

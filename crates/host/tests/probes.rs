@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use common::Recorded;
 use host::probe::Covers;
 use host::{Context, PROBES, Root, Watch};
-use model::{Answer, Origin, Reading, Scope, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unit};
 
 fn context() -> Context {
     Context { store_path: Some(PathBuf::from("/store")), ..Context::default() }
@@ -44,10 +44,10 @@ fn find<'a>(readings: &'a [Reading], signal: &str) -> &'a Reading {
 #[track_caller]
 fn why(reading: &Reading) -> (&str, &str) {
     match &reading.answer {
-        Answer::Unavailable { reason, remedy } => {
+        ReadingValue::Unavailable { reason, remedy } => {
             (reason, remedy.as_deref().unwrap_or_else(|| panic!("no remedy: {reading:?}")))
         }
-        Answer::Value(value) => panic!("{} has the value {value}", reading.signal),
+        ReadingValue::Value(value) => panic!("{} has the value {value}", reading.signal),
     }
 }
 
@@ -105,10 +105,10 @@ fn every_probe_keeps_its_word_everywhere() {
                         };
                         assert_eq!(reading.window_s, covered, "{}", signal.name);
                         match &reading.answer {
-                            Answer::Value(value) => {
+                            ReadingValue::Value(value) => {
                                 assert!(value.is_finite() && *value >= 0.0, "{reading:?}");
                             }
-                            Answer::Unavailable { .. } => {
+                            ReadingValue::Unavailable { .. } => {
                                 let (reason, remedy) = why(reading);
                                 assert!(reason.len() > 10 && remedy.len() > 3, "{reading:?}");
                             }

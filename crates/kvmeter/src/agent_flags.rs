@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use agents::{TlsFiles, flags};
 use clap::{Args, ValueHint};
 use model::Rate;
-use study::Agents;
+use study::AgentsConfig;
 
 use crate::exit::request;
 
@@ -47,21 +47,21 @@ impl AgentFlags {
     }
 
     /// None where this machine asks. With a rate it measures beside them.
-    pub fn wanted(&self, measure: Option<Rate>) -> anyhow::Result<Option<Agents>> {
+    pub fn wanted(&self, measure: Option<Rate>) -> anyhow::Result<Option<AgentsConfig>> {
         if self.agents.is_empty() {
             return Ok(None);
         }
-        let hosts = Agents::hosts(self.agents.iter().map(String::as_str))
+        let hosts = AgentsConfig::hosts(self.agents.iter().map(String::as_str))
             .map_err(|error| request(format!("{}: {error}", flags::AGENTS)))?;
         let (secrets, measure) = (self.secrets.places(), measure.map(|rate| rate.0));
-        Ok(Some(Agents { hosts, secrets, measure }))
+        Ok(Some(AgentsConfig { hosts, secrets, measure }))
     }
 }
 
 impl Secrets {
     /// Where the credentials are.
-    pub fn places(&self) -> study::Secrets {
-        study::Secrets {
+    pub fn places(&self) -> study::CredentialFiles {
+        study::CredentialFiles {
             files: TlsFiles {
                 ca: self.agent_ca.clone(),
                 cert: self.agent_cert.clone(),

@@ -1,8 +1,8 @@
 //! What a study answers, as one JSON object: units and methods in words, unknowns as null.
 
-use analyse::answer::{Answer, Effects, Found, Graduated, Measured};
-use analyse::effect::{Scale, Size};
-use analyse::{Interval, NoInterval, Runs};
+use analyse::answer::{Answer, AnswerKind, FactorEffects, GraduatedLoad, MetricInfo};
+use analyse::effect::{EffectScale, EffectSize};
+use analyse::{CellRuns, Interval, NoInterval};
 use report::study::{MetricCells, Study, checked, measured};
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub fn object(study: &Study) -> Value {
 
 /// Every cell of one metric, each interval with its method.
 fn cells(of: &MetricCells) -> Vec<Value> {
-    let cell = |(title, runs): &(String, Runs)| {
+    let cell = |(title, runs): &(String, CellRuns)| {
         let described = runs.describe().ok()?;
         Some(json!({
             "metric": of.metric.name,
@@ -82,7 +82,7 @@ fn answer(answer: &Answer) -> Value {
         }).collect::<Vec<_>>(),
     });
     match &answer.found {
-        Found::Effects { of, interactions } => {
+        AnswerKind::Effects { of, interactions } => {
             object["effects"] = of.iter().flat_map(effects).collect();
             object["interactions"] = interactions
                 .iter()
@@ -96,7 +96,7 @@ fn answer(answer: &Answer) -> Value {
                 })
                 .collect();
         }
-        Found::Front { metrics, cells, .. } => {
+        AnswerKind::Front { metrics, cells, .. } => {
             object["metrics"] = json!(metrics);
             object["cells"] = cells
                 .iter()
@@ -112,18 +112,18 @@ fn answer(answer: &Answer) -> Value {
                 })
                 .collect();
         }
-        Found::Graduated { factor, power, loads } => {
+        AnswerKind::Graduated { factor, power, loads } => {
             object["factor"] = factor.as_str().into();
             object["power"] = provenance(power);
             object["loads"] = loads.iter().map(graduated).collect();
         }
-        Found::Nothing => {}
+        AnswerKind::Nothing => {}
     }
     object
 }
 
 /// Of what boundary the power is, and whether it was measured or modelled.
-fn provenance(power: &Measured) -> Value {
+fn provenance(power: &MetricInfo) -> Value {
     match power.provenance {
         Some((scope, origin)) => json!({
             "scope": scope.to_string(),
@@ -133,7 +133,7 @@ fn provenance(power: &Measured) -> Value {
     }
 }
 
-fn graduated(load: &Graduated) -> Value {
+fn graduated(load: &GraduatedLoad) -> Value {
     let figures = &load.figures;
     json!({
         "cell": load.title,
@@ -155,8 +155,8 @@ fn graduated(load: &Graduated) -> Value {
     })
 }
 
-fn effects(effects: &Effects) -> Vec<Value> {
-    let of = |level: &analyse::answer::JudgedSize<analyse::effect::Effect>| {
+fn effects(effects: &FactorEffects) -> Vec<Value> {
+    let of = |level: &analyse::answer::JudgedSize<analyse::effect::MainEffect>| {
         let mut object = size(&level.of.size, level.corrected);
         object["metric"] = effects.metric.name.as_str().into();
         object["unit"] = effects.metric.unit.as_str().into();
@@ -171,13 +171,13 @@ fn effects(effects: &Effects) -> Vec<Value> {
     effects.levels.iter().map(of).collect()
 }
 
-fn size(size: &Size, corrected: Option<f64>) -> Value {
+fn size(size: &EffectSize, corrected: Option<f64>) -> Value {
     let (low, high, method, none) = match &size.interval {
         Ok(i) => (Some(i.low), Some(i.high), Some(i.method.to_string()), None),
         Err(why) => (None, None, None, Some(why.to_string())),
     };
     json!({
-        "scale": match size.scale { Scale::Ratio => "ratio", Scale::Difference => "difference" },
+        "scale": match size.scale { EffectScale::Ratio => "ratio", EffectScale::Difference => "difference" },
         "value": size.value,
         "low": low,
         "high": high,

@@ -12,7 +12,7 @@ use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{Bytes, Count, Rate, Span};
-use study::{Allowed, AllowedServer, Speed};
+use study::{AgentPermissions, AllowedServer, ReplaySpeed};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -203,7 +203,7 @@ pub struct Bench {
     /// How many times as fast as recorded the trace passes, or `max` for a closed loop in its
     /// order [default: 1]
     #[arg(long, value_name = "TIMES", requires = "trace", allow_hyphen_values = true)]
-    pub speed: Option<Speed>,
+    pub speed: Option<ReplaySpeed>,
     /// Say what is in the trace, what would be written to turn knobs, or what would be run, and do
     /// nothing
     #[arg(long)]
@@ -282,8 +282,8 @@ pub struct Agent {
 const ALLOWED: &str = "What a coordinator may use of this machine";
 
 impl Agent {
-    pub fn allowed(&self) -> Allowed {
-        Allowed {
+    pub fn allowed(&self) -> AgentPermissions {
+        AgentPermissions {
             variables: self.allow_env.clone(),
             files: self.allow_file.clone(),
             servers: self.allow_server.clone(),

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use model::{Count, Rate, Shares, Span};
+use model::{Count, Rate, ShareRange, Span};
 use store::StoreUrl;
-use study::{Manner, Plan, Senseless, ServerOrder, StudyError, Wish};
-use workload::{Mix, Popularity, Preset, Size, Spec};
+use study::{InvalidOption, LoadConfig, LoadOptions, Plan, ServerSpec, StudyError};
+use workload::{LengthSpec, Mix, Popularity, Preset, WorkloadSpec};
 
 use crate::agent_flags::AgentFlags;
 use crate::exit::request;
@@ -70,7 +70,7 @@ pub struct LoadFlags {
     pub warm_up_rate: Option<Rate>,
     /// A run with another hit ratio does not count: `0.9..1`, `..0.5`, or the least
     #[arg(long, value_name = "SHARES", allow_hyphen_values = true)]
-    pub expect_hit_ratio: Option<Shares>,
+    pub expect_hit_ratio: Option<ShareRange>,
     /// Leave the threads to the scheduler
     #[arg(long)]
     pub no_pin: bool,
@@ -131,11 +131,11 @@ impl WorkloadFlags {
 
     /// The preset itself.
     pub fn known(&self) -> Option<&'static Preset> {
-        Spec::presets().iter().find(|preset| preset.name == self.preset)
+        WorkloadSpec::presets().iter().find(|preset| preset.name == self.preset)
     }
 
-    pub fn spec(&self) -> anyhow::Result<Spec> {
-        let mut spec = Spec::preset(&self.preset)?;
+    pub fn spec(&self) -> anyhow::Result<WorkloadSpec> {
+        let mut spec = WorkloadSpec::preset(&self.preset)?;
         spec.seed = self.seed;
         if let Some(factor) = self.scale {
             spec = spec.scaled(factor).map_err(|error| request(format!("--scale: {error}")))?;
@@ -151,7 +151,7 @@ impl WorkloadFlags {
             spec.records = records;
         }
         let size = |flag: &str, text: &str| {
-            Size::parse(text).map_err(|error| request(format!("--{flag} {text}: {error}")))
+            LengthSpec::parse(text).map_err(|error| request(format!("--{flag} {text}: {error}")))
         };
         if let Some(text) = &self.key_size {
             spec.key.size = Some(size("key-size", text)?);
@@ -176,7 +176,7 @@ impl WorkloadFlags {
 
 impl LoadFlags {
     /// The store, and the server that is started for it.
-    pub fn store(&self, store: &str) -> anyhow::Result<(StoreUrl, Option<ServerOrder>)> {
+    pub fn store(&self, store: &str) -> anyhow::Result<(StoreUrl, Option<ServerSpec>)> {
         let Some(settings) = &self.server else { return Ok((store.parse()?, None)) };
         let (name, options) = match store.split_once('?') {
             Some((name, options)) => (name, format!("?{options}")),
@@ -193,15 +193,15 @@ impl LoadFlags {
         // A place, to read the options with: where the server listens is known when it runs.
         let mut url: StoreUrl = format!("{name}://localhost{options}").parse()?;
         url.servers.clear();
-        let order = ServerOrder::of_words(name, settings)
+        let order = ServerSpec::of_words(name, settings)
             .map_err(|why| request(format!("--server: {why}")))?;
         Ok((url, Some(order)))
     }
 
     /// At this rate, or in a closed loop; `usual` are the arrivals that belong to the workload.
-    pub fn wish(&self, rate: Option<Rate>, usual: Option<&str>) -> Wish {
+    pub fn wish(&self, rate: Option<Rate>, usual: Option<&str>) -> LoadOptions {
         let usual = usual.filter(|_| rate.is_some()).map(str::to_owned);
-        Wish {
+        LoadOptions {
             threads: Some(self.threads.unwrap_or(self.agents.machines())),
             rate,
             arrivals: self.arrivals.clone().or(usual),
@@ -215,13 +215,13 @@ impl LoadFlags {
             engine: self.engine.clone(),
             server_latency: self.server_latency.clone(),
             expects_hits: self.expect_hit_ratio,
-            ..Wish::default()
+            ..LoadOptions::default()
         }
     }
 }
 
 /// A wish for so many machines, checked; errors name the flag.
-pub fn manner(wish: &Wish, machines: u32) -> anyhow::Result<Manner> {
+pub fn manner(wish: &LoadOptions, machines: u32) -> anyhow::Result<LoadConfig> {
     let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
     // Agents are taken to be machines like this one; each looks again.
     let cpus = cpus.saturating_mul(machines);
@@ -229,7 +229,7 @@ pub fn manner(wish: &Wish, machines: u32) -> anyhow::Result<Manner> {
 }
 
 /// A key that makes no sense, by the flag that gave it.
-fn by_flag(Senseless { key, why }: Senseless) -> anyhow::Error {
+fn by_flag(InvalidOption { key, why }: InvalidOption) -> anyhow::Error {
     let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
     request(format!("--{flag}: {why}"))
 }

@@ -5,18 +5,18 @@ use analyse::slo::{Finding, Verdict};
 use record::Execution;
 use report::tables;
 use serde_json::{Value, json};
-use study::{Event, Found, Listener, Search, Tried};
+use study::{Event, Listener, RateSearch, SearchResult, TrialRun};
 
 use crate::show::Bar;
 
 /// Progress of a search: a line for each trial as it ends.
 pub struct Searching<'a> {
     bar: Bar,
-    search: &'a Search,
+    search: &'a RateSearch,
 }
 
 impl<'a> Searching<'a> {
-    pub fn new(bar: Bar, search: &'a Search) -> Searching<'a> {
+    pub fn new(bar: Bar, search: &'a RateSearch) -> Searching<'a> {
         Searching { bar, search }
     }
 
@@ -44,8 +44,8 @@ impl Listener for Searching<'_> {
 const NOTABLE: f64 = 0.05;
 
 /// Who else used the machine, where that was more than a little.
-pub fn disturbance(found: &Found) -> Option<String> {
-    let others = |tried: &Tried| analyse::others_share(&tried.run).unwrap_or_default();
+pub fn disturbance(found: &SearchResult) -> Option<String> {
+    let others = |tried: &TrialRun| analyse::others_share(&tried.run).unwrap_or_default();
     let shares: Vec<f64> =
         found.tried.iter().map(others).filter(|share| *share > NOTABLE).collect();
     let most = shares.iter().copied().reduce(f64::max)?;
@@ -60,7 +60,7 @@ pub fn disturbance(found: &Found) -> Option<String> {
 }
 
 /// What was found, as one object.
-pub fn object(search: &Search, execution: &Execution, found: &Found) -> Value {
+pub fn object(search: &RateSearch, execution: &Execution, found: &SearchResult) -> Value {
     let Conclusion { rate_ops_s, not_held_ops_s, ended, noisy, words, .. } = &found.conclusion;
     json!({
         "rate_ops_s": rate_ops_s,
@@ -80,7 +80,7 @@ pub fn object(search: &Search, execution: &Execution, found: &Found) -> Value {
     })
 }
 
-fn tried(Tried { trial, run }: &Tried) -> Value {
+fn tried(TrialRun { trial, run }: &TrialRun) -> Value {
     let Trial { rate_ops_s, achieved_ops_s, judgement, client, failed, hit_ratio, disturbed } =
         trial;
     json!({

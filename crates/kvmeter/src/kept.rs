@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use record::{Execution, File, Run};
+use record::{Execution, ResultsFile, Run};
 use store::StoreUrl;
 use study::{Plan, StudyError};
 
@@ -15,7 +15,7 @@ use crate::show::Show;
 /// the one that holds all of them, which is opened for each run. The latter is a convenience: where it
 /// cannot be written the measurement is still shown.
 pub enum Kept {
-    Named { file: File, path: PathBuf, begun: bool, kept: bool },
+    Named { file: ResultsFile, path: PathBuf, begun: bool, kept: bool },
     Common { path: Option<PathBuf>, begun: bool },
 }
 
@@ -35,7 +35,7 @@ impl Kept {
         }
         files::make_room_for(&path)
             .map_err(|error| request(format!("{}: {error}", path.display())))?;
-        let mut file = File::open_or_create(&path)?;
+        let mut file = ResultsFile::open_or_create(&path)?;
         file.reserve(plan.room())?;
         Ok(Kept::Named { file, path, begun: false, kept: false })
     }
@@ -113,7 +113,7 @@ impl Kept {
 /// that is asked for, else only where the file has not got it. Where another run follows (`more`),
 /// space for that one must be there before it begins.
 pub fn keep_or_show(
-    file: &mut File,
+    file: &mut ResultsFile,
     (execution, run): (&Execution, &Run),
     more: bool,
     json: bool,
@@ -142,14 +142,14 @@ pub fn keep_or_show(
 }
 
 /// Opens the common file, once no other bench writes to it.
-fn open_common(path: &Path) -> anyhow::Result<File> {
+fn open_common(path: &Path) -> anyhow::Result<ResultsFile> {
     // The journal of the knobs lies here, too, and only in a folder that is this user's alone.
     if let Some(folder) = path.parent() {
         safe_file::make_folder(folder).map_err(|error| request(error.to_string()))?;
     }
     let limit = Instant::now() + COMMON_PATIENCE;
     loop {
-        match File::open_or_create(path) {
+        match ResultsFile::open_or_create(path) {
             Err(record::Error::Locked { .. }) if Instant::now() < limit => {
                 std::thread::sleep(Duration::from_millis(50));
             }

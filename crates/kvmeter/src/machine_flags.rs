@@ -9,8 +9,8 @@ use clap::{Args, ValueHint};
 use host::Root;
 use host::knob::{parse_level, state_folder};
 use model::Span;
-use study::Probes;
-use study::knobs::{Levels, Seen, Supervisor};
+use study::ProbesConfig;
+use study::knobs::{KnobEffects, KnobLevels, Supervisor};
 
 use crate::exit::request;
 use crate::show::Show;
@@ -63,12 +63,12 @@ impl Recorded {
     /// Runs `work` while the knobs of the machine stand at `levels`, and says how they came back.
     pub fn under<T>(
         &self,
-        levels: &Levels,
+        levels: &KnobLevels,
         show: &Show,
-        work: impl FnOnce(&Seen) -> anyhow::Result<T>,
+        work: impl FnOnce(&KnobEffects) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let supervisor = self.supervisor()?;
-        let told = |seen: &Seen| {
+        let told = |seen: &KnobEffects| {
             seen.0.iter().for_each(|proof| show.note(&proof.to_string()));
             work(seen)
         };
@@ -81,8 +81,8 @@ impl Recorded {
 }
 
 impl MachineFlags {
-    pub fn probes(&self) -> anyhow::Result<Probes> {
-        let mut probes = Probes { root: self.recorded.root(), ..Probes::default() };
+    pub fn probes(&self) -> anyhow::Result<ProbesConfig> {
+        let mut probes = ProbesConfig { root: self.recorded.root(), ..ProbesConfig::default() };
         for list in &self.probes {
             probes.take(list)?;
         }
@@ -96,8 +96,8 @@ impl MachineFlags {
         Ok(probes)
     }
 
-    pub fn levels(&self) -> anyhow::Result<Levels> {
-        let mut levels = Levels::default();
+    pub fn levels(&self) -> anyhow::Result<KnobLevels> {
+        let mut levels = KnobLevels::default();
         for text in &self.knobs {
             let (knob, level) =
                 parse_level(text).map_err(|error| request(format!("--knob {text}: {error}")))?;

@@ -5,7 +5,7 @@ use host::{Check, State};
 use reactor::Engine;
 use server::launch::{LaunchError, PROGRAMS, installed};
 use server::tap::Tap;
-use store::{ADAPTERS, Adapter, Place};
+use store::{ADAPTERS, Adapter, DataLocation};
 
 /// What the remedy says where everything would have to be another machine.
 const ANOTHER_KERNEL: &str = "run on a Linux whose kernel and container allow it";
@@ -56,7 +56,7 @@ pub fn network_checks() -> Vec<Check> {
 
 /// The protocols of a store behind a network; none of the others.
 fn protocols(adapter: &Adapter) -> Option<Check> {
-    if !matches!(adapter.place, Place::Servers { .. }) {
+    if !matches!(adapter.place, DataLocation::Servers { .. }) {
         return None;
     }
     let option = adapter.options.iter().find(|option| option.name == "protocol")?;

@@ -140,7 +140,7 @@ fn design(plan: &Plan) -> Table {
     table
 }
 
-fn levels(levels: &record::design::Levels) -> String {
+fn levels(levels: &record::design::FactorLevels) -> String {
     let pairs: Vec<String> = levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
     pairs.join(", ")
 }

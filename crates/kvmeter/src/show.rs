@@ -3,7 +3,7 @@
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
 use std::time::Duration;
 
-use drive::{Progress, Stage};
+use drive::{PhaseProgress, PhaseStage};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::text::{json, line, lines};
 use record::Phase;
@@ -208,13 +208,15 @@ impl Bar {
         }
     }
 
-    fn progress(&mut self, step: &Step, progress: &Progress) {
+    fn progress(&mut self, step: &Step, progress: &PhaseProgress) {
         let share = progress.done.unwrap_or(0.0);
         self.bar.set_position((share * 1000.0) as u64);
         let stage = match progress.stage {
-            Stage::WarmUp => "warm-up  ".to_owned(),
-            Stage::Steadying { round, most } => format!("steadying {round} of at most {most}  "),
-            Stage::Measure => String::new(),
+            PhaseStage::WarmUp => "warm-up  ".to_owned(),
+            PhaseStage::Steadying { round, most } => {
+                format!("steadying {round} of at most {most}  ")
+            }
+            PhaseStage::Measure => String::new(),
         };
         let message = format!("{stage}{}{}", self.live(progress), self.left(step, progress));
         self.bar.set_message(message);
@@ -222,9 +224,9 @@ impl Bar {
 
     /// The rate of the last interval and its p99; before the window only the rate, over the
     /// time since the last look.
-    fn live(&mut self, progress: &Progress) -> String {
+    fn live(&mut self, progress: &PhaseProgress) -> String {
         let live = progress.live;
-        if progress.stage == Stage::Measure && live.operations_s > 0.0 {
+        if progress.stage == PhaseStage::Measure && live.operations_s > 0.0 {
             let p99 = format::latency(live.p99_ns as f64);
             return format!("{}  p99 {p99}", format::rate(live.operations_s));
         }
@@ -245,14 +247,14 @@ impl Bar {
 
     /// What is left of this stage at the pace so far, of this run after it, and of the runs
     /// that follow.
-    fn left(&self, step: &Step, progress: &Progress) -> String {
+    fn left(&self, step: &Step, progress: &PhaseProgress) -> String {
         let Some(done) = progress.done.filter(|share| *share > 0.01) else {
             return String::new();
         };
         let elapsed = progress.elapsed.as_secs_f64();
         let stage = (elapsed / done - elapsed).max(0.0);
         let window = match progress.stage {
-            Stage::Measure => 0.0,
+            PhaseStage::Measure => 0.0,
             _ => step.manner.until.time.map_or(0.0, |time| time.as_secs_f64()),
         };
         let rest: Duration = self.expected.iter().skip(self.step).sum();

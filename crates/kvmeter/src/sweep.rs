@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use analyse::search::{Client, Limit, limit};
+use analyse::search::{ClientHealth, LimitedBy, limit};
 use model::Rate;
 use record::Run;
 use report::format;
@@ -67,10 +67,10 @@ impl Swept {
 
     fn beyond(&self, run: &Run) -> Option<String> {
         let asked = run.target_rate().filter(|_| self.rates > 1 && !self.told)?;
-        let client = Client::of(run);
+        let client = ClientHealth::of(run);
         let who = match limit(run, &client)? {
-            Limit::Client => "the client has no room for".to_owned(),
-            Limit::Server => {
+            LimitedBy::Client => "the client has no room for".to_owned(),
+            LimitedBy::Server => {
                 let achieved = run.achieved_rate().unwrap_or_else(|| run.throughput());
                 format!("the store answers {} in time of", format::rate(achieved))
             }

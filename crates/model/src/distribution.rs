@@ -193,7 +193,7 @@ fn growing() -> Histogram<u64> {
 
 impl From<&Histogram<u64>> for Distribution {
     fn from(histogram: &Histogram<u64>) -> Distribution {
-        let mut counts = Counts::default();
+        let mut counts = DistributionBuilder::default();
         for step in histogram.iter_recorded() {
             let value = histogram.lowest_equivalent(step.value_iterated_to());
             counts.push(index_of(value).min(MOST_BUCKETS - 1), step.count_at_value());
@@ -217,7 +217,7 @@ impl fmt::Debug for Distribution {
 
 /// Buckets as they come, by rising index.
 #[derive(Default)]
-struct Counts {
+struct DistributionBuilder {
     bytes: Vec<u8>,
     /// What is not written yet, for more of the same bucket may come.
     open: Option<Bucket>,
@@ -225,7 +225,7 @@ struct Counts {
     samples: u64,
 }
 
-impl Counts {
+impl DistributionBuilder {
     fn push(&mut self, index: u64, count: u64) {
         self.samples = self.samples.saturating_add(count);
         match &mut self.open {
@@ -268,7 +268,7 @@ fn counts(bytes: &mut impl Read) -> Result<Distribution, String> {
     let half = (2 * 10_u64.pow(digits)).next_power_of_two() / 2;
     let magnitude = u64::from(unit.ilog2());
     let too_slow = || "a value of it is beyond what a histogram holds".to_owned();
-    let (mut found, mut at) = (Counts::default(), 0_u64);
+    let (mut found, mut at) = (DistributionBuilder::default(), 0_u64);
     let mut bytes = bytes.take(length.into());
     while let Some(number) = zigzag(&mut bytes)? {
         // Below zero: so many buckets are empty.

@@ -28,6 +28,6 @@ pub use machine::{Fact, Machine};
 pub use mask::masked;
 pub use op::{Op, PerOp};
 pub use quantity::{ByteRate, Bytes, Count, QuantityError, Rate, Span};
-pub use reading::{Answer, IS_ELSEWHERE, Origin, Reading, Scope, Unit};
+pub use reading::{IS_ELSEWHERE, Origin, Reading, ReadingValue, Scope, Unit};
 pub use series::Series;
-pub use shares::Shares;
+pub use shares::ShareRange;

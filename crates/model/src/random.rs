@@ -17,12 +17,12 @@ pub const fn mix(x: u64) -> u64 {
 
 /// An endless row of random numbers, any of which can be had at once.
 #[derive(Debug, Clone, Copy)]
-pub struct Lane(u64);
+pub struct RandomStream(u64);
 
-impl Lane {
+impl RandomStream {
     /// The lane of `seed` that serves `purpose`; two purposes never share numbers by design.
-    pub const fn new(seed: u64, purpose: u64) -> Lane {
-        Lane(mix(mix(seed ^ STEP) ^ mix(purpose)))
+    pub const fn new(seed: u64, purpose: u64) -> RandomStream {
+        RandomStream(mix(mix(seed ^ STEP) ^ mix(purpose)))
     }
 
     /// The `index`-th number. Different for every index.
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn lanes_differ() {
-        assert_ne!(Lane::new(1, 1).at(0), Lane::new(1, 2).at(0));
-        assert_ne!(Lane::new(1, 1).at(0), Lane::new(2, 1).at(0));
+        assert_ne!(RandomStream::new(1, 1).at(0), RandomStream::new(1, 2).at(0));
+        assert_ne!(RandomStream::new(1, 1).at(0), RandomStream::new(2, 1).at(0));
     }
 }

@@ -126,7 +126,7 @@ pub enum Origin {
 /// The value, or why there is none and what to do about it. Never zero for "unknown".
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ReadingValue {
     Value(f64),
     Unavailable { reason: String, remedy: Option<String> },
 }
@@ -140,7 +140,7 @@ pub const IS_ELSEWHERE: &str = "is another machine, or another network namespace
 pub struct Reading {
     /// Dotted name, e.g. `cpu.user`, `io.written`, `device.written`.
     pub signal: String,
-    pub answer: Answer,
+    pub answer: ReadingValue,
     pub unit: Unit,
     pub scope: Scope,
     /// The file or raw event that it was read from, e.g. `/proc/self/io: write_bytes`.
@@ -154,13 +154,13 @@ impl Reading {
     /// The number, if there is one.
     pub fn value(&self) -> Option<f64> {
         match self.answer {
-            Answer::Value(value) => Some(value),
-            Answer::Unavailable { .. } => None,
+            ReadingValue::Value(value) => Some(value),
+            ReadingValue::Unavailable { .. } => None,
         }
     }
 
     /// Whether it is of a server that is not on this machine.
     pub fn is_elsewhere(&self) -> bool {
-        matches!(&self.answer, Answer::Unavailable { reason, .. } if reason.ends_with(IS_ELSEWHERE))
+        matches!(&self.answer, ReadingValue::Unavailable { reason, .. } if reason.ends_with(IS_ELSEWHERE))
     }
 }

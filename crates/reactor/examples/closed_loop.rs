@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use model::Address;
-use reactor::{Engine, Options, Reactor, Stream};
+use reactor::{Engine, EngineOptions, Reactor, Stream};
 
 const CONNECTIONS: usize = 16;
 const KEYS: usize = 10_000;
@@ -95,7 +95,7 @@ fn measure(
     timestamps: bool,
     time: Duration,
 ) -> Result<Figures, Box<dyn Error>> {
-    let options = Options { engine, timestamps, ..Options::default() };
+    let options = EngineOptions { engine, timestamps, ..EngineOptions::default() };
     let mut reactor = Reactor::new(options)?;
     for _ in 0..CONNECTIONS {
         reactor.add(server.connect()?)?;

@@ -12,16 +12,16 @@ use crate::tls::TlsFailure;
 
 /// Whether a connection can still be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum ConnectionState {
     Open,
     /// The peer has ended it; what it sent before is still there to be read.
     Closed,
-    Failed(Failure),
+    Failed(ConnectionFailure),
 }
 
 /// Why a connection is of no use any more.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Failure {
+pub enum ConnectionFailure {
     /// The server sends on although so much is unconsumed.
     #[error(
         "an answer is larger than {limit} bytes, the largest that is expected; \
@@ -36,20 +36,20 @@ pub enum Failure {
     Io { kind: io::ErrorKind, words: String },
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::Io { kind: error.kind(), words: error.to_string() }
+impl From<io::Error> for ConnectionFailure {
+    fn from(error: io::Error) -> ConnectionFailure {
+        ConnectionFailure::Io { kind: error.kind(), words: error.to_string() }
     }
 }
 
 /// Bytes on their way out, while the caller appends to another buffer.
 #[derive(Debug, Default)]
-pub(crate) struct Flight {
+pub(crate) struct SendBuffer {
     pub(crate) bytes: Vec<u8>,
     pub(crate) sent: usize,
 }
 
-impl Flight {
+impl SendBuffer {
     pub(crate) fn rest(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
@@ -66,7 +66,7 @@ pub(crate) struct Connection {
     pub(crate) session: Option<Session>,
     /// Plain text that the caller has appended and that is not yet in `flight`.
     pub(crate) outgoing: Vec<u8>,
-    pub(crate) flight: Flight,
+    pub(crate) flight: SendBuffer,
     /// The caller has asked for `outgoing` to follow what is in `flight`.
     pub(crate) asked: bool,
     /// The socket takes no more for now.
@@ -77,7 +77,7 @@ pub(crate) struct Connection {
     pub(crate) arrived: Option<u64>,
     /// The kernel notes when segments come.
     pub(crate) stamped: bool,
-    pub(crate) state: State,
+    pub(crate) state: ConnectionState,
     /// It waits in the list of ready connections.
     pub(crate) queued: bool,
     /// How often this connection was replaced: tells events of an old socket.
@@ -91,14 +91,14 @@ impl Connection {
             socket,
             session,
             outgoing: Vec::new(),
-            flight: Flight::default(),
+            flight: SendBuffer::default(),
             asked: false,
             blocked: false,
             more: false,
             incoming: Incoming::default(),
             arrived: None,
             stamped: false,
-            state: State::Open,
+            state: ConnectionState::Open,
             queued: false,
             generation,
         }
@@ -128,7 +128,7 @@ impl Connection {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.state == State::Open
+        self.state == ConnectionState::Open
     }
 
     /// Bytes that the socket has not taken.
@@ -138,7 +138,7 @@ impl Connection {
 
     /// Puts what was appended in flight, enciphered if need be. Only when nothing
     /// is in flight. Answers whether there is anything to send.
-    pub(crate) fn take_off(&mut self) -> Result<bool, Failure> {
+    pub(crate) fn take_off(&mut self) -> Result<bool, ConnectionFailure> {
         debug_assert!(self.flight.is_empty());
         self.asked = false;
         self.flight.sent = 0;
@@ -156,9 +156,9 @@ impl Connection {
     }
 
     /// More has come although so much is unconsumed that no answer can be that large.
-    pub(crate) fn check_size(&self, largest_answer: usize) -> Result<(), Failure> {
+    pub(crate) fn check_size(&self, largest_answer: usize) -> Result<(), ConnectionFailure> {
         match self.incoming.len() > largest_answer {
-            true => Err(Failure::AnswerTooLarge { limit: largest_answer }),
+            true => Err(ConnectionFailure::AnswerTooLarge { limit: largest_answer }),
             false => Ok(()),
         }
     }

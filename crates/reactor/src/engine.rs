@@ -18,7 +18,7 @@ pub enum Engine {
 /// Why an engine cannot be used here.
 #[derive(Debug, Error)]
 #[error("the {engine} engine is not available: {why}; use the epoll engine")]
-pub struct Unavailable {
+pub struct EngineUnavailable {
     /// The engine that was asked for.
     pub engine: Engine,
     /// What stands in its way.
@@ -42,7 +42,7 @@ impl Engine {
     ///
     /// # Errors
     /// Why not.
-    pub fn available(self) -> Result<(), Unavailable> {
+    pub fn available(self) -> Result<(), EngineUnavailable> {
         match self {
             Engine::Epoll => Ok(()),
             Engine::IoUring => Uring::new().map(drop),
@@ -59,15 +59,15 @@ impl fmt::Display for Engine {
     }
 }
 
-impl From<Unavailable> for io::Error {
-    fn from(why: Unavailable) -> io::Error {
+impl From<EngineUnavailable> for io::Error {
+    fn from(why: EngineUnavailable) -> io::Error {
         io::Error::new(io::ErrorKind::Unsupported, why)
     }
 }
 
 /// How a reactor works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct EngineOptions {
     pub engine: Engine,
     /// Whether to ask the kernel when it got each answer (TCP only); it costs the
     /// kernel a reading of its clock a packet, of the whole machine.
@@ -77,8 +77,8 @@ pub struct Options {
     pub largest_answer: usize,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { engine: Engine::cheapest(), timestamps: false, largest_answer: 64 << 20 }
+impl Default for EngineOptions {
+    fn default() -> EngineOptions {
+        EngineOptions { engine: Engine::cheapest(), timestamps: false, largest_answer: 64 << 20 }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libc::{EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, epoll_event};
 
-use crate::connection::{Connection, Failure, State};
+use crate::connection::{Connection, ConnectionFailure, ConnectionState};
 use crate::reactor::Shared;
 use crate::sys;
 
@@ -142,7 +142,7 @@ impl Epoll {
             shared.counters.receives += 1;
             match take(connection, &mut self.cipher) {
                 Ok(Took::Nothing) => return,
-                Ok(Took::End) => return shared.end(number, State::Closed),
+                Ok(Took::End) => return shared.end(number, ConnectionState::Closed),
                 Ok(Took::Some { bytes, full }) => {
                     shared.counters.bytes_received += bytes as u64;
                     let answered = match &connection.session {
@@ -187,7 +187,7 @@ enum Took {
 }
 
 /// Takes from the socket once, deciphered.
-fn take(connection: &mut Connection, cipher: &mut [u8]) -> Result<Took, Failure> {
+fn take(connection: &mut Connection, cipher: &mut [u8]) -> Result<Took, ConnectionFailure> {
     let fd = connection.fd();
     let room = match connection.session {
         None => connection.incoming.room_to_read(),
@@ -212,7 +212,10 @@ fn take(connection: &mut Connection, cipher: &mut [u8]) -> Result<Took, Failure>
     match &mut connection.session {
         None => connection.incoming.filled(bytes),
         Some(session) => {
-            if session.decipher(&cipher[..bytes], &mut connection.incoming).map_err(Failure::Tls)? {
+            if session
+                .decipher(&cipher[..bytes], &mut connection.incoming)
+                .map_err(ConnectionFailure::Tls)?
+            {
                 return Ok(Took::End);
             }
         }
@@ -221,7 +224,10 @@ fn take(connection: &mut Connection, cipher: &mut [u8]) -> Result<Took, Failure>
 }
 
 /// Sends what was appended, if nothing is in flight.
-fn depart(connection: &mut Connection, counters: &mut crate::Counters) -> Result<(), Failure> {
+fn depart(
+    connection: &mut Connection,
+    counters: &mut crate::Counters,
+) -> Result<(), ConnectionFailure> {
     match connection.take_off()? {
         true => resume(connection, counters),
         false => Ok(()),
@@ -229,7 +235,10 @@ fn depart(connection: &mut Connection, counters: &mut crate::Counters) -> Result
 }
 
 /// Sends until all is gone or the socket takes no more.
-fn resume(connection: &mut Connection, counters: &mut crate::Counters) -> Result<(), Failure> {
+fn resume(
+    connection: &mut Connection,
+    counters: &mut crate::Counters,
+) -> Result<(), ConnectionFailure> {
     loop {
         counters.sends += 1;
         match sys::send(connection.fd(), connection.flight.rest()) {

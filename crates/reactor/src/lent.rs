@@ -19,27 +19,29 @@ const SIZE: usize = 16 << 10;
 const ENTRIES: usize = (COUNT as usize * size_of::<BufRingEntry>()).next_multiple_of(PAGE);
 const PAGE: usize = 4096;
 
-pub(crate) struct Lent {
+pub(crate) struct BorrowedBuffer {
     memory: NonNull<u8>,
     tail: u16,
 }
 
-impl Lent {
+impl BorrowedBuffer {
     /// The name of the group in this process' ring.
     pub(crate) const GROUP: u16 = 0;
     /// The bytes that can be received before buffers are given back.
     pub(crate) const TOTAL: usize = COUNT as usize * SIZE;
 
-    const LAYOUT: Layout = match Layout::from_size_align(ENTRIES + Lent::TOTAL, PAGE) {
+    const LAYOUT: Layout = match Layout::from_size_align(ENTRIES + BorrowedBuffer::TOTAL, PAGE) {
         Ok(layout) => layout,
         Err(_) => panic!("a page is a power of two"),
     };
 
-    pub(crate) fn new() -> Lent {
+    pub(crate) fn new() -> BorrowedBuffer {
         // SAFETY: the layout is not empty.
-        let memory = unsafe { alloc::alloc_zeroed(Lent::LAYOUT) };
-        let Some(memory) = NonNull::new(memory) else { alloc::handle_alloc_error(Lent::LAYOUT) };
-        let mut lent = Lent { memory, tail: 0 };
+        let memory = unsafe { alloc::alloc_zeroed(BorrowedBuffer::LAYOUT) };
+        let Some(memory) = NonNull::new(memory) else {
+            alloc::handle_alloc_error(BorrowedBuffer::LAYOUT)
+        };
+        let mut lent = BorrowedBuffer { memory, tail: 0 };
         for id in 0..COUNT {
             lent.give_back(id);
         }
@@ -57,7 +59,7 @@ impl Lent {
             ring.register_buf_ring_with_flags(
                 self.memory.as_ptr().expose_provenance() as u64,
                 COUNT,
-                Lent::GROUP,
+                BorrowedBuffer::GROUP,
                 0,
             )
         }
@@ -96,9 +98,9 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for BorrowedBuffer {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout, and lent to nobody any more.
-        unsafe { alloc::dealloc(self.memory.as_ptr(), Lent::LAYOUT) }
+        unsafe { alloc::dealloc(self.memory.as_ptr(), BorrowedBuffer::LAYOUT) }
     }
 }

@@ -26,9 +26,9 @@ mod tls;
 mod uring;
 
 pub use connect::ConnectError;
-pub use connection::{Failure, State};
+pub use connection::{ConnectionFailure, ConnectionState};
 pub use counters::Counters;
-pub use engine::{Engine, Options, Unavailable};
+pub use engine::{Engine, EngineOptions, EngineUnavailable};
 pub use reactor::{Gather, Reactor};
 pub use stamps::stamps_available;
 pub use stream::Stream;

@@ -3,9 +3,9 @@ use std::io;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use crate::connection::{Connection, Failure, State};
+use crate::connection::{Connection, ConnectionFailure, ConnectionState};
 use crate::counters::Counters;
-use crate::engine::{Engine, Options};
+use crate::engine::{Engine, EngineOptions};
 use crate::epoll::Epoll;
 use crate::stream::Stream;
 use crate::sys;
@@ -31,7 +31,7 @@ impl Gather {
 /// What the engines share: the connections and who of them is ready.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) options: Options,
+    pub(crate) options: EngineOptions,
     pub(crate) connections: Vec<Connection>,
     pub(crate) counters: Counters,
     ready: VecDeque<u32>,
@@ -51,7 +51,7 @@ impl Shared {
     }
 
     /// The first reason that a connection ends for is the one that is told.
-    pub(crate) fn end(&mut self, number: u32, state: State) {
+    pub(crate) fn end(&mut self, number: u32, state: ConnectionState) {
         let connection = &mut self.connections[number as usize];
         if connection.is_open() {
             connection.state = state;
@@ -59,11 +59,11 @@ impl Shared {
         }
     }
 
-    pub(crate) fn fail(&mut self, number: u32, failure: Failure) {
+    pub(crate) fn fail(&mut self, number: u32, failure: ConnectionFailure) {
         if self.connections[number as usize].is_open() {
             // The peer need not go on, nor the kernel receive what it sends.
             self.connections[number as usize].socket().abort();
-            self.end(number, State::Failed(failure));
+            self.end(number, ConnectionState::Failed(failure));
         }
     }
 }
@@ -99,7 +99,7 @@ impl Reactor {
     /// # Errors
     /// The engine is not available here ([`io::ErrorKind::Unsupported`], holding
     /// an [`crate::Unavailable`]), or the kernel has no more descriptors.
-    pub fn new(options: Options) -> io::Result<Reactor> {
+    pub fn new(options: EngineOptions) -> io::Result<Reactor> {
         let poller = match options.engine {
             Engine::Epoll => Poller::Epoll(Epoll::new()?),
             Engine::IoUring => Poller::Uring(Box::new(Uring::new()?)),
@@ -141,7 +141,7 @@ impl Reactor {
         self.shared.connections[conn].replace(stream);
         let started = self.start(conn);
         if let Err(error) = &started {
-            let failure = Failure::Io { kind: error.kind(), words: error.to_string() };
+            let failure = ConnectionFailure::Io { kind: error.kind(), words: error.to_string() };
             self.shared.fail(conn as u32, failure);
         }
         started
@@ -165,8 +165,8 @@ impl Reactor {
         };
         let some = connection.incoming.len() > 0;
         match early {
-            Err(failure) => self.shared.fail(number as u32, Failure::Tls(failure)),
-            Ok(true) => self.shared.end(number as u32, State::Closed),
+            Err(failure) => self.shared.fail(number as u32, ConnectionFailure::Tls(failure)),
+            Ok(true) => self.shared.end(number as u32, ConnectionState::Closed),
             Ok(false) if some => self.shared.make_ready(number as u32),
             Ok(false) => {}
         }
@@ -266,7 +266,7 @@ impl Reactor {
     }
 
     /// Whether the connection can still be used, and why not.
-    pub fn state(&self, conn: usize) -> State {
+    pub fn state(&self, conn: usize) -> ConnectionState {
         self.shared.connections[conn].state.clone()
     }
 

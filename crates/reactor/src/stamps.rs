@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::{Engine, Options, Reactor, Stream};
+use crate::{Engine, EngineOptions, Reactor, Stream};
 
 /// How long one byte over the loopback may take.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -18,8 +18,11 @@ pub fn stamps_available() -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let receiver = TcpStream::connect(listener.local_addr()?)?;
     let (mut sender, _) = listener.accept()?;
-    let mut reactor =
-        Reactor::new(Options { engine: Engine::Epoll, timestamps: true, ..Options::default() })?;
+    let mut reactor = Reactor::new(EngineOptions {
+        engine: Engine::Epoll,
+        timestamps: true,
+        ..EngineOptions::default()
+    })?;
     let receiver = reactor.add(Stream::from(receiver))?;
     let begun = Instant::now();
     while begun.elapsed() < LIMIT {

@@ -111,9 +111,9 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(other)?;
         let builder = match self.insecure {
-            true => {
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody { provider }))
-            }
+            true => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate { provider })),
             false => {
                 let roots = Arc::new(self.roots()?);
                 let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider)
@@ -306,11 +306,11 @@ impl TlsFailure {
 
 /// Accepts whoever answers, but still wants proof that they hold their key.
 #[derive(Debug)]
-struct Anybody {
+struct AcceptAnyCertificate {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -18,9 +18,9 @@ use std::time::Duration;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use crate::connection::{Connection, Failure, State};
-use crate::engine::{Engine, Unavailable};
-use crate::lent::Lent;
+use crate::connection::{Connection, ConnectionFailure, ConnectionState};
+use crate::engine::{Engine, EngineUnavailable};
+use crate::lent::BorrowedBuffer;
 use crate::reactor::{Gather, Shared};
 use crate::sys;
 
@@ -47,7 +47,7 @@ enum Kind {
 
 pub(crate) struct Uring {
     ring: IoUring,
-    lent: ManuallyDrop<Lent>,
+    lent: ManuallyDrop<BorrowedBuffer>,
     /// Says that a received message has room for a time and for no name.
     message: Box<libc::msghdr>,
     /// Connections whose receive is not armed (any more).
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Uring {
 }
 
 impl Uring {
-    pub(crate) fn new() -> Result<Uring, Unavailable> {
+    pub(crate) fn new() -> Result<Uring, EngineUnavailable> {
         let ring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
             .setup_submit_all()
@@ -87,7 +87,7 @@ impl Uring {
             return Err(unavailable(io::Error::from_raw_os_error(libc::EINVAL)));
         }
         let gathers = parameters.is_feature_min_timeout();
-        let lent = Lent::new();
+        let lent = BorrowedBuffer::new();
         // SAFETY: the memory lives until `drop` has unregistered it.
         unsafe { lent.register(&ring.submitter()) }.map_err(unavailable)?;
         // SAFETY: all zeroes is a valid msghdr: no name, no parts, no control.
@@ -151,8 +151,10 @@ impl Uring {
                 let data = data(Kind::Receive, number, connection.generation);
                 let fd = Fd(connection.fd());
                 let receive = match connection.stamped {
-                    false => opcode::RecvMulti::new(fd, Lent::GROUP).build(),
-                    true => opcode::RecvMsgMulti::new(fd, &*self.message, Lent::GROUP).build(),
+                    false => opcode::RecvMulti::new(fd, BorrowedBuffer::GROUP).build(),
+                    true => {
+                        opcode::RecvMsgMulti::new(fd, &*self.message, BorrowedBuffer::GROUP).build()
+                    }
                 };
                 self.push(receive.user_data(data), shared)?;
             }
@@ -293,7 +295,7 @@ impl Uring {
                 take(bytes, number, shared)
             }
             (Ok(_), None) => {
-                shared.end(number, State::Closed);
+                shared.end(number, ConnectionState::Closed);
                 Ok(())
             }
             (Err(_), _) => match -result {
@@ -362,7 +364,7 @@ impl Drop for Uring {
     fn drop(&mut self) {
         // Receives that are still armed find no buffers any more, and none holds one, for buffers
         // are taken and filled only while this thread is in `enter`.
-        if self.ring.submitter().unregister_buf_ring(Lent::GROUP).is_ok() {
+        if self.ring.submitter().unregister_buf_ring(BorrowedBuffer::GROUP).is_ok() {
             // SAFETY: dropped once, here, and not lent any more. Otherwise the memory is left.
             unsafe { ManuallyDrop::drop(&mut self.lent) }
         }
@@ -370,7 +372,7 @@ impl Drop for Uring {
 }
 
 /// Takes what one receive has brought.
-fn take(bytes: &[u8], number: u32, shared: &mut Shared) -> Result<(), Failure> {
+fn take(bytes: &[u8], number: u32, shared: &mut Shared) -> Result<(), ConnectionFailure> {
     let connection = &mut shared.connections[number as usize];
     let payload = match connection.stamped {
         false => bytes,
@@ -386,13 +388,13 @@ fn take(bytes: &[u8], number: u32, shared: &mut Shared) -> Result<(), Failure> {
         }
     };
     if payload.is_empty() {
-        shared.end(number, State::Closed);
+        shared.end(number, ConnectionState::Closed);
         return Ok(());
     }
     // What came since the last poll could not be consumed yet.
     let largest = shared.options.largest_answer;
     connection.check_size(match connection.queued {
-        true => largest.saturating_add(Lent::TOTAL),
+        true => largest.saturating_add(BorrowedBuffer::TOTAL),
         false => largest,
     })?;
     shared.counters.bytes_received += payload.len() as u64;
@@ -402,11 +404,11 @@ fn take(bytes: &[u8], number: u32, shared: &mut Shared) -> Result<(), Failure> {
             false
         }
         Some(session) => {
-            session.decipher(payload, &mut connection.incoming).map_err(Failure::Tls)?
+            session.decipher(payload, &mut connection.incoming).map_err(ConnectionFailure::Tls)?
         }
     };
     match ended {
-        true => shared.end(number, State::Closed),
+        true => shared.end(number, ConnectionState::Closed),
         false => shared.make_ready(number),
     }
     Ok(())
@@ -427,7 +429,7 @@ fn undata(data: u64) -> (Kind, u32, u32) {
     (kind, data as u32, (data >> 32) as u32 & GENERATIONS)
 }
 
-fn unavailable(error: io::Error) -> Unavailable {
+fn unavailable(error: io::Error) -> EngineUnavailable {
     let why = match error.raw_os_error() {
         Some(libc::ENOSYS) => "this kernel has no io_uring".to_owned(),
         Some(libc::EINVAL) => "this kernel is older than Linux 6.1".to_owned(),
@@ -441,5 +443,5 @@ fn unavailable(error: io::Error) -> Unavailable {
         }
         _ => error.to_string(),
     };
-    Unavailable { engine: Engine::IoUring, why }
+    EngineUnavailable { engine: Engine::IoUring, why }
 }

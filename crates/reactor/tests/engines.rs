@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use model::Address;
-use reactor::{Engine, Failure, Gather, Options, Reactor, State, Stream};
+use reactor::{ConnectionFailure, ConnectionState, Engine, EngineOptions, Gather, Reactor, Stream};
 use support::{PATIENCE, add_pair, poll_to_end, poll_until, reactor, with_each_engine};
 
 /// A TCP listener, and a stream connected to it by name.
@@ -70,7 +70,7 @@ fn bytes_come_back_in_order_on_every_connection() {
             let (mut asked, mut heard) = ([0; 16], [0; 16]);
             poll_until(&mut reactor, |reactor| {
                 for conn in 0..16 {
-                    assert_eq!(reactor.state(conn), State::Open);
+                    assert_eq!(reactor.state(conn), ConnectionState::Open);
                     let new = reactor.incoming(conn).len();
                     assert_eq!(reactor.incoming(conn), pattern(heard[conn], new));
                     // Not all of it at once: the rest must still be there.
@@ -144,7 +144,7 @@ fn large_answers_arrive_whole() {
 fn an_answer_that_is_too_large_fails_its_connection_only() {
     with_each_engine(|engine| {
         let limit = 100_000;
-        let options = Options { engine, largest_answer: limit, ..Options::default() };
+        let options = EngineOptions { engine, largest_answer: limit, ..EngineOptions::default() };
         let mut reactor = Reactor::new(options).unwrap();
         let (large, mut sender) = add_tcp(&mut reactor);
         let (small, mut other) = add_tcp(&mut reactor);
@@ -153,10 +153,10 @@ fn an_answer_that_is_too_large_fails_its_connection_only() {
             while sender.write_all(&[b'x'; 10_000]).is_ok() {}
         });
         let state = poll_to_end(&mut reactor, large);
-        assert_eq!(state, State::Failed(Failure::AnswerTooLarge { limit }));
+        assert_eq!(state, ConnectionState::Failed(ConnectionFailure::AnswerTooLarge { limit }));
         other.write_all(b"fine").unwrap();
         poll_until(&mut reactor, |reactor| reactor.incoming(small) == b"fine");
-        assert_eq!(reactor.state(small), State::Open);
+        assert_eq!(reactor.state(small), ConnectionState::Open);
         drop(reactor);
         sending.join().unwrap();
     });
@@ -166,7 +166,7 @@ fn an_answer_that_is_too_large_fails_its_connection_only() {
 fn the_largest_answer_is_still_taken() {
     with_each_engine(|engine| {
         let largest = 300_000;
-        let options = Options { engine, largest_answer: largest, ..Options::default() };
+        let options = EngineOptions { engine, largest_answer: largest, ..EngineOptions::default() };
         let mut reactor = Reactor::new(options).unwrap();
         let (conn, mut peer) = add_tcp(&mut reactor);
         let sending = thread::spawn(move || {
@@ -179,7 +179,7 @@ fn the_largest_answer_is_still_taken() {
                 reactor.consume(conn, largest);
                 answers += 1;
             }
-            assert_eq!(reactor.state(conn), State::Open);
+            assert_eq!(reactor.state(conn), ConnectionState::Open);
             answers == 20
         });
         sending.join().unwrap();
@@ -219,7 +219,7 @@ fn what_a_full_socket_does_not_take_goes_later() {
             poll_until(&mut reactor, |reactor| reactor.unsent(conn) == 0);
             let (got, _peer) = reading.join().unwrap();
             assert!(got == all);
-            assert_eq!(reactor.state(conn), State::Open);
+            assert_eq!(reactor.state(conn), ConnectionState::Open);
         }
     });
 }
@@ -231,7 +231,7 @@ fn a_peer_that_closes_in_mid_answer_leaves_what_it_said() {
         for (conn, mut peer) in [add_tcp(&mut reactor), add_tcp(&mut reactor)] {
             peer.write_all(b"VALUE k 0 200\r\nhalf of").unwrap();
             drop(peer);
-            assert_eq!(poll_to_end(&mut reactor, conn), State::Closed);
+            assert_eq!(poll_to_end(&mut reactor, conn), ConnectionState::Closed);
             assert_eq!(reactor.incoming(conn), b"VALUE k 0 200\r\nhalf of");
             // Nothing happens, and nothing is ready again.
             reactor.outgoing(conn).extend_from_slice(b"get k\r\n");
@@ -250,7 +250,7 @@ fn a_close_right_behind_a_full_buffer_is_seen() {
             let (conn, mut peer) = add_pair(&mut reactor);
             peer.write_all(&pattern(0, length)).unwrap();
             drop(peer);
-            assert_eq!(poll_to_end(&mut reactor, conn), State::Closed);
+            assert_eq!(poll_to_end(&mut reactor, conn), ConnectionState::Closed);
             assert_eq!(reactor.incoming(conn), pattern(0, length));
         }
     });
@@ -268,7 +268,7 @@ fn a_reset_is_a_failure() {
         peer.peek(&mut [0; 7]).unwrap();
         drop(peer);
         match poll_to_end(&mut reactor, conn) {
-            State::Failed(Failure::Io { kind, words }) => {
+            ConnectionState::Failed(ConnectionFailure::Io { kind, words }) => {
                 assert_eq!(kind, ErrorKind::ConnectionReset);
                 assert!(words.contains("reset"), "{words}");
             }
@@ -330,7 +330,7 @@ fn a_silent_peer_holds_nobody_up() {
             assert_eq!(reactor.poll(wait).unwrap(), 0);
             assert_eq!(reactor.ready(), None);
         }
-        assert_eq!((reactor.state(conn), reactor.unsent(conn)), (State::Open, 0));
+        assert_eq!((reactor.state(conn), reactor.unsent(conn)), (ConnectionState::Open, 0));
         // A look costs io_uring no system call while there is nothing to see.
         let waits = reactor.counters().waits;
         (0..100).for_each(|_| assert_eq!(reactor.poll(Some(Duration::ZERO)).unwrap(), 0));
@@ -415,7 +415,7 @@ fn nothing_of_a_replaced_stream_comes_or_goes() {
             reactor.send(conn);
             theirs.write_all(&round.to_be_bytes()).unwrap();
             poll_until(&mut reactor, |reactor| {
-                assert_eq!(reactor.state(conn), State::Open);
+                assert_eq!(reactor.state(conn), ConnectionState::Open);
                 !reactor.incoming(conn).is_empty()
             });
             assert_eq!(reactor.incoming(conn), round.to_be_bytes());
@@ -438,10 +438,10 @@ fn a_failed_connection_can_be_replaced() {
         let mut reactor = reactor(engine);
         let (conn, peer) = add_tcp(&mut reactor);
         drop(peer);
-        assert_eq!(poll_to_end(&mut reactor, conn), State::Closed);
+        assert_eq!(poll_to_end(&mut reactor, conn), ConnectionState::Closed);
         let (listener, address) = listen();
         reactor.replace(conn, connect(&address)).unwrap();
-        assert_eq!(reactor.state(conn), State::Open);
+        assert_eq!(reactor.state(conn), ConnectionState::Open);
         let (peer, _) = listener.accept().unwrap();
         let echoing = thread::spawn(move || echo(peer));
         reactor.outgoing(conn).extend_from_slice(b"again");
@@ -483,7 +483,7 @@ fn dropping_it_amid_sends_and_receives_ends_all_connections() {
 #[test]
 fn the_kernel_tells_when_an_answer_came() {
     with_each_engine(|engine| {
-        let options = Options { engine, timestamps: true, ..Options::default() };
+        let options = EngineOptions { engine, timestamps: true, ..EngineOptions::default() };
         let mut reactor = Reactor::new(options).unwrap();
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
         let (tcp, mut peer) = add_tcp(&mut reactor);

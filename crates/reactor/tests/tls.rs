@@ -17,7 +17,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, date_time_ymd,
 };
-use reactor::{ConnectError, State, Stream, Tls, TlsError, TlsFailure};
+use reactor::{ConnectError, ConnectionState, Stream, Tls, TlsError, TlsFailure};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
@@ -189,7 +189,7 @@ fn both_engines_talk() {
         for conn in 0..3 {
             poll_until(&mut reactor, |reactor| reactor.incoming(conn).len() == all.len());
             assert!(reactor.incoming(conn) == all);
-            assert_eq!((reactor.unsent(conn), reactor.state(conn)), (0, State::Open));
+            assert_eq!((reactor.unsent(conn), reactor.state(conn)), (0, ConnectionState::Open));
         }
         assert!(reactor.counters().bytes_received > 3 * all.len() as u64);
         drop(reactor);
@@ -226,8 +226,8 @@ fn the_engines_see_the_end_and_what_is_no_tls() {
             let stream = Stream::connect(&address, Some(&tls), PATIENCE).unwrap();
             let conn = reactor.add(stream).unwrap();
             match (garbage, poll_to_end(&mut reactor, conn)) {
-                (false, State::Closed) => {}
-                (true, State::Failed(why)) => {
+                (false, ConnectionState::Closed) => {}
+                (true, ConnectionState::Failed(why)) => {
                     assert!(why.to_string().starts_with("TLS: "), "{why}");
                 }
                 (_, other) => panic!("{other:?}"),

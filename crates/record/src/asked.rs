@@ -7,43 +7,47 @@ use model::Op;
 /// The client knows each request's kind. Inside an unmodified server only bytes go by, so its
 /// latencies are of any request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Asked {
+pub enum LatencyScope {
     One(Op),
     Any,
 }
 
-impl Asked {
+impl LatencyScope {
     const ANY: &'static str = "any";
 
     /// The operation's name, or `any`: what stands in the column `operation`.
     pub const fn name(self) -> &'static str {
         match self {
-            Asked::One(op) => op.name(),
-            Asked::Any => Asked::ANY,
+            LatencyScope::One(op) => op.name(),
+            LatencyScope::Any => LatencyScope::ANY,
         }
     }
 
     /// Reads what [`Asked::name`] writes.
-    pub fn from_name(name: &str) -> Option<Asked> {
-        if name == Asked::ANY { Some(Asked::Any) } else { Op::from_name(name).map(Asked::One) }
+    pub fn from_name(name: &str) -> Option<LatencyScope> {
+        if name == LatencyScope::ANY {
+            Some(LatencyScope::Any)
+        } else {
+            Op::from_name(name).map(LatencyScope::One)
+        }
     }
 
     /// The kind of operation, where it is known.
     pub const fn op(self) -> Option<Op> {
         match self {
-            Asked::One(op) => Some(op),
-            Asked::Any => None,
+            LatencyScope::One(op) => Some(op),
+            LatencyScope::Any => None,
         }
     }
 }
 
-impl From<Op> for Asked {
-    fn from(op: Op) -> Asked {
-        Asked::One(op)
+impl From<Op> for LatencyScope {
+    fn from(op: Op) -> LatencyScope {
+        LatencyScope::One(op)
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for LatencyScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -55,9 +59,9 @@ mod tests {
 
     #[test]
     fn every_name_reads_back() {
-        for asked in Op::ALL.map(Asked::One).into_iter().chain([Asked::Any]) {
-            assert_eq!(Asked::from_name(asked.name()), Some(asked));
+        for asked in Op::ALL.map(LatencyScope::One).into_iter().chain([LatencyScope::Any]) {
+            assert_eq!(LatencyScope::from_name(asked.name()), Some(asked));
         }
-        assert_eq!(Asked::from_name("anything"), None);
+        assert_eq!(LatencyScope::from_name("anything"), None);
     }
 }

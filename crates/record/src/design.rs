@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use published::{Published, PublishedFinding, PublishedPoint, PublishedSeries};
+pub use published::{PublishedFigures, PublishedFinding, PublishedPoint, PublishedSeries};
 pub use text::{LevelText, Texts};
 
-use crate::run::Settings;
+use crate::run::RunSettings;
 
 /// The level of each factor, by its name.
-pub type Levels = BTreeMap<String, String>;
+pub type FactorLevels = BTreeMap<String, String>;
 
 /// The level of a factor of which none can be set on this machine: what was found there.
 pub const AS_FOUND: &str = "as found";
@@ -31,21 +31,21 @@ pub struct Design {
     /// In the order in which the study has them.
     pub factors: Vec<Factor>,
     /// The cell around which a design varies one factor at a time; empty otherwise.
-    pub baseline: Levels,
+    pub baseline: FactorLevels,
     /// Cells of the design that were not run here, each with the reason.
-    pub skipped: Vec<Skipped>,
-    pub adaptive: Option<Adaptive>,
+    pub skipped: Vec<SkippedCell>,
+    pub adaptive: Option<AdaptiveRepeats>,
     /// So many repeats more, at most, of a cell while fewer of its runs are valid than there are
     /// repeats.
     #[serde(default)]
     pub spare_repeats: u32,
-    pub checks: Vec<Check>,
+    pub checks: Vec<CheckSpec>,
     pub questions: Vec<Question>,
     pub figures: Vec<FigureSpec>,
     /// The numbers that the study stands beside, as they were published.
-    pub published: Option<Published>,
+    pub published: Option<PublishedFigures>,
     /// The smaller (or larger) version of the study that was run instead of the study itself.
-    pub scale: Option<Scale>,
+    pub scale: Option<ChosenScale>,
     /// A name of `platforms/`: what this machine costs.
     pub platform: Option<String>,
 }
@@ -99,7 +99,7 @@ impl Design {
     }
 
     /// The levels at which a run stands, of those factors that vary there.
-    pub fn levels_of(&self, settings: &Settings) -> Levels {
+    pub fn levels_of(&self, settings: &RunSettings) -> FactorLevels {
         let level =
             |factor: &Factor| Some((factor.name.clone(), settings.get(&factor.setting())?.clone()));
         self.factors.iter().filter_map(level).collect()
@@ -118,7 +118,7 @@ impl Conditions {
     }
 
     /// Whether they hold in a run with these settings; a name is a factor's first.
-    pub fn hold(&self, settings: &Settings) -> bool {
+    pub fn hold(&self, settings: &RunSettings) -> bool {
         self.hold_by(|name| value_of(settings, name))
     }
 
@@ -129,22 +129,22 @@ impl Conditions {
 }
 
 /// The level of a factor of this name in a run, else its setting of this name.
-pub fn value_of<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
+pub fn value_of<'a>(settings: &'a RunSettings, name: &str) -> Option<&'a str> {
     settings.get(&setting_of(name)).or_else(|| settings.get(name)).map(String::as_str)
 }
 
 /// A cell that was not run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Skipped {
-    pub levels: Levels,
+pub struct SkippedCell {
+    pub levels: FactorLevels,
     pub why: String,
 }
 
 /// `adaptive`: repeats until the 95 % interval of the median is narrow enough.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Adaptive {
+pub struct AdaptiveRepeats {
     /// A name of `--json`.
     pub metric: String,
     /// Half the interval's width as a share of the median.
@@ -156,7 +156,7 @@ pub struct Adaptive {
 /// `[[checks]]`: a relation that must hold in every run; a breach is a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Check {
+pub struct CheckSpec {
     /// `latency_us.server.any.p99 <= latency_us.service.read.p99`
     pub that: String,
     /// The runs in which it must hold; all if it is not given.
@@ -219,7 +219,7 @@ pub enum FigureKind {
 /// `[scale.NAME]` as it was chosen: what was substituted, and what that means for the results.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scale {
+pub struct ChosenScale {
     pub name: String,
     pub note: String,
     /// Key and value, as text.
@@ -230,7 +230,7 @@ pub struct Scale {
 mod tests {
     use super::*;
 
-    fn settings() -> Settings {
+    fn settings() -> RunSettings {
         [("factor.smt", "on"), ("smt", "other"), ("store", "memcached")]
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into()

@@ -7,7 +7,7 @@ const EXAMPLES: usize = 20;
 
 /// How much of each run is read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Extent {
+pub enum ReadExtent {
     #[default]
     Whole,
     /// What tables of many runs need: settings, counts, distributions, remarks, and of the
@@ -19,28 +19,28 @@ pub enum Extent {
     Overview { signals: BTreeSet<String>, told: BTreeSet<String> },
 }
 
-impl Extent {
+impl ReadExtent {
     /// Whether the facts of the stream are read of a run that is no example.
     pub(crate) fn wants_stream(&self) -> bool {
         match self {
-            Extent::Whole => true,
-            Extent::Overview { signals, .. } => {
+            ReadExtent::Whole => true,
+            ReadExtent::Overview { signals, .. } => {
                 signals.iter().any(|name| name.starts_with("stream."))
             }
         }
     }
 
     pub(crate) fn is_overview(&self) -> bool {
-        matches!(self, Extent::Overview { .. })
+        matches!(self, ReadExtent::Overview { .. })
     }
 
     /// Whether a reading of this signal is read of a run that is no example, one that has a value
     /// or one that has none.
     pub(crate) fn wants(&self, signal: &str, valued: bool) -> bool {
         match self {
-            Extent::Whole => true,
-            Extent::Overview { told, .. } if !valued => told.contains(signal),
-            Extent::Overview { signals, .. } => {
+            ReadExtent::Whole => true,
+            ReadExtent::Overview { told, .. } if !valued => told.contains(signal),
+            ReadExtent::Overview { signals, .. } => {
                 let first = signal.split('.').next().unwrap_or(signal);
                 let last = signal.rsplit('.').next().unwrap_or(signal);
                 signals.contains(signal)
@@ -67,7 +67,7 @@ mod tests {
     fn a_signal_is_wanted_by_its_whole_name_or_its_last_part() {
         let signals = ["energy.total", "limit.*", "write_amplification"].map(str::to_owned).into();
         let told = ["residency.C6".to_owned()].into();
-        let overview = Extent::Overview { signals, told };
+        let overview = ReadExtent::Overview { signals, told };
         for wanted in
             ["energy.total", "write_amplification", "device.write_amplification", "limit.cpu"]
         {
@@ -80,7 +80,7 @@ mod tests {
                 && !overview.wants("energy", true)
         );
         assert!(overview.wants("residency.C6", false));
-        assert!(Extent::Whole.wants("anything", false));
+        assert!(ReadExtent::Whole.wants("anything", false));
     }
 
     #[test]

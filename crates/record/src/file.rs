@@ -9,10 +9,10 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use crate::error::Error;
-use crate::extent::Extent;
-use crate::filter::Filter;
-use crate::lock::Lock;
-use crate::reserve::Reserve;
+use crate::extent::ReadExtent;
+use crate::filter::RunFilter;
+use crate::lock::ResultsLock;
+use crate::reserve::DiskReserve;
 use crate::run::{Execution, Run};
 use crate::{keep, load, schema, shape};
 
@@ -30,14 +30,14 @@ const LARGEST_VALUE: i32 = 64 << 20;
 /// Between calls it is one plain file (no write-ahead log beside it) and may be copied as
 /// such. What [`File::keep`] has acknowledged survives `kill -9` and a power cut.
 #[derive(Debug)]
-pub struct File {
+pub struct ResultsFile {
     // Dropped in this order: the lock outlives the connection.
     connection: Connection,
     path: PathBuf,
-    lock: Option<Lock>,
+    lock: Option<ResultsLock>,
     /// How much of the disk is set aside for what is written next, and the blocks themselves.
     room: u64,
-    reserve: Option<Reserve>,
+    reserve: Option<DiskReserve>,
 }
 
 /// Waits for the space that was given back: copy-on-write file systems collect it late.
@@ -45,7 +45,7 @@ const PAUSES: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(100), Duration::from_secs(2)];
 
 /// What a database turns out to be.
-enum State {
+enum FileState {
     /// Nothing was ever committed to it.
     Empty,
     /// A results file of this schema version.
@@ -54,11 +54,11 @@ enum State {
     Foreign,
 }
 
-impl File {
+impl ResultsFile {
     /// Makes a new results file; [`Error::Exists`] if the path is taken.
-    pub fn create(path: impl AsRef<Path>) -> Result<File, Error> {
+    pub fn create(path: impl AsRef<Path>) -> Result<ResultsFile, Error> {
         let path = path.as_ref();
-        let lock = Lock::take(path)?;
+        let lock = ResultsLock::take(path)?;
         match OpenOptions::new().write(true).create_new(true).open(path) {
             Ok(reserved) => drop(reserved),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -67,7 +67,7 @@ impl File {
             Err(error) => return Err(Error::io(path, error)),
         }
         match writing(path, true) {
-            Ok(connection) => Ok(File::over(connection, path, Some(lock))),
+            Ok(connection) => Ok(ResultsFile::over(connection, path, Some(lock))),
             Err(error) => {
                 // It is ours (the lock is still held), holds nothing, and would only be in
                 // the way of the next attempt.
@@ -78,28 +78,28 @@ impl File {
     }
 
     /// Opens an existing file for reading and writing, and migrates an older schema.
-    pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
+    pub fn open(path: impl AsRef<Path>) -> Result<ResultsFile, Error> {
         let path = path.as_ref();
         if is_empty(path)? {
             return Err(Error::Empty(path.to_owned()));
         }
-        File::locked(path, false)
+        ResultsFile::locked(path, false)
     }
 
     /// Opens what is there, or makes it. An empty file (all that a `create` leaves when it is
     /// killed) becomes a results file.
-    pub fn open_or_create(path: impl AsRef<Path>) -> Result<File, Error> {
+    pub fn open_or_create(path: impl AsRef<Path>) -> Result<ResultsFile, Error> {
         let path = path.as_ref();
         match is_empty(path) {
-            Ok(_) => File::locked(path, true),
-            Err(Error::Missing(_)) => File::create(path),
+            Ok(_) => ResultsFile::locked(path, true),
+            Err(Error::Missing(_)) => ResultsFile::create(path),
             Err(error) => Err(error),
         }
     }
 
     /// Opens for reading only: needs no permission to write, works on read-only media and
     /// beside a writer. An older schema is read as it is.
-    pub fn read(path: impl AsRef<Path>) -> Result<File, Error> {
+    pub fn read(path: impl AsRef<Path>) -> Result<ResultsFile, Error> {
         let path = path.as_ref();
         if is_empty(path)? {
             return Err(Error::Empty(path.to_owned()));
@@ -112,18 +112,18 @@ impl File {
             connection = schema::migrated_copy(&connection, version)
                 .map_err(|error| Error::sqlite(path, error))?;
         }
-        Ok(File::over(connection, path, None))
+        Ok(ResultsFile::over(connection, path, None))
     }
 
-    fn locked(path: &Path, adopt: bool) -> Result<File, Error> {
+    fn locked(path: &Path, adopt: bool) -> Result<ResultsFile, Error> {
         safe_file::check_output(path)?;
-        let lock = Lock::take(path)?;
+        let lock = ResultsLock::take(path)?;
         let connection = writing(path, adopt)?;
-        Ok(File::over(connection, path, Some(lock)))
+        Ok(ResultsFile::over(connection, path, Some(lock)))
     }
 
-    fn over(connection: Connection, path: &Path, lock: Option<Lock>) -> File {
-        File { connection, path: path.to_owned(), lock, room: 0, reserve: None }
+    fn over(connection: Connection, path: &Path, lock: Option<ResultsLock>) -> ResultsFile {
+        ResultsFile { connection, path: path.to_owned(), lock, room: 0, reserve: None }
     }
 
     fn sql<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
@@ -146,7 +146,7 @@ impl File {
     /// # Errors
     /// [`Error::NoRoom`] where the disk has not so much.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), Error> {
-        let taken = Reserve::take(&self.path, bytes);
+        let taken = DiskReserve::take(&self.path, bytes);
         self.room = bytes;
         self.reserve = Some(taken.map_err(|error| match Error::io(&self.path, error) {
             Error::Full(path) => Error::NoRoom { path, bytes },
@@ -225,7 +225,7 @@ impl File {
             }
         }
         // For the next run, if the disk has that much; if not, `reserve_again` says so.
-        self.reserve = Reserve::take(&self.path, self.room).ok();
+        self.reserve = DiskReserve::take(&self.path, self.room).ok();
         ended
     }
 
@@ -256,19 +256,19 @@ impl File {
     /// ordinal. A filter with conditions that selects nothing is a [`FilterError`].
     ///
     /// [`FilterError`]: crate::FilterError
-    pub fn runs(&self, filter: &Filter) -> Result<Vec<Run>, Error> {
+    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, Error> {
         let snapshot = self.snapshot()?;
         let keys = snapshot.choose(filter)?;
-        snapshot.runs(keys.as_ref(), &Extent::Whole, &HashSet::new())
+        snapshot.runs(keys.as_ref(), &ReadExtent::Whole, &HashSet::new())
     }
 
     /// Everything that is asked through it is of one instant, beside a writer too.
-    pub(crate) fn snapshot(&self) -> Result<Snapshot<'_>, Error> {
+    pub(crate) fn snapshot(&self) -> Result<FileSnapshot<'_>, Error> {
         let sql = self
             .connection
             .unchecked_transaction()
             .map_err(|error| Error::sqlite(&self.path, error))?;
-        Ok(Snapshot { sql, path: &self.path })
+        Ok(FileSnapshot { sql, path: &self.path })
     }
 
     /// The ordinals of the runs that an execution has kept; none for an unknown execution.
@@ -298,14 +298,14 @@ fn is_for_room(ended: &Result<(), Error>) -> bool {
 }
 
 /// A results file as it was at one instant.
-pub(crate) struct Snapshot<'a> {
+pub(crate) struct FileSnapshot<'a> {
     sql: rusqlite::Transaction<'a>,
     path: &'a Path,
 }
 
-impl Snapshot<'_> {
+impl FileSnapshot<'_> {
     /// The keys of the runs that a filter selects; none where it selects all.
-    pub fn choose(&self, filter: &Filter) -> Result<Option<BTreeSet<i64>>, Error> {
+    pub fn choose(&self, filter: &RunFilter) -> Result<Option<BTreeSet<i64>>, Error> {
         if filter.is_all() {
             return Ok(None);
         }
@@ -328,7 +328,7 @@ impl Snapshot<'_> {
     pub fn runs(
         &self,
         keys: Option<&BTreeSet<i64>>,
-        extent: &Extent,
+        extent: &ReadExtent,
         designed: &HashSet<String>,
     ) -> Result<Vec<Run>, Error> {
         load::runs(&self.sql, self.path, keys, extent, designed)
@@ -418,28 +418,28 @@ fn durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "EXTRA")
 }
 
-fn state(connection: &Connection) -> rusqlite::Result<State> {
+fn state(connection: &Connection) -> rusqlite::Result<FileState> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let application = number("application_id")?;
     let version = number("user_version")?;
     let objects: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
     Ok(match (application, version, objects) {
-        (schema::APPLICATION_ID, 1.., 1..) => State::Results(version),
-        (0, 0, 0) => State::Empty,
-        _ => State::Foreign,
+        (schema::APPLICATION_ID, 1.., 1..) => FileState::Results(version),
+        (0, 0, 0) => FileState::Empty,
+        _ => FileState::Foreign,
     })
 }
 
 /// The schema version of a results file that this kvmeter can read; none if it is empty.
 fn version(path: &Path, connection: &Connection) -> Result<Option<i64>, Error> {
     match state(connection).map_err(|error| Error::sqlite(path, error))? {
-        State::Empty => Ok(None),
-        State::Foreign => Err(Error::Foreign(path.to_owned())),
-        State::Results(found) if found > schema::VERSION => {
+        FileState::Empty => Ok(None),
+        FileState::Foreign => Err(Error::Foreign(path.to_owned())),
+        FileState::Results(found) if found > schema::VERSION => {
             Err(Error::Newer { path: path.to_owned(), found, known: schema::VERSION })
         }
-        State::Results(found) => Ok(Some(found)),
+        FileState::Results(found) => Ok(Some(found)),
     }
 }
 
@@ -473,8 +473,8 @@ fn sync_folder(path: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    fn file(folder: &Path) -> File {
-        File::create(folder.join("results.sqlite")).unwrap()
+    fn file(folder: &Path) -> ResultsFile {
+        ResultsFile::create(folder.join("results.sqlite")).unwrap()
     }
 
     fn an_execution() -> Execution {
@@ -509,7 +509,7 @@ mod tests {
             settings: [("store".to_owned(), "redis".to_owned())].into(),
             store_version: "Redis 7.0.15".to_owned(),
             threads: 1,
-            pacing: crate::Loop::Closed { think_s: 0.0 },
+            pacing: crate::LoopKind::Closed { think_s: 0.0 },
             started_at: String::new(),
             seconds: 1.0,
             operations: 7,
@@ -518,15 +518,15 @@ mod tests {
             failures: Vec::new(),
             invalid_because: Vec::new(),
             warnings: Vec::new(),
-            latencies: vec![crate::Latency {
+            latencies: vec![crate::RunLatency {
                 op: model::Op::Read.into(),
-                clock: crate::Clock::Service,
+                clock: crate::LatencyClock::Service,
                 histogram: histogram.into(),
             }],
             series: Vec::new(),
             readings: vec![model::Reading {
                 signal: "cache.hit_ratio".to_owned(),
-                answer: model::Answer::Value(0.5),
+                answer: model::ReadingValue::Value(0.5),
                 unit: model::Unit::Ratio,
                 scope: model::Scope::Client,
                 source: "answers".to_owned(),
@@ -575,20 +575,20 @@ mod tests {
         drop(old);
 
         let before = std::fs::read(&path).unwrap();
-        let file = File::read(&path).unwrap();
+        let file = ResultsFile::read(&path).unwrap();
         assert_eq!(file.executions().unwrap(), [execution]);
-        assert_eq!(file.runs(&Filter::all()).unwrap(), std::slice::from_ref(&run));
+        assert_eq!(file.runs(&RunFilter::all()).unwrap(), std::slice::from_ref(&run));
         assert_eq!(std::fs::read(&path).unwrap(), before, "reading leaves it as it is");
         drop(file);
 
         // What only the newer version knows can be kept after it was opened for writing.
-        let mut file = File::open(&path).unwrap();
+        let mut file = ResultsFile::open(&path).unwrap();
         let mut second = run.clone();
         (second.id, second.ordinal) = ("s".to_owned(), 1);
-        second.latencies[0].op = crate::Asked::Any;
-        second.latencies[0].clock = crate::Clock::Server;
+        second.latencies[0].op = crate::LatencyScope::Any;
+        second.latencies[0].clock = crate::LatencyClock::Server;
         file.keep(&second).unwrap();
-        assert_eq!(file.runs(&Filter::all()).unwrap().len(), 2);
+        assert_eq!(file.runs(&RunFilter::all()).unwrap().len(), 2);
         let hits: Vec<Option<f64>> = file
             .sql(|sql| {
                 sql.prepare("SELECT hit_ratio FROM run_summary ORDER BY run")?

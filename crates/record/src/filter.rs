@@ -7,7 +7,7 @@ use std::str::FromStr;
 use model::suggest;
 
 use crate::error::FilterError;
-use crate::load::Head;
+use crate::load::RunHead;
 
 /// The keys that every run has, beside its settings.
 const OF_EVERY_RUN: [&str; 5] = ["execution", "label", "phase", "study", "valid"];
@@ -23,19 +23,19 @@ const LISTED: usize = 12;
 /// `phase` (`load`, `measure`), `study`, `valid` (`true`, `false`) and `execution` (its id,
 /// or the beginning of it). In text, `%26` stands for `&` and `%25` for `%`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filter {
+pub struct RunFilter {
     wanted: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Filter {
+impl RunFilter {
     /// Selects every run.
-    pub fn all() -> Filter {
-        Filter::default()
+    pub fn all() -> RunFilter {
+        RunFilter::default()
     }
 
     /// Adds a condition; with the same key again, an alternative.
     #[must_use]
-    pub fn with(mut self, key: impl Into<String>, value: impl Into<String>) -> Filter {
+    pub fn with(mut self, key: impl Into<String>, value: impl Into<String>) -> RunFilter {
         self.wanted.entry(key.into()).or_default().insert(value.into());
         self
     }
@@ -45,7 +45,7 @@ impl Filter {
     }
 
     /// The runs for which every condition holds, in their order.
-    pub(crate) fn choose<'a>(&self, heads: &'a [Head]) -> Result<Vec<&'a Head>, FilterError> {
+    pub(crate) fn choose<'a>(&self, heads: &'a [RunHead]) -> Result<Vec<&'a RunHead>, FilterError> {
         if self.is_all() {
             return Ok(heads.iter().collect());
         }
@@ -59,7 +59,7 @@ impl Filter {
                 return Err(FilterError::UnknownKey { key: key.clone(), hint });
             }
         }
-        let chosen: Vec<&Head> = heads.iter().filter(|head| self.holds(head)).collect();
+        let chosen: Vec<&RunHead> = heads.iter().filter(|head| self.holds(head)).collect();
         if chosen.is_empty() {
             let exists = self.wanted.keys().map(|key| values(heads, key));
             let exists = exists.collect::<Vec<_>>().join("; ");
@@ -68,7 +68,7 @@ impl Filter {
         Ok(chosen)
     }
 
-    fn holds(&self, head: &Head) -> bool {
+    fn holds(&self, head: &RunHead) -> bool {
         self.wanted.iter().all(|(key, wanted)| {
             let Some(found) = value(head, key) else { return false };
             match key.as_str() {
@@ -79,7 +79,7 @@ impl Filter {
     }
 }
 
-fn value<'a>(head: &'a Head, key: &str) -> Option<&'a str> {
+fn value<'a>(head: &'a RunHead, key: &str) -> Option<&'a str> {
     match key {
         "execution" => Some(&head.execution),
         "label" => Some(&head.label),
@@ -90,13 +90,13 @@ fn value<'a>(head: &'a Head, key: &str) -> Option<&'a str> {
     }
 }
 
-fn known_keys(heads: &[Head]) -> BTreeSet<&str> {
+fn known_keys(heads: &[RunHead]) -> BTreeSet<&str> {
     let settings = heads.iter().flat_map(|head| head.settings.keys().map(String::as_str));
     settings.chain(OF_EVERY_RUN).chain(COMMON_SETTINGS).collect()
 }
 
 /// `store: lmdb, rocksdb`: what there is to choose from.
-fn values(heads: &[Head], key: &str) -> String {
+fn values(heads: &[RunHead], key: &str) -> String {
     let found: BTreeSet<&str> = heads.iter().filter_map(|head| value(head, key)).collect();
     let listed: Vec<&str> = found.iter().copied().take(LISTED).collect();
     match found.len() {
@@ -106,11 +106,11 @@ fn values(heads: &[Head], key: &str) -> String {
     }
 }
 
-impl FromStr for Filter {
+impl FromStr for RunFilter {
     type Err = FilterError;
 
-    fn from_str(text: &str) -> Result<Filter, FilterError> {
-        let mut filter = Filter::all();
+    fn from_str(text: &str) -> Result<RunFilter, FilterError> {
+        let mut filter = RunFilter::all();
         for condition in text.split('&') {
             match condition.split_once('=') {
                 Some((key, value)) if !key.is_empty() => {
@@ -131,7 +131,7 @@ fn encoded(text: &str) -> String {
     text.replace('%', "%25").replace('&', "%26")
 }
 
-impl fmt::Display for Filter {
+impl fmt::Display for RunFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let conditions = self.wanted.iter().flat_map(|(key, values)| {
             values.iter().map(move |value| format!("{}={}", encoded(key), encoded(value)))
@@ -144,9 +144,9 @@ impl fmt::Display for Filter {
 mod tests {
     use super::*;
 
-    fn head(key: i64, store: &str, threads: &str, valid: bool) -> Head {
+    fn head(key: i64, store: &str, threads: &str, valid: bool) -> RunHead {
         let settings = [("store", store), ("threads", threads)];
-        Head {
+        RunHead {
             key,
             execution: format!("abc{key}"),
             study: "quickstart".to_owned(),
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    fn heads() -> Vec<Head> {
+    fn heads() -> Vec<RunHead> {
         vec![
             head(1, "rocksdb", "1", true),
             head(2, "rocksdb", "2", false),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn chosen(text: &str) -> Vec<i64> {
-        let filter: Filter = text.parse().unwrap();
+        let filter: RunFilter = text.parse().unwrap();
         filter.choose(&heads()).unwrap().iter().map(|head| head.key).collect()
     }
 
@@ -182,32 +182,32 @@ mod tests {
 
     #[test]
     fn an_unknown_key_names_the_nearest() {
-        let filter: Filter = "thread=2".parse().unwrap();
+        let filter: RunFilter = "thread=2".parse().unwrap();
         let error = filter.choose(&heads()).unwrap_err().to_string();
         assert!(error.contains("`thread`") && error.contains("`threads`"), "{error}");
     }
 
     #[test]
     fn nothing_selected_lists_what_exists() {
-        let filter: Filter = "store=rocks&workload=ycsb-a".parse().unwrap();
+        let filter: RunFilter = "store=rocks&workload=ycsb-a".parse().unwrap();
         let error = filter.choose(&heads()).unwrap_err().to_string();
         assert!(error.contains("store: lmdb, rocksdb"), "{error}");
         assert!(error.contains("workload: none has it"), "{error}");
         let error = filter.choose(&[]).unwrap_err();
         assert!(matches!(error, FilterError::NoRuns { .. }), "{error}");
-        assert!(Filter::all().choose(&[]).unwrap().is_empty());
+        assert!(RunFilter::all().choose(&[]).unwrap().is_empty());
     }
 
     #[test]
     fn what_is_no_condition_is_refused() {
         for text in ["", "store", "=x", "store=a&", "store=a&&b=c"] {
-            assert!(text.parse::<Filter>().is_err(), "{text:?}");
+            assert!(text.parse::<RunFilter>().is_err(), "{text:?}");
         }
     }
 
     #[test]
     fn text_survives_a_round_trip() {
-        let filter = Filter::all().with("store.path", "/a&b%26=c").with("label", "x");
-        assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter);
+        let filter = RunFilter::all().with("store.path", "/a&b%26=c").with("label", "x");
+        assert_eq!(filter.to_string().parse::<RunFilter>().unwrap(), filter);
     }
 }

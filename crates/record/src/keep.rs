@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use model::{Answer, Reading, masked};
+use model::{Reading, ReadingValue, masked};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
 use crate::error::Error;
 use crate::figures::figures_us;
 use crate::names::name;
-use crate::run::{Execution, Latency, Loop, Run, Settings};
+use crate::run::{Execution, LoopKind, Run, RunLatency, RunSettings};
 
 pub(crate) fn execution(sql: &Connection, path: &Path, execution: &Execution) -> Result<(), Error> {
     if key_of(sql, path, &execution.id)?.is_some() {
@@ -122,8 +122,10 @@ pub(crate) fn run(sql: &Connection, path: &Path, run: &Run) -> Result<(), Error>
 
 fn insert_run(sql: &Connection, execution: i64, run: &Run) -> rusqlite::Result<i64> {
     let (kind, think, rate, arrivals) = match &run.pacing {
-        Loop::Closed { think_s } => ("closed", Some(*think_s), None, None),
-        Loop::Open { rate_ops_s, arrivals } => ("open", None, Some(*rate_ops_s), Some(arrivals)),
+        LoopKind::Closed { think_s } => ("closed", Some(*think_s), None, None),
+        LoopKind::Open { rate_ops_s, arrivals } => {
+            ("open", None, Some(*rate_ops_s), Some(arrivals))
+        }
     };
     sql.prepare_cached(
         "INSERT INTO run (id, execution_key, ordinal, label, phase, store_version, threads, loop,
@@ -208,8 +210,8 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
     for (position, read) in run.readings.iter().enumerate() {
         let read = truthful(read);
         let (value, unavailable, remedy) = match &read.answer {
-            Answer::Value(value) => (Some(*value), None, None),
-            Answer::Unavailable { reason, remedy } => {
+            ReadingValue::Value(value) => (Some(*value), None, None),
+            ReadingValue::Unavailable { reason, remedy } => {
                 (None, Some(masked(reason)), remedy.as_deref().map(masked))
             }
         };
@@ -258,7 +260,7 @@ fn insert_pairs(
     sql: &Connection,
     insert: &str,
     key: i64,
-    pairs: &Settings,
+    pairs: &RunSettings,
 ) -> rusqlite::Result<()> {
     let mut statement = sql.prepare_cached(insert)?;
     for (name, value) in pairs {
@@ -271,7 +273,7 @@ fn insert_latency(
     sql: &Connection,
     key: i64,
     position: usize,
-    latency: &Latency,
+    latency: &RunLatency,
     bytes: &[u8],
 ) -> rusqlite::Result<()> {
     let [mean, min, p50, p90, p95, p99, p99_9, p99_99, max] = figures_us(&latency.histogram);
@@ -291,11 +293,11 @@ fn insert_latency(
 /// The reading, or why it is none: what is not a number was not measured.
 pub(crate) fn truthful(reading: &Reading) -> Reading {
     let mut kept = reading.clone();
-    if let Answer::Value(value) = kept.answer
+    if let ReadingValue::Value(value) = kept.answer
         && !value.is_finite()
     {
         let reason = format!("its value was not a number ({value})");
-        kept.answer = Answer::Unavailable { reason, remedy: None };
+        kept.answer = ReadingValue::Unavailable { reason, remedy: None };
     }
     kept
 }

@@ -23,15 +23,15 @@ mod shape;
 mod summary;
 pub mod table;
 
-pub use asked::Asked;
+pub use asked::LatencyScope;
 pub use design::Design;
 pub use error::{Error, FilterError};
-pub use extent::{Extent, examples};
-pub use file::File;
-pub use filter::Filter;
+pub use extent::{ReadExtent, examples};
+pub use file::ResultsFile;
+pub use filter::RunFilter;
 pub use merge::merge;
 pub use run::{
-    Clock, EXPECTED_HIT_RATIO, Execution, Failures, Latency, Loop, MICRO, Phase, Planned, Point,
-    Run, SIMULATE, Settings, Tax, total,
+    EXPECTED_HIT_RATIO, Execution, Failures, HarnessTax, LatencyClock, LoopKind, MICRO, Phase,
+    PlannedRun, Run, RunLatency, RunSettings, SIMULATE, SeriesPoint, total,
 };
-pub use selection::Selection;
+pub use selection::RunSelection;

@@ -8,24 +8,24 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use safe_file::{FileError, LockError, Sharing, Terms};
+use safe_file::{FileError, LockError, LockOptions, LockScope};
 
 use crate::error::Error;
 
 /// Ends with the process, however it ends; the file beside is removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct ResultsLock {
     _held: safe_file::Lock,
 }
 
-const TERMS: Terms =
-    Terms { sharing: Sharing::Own, patience: Duration::from_secs(5), leaves_nothing: true };
+const TERMS: LockOptions =
+    LockOptions { sharing: LockScope::Own, patience: Duration::from_secs(5), leaves_nothing: true };
 
-impl Lock {
+impl ResultsLock {
     /// Takes the lock of `results` or says at once who holds it.
-    pub fn take(results: &Path) -> Result<Lock, Error> {
+    pub fn take(results: &Path) -> Result<ResultsLock, Error> {
         match safe_file::Lock::take(&beside(results), &TERMS) {
-            Ok(held) => Ok(Lock { _held: held }),
+            Ok(held) => Ok(ResultsLock { _held: held }),
             Err(LockError::Held { holder, .. }) => {
                 Err(Error::Locked { path: results.to_owned(), holder: holder.to_string() })
             }
@@ -62,11 +62,11 @@ mod tests {
     fn a_second_holder_is_told_who_the_first_is_and_gets_it_afterwards() {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("results.sqlite");
-        let first = Lock::take(&results).unwrap();
-        let refused = Lock::take(&results).unwrap_err().to_string();
+        let first = ResultsLock::take(&results).unwrap();
+        let refused = ResultsLock::take(&results).unwrap_err().to_string();
         assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
         drop(first);
-        let again = Lock::take(&results).unwrap();
+        let again = ResultsLock::take(&results).unwrap();
         drop(again);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
     }
@@ -76,7 +76,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("results.sqlite");
         std::fs::write(beside(&results), "process 1 with a long name").unwrap();
-        let _lock = Lock::take(&results).unwrap();
+        let _lock = ResultsLock::take(&results).unwrap();
         let text = std::fs::read_to_string(beside(&results)).unwrap();
         assert!(text.starts_with(&format!("process {} of ", std::process::id())), "{text}");
     }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_missing_folder_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Lock::take(&folder.path().join("nowhere/results.sqlite")).unwrap_err();
+        let error = ResultsLock::take(&folder.path().join("nowhere/results.sqlite")).unwrap_err();
         assert!(matches!(&error, Error::NoFolder(path) if path.ends_with("nowhere")), "{error}");
     }
 
@@ -94,7 +94,7 @@ mod tests {
         let (results, victim) = (folder.path().join("r.sqlite"), folder.path().join("victim"));
         std::fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, beside(&results)).unwrap();
-        let error = Lock::take(&results).unwrap_err();
+        let error = ResultsLock::take(&results).unwrap_err();
         assert!(matches!(error, Error::Stranger(_)), "{error}");
         assert!(error.to_string().contains("is a symbolic link of user "), "{error}");
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");

@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use crate::error::Error;
-use crate::file::File;
+use crate::file::ResultsFile;
 use crate::run::{Execution, Run};
-use crate::selection::Selection;
+use crate::selection::RunSelection;
 
 /// Writes the executions and runs of all parts to a new file, in one transaction. Files of
 /// older schema versions are brought to this one's.
 ///
 /// Errors: `out` exists; an execution that two of the parts hold; whatever keeping a run can
 /// meet. Nothing is left at `out` then.
-pub fn merge(parts: &[Selection], out: &Path) -> Result<(), Error> {
+pub fn merge(parts: &[RunSelection], out: &Path) -> Result<(), Error> {
     let mut all: Vec<(&Path, &Execution, Vec<&Run>)> = Vec::new();
     for part in parts {
         for execution in &part.executions {
@@ -30,7 +30,7 @@ pub fn merge(parts: &[Selection], out: &Path) -> Result<(), Error> {
     }
     let kept: Vec<(&Execution, Vec<&Run>)> =
         all.into_iter().map(|(_, execution, runs)| (execution, runs)).collect();
-    let mut file = File::create(out)?;
+    let mut file = ResultsFile::create(out)?;
     let written = file.keep_all(&kept);
     if written.is_err() {
         drop(file);

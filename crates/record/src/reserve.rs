@@ -10,22 +10,22 @@ use nix::fcntl::{FallocateFlags, fallocate};
 /// Blocks of the disk that nobody else gets until they are given back. They belong to a file
 /// without a name, so that they are free again however the process ends.
 #[derive(Debug)]
-pub(crate) struct Reserve {
+pub(crate) struct DiskReserve {
     _blocks: File,
 }
 
 /// Where a file system cannot set blocks aside, so much is written at once.
 const PIECE: usize = 64 << 10;
 
-impl Reserve {
+impl DiskReserve {
     /// On the disk of `results`, whose folder must be there.
-    pub fn take(results: &Path, bytes: u64) -> io::Result<Reserve> {
+    pub fn take(results: &Path, bytes: u64) -> io::Result<DiskReserve> {
         // The journal lies beside the file itself, not beside a link to it.
         let real = results.canonicalize().unwrap_or_else(|_| results.to_owned());
         let folder = real.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut blocks = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?;
         set_aside(&mut blocks, bytes)?;
-        Ok(Reserve { _blocks: blocks })
+        Ok(DiskReserve { _blocks: blocks })
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn what_is_set_aside_has_blocks_and_no_name() {
         let folder = tempfile::tempdir().unwrap();
-        let reserve = Reserve::take(&folder.path().join("results.sqlite"), 300_000).unwrap();
+        let reserve = DiskReserve::take(&folder.path().join("results.sqlite"), 300_000).unwrap();
         assert!(reserve._blocks.metadata().unwrap().blocks() * 512 >= 300_000);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -1,15 +1,15 @@
 use std::collections::BTreeMap;
 
-use model::{Distribution, Machine, Op, Reading, Series, Shares, distribution};
+use model::{Distribution, Machine, Op, Reading, Series, ShareRange, distribution};
 use serde::{Deserialize, Serialize};
 
-use crate::asked::Asked;
+use crate::asked::LatencyScope;
 use crate::design::Design;
 
 /// Everything that a run depends on, flat and as text: `store`, `store.cache`, `workload`,
 /// `workload.records`, `threads`, `rate`, `repeat` ... Filters select by it, and two results
 /// that differ are explained by it.
-pub type Settings = BTreeMap<String, String>;
+pub type RunSettings = BTreeMap<String, String>;
 
 /// One invocation of `run` or `bench`: what was asked, of which machine, in which order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Execution {
     pub finished_at: Option<String>,
     pub machine: Machine,
     /// Every run that was planned, in its order. Those with a [`Run`] of the same ordinal are done.
-    pub plan: Vec<Planned>,
+    pub plan: Vec<PlannedRun>,
     /// What the study varies, checks and asks.
     pub design: Design,
     /// What was done otherwise than planned while it ran: repeats that were dropped or added.
@@ -38,10 +38,10 @@ pub struct Execution {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Planned {
+pub struct PlannedRun {
     pub ordinal: u32,
     pub label: String,
-    pub settings: Settings,
+    pub settings: RunSettings,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub enum Phase {
 /// Between which instants a latency counts. No two are ever mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Clock {
+pub enum LatencyClock {
     /// From the instant at which the request was sent to its answer.
     Service,
     /// From the instant at which the request was due to its answer; open loop only.
@@ -72,16 +72,20 @@ pub enum Clock {
     Server,
 }
 
-impl Clock {
+impl LatencyClock {
     /// In the order in which a request is followed from its outermost boundary inwards.
-    pub const INWARDS: [Clock; 4] =
-        [Clock::Response, Clock::Service, Clock::Arrival, Clock::Server];
+    pub const INWARDS: [LatencyClock; 4] = [
+        LatencyClock::Response,
+        LatencyClock::Service,
+        LatencyClock::Arrival,
+        LatencyClock::Server,
+    ];
 }
 
 /// How requests were issued.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Loop {
+pub enum LoopKind {
     /// Each thread asks again when it has its answer, after an optional pause.
     Closed { think_s: f64 },
     /// Requests are due at instants drawn beforehand, whatever the store does.
@@ -90,9 +94,9 @@ pub enum Loop {
 
 /// The latencies of one kind of operation, or of all, by one clock, in nanoseconds, whole.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Latency {
-    pub op: Asked,
-    pub clock: Clock,
+pub struct RunLatency {
+    pub op: LatencyScope,
+    pub clock: LatencyClock,
     /// 3 significant digits.
     pub histogram: Distribution,
 }
@@ -100,7 +104,7 @@ pub struct Latency {
 /// One interval of the time series for one kind of operation. Latencies in nanoseconds by
 /// the run's own clock: response in an open loop, service in a closed one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct SeriesPoint {
     /// End of the interval, seconds from the start of the run.
     pub at_s: f64,
     pub op: Op,
@@ -113,7 +117,7 @@ pub struct Point {
     pub max_ns: u64,
 }
 
-impl Point {
+impl SeriesPoint {
     /// Operations per second over the interval; 0 operations in no time is 0.
     pub fn throughput(&self) -> f64 {
         if self.seconds > 0.0 { self.operations as f64 / self.seconds } else { 0.0 }
@@ -132,7 +136,7 @@ pub struct Failures {
 
 /// What the harness itself costs, measured in the same process on the same workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tax {
+pub struct HarnessTax {
     /// The same workload against the null store, one thread.
     pub ns_per_op: f64,
     /// One reading of the clock.
@@ -169,11 +173,11 @@ pub struct Run {
     /// For people: `rocksdb ycsb-a`.
     pub label: String,
     pub phase: Phase,
-    pub settings: Settings,
+    pub settings: RunSettings,
     /// What really ran: `RocksDB 11.8.1`.
     pub store_version: String,
     pub threads: u32,
-    pub pacing: Loop,
+    pub pacing: LoopKind,
     /// RFC 3339, UTC.
     pub started_at: String,
     /// Length of the measured window.
@@ -189,13 +193,13 @@ pub struct Run {
     pub invalid_because: Vec<String>,
     /// What a reader should know, though the run stands: stolen time, a short window ...
     pub warnings: Vec<String>,
-    pub latencies: Vec<Latency>,
-    pub series: Vec<Point>,
+    pub latencies: Vec<RunLatency>,
+    pub series: Vec<SeriesPoint>,
     pub readings: Vec<Reading>,
     /// What probes sampled over the window, on the same clock as `series`.
     pub samples: Vec<Series>,
     /// None where it was not measured, e.g. a load phase.
-    pub tax: Option<Tax>,
+    pub tax: Option<HarnessTax>,
     /// Named facts about the stream that was really asked: fingerprint, skew, redirected reads.
     pub stream: BTreeMap<String, String>,
 }
@@ -235,16 +239,20 @@ impl Run {
     }
 
     /// The clock that people mean: response where there is one.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> LatencyClock {
         match self.pacing {
-            Loop::Open { .. } => Clock::Response,
-            Loop::Closed { .. } => Clock::Service,
+            LoopKind::Open { .. } => LatencyClock::Response,
+            LoopKind::Closed { .. } => LatencyClock::Service,
         }
     }
 
     /// The distribution of one kind of operation; of [`Asked::Any`] only where the kinds were
     /// not told apart, as inside a server.
-    pub fn latency(&self, asked: impl Into<Asked>, clock: Clock) -> Option<&Distribution> {
+    pub fn latency(
+        &self,
+        asked: impl Into<LatencyScope>,
+        clock: LatencyClock,
+    ) -> Option<&Distribution> {
         let asked = asked.into();
         let found = self.latencies.iter().find(|l| l.op == asked && l.clock == clock)?;
         Some(&found.histogram)
@@ -252,7 +260,7 @@ impl Run {
 
     /// The latencies of all operations by one clock, added up, whether or not their kinds were
     /// told apart. None without a sample.
-    pub fn latency_of_all(&self, clock: Clock) -> Option<Distribution> {
+    pub fn latency_of_all(&self, clock: LatencyClock) -> Option<Distribution> {
         let parts = || self.latencies.iter().filter(|latency| latency.clock == clock);
         let sum = match parts().count() {
             1 => parts().next()?.histogram.clone(),
@@ -288,7 +296,7 @@ impl Run {
                 format!("no read asked for a key, and a hit ratio of {expected} was expected");
             return (self.phase == Phase::Measure).then_some(none);
         };
-        let holds = expected.parse().is_ok_and(|shares: Shares| shares.contains(ratio));
+        let holds = expected.parse().is_ok_and(|shares: ShareRange| shares.contains(ratio));
         (!holds).then(|| format!("the hit ratio is {ratio:.4}, and {expected} was expected"))
     }
 
@@ -305,8 +313,8 @@ impl Run {
     /// Operations per second that were to go out; none in a closed loop.
     pub fn target_rate(&self) -> Option<f64> {
         match self.pacing {
-            Loop::Open { rate_ops_s, .. } => Some(rate_ops_s),
-            Loop::Closed { .. } => None,
+            LoopKind::Open { rate_ops_s, .. } => Some(rate_ops_s),
+            LoopKind::Closed { .. } => None,
         }
     }
 

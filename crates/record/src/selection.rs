@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::extent::Extent;
-use crate::file::File;
-use crate::filter::Filter;
+use crate::extent::ReadExtent;
+use crate::file::ResultsFile;
+use crate::filter::RunFilter;
 use crate::run::{Execution, Run};
 
 /// So many runs of those that are read one after the other are in memory at once.
@@ -14,24 +14,24 @@ const AT_ONCE: usize = 256;
 
 /// Runs of one results file with the executions that they belong to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Selection {
+pub struct RunSelection {
     pub path: PathBuf,
-    pub filter: Filter,
+    pub filter: RunFilter,
     /// Those of the runs; every one of the file, those without a run too, if nothing is
     /// filtered.
     pub executions: Vec<Execution>,
     pub runs: Vec<Run>,
 }
 
-impl Selection {
+impl RunSelection {
     /// Reads `FILE` or `FILE?key=value&key=value`; see [`Filter`].
-    pub fn open(text: &str) -> Result<Selection, Error> {
+    pub fn open(text: &str) -> Result<RunSelection, Error> {
         let (path, filter) = named(text)?;
-        Selection::read(path, filter)
+        RunSelection::read(path, filter)
     }
 
-    pub fn read(path: impl AsRef<Path>, filter: Filter) -> Result<Selection, Error> {
-        Selection::of(path.as_ref(), filter, usize::MAX, |_| Extent::Whole)
+    pub fn read(path: impl AsRef<Path>, filter: RunFilter) -> Result<RunSelection, Error> {
+        RunSelection::of(path.as_ref(), filter, usize::MAX, |_| ReadExtent::Whole)
     }
 
     /// As [`Selection::open`], but of more than `listed` runs only an overview is read
@@ -39,19 +39,19 @@ impl Selection {
     pub fn overview(
         text: &str,
         listed: usize,
-        extent: impl FnOnce(&[Execution]) -> Extent,
-    ) -> Result<Selection, Error> {
+        extent: impl FnOnce(&[Execution]) -> ReadExtent,
+    ) -> Result<RunSelection, Error> {
         let (path, filter) = named(text)?;
-        Selection::of(Path::new(path), filter, listed, extent)
+        RunSelection::of(Path::new(path), filter, listed, extent)
     }
 
     fn of(
         path: &Path,
-        filter: Filter,
+        filter: RunFilter,
         listed: usize,
-        extent: impl FnOnce(&[Execution]) -> Extent,
-    ) -> Result<Selection, Error> {
-        let file = File::read(path)?;
+        extent: impl FnOnce(&[Execution]) -> ReadExtent,
+    ) -> Result<RunSelection, Error> {
+        let file = ResultsFile::read(path)?;
         let snapshot = file.snapshot()?;
         let keys = snapshot.choose(&filter)?;
         let count = keys.as_ref().map_or_else(|| snapshot.count(), |keys| Ok(keys.len()))?;
@@ -59,7 +59,7 @@ impl Selection {
         let mut executions = snapshot.executions(overview)?;
         let extent = match overview {
             true => extent(&executions),
-            false => Extent::Whole,
+            false => ReadExtent::Whole,
         };
         let designed = executions.iter().filter(|execution| !execution.design.is_empty());
         let designed = designed.map(|execution| execution.id.clone()).collect();
@@ -69,7 +69,7 @@ impl Selection {
             let of: HashSet<&str> = runs.iter().map(|run| run.execution.as_str()).collect();
             executions.retain(|execution| of.contains(execution.id.as_str()));
         }
-        Ok(Selection { path: file.path().to_owned(), filter, executions, runs })
+        Ok(RunSelection { path: file.path().to_owned(), filter, executions, runs })
     }
 
     /// Reads each run, whole, beside its execution, by execution and ordinal, as it is needed: a
@@ -83,7 +83,7 @@ impl Selection {
         mut read: impl FnMut(&Execution, &Run) -> Result<(), E>,
     ) -> Result<(), E> {
         let (path, filter) = named(text)?;
-        let file = File::read(path)?;
+        let file = ResultsFile::read(path)?;
         let snapshot = file.snapshot()?;
         let mut keys = snapshot.keys()?;
         if let Some(chosen) = snapshot.choose(&filter)? {
@@ -94,7 +94,7 @@ impl Selection {
             executions.iter().map(|execution| (execution.id.as_str(), execution)).collect();
         for part in keys.chunks(AT_ONCE) {
             let part = part.iter().copied().collect();
-            for run in snapshot.runs(Some(&part), &Extent::Whole, &HashSet::new())? {
+            for run in snapshot.runs(Some(&part), &ReadExtent::Whole, &HashSet::new())? {
                 if let Some(execution) = of.get(run.execution.as_str()) {
                     read(execution, &run)?;
                 }
@@ -124,9 +124,9 @@ impl Selection {
     }
 }
 
-fn named(text: &str) -> Result<(&str, Filter), Error> {
+fn named(text: &str) -> Result<(&str, RunFilter), Error> {
     let (path, filter) = split(text);
-    Ok((path, filter.map_or_else(|| Ok(Filter::all()), str::parse)?))
+    Ok((path, filter.map_or_else(|| Ok(RunFilter::all()), str::parse)?))
 }
 
 /// The path ends at the first `?` before which there is a file; so a path may contain one.

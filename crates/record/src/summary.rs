@@ -3,10 +3,10 @@
 use model::{Distribution, Reading};
 use serde_json::{Map, Value, json};
 
-use crate::asked::Asked;
+use crate::asked::LatencyScope;
 use crate::figures::{FIGURES, figures_us};
 use crate::keep::truthful;
-use crate::run::{Clock, Execution, Loop, Phase, Run};
+use crate::run::{Execution, LatencyClock, LoopKind, Phase, Run};
 
 impl Run {
     /// One object. `latency_us` has, for each operation, the figures of the run's own clock
@@ -16,8 +16,8 @@ impl Run {
     /// not known, or not a number, is null.
     pub fn summary(&self, execution: &Execution) -> Value {
         let (kind, target, arrivals, think) = match &self.pacing {
-            Loop::Closed { think_s } => ("closed", None, None, Some(*think_s)),
-            Loop::Open { rate_ops_s, arrivals } => {
+            LoopKind::Closed { think_s } => ("closed", None, None, Some(*think_s)),
+            LoopKind::Open { rate_ops_s, arrivals } => {
                 ("open", Some(*rate_ops_s), Some(arrivals.as_str()), None)
             }
         };
@@ -73,13 +73,13 @@ impl Run {
             }
         }
         // In a closed loop the service time is the latency, and stands there.
-        if self.clock() == Clock::Response {
-            object["service_us"] = self.percentiles(Clock::Service);
+        if self.clock() == LatencyClock::Response {
+            object["service_us"] = self.percentiles(LatencyClock::Service);
         }
-        if self.latencies.iter().any(|latency| latency.clock == Clock::Arrival) {
-            object["arrival_latency_us"] = self.percentiles(Clock::Arrival);
+        if self.latencies.iter().any(|latency| latency.clock == LatencyClock::Arrival) {
+            object["arrival_latency_us"] = self.percentiles(LatencyClock::Arrival);
         }
-        if let Some(histogram) = self.latency(Asked::Any, Clock::Server) {
+        if let Some(histogram) = self.latency(LatencyScope::Any, LatencyClock::Server) {
             object["server_latency_us"] = figures(histogram);
         }
         object
@@ -105,7 +105,7 @@ impl Run {
         Value::Object(facts)
     }
 
-    fn percentiles(&self, clock: Clock) -> Value {
+    fn percentiles(&self, clock: LatencyClock) -> Value {
         let mut per_op = Map::new();
         for latency in self.latencies.iter().filter(|latency| latency.clock == clock) {
             per_op.insert(latency.op.name().to_owned(), figures(&latency.histogram));

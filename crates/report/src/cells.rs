@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hdrhistogram::Histogram;
 use model::{Distribution, Op, distribution};
-use record::{Clock, Execution, Loop, Run};
+use record::{Execution, LatencyClock, LoopKind, Run};
 
 use crate::naming;
 
@@ -51,7 +51,7 @@ impl<'a> Cell<'a> {
     }
 
     /// The clock that people mean here; one cell has one kind of loop.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> LatencyClock {
         self.runs[0].clock()
     }
 
@@ -78,14 +78,14 @@ impl<'a> Cell<'a> {
     }
 
     /// The distributions of the runs that count, added up.
-    pub fn merged(&self, op: Op, clock: Clock) -> Option<Histogram<u64>> {
+    pub fn merged(&self, op: Op, clock: LatencyClock) -> Option<Histogram<u64>> {
         let (runs, _) = self.counted();
         let sum = distribution::sum(runs.into_iter().filter_map(|run| run.latency(op, clock)));
         (!sum.is_empty()).then_some(sum)
     }
 
     /// The distributions of all operations of the runs that count, added up.
-    pub fn merged_all(&self, clock: Clock) -> Option<Histogram<u64>> {
+    pub fn merged_all(&self, clock: LatencyClock) -> Option<Histogram<u64>> {
         let (runs, _) = self.counted();
         let all = runs.into_iter().flat_map(|run| &run.latencies);
         let of = all.filter(|latency| latency.clock == clock);
@@ -240,11 +240,11 @@ impl Factor {
             }
             Factor::Pacing => Some(naming::pacing_short(&run.pacing)),
             Factor::Manner => match &run.pacing {
-                Loop::Open { arrivals, .. } => Some(arrivals.clone()),
-                Loop::Closed { think_s } if *think_s > 0.0 => {
+                LoopKind::Open { arrivals, .. } => Some(arrivals.clone()),
+                LoopKind::Closed { think_s } if *think_s > 0.0 => {
                     Some(format!("{} think", crate::format::seconds(*think_s)))
                 }
-                Loop::Closed { .. } => None,
+                LoopKind::Closed { .. } => None,
             },
             Factor::Setting(key) | Factor::Derived(key) => run.settings.get(key).map(|value| {
                 let key = key.strip_prefix("store.").unwrap_or(key);

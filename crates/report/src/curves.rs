@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use record::{Execution, Loop, Run};
+use record::{Execution, LoopKind, Run};
 
 use crate::cells::{self, Cell, Factor};
 use crate::naming;
@@ -43,7 +43,7 @@ pub fn curves<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Curve<'a>> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut whole: Vec<Cell> = Vec::new();
     for (execution, run) in runs {
-        let Loop::Open { arrivals, .. } = &run.pacing else { continue };
+        let LoopKind::Open { arrivals, .. } = &run.pacing else { continue };
         let key = cells::key(execution, run, arrivals, &but);
         let place = *places.entry(key).or_insert(whole.len());
         if place == whole.len() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use record::{Execution, Extent, Run};
+use record::{Execution, ReadExtent, Run};
 
 /// Up to so many runs have a row each in tables; of more, each cell has one.
 pub const LISTED: usize = 100;
@@ -24,7 +24,7 @@ pub fn many(runs: &[(&Execution, &Run)]) -> bool {
 }
 
 /// What reports of many runs are made of.
-pub fn overview(executions: &[Execution]) -> Extent {
+pub fn overview(executions: &[Execution]) -> ReadExtent {
     const ALWAYS: [&str; 26] = [
         "cache.hit_ratio",
         "client.achieved_rate",
@@ -66,5 +66,5 @@ pub fn overview(executions: &[Execution]) -> Extent {
         told.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
     }
     let always = ALWAYS.map(str::to_owned).into_iter();
-    Extent::Overview { signals: always.chain(told.iter().cloned()).collect(), told }
+    ReadExtent::Overview { signals: always.chain(told.iter().cloned()).collect(), told }
 }

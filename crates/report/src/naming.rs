@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Execution, Loop, Run};
+use record::{Execution, LoopKind, Run};
 
 use crate::format;
 
@@ -27,23 +27,23 @@ pub fn names(runs: &[(&Execution, &Run)]) -> Vec<String> {
 }
 
 /// How requests were issued, short: `closed`, `closed, 1 ms think`, `open, 20 kops/s poisson`.
-pub fn pacing(pacing: &Loop) -> String {
+pub fn pacing(pacing: &LoopKind) -> String {
     match pacing {
-        Loop::Closed { think_s } if *think_s > 0.0 => {
+        LoopKind::Closed { think_s } if *think_s > 0.0 => {
             format!("closed, {} think", format::seconds(*think_s))
         }
-        Loop::Closed { .. } => "closed".to_owned(),
-        Loop::Open { rate_ops_s, arrivals } => {
+        LoopKind::Closed { .. } => "closed".to_owned(),
+        LoopKind::Open { rate_ops_s, arrivals } => {
             format!("open, {} {arrivals}", format::target_rate(*rate_ops_s))
         }
     }
 }
 
 /// The same for a narrow column: `closed`, `open 20k/s`.
-pub fn pacing_short(pacing: &Loop) -> String {
+pub fn pacing_short(pacing: &LoopKind) -> String {
     match pacing {
-        Loop::Closed { .. } => "closed".to_owned(),
-        Loop::Open { rate_ops_s, .. } => format!("open {}/s", format::count_short(*rate_ops_s)),
+        LoopKind::Closed { .. } => "closed".to_owned(),
+        LoopKind::Open { rate_ops_s, .. } => format!("open {}/s", format::count_short(*rate_ops_s)),
     }
 }
 

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 use model::text::is_control;
-use record::{Error, File, Selection};
+use record::{Error, ResultsFile, RunSelection};
 use report::Style;
 use rusqlite::Connection;
 
@@ -37,7 +37,7 @@ const VALUES: [&str; 13] = [
 fn results(path: &Path) {
     let mut study = sample::study();
     let (execution, runs) = &mut study[0];
-    let mut file = File::create(path).unwrap();
+    let mut file = ResultsFile::create(path).unwrap();
     file.begin(execution).unwrap();
     // One in a closed loop, one in an open loop, one that does not count.
     let open = runs.iter().position(|run| run.target_rate().is_some()).unwrap();
@@ -59,7 +59,7 @@ fn results(path: &Path) {
 
 /// All that is made of a results file, as text; or why it is none.
 fn everything(path: &Path) -> Result<(String, String, Vec<u8>), Error> {
-    let selection = Selection::open(path.to_str().unwrap())?;
+    let selection = RunSelection::open(path.to_str().unwrap())?;
     let pairs = selection.pairs();
     let mut terminal = report::terminal::runs(&pairs, &Style::default());
     let studies = report::study::studies(&selection.executions, &pairs);
@@ -74,7 +74,7 @@ fn everything(path: &Path) -> Result<(String, String, Vec<u8>), Error> {
     let mut exports = Vec::new();
     for format in ["csv", "markdown", "json"] {
         record::export::export(format, None, &pairs, &mut exports).unwrap();
-        for table in record::table::Which::ALL {
+        for table in record::table::TableName::ALL {
             record::export::export(format, Some(table), &pairs, &mut exports).unwrap();
         }
     }
@@ -154,7 +154,8 @@ fn what_is_no_table_is_refused() {
         let path = folder.path().join("r.sqlite");
         results(&path);
         Connection::open(&path).unwrap().execute_batch(change).unwrap();
-        for error in [File::read(&path).unwrap_err(), File::open(&path).unwrap_err()] {
+        for error in [ResultsFile::read(&path).unwrap_err(), ResultsFile::open(&path).unwrap_err()]
+        {
             assert!(
                 matches!(&error, Error::Damaged { detail, .. } if detail.contains("note")),
                 "{error}"
@@ -166,6 +167,6 @@ fn what_is_no_table_is_refused() {
     results(&path);
     let trigger = "CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM latency; END";
     Connection::open(&path).unwrap().execute_batch(trigger).unwrap();
-    assert!(File::read(&path).is_ok(), "reading runs no trigger");
-    assert!(File::open(&path).unwrap_err().to_string().contains("trigger"));
+    assert!(ResultsFile::read(&path).is_ok(), "reading runs no trigger");
+    assert!(ResultsFile::open(&path).unwrap_err().to_string().contains("trigger"));
 }

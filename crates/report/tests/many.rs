@@ -10,7 +10,7 @@ mod sample;
 use std::fs;
 use std::path::Path;
 
-use record::{File, Selection};
+use record::{ResultsFile, RunSelection};
 use report::Style;
 
 /// What a release build does in seconds; without optimisation a part of it.
@@ -33,7 +33,7 @@ fn results(path: &Path, runs: u32) {
         }
         latency.histogram = few.into();
     }
-    let mut file = File::create(path).unwrap();
+    let mut file = ResultsFile::create(path).unwrap();
     file.begin(execution).unwrap();
     own.iter().for_each(|run| file.keep(run).unwrap());
     let models = own.len() as u32;
@@ -90,8 +90,8 @@ fn results(path: &Path, runs: u32) {
     .unwrap();
 }
 
-fn opened(path: &Path) -> Selection {
-    Selection::overview(path.to_str().unwrap(), report::LISTED, report::overview).unwrap()
+fn opened(path: &Path) -> RunSelection {
+    RunSelection::overview(path.to_str().unwrap(), report::LISTED, report::overview).unwrap()
 }
 
 fn page(path: &Path) -> String {

@@ -176,7 +176,7 @@ fn no_two_names_in_a_figure_read_alike() {
             ("zeal", cache),
         ];
         run.settings.extend(more.map(|(key, value)| (key.to_owned(), value.to_owned())));
-        run.pacing = record::Loop::Open { rate_ops_s: 40_000.0, arrivals: arrivals.to_owned() };
+        run.pacing = record::LoopKind::Open { rate_ops_s: 40_000.0, arrivals: arrivals.to_owned() };
         runs.push(run);
     }
     let page = html::page(&study);

@@ -3,7 +3,7 @@
 mod sample;
 
 use model::Unit;
-use record::{Phase, Settings};
+use record::{Phase, RunSettings};
 use report::{CheckRow, CheckState, DifferenceRow, PlanRow, Style, Verdict, markdown, terminal};
 use unicode_width::UnicodeWidthStr;
 
@@ -73,7 +73,7 @@ fn differences() -> Vec<DifferenceRow> {
 }
 
 fn plan() -> Vec<PlanRow> {
-    let settings = |workload: &str| -> Settings {
+    let settings = |workload: &str| -> RunSettings {
         [("store", "rocksdb:/data/db"), ("threads", "2"), ("workload", workload)]
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into()

@@ -19,7 +19,7 @@ mod own;
 mod replace;
 mod who;
 
-pub use lock::{Holder, Lock, LockError, Sharing, Terms};
+pub use lock::{Lock, LockError, LockHolder, LockOptions, LockScope};
 pub use open::open_or_create;
 pub use own::{make_folder, own, own_folder};
 pub use replace::{

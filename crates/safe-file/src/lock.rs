@@ -10,17 +10,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::FileError;
-use crate::open::{Rule, open, open_to_look};
+use crate::open::{OwnershipRule, open, open_to_look};
 use crate::who::{own_uid, user_name};
 
-pub use holder::Holder;
+pub use holder::LockHolder;
 
 const ATTEMPTS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Who meets at a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
+pub enum LockScope {
     /// Processes of one user: a stranger's file is refused, and while he has its lock he is named.
     Own,
     /// All users of a machine. Another's file can be locked without a right to write to it, and
@@ -30,8 +30,8 @@ pub enum Sharing {
 
 /// How a lock is taken.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms {
-    pub sharing: Sharing,
+pub struct LockOptions {
+    pub sharing: LockScope,
     /// How long to wait where the process that took it is gone: what it was about to start has its
     /// files too until it runs, and its supervisor may have something to do.
     pub patience: Duration,
@@ -43,7 +43,7 @@ pub struct Terms {
 pub enum LockError {
     /// Somebody else has it.
     #[error("{} is locked by {holder}", path.display())]
-    Held { path: PathBuf, holder: Holder },
+    Held { path: PathBuf, holder: LockHolder },
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -61,10 +61,10 @@ impl Lock {
     ///
     /// # Errors
     /// Who holds it; what is there instead of a file of ours.
-    pub fn take(path: &Path, terms: &Terms) -> Result<Lock, LockError> {
+    pub fn take(path: &Path, terms: &LockOptions) -> Result<Lock, LockError> {
         let (rule, mode) = match terms.sharing {
-            Sharing::Own => (Rule::Trusted, 0o644),
-            Sharing::Common => (Rule::Anybody, 0o644),
+            LockScope::Own => (OwnershipRule::Trusted, 0o644),
+            LockScope::Common => (OwnershipRule::Anybody, 0o644),
         };
         let failed = |error| FileError::io(path, error);
         let limit = Instant::now() + terms.patience;
@@ -89,7 +89,7 @@ impl Lock {
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(error).into()),
                 Err(TryLockError::WouldBlock) => {
-                    let holder = Holder::of(&mut file);
+                    let holder = LockHolder::of(&mut file);
                     if holder.lives() || Instant::now() >= limit {
                         let holder = holder.or_whoever_has(&file);
                         return Err(LockError::Held { path: path.to_owned(), holder });
@@ -130,7 +130,7 @@ fn held_by_another(path: &Path) -> Option<LockError> {
     // A shared one, which does not keep others out who only look.
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => {
-            let holder = Holder::of(&mut file).or_whoever_has(&file);
+            let holder = LockHolder::of(&mut file).or_whoever_has(&file);
             Some(LockError::Held { path: path.to_owned(), holder })
         }
         _ => None,

@@ -16,7 +16,7 @@ const ATTEMPTS: usize = 100;
 
 /// Whose file it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub(crate) enum OwnershipRule {
     /// This user's, root's or that of the folder's owner, and only theirs to write.
     Trusted,
     /// Anybody's; what is not to be trusted is opened for reading only.
@@ -31,10 +31,10 @@ pub(crate) enum Rule {
 /// A link, a second name, another kind of file, a stranger's: told with the owner's name. What the
 /// operating system refuses.
 pub fn open_or_create(path: &Path, mode: u32) -> Result<File, FileError> {
-    open(path, mode, Rule::Trusted)
+    open(path, mode, OwnershipRule::Trusted)
 }
 
-pub(crate) fn open(path: &Path, mode: u32, rule: Rule) -> Result<File, FileError> {
+pub(crate) fn open(path: &Path, mode: u32, rule: OwnershipRule) -> Result<File, FileError> {
     for _ in 0..ATTEMPTS {
         let read_only = match flags(OpenOptions::new().read(true).write(true)).open(path) {
             Ok(file) => return checked(file, path, rule),
@@ -51,7 +51,7 @@ pub(crate) fn open(path: &Path, mode: u32, rule: Rule) -> Result<File, FileError
             }
             Err(error) => return Err(not_opened(path, error)),
         };
-        if rule == Rule::Trusted {
+        if rule == OwnershipRule::Trusted {
             let owner = fs::symlink_metadata(path).map(|there| there.uid());
             return Err(match owner {
                 Ok(owner) => not_writable(path, owner),
@@ -74,18 +74,18 @@ pub(crate) fn flags(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 /// A file that everybody is to find must be readable for them, whatever the umask.
-fn made_here(file: File, path: &Path, mode: u32, rule: Rule) -> Result<File, FileError> {
-    if rule == Rule::Anybody {
+fn made_here(file: File, path: &Path, mode: u32, rule: OwnershipRule) -> Result<File, FileError> {
+    if rule == OwnershipRule::Anybody {
         file.set_permissions(Permissions::from_mode(mode))
             .map_err(|error| FileError::io(path, error))?;
     }
     Ok(file)
 }
 
-fn checked(file: File, path: &Path, rule: Rule) -> Result<File, FileError> {
+fn checked(file: File, path: &Path, rule: OwnershipRule) -> Result<File, FileError> {
     let metadata = file.metadata().map_err(|error| FileError::io(path, error))?;
     plain(&metadata, path)?;
-    if rule == Rule::Anybody {
+    if rule == OwnershipRule::Anybody {
         return Ok(file);
     }
     if !is_trusted(metadata.uid(), path) {

@@ -15,7 +15,7 @@ const LINKS: usize = 40;
 const ENDING: &str = ".new";
 
 /// Where something is written to.
-enum Place {
+enum Destination {
     /// A plain file, or none yet.
     File(PathBuf),
     /// A terminal, a pipe, `/dev/stdout`: it has no content to replace.
@@ -50,7 +50,7 @@ pub fn replace_own(path: &Path, content: &[u8]) -> Result<(), FileError> {
 
 fn replace_with(path: &Path, content: &[u8], mode: Option<u32>) -> Result<(), FileError> {
     let to = match destination(path)? {
-        Place::Stream(stream) => {
+        Destination::Stream(stream) => {
             // `/dev/stdout` may be a file that others write to as well (`>> all.log`), which this
             // opens anew: what is in it stays.
             return OpenOptions::new()
@@ -59,8 +59,8 @@ fn replace_with(path: &Path, content: &[u8], mode: Option<u32>) -> Result<(), Fi
                 .and_then(|mut stream| stream.write_all(content))
                 .map_err(|error| FileError::io(path, error));
         }
-        Place::File(to) => to,
-        Place::Other(to, what) => return Err(no_file(&to, what)),
+        Destination::File(to) => to,
+        Destination::Other(to, what) => return Err(no_file(&to, what)),
     };
     let before = fs::symlink_metadata(&to).ok();
     let failed = |error| FileError::io(path, error);
@@ -119,8 +119,8 @@ fn only_if_refused(
 /// A stranger's link or file in a folder that everybody can write to; a device, a folder.
 pub fn check_output(path: &Path) -> Result<(), FileError> {
     match destination(path)? {
-        Place::Other(to, what) => Err(no_file(&to, what)),
-        Place::File(_) | Place::Stream(_) => Ok(()),
+        Destination::Other(to, what) => Err(no_file(&to, what)),
+        Destination::File(_) | Destination::Stream(_) => Ok(()),
     }
 }
 
@@ -161,12 +161,12 @@ fn prefix(to: &Path) -> String {
 }
 
 /// Follows links that may be followed.
-fn destination(path: &Path) -> Result<Place, FileError> {
+fn destination(path: &Path) -> Result<Destination, FileError> {
     let mut to = path.to_owned();
     for _ in 0..LINKS {
         let there = match fs::symlink_metadata(&to) {
             Ok(there) => there,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Place::File(to)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Destination::File(to)),
             Err(error) => return Err(FileError::io(path, error)),
         };
         let owner = there.uid();
@@ -185,7 +185,7 @@ fn destination(path: &Path) -> Result<Place, FileError> {
         }
         // What a process has open has no other name that matters.
         if to.starts_with("/proc") {
-            return Ok(Place::Stream(to));
+            return Ok(Destination::Stream(to));
         }
         if there.is_symlink() {
             let target = fs::read_link(&to).map_err(|error| FileError::io(path, error))?;
@@ -194,13 +194,13 @@ fn destination(path: &Path) -> Result<Place, FileError> {
         }
         let kind = there.file_type();
         if kind.is_file() {
-            return Ok(Place::File(to));
+            return Ok(Destination::File(to));
         }
         if kind.is_char_device() || kind.is_fifo() || kind.is_socket() {
-            return Ok(Place::Stream(to));
+            return Ok(Destination::Stream(to));
         }
         let what = if kind.is_dir() { "is a folder" } else { "is a device" };
-        return Ok(Place::Other(to, what));
+        return Ok(Destination::Other(to, what));
     }
     Err(FileError::refused(path, "is a link that leads to itself"))
 }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{SOON, command_lines, eventually, is_root, lives, named, start};
-use server::launch::Settings;
+use server::launch::ServerSettings;
 
 /// Set in the process that holds the server: program, socket, user and executable, by lines.
 const HOLD: &str = "KVMETER_TEST_HOLD";
@@ -32,7 +32,7 @@ fn holder() {
         panic!("{orders}")
     };
     let settings = || {
-        let mut settings = Settings::default().with("socket", socket);
+        let mut settings = ServerSettings::default().with("socket", socket);
         for (key, value) in [("user", user), ("binary", binary)] {
             if !value.is_empty() {
                 settings = settings.with(key, value);

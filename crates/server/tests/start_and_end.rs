@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use common::{SOON, eventually, lives, order, start};
 use model::Address;
-use server::launch::{LaunchError, Launched, Launcher, Local, Settings, Value};
+use server::launch::{LaunchError, Launched, Launcher, LocalLauncher, ServerSettings, Value};
 
-fn none() -> Settings {
-    Settings::default()
+fn none() -> ServerSettings {
+    ServerSettings::default()
 }
 
 /// What the server at its first address answers to `question`, as far as one read gets it.
@@ -147,7 +147,7 @@ fn servers_of_many_threads_do_not_mix() {
             .map(|at| {
                 scope.spawn(move || {
                     let name = ["memcached", "redis"][at % 2];
-                    start(name, Settings::default()).unwrap()
+                    start(name, ServerSettings::default()).unwrap()
                 })
             })
             .collect();
@@ -200,7 +200,7 @@ fn a_stop_cuts_the_wait_for_the_end_short() {
         "[ \"$1\" = -V ] && exec memcached -V\ntrap '' TERM\nmemcached \"$@\" &\nwait\nsleep 600";
     let wanted = order("memcached", none().with("binary", script(folder.path(), text).as_str()));
     let stop = std::sync::Arc::clone(&wanted.stop);
-    let server = Local.start(&wanted).unwrap();
+    let server = LocalLauncher.start(&wanted).unwrap();
     let pid = server.pid;
     let stopper = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(200));
@@ -217,7 +217,7 @@ fn a_stop_cuts_the_wait_for_the_end_short() {
 fn the_environment_given_reaches_the_server_and_is_recorded() {
     let mut wanted = order("memcached", none());
     wanted.environment = vec![("KVMETER_TEST".to_owned(), "a b".to_owned())];
-    let server = Local.start(&wanted).unwrap();
+    let server = LocalLauncher.start(&wanted).unwrap();
     assert!(server.environment.ends_with(&wanted.environment), "{:?}", server.environment);
     let environment = fs::read(format!("/proc/{}/environ", server.pid)).unwrap();
     assert!(String::from_utf8_lossy(&environment).contains("KVMETER_TEST=a b\0"));
@@ -271,13 +271,13 @@ fn a_server_that_never_answers_is_ended() {
     let settings = none().with("binary", script(folder.path(), &text).as_str());
     let mut wanted = order("memcached", settings);
     wanted.patience = Duration::from_millis(400);
-    let error = Local.start(&wanted).unwrap_err();
+    let error = LocalLauncher.start(&wanted).unwrap_err();
     assert!(matches!(error, LaunchError::Silent { .. }), "{error}");
     assert!(error.to_string().contains("still thinking"), "{error}");
     // However long it may take: whoever stops it waits no longer.
     wanted.patience = Duration::from_secs(3600);
     wanted.stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    let error = Local.start(&wanted).unwrap_err();
+    let error = LocalLauncher.start(&wanted).unwrap_err();
     assert!(matches!(error, LaunchError::Stopped { .. }), "{error}");
     assert!(common::named(&format!("-f\0{mark}")).is_empty(), "left behind");
 }
@@ -369,7 +369,8 @@ fn senseless_settings_name_their_key() {
         ("redis", "arguments", ["redis.conf"].into(), "write each option"),
     ];
     for (name, key, value, why) in wrong {
-        let error = start(name, Settings(vec![((*key).to_owned(), value.clone())])).unwrap_err();
+        let error =
+            start(name, ServerSettings(vec![((*key).to_owned(), value.clone())])).unwrap_err();
         let LaunchError::Setting(setting) = &error else { panic!("{error}") };
         assert_eq!(setting.key(), *key);
         assert!(error.is_request());
@@ -386,10 +387,10 @@ fn senseless_settings_name_their_key() {
 #[test]
 fn settings_are_read_as_a_study_has_them() {
     let text = r#"{"memory": "16GiB", "threads": 10, "arguments": ["-v", 3, true]}"#;
-    let settings: Settings = serde_json::from_str(text).unwrap();
+    let settings: ServerSettings = serde_json::from_str(text).unwrap();
     let wanted =
         none().with("memory", "16GiB").with("threads", 10).with("arguments", ["-v", "3", "true"]);
     assert_eq!(settings, wanted);
-    assert!(serde_json::from_str::<Settings>(r#"{"threads": 1.5}"#).is_err());
-    assert!(serde_json::from_str::<Settings>(r#"{"arguments": [["-v"]]}"#).is_err());
+    assert!(serde_json::from_str::<ServerSettings>(r#"{"threads": 1.5}"#).is_err());
+    assert!(serde_json::from_str::<ServerSettings>(r#"{"arguments": [["-v"]]}"#).is_err());
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::{SOON, eventually, start};
 use model::{Address, Unit};
-use server::launch::{Launched, Settings};
+use server::launch::{Launched, ServerSettings};
 use server::watch::{Process, Used};
 
 struct Client {
@@ -61,7 +61,7 @@ fn number(used: &Used, name: &str) -> f64 {
 
 #[test]
 fn cpu_time_lies_between_what_memcached_says_before_and_after() {
-    let server = start("memcached", Settings::default()).unwrap();
+    let server = start("memcached", ServerSettings::default()).unwrap();
     let process = Process::of(server.pid).unwrap();
     let mut client = Client::of(&server);
     let outer = client.memcached_cpu();
@@ -93,7 +93,7 @@ fn calls_and_switches_are_those_of_the_requests() {
     for (name, question, last, writes) in
         [("memcached", "get key\r\n", "END", false), ("redis", "GET key\r\n", "$-1", true)]
     {
-        let server = start(name, Settings::default()).unwrap();
+        let server = start(name, ServerSettings::default()).unwrap();
         let process = Process::of(server.pid).unwrap();
         let mut client = Client::of(&server);
         client.ask(question, last);
@@ -156,10 +156,10 @@ fn a_server_is_found_by_every_address_that_reaches_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a socket");
     for name in ["memcached", "redis"] {
-        let socket = Settings::default().with("socket", path.to_str().unwrap());
-        let every = Settings::default().with("listen", "0.0.0.0");
-        let six = Settings::default().with("listen", "::1");
-        let all = [("", Settings::default()), ("", every), ("six", six), ("", socket)];
+        let socket = ServerSettings::default().with("socket", path.to_str().unwrap());
+        let every = ServerSettings::default().with("listen", "0.0.0.0");
+        let six = ServerSettings::default().with("listen", "::1");
+        let all = [("", ServerSettings::default()), ("", every), ("six", six), ("", socket)];
         for (kind, settings) in all {
             if kind == "six" && TcpListener::bind("[::1]:0").is_err() {
                 continue;
@@ -190,7 +190,7 @@ fn what_cannot_be_found_is_said() {
 
 #[test]
 fn a_process_that_ended_has_no_usage() {
-    let server = start("memcached", Settings::default()).unwrap();
+    let server = start("memcached", ServerSettings::default()).unwrap();
     let process = Process::of(server.pid).unwrap();
     assert!(process.exists());
     server.end(SOON).unwrap();

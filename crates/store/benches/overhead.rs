@@ -13,7 +13,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use librocksdb_sys as c;
-use store::{Directory, Session, Store, StoreUrl, Visit, open};
+use store::{Directory, Session, Store, StoreUrl, StoreVisitor, open};
 use tempfile::TempDir;
 
 const RECORDS: u32 = 50_000;
@@ -60,7 +60,7 @@ fn timed(operations: u32, mut operation: impl FnMut([u8; 30])) -> f64 {
 }
 
 struct Load;
-impl Visit for Load {
+impl StoreVisitor for Load {
     type Output = ();
     fn visit<S: Store>(self, store: S) {
         let mut session = store.session().expect("a session");
@@ -73,7 +73,7 @@ impl Visit for Load {
 
 /// A turn through the adapter.
 struct Through(Kind);
-impl Visit for Through {
+impl StoreVisitor for Through {
     type Output = f64;
     fn visit<S: Store>(self, store: S) -> f64 {
         let mut session = store.session().expect("a session");

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use model::Expiry;
-use store::wire::{KeyList, Kind, Parsed, Protocol, Request, Ring};
+use store::wire::{KeyList, Kind, ParsedResponse, Protocol, Request, Ring};
 
 const KEY: &[u8] = b"user:000000000000000000000042:";
 const TAG: u32 = 123_456;
@@ -77,7 +77,7 @@ fn codecs(criterion: &mut Criterion) {
                     let parsed = black_box(protocol)
                         .read(kind, &keys, TAG, black_box(&answer), |_, value| bytes += value.len())
                         .expect("the answer is right");
-                    assert!(matches!(parsed, Parsed::Whole { .. }));
+                    assert!(matches!(parsed, ParsedResponse::Whole { .. }));
                     bytes
                 });
             });

@@ -17,24 +17,24 @@ use std::time::Duration;
 
 use model::Bytes;
 use rustix::fs::{Access, Advice, access, fadvise, statvfs};
-use safe_file::{FileError, Lock, LockError, Sharing, Terms, is_left_over};
+use safe_file::{FileError, Lock, LockError, LockOptions, LockScope, is_left_over};
 
-use crate::marker::Marker;
+use crate::marker::DatasetMarker;
 use crate::{StoreError, StoreUrl};
 
 /// A directory that is in use is refused at once.
-const TERMS: Terms =
-    Terms { sharing: Sharing::Own, patience: Duration::ZERO, leaves_nothing: false };
+const TERMS: LockOptions =
+    LockOptions { sharing: LockScope::Own, patience: Duration::ZERO, leaves_nothing: false };
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum DirectoryState {
     /// Nothing; the directory can be made.
     Absent,
     /// A directory with nothing in it.
     Empty,
     /// A directory that kvmeter made.
-    Ours(Marker),
+    Ours(DatasetMarker),
     /// Something else: some of the names in it, or none where it is not a directory.
     Foreign { sample: Vec<String> },
 }
@@ -43,9 +43,9 @@ pub enum State {
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    marker: Marker,
+    marker: DatasetMarker,
     /// What was asked for: scheme and shaping options.
-    asked: Marker,
+    asked: DatasetMarker,
     /// The lock is given back when the file is closed, however the process ends.
     _lock: Lock,
 }
@@ -59,36 +59,42 @@ impl Directory {
     ///
     /// A directory counts as ours only by its marker: a store's files that kvmeter did not
     /// write are [`State::Foreign`]. A marker that cannot be read is an error.
-    pub fn inspect(path: &Path) -> Result<State, StoreError> {
+    pub fn inspect(path: &Path) -> Result<DirectoryState, StoreError> {
         let entries = match fs::read_dir(path) {
             Ok(entries) => entries,
             Err(error) => {
                 return match error.kind() {
-                    io::ErrorKind::NotFound => Ok(State::Absent),
-                    io::ErrorKind::NotADirectory => Ok(State::Foreign { sample: Vec::new() }),
+                    io::ErrorKind::NotFound => Ok(DirectoryState::Absent),
+                    io::ErrorKind::NotADirectory => {
+                        Ok(DirectoryState::Foreign { sample: Vec::new() })
+                    }
                     _ => Err(refuse(path, error, "name a directory that can be read")),
                 };
             }
         };
-        let marker = Marker::read(path).map_err(|error| {
-            let reason = format!("its {} cannot be read: {error}", Marker::FILE);
+        let marker = DatasetMarker::read(path).map_err(|error| {
+            let reason = format!("its {} cannot be read: {error}", DatasetMarker::FILE);
             refuse(path, reason, "name another directory, or delete this one")
         })?;
         if let Some(marker) = marker {
-            return Ok(State::Ours(marker));
+            return Ok(DirectoryState::Ours(marker));
         }
         let mut sample = Vec::new();
         for entry in entries {
             let name = entry.map_err(|error| refuse(path, error, "name another directory"))?;
             let name = name.file_name().to_string_lossy().into_owned();
             // What a claim that was cut short leaves behind.
-            if name != Self::LOCK && !is_left_over(name.as_ref(), Marker::FILE) {
+            if name != Self::LOCK && !is_left_over(name.as_ref(), DatasetMarker::FILE) {
                 sample.push(name);
             }
         }
         sample.sort();
         sample.truncate(3);
-        Ok(if sample.is_empty() { State::Empty } else { State::Foreign { sample } })
+        Ok(if sample.is_empty() {
+            DirectoryState::Empty
+        } else {
+            DirectoryState::Foreign { sample }
+        })
     }
 
     /// Takes the URL's directory for this process, making it if it is not there.
@@ -111,7 +117,7 @@ impl Directory {
         remove_left_overs(path);
         // Another process may have changed the marker before the lock was ours.
         let marker = match Self::inspect(path)? {
-            State::Ours(marker) => marker,
+            DirectoryState::Ours(marker) => marker,
             _ => {
                 write_marker(&asked, path)?;
                 asked.clone()
@@ -138,7 +144,7 @@ impl Directory {
     }
 
     /// What the directory holds.
-    pub fn marker(&self) -> &Marker {
+    pub fn marker(&self) -> &DatasetMarker {
         &self.marker
     }
 
@@ -146,7 +152,7 @@ impl Directory {
     /// the same one with another value of an option that shapes the data. `None` where it can,
     /// or where nothing is there. The way out is [`Directory::clear`].
     pub fn mismatch(&self) -> Option<String> {
-        let Marker { scheme, options, .. } = &self.marker;
+        let DatasetMarker { scheme, options, .. } = &self.marker;
         if *scheme != self.asked.scheme {
             return Some(format!("holds data of `{scheme}`, not of `{}`", self.asked.scheme));
         }
@@ -168,7 +174,7 @@ impl Directory {
         if self.marker.dataset.is_none() {
             return Ok(());
         }
-        let marker = Marker { dataset: None, records: 0, ..self.marker.clone() };
+        let marker = DatasetMarker { dataset: None, records: 0, ..self.marker.clone() };
         self.put(marker)
     }
 
@@ -179,7 +185,7 @@ impl Directory {
         records: u64,
         version: &str,
     ) -> Result<(), StoreError> {
-        self.put(Marker {
+        self.put(DatasetMarker {
             dataset: Some(dataset.to_owned()),
             records,
             store_version: version.to_owned(),
@@ -205,7 +211,7 @@ impl Directory {
     pub fn delete(path: &Path) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            if [Marker::FILE, Self::LOCK].iter().any(|own| entry.file_name() == *own) {
+            if [DatasetMarker::FILE, Self::LOCK].iter().any(|own| entry.file_name() == *own) {
                 continue;
             }
             match entry.file_type()?.is_dir() {
@@ -242,7 +248,7 @@ impl Directory {
         Ok(())
     }
 
-    fn put(&mut self, marker: Marker) -> Result<(), StoreError> {
+    fn put(&mut self, marker: DatasetMarker) -> Result<(), StoreError> {
         write_marker(&marker, &self.path)?;
         self.marker = marker;
         Ok(())
@@ -250,7 +256,7 @@ impl Directory {
 }
 
 /// The marker that a directory made for this URL would have.
-fn asked_for(url: &StoreUrl) -> Result<Marker, StoreError> {
+fn asked_for(url: &StoreUrl) -> Result<DatasetMarker, StoreError> {
     let adapter = url.adapter()?;
     if !adapter.on_disk() {
         let scheme = &url.scheme;
@@ -263,8 +269,8 @@ fn asked_for(url: &StoreUrl) -> Result<Marker, StoreError> {
         let value = given.map_or(option.default, |(_, value)| value.as_str());
         (option.name.to_owned(), value.to_owned())
     });
-    Ok(Marker {
-        format: Marker::FORMAT,
+    Ok(DatasetMarker {
+        format: DatasetMarker::FORMAT,
         scheme: url.scheme.clone(),
         store_version: String::new(),
         options: options.collect(),
@@ -276,7 +282,7 @@ fn asked_for(url: &StoreUrl) -> Result<Marker, StoreError> {
 /// Refuses a directory that cannot be used; the lock of one that is ours already.
 fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
     let state = Directory::inspect(path)?;
-    if let State::Foreign { sample } = &state {
+    if let DirectoryState::Foreign { sample } = &state {
         let reason = if sample.is_empty() {
             "is not a directory".to_owned()
         } else {
@@ -301,7 +307,7 @@ fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
         return Err(refuse(path, reason, "name a directory that you may write to"));
     }
     let lock = match &state {
-        State::Ours(_) => Some(take_lock(path)?),
+        DirectoryState::Ours(_) => Some(take_lock(path)?),
         _ => None,
     };
     let there = disk_bytes(&path.join(Directory::DATA))?;
@@ -337,17 +343,17 @@ fn take_lock(path: &Path) -> Result<Lock, StoreError> {
 /// Markers that a killed process had not finished; only who has the lock writes any.
 fn remove_left_overs(path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        if is_left_over(&entry.file_name(), Marker::FILE) {
+        if is_left_over(&entry.file_name(), DatasetMarker::FILE) {
             // One that stays is in nobody's way.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-fn write_marker(marker: &Marker, path: &Path) -> Result<(), StoreError> {
+fn write_marker(marker: &DatasetMarker, path: &Path) -> Result<(), StoreError> {
     marker
         .write(path)
-        .map_err(|error| StoreError::from_io(&shown(&path.join(Marker::FILE)), &error))
+        .map_err(|error| StoreError::from_io(&shown(&path.join(DatasetMarker::FILE)), &error))
 }
 
 /// The path itself, or the nearest directory above it that exists.

@@ -2,7 +2,7 @@
 //! refused without being shown.
 
 use crate::StoreError;
-use crate::adapters::{ADAPTERS, Adapter, Place};
+use crate::adapters::{ADAPTERS, Adapter, DataLocation};
 
 /// Schemes that mean TLS, and ours.
 const TLS: [(&str, &str); 2] = [("rediss", "redis"), ("valkeys", "valkey")];
@@ -42,9 +42,9 @@ pub(crate) fn refuse_secrets(text: &str) -> Result<(), StoreError> {
 /// The error for a URL that was not understood and may hold a password.
 pub(crate) fn without_secrets(text: &str, error: StoreError) -> StoreError {
     let scheme = text.split(':').next().unwrap_or_default();
-    let known = ADAPTERS
-        .iter()
-        .any(|adapter| adapter.scheme == scheme && !matches!(adapter.place, Place::Servers { .. }));
+    let known = ADAPTERS.iter().any(|adapter| {
+        adapter.scheme == scheme && !matches!(adapter.place, DataLocation::Servers { .. })
+    });
     // In the path of an embedded store it is a letter like others.
     if text.contains('@') && !known { secret(text, LOGIN) } else { error }
 }
@@ -52,7 +52,7 @@ pub(crate) fn without_secrets(text: &str, error: StoreError) -> StoreError {
 fn secret(text: &str, what: &str) -> StoreError {
     let scheme = text.split(':').next().unwrap_or_default();
     let ours = TLS.iter().find(|(theirs, _)| *theirs == scheme).map_or(scheme, |(_, ours)| ours);
-    let networked = |adapter: &&Adapter| matches!(adapter.place, Place::Servers { .. });
+    let networked = |adapter: &&Adapter| matches!(adapter.place, DataLocation::Servers { .. });
     let known = ADAPTERS.iter().filter(networked).find(|adapter| adapter.scheme == ours);
     let scheme = known.map_or("redis", |adapter| adapter.scheme);
     StoreError::Request(format!(

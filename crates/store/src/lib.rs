@@ -16,13 +16,16 @@ mod together;
 mod url;
 pub mod wire;
 
-pub use adapters::{ADAPTERS, Adapt, Adapter, Family, LongestValue, Place, Unavailable, open};
-pub use directory::{Directory, State};
+pub use adapters::{
+    ADAPTERS, Adapter, AdapterUnavailable, DataLocation, EmbeddedAdapter, LongestValue,
+    ServerFamily, open,
+};
+pub use directory::{Directory, DirectoryState};
 pub use error::StoreError;
-pub use marker::Marker;
-pub use options::{Given, Local, OptionInfo, on_off};
+pub use marker::DatasetMarker;
+pub use options::{MachineResource, OptionInfo, StoreOptions, on_off};
 pub use remote::{ANY_CERTIFICATE, Remote, TlsFiles};
-pub use together::{Sharing, open_together};
+pub use together::{Distribution, open_together};
 pub use url::StoreUrl;
 
 use serde::Serialize;
@@ -106,7 +109,7 @@ pub trait Session {
 
 /// Something to be done with a store whose type is known only here: the operation loop is
 /// compiled once for each embedded store, and the choice is made once, outside it.
-pub trait Visit {
+pub trait StoreVisitor {
     type Output;
     fn visit<S: Store>(self, store: S) -> Self::Output;
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What kvmeter knows of the data beside this file, `KVMETER.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Marker {
+pub struct DatasetMarker {
     /// The version of this file's own format: [`Marker::FORMAT`].
     pub format: u32,
     /// The store's scheme, `rocksdb`.
@@ -24,7 +24,7 @@ pub struct Marker {
     pub records: u64,
 }
 
-impl Marker {
+impl DatasetMarker {
     /// The version of the format that this build writes and reads.
     pub const FORMAT: u32 = 1;
     /// The name of the file.

@@ -18,12 +18,12 @@ pub struct OptionInfo {
     /// What is on disk depends on it: data written with another value is not what a URL asks for.
     pub shapes_data: bool,
     /// Its value names something of the machine on which the URL is read.
-    pub names: Option<Local>,
+    pub names: Option<MachineResource>,
 }
 
 /// What of a machine an option names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Local {
+pub enum MachineResource {
     File,
     /// An environment variable.
     Variable,
@@ -35,7 +35,7 @@ impl OptionInfo {
     }
 
     /// The same option, one whose value names something of the machine.
-    pub const fn naming(self, what: Local) -> Self {
+    pub const fn naming(self, what: MachineResource) -> Self {
         Self { names: Some(what), ..self }
     }
 
@@ -53,12 +53,12 @@ fn span(text: &str) -> Option<Duration> {
 
 /// The options of a URL, checked against the ones that the adapter declares.
 #[derive(Debug)]
-pub struct Given<'a> {
+pub struct StoreOptions<'a> {
     url: &'a StoreUrl,
     known: &'static [OptionInfo],
 }
 
-impl<'a> Given<'a> {
+impl<'a> StoreOptions<'a> {
     /// Refuses an option that is not known, naming the nearest that is, and one given twice.
     pub fn new(url: &'a StoreUrl, known: &'static [OptionInfo]) -> Result<Self, StoreError> {
         for (at, (name, _)) in url.options.iter().enumerate() {
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn values_are_typed() {
         let url = given("cache=2GiB&sync=on&jobs=4&compression=lz4");
-        let options = Given::new(&url, KNOWN).unwrap();
+        let options = StoreOptions::new(&url, KNOWN).unwrap();
         assert_eq!(options.bytes("cache").unwrap(), Some(2 << 30));
         assert_eq!(options.flag("sync").unwrap(), Some(true));
         assert_eq!(options.integer("jobs", 1, 64).unwrap(), Some(4));
@@ -223,20 +223,20 @@ mod tests {
             ("5", Some(Duration::from_secs(5))),
         ] {
             let url = given(&format!("every={text}"));
-            let options = Given::new(&url, KNOWN).unwrap();
+            let options = StoreOptions::new(&url, KNOWN).unwrap();
             assert_eq!(options.choice_or_span("every", &EVERY, Some).unwrap(), Some(every));
         }
         let url = given("sync=false");
-        let options = Given::new(&url, KNOWN).unwrap();
+        let options = StoreOptions::new(&url, KNOWN).unwrap();
         assert_eq!(options.flag("sync").unwrap(), Some(false));
         assert_eq!(options.bytes("cache").unwrap(), None);
     }
 
     #[test]
     fn mistakes_name_the_option() {
-        let message = |url: &str, read: fn(&Given) -> Option<StoreError>| {
+        let message = |url: &str, read: fn(&StoreOptions) -> Option<StoreError>| {
             let url = given(url);
-            match Given::new(&url, KNOWN) {
+            match StoreOptions::new(&url, KNOWN) {
                 Err(error) => error.to_string(),
                 Ok(options) => read(&options).map_or(String::new(), |error| error.to_string()),
             }
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_store_without_options_says_so() {
-        let error = Given::new(&given("sync=on"), &[]).unwrap_err().to_string();
+        let error = StoreOptions::new(&given("sync=on"), &[]).unwrap_err().to_string();
         assert_eq!(error, "`any` takes no options, and `sync` was given");
     }
 }

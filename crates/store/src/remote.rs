@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::Address;
 
 use crate::wire::{Login, Protocol, Secret};
-use crate::{Given, Local, OptionInfo, StoreError, StoreUrl, on_off};
+use crate::{MachineResource, OptionInfo, StoreError, StoreOptions, StoreUrl, on_off};
 
 /// Servers that speak one protocol, and how they are to be talked to.
 #[derive(Debug, Clone)]
@@ -48,15 +48,17 @@ pub const ANY_CERTIFICATE: &str = "any_certificate";
 const COMMON: [OptionInfo; 11] = [
     OptionInfo::new("tls", "off", "talk through TLS"),
     OptionInfo::new("ca", "the system's", "PEM file of the authorities that are trusted")
-        .naming(Local::File),
-    OptionInfo::new("cert", "none", "PEM file of the client's certificate").naming(Local::File),
-    OptionInfo::new("key", "none", "PEM file of its key").naming(Local::File),
+        .naming(MachineResource::File),
+    OptionInfo::new("cert", "none", "PEM file of the client's certificate")
+        .naming(MachineResource::File),
+    OptionInfo::new("key", "none", "PEM file of its key").naming(MachineResource::File),
     OptionInfo::new("server_name", "the host", "name that the server's certificate must carry"),
     OptionInfo::new(ANY_CERTIFICATE, "off", "take every certificate; for tests only"),
     OptionInfo::new("user", "none", "user to log in as"),
     OptionInfo::new("password_env", "none", "environment variable that holds the password")
-        .naming(Local::Variable),
-    OptionInfo::new("password_file", "none", "file that holds the password").naming(Local::File),
+        .naming(MachineResource::Variable),
+    OptionInfo::new("password_file", "none", "file that holds the password")
+        .naming(MachineResource::File),
     OptionInfo::new("timeout", "5s", "longest wait for a connection or an answer"),
     OptionInfo::new(
         "clear",
@@ -84,7 +86,7 @@ impl Remote {
     /// Reads what all networked stores have in common.
     pub(crate) fn read(
         url: &StoreUrl,
-        given: &Given<'_>,
+        given: &StoreOptions<'_>,
         protocol: Protocol,
         database: u32,
     ) -> Result<Remote, StoreError> {

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use model::Unit;
 
-use crate::{Capabilities, Session, Statistic, Store, StoreError, StoreUrl, Visit, open};
+use crate::{Capabilities, Session, Statistic, Store, StoreError, StoreUrl, StoreVisitor, open};
 
 /// What a session of several stores asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
+pub enum Distribution {
     /// One of the stores: the sessions take them in turn, so that as many sessions as a multiple
     /// of the stores are divided evenly.
     InTurn,
@@ -22,9 +22,9 @@ pub enum Sharing {
 ///
 /// # Errors
 /// No URL, or what opening one of them says.
-pub fn open_together<V: Visit>(
+pub fn open_together<V: StoreVisitor>(
     urls: &[StoreUrl],
-    sharing: Sharing,
+    sharing: Distribution,
     visitor: V,
 ) -> Result<Result<V::Output, StoreError>, StoreError> {
     let Some((first, others)) = urls.split_first() else {
@@ -35,11 +35,11 @@ pub fn open_together<V: Visit>(
 
 struct Opening<'a, V> {
     others: &'a [StoreUrl],
-    sharing: Sharing,
+    sharing: Distribution,
     visitor: V,
 }
 
-impl<V: Visit> Visit for Opening<'_, V> {
+impl<V: StoreVisitor> StoreVisitor for Opening<'_, V> {
     type Output = Result<V::Output, StoreError>;
 
     fn visit<S: Store>(self, first: S) -> Self::Output {
@@ -53,16 +53,16 @@ impl<V: Visit> Visit for Opening<'_, V> {
             })?;
             members.push(Member::new(store));
         }
-        let together = Together { members, sharing: self.sharing, next: AtomicUsize::new(0) };
+        let together = StoreGroup { members, sharing: self.sharing, next: AtomicUsize::new(0) };
         Ok(self.visitor.visit(together))
     }
 }
 
 /// Stores of one kind as one. Their own statistics are summed; beside them stands what was asked
 /// of each: `member.1.operations.total` ...
-struct Together<S> {
+struct StoreGroup<S> {
     members: Vec<Member<S>>,
-    sharing: Sharing,
+    sharing: Distribution,
     /// The session that is made next.
     next: AtomicUsize,
 }
@@ -82,19 +82,19 @@ impl<S> Member<S> {
     }
 }
 
-impl<S: Store> Together<S> {
+impl<S: Store> StoreGroup<S> {
     fn first(&self) -> &S {
         // There is always one: `Opening` begins with it.
         &self.members[0].store
     }
 }
 
-impl<S: Store> Store for Together<S> {
-    type Session<'a> = TogetherSession<'a, S>;
+impl<S: Store> Store for StoreGroup<S> {
+    type Session<'a> = StoreGroupSession<'a, S>;
 
     fn open(url: &StoreUrl) -> Result<Self, StoreError> {
         let members = vec![Member::new(S::open(url)?)];
-        Ok(Together { members, sharing: Sharing::InTurn, next: AtomicUsize::new(0) })
+        Ok(StoreGroup { members, sharing: Distribution::InTurn, next: AtomicUsize::new(0) })
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -109,16 +109,16 @@ impl<S: Store> Store for Together<S> {
         self.first().options()
     }
 
-    fn session(&self) -> Result<TogetherSession<'_, S>, StoreError> {
+    fn session(&self) -> Result<StoreGroupSession<'_, S>, StoreError> {
         let asked = match self.sharing {
-            Sharing::All => &self.members[..],
-            Sharing::InTurn => {
+            Distribution::All => &self.members[..],
+            Distribution::InTurn => {
                 let at = self.next.fetch_add(1, Ordering::Relaxed) % self.members.len();
                 &self.members[at..=at]
             }
         };
         let sessions = asked.iter().map(|member| Ok((member.store.session()?, &member.operations)));
-        Ok(TogetherSession { sessions: sessions.collect::<Result<_, StoreError>>()? })
+        Ok(StoreGroupSession { sessions: sessions.collect::<Result<_, StoreError>>()? })
     }
 
     fn settle(&self, limit: Duration) -> Result<(), StoreError> {
@@ -153,11 +153,11 @@ impl<S: Store> Store for Together<S> {
 }
 
 /// A session of one store, or of all.
-struct TogetherSession<'a, S: Store> {
+struct StoreGroupSession<'a, S: Store> {
     sessions: Vec<(S::Session<'a>, &'a Apart)>,
 }
 
-impl<'a, S: Store> TogetherSession<'a, S> {
+impl<'a, S: Store> StoreGroupSession<'a, S> {
     #[inline]
     fn first(&mut self) -> &mut S::Session<'a> {
         let (session, operations) = &mut self.sessions[0];
@@ -178,7 +178,7 @@ impl<'a, S: Store> TogetherSession<'a, S> {
     }
 }
 
-impl<S: Store> Session for TogetherSession<'_, S> {
+impl<S: Store> Session for StoreGroupSession<'_, S> {
     #[inline]
     fn read(&mut self, key: &[u8], seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
         self.first().read(key, seen)
@@ -213,9 +213,9 @@ impl<S: Store> Session for TogetherSession<'_, S> {
 mod tests {
     use super::*;
 
-    struct Ask(Sharing);
+    struct Ask(Distribution);
 
-    impl Visit for Ask {
+    impl StoreVisitor for Ask {
         type Output = Vec<u64>;
         fn visit<S: Store>(self, store: S) -> Vec<u64> {
             let mut sessions: Vec<_> = (0..6).map(|_| store.session().unwrap()).collect();
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    fn asked(sharing: Sharing) -> Vec<u64> {
+    fn asked(sharing: Distribution) -> Vec<u64> {
         let folder = tempfile::tempdir().unwrap();
         let urls: Vec<StoreUrl> = (0..3)
             .map(|at| {
@@ -254,13 +254,13 @@ mod tests {
     #[test]
     fn sessions_take_the_stores_in_turn_or_write_to_all() {
         // Six sessions, each with one write and one read.
-        assert_eq!(asked(Sharing::InTurn), [4, 4, 4]);
-        assert_eq!(asked(Sharing::All), [12, 6, 6]);
+        assert_eq!(asked(Distribution::InTurn), [4, 4, 4]);
+        assert_eq!(asked(Distribution::All), [12, 6, 6]);
     }
 
     #[test]
     fn no_store_is_refused() {
-        let error = open_together(&[], Sharing::All, Ask(Sharing::All)).unwrap_err();
+        let error = open_together(&[], Distribution::All, Ask(Distribution::All)).unwrap_err();
         assert!(matches!(error, StoreError::Request(_)), "{error}");
     }
 }

@@ -7,8 +7,8 @@ use model::suggest::hint;
 use model::tilde::unexpanded;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::adapters::{ADAPTERS, Adapter, Place};
-use crate::{Directory, Given, Local, LongestValue, Remote, StoreError, foreign};
+use crate::adapters::{ADAPTERS, Adapter, DataLocation};
+use crate::{Directory, LongestValue, MachineResource, Remote, StoreError, StoreOptions, foreign};
 
 /// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`,
 /// `scheme://HOST:PORT,HOST:PORT?option=value` for servers, or `null`.
@@ -48,7 +48,7 @@ impl StoreUrl {
     }
 
     /// The options that name something of the machine on which this is read, with what they name.
-    pub fn local(&self) -> Result<Vec<(&str, Local, &str)>, StoreError> {
+    pub fn local(&self) -> Result<Vec<(&str, MachineResource, &str)>, StoreError> {
         let known = self.adapter()?.options;
         let named = self.options.iter().filter_map(|(name, value)| {
             let option = known.iter().find(|option| option.name == name)?;
@@ -100,22 +100,24 @@ impl StoreUrl {
         let adapter = url.adapter()?;
         let wrong = |why: String| StoreError::Request(format!("`{text}`: {why}"));
         match (adapter.place, place) {
-            (Place::Nowhere, "") => {}
-            (Place::Nowhere, _) => {
+            (DataLocation::Nowhere, "") => {}
+            (DataLocation::Nowhere, _) => {
                 return Err(wrong(format!("`{scheme}` keeps nothing and takes no path")));
             }
-            (Place::Directory, "") => {
+            (DataLocation::Directory, "") => {
                 return Err(wrong(format!("the path is missing; write `{scheme}:PATH`")));
             }
-            (Place::Directory, path) if path.starts_with("//") && !path.starts_with("///") => {
+            (DataLocation::Directory, path)
+                if path.starts_with("//") && !path.starts_with("///") =>
+            {
                 let path = &path[1..];
                 return Err(wrong(format!("one slash begins a path; write `{scheme}:{path}`")));
             }
-            (Place::Directory, path) => match unexpanded(path) {
+            (DataLocation::Directory, path) => match unexpanded(path) {
                 Some(why) => return Err(StoreError::Request(why)),
                 None => url.path = path.into(),
             },
-            (Place::Servers { default_port }, place) => {
+            (DataLocation::Servers { default_port }, place) => {
                 let servers = place.strip_prefix("//").filter(|servers| !servers.is_empty());
                 let Some(servers) = servers else {
                     return Err(wrong(format!(
@@ -146,7 +148,7 @@ impl StoreUrl {
             url.options.push((name.to_owned(), value.to_owned()));
         }
         if adapter.is_built_in() {
-            Given::new(&url, adapter.options)?;
+            StoreOptions::new(&url, adapter.options)?;
         }
         Ok(url)
     }

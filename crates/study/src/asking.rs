@@ -5,21 +5,23 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use analyse::STEADY_ROUNDS;
-use drive::{Arrivals, Connections, Cpus, Engine, OnStart, Pacing, Until, What};
+use drive::{
+    Arrivals, ConnectionConfig, CpuBudget, Engine, OnStart, Pacing, PhaseKind, StopCondition,
+};
 use host::{Capacity, Root};
-use model::{Count, Rate, Shares, Span};
-use record::Settings;
+use model::{Count, Rate, ShareRange, Span};
+use record::RunSettings;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use toml::Spanned;
 
-use crate::calibrate::Pace;
+use crate::calibrate::RateSpec;
 use crate::error::StudyError;
-use crate::insight::Insight;
-use crate::knobs::Levels;
-use crate::source::{Source, given};
-use crate::spec::{Asking, Steady};
-use crate::trace::Speed;
+use crate::insight::ServerTiming;
+use crate::knobs::KnobLevels;
+use crate::source::{StudyText, given};
+use crate::spec::{LoadTable, SteadyTable};
+use crate::trace::ReplaySpeed;
 
 /// A measured window that nobody gave a length.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
@@ -32,7 +34,7 @@ const LOADING_DEPTH: usize = 32;
 
 /// `[load]`, `[measure]` or the flags of `bench`, ready to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Manner {
+pub struct LoadConfig {
     pub threads: u32,
     pub pacing: Pacing,
     /// The rate of its open loop counts in maxima of a calibration, which is still to be made.
@@ -42,7 +44,7 @@ pub struct Manner {
     /// Operations per second of a warm-up that has a rate of its own.
     pub warm_up_rate: Option<f64>,
     pub steady: Option<(Duration, u32)>,
-    pub until: Until,
+    pub until: StopCondition,
     pub pin: bool,
     /// The CPUs of its threads, in turn, where they were named; else kvmeter chooses.
     #[serde(skip)]
@@ -50,58 +52,58 @@ pub struct Manner {
     /// Requests that a trace has in one second lie evenly in it, not at random.
     pub evenly: bool,
     /// To servers, and which key asked for something of them, if one did.
-    pub connections: Connections,
+    pub connections: ConnectionConfig,
     #[serde(skip)]
     pub needs_servers: Option<&'static str>,
     /// Which way the latency inside the servers is seen.
     #[serde(skip)]
-    pub insight: Insight,
+    pub insight: ServerTiming,
     /// The hit ratio without which a run does not count.
     #[serde(skip)]
-    pub expects_hits: Option<Shares>,
+    pub expects_hits: Option<ShareRange>,
 }
 
-impl Manner {
+impl LoadConfig {
     /// As fast as this many threads can.
     pub fn closed(threads: u32) -> Self {
-        Manner {
+        LoadConfig {
             threads,
             pacing: Pacing::Closed { think: Duration::ZERO },
             of_maximum: false,
             warm_up: None,
             warm_up_rate: None,
             steady: None,
-            until: Until { operations: None, time: None },
+            until: StopCondition { operations: None, time: None },
             pin: true,
             cpus: Vec::new(),
             evenly: false,
-            connections: Connections::default(),
+            connections: ConnectionConfig::default(),
             needs_servers: None,
-            insight: Insight::Off,
+            insight: ServerTiming::Off,
             expects_hits: None,
         }
     }
 
     /// The same at another rate of an open loop, for another time.
-    pub fn at(&self, rate: f64, time: Duration) -> Manner {
+    pub fn at(&self, rate: f64, time: Duration) -> LoadConfig {
         let arrivals = match self.pacing {
             Pacing::Open { arrivals, .. } => arrivals,
             Pacing::Closed { .. } | Pacing::Recorded { .. } => Arrivals::Constant,
         };
-        Manner {
+        LoadConfig {
             pacing: Pacing::Open { rate, arrivals },
             of_maximum: false,
-            until: Until { operations: None, time: Some(time) },
+            until: StopCondition { operations: None, time: Some(time) },
             ..self.clone()
         }
     }
 
     /// The same where the maximum of which its rate is a share is so many operations per second.
-    pub(crate) fn calibrated(&self, maximum_ops_s: f64) -> Manner {
+    pub(crate) fn calibrated(&self, maximum_ops_s: f64) -> LoadConfig {
         match self.pacing {
             Pacing::Open { rate, arrivals } if self.of_maximum => {
                 let pacing = Pacing::Open { rate: rate * maximum_ops_s, arrivals };
-                Manner { pacing, of_maximum: false, ..self.clone() }
+                LoadConfig { pacing, of_maximum: false, ..self.clone() }
             }
             _ => self.clone(),
         }
@@ -118,7 +120,7 @@ impl Manner {
         // Loading is no measurement: requests share their system calls.
         connections.depth = connections.depth.max(LOADING_DEPTH);
         let cpus = self.cpus.clone();
-        Manner { pin: self.pin, cpus, connections, ..Manner::closed(self.threads) }
+        LoadConfig { pin: self.pin, cpus, connections, ..LoadConfig::closed(self.threads) }
     }
 
     /// How long the window is, where the clock ends it.
@@ -134,7 +136,12 @@ impl Manner {
     }
 
     /// What the threads are told.
-    pub(crate) fn plan(&self, what: What, seed: u64, stop: &Arc<AtomicBool>) -> drive::Plan {
+    pub(crate) fn plan(
+        &self,
+        what: PhaseKind,
+        seed: u64,
+        stop: &Arc<AtomicBool>,
+    ) -> drive::LoadPlan {
         let slowest_gap = match self.pacing {
             Pacing::Open { rate, .. } => {
                 Duration::try_from_secs_f64(20.0 / rate).unwrap_or(Duration::MAX)
@@ -143,7 +150,7 @@ impl Manner {
             // Its pauses are known when they come.
             Pacing::Recorded { .. } => Duration::ZERO,
         };
-        drive::Plan {
+        drive::LoadPlan {
             what,
             trace: None,
             threads: self.threads as usize,
@@ -152,7 +159,7 @@ impl Manner {
             warm_up: self.warm_up,
             warm_up_rate: self.warm_up_rate,
             connections: self.connections,
-            steady: self.steady.map(|(round, most)| drive::Steady {
+            steady: self.steady.map(|(round, most)| drive::SteadyCriteria {
                 round,
                 window: STEADY_ROUNDS,
                 most_rounds: most as usize,
@@ -166,7 +173,7 @@ impl Manner {
             on_start: first_of_all(self, &[]),
             cpus: host::capacity(&Root::live(), &self.cpus)
                 .ok()
-                .map(|Capacity { cpus: count, words }| Cpus { count, words }),
+                .map(|Capacity { cpus: count, words }| CpuBudget { count, words }),
             stop: Arc::clone(stop),
             patience: PATIENCE.saturating_add(slowest_gap),
             share: None,
@@ -183,7 +190,7 @@ impl Manner {
     }
 
     /// What a run depends on; `networked` says whether there are connections.
-    pub fn settings(&self, networked: bool, settings: &mut Settings) {
+    pub fn settings(&self, networked: bool, settings: &mut RunSettings) {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
         put("threads", self.threads.to_string());
         put("pin", self.pin.to_string());
@@ -200,7 +207,11 @@ impl Manner {
             }
             Pacing::Open { rate, arrivals } => {
                 put("loop", "open".to_owned());
-                let pace = if self.of_maximum { Pace::Share(rate) } else { Pace::Rate(Rate(rate)) };
+                let pace = if self.of_maximum {
+                    RateSpec::Share(rate)
+                } else {
+                    RateSpec::Rate(Rate(rate))
+                };
                 put("rate", pace.to_string());
                 put("arrivals", arrivals.to_string());
             }
@@ -222,7 +233,7 @@ impl Manner {
             put(record::EXPECTED_HIT_RATIO, expected.to_string());
         }
         if networked {
-            let Connections { count, depth, queue, busy_poll, engine } = self.connections;
+            let ConnectionConfig { count, depth, queue, busy_poll, engine } = self.connections;
             put("connections", count.to_string());
             put("depth", depth.to_string());
             put("queue", Count(queue as u64).to_string());
@@ -270,7 +281,7 @@ impl Manner {
 /// What each thread does first: to a CPU of its own, and no slack in its sleeps. Either may be
 /// refused; the scheduler then decides, and lateness is measured anyway. CPUs to which a server
 /// was confined are taken last: a thread that spins there would take them from it.
-pub(crate) fn first_of_all(manner: &Manner, servers: &[u32]) -> OnStart {
+pub(crate) fn first_of_all(manner: &LoadConfig, servers: &[u32]) -> OnStart {
     let cpus = order(manner, servers);
     Arc::new(move |thread| {
         // CPUs that were named are shared, where they are fewer than the threads.
@@ -283,7 +294,7 @@ pub(crate) fn first_of_all(manner: &Manner, servers: &[u32]) -> OnStart {
 
 /// The CPUs on which the load threads of a run stay; none where they may run anywhere, or are
 /// more than the CPUs.
-pub(crate) fn cpus_of_load(manner: &Manner, servers: &[u32]) -> Vec<u32> {
+pub(crate) fn cpus_of_load(manner: &LoadConfig, servers: &[u32]) -> Vec<u32> {
     let mut cpus = order(manner, servers);
     match cpus.len() >= manner.threads as usize {
         true => cpus.truncate(manner.threads as usize),
@@ -294,7 +305,7 @@ pub(crate) fn cpus_of_load(manner: &Manner, servers: &[u32]) -> Vec<u32> {
 }
 
 /// The CPUs that threads are given, in their order; none where they are not pinned.
-fn order(manner: &Manner, servers: &[u32]) -> Vec<u32> {
+fn order(manner: &LoadConfig, servers: &[u32]) -> Vec<u32> {
     if !manner.cpus.is_empty() {
         return manner.cpus.clone();
     }
@@ -315,7 +326,7 @@ const MOST_SHARE: f64 = 2.0;
 /// How a phase is to be asked, before it is checked: what a study's table and the flags of
 /// `bench` have in common.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct LoadOptions {
     pub threads: Option<u32>,
     pub rate: Option<Rate>,
     /// Instead of a rate: of the maximum that a calibration finds.
@@ -326,7 +337,7 @@ pub struct Wish {
     pub warm_up_rate: Option<Rate>,
     pub time: Option<Span>,
     pub operations: Option<Count>,
-    pub steady: Option<Steady>,
+    pub steady: Option<SteadyTable>,
     pub pin: bool,
     pub cpus: Option<String>,
     pub connections: Option<u32>,
@@ -335,10 +346,10 @@ pub struct Wish {
     pub busy_poll: Option<bool>,
     pub engine: Option<String>,
     pub server_latency: Option<String>,
-    pub expects_hits: Option<Shares>,
+    pub expects_hits: Option<ShareRange>,
     /// A trace is replayed, and how fast it passes.
     pub trace: bool,
-    pub speed: Option<Speed>,
+    pub speed: Option<ReplaySpeed>,
 }
 
 /// More threads than these are a slip.
@@ -353,16 +364,16 @@ const MOST_QUEUE: u64 = 10_000_000;
 /// A wish that makes no sense: which part of it, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{key}`: {why}")]
-pub struct Senseless {
+pub struct InvalidOption {
     /// The key in a study; as a flag it has hyphens.
     pub key: &'static str,
     pub why: String,
 }
 
-impl Wish {
+impl LoadOptions {
     /// Fills in the defaults: one thread for each of `cpus`, pinned where there are as many.
-    pub fn manner(&self, cpus: u32) -> Result<Manner, Senseless> {
-        let no = |key, why: &str| Err(Senseless { key, why: why.to_owned() });
+    pub fn manner(&self, cpus: u32) -> Result<LoadConfig, InvalidOption> {
+        let no = |key, why: &str| Err(InvalidOption { key, why: why.to_owned() });
         let zero = [
             ("threads", self.threads == Some(0)),
             ("rate", self.rate.is_some_and(|rate| rate.0 <= 0.0)),
@@ -380,7 +391,7 @@ impl Wish {
         }
         let arrivals = match &self.arrivals {
             None => None,
-            Some(name) => Some(Arrivals::parse(name).ok_or_else(|| Senseless {
+            Some(name) => Some(Arrivals::parse(name).ok_or_else(|| InvalidOption {
                 key: "arrivals",
                 why: format!(
                     "there is no arrival process `{name}` (`pareto:SHAPE` takes a shape between 0 \
@@ -406,7 +417,7 @@ impl Wish {
             }
             (None, think, None) => Pacing::Closed { think: think.unwrap_or_default().0 },
         };
-        if let Some(Steady { round, most_rounds }) = self.steady {
+        if let Some(SteadyTable { round, most_rounds }) = self.steady {
             if pacing.is_open() {
                 let why = "looks at the throughput, and in an open loop that is the rate; warm up instead";
                 return no("steady", why);
@@ -433,13 +444,13 @@ impl Wish {
                 _ => {}
             }
         }
-        Ok(Manner {
+        Ok(LoadConfig {
             threads,
             pacing,
             of_maximum: self.share.is_some(),
             warm_up: self.warm_up.map(|Span(span)| span).filter(|span| !span.is_zero()),
             steady: self.steady.map(|steady| (steady.round.0, steady.most_rounds)),
-            until: Until {
+            until: StopCondition {
                 operations: self.operations.map(|Count(count)| count),
                 time: self.time.map(|Span(time)| time),
             },
@@ -454,20 +465,20 @@ impl Wish {
         })
     }
 
-    fn insight(&self) -> Result<Insight, Senseless> {
-        let Some(name) = self.server_latency.as_deref() else { return Ok(Insight::default()) };
-        Insight::from_name(name).ok_or_else(|| Senseless {
+    fn insight(&self) -> Result<ServerTiming, InvalidOption> {
+        let Some(name) = self.server_latency.as_deref() else { return Ok(ServerTiming::default()) };
+        ServerTiming::from_name(name).ok_or_else(|| InvalidOption {
             key: "server_latency",
             why: format!(
                 "cannot be had by `{name}`; {}",
-                model::suggest::hint(name, Insight::ALL.iter().map(|insight| insight.name()))
+                model::suggest::hint(name, ServerTiming::ALL.iter().map(|insight| insight.name()))
             ),
         })
     }
 
     /// A trace keeps its own times, unless a rate or nothing but the store sets the pace.
-    fn trace_pacing(&self, arrivals: Option<Arrivals>) -> Result<Pacing, Senseless> {
-        let no = |key, why: &str| Err(Senseless { key, why: why.to_owned() });
+    fn trace_pacing(&self, arrivals: Option<Arrivals>) -> Result<Pacing, InvalidOption> {
+        let no = |key, why: &str| Err(InvalidOption { key, why: why.to_owned() });
         match (self.rate, self.speed, arrivals) {
             (Some(_), Some(_), _) => {
                 no("speed", "keeps the trace's own times, and a rate replaces them; give only one")
@@ -478,10 +489,10 @@ impl Wish {
             (Some(Rate(rate)), None, arrivals) if self.think.is_none() => {
                 Ok(Pacing::Open { rate, arrivals: arrivals.unwrap_or(Arrivals::Constant) })
             }
-            (None, Some(Speed::Max), None) => {
+            (None, Some(ReplaySpeed::Max), None) => {
                 Ok(Pacing::Closed { think: self.think.unwrap_or_default().0 })
             }
-            (None, Some(Speed::Max), Some(_)) => no("arrivals", "needs a rate"),
+            (None, Some(ReplaySpeed::Max), Some(_)) => no("arrivals", "needs a rate"),
             _ if self.think.is_some() => {
                 no("think", "belongs to a closed loop, which a trace is at the speed `max`")
             }
@@ -489,14 +500,14 @@ impl Wish {
                 "arrivals",
                 "of a trace within a second are `poisson` or `constant`; others need a rate",
             ),
-            (_, Some(Speed::Times(speed)), _) => Ok(Pacing::Recorded { speed }),
+            (_, Some(ReplaySpeed::Times(speed)), _) => Ok(Pacing::Recorded { speed }),
             _ => Ok(Pacing::Recorded { speed: 1.0 }),
         }
     }
 
     /// The CPUs that were named for the threads.
-    fn named_cpus(&self) -> Result<Vec<u32>, Senseless> {
-        let no = |why: String| Err(Senseless { key: "cpus", why });
+    fn named_cpus(&self) -> Result<Vec<u32>, InvalidOption> {
+        let no = |why: String| Err(InvalidOption { key: "cpus", why });
         let Some(text) = &self.cpus else { return Ok(Vec::new()) };
         let Some(cpus) = host::cpu_list(text).filter(|cpus| !cpus.is_empty()) else {
             return no(format!("`{text}` is not a list of CPUs; write `1` or `2-5,8`"));
@@ -507,8 +518,8 @@ impl Wish {
         }
     }
 
-    fn check_share(&self) -> Result<(), Senseless> {
-        let no = |key, why: &str| Err(Senseless { key, why: why.to_owned() });
+    fn check_share(&self) -> Result<(), InvalidOption> {
+        let no = |key, why: &str| Err(InvalidOption { key, why: why.to_owned() });
         match self.share {
             None => Ok(()),
             Some(share) if !(share > 0.0 && share <= MOST_SHARE) => {
@@ -523,10 +534,10 @@ impl Wish {
         }
     }
 
-    fn connections(&self) -> Result<Connections, Senseless> {
+    fn connections(&self) -> Result<ConnectionConfig, InvalidOption> {
         let most = |key, given: Option<u64>, most: u64| match given {
             Some(given) if given > most => {
-                Err(Senseless { key, why: format!("is at most {most}, not {given}") })
+                Err(InvalidOption { key, why: format!("is at most {most}, not {given}") })
             }
             _ => Ok(()),
         };
@@ -537,22 +548,23 @@ impl Wish {
             None => None,
             Some(name) => {
                 let names = Engine::ALL.map(|engine| engine.to_string());
-                let at = names.iter().position(|known| known == name).ok_or_else(|| Senseless {
-                    key: "engine",
-                    why: format!(
-                        "there is no engine `{name}`; {}",
-                        model::suggest::hint(name, names.iter().map(String::as_str))
-                    ),
-                })?;
+                let at =
+                    names.iter().position(|known| known == name).ok_or_else(|| InvalidOption {
+                        key: "engine",
+                        why: format!(
+                            "there is no engine `{name}`; {}",
+                            model::suggest::hint(name, names.iter().map(String::as_str))
+                        ),
+                    })?;
                 let engine = Engine::ALL[at];
                 engine
                     .available()
-                    .map_err(|why| Senseless { key: "engine", why: why.to_string() })?;
+                    .map_err(|why| InvalidOption { key: "engine", why: why.to_string() })?;
                 Some(engine)
             }
         };
-        let usual = Connections::default();
-        Ok(Connections {
+        let usual = ConnectionConfig::default();
+        Ok(ConnectionConfig {
             count: self.connections.map_or(usual.count, |count| count as usize),
             depth: self.depth.map_or(usual.depth, |depth| depth as usize),
             queue: self.queue.map_or(usual.queue, |Count(queue)| queue as usize),
@@ -577,16 +589,16 @@ impl Wish {
 
 /// Checks one table of a study; errors point into it.
 pub(crate) fn manner(
-    source: &Source,
-    asking: &Asking,
-    levels: &Levels,
+    source: &StudyText,
+    asking: &LoadTable,
+    levels: &KnobLevels,
     cpus: u32,
-) -> Result<Manner, StudyError> {
+) -> Result<LoadConfig, StudyError> {
     let refuse = |key: &str, why: &str| {
         let span = asking.span_of(key).unwrap_or_default();
         source.at(span, &format!("{key}: {why}"))
     };
-    let made = wish(asking).manner(cpus).map_err(|Senseless { key, why }| refuse(key, &why))?;
+    let made = wish(asking).manner(cpus).map_err(|InvalidOption { key, why }| refuse(key, &why))?;
     let allowed = host::cpus(source.root()).map(|order| order.cpus).unwrap_or_default();
     if let Some(cpu) = made.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         let why = format!("CPU {cpu} cannot be used; kvmeter may use {allowed:?}");
@@ -604,24 +616,25 @@ pub(crate) fn manner(
 
 /// The same for a trace, whose speed stands elsewhere.
 pub(crate) fn trace_manner(
-    source: &Source,
-    asking: &Asking,
-    speed: Option<&Spanned<Speed>>,
+    source: &StudyText,
+    asking: &LoadTable,
+    speed: Option<&Spanned<ReplaySpeed>>,
     cpus: u32,
-) -> Result<Manner, StudyError> {
-    let wish = Wish { trace: true, speed: speed.map(|speed| *speed.get_ref()), ..wish(asking) };
-    wish.manner(cpus).map_err(|Senseless { key, why }| {
+) -> Result<LoadConfig, StudyError> {
+    let wish =
+        LoadOptions { trace: true, speed: speed.map(|speed| *speed.get_ref()), ..wish(asking) };
+    wish.manner(cpus).map_err(|InvalidOption { key, why }| {
         let own = speed.filter(|_| key == "speed").map(Spanned::span);
         let span = own.or(asking.span_of(key)).unwrap_or_default();
         source.at(span, &format!("{key}: {why}"))
     })
 }
 
-fn wish(asking: &Asking) -> Wish {
-    Wish {
+fn wish(asking: &LoadTable) -> LoadOptions {
+    LoadOptions {
         threads: given(&asking.threads),
-        rate: given(&asking.rate).and_then(Pace::rate),
-        share: given(&asking.rate).and_then(Pace::share),
+        rate: given(&asking.rate).and_then(RateSpec::rate),
+        share: given(&asking.rate).and_then(RateSpec::share),
         arrivals: given(&asking.arrivals),
         think: given(&asking.think),
         warm_up: given(&asking.warm_up),
@@ -645,11 +658,11 @@ fn wish(asking: &Asking) -> Wish {
 
 /// A load inserts every record once, from the first on.
 pub(crate) fn load_manner(
-    source: &Source,
-    asking: &Asking,
-    levels: &Levels,
+    source: &StudyText,
+    asking: &LoadTable,
+    levels: &KnobLevels,
     cpus: u32,
-) -> Result<Manner, StudyError> {
+) -> Result<LoadConfig, StudyError> {
     for key in ["time", "operations", "warm_up", "warm_up_rate", "steady", "expect_hit_ratio"] {
         if let Some(span) = asking.span_of(key) {
             let words = format!("{key}: a load begins with nothing and ends when all is there");

@@ -2,35 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use analyse::{Surroundings, efficiency};
-use drive::{Outcome, Pacing};
+use analyse::{IdleContext, efficiency};
+use drive::{Pacing, PhaseOutcome};
 use host::Throttled;
-use model::{Answer, Op, Origin, Reading, Scope, Series, Unit};
-use record::{Asked, Clock, Execution, Failures, Latency, Loop, Phase, Point, Run, Settings, Tax};
+use model::{Op, Origin, Reading, ReadingValue, Scope, Series, Unit};
+use record::{
+    Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Phase, Run, RunLatency,
+    RunSettings, SeriesPoint,
+};
 use store::{ANY_CERTIFICATE, Statistic};
 use workload::Skew;
 
-use crate::asking::Manner;
+use crate::asking::LoadConfig;
 use crate::beside;
 use crate::calibrate::Maximum;
 use crate::hits;
-use crate::once::Taxed;
+use crate::once::CachedTax;
 use crate::plan::Step;
-use crate::server_side::Found;
+use crate::server_side::WindowReadings;
 
 /// A window shorter than this says little about a rate. Less than a second, for one of a second
 /// may end some milliseconds early.
 const SHORT_WINDOW_S: f64 = 0.9;
 
-pub(crate) struct Measured<'a> {
+pub(crate) struct MeasuredRun<'a> {
     pub(crate) execution: &'a Execution,
     pub(crate) step: &'a Step,
     /// How it was asked.
-    pub(crate) manner: &'a Manner,
+    pub(crate) manner: &'a LoadConfig,
     pub(crate) started_at: String,
     pub(crate) version: String,
     pub(crate) options: Vec<(String, String)>,
-    pub(crate) outcome: &'a Outcome,
+    pub(crate) outcome: &'a PhaseOutcome,
     /// Of the window.
     pub(crate) readings: Vec<Reading>,
     /// What was sampled over the window.
@@ -44,29 +47,29 @@ pub(crate) struct Measured<'a> {
     /// The store's own: before the window, after it, and when the store has settled.
     pub(crate) statistics: (Vec<Statistic>, Vec<Statistic>, Vec<Statistic>),
     /// None where nobody measured it.
-    pub(crate) tax: Option<Taxed>,
+    pub(crate) tax: Option<CachedTax>,
     pub(crate) skew: Option<Skew>,
     pub(crate) disk_bytes: Option<u64>,
     /// The store is behind a network.
     pub(crate) networked: bool,
     /// What was seen of its servers, and which they are.
-    pub(crate) servers: Found,
-    pub(crate) facts: &'a Settings,
+    pub(crate) servers: WindowReadings,
+    pub(crate) facts: &'a RunSettings,
     /// Records that the store holds after the run, as far as they were not deleted.
     pub(crate) records: u64,
     /// What a reader should know besides what follows from the readings.
     pub(crate) warnings: Vec<String>,
 }
 
-pub(crate) fn assemble(measured: Measured<'_>) -> Run {
-    let Measured { execution, step, outcome, .. } = &measured;
+pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
+    let MeasuredRun { execution, step, outcome, .. } = &measured;
     let mut settings = step.settings.clone();
     settings.extend(measured.facts.clone());
     for (option, value) in &measured.options {
         settings.insert(format!("store.{option}"), value.clone());
     }
     let readings = readings(&measured);
-    let quota = Quotas::of(&readings);
+    let quota = QuotaReadings::of(&readings);
     let mut warnings = quota.advised(&outcome.warnings);
     warnings.extend(quota.doubts.iter().cloned());
     warnings.extend(measured.warnings.iter().cloned());
@@ -77,24 +80,24 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     warnings.extend(hits::doubt(step, outcome));
     warnings.extend(hits::lost_loading(step, outcome, before, after));
     let named = |clock, histograms: &[(Op, _)]| {
-        let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| Latency {
+        let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| RunLatency {
             op: (*op).into(),
             clock,
             histogram: histogram.into(),
         };
         histograms.iter().map(latency).collect::<Vec<_>>()
     };
-    let mut latencies = named(Clock::Response, &outcome.response);
-    latencies.extend(named(Clock::Service, &outcome.service));
-    latencies.extend(named(Clock::Arrival, &outcome.arrival));
+    let mut latencies = named(LatencyClock::Response, &outcome.response);
+    latencies.extend(named(LatencyClock::Service, &outcome.service));
+    latencies.extend(named(LatencyClock::Arrival, &outcome.arrival));
     if let Some(histogram) = measured.servers.latency.clone() {
-        latencies.push(Latency {
-            op: Asked::Any,
-            clock: Clock::Server,
+        latencies.push(RunLatency {
+            op: LatencyScope::Any,
+            clock: LatencyClock::Server,
             histogram: histogram.into(),
         });
     }
-    let point = |point: &drive::Point| Point {
+    let point = |point: &drive::IntervalStats| SeriesPoint {
         at_s: point.at_s,
         op: point.op,
         seconds: point.seconds,
@@ -104,7 +107,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         p999_ns: point.p999_ns,
         max_ns: point.max_ns,
     };
-    let failure = |failure: &drive::Failure| Failures {
+    let failure = |failure: &drive::AnswerFailure| Failures {
         kind: failure.kind.name().to_owned(),
         count: failure.count,
         first: failure.first.clone(),
@@ -119,11 +122,11 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         store_version: measured.version.clone(),
         threads: outcome.threads as u32,
         pacing: match measured.manner.pacing {
-            Pacing::Closed { think } => Loop::Closed { think_s: think.as_secs_f64() },
+            Pacing::Closed { think } => LoopKind::Closed { think_s: think.as_secs_f64() },
             Pacing::Open { rate, arrivals } => {
-                Loop::Open { rate_ops_s: rate, arrivals: arrivals.to_string() }
+                LoopKind::Open { rate_ops_s: rate, arrivals: arrivals.to_string() }
             }
-            Pacing::Recorded { .. } => Loop::Open {
+            Pacing::Recorded { .. } => LoopKind::Open {
                 rate_ops_s: crate::replayed::rate(outcome.due, outcome.seconds),
                 arrivals: step.manner.arrivals(),
             },
@@ -140,7 +143,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
         series: outcome.series.iter().map(point).collect(),
         readings,
         samples: measured.samples.clone(),
-        tax: measured.tax.map(|Taxed { tax, run }| Tax {
+        tax: measured.tax.map(|CachedTax { tax, run }| HarnessTax {
             ns_per_op: tax.ns_per_op,
             clock_ns: tax.clock_ns,
             verify_ns: Some(tax.verify_ns),
@@ -158,7 +161,7 @@ pub(crate) fn assemble(measured: Measured<'_>) -> Run {
     run
 }
 
-fn stream(outcome: &Outcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
+fn stream(outcome: &PhaseOutcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     let mut put = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
     put("operations_drawn", outcome.drawn.to_string());
@@ -191,8 +194,8 @@ fn stream(outcome: &Outcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
 }
 
 /// What the probes read, and what follows from it, each with its boundary.
-fn readings(measured: &Measured<'_>) -> Vec<Reading> {
-    let Measured { outcome, .. } = measured;
+fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
+    let MeasuredRun { outcome, .. } = measured;
     let read = |from: &[Reading], signal: &str| -> Reading {
         let found = from.iter().find(|reading| reading.signal == signal);
         found.cloned().unwrap_or_else(|| absent(signal))
@@ -206,7 +209,7 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
     let seconds = outcome.seconds;
     let own = |signal: &str, unit, scope, source: &str, value: f64| Reading {
         signal: signal.to_owned(),
-        answer: Answer::Value(value),
+        answer: ReadingValue::Value(value),
         unit,
         scope,
         source: source.to_owned(),
@@ -250,7 +253,7 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
         }
     }
     measured.idle.iter().cloned().for_each(&mut put);
-    let around = Surroundings { idle: measured.idle, here: measured.here };
+    let around = IdleContext { idle: measured.idle, here: measured.here };
     efficiency(&measured.readings, outcome.operations, around).into_iter().for_each(&mut put);
     if let Some(ratio) = outcome.hit_ratio() {
         let what = "keys of reads that were there / keys that were asked for";
@@ -306,7 +309,7 @@ fn readings(measured: &Measured<'_>) -> Vec<Reading> {
 
 /// What became of requests on their way to servers and of answers on their way back.
 fn of_connections(
-    outcome: &Outcome,
+    outcome: &PhaseOutcome,
     own: &impl Fn(&str, Unit, Scope, &str, f64) -> Reading,
 ) -> Vec<Reading> {
     let mut all = Vec::new();
@@ -335,7 +338,10 @@ fn of_connections(
 fn absent(signal: &str) -> Reading {
     Reading {
         signal: signal.to_owned(),
-        answer: Answer::Unavailable { reason: format!("{signal} was not read"), remedy: None },
+        answer: ReadingValue::Unavailable {
+            reason: format!("{signal} was not read"),
+            remedy: None,
+        },
         unit: Unit::Count,
         scope: Scope::Process,
         source: String::new(),
@@ -346,10 +352,10 @@ fn absent(signal: &str) -> Reading {
 
 /// Write amplification with what the store wrote while it settled: what a log-structured
 /// store puts off is paid for all the same.
-fn with_settling(window: &Reading, settling: &Reading, outcome: &Outcome) -> Reading {
+fn with_settling(window: &Reading, settling: &Reading, outcome: &PhaseOutcome) -> Reading {
     let whole = match (window.value(), settling.value()) {
         (Some(during), Some(after)) => Reading {
-            answer: Answer::Value(during + after),
+            answer: ReadingValue::Value(during + after),
             window_s: window.window_s + settling.window_s,
             ..window.clone()
         },
@@ -365,16 +371,16 @@ fn with_settling(window: &Reading, settling: &Reading, outcome: &Outcome) -> Rea
 }
 
 /// What CPU quotas did to a run.
-struct Quotas {
+struct QuotaReadings {
     /// A quota held something back notably: then that is what to advise of.
     own: bool,
     rules: Option<String>,
     doubts: Vec<String>,
 }
 
-impl Quotas {
-    fn of(readings: &[Reading]) -> Quotas {
-        let mut found = Quotas { own: false, rules: None, doubts: Vec::new() };
+impl QuotaReadings {
+    fn of(readings: &[Reading]) -> QuotaReadings {
+        let mut found = QuotaReadings { own: false, rules: None, doubts: Vec::new() };
         for throttled in host::throttled(readings) {
             match throttled {
                 Throttled::Rules(words) => found.rules = Some(words),
@@ -396,7 +402,7 @@ impl Quotas {
 }
 
 /// Whether anybody may have answered.
-fn unverified(settings: &Settings) -> Option<&'static str> {
+fn unverified(settings: &RunSettings) -> Option<&'static str> {
     let given =
         settings.get(&format!("store.{ANY_CERTIFICATE}")).is_some_and(|given| given == "on");
     given.then_some(
@@ -406,7 +412,7 @@ fn unverified(settings: &Settings) -> Option<&'static str> {
 }
 
 /// What makes a reader careful, though the run stands.
-fn doubts(phase: Phase, outcome: &Outcome, readings: &[Reading]) -> Vec<String> {
+fn doubts(phase: Phase, outcome: &PhaseOutcome, readings: &[Reading]) -> Vec<String> {
     let value = |signal: &str| {
         readings.iter().find(|reading| reading.signal == signal).and_then(Reading::value)
     };
@@ -443,20 +449,20 @@ mod tests {
     #[test]
     fn a_quota_is_named_and_not_other_programs() {
         let reading = |share: f64| Reading {
-            answer: Answer::Value(share),
+            answer: ReadingValue::Value(share),
             source: "the most throttled one: 0.2 CPUs by /sys/fs/cgroup/cpu.max".to_owned(),
             ..absent(host::THROTTLED)
         };
         let late = [format!("the client was late; {}, or lower --rate", drive::QUIETEN)];
-        let held = Quotas::of(&[reading(0.95)]);
+        let held = QuotaReadings::of(&[reading(0.95)]);
         assert!(held.rules.as_ref().unwrap().contains("0.2 CPUs by /sys/fs/cgroup/cpu.max"));
         assert_eq!(
             held.advised(&late),
             ["the client was late; raise the CPU quota, or lower --rate"]
         );
-        let little = Quotas::of(&[reading(0.05)]);
+        let little = QuotaReadings::of(&[reading(0.05)]);
         assert!(little.rules.is_none() && little.doubts.len() == 1);
-        let free = Quotas::of(&[reading(0.0)]);
+        let free = QuotaReadings::of(&[reading(0.0)]);
         assert!(free.rules.is_none() && free.doubts.is_empty());
         assert_eq!(free.advised(&late), late);
     }

@@ -9,14 +9,14 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use micro::hog::{Look, READY, Traffic};
-use model::{Answer, ByteRate, Bytes, Origin, Reading, Scope, Unit};
-use record::Settings;
+use model::{ByteRate, Bytes, Origin, Reading, ReadingValue, Scope, Unit};
+use record::RunSettings;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::error::StudyError;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 
 /// All that a hog says is kept until it is asked for; it says a line a look.
 const MOST_SAID: u64 = 64 << 20;
@@ -28,7 +28,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(10);
 /// `[beside]` as it is written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BesideTable {
+pub struct CoRunnerTable {
     pub hog: Option<HogTable>,
 }
 
@@ -50,15 +50,15 @@ pub struct HogTable {
 
 /// What a hog is to take.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Wanted {
+enum HogDemand {
     Max,
     Rate(ByteRate),
 }
 
 /// A hog that stands beside a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Beside {
-    wanted: Wanted,
+pub struct CoRunner {
+    wanted: HogDemand,
     cpus: String,
     traffic: Traffic,
     buffer: Option<Bytes>,
@@ -68,7 +68,10 @@ pub struct Beside {
 ///
 /// # Errors
 /// A value makes no sense, with its place in the file.
-pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Option<Beside>, StudyError> {
+pub(crate) fn of_study(
+    source: &StudyText,
+    spec: &StudySpec,
+) -> Result<Option<CoRunner>, StudyError> {
     let Some(hog) = spec.beside.hog.as_ref() else { return Ok(None) };
     let cpus = cpus(source, hog)?;
     let traffic = match &hog.traffic {
@@ -80,20 +83,20 @@ pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Option<Beside>, S
     let buffer = hog.size.as_ref().map(|size| *size.get_ref());
     let wanted = match hog.rate.get_ref().as_str() {
         "none" => return Ok(None),
-        "max" => Wanted::Max,
+        "max" => HogDemand::Max,
         text => match text.parse::<ByteRate>() {
-            Ok(rate) if rate.0 >= 1.0 => Wanted::Rate(rate),
+            Ok(rate) if rate.0 >= 1.0 => HogDemand::Rate(rate),
             Ok(_) => return Err(source.at(hog.rate.span(), "a hog of nothing is `none`")),
             Err(error) => {
                 return Err(source.at(hog.rate.span(), &format!("{error}, `max` or `none`")));
             }
         },
     };
-    Ok(Some(Beside { wanted, cpus, traffic, buffer }))
+    Ok(Some(CoRunner { wanted, cpus, traffic, buffer }))
 }
 
 /// The CPUs of a hog's threads, as a list.
-fn cpus(source: &Source, hog: &HogTable) -> Result<String, StudyError> {
+fn cpus(source: &StudyText, hog: &HogTable) -> Result<String, StudyError> {
     let allowed = host::cpus(source.root()).map(|order| order.cpus).unwrap_or_default();
     match (&hog.cpus, &hog.threads) {
         (Some(list), None) => {
@@ -127,15 +130,15 @@ fn cpus(source: &Source, hog: &HogTable) -> Result<String, StudyError> {
     }
 }
 
-impl Beside {
+impl CoRunner {
     /// What it is, among a run's settings.
-    pub(crate) fn settings(&self, settings: &mut Settings) {
+    pub(crate) fn settings(&self, settings: &mut RunSettings) {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
         put(
             "beside.hog.rate",
             match self.wanted {
-                Wanted::Max => "max".to_owned(),
-                Wanted::Rate(rate) => rate.to_string(),
+                HogDemand::Max => "max".to_owned(),
+                HogDemand::Rate(rate) => rate.to_string(),
             },
         );
         put("beside.hog.cpus", self.cpus.clone());
@@ -149,14 +152,14 @@ impl Beside {
         if let Some(buffer) = self.buffer {
             command.args(["--size", &buffer.to_string()]);
         }
-        if let Wanted::Rate(rate) = self.wanted {
+        if let HogDemand::Rate(rate) = self.wanted {
             command.args(["--rate", &rate.to_string()]);
         }
         command
     }
 
     /// Starts the hog; when this returns its traffic flows. `program` is kvmeter itself.
-    pub(crate) fn start(&self, program: Option<&OsString>) -> Result<Running, StudyError> {
+    pub(crate) fn start(&self, program: Option<&OsString>) -> Result<RunningHog, StudyError> {
         let failed = |why: String| StudyError::Failed(format!("[beside.hog]: {why}"));
         let program = program.ok_or_else(|| failed("kvmeter's own program is not known".into()))?;
         let mut child = self
@@ -169,7 +172,7 @@ impl Beside {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (to_us, answers) = mpsc::channel();
         // From here on it ends with what holds it.
-        let mut running = Running { order: self.clone(), child, input, answers, opened: None };
+        let mut running = RunningHog { order: self.clone(), child, input, answers, opened: None };
         if let Some(output) = output {
             std::thread::spawn(move || {
                 for line in BufReader::new(output.take(MOST_SAID)).lines().map_while(Result::ok) {
@@ -192,8 +195,8 @@ impl Beside {
 
 /// A hog at work; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Running {
-    order: Beside,
+pub(crate) struct RunningHog {
+    order: CoRunner,
     child: Child,
     input: Option<ChildStdin>,
     answers: Receiver<String>,
@@ -201,7 +204,7 @@ pub(crate) struct Running {
     opened: Option<Result<Look, String>>,
 }
 
-impl Running {
+impl RunningHog {
     pub(crate) fn window_opens(&mut self) {
         self.opened = Some(self.look());
     }
@@ -232,13 +235,13 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningHog {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Beside {
+impl CoRunner {
     fn readings(&self, opened: Result<Look, String>, closed: Result<Look, String>) -> Vec<Reading> {
         let between = opened.and_then(|opened| Ok((opened, closed?)));
         let window_s = match &between {
@@ -248,8 +251,8 @@ impl Beside {
         let reading = |signal: &str, value: Result<f64, String>, unit, what: &str| Reading {
             signal: signal.to_owned(),
             answer: match value {
-                Ok(value) => Answer::Value(value),
-                Err(reason) => Answer::Unavailable { reason, remedy: None },
+                Ok(value) => ReadingValue::Value(value),
+                Err(reason) => ReadingValue::Unavailable { reason, remedy: None },
             },
             unit,
             scope: Scope::Cpus,
@@ -270,7 +273,7 @@ impl Beside {
             reading(BANDWIDTH, bandwidth.clone(), Unit::BytesPerSecond, "bytes that it moved"),
             reading(CPU, cpu_s, Unit::Seconds, "CPU time of its process"),
         ];
-        if let Wanted::Rate(ByteRate(asked)) = self.wanted {
+        if let HogDemand::Rate(ByteRate(asked)) = self.wanted {
             let share = bandwidth.map(|bandwidth| bandwidth / asked);
             all.push(reading(HELD, share, Unit::Ratio, "bytes that it moved over those asked for"));
         }
@@ -299,10 +302,10 @@ pub(crate) fn doubt(value: &impl Fn(&str) -> Option<f64>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn parsed(hog: &str) -> Result<Option<Beside>, String> {
+    fn parsed(hog: &str) -> Result<Option<CoRunner>, String> {
         let text =
             format!("name = \"s\"\nsequence = [\"ycsb-c\"]\n[store.null]\n[beside.hog]\n{hog}\n");
-        let source = Source::new("s.toml", &text);
+        let source = StudyText::new("s.toml", &text);
         let spec = source.spec().map_err(|error| error.to_string())?;
         of_study(&source, &spec).map_err(|error| error.to_string())
     }
@@ -318,7 +321,7 @@ mod tests {
             "rate = \"2GB/s\"\ncpus = \"{cpu}\"\ntraffic = \"update\"\nsize = \"64MiB\""
         ));
         let hog = hog.unwrap().unwrap();
-        let mut settings = Settings::new();
+        let mut settings = RunSettings::new();
         hog.settings(&mut settings);
         assert_eq!(settings["beside.hog.rate"], "2GB/s");
         let command = format!("{:?}", hog.command(&"kvmeter".into()));

@@ -5,18 +5,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use analyse::{Named, describe};
+use analyse::{Metric, describe};
 use model::Span;
-use record::design::Adaptive;
+use record::design::AdaptiveRepeats;
 use record::{Phase, Run};
 
 use crate::error::StudyError;
-use crate::knobs::Levels;
+use crate::knobs::KnobLevels;
 use crate::plan::{Plan, Step};
 
 /// What becomes of a planned run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Go {
+pub(crate) enum Decision {
     Run,
     /// Its cell needs no more repeats.
     Skip,
@@ -26,7 +26,7 @@ pub(crate) enum Go {
 
 /// How an execution ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExecutionEnd {
     /// Everything was done that was to be done.
     Whole,
     /// It was stopped; the rest can be resumed.
@@ -40,25 +40,25 @@ const MORE_TIME: &str = "--resume goes on with them, with a longer --max-time or
 type Unit = u32;
 
 /// Decides, run by run. What it decided is told by [`Course::notes`].
-pub struct Course {
+pub struct RepeatPolicy {
     /// What is known of each planned run: unit, repeat and estimated seconds, in their order.
     planned: Vec<(Unit, u32, f64)>,
     labels: BTreeMap<Unit, String>,
     done: BTreeSet<u32>,
     least: u32,
-    adaptive: Option<(Adaptive, Named)>,
+    adaptive: Option<(AdaptiveRepeats, Metric)>,
     /// The metric's values of each unit by the label of the run.
     values: BTreeMap<(Unit, String), Vec<f64>>,
     lacking: BTreeMap<Unit, String>,
     /// Valid runs of each unit by the label of the run; 0 of one that was never valid.
     valid: BTreeMap<(Unit, String), u32>,
-    decided: BTreeMap<(Unit, u32), Go>,
-    budget: Option<Budget>,
+    decided: BTreeMap<(Unit, u32), Decision>,
+    budget: Option<TimeBudget>,
     units: BTreeMap<u32, Unit>,
     unturned: Vec<String>,
 }
 
-struct Budget {
+struct TimeBudget {
     limit: Duration,
     elapsed: Box<dyn Fn() -> Duration>,
     /// Estimated seconds of what was done in this invocation.
@@ -69,15 +69,19 @@ struct Budget {
     spent_before: Option<(u32, usize)>,
 }
 
-impl Course {
+impl RepeatPolicy {
     /// Of a plan, of which `kept` was done by an earlier invocation; `limit` is the time that
     /// this one may take, from now on.
     ///
     /// # Errors
     /// The metric of adaptive repeats names no figure.
-    pub fn new(plan: &Plan, kept: &[Run], limit: Option<Duration>) -> Result<Course, StudyError> {
+    pub fn new(
+        plan: &Plan,
+        kept: &[Run],
+        limit: Option<Duration>,
+    ) -> Result<RepeatPolicy, StudyError> {
         let begun = Instant::now();
-        Course::timed(plan, kept, limit, Box::new(move || begun.elapsed()))
+        RepeatPolicy::timed(plan, kept, limit, Box::new(move || begun.elapsed()))
     }
 
     fn timed(
@@ -85,23 +89,23 @@ impl Course {
         kept: &[Run],
         limit: Option<Duration>,
         elapsed: Box<dyn Fn() -> Duration>,
-    ) -> Result<Course, StudyError> {
+    ) -> Result<RepeatPolicy, StudyError> {
         let adaptive = match &plan.design.adaptive {
             None => None,
             Some(adaptive) => {
-                let named = Named::parse(&adaptive.metric)
+                let named = Metric::parse(&adaptive.metric)
                     .map_err(|error| StudyError::Request(error.to_string()))?;
                 Some((adaptive.clone(), named))
             }
         };
-        let budget = limit.map(|limit| Budget {
+        let budget = limit.map(|limit| TimeBudget {
             limit,
             elapsed,
             done_s: 0.0,
             fits: BTreeSet::new(),
             spent_before: None,
         });
-        let mut course = Course {
+        let mut course = RepeatPolicy {
             planned: Vec::new(),
             labels: BTreeMap::new(),
             done: kept.iter().filter(|run| !run.is_trial()).map(|run| run.ordinal).collect(),
@@ -121,7 +125,7 @@ impl Course {
             course.labels.entry(step.unit).or_insert_with(|| label(plan, step));
             if course.done.contains(&step.ordinal) {
                 // What was begun is ended, so that no repeat has half a sequence.
-                course.decided.insert((step.unit, step.repeat), Go::Run);
+                course.decided.insert((step.unit, step.repeat), Decision::Run);
             }
         }
         for run in kept.iter().filter(|run| !run.is_trial()) {
@@ -131,13 +135,13 @@ impl Course {
     }
 
     /// What becomes of this run. The same for every run of one unit in one repeat.
-    pub(crate) fn decide(&mut self, step: &Step) -> Go {
+    pub(crate) fn decide(&mut self, step: &Step) -> Decision {
         let key = (step.unit, step.repeat);
         if let Some(go) = self.decided.get(&key) {
             return *go;
         }
         let go = match self.has_enough(step.unit, step.repeat) {
-            true => Go::Skip,
+            true => Decision::Skip,
             false => self.afford(step),
         };
         self.decided.insert(key, go);
@@ -196,16 +200,16 @@ impl Course {
         of_unit.map(|(_, values)| half_width(values)).collect()
     }
 
-    fn afford(&mut self, step: &Step) -> Go {
+    fn afford(&mut self, step: &Step) -> Decision {
         // Looked for in all that is planned: only where there is a budget.
         let rest = if self.budget.is_some() { self.left_of(step) } else { Default::default() };
         let cells_done = !self.done.is_empty();
-        let Some(budget) = &mut self.budget else { return Go::Run };
+        let Some(budget) = &mut self.budget else { return Decision::Run };
         if budget.spent_before.is_some() {
-            return Go::Stop;
+            return Decision::Stop;
         }
         if budget.fits.contains(&step.repeat) && step.repeat > 1 {
-            return Go::Run;
+            return Decision::Run;
         }
         let elapsed = (budget.elapsed)().as_secs_f64();
         // As fast as until now, as far as that is known.
@@ -213,10 +217,10 @@ impl Course {
         let (seconds, units) = rest;
         if elapsed + seconds * pace <= budget.limit.as_secs_f64() || !cells_done {
             budget.fits.insert(step.repeat);
-            return Go::Run;
+            return Decision::Run;
         }
         budget.spent_before = Some((step.repeat, units));
-        Go::Stop
+        Decision::Stop
     }
 
     /// What is decided on together: a whole repeat, but of the first only the next cell. In
@@ -254,7 +258,7 @@ impl Course {
     }
 
     /// The knobs could not be turned after all.
-    pub(crate) fn unturned(&mut self, levels: &Levels, why: &StudyError) {
+    pub(crate) fn unturned(&mut self, levels: &KnobLevels, why: &StudyError) {
         let levels: Vec<String> =
             levels.0.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
         self.unturned.push(format!("nothing was run at {}: {why}", levels.join(", ")));
@@ -264,7 +268,7 @@ impl Course {
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.unturned.clone();
         let all = self.planned.iter().map(|(_, repeat, _)| *repeat).max().unwrap_or(0);
-        if let Some(Budget { limit, spent_before: Some((repeat, units)), .. }) = &self.budget {
+        if let Some(TimeBudget { limit, spent_before: Some((repeat, units)), .. }) = &self.budget {
             let limit = Span(*limit);
             notes.push(match repeat {
                 1 => format!(
@@ -288,7 +292,7 @@ impl Course {
     /// Spare repeats that were made, and where they were not enough.
     fn note_on_spares(&self) -> Vec<String> {
         let spare = |(unit, repeat): &(Unit, u32)| (*repeat > self.least).then_some(*unit);
-        let made = self.decided.iter().filter(|(_, go)| **go == Go::Run);
+        let made = self.decided.iter().filter(|(_, go)| **go == Decision::Run);
         let made: Vec<Unit> = made.filter_map(|(key, _)| spare(key)).collect();
         if self.adaptive.is_some() || made.is_empty() {
             return Vec::new();
@@ -312,7 +316,7 @@ impl Course {
         vec![words]
     }
 
-    fn note_on_repeats(&self, adaptive: &Adaptive) -> Vec<String> {
+    fn note_on_repeats(&self, adaptive: &AdaptiveRepeats) -> Vec<String> {
         let percent = adaptive.width * 100.0;
         let mut narrow = 0;
         let mut wide = Vec::new();

@@ -5,22 +5,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use drive::{Network, Progress, Ticks};
+use drive::{Network, PhaseProgress, Ticks};
 use model::{Machine, Reading};
-use record::{Execution, Phase, Run, Settings};
-use store::{Directory, State, StoreUrl};
+use record::{Execution, Phase, Run, RunSettings};
+use store::{Directory, DirectoryState, StoreUrl};
 
-use crate::calibrate::{Calibrating, Maxima};
-use crate::course::{Course, Ended, Go};
+use crate::calibrate::{CalibrationAgenda, KnownMaxima};
+use crate::course::{Decision, ExecutionEnd, RepeatPolicy};
 use crate::error::StudyError;
-use crate::fleet::Crew;
-use crate::keeper::Keeper;
-use crate::knobs::{Levels, Seen, Turn};
-use crate::once::Once;
+use crate::fleet::AgentPool;
+use crate::keeper::MarkerLocation;
+use crate::knobs::{KnobControl, KnobEffects, KnobLevels};
+use crate::once::ExecutionCache;
 use crate::plan::{Plan, Segment, Step};
-use crate::probes::{Probes, measure_idle};
+use crate::probes::{ProbesConfig, measure_idle};
 use crate::server_side::ServerSide;
-use crate::session::{Agenda, Closed, Embedded, Session};
+use crate::session::{ClosedStore, EmbeddedSession, Session, StepAgenda};
 
 /// What happens while a plan runs, for whoever shows it.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub enum Event<'a> {
     },
     Progress {
         step: &'a Step,
-        progress: &'a Progress,
+        progress: &'a PhaseProgress,
     },
     /// The store writes out what it holds.
     Settling {
@@ -66,7 +66,7 @@ pub enum Event<'a> {
     },
     /// The knobs cannot be turned to these levels after all; their runs are left out.
     Unturned {
-        levels: &'a Levels,
+        levels: &'a KnobLevels,
         why: &'a StudyError,
     },
     /// The run is in the file.
@@ -87,7 +87,7 @@ pub fn now() -> String {
 
 /// The description of this invocation, to begin a results file with; the machine as it is now,
 /// and what was seen of its knobs.
-pub fn execution(plan: &Plan, command: Vec<String>, knobs: &Seen) -> Execution {
+pub fn execution(plan: &Plan, command: Vec<String>, knobs: &KnobEffects) -> Execution {
     let command = command.iter().map(|word| model::masked(word).into_owned()).collect();
     let root = &plan.probes.root;
     let mut machine: Machine = host::facts(root);
@@ -121,13 +121,13 @@ fn existing(path: &Path) -> &Path {
 }
 
 /// What an execution is done with.
-pub struct Doing<'a> {
+pub struct ExecuteArgs<'a> {
     /// Which of the planned runs are done.
-    pub course: &'a mut Course,
+    pub course: &'a mut RepeatPolicy,
     /// The maxima of which rates are shares, as far as they are known.
-    pub maxima: &'a mut Maxima,
+    pub maxima: &'a mut KnownMaxima,
     /// Who turns the knobs.
-    pub turn: &'a mut dyn Turn,
+    pub turn: &'a mut dyn KnobControl,
     pub keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
     pub listener: &'a mut dyn Listener,
     /// Raised: the step under way ends early, is not kept, and the rest does not begin.
@@ -143,14 +143,14 @@ pub fn execute(
     plan: &Plan,
     execution: &Execution,
     done: &BTreeSet<u32>,
-    doing: Doing<'_>,
-) -> Result<Ended, StudyError> {
-    let Doing { course, maxima, turn, keep, listener, stop } = doing;
+    doing: ExecuteArgs<'_>,
+) -> Result<ExecutionEnd, StudyError> {
+    let ExecuteArgs { course, maxima, turn, keep, listener, stop } = doing;
     let clock = Ticks::new();
-    let mut crew = plan.agents.clone().map(Crew::new);
+    let mut crew = plan.agents.clone().map(AgentPool::new);
     plan.probes.check_required()?;
-    let once = Once::default();
-    let mut idle: Vec<(Levels, Vec<Reading>)> = Vec::new();
+    let once = ExecutionCache::default();
+    let mut idle: Vec<(KnobLevels, Vec<Reading>)> = Vec::new();
     let mut unturned = Vec::new();
     let mut kept_any = false;
     for block in plan.segments.chunk_by(|a, b| a.knobs == b.knobs) {
@@ -159,11 +159,11 @@ pub fn execute(
         let wanted = block
             .iter()
             .flat_map(|segment| &segment.steps)
-            .any(|step| !done.contains(&step.ordinal) && course.decide(step) == Go::Run);
+            .any(|step| !done.contains(&step.ordinal) && course.decide(step) == Decision::Run);
         if !wanted {
             continue;
         }
-        let mut ended = Ended::Whole;
+        let mut ended = ExecutionEnd::Whole;
         let mut begun = false;
         let turned = turn.turn(levels, &mut |seen| {
             begun = true;
@@ -174,13 +174,13 @@ pub fn execute(
             }
             let idle = idle.iter().find(|(known, _)| known == levels).map(|(_, read)| read);
             for segment in block {
-                let steps = InOrder::new(segment, done, course);
-                let mut agenda = Calibrating::new(steps, maxima);
+                let steps = RemainingSteps::new(segment, done, course);
+                let mut agenda = CalibrationAgenda::new(steps, maxima);
                 let Some(first) = agenda.first() else {
                     agenda.fault().map_or(Ok(()), Err)?;
                     continue;
                 };
-                let mut scene = Scene {
+                let mut scene = RunContext {
                     clock: &clock,
                     execution,
                     stop,
@@ -192,7 +192,7 @@ pub fn execute(
                 };
                 kept_any = true;
                 if !scene.play(segment, first, &mut agenda, &mut *keep, &mut *listener)? {
-                    ended = Ended::Stopped;
+                    ended = ExecutionEnd::Stopped;
                     break;
                 }
                 agenda.fault().map_or(Ok(()), Err)?;
@@ -209,7 +209,7 @@ pub fn execute(
             }
             Err(error) => return Err(error),
         }
-        if ended == Ended::Stopped {
+        if ended == ExecutionEnd::Stopped {
             return Ok(ended);
         }
     }
@@ -224,29 +224,33 @@ pub fn execute(
             Directory::claim(&segment.store, 0)?.drop_prepared()?;
         }
     }
-    Ok(Ended::Whole)
+    Ok(ExecutionEnd::Whole)
 }
 
 /// The steps of a segment that are left and wanted.
-pub(crate) struct InOrder<'a> {
+pub(crate) struct RemainingSteps<'a> {
     left: Vec<&'a Step>,
     next: usize,
     preloads: bool,
-    pub(crate) course: &'a mut Course,
+    pub(crate) course: &'a mut RepeatPolicy,
 }
 
-impl<'a> InOrder<'a> {
-    fn new(segment: &'a Segment, done: &BTreeSet<u32>, course: &'a mut Course) -> InOrder<'a> {
+impl<'a> RemainingSteps<'a> {
+    fn new(
+        segment: &'a Segment,
+        done: &BTreeSet<u32>,
+        course: &'a mut RepeatPolicy,
+    ) -> RemainingSteps<'a> {
         let preloads =
             segment.steps.iter().any(|step| step.manner.insight.preloads(step.manner.is_open()));
         let left = segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).collect();
-        InOrder { left, next: 0, preloads, course }
+        RemainingSteps { left, next: 0, preloads, course }
     }
 
     pub(crate) fn first(&mut self) -> Option<Step> {
         while let Some(step) = self.left.get(self.next) {
             self.next += 1;
-            if self.course.decide(step) == Go::Run {
+            if self.course.decide(step) == Decision::Run {
                 return Some((*step).clone());
             }
         }
@@ -267,31 +271,31 @@ impl<'a> InOrder<'a> {
 }
 
 /// What all segments of an execution have in common.
-pub(crate) struct Scene<'a> {
+pub(crate) struct RunContext<'a> {
     pub(crate) clock: &'a Ticks,
     pub(crate) execution: &'a Execution,
     pub(crate) stop: &'a Arc<AtomicBool>,
     /// The machines that ask instead of this one.
-    pub(crate) crew: Option<&'a mut Crew>,
-    pub(crate) probes: &'a Probes,
+    pub(crate) crew: Option<&'a mut AgentPool>,
+    pub(crate) probes: &'a ProbesConfig,
     /// The power of the idle machine.
     pub(crate) idle: &'a [Reading],
     /// What was seen of the knobs under which it all runs.
-    pub(crate) seen: &'a Seen,
+    pub(crate) seen: &'a KnobEffects,
     /// What was found out for all of them.
-    pub(crate) once: &'a Once,
+    pub(crate) once: &'a ExecutionCache,
 }
 
-impl Scene<'_> {
+impl RunContext<'_> {
     /// A session on a store of this scene that is not open yet.
     pub(crate) fn session<'s>(
         &'s mut self,
         segment: &'s Segment,
-        agenda: &'s mut dyn Agenda,
+        agenda: &'s mut dyn StepAgenda,
         keep: &'s mut dyn FnMut(&Run) -> Result<(), StudyError>,
         listener: &'s mut dyn Listener,
     ) -> Session<'s> {
-        let mut facts = Settings::new();
+        let mut facts = RunSettings::new();
         self.seen.settings(&mut facts);
         Session {
             clock: self.clock,
@@ -299,7 +303,7 @@ impl Scene<'_> {
             asked: segment.store.clone(),
             beside: Vec::new(),
             agenda,
-            keeper: Keeper::Nobody,
+            keeper: MarkerLocation::Nobody,
             load_first: None,
             found: false,
             may_copy: false,
@@ -327,7 +331,7 @@ impl Scene<'_> {
         &mut self,
         segment: &Segment,
         first: Step,
-        agenda: &mut dyn Agenda,
+        agenda: &mut dyn StepAgenda,
         keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
         listener: &mut dyn Listener,
     ) -> Result<bool, StudyError> {
@@ -343,50 +347,52 @@ impl Scene<'_> {
         while let Some(first) = next {
             let mut session = self.session(segment, agenda, keep, listener);
             session.may_copy = may_copy;
-            let Closed { mut keeper, name, next: after, copy } = match segment.store.remote()? {
-                Some(mut remote) => {
-                    let started = match &segment.server {
-                        None => None,
-                        Some(order) => {
-                            let started = order.start(preload)?;
-                            remote.servers = started.addresses();
-                            session.asked.servers.clone_from(&remote.servers);
-                            Some(started)
+            let ClosedStore { mut keeper, name, next: after, copy } =
+                match segment.store.remote()? {
+                    Some(mut remote) => {
+                        let started = match &segment.server {
+                            None => None,
+                            Some(order) => {
+                                let started = order.start(preload)?;
+                                remote.servers = started.addresses();
+                                session.asked.servers.clone_from(&remote.servers);
+                                Some(started)
+                            }
+                        };
+                        let explain = |error| match &started {
+                            Some(started) => started.explain(error),
+                            None => error,
+                        };
+                        let network = Network::connect(remote).map_err(StudyError::from);
+                        let network = Arc::new(network.map_err(explain)?);
+                        session.keeper = MarkerLocation::Servers(Arc::clone(&network));
+                        if let Some(started) = &started {
+                            started.settings(&mut session.facts);
                         }
-                    };
-                    let explain = |error| match &started {
-                        Some(started) => started.explain(error),
-                        None => error,
-                    };
-                    let network = Network::connect(remote).map_err(StudyError::from);
-                    let network = Arc::new(network.map_err(explain)?);
-                    session.keeper = Keeper::Servers(Arc::clone(&network));
-                    if let Some(started) = &started {
-                        started.settings(&mut session.facts);
+                        let tap =
+                            |address| started.as_ref().and_then(|started| started.tap_at(address));
+                        let addresses = network.remote().servers.iter();
+                        session.servers =
+                            ServerSide::of(addresses.map(|address| (address, tap(address))));
+                        session.find_data(&first).map_err(explain)?;
+                        let closed = session.ask(&network, first).map_err(explain)?;
+                        drop(network);
+                        if let Some(started) = started {
+                            started.end()?;
+                        }
+                        closed
                     }
-                    let tap =
-                        |address| started.as_ref().and_then(|started| started.tap_at(address));
-                    let addresses = network.remote().servers.iter();
-                    session.servers =
-                        ServerSide::of(addresses.map(|address| (address, tap(address))));
-                    session.find_data(&first).map_err(explain)?;
-                    let closed = session.ask(&network, first).map_err(explain)?;
-                    drop(network);
-                    if let Some(started) = started {
-                        started.end()?;
+                    None => {
+                        if on_disk(segment) {
+                            let directory =
+                                Directory::claim(&segment.store, room(segment, &first))?;
+                            not_anothers(&directory, &segment.store)?;
+                            session.keeper = MarkerLocation::Directories(vec![directory]);
+                            session.find_data(&first)?;
+                        }
+                        store::open(&segment.store, EmbeddedSession(session, first))??
                     }
-                    closed
-                }
-                None => {
-                    if on_disk(segment) {
-                        let directory = Directory::claim(&segment.store, room(segment, &first))?;
-                        not_anothers(&directory, &segment.store)?;
-                        session.keeper = Keeper::Directories(vec![directory]);
-                        session.find_data(&first)?;
-                    }
-                    store::open(&segment.store, Embedded(session, first))??
-                }
-            };
+                };
             // The store is closed, so all that it was given is in its files.
             if let Some(name) = name {
                 keeper.set(&name)?;
@@ -435,7 +441,9 @@ pub(crate) fn not_anothers(directory: &Directory, store: &StoreUrl) -> Result<()
 /// much for what a log-structured store merges beside it.
 pub(crate) fn room(segment: &Segment, first: &Step) -> u64 {
     let there = match Directory::inspect(&segment.store.path) {
-        Ok(State::Ours(marker)) => marker.dataset == Some(first.workload.dataset().to_string()),
+        Ok(DirectoryState::Ours(marker)) => {
+            marker.dataset == Some(first.workload.dataset().to_string())
+        }
         _ => false,
     };
     if there && first.phase == Phase::Measure {

@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::asking::Senseless;
+use crate::asking::InvalidOption;
 
 /// Why a study did not run to its end.
 #[derive(Debug, Error)]
@@ -13,7 +13,7 @@ pub enum StudyError {
     Failed(String),
     /// One key of what was asked makes no sense.
     #[error(transparent)]
-    Senseless(#[from] Senseless),
+    Senseless(#[from] InvalidOption),
 }
 
 impl StudyError {

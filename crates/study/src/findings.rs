@@ -2,10 +2,10 @@
 
 use analyse::check::judge;
 use record::Run;
-use record::design::Check;
+use record::design::CheckSpec;
 
 /// Each breach in a sentence. What cannot be told is no finding; the report lists it.
-pub(crate) fn findings(checks: &[Check], run: &Run) -> Vec<String> {
+pub(crate) fn findings(checks: &[CheckSpec], run: &Run) -> Vec<String> {
     checks
         .iter()
         .filter_map(|check| match judge(check, run) {

@@ -1,6 +1,6 @@
 //! Whether a run's reads found what they asked for: a run that mostly misses measures misses.
 
-use drive::Outcome;
+use drive::PhaseOutcome;
 use model::Op;
 use record::Phase;
 use store::Statistic;
@@ -18,7 +18,7 @@ const DEVIATIONS: f64 = 4.0;
 const NOTABLE_EVICTIONS: f64 = 0.001;
 
 /// What a reader should know of the reads of a run for which no hit ratio was expected.
-pub(crate) fn doubt(step: &Step, outcome: &Outcome) -> Option<String> {
+pub(crate) fn doubt(step: &Step, outcome: &PhaseOutcome) -> Option<String> {
     let ratio = outcome.hit_ratio()?;
     // That keys are gone that had to be there is a failure, and said as one.
     if step.phase != Phase::Measure || outcome.missing > 0 || step.manner.expects_hits.is_some() {
@@ -45,7 +45,7 @@ pub(crate) fn doubt(step: &Step, outcome: &Outcome) -> Option<String> {
 }
 
 /// The hit ratio if the store had all that was written: of a trace and of deletes nobody knows.
-fn asked_for(step: &Step, outcome: &Outcome) -> f64 {
+fn asked_for(step: &Step, outcome: &PhaseOutcome) -> f64 {
     let keys = outcome.counts[Op::Read] as f64 * f64::from(step.workload.multi_get.max(1));
     let others = outcome.counts[Op::ReadModifyWrite] as f64;
     match step.trace {
@@ -57,7 +57,7 @@ fn asked_for(step: &Step, outcome: &Outcome) -> f64 {
 /// What a reader should know of a load from which the store dropped records while it went on.
 pub(crate) fn lost_loading(
     step: &Step,
-    outcome: &Outcome,
+    outcome: &PhaseOutcome,
     before: &[Statistic],
     after: &[Statistic],
 ) -> Option<String> {
@@ -77,27 +77,27 @@ pub(crate) fn lost_loading(
 #[cfg(test)]
 mod tests {
     use drive::Pacing;
-    use model::{PerOp, Shares};
+    use model::{PerOp, ShareRange};
     use store::StoreUrl;
-    use workload::{Mix, Spec};
+    use workload::{Mix, WorkloadSpec};
 
     use super::*;
-    use crate::asking::Manner;
+    use crate::asking::LoadConfig;
     use crate::plan::step;
-    use crate::trace::Recording;
+    use crate::trace::TraceSource;
 
-    fn step_of(change: impl FnOnce(&mut Spec)) -> Step {
+    fn step_of(change: impl FnOnce(&mut WorkloadSpec)) -> Step {
         let store: StoreUrl = "memcached://localhost".parse().unwrap();
-        let mut spec = Spec::preset("ycsb-c").unwrap();
+        let mut spec = WorkloadSpec::preset("ycsb-c").unwrap();
         change(&mut spec);
-        let manner = Manner::closed(1);
+        let manner = LoadConfig::closed(1);
         assert!(matches!(manner.pacing, Pacing::Closed { .. }));
         step((&store, None), "w", &spec, Phase::Measure, &manner, (1, 0, 1)).unwrap()
     }
 
-    fn seen(hits: u64, misses: u64) -> Outcome {
+    fn seen(hits: u64, misses: u64) -> PhaseOutcome {
         let counts = PerOp::from_fn(|op| if op == Op::Read { hits + misses } else { 0 });
-        Outcome { hits, misses, counts, ..Outcome::default() }
+        PhaseOutcome { hits, misses, counts, ..PhaseOutcome::default() }
     }
 
     #[test]
@@ -127,14 +127,14 @@ mod tests {
         let deletes = step_of(|spec| spec.mix = Mix::parse("read=0.5,delete=0.5").unwrap());
         assert_eq!(doubt(&deletes, &seen(700, 300)), None);
         let mut expected = step_of(|_| {});
-        expected.manner.expects_hits = Some(Shares { low: 0.0, high: 0.2 });
+        expected.manner.expects_hits = Some(ShareRange { low: 0.0, high: 0.2 });
         assert_eq!(doubt(&expected, &seen(100, 900)), None);
     }
 
     #[test]
     fn a_replay_that_mostly_misses_is_told_too() {
         let mut traced = step_of(|_| {});
-        traced.trace = Some(Recording {
+        traced.trace = Some(TraceSource {
             file: "trace".into(),
             bytes: None,
             modified: None,
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn keys_that_had_to_be_there_are_failures_and_no_misses() {
-        let outcome = Outcome { missing: 985, ..seen(1015, 0) };
+        let outcome = PhaseOutcome { missing: 985, ..seen(1015, 0) };
         assert_eq!(doubt(&step_of(|_| {}), &outcome), None);
         assert!((outcome.hit_ratio().unwrap() - 0.5075).abs() < 1e-12);
     }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_load_that_does_not_fit_is_told() {
         let load = Step { phase: Phase::Load, ..step_of(|_| {}) };
-        let mut outcome = Outcome::default();
+        let mut outcome = PhaseOutcome::default();
         outcome.changes.inserted = 1000;
         let at = |value| {
             let name = "evictions.total".to_owned();

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// How the server's side of latencies is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Insight {
+pub enum ServerTiming {
     /// A preloaded library in a server that kvmeter starts, eBPF for one that runs already;
     /// neither in a closed loop, whose highest rate either would lower.
     #[default]
@@ -16,33 +16,34 @@ pub enum Insight {
     Off,
 }
 
-impl Insight {
-    pub const ALL: [Insight; 4] = [Insight::Auto, Insight::Tap, Insight::Ebpf, Insight::Off];
+impl ServerTiming {
+    pub const ALL: [ServerTiming; 4] =
+        [ServerTiming::Auto, ServerTiming::Tap, ServerTiming::Ebpf, ServerTiming::Off];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Insight::Auto => "auto",
-            Insight::Tap => "tap",
-            Insight::Ebpf => "ebpf",
-            Insight::Off => "off",
+            ServerTiming::Auto => "auto",
+            ServerTiming::Tap => "tap",
+            ServerTiming::Ebpf => "ebpf",
+            ServerTiming::Off => "off",
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Insight> {
-        Insight::ALL.into_iter().find(|insight| insight.name() == name)
+    pub fn from_name(name: &str) -> Option<ServerTiming> {
+        ServerTiming::ALL.into_iter().find(|insight| insight.name() == name)
     }
 
     /// Whether a server that is started for such a run gets the library.
     pub(crate) fn preloads(self, open: bool) -> bool {
         match self {
-            Insight::Tap => true,
-            Insight::Auto => open,
-            Insight::Ebpf | Insight::Off => false,
+            ServerTiming::Tap => true,
+            ServerTiming::Auto => open,
+            ServerTiming::Ebpf | ServerTiming::Off => false,
         }
     }
 }
 
-impl fmt::Display for Insight {
+impl fmt::Display for ServerTiming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

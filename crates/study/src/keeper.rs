@@ -13,7 +13,7 @@ use crate::error::StudyError;
 use crate::plan::Step;
 
 /// Who keeps the note.
-pub(crate) enum Keeper {
+pub(crate) enum MarkerLocation {
     /// The store keeps nothing.
     Nobody,
     /// The marker in its directory; in that of each, where several stores are asked at once.
@@ -24,29 +24,29 @@ pub(crate) enum Keeper {
 
 /// What a store's data is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Name {
+pub(crate) struct DatasetName {
     pub(crate) dataset: String,
     pub(crate) records: u64,
     pub(crate) version: String,
 }
 
-impl Keeper {
+impl MarkerLocation {
     /// What the data is, as far as it is noted; of several stores what all of them hold.
-    pub(crate) fn name(&self) -> Result<Option<Name>, StoreError> {
+    pub(crate) fn name(&self) -> Result<Option<DatasetName>, StoreError> {
         match self {
-            Keeper::Nobody => Ok(None),
-            Keeper::Directories(directories) => {
+            MarkerLocation::Nobody => Ok(None),
+            MarkerLocation::Directories(directories) => {
                 let name = |directory: &Directory| {
                     let marker = directory.marker();
                     let records = marker.records;
-                    let name = |dataset| Name { dataset, records, version: String::new() };
+                    let name = |dataset| DatasetName { dataset, records, version: String::new() };
                     marker.dataset.clone().map(name)
                 };
                 let first = directories.first().and_then(name);
                 let alike = directories.iter().all(|directory| name(directory) == first);
                 Ok(first.filter(|_| alike))
             }
-            Keeper::Servers(network) => {
+            MarkerLocation::Servers(network) => {
                 let note = network.marker()?;
                 // A note that cannot be read is no note.
                 Ok(note.and_then(|note| serde_json::from_str(&note).ok()))
@@ -56,7 +56,7 @@ impl Keeper {
 
     /// Why a step cannot run on what is there; None if it can.
     pub(crate) fn must_load(&self, step: &Step) -> Result<Option<&'static str>, StoreError> {
-        if matches!(self, Keeper::Nobody) {
+        if matches!(self, MarkerLocation::Nobody) {
             return Ok(None);
         }
         let Some(name) = self.name()? else {
@@ -64,7 +64,9 @@ impl Keeper {
         };
         let dataset = step.workload.dataset().to_string();
         let holds = match self {
-            Keeper::Directories(directories) => directories.iter().all(|one| one.holds(&dataset)),
+            MarkerLocation::Directories(directories) => {
+                directories.iter().all(|one| one.holds(&dataset))
+            }
             _ => name.dataset == dataset,
         };
         if !holds {
@@ -77,13 +79,13 @@ impl Keeper {
     /// Makes room for a load: a directory is emptied, servers only where that is allowed.
     pub(crate) fn clear(&mut self) -> Result<(), StoreError> {
         match self {
-            Keeper::Nobody => Ok(()),
-            Keeper::Directories(directories) => {
+            MarkerLocation::Nobody => Ok(()),
+            MarkerLocation::Directories(directories) => {
                 directories.iter_mut().try_for_each(Directory::clear)
             }
-            Keeper::Servers(network) if network.remote().may_flush => network.flush(),
+            MarkerLocation::Servers(network) if network.remote().may_flush => network.flush(),
             // What is loaded replaces what is there under the same keys.
-            Keeper::Servers(network) => network.unmark(),
+            MarkerLocation::Servers(network) => network.unmark(),
         }
     }
 
@@ -93,7 +95,7 @@ impl Keeper {
     pub(crate) fn overwrites(&self, step: &Step, workload: &Workload) -> Option<String> {
         /// Keys that are looked for, from the first that is inserted on.
         const LOOKED_FOR: u64 = 16;
-        let Keeper::Servers(network) = self else { return None };
+        let MarkerLocation::Servers(network) = self else { return None };
         let records = workload.spec().records.0;
         let inserted = match step.phase {
             Phase::Load => 0..records.min(LOOKED_FOR),
@@ -121,7 +123,7 @@ impl Keeper {
     /// Brings the data that a step needs back from its copy, where there is one.
     pub(crate) fn bring_back(&mut self, step: &Step) -> Result<bool, StoreError> {
         match self {
-            Keeper::Directories(directories) => {
+            MarkerLocation::Directories(directories) => {
                 let dataset = step.workload.dataset().to_string();
                 for directory in directories {
                     if !directory.bring_back(&dataset, step.workload.records.0)? {
@@ -130,14 +132,14 @@ impl Keeper {
                 }
                 Ok(true)
             }
-            Keeper::Nobody | Keeper::Servers(_) => Ok(false),
+            MarkerLocation::Nobody | MarkerLocation::Servers(_) => Ok(false),
         }
     }
 
     /// Copies the data of a store that is closed; `false` where it cannot be copied.
     pub(crate) fn keep_prepared(&mut self) -> Result<bool, StoreError> {
         match self {
-            Keeper::Directories(directories) => {
+            MarkerLocation::Directories(directories) => {
                 for directory in directories {
                     if !directory.keep_prepared()? {
                         return Ok(false);
@@ -145,30 +147,30 @@ impl Keeper {
                 }
                 Ok(true)
             }
-            Keeper::Nobody | Keeper::Servers(_) => Ok(false),
+            MarkerLocation::Nobody | MarkerLocation::Servers(_) => Ok(false),
         }
     }
 
     /// The data is about to be changed.
     pub(crate) fn unset(&mut self) -> Result<(), StoreError> {
         match self {
-            Keeper::Nobody => Ok(()),
-            Keeper::Directories(directories) => {
+            MarkerLocation::Nobody => Ok(()),
+            MarkerLocation::Directories(directories) => {
                 directories.iter_mut().try_for_each(Directory::unset_dataset)
             }
-            Keeper::Servers(network) => network.unmark(),
+            MarkerLocation::Servers(network) => network.unmark(),
         }
     }
 
-    pub(crate) fn set(&mut self, name: &Name) -> Result<(), StudyError> {
+    pub(crate) fn set(&mut self, name: &DatasetName) -> Result<(), StudyError> {
         match self {
-            Keeper::Nobody => {}
-            Keeper::Directories(directories) => {
+            MarkerLocation::Nobody => {}
+            MarkerLocation::Directories(directories) => {
                 for directory in directories {
                     directory.set_dataset(&name.dataset, name.records, &name.version)?;
                 }
             }
-            Keeper::Servers(network) => {
+            MarkerLocation::Servers(network) => {
                 let note = serde_json::to_string(name)
                     .map_err(|error| StudyError::Failed(error.to_string()))?;
                 network.mark(&note)?;
@@ -179,12 +181,12 @@ impl Keeper {
 
     /// Whether the store has files of its own here.
     pub(crate) fn on_disk(&self) -> bool {
-        matches!(self, Keeper::Directories(_))
+        matches!(self, MarkerLocation::Directories(_))
     }
 
     pub(crate) fn disk_bytes(&self) -> Result<Option<u64>, StoreError> {
         match self {
-            Keeper::Directories(directories) => {
+            MarkerLocation::Directories(directories) => {
                 let mut all = 0;
                 for directory in directories {
                     all += directory.disk_bytes()?;

@@ -8,21 +8,21 @@ use std::sync::Arc;
 use host::Root;
 use host::knob::{Journal, KnobError, Outcome, Plan, Proof, Restored, state_folder};
 use model::Fact;
-use record::Settings;
+use record::RunSettings;
 use toml::Spanned;
 
 use crate::error::StudyError;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 
 /// Levels such as `("idle", "none")`, which the knobs of a machine are to be at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Levels(pub Vec<(String, String)>);
+pub struct KnobLevels(pub Vec<(String, String)>);
 
 /// How the process is started that puts the knobs back when this one is killed.
 pub type Supervisor = Arc<dyn Fn() -> Command + Send + Sync>;
 
-impl Levels {
+impl KnobLevels {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -44,7 +44,7 @@ impl Levels {
     }
 
     /// What a run under these levels depends on: `knob.NAME = LEVEL`.
-    pub(crate) fn settings(&self, settings: &mut Settings) {
+    pub(crate) fn settings(&self, settings: &mut RunSettings) {
         for (knob, level) in &self.0 {
             settings.insert(format!("knob.{knob}"), level.clone());
         }
@@ -53,12 +53,12 @@ impl Levels {
 
 /// What was seen of knobs that are turned.
 #[derive(Debug, Clone, Default)]
-pub struct Seen(pub Vec<Proof>);
+pub struct KnobEffects(pub Vec<Proof>);
 
-impl Seen {
+impl KnobEffects {
     /// `knob.NAME.effect`: whether the effect was proven. A level that was only written is
     /// another condition than one that was seen to hold.
-    pub(crate) fn settings(&self, settings: &mut Settings) {
+    pub(crate) fn settings(&self, settings: &mut RunSettings) {
         for proof in &self.0 {
             let word = match proof.outcome {
                 Outcome::Proven(_) => "proven",
@@ -89,18 +89,18 @@ impl Seen {
 /// (`work` is not run then); what `work` answers; a knob that could not be put back.
 pub fn under<T, E: From<KnobError>>(
     root: &Root,
-    levels: &Levels,
+    levels: &KnobLevels,
     supervisor: &Supervisor,
-    work: impl FnOnce(&Seen) -> Result<T, E>,
+    work: impl FnOnce(&KnobEffects) -> Result<T, E>,
 ) -> Result<(T, Option<Restored>), E> {
     if levels.is_empty() {
-        return Ok((work(&Seen::default())?, None));
+        return Ok((work(&KnobEffects::default())?, None));
     }
     let plan = levels.plan(root)?;
     let journal = Journal::open(root, &state_folder()?)?.supervised_by(supervisor());
     let mut turned = plan.apply(journal)?;
     turned.check_effect()?;
-    let seen = Seen(turned.proofs().to_vec());
+    let seen = KnobEffects(turned.proofs().to_vec());
     let done = work(&seen);
     let restored = turned.restore();
     // What went wrong with the work is the first thing to know; the journal still holds the rest.
@@ -120,47 +120,47 @@ pub(crate) fn level_text(level: &toml::Value) -> Result<String, String> {
 }
 
 /// Who turns the knobs for runs.
-pub trait Turn {
+pub trait KnobControl {
     /// Does `work` while the knobs stand at `levels`, and puts them back.
     ///
     /// # Errors
     /// As [`under`].
     fn turn(
         &mut self,
-        levels: &Levels,
-        work: &mut dyn FnMut(&Seen) -> Result<(), StudyError>,
+        levels: &KnobLevels,
+        work: &mut dyn FnMut(&KnobEffects) -> Result<(), StudyError>,
     ) -> Result<(), StudyError>;
 }
 
 /// The knobs are turned already, around all of it.
-pub struct Held<'a>(pub &'a Seen);
+pub struct KnobsHeld<'a>(pub &'a KnobEffects);
 
-impl Turn for Held<'_> {
+impl KnobControl for KnobsHeld<'_> {
     fn turn(
         &mut self,
-        _: &Levels,
-        work: &mut dyn FnMut(&Seen) -> Result<(), StudyError>,
+        _: &KnobLevels,
+        work: &mut dyn FnMut(&KnobEffects) -> Result<(), StudyError>,
     ) -> Result<(), StudyError> {
         work(self.0)
     }
 }
 
 /// They are turned for each block of runs at the same levels.
-pub struct Turner<'a> {
+pub struct KnobsPerBlock<'a> {
     pub root: Root,
     pub supervisor: Supervisor,
     /// Hears what was seen of them, and how they came back.
     pub tell: &'a dyn Fn(&str),
 }
 
-impl Turn for Turner<'_> {
+impl KnobControl for KnobsPerBlock<'_> {
     fn turn(
         &mut self,
-        levels: &Levels,
-        work: &mut dyn FnMut(&Seen) -> Result<(), StudyError>,
+        levels: &KnobLevels,
+        work: &mut dyn FnMut(&KnobEffects) -> Result<(), StudyError>,
     ) -> Result<(), StudyError> {
         let tell = self.tell;
-        let told = |seen: &Seen| {
+        let told = |seen: &KnobEffects| {
             seen.0.iter().for_each(|proof| tell(&proof.to_string()));
             work(seen)
         };
@@ -173,8 +173,12 @@ impl Turn for Turner<'_> {
 }
 
 /// `[knobs]` of a study: levels by name, as `kvmeter knob set` takes them.
-pub(crate) fn of_study(source: &Source, spec: &Spec, root: &Root) -> Result<Levels, StudyError> {
-    let mut levels = Levels::default();
+pub(crate) fn of_study(
+    source: &StudyText,
+    spec: &StudySpec,
+    root: &Root,
+) -> Result<KnobLevels, StudyError> {
+    let mut levels = KnobLevels::default();
     for (knob, level) in spec.knobs.iter().flatten() {
         let text = level_text(level.get_ref()).map_err(|words| source.at(level.span(), &words))?;
         levels.0.push((knob.get_ref().clone(), text));

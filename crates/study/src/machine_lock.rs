@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use safe_file::{Lock, LockError, Sharing, Terms};
+use safe_file::{Lock, LockError, LockOptions, LockScope};
 
 use crate::error::StudyError;
 
@@ -15,8 +15,11 @@ const FOLDER: &str = "KVMETER_STATE_DIR";
 const COMMON: [&str; 3] = ["/run/lock", "/var/lock", "/tmp"];
 const NAME: &str = "kvmeter-run.lock";
 /// All users meet here, so the file may be any user's; it is written to by its owner alone.
-const TERMS: Terms =
-    Terms { sharing: Sharing::Common, patience: Duration::from_secs(5), leaves_nothing: false };
+const TERMS: LockOptions = LockOptions {
+    sharing: LockScope::Common,
+    patience: Duration::from_secs(5),
+    leaves_nothing: false,
+};
 
 /// Held while a study runs; it ends with the process, however that ends.
 #[derive(Debug)]

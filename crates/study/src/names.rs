@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use analyse::Named;
-use analyse::check::Relation;
+use analyse::Metric;
+use analyse::check::CheckExpression;
 use model::suggest::hint;
-use record::design::{Check, Conditions, Design, FigureSpec, Published, Question};
+use record::design::{CheckSpec, Conditions, Design, FigureSpec, PublishedFigures, Question};
 use toml::Spanned;
 
 use crate::error::StudyError;
 use crate::plan::Plan;
 use crate::probes::check_signal;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 
 /// Beginnings of what a run reads besides its probes.
 const OF_RUNS: [&str; 19] = [
@@ -39,8 +39,8 @@ const OF_RUNS: [&str; 19] = [
 
 /// Refuses a name that no figure of any run has.
 pub(crate) fn check_figure(name: &str) -> Result<(), String> {
-    match Named::parse(name).map_err(|error| error.to_string())? {
-        Named::Signal(signal) if !OF_RUNS.iter().any(|own| signal.starts_with(own)) => {
+    match Metric::parse(name).map_err(|error| error.to_string())? {
+        Metric::Signal(signal) if !OF_RUNS.iter().any(|own| signal.starts_with(own)) => {
             check_signal(&signal)
         }
         _ => Ok(()),
@@ -53,15 +53,15 @@ pub(crate) fn check_figure(name: &str) -> Result<(), String> {
 /// A check that cannot be evaluated; a name that is neither a factor, a setting of these runs
 /// nor a figure; published figures that cannot be read. Each at its place.
 pub(crate) fn designed(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     plan: &Plan,
     design: Design,
 ) -> Result<Design, StudyError> {
     let settings: BTreeSet<&str> =
         plan.steps().flat_map(|(_, step)| step.settings.keys().map(String::as_str)).collect();
     let known =
-        Known { factors: design.factors.iter().map(|f| f.name.as_str()).collect(), settings };
+        KnownNames { factors: design.factors.iter().map(|f| f.name.as_str()).collect(), settings };
     let published = match &source.published {
         None => None,
         Some(text) => Some(read_published(source, text)?),
@@ -95,16 +95,16 @@ pub(crate) fn designed(
     })
 }
 
-struct Known<'a> {
+struct KnownNames<'a> {
     factors: BTreeSet<&'a str>,
     /// Of any of the runs.
     settings: BTreeSet<&'a str>,
 }
 
-impl Known<'_> {
-    fn check(&self, check: &Check) -> Result<(), String> {
+impl KnownNames<'_> {
+    fn check(&self, check: &CheckSpec) -> Result<(), String> {
         for text in [Some(&check.that), check.when.as_ref()].into_iter().flatten() {
-            let relation: Relation = text.parse().map_err(|error| format!("{error}"))?;
+            let relation: CheckExpression = text.parse().map_err(|error| format!("{error}"))?;
             for name in relation.names() {
                 if self.value(name).is_err() {
                     check_figure(name).map_err(|words| format!("the check `{text}`: {words}"))?;
@@ -141,7 +141,11 @@ impl Known<'_> {
         self.conditions(&question.within)
     }
 
-    fn figure(&self, figure: &FigureSpec, published: Option<&Published>) -> Result<(), String> {
+    fn figure(
+        &self,
+        figure: &FigureSpec,
+        published: Option<&PublishedFigures>,
+    ) -> Result<(), String> {
         if figure.id.is_empty() {
             return Err("the figure has no `id`".to_owned());
         }
@@ -180,10 +184,10 @@ impl Known<'_> {
     }
 }
 
-fn read_published(source: &Source, text: &str) -> Result<Published, StudyError> {
+fn read_published(source: &StudyText, text: &str) -> Result<PublishedFigures, StudyError> {
     toml::from_str(text).map_err(|error| {
         let origin = format!("published.toml of {}", source.origin);
-        let other = Source::new(&origin, text);
+        let other = StudyText::new(&origin, text);
         match error.span() {
             Some(span) => other.at(span, error.message()),
             None => StudyError::Request(format!("{origin}: {}", error.message())),

@@ -1,30 +1,30 @@
 //! What is done while a phase is driven: progress is shown, probes stand around the window.
 
-use drive::Progress;
+use drive::PhaseProgress;
 use drive::Target;
 use host::{Observed, Prepared, Watch};
 use model::Reading;
 use store::Statistic;
 
-use crate::beside::Running;
+use crate::beside::RunningHog;
 use crate::engine::{Event, Listener};
 use crate::plan::Step;
-use crate::server_side::{Seen, ServerSide};
+use crate::server_side::{ServerSide, ServersSummary};
 
 /// Shows progress only.
-pub(crate) struct Showing<'a> {
+pub(crate) struct ProgressOnly<'a> {
     pub(crate) step: &'a Step,
     pub(crate) listener: &'a mut dyn Listener,
 }
 
-impl drive::Observer for Showing<'_> {
-    fn progress(&mut self, progress: &Progress) {
+impl drive::Observer for ProgressOnly<'_> {
+    fn progress(&mut self, progress: &PhaseProgress) {
         self.listener.hear(Event::Progress { step: self.step, progress });
     }
 }
 
 /// Shows progress and puts the probes around the window.
-pub(crate) struct Watching<'a, T> {
+pub(crate) struct ProbedObserver<'a, T> {
     pub(crate) step: &'a Step,
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) store: &'a T,
@@ -33,16 +33,16 @@ pub(crate) struct Watching<'a, T> {
     pub(crate) watch: Option<Watch>,
     pub(crate) servers: &'a mut ServerSide,
     /// What else keeps the machine busy, and what it said of itself.
-    pub(crate) beside: Option<Running>,
+    pub(crate) beside: Option<RunningHog>,
     pub(crate) taken: Vec<Reading>,
     /// What was seen of the servers.
-    pub(crate) seen: Seen,
+    pub(crate) seen: ServersSummary,
     pub(crate) before: Vec<Statistic>,
     pub(crate) after: Vec<Statistic>,
     pub(crate) observed: Observed,
 }
 
-impl<T: Target> drive::Observer for Watching<'_, T> {
+impl<T: Target> drive::Observer for ProbedObserver<'_, T> {
     fn window_opens(&mut self) {
         self.before = self.store.statistics();
         self.servers.begin();
@@ -54,12 +54,12 @@ impl<T: Target> drive::Observer for Watching<'_, T> {
 
     fn window_closes(&mut self) {
         self.observed = self.watch.take().map(Watch::end).unwrap_or_default();
-        self.taken = self.beside.as_mut().map(Running::window_closes).unwrap_or_default();
+        self.taken = self.beside.as_mut().map(RunningHog::window_closes).unwrap_or_default();
         self.seen = self.servers.end();
         self.after = self.store.statistics();
     }
 
-    fn progress(&mut self, progress: &Progress) {
+    fn progress(&mut self, progress: &PhaseProgress) {
         self.listener.hear(Event::Progress { step: self.step, progress });
     }
 }

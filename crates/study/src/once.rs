@@ -5,36 +5,36 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use drive::{Tax, What};
+use drive::{MeasuredTax, PhaseKind};
 use host::Context;
-use workload::Spec;
+use workload::WorkloadSpec;
 
-use crate::beside::Beside;
+use crate::beside::CoRunner;
 use crate::error::StudyError;
-use crate::knobs::Levels;
-use crate::trace::Recording;
+use crate::knobs::KnobLevels;
+use crate::trace::TraceSource;
 
 /// What was found out.
 #[derive(Debug, Default)]
-pub(crate) struct Once {
-    pub(crate) taxes: Taxes,
-    pub(crate) checked: Checked,
+pub(crate) struct ExecutionCache {
+    pub(crate) taxes: TaxCache,
+    pub(crate) checked: ProbeCheck,
 }
 
 /// Where it was checked that the probes can read what is required: what is watched, and under which
 /// knobs.
 #[derive(Debug, Default)]
-pub(crate) struct Checked(Mutex<Vec<(Watched, Levels)>>);
+pub(crate) struct ProbeCheck(Mutex<Vec<(Watched, KnobLevels)>>);
 
 /// Folders of stores, CPUs of the load, processes of servers.
 type Watched = (Vec<PathBuf>, Vec<u32>, Vec<u32>);
 
-impl Checked {
+impl ProbeCheck {
     /// Does the check unless it has succeeded there.
     pub(crate) fn unless_known(
         &self,
         context: &Context,
-        knobs: &Levels,
+        knobs: &KnobLevels,
         check: impl FnOnce() -> Result<(), StudyError>,
     ) -> Result<(), StudyError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,30 +50,30 @@ impl Checked {
 
 /// All that the cost of an operation depends on.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Setting {
+pub(crate) struct TaxSetting {
     /// Kinds and shares of operations, keys, sizes of values, popularity; of no meaning for a
     /// trace.
-    pub(crate) workload: Spec,
+    pub(crate) workload: WorkloadSpec,
     pub(crate) loads: bool,
     /// The trace, and how many of its requests are replayed at most.
-    pub(crate) trace: Option<(Recording, Option<u64>)>,
+    pub(crate) trace: Option<(TraceSource, Option<u64>)>,
     /// The CPUs on which the load threads run; empty where they run anywhere.
     pub(crate) cpus: Vec<u32>,
     /// Of the machine's knobs: frequency, idle states, SMT.
-    pub(crate) knobs: Levels,
+    pub(crate) knobs: KnobLevels,
     /// What else keeps the machine busy.
-    pub(crate) beside: Option<Beside>,
+    pub(crate) beside: Option<CoRunner>,
 }
 
-impl Setting {
-    pub(crate) fn of(what: What, workload: &Spec) -> Setting {
-        Setting {
+impl TaxSetting {
+    pub(crate) fn of(what: PhaseKind, workload: &WorkloadSpec) -> TaxSetting {
+        TaxSetting {
             // Another seed draws other keys of the same kinds.
-            workload: Spec { seed: 0, ..workload.clone() },
-            loads: what == What::Load,
+            workload: WorkloadSpec { seed: 0, ..workload.clone() },
+            loads: what == PhaseKind::Load,
             trace: None,
             cpus: Vec::new(),
-            knobs: Levels::default(),
+            knobs: KnobLevels::default(),
             beside: None,
         }
     }
@@ -81,29 +81,29 @@ impl Setting {
 
 /// A tax and the ordinal of the run before which it was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Taxed {
-    pub(crate) tax: Tax,
+pub(crate) struct CachedTax {
+    pub(crate) tax: MeasuredTax,
     pub(crate) run: u32,
 }
 
 /// The taxes that were measured, each with its setting.
 #[derive(Debug, Default)]
-pub(crate) struct Taxes(Mutex<Vec<(Setting, Option<Taxed>)>>);
+pub(crate) struct TaxCache(Mutex<Vec<(TaxSetting, Option<CachedTax>)>>);
 
-impl Taxes {
+impl TaxCache {
     /// The tax of a setting, which `measure` measures before run `run` if no earlier run has; none
     /// where it cannot be measured.
     pub(crate) fn of(
         &self,
-        setting: Setting,
+        setting: TaxSetting,
         run: u32,
-        measure: impl FnOnce() -> Result<Option<Tax>, StudyError>,
-    ) -> Result<Option<Taxed>, StudyError> {
+        measure: impl FnOnce() -> Result<Option<MeasuredTax>, StudyError>,
+    ) -> Result<Option<CachedTax>, StudyError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, measured)) = known.iter().find(|(known, _)| *known == setting) {
             return Ok(*measured);
         }
-        let measured = measure()?.map(|tax| Taxed { tax, run });
+        let measured = measure()?.map(|tax| CachedTax { tax, run });
         known.push((setting, measured));
         Ok(measured)
     }
@@ -115,30 +115,30 @@ mod tests {
 
     #[test]
     fn a_tax_is_measured_once_for_each_setting_that_can_change_it() {
-        let spec = workload::Spec { seed: 5, ..crate::trace::in_place_of_a_workload(5) };
-        let base = Setting::of(What::Mix, &spec);
-        let taxes = Taxes::default();
+        let spec = workload::WorkloadSpec { seed: 5, ..crate::trace::in_place_of_a_workload(5) };
+        let base = TaxSetting::of(PhaseKind::Mix, &spec);
+        let taxes = TaxCache::default();
         let mut measured = 0;
-        let mut of = |setting: &Setting, run| {
+        let mut of = |setting: &TaxSetting, run| {
             let measure = || {
                 measured += 1;
-                Ok(Some(Tax { ns_per_op: f64::from(run), clock_ns: 1.0, verify_ns: 1.0 }))
+                Ok(Some(MeasuredTax { ns_per_op: f64::from(run), clock_ns: 1.0, verify_ns: 1.0 }))
             };
             let found = taxes.of(setting.clone(), run, measure).unwrap().unwrap();
             (found.run, measured)
         };
         assert_eq!(of(&base, 1), (1, 1));
         assert_eq!(of(&base, 2), (1, 1));
-        let reseeded = Setting::of(What::Mix, &Spec { seed: 77, ..spec.clone() });
+        let reseeded = TaxSetting::of(PhaseKind::Mix, &WorkloadSpec { seed: 77, ..spec.clone() });
         assert_eq!(of(&reseeded, 3), (1, 1));
         let mut larger = spec.clone();
         larger.records.0 += 1;
-        let knobs = Levels(vec![("turbo".to_owned(), "off".to_owned())]);
+        let knobs = KnobLevels(vec![("turbo".to_owned(), "off".to_owned())]);
         for (run, changed) in [
-            (4, Setting::of(What::Mix, &larger)),
-            (5, Setting::of(What::Load, &spec)),
-            (6, Setting { cpus: vec![1], ..base.clone() }),
-            (7, Setting { knobs, ..base.clone() }),
+            (4, TaxSetting::of(PhaseKind::Mix, &larger)),
+            (5, TaxSetting::of(PhaseKind::Load, &spec)),
+            (6, TaxSetting { cpus: vec![1], ..base.clone() }),
+            (7, TaxSetting { knobs, ..base.clone() }),
         ] {
             assert_eq!(of(&changed, run), (run, run as usize - 2));
             assert_eq!(of(&changed, 99), (run, run as usize - 2));
@@ -148,13 +148,13 @@ mod tests {
 
     #[test]
     fn a_check_that_failed_is_made_again_and_one_that_succeeded_is_not() {
-        let checked = Checked::default();
+        let checked = ProbeCheck::default();
         let failed = || Err(StudyError::Failed("no such signal".to_owned()));
-        let (here, as_found) = (Context::default(), Levels::default());
+        let (here, as_found) = (Context::default(), KnobLevels::default());
         assert!(checked.unless_known(&here, &as_found, failed).is_err());
         assert!(checked.unless_known(&here, &as_found, || Ok(())).is_ok());
         assert!(checked.unless_known(&here, &as_found, || panic!("it is known")).is_ok());
-        let turned = Levels(vec![("smt".to_owned(), "off".to_owned())]);
+        let turned = KnobLevels(vec![("smt".to_owned(), "off".to_owned())]);
         assert!(checked.unless_known(&here, &turned, failed).is_err());
         for other in [
             Context { server_pids: vec![7], ..Context::default() },

@@ -14,22 +14,22 @@ use std::path::Path;
 
 use host::Root;
 use model::Bytes;
-use record::{Design, Phase, Planned, Run, Settings};
+use record::{Design, Phase, PlannedRun, Run, RunSettings};
 use store::StoreUrl;
-use workload::Spec as WorkloadSpec;
+use workload::WorkloadSpec;
 
-use crate::asking::Manner;
-use crate::bench::Bench;
-use crate::beside::Beside;
-use crate::calibrate::{Calibrate, Maximum};
+use crate::asking::LoadConfig;
+use crate::bench::Activity;
+use crate::beside::CoRunner;
+use crate::calibrate::{Calibration, Maximum};
 use crate::error::StudyError;
-use crate::fleet::Agents;
-use crate::knobs::Levels;
-use crate::probes::Probes;
+use crate::fleet::AgentsConfig;
+use crate::knobs::KnobLevels;
+use crate::probes::ProbesConfig;
 use crate::settings::settings;
-use crate::source::Source;
-use crate::started::ServerOrder;
-use crate::trace::Recording;
+use crate::source::StudyText;
+use crate::started::ServerSpec;
+use crate::trace::TraceSource;
 
 pub(crate) use checks::{check_manner, check_store};
 pub use estimate::Estimates;
@@ -50,8 +50,8 @@ pub struct Plan {
     pub text: String,
     pub segments: Vec<Segment>,
     /// The machines that ask instead of this one.
-    pub agents: Option<Agents>,
-    pub probes: Probes,
+    pub agents: Option<AgentsConfig>,
+    pub probes: ProbesConfig,
     /// How often each cell runs, without spare repeats; the least of it where repeats are adaptive.
     pub repeats: u32,
     /// What it varies, checks and asks.
@@ -63,14 +63,14 @@ pub struct Plan {
 pub struct Segment {
     pub store: StoreUrl,
     /// The server that is started for it, and ended with it.
-    pub server: Option<ServerOrder>,
+    pub server: Option<ServerSpec>,
     /// The directory is ours to delete when the study has ended.
     pub temporary: bool,
     pub steps: Vec<Step>,
     /// How data is loaded when a step needs it and no step of the segment has loaded it.
-    pub preparing: Manner,
+    pub preparing: LoadConfig,
     /// The levels of the machine's knobs under which it runs.
-    pub knobs: Levels,
+    pub knobs: KnobLevels,
     /// The data that is loaded for it is wanted again later, after it was changed: a copy is
     /// kept beside it.
     pub copies: bool,
@@ -88,17 +88,17 @@ pub struct Step {
     pub phase: Phase,
     pub workload: WorkloadSpec,
     /// What is replayed instead of the workload, which is then of no meaning.
-    pub trace: Option<Recording>,
-    pub manner: Manner,
+    pub trace: Option<TraceSource>,
+    pub manner: LoadConfig,
     /// What is done instead of asking a store; workload and manner are then of no meaning.
-    pub bench: Option<Bench>,
+    pub bench: Option<Activity>,
     /// What else keeps the machine busy meanwhile.
-    pub beside: Option<Beside>,
+    pub beside: Option<CoRunner>,
     /// How the maximum is found of which its rate is a share.
-    pub calibrate: Option<Calibrate>,
+    pub calibrate: Option<Calibration>,
     /// That maximum, once it is known.
     pub maximum: Option<Maximum>,
-    pub settings: Settings,
+    pub settings: RunSettings,
 }
 
 /// What a run will take, as far as that can be said beforehand.
@@ -117,8 +117,8 @@ impl Step {
         self.settings.contains_key(Run::TRIAL_FOR)
     }
 
-    pub fn planned(&self) -> Planned {
-        Planned {
+    pub fn planned(&self) -> PlannedRun {
+        PlannedRun {
             ordinal: self.ordinal,
             label: self.label.clone(),
             settings: self.settings.clone(),
@@ -169,14 +169,14 @@ impl Plan {
             text: String::new(),
             segments,
             agents: None,
-            probes: Probes::default(),
+            probes: ProbesConfig::default(),
             repeats: 1,
             design: Design::default(),
         }
     }
 
     /// The same on a machine whose knobs are at these levels.
-    pub fn with_knobs(mut self, levels: Levels) -> Plan {
+    pub fn with_knobs(mut self, levels: KnobLevels) -> Plan {
         for segment in &mut self.segments {
             for step in &mut segment.steps {
                 levels.settings(&mut step.settings);
@@ -187,8 +187,8 @@ impl Plan {
     }
 
     /// Every set of levels under which runs happen, in the order of the first of them.
-    pub fn knobs(&self) -> Vec<&Levels> {
-        let mut all: Vec<&Levels> = Vec::new();
+    pub fn knobs(&self) -> Vec<&KnobLevels> {
+        let mut all: Vec<&KnobLevels> = Vec::new();
         for segment in &self.segments {
             if !all.contains(&&segment.knobs) {
                 all.push(&segment.knobs);
@@ -198,9 +198,9 @@ impl Plan {
     }
 
     /// The levels around all of it, where they are the same everywhere.
-    pub fn common_knobs(&self) -> Option<Levels> {
+    pub fn common_knobs(&self) -> Option<KnobLevels> {
         match self.knobs()[..] {
-            [] => Some(Levels::default()),
+            [] => Some(KnobLevels::default()),
             [levels] => Some(levels.clone()),
             _ => None,
         }
@@ -208,7 +208,7 @@ impl Plan {
 
     /// How often the knobs are turned from one set of levels to another, the first time included.
     pub fn knob_changes(&self) -> usize {
-        let mut last = &Levels::default();
+        let mut last = &KnobLevels::default();
         let mut changes = 0;
         for segment in &self.segments {
             changes += usize::from(segment.knobs != *last && !segment.knobs.is_empty());
@@ -229,11 +229,11 @@ impl Plan {
     /// Measurements without a study, one for each manner and repeat: the data is loaded first
     /// unless it is there.
     pub fn single(
-        (store, server): (StoreUrl, Option<ServerOrder>),
+        (store, server): (StoreUrl, Option<ServerSpec>),
         name: &str,
         workload: WorkloadSpec,
         phase: Phase,
-        manners: &[Manner],
+        manners: &[LoadConfig],
         repeats: u32,
     ) -> Result<Plan, StudyError> {
         store.check()?;
@@ -257,7 +257,7 @@ impl Plan {
                 temporary: false,
                 steps: steps.to_vec(),
                 preparing: steps[0].manner.preparing(),
-                knobs: Levels::default(),
+                knobs: KnobLevels::default(),
                 copies: false,
             }));
         }
@@ -275,18 +275,18 @@ impl Plan {
 
     /// Every run of a study on the machine of `root`. Stores without a path get a folder of
     /// their own under `data`.
-    pub fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, StudyError> {
+    pub fn of(source: &StudyText, data: &Path, root: &Root) -> Result<Plan, StudyError> {
         study::of(source, data, root)
     }
 }
 
 /// One run of a store without a study; `at` is its ordinal, unit and repeat.
 pub(crate) fn step(
-    (store, server): (&StoreUrl, Option<&ServerOrder>),
+    (store, server): (&StoreUrl, Option<&ServerSpec>),
     name: &str,
     workload: &WorkloadSpec,
     phase: Phase,
-    manner: &Manner,
+    manner: &LoadConfig,
     (ordinal, unit, repeat): (u32, u32, u32),
 ) -> Result<Step, StudyError> {
     let manner = match phase {

@@ -1,6 +1,6 @@
 //! What a run keeps of the trace that it replayed.
 
-use drive::Replayed;
+use drive::ReplaySummary;
 use model::{Reading, Scope, Unit};
 
 /// Seconds of a window of which the requests are told one by one.
@@ -13,7 +13,7 @@ pub(crate) fn rate(due: u64, seconds: f64) -> f64 {
 }
 
 /// Named facts about what was asked.
-pub(crate) fn facts(replayed: &Replayed, put: &mut impl FnMut(&str, String)) {
+pub(crate) fn facts(replayed: &ReplaySummary, put: &mut impl FnMut(&str, String)) {
     put("trace.requests", replayed.requests.to_string());
     put("trace.keys_cut", replayed.cut.to_string());
     put("trace.keys_lengthened", replayed.lengthened.to_string());
@@ -36,7 +36,7 @@ pub(crate) fn facts(replayed: &Replayed, put: &mut impl FnMut(&str, String)) {
 
 /// What was recorded and what came of it; nothing where the trace did not keep its times.
 pub(crate) fn readings(
-    replayed: &Replayed,
+    replayed: &ReplaySummary,
     own: &impl Fn(&str, Unit, Scope, &str, f64) -> Reading,
 ) -> Vec<Reading> {
     let seconds = &replayed.seconds;

@@ -6,25 +6,25 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use analyse::search::{
-    Client, Conclusion, Cut, Request, Search as Procedure, Step as Decision, Trial,
+    ClientHealth, Conclusion, Cut, Search as Procedure, SearchRequest, Step as Decision, Trial,
 };
 use analyse::slo::Objective;
-use drive::{Pacing, Ticks, Until};
+use drive::{Pacing, StopCondition, Ticks};
 use record::{Execution, Phase, Run};
 use store::StoreUrl;
-use workload::Spec;
+use workload::WorkloadSpec;
 
-use crate::asking::{MOST_RATE, Manner};
-use crate::calibrate::Calibrate;
-use crate::engine::{Listener, Scene};
+use crate::asking::{LoadConfig, MOST_RATE};
+use crate::calibrate::Calibration;
+use crate::engine::{Listener, RunContext};
 use crate::error::StudyError;
-use crate::fleet::{Agents, Crew};
-use crate::knobs::{Levels, Seen};
-use crate::once::Once;
+use crate::fleet::{AgentPool, AgentsConfig};
+use crate::knobs::{KnobEffects, KnobLevels};
+use crate::once::ExecutionCache;
 use crate::plan::{Plan, Segment, Step, check_store, step};
-use crate::probes::{Probes, measure_idle};
-use crate::session::Agenda;
-use crate::started::ServerOrder;
+use crate::probes::{ProbesConfig, measure_idle};
+use crate::session::StepAgenda;
+use crate::started::ServerSpec;
 
 /// The closed loop that says about where to begin is this long at most.
 const CALIBRATION: Duration = Duration::from_secs(2);
@@ -34,48 +34,48 @@ const OBJECTIVE_KEY: &str = "slo";
 
 /// What is searched for, and how each rate is tried.
 #[derive(Debug, Clone)]
-pub struct Search {
+pub struct RateSearch {
     pub store: StoreUrl,
     /// Started for it, and ended.
-    pub server: Option<ServerOrder>,
+    pub server: Option<ServerSpec>,
     /// The workload's name and what it asks.
     pub name: String,
-    pub workload: Spec,
+    pub workload: WorkloadSpec,
     /// An open loop; its rate and length do not matter.
-    pub manner: Manner,
+    pub manner: LoadConfig,
     pub objective: Objective,
     /// Its hint is measured here.
-    pub request: Request,
+    pub request: SearchRequest,
     /// Of a trial that need not be longer.
     pub time: Duration,
     /// The machines that ask instead of this one.
-    pub agents: Option<Agents>,
-    pub probes: Probes,
-    pub knobs: Levels,
+    pub agents: Option<AgentsConfig>,
+    pub probes: ProbesConfig,
+    pub knobs: KnobLevels,
     /// No trial begins that would not end within this time; loading does not count.
     pub most_time: Option<Duration>,
 }
 
 /// A trial and the run that it was.
 #[derive(Debug, Clone)]
-pub struct Tried {
+pub struct TrialRun {
     pub trial: Trial,
     pub run: Run,
 }
 
 /// What was found.
 #[derive(Debug)]
-pub struct Found {
+pub struct SearchResult {
     pub conclusion: Conclusion,
     /// In their order.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TrialRun>,
     /// What the closed loop reached at the beginning, in operations per second.
     pub calibration: Option<f64>,
     /// What ended the search before it had an answer.
     pub fault: Option<StudyError>,
 }
 
-impl Search {
+impl RateSearch {
     /// The plan of what is certain to run, to begin a results file with.
     pub fn plan(&self) -> Result<Plan, StudyError> {
         let trying = self.trying()?;
@@ -88,7 +88,7 @@ impl Search {
             temporary: false,
             steps: vec![trying.closed(1)],
             preparing: self.manner.preparing(),
-            knobs: Levels::default(),
+            knobs: KnobLevels::default(),
             copies: false,
         }];
         let plan = Plan {
@@ -107,7 +107,7 @@ impl Search {
 
     /// What a run says of its rate; none of a closed loop.
     pub fn trial(&self, run: &Run) -> Option<Trial> {
-        Trial::of(run, &self.objective, Client::of(run))
+        Trial::of(run, &self.objective, ClientHealth::of(run))
     }
 
     /// Searches. Each trial is kept as it ends. When `stop` is raised,
@@ -118,15 +118,15 @@ impl Search {
         keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
         listener: &mut dyn Listener,
         stop: &Arc<AtomicBool>,
-        seen: &Seen,
-    ) -> Result<Found, StudyError> {
+        seen: &KnobEffects,
+    ) -> Result<SearchResult, StudyError> {
         let plan = self.plan()?;
         let clock = Ticks::new();
-        let mut crew = self.agents.clone().map(Crew::new);
+        let mut crew = self.agents.clone().map(AgentPool::new);
         self.probes.check_required()?;
         let idle = measure_idle(&self.probes, listener, stop);
-        let once = Once::default();
-        let mut scene = Scene {
+        let once = ExecutionCache::default();
+        let mut scene = RunContext {
             clock: &clock,
             execution,
             stop,
@@ -136,7 +136,7 @@ impl Search {
             seen,
             once: &once,
         };
-        let mut trials = Trials::new(self.trying()?, 1, &[])?;
+        let mut trials = TrialAgenda::new(self.trying()?, 1, &[])?;
         let first = trials.trying.closed(1);
         let mut unkept = None;
         let mut keep = |run: &Run| keep(run).inspect_err(|_| unkept = Some(run.clone()));
@@ -148,13 +148,13 @@ impl Search {
         }
         let conclusion = trials.conclusion();
         let fault = ended.err().or(heard.err()).or(trials.fault);
-        Ok(Found { conclusion, tried: trials.tried, calibration: trials.calibration, fault })
+        Ok(SearchResult { conclusion, tried: trials.tried, calibration: trials.calibration, fault })
     }
 
-    fn trying(&self) -> Result<Trying, StudyError> {
+    fn trying(&self) -> Result<TrialTemplate, StudyError> {
         let whom = (&self.store, self.server.as_ref());
-        let manner = Manner {
-            until: Until { operations: None, time: Some(self.time) },
+        let manner = LoadConfig {
+            until: StopCondition { operations: None, time: Some(self.time) },
             ..self.manner.clone()
         };
         let mut template =
@@ -163,7 +163,7 @@ impl Search {
         if let Some(agents) = &self.agents {
             agents.settings(&mut template.settings);
         }
-        Ok(Trying {
+        Ok(TrialTemplate {
             template,
             objective: self.objective.clone(),
             request: self.request,
@@ -174,11 +174,11 @@ impl Search {
 }
 
 /// What the trials of a search are but for their rate.
-pub(crate) struct Trying {
+pub(crate) struct TrialTemplate {
     /// An open loop; its rate does not matter.
     template: Step,
     objective: Objective,
-    request: Request,
+    request: SearchRequest,
     /// Of a trial that need not be longer.
     time: Duration,
     most_time: Option<Duration>,
@@ -187,13 +187,13 @@ pub(crate) struct Trying {
 /// Settings of a run that come of how it is asked.
 const OF_PACE: [&str; 5] = ["loop", "rate", "arrivals", "warm_up_rate", "time"];
 
-impl Trying {
+impl TrialTemplate {
     /// To find the maximum of which a step's rate is a share.
-    pub(crate) fn of_step(step: &Step, calibrate: &Calibrate) -> Trying {
-        let Calibrate { objective, request, time, most_time, key } = calibrate;
+    pub(crate) fn of_step(step: &Step, calibrate: &Calibration) -> TrialTemplate {
+        let Calibration { objective, request, time, most_time, key } = calibrate;
         let mut settings = key.clone();
         settings.insert(Run::TRIAL_FOR.to_owned(), step.ordinal.to_string());
-        Trying {
+        TrialTemplate {
             template: Step { settings, repeat: 1, calibrate: None, ..step.clone() },
             objective: objective.clone(),
             request: *request,
@@ -204,17 +204,17 @@ impl Trying {
 
     fn procedure(&self, hint: Option<f64>) -> Result<Procedure, StudyError> {
         let highest = Some(self.request.highest.unwrap_or(MOST_RATE));
-        Procedure::new(Request { hint, highest, ..self.request })
+        Procedure::new(SearchRequest { hint, highest, ..self.request })
             .map_err(|error| StudyError::Request(error.to_string()))
     }
 
     /// A closed loop of the same connections: about where to begin.
     fn closed(&self, ordinal: u32) -> Step {
-        let closed = Manner {
+        let closed = LoadConfig {
             pacing: Pacing::Closed { think: Duration::ZERO },
             of_maximum: false,
             warm_up_rate: None,
-            until: Until { operations: None, time: Some(self.time.min(CALIBRATION)) },
+            until: StopCondition { operations: None, time: Some(self.time.min(CALIBRATION)) },
             ..self.template.manner.clone()
         };
         self.step(closed, ordinal, "calibration")
@@ -224,7 +224,7 @@ impl Trying {
         self.step(self.template.manner.at(rate, time), ordinal, "trial")
     }
 
-    fn step(&self, manner: Manner, ordinal: u32, role: &str) -> Step {
+    fn step(&self, manner: LoadConfig, ordinal: u32, role: &str) -> Step {
         let mut settings = self.template.settings.clone();
         settings.retain(|name, _| !OF_PACE.contains(&name.as_str()));
         manner.settings(settings.contains_key("connections"), &mut settings);
@@ -235,8 +235,8 @@ impl Trying {
 }
 
 /// Decides after each run which is the next.
-pub(crate) struct Trials {
-    trying: Trying,
+pub(crate) struct TrialAgenda {
+    trying: TrialTemplate,
     procedure: Procedure,
     /// Of the next step.
     ordinal: u32,
@@ -245,16 +245,20 @@ pub(crate) struct Trials {
     /// The closed loop was run.
     hinted: bool,
     calibration: Option<f64>,
-    tried: Vec<Tried>,
+    tried: Vec<TrialRun>,
     conclusion: Option<Conclusion>,
     cut: Option<Cut>,
     fault: Option<StudyError>,
 }
 
-impl Trials {
+impl TrialAgenda {
     /// The steps are counted from `ordinal` on; `made` are the runs of an earlier invocation.
-    pub(crate) fn new(trying: Trying, ordinal: u32, made: &[Run]) -> Result<Trials, StudyError> {
-        let mut trials = Trials {
+    pub(crate) fn new(
+        trying: TrialTemplate,
+        ordinal: u32,
+        made: &[Run],
+    ) -> Result<TrialAgenda, StudyError> {
+        let mut trials = TrialAgenda {
             procedure: trying.procedure(None)?,
             trying,
             ordinal,
@@ -282,8 +286,8 @@ impl Trials {
     /// What a run says: the rate at which to begin, or of the rate that was asked.
     fn hear(&mut self, run: &Run) -> Result<(), StudyError> {
         self.hinted = true;
-        match Trial::of(run, &self.trying.objective, Client::of(run)) {
-            Some(trial) => self.tried.push(Tried { trial, run: run.clone() }),
+        match Trial::of(run, &self.trying.objective, ClientHealth::of(run)) {
+            Some(trial) => self.tried.push(TrialRun { trial, run: run.clone() }),
             None => {
                 self.calibration = Some(run.throughput()).filter(|rate| *rate > 0.0);
                 self.procedure = self.trying.procedure(self.calibration)?;
@@ -326,7 +330,7 @@ impl Trials {
     }
 }
 
-impl Agenda for Trials {
+impl StepAgenda for TrialAgenda {
     fn next(&mut self, run: &Run) -> Option<Step> {
         self.take(run).and_then(|()| self.next_step()).unwrap_or_else(|fault| {
             self.fault = Some(fault);

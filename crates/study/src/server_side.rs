@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use host::Unavailable;
-use model::{Answer, Origin, Reading, Scope, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use server::tap::Tap;
 use server::watch::{Figure, Process, Usage};
 use syscall_trace::{CostWatch, Tracer};
 
-use crate::insight::Insight;
+use crate::insight::ServerTiming;
 use crate::started::Tapped;
 
 /// As long as the client's own latencies are counted.
@@ -18,24 +18,24 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// The server processes that can be watched from here.
 #[derive(Default)]
 pub(crate) struct ServerSide {
-    servers: Vec<Watched>,
+    servers: Vec<WatchedServer>,
     /// Whether latencies inside servers are wanted.
     wanted: bool,
     /// Why a server's process, or its latency, cannot be seen.
     blind: Vec<(String, Unavailable)>,
 }
 
-struct Watched {
+struct WatchedServer {
     process: Process,
     tap: Option<Arc<Tap>>,
     /// Why a library that was to be preloaded does not count.
     untapped: Option<Unavailable>,
     tracer: Option<Tracer>,
-    window: Option<Window>,
+    window: Option<WindowStart>,
 }
 
 /// What was read when the window opened.
-struct Window {
+struct WindowStart {
     usage: Result<Usage, Unavailable>,
     tap: Option<tap::reader::Snapshot>,
     trace: Option<(syscall_trace::Snapshot, Option<CostWatch>)>,
@@ -43,7 +43,7 @@ struct Window {
 
 /// What is known of a window.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct WindowReadings {
     pub(crate) readings: Vec<Reading>,
     pub(crate) latency: Option<Histogram<u64>>,
     pub(crate) warnings: Vec<String>,
@@ -63,7 +63,8 @@ impl ServerSide {
                         Some(Err(why)) => (None, Some(why)),
                         None => (None, None),
                     };
-                    let watched = Watched { process, tap, untapped, tracer: None, window: None };
+                    let watched =
+                        WatchedServer { process, tap, untapped, tracer: None, window: None };
                     side.servers.push(watched);
                 }
                 Err(why) => side.blind.push((format!("server {address}"), why)),
@@ -78,7 +79,7 @@ impl ServerSide {
 
     /// The CPUs that the servers here may run on, as far as they can be told.
     pub(crate) fn cpus(&self) -> Vec<u32> {
-        let of = |watched: &Watched| host::cpus_of(watched.process.pid()).unwrap_or_default();
+        let of = |watched: &WatchedServer| host::cpus_of(watched.process.pid()).unwrap_or_default();
         self.servers.iter().flat_map(of).collect()
     }
 
@@ -93,16 +94,16 @@ impl ServerSide {
     }
 
     /// Gets ready for one run, before anything is asked.
-    pub(crate) fn prepare(&mut self, insight: Insight, open: bool) {
+    pub(crate) fn prepare(&mut self, insight: ServerTiming, open: bool) {
         self.blind.retain(|(about, _)| about != LATENCY);
-        self.wanted = insight != Insight::Off;
+        self.wanted = insight != ServerTiming::Off;
         for watched in &mut self.servers {
             watched.tracer = None;
             let traces = match insight {
-                Insight::Off | Insight::Tap => false,
-                Insight::Ebpf => true,
+                ServerTiming::Off | ServerTiming::Tap => false,
+                ServerTiming::Ebpf => true,
                 // A closed loop asks for the peak, and tracing costs some of it.
-                Insight::Auto => watched.tap.is_none() && open,
+                ServerTiming::Auto => watched.tap.is_none() && open,
             };
             if traces {
                 match Tracer::attach(watched.process.pid()) {
@@ -119,10 +120,10 @@ impl ServerSide {
                         self.blind.push((LATENCY.to_owned(), why));
                     }
                 }
-            } else if watched.tap.is_none() && insight != Insight::Off {
+            } else if watched.tap.is_none() && insight != ServerTiming::Off {
                 let why = match (&watched.untapped, insight) {
                     (Some(why), _) => why.clone(),
-                    (None, Insight::Tap) => Unavailable::new(
+                    (None, ServerTiming::Tap) => Unavailable::new(
                         "the server runs already, and a library is preloaded when one starts",
                         "let kvmeter start it, or ask for `ebpf`",
                     ),
@@ -138,7 +139,7 @@ impl ServerSide {
 
     pub(crate) fn begin(&mut self) {
         for watched in &mut self.servers {
-            watched.window = Some(Window {
+            watched.window = Some(WindowStart {
                 tap: watched.tap.as_ref().map(|tap| tap.snapshot()),
                 trace: watched
                     .tracer
@@ -149,8 +150,8 @@ impl ServerSide {
         }
     }
 
-    pub(crate) fn end(&mut self) -> Seen {
-        let mut seen = Seen::default();
+    pub(crate) fn end(&mut self) -> ServersSummary {
+        let mut seen = ServersSummary::default();
         for watched in &mut self.servers {
             let Some(window) = watched.window.take() else { continue };
             seen.add(watched, window);
@@ -179,13 +180,13 @@ pub(crate) fn signals() -> impl Iterator<Item = &'static str> + Clone {
     server::watch::FIGURES.into_iter().chain(FURTHER)
 }
 
-fn unavailable(why: &Unavailable) -> Answer {
+fn unavailable(why: &Unavailable) -> ReadingValue {
     why.clone().into()
 }
 
 /// All servers of a run together, over its window.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct ServersSummary {
     blind: Vec<(String, Unavailable)>,
     wanted: bool,
     window_s: f64,
@@ -197,8 +198,8 @@ pub(crate) struct Seen {
     warnings: Vec<String>,
 }
 
-impl Seen {
-    fn add(&mut self, watched: &Watched, window: Window) {
+impl ServersSummary {
+    fn add(&mut self, watched: &WatchedServer, window: WindowStart) {
         let used = window
             .usage
             .and_then(|before| watched.process.usage().and_then(|after| after.since(&before)));
@@ -286,9 +287,9 @@ impl Seen {
     }
 
     /// `operations` were asked in the window.
-    pub(crate) fn finish(mut self, operations: u64) -> Found {
+    pub(crate) fn finish(mut self, operations: u64) -> WindowReadings {
         let window_s = self.window_s;
-        let of = |signal: &str, answer: Answer, unit, source: &str, window_s| Reading {
+        let of = |signal: &str, answer: ReadingValue, unit, source: &str, window_s| Reading {
             signal: signal.to_owned(),
             answer,
             unit,
@@ -305,7 +306,7 @@ impl Seen {
             .map(|figure| {
                 let answer = match (&unseen, &figure.value) {
                     (Some((_, why)), _) | (None, Err(why)) => unavailable(why),
-                    (None, Ok(value)) => Answer::Value(*value),
+                    (None, Ok(value)) => ReadingValue::Value(*value),
                 };
                 let window_s = if figure.of_window { window_s } else { 0.0 };
                 of(figure.name, answer, figure.unit, &figure.source, window_s)
@@ -315,8 +316,10 @@ impl Seen {
             .map(|name| readings.iter().find(|reading| reading.signal == name));
         if let [Some(one), Some(other)] = switches {
             let answer = match (&one.answer, &other.answer) {
-                (Answer::Value(one), Answer::Value(other)) => Answer::Value(one + other),
-                (Answer::Value(_), why) | (why, _) => why.clone(),
+                (ReadingValue::Value(one), ReadingValue::Value(other)) => {
+                    ReadingValue::Value(one + other)
+                }
+                (ReadingValue::Value(_), why) | (why, _) => why.clone(),
             };
             let source = "voluntary and involuntary ones together";
             readings.push(of("server.context_switches", answer, Unit::Count, source, window_s));
@@ -331,7 +334,7 @@ impl Seen {
                 readings.push(per_mop);
             }
         }
-        Found { readings, latency: self.latency.take(), warnings: self.warnings }
+        WindowReadings { readings, latency: self.latency.take(), warnings: self.warnings }
     }
 
     /// What was counted and timed inside the servers: of all of them, or unavailable with the
@@ -340,7 +343,7 @@ impl Seen {
     fn inside(
         &mut self,
         operations: u64,
-        of: &impl Fn(&str, Answer, Unit, &str, f64) -> Reading,
+        of: &impl Fn(&str, ReadingValue, Unit, &str, f64) -> Reading,
     ) -> Vec<Reading> {
         let is_watched = !self.figures.is_empty() || !self.blind.is_empty();
         if !self.wanted || !is_watched {
@@ -369,12 +372,14 @@ impl Seen {
         }
         let mut readings = Vec::new();
         if let Some((calls, what)) = self.calls {
-            let answer = Answer::Value(calls);
+            let answer = ReadingValue::Value(calls);
             readings.push(of("server.syscalls", answer, Unit::Count, what, window_s));
         }
         let timed = self.latency.as_ref().filter(|histogram| !histogram.is_empty());
         let (mean, count) = match timed {
-            Some(histogram) => (Answer::Value(histogram.mean() * 1e-9), histogram.len() as f64),
+            Some(histogram) => {
+                (ReadingValue::Value(histogram.mean() * 1e-9), histogram.len() as f64)
+            }
             None => {
                 let why = Unavailable::new(
                     "no request was timed inside the server",
@@ -386,10 +391,10 @@ impl Seen {
         let what = "mean of the requests that were timed inside the server";
         readings.push(of(LATENCY, mean, Unit::Seconds, what, window_s));
         let what = "requests that were timed inside the server";
-        let count = Answer::Value(count);
+        let count = ReadingValue::Value(count);
         readings.push(of("server.latency.timed", count, Unit::Count, what, window_s));
         if let Some((seconds, what)) = self.own_s {
-            let answer = Answer::Value(seconds);
+            let answer = ReadingValue::Value(seconds);
             readings.push(of("server.latency.cost", answer, Unit::Seconds, what, window_s));
         }
         readings

@@ -1,11 +1,11 @@
 //! The settings of a server as a flag has them: those of a study's table, in one line.
 
 use serde::Deserialize;
-use server::launch::{Settings, Value};
+use server::launch::{ServerSettings, Value};
 
 /// A setting and its value, as TOML reads it in a study.
 #[derive(Deserialize)]
-struct Line {
+struct SettingLine {
     value: Value,
 }
 
@@ -15,8 +15,8 @@ struct Line {
 ///
 /// # Errors
 /// What is not `setting=value`.
-pub(crate) fn read(words: &str) -> Result<Settings, String> {
-    let mut settings = Settings::default();
+pub(crate) fn read(words: &str) -> Result<ServerSettings, String> {
+    let mut settings = ServerSettings::default();
     for setting in settings_of(words) {
         let (key, text) =
             setting.split_once('=').filter(|(key, _)| is_key(key)).ok_or_else(|| {
@@ -32,7 +32,7 @@ pub(crate) fn read(words: &str) -> Result<Settings, String> {
 fn value(text: &str) -> Value {
     // Nothing that ends the value's line is part of it.
     let line = (!text.contains(['\n', '\r'])).then(|| format!("value = {text}"));
-    let read = line.and_then(|line| toml::from_str::<Line>(&line).ok());
+    let read = line.and_then(|line| toml::from_str::<SettingLine>(&line).ok());
     read.map_or_else(|| Value::from(text), |line| line.value)
 }
 
@@ -88,7 +88,7 @@ mod tests {
     use server::launch::PROGRAMS;
 
     use super::*;
-    use crate::started::ServerOrder;
+    use crate::started::ServerSpec;
 
     /// A value of every setting that any program has: as a flag has it, and as a study has it.
     fn sample(setting: &str) -> (&'static str, &'static str) {
@@ -117,8 +117,8 @@ mod tests {
                 let study: BTreeMap<String, Value> =
                     toml::from_str(&format!("{name} = {line}")).unwrap();
                 let read = read(&format!("{name}={flag}")).unwrap();
-                assert_eq!(read, Settings(study.into_iter().collect()), "{name}");
-                ServerOrder::new(program.name(), read).unwrap();
+                assert_eq!(read, ServerSettings(study.into_iter().collect()), "{name}");
+                ServerSpec::new(program.name(), read).unwrap();
                 // What a study's line says is a flag's text, too.
                 if name != "socket" && name != "processes" {
                     flags.push(format!("{name}={flag}"));
@@ -130,7 +130,7 @@ mod tests {
             let study: BTreeMap<String, Value> = toml::from_str(&lines).unwrap();
             let sorted: BTreeMap<String, Value> = all.0.iter().cloned().collect();
             assert_eq!(sorted, study);
-            ServerOrder::new(program.name(), all).unwrap();
+            ServerSpec::new(program.name(), all).unwrap();
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
             assert!(error.contains(sign), "{words}: {error}");
         }
         let refused = |words: &str| {
-            ServerOrder::new("memcached", read(words).unwrap()).unwrap_err().to_string()
+            ServerSpec::new("memcached", read(words).unwrap()).unwrap_err().to_string()
         };
         let error = refused("memroy=1GiB");
         assert!(error.contains("did you mean `memory`?"), "{error}");

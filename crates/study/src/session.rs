@@ -5,25 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{Changes, Outcome, Target, Ticks, What};
+use drive::{DataChanges, PhaseKind, PhaseOutcome, Target, Ticks};
 use host::{Choice, Context, Observed, Watch};
 use model::{Op, Reading};
-use record::{Execution, Phase, Run, Settings};
-use store::{Store, StoreError, StoreUrl, Visit};
-use workload::{Spec, Workload};
+use record::{Execution, Phase, Run, RunSettings};
+use store::{Store, StoreError, StoreUrl, StoreVisitor};
+use workload::{Workload, WorkloadSpec};
 
-use crate::asking::{Manner, cpus_of_load, first_of_all};
-use crate::assemble::{Measured, assemble};
+use crate::asking::{LoadConfig, cpus_of_load, first_of_all};
+use crate::assemble::{MeasuredRun, assemble};
 use crate::engine::{Event, Listener, now};
 use crate::error::StudyError;
 use crate::findings::findings;
-use crate::fleet::{Borne, Crew, Task};
-use crate::keeper::{Keeper, Name};
-use crate::observe::{Showing, Watching};
-use crate::once::{Once, Setting, Taxed};
+use crate::fleet::{AgentPool, AgentRun, AgentRunResult};
+use crate::keeper::{DatasetName, MarkerLocation};
+use crate::observe::{ProbedObserver, ProgressOnly};
+use crate::once::{CachedTax, ExecutionCache, TaxSetting};
 use crate::plan::{Segment, Step};
-use crate::probes::{Before, Probes, check, missing};
-use crate::server_side::{Seen, ServerSide};
+use crate::probes::{CheckTime, ProbesConfig, check, missing};
+use crate::server_side::{ServerSide, ServersSummary};
 use crate::simulated::simulate;
 
 /// How long a store may take to write out what it holds after a phase that wrote.
@@ -32,7 +32,7 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(300);
 const SETTLE_SLICE: Duration = Duration::from_secs(1);
 
 /// Which run is next.
-pub(crate) trait Agenda {
+pub(crate) trait StepAgenda {
     /// After the run that was kept last.
     fn next(&mut self, run: &Run) -> Option<Step>;
     /// Whether a server that is started for them is to be timed from inside.
@@ -46,8 +46,8 @@ pub(crate) struct Session<'a> {
     pub(crate) asked: StoreUrl,
     /// The folders of further stores that are asked at the same time.
     pub(crate) beside: Vec<PathBuf>,
-    pub(crate) agenda: &'a mut dyn Agenda,
-    pub(crate) keeper: Keeper,
+    pub(crate) agenda: &'a mut dyn StepAgenda,
+    pub(crate) keeper: MarkerLocation,
     /// Why data must be loaded before the first step.
     pub(crate) load_first: Option<&'static str>,
     /// The data of an earlier invocation is used.
@@ -59,42 +59,42 @@ pub(crate) struct Session<'a> {
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) stop: &'a Arc<AtomicBool>,
     /// The machines that ask instead of this one.
-    pub(crate) crew: Option<&'a mut Crew>,
+    pub(crate) crew: Option<&'a mut AgentPool>,
     /// Records that the store holds, as far as they were not deleted.
     pub(crate) records: u64,
     /// A run has added or deleted records.
     pub(crate) changed: bool,
     /// What the data is, to be said of it when the store is closed.
-    pub(crate) name: Option<Name>,
+    pub(crate) name: Option<DatasetName>,
     /// For the next run that is kept.
     pub(crate) warnings: Vec<String>,
     /// The servers behind a networked store, as far as they can be watched from here.
     pub(crate) servers: ServerSide,
     /// What the runs depend on besides what was asked for: the server that was started.
-    pub(crate) facts: Settings,
-    pub(crate) probes: &'a Probes,
+    pub(crate) facts: RunSettings,
+    pub(crate) probes: &'a ProbesConfig,
     /// The power of the idle machine, measured before.
     pub(crate) idle: &'a [Reading],
     /// What was found out for all runs of the execution.
-    pub(crate) once: &'a Once,
+    pub(crate) once: &'a ExecutionCache,
     /// The figures of the simulator, and of which workload they are.
-    pub(crate) simulated: Option<(Spec, Vec<Reading>)>,
+    pub(crate) simulated: Option<(WorkloadSpec, Vec<Reading>)>,
 }
 
 /// How a phase was asked, and what was seen.
-struct Asked {
-    outcome: Outcome,
-    manner: Manner,
-    tax: Option<Taxed>,
+struct DrivenPhase {
+    outcome: PhaseOutcome,
+    manner: LoadConfig,
+    tax: Option<CachedTax>,
     /// Where agents asked.
-    borne: Option<Borne>,
+    borne: Option<AgentRunResult>,
 }
 
 /// What is left when a store is closed.
-pub(crate) struct Closed {
-    pub(crate) keeper: Keeper,
+pub(crate) struct ClosedStore {
+    pub(crate) keeper: MarkerLocation,
     /// What the data is, where that was not certain while the store was open.
-    pub(crate) name: Option<Name>,
+    pub(crate) name: Option<DatasetName>,
     /// A run that wants the data as it was loaded, which it no longer is; or that waits until
     /// the data was copied.
     pub(crate) next: Option<Step>,
@@ -103,10 +103,10 @@ pub(crate) struct Closed {
 }
 
 /// A session on a store in this process, and its first step.
-pub(crate) struct Embedded<'a>(pub(crate) Session<'a>, pub(crate) Step);
+pub(crate) struct EmbeddedSession<'a>(pub(crate) Session<'a>, pub(crate) Step);
 
-impl Visit for Embedded<'_> {
-    type Output = Result<Closed, StudyError>;
+impl StoreVisitor for EmbeddedSession<'_> {
+    type Output = Result<ClosedStore, StudyError>;
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
         self.0.ask(&Arc::new(store), self.1)
@@ -146,7 +146,7 @@ impl Session<'_> {
         mut self,
         store: &Arc<T>,
         first: Step,
-    ) -> Result<Closed, StudyError> {
+    ) -> Result<ClosedStore, StudyError> {
         let mut next = Some(first);
         while let Some(step) = next.take_if(|_| !self.stopped() && !self.changed) {
             if step.workload.mix.asks(Op::Scan) && !store.capabilities().scan {
@@ -164,7 +164,7 @@ impl Session<'_> {
                 if self.segment.copies && self.may_copy && self.keeper.on_disk() {
                     // Only the files of a closed store can be copied; then it goes on.
                     let Session { keeper, name, .. } = self;
-                    return Ok(Closed { keeper, name, next: Some(step), copy: true });
+                    return Ok(ClosedStore { keeper, name, next: Some(step), copy: true });
                 }
             } else if std::mem::take(&mut self.found) {
                 self.listener.hear(Event::Reusing { step: &step });
@@ -173,7 +173,7 @@ impl Session<'_> {
                 next = self.agenda.next(&run);
             }
         }
-        Ok(Closed { keeper: self.keeper, name: self.name, next, copy: false })
+        Ok(ClosedStore { keeper: self.keeper, name: self.name, next, copy: false })
     }
 
     fn stopped(&self) -> bool {
@@ -188,8 +188,8 @@ impl Session<'_> {
         step: &Step,
     ) -> Result<(), StudyError> {
         let begun = Instant::now();
-        let plan = self.segment.preparing.plan(What::Load, step.workload.seed, self.stop);
-        let mut observer = Showing { step, listener: &mut *self.listener };
+        let plan = self.segment.preparing.plan(PhaseKind::Load, step.workload.seed, self.stop);
+        let mut observer = ProgressOnly { step, listener: &mut *self.listener };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
         if let Some(failure) = outcome.failures.first() {
             // That a server is gone says more than what that did to the first request.
@@ -216,11 +216,11 @@ impl Session<'_> {
         step: &Step,
     ) -> Result<Option<Run>, StudyError> {
         let what = match step.phase {
-            Phase::Load => What::Load,
-            Phase::Measure | Phase::Simulate => What::Mix,
+            Phase::Load => PhaseKind::Load,
+            Phase::Measure | Phase::Simulate => PhaseKind::Mix,
         };
         let mix = &step.workload.mix;
-        let writes = what == What::Load
+        let writes = what == PhaseKind::Load
             || step.trace.is_some()
             || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
         if writes {
@@ -234,7 +234,7 @@ impl Session<'_> {
         let context = self.context(step, &servers);
         let (probes, knobs) = (self.probes, &self.segment.knobs);
         let checked = &self.once.checked;
-        checked.unless_known(&context, knobs, || check(probes, &context, Before::Run))?;
+        checked.unless_known(&context, knobs, || check(probes, &context, CheckTime::Run))?;
         let simulated = self.simulated(step);
         if self.stopped() {
             return Ok(None);
@@ -243,7 +243,7 @@ impl Session<'_> {
         // Before the load begins, so that it warms up under it too.
         let program = self.probes.pass.first();
         let beside = step.beside.as_ref().map(|beside| beside.start(program)).transpose()?;
-        let mut watching = Watching {
+        let mut watching = ProbedObserver {
             step,
             listener: &mut *self.listener,
             store: &**store,
@@ -252,12 +252,12 @@ impl Session<'_> {
             beside,
             taken: Vec::new(),
             servers: &mut self.servers,
-            seen: Seen::default(),
+            seen: ServersSummary::default(),
             before: Vec::new(),
             after: Vec::new(),
             observed: Observed::default(),
         };
-        let Asked { outcome, manner, tax, borne } = match &mut self.crew {
+        let DrivenPhase { outcome, manner, tax, borne } = match &mut self.crew {
             None => {
                 let (seed, manner) = (step.workload.seed, step.manner.clone());
                 let mut plan = manner.plan(what, seed, self.stop);
@@ -267,22 +267,22 @@ impl Session<'_> {
                 }
                 let (clock, first) = (self.clock, &plan.on_start);
                 let replayed = plan.trace.as_ref().map(|replay| replay.most);
-                let setting = Setting {
+                let setting = TaxSetting {
                     trace: step.trace.clone().zip(replayed),
                     cpus: cpus_of_load(&manner, &servers),
                     knobs: self.segment.knobs.clone(),
                     beside: step.beside.clone(),
-                    ..Setting::of(what, &step.workload)
+                    ..TaxSetting::of(what, &step.workload)
                 };
                 let tax = self.once.taxes.of(setting, step.ordinal, || match &plan.trace {
                     Some(replay) => Ok(drive::replay_tax(clock, replay, workload, first)?),
                     None => Ok(Some(drive::tax(clock, workload, what, first)?)),
                 })?;
                 let outcome = drive::drive(clock, store, workload, &plan, &mut watching)?;
-                Asked { outcome, manner, tax, borne: None }
+                DrivenPhase { outcome, manner, tax, borne: None }
             }
             Some(crew) => {
-                let task = Task {
+                let task = AgentRun {
                     clock: self.clock,
                     target: store,
                     store: &self.asked,
@@ -294,12 +294,17 @@ impl Session<'_> {
                 let outcome = std::mem::take(&mut borne.outcome);
                 let manner = borne.manner.clone();
                 // Each agent measures its own before each run.
-                let tax = borne.tax.map(|tax| Taxed { tax, run: step.ordinal });
-                Asked { outcome, manner, tax, borne: Some(borne) }
+                let tax = borne.tax.map(|tax| CachedTax { tax, run: step.ordinal });
+                DrivenPhase { outcome, manner, tax, borne: Some(borne) }
             }
         };
-        let Watching {
-            observed: Observed { readings, series }, before, after, seen, taken, ..
+        let ProbedObserver {
+            observed: Observed { readings, series },
+            before,
+            after,
+            seen,
+            taken,
+            ..
         } = watching;
         let mut readings = match &borne {
             Some(borne) => borne.readings(readings),
@@ -311,7 +316,7 @@ impl Session<'_> {
         if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
             return Err(StudyError::Failed(format!("{}: ended early, {why}", step.label)));
         }
-        let Changes { inserted, deleted, .. } = outcome.changes;
+        let DataChanges { inserted, deleted, .. } = outcome.changes;
         self.records += inserted;
         let traced = step.trace.is_some();
         self.changed = step.phase == Phase::Measure && (traced || inserted + deleted > 0);
@@ -326,7 +331,7 @@ impl Session<'_> {
             Phase::Measure if step.trace.is_none() => workload.skew(outcome.drawn),
             _ => None,
         };
-        let mut run = assemble(Measured {
+        let mut run = assemble(MeasuredRun {
             execution: self.execution,
             step,
             manner: &manner,
@@ -435,14 +440,14 @@ impl Session<'_> {
         }
     }
 
-    fn name_of<T: Target>(&self, store: &Arc<T>, step: &Step) -> Name {
+    fn name_of<T: Target>(&self, store: &Arc<T>, step: &Step) -> DatasetName {
         let dataset = step.workload.dataset().to_string();
-        Name { dataset, records: self.records, version: store.version() }
+        DatasetName { dataset, records: self.records, version: store.version() }
     }
 
     /// Names the data, if all of it is in the store's files; else that waits until the store
     /// is closed.
-    fn give(&mut self, name: Name, settled: bool) -> Result<(), StudyError> {
+    fn give(&mut self, name: DatasetName, settled: bool) -> Result<(), StudyError> {
         match settled {
             true => self.keeper.set(&name),
             false => {
@@ -454,8 +459,8 @@ impl Session<'_> {
 }
 
 /// Whether the data is still what its name says, but for records that were added.
-fn whole(step: &Step, outcome: &Outcome) -> bool {
-    let Changes { inserted, deleted, refused } = outcome.changes;
+fn whole(step: &Step, outcome: &PhaseOutcome) -> bool {
+    let DataChanges { inserted, deleted, refused } = outcome.changes;
     let complete = step.phase == Phase::Measure || inserted == step.workload.records.0;
     complete && deleted == 0 && refused == 0
 }

@@ -1,21 +1,21 @@
 //! What a run depends on, as flat text: filters select by it and differences are told by it.
 
 use model::{Bytes, Count};
-use record::Settings;
-use store::{Place, StoreUrl};
-use workload::Spec as Workload;
+use record::RunSettings;
+use store::{DataLocation, StoreUrl};
+use workload::WorkloadSpec as Workload;
 
-use crate::asking::Manner;
-use crate::started::ServerOrder;
+use crate::asking::LoadConfig;
+use crate::started::ServerSpec;
 
 pub(crate) fn settings(
-    (store, server): (&StoreUrl, Option<&ServerOrder>),
+    (store, server): (&StoreUrl, Option<&ServerSpec>),
     name: &str,
     workload: &Workload,
-    manner: &Manner,
+    manner: &LoadConfig,
     repeat: u32,
-) -> Settings {
-    let mut settings = Settings::new();
+) -> RunSettings {
+    let mut settings = RunSettings::new();
     let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
     put("store", store.scheme.clone());
     if let Some(server) = server {
@@ -41,5 +41,5 @@ pub(crate) fn settings(
 
 /// Whether there are connections, to servers that are there or will be started.
 pub(crate) fn is_networked(store: &StoreUrl) -> bool {
-    store.adapter().is_ok_and(|adapter| matches!(adapter.place, Place::Servers { .. }))
+    store.adapter().is_ok_and(|adapter| matches!(adapter.place, DataLocation::Servers { .. }))
 }

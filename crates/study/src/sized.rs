@@ -13,7 +13,7 @@ const TABLES: &[&str] =
 
 /// What a number can be given for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
+enum SizeUnit {
     /// A hardware thread that this process may use.
     Cpu,
     /// A physical core.
@@ -22,27 +22,30 @@ enum Unit {
     Gib,
 }
 
-impl Unit {
-    const ALL: [(&'static str, Unit); 3] =
-        [("cpu", Unit::Cpu), ("core", Unit::Core), ("GiB", Unit::Gib)];
+impl SizeUnit {
+    const ALL: [(&'static str, SizeUnit); 3] =
+        [("cpu", SizeUnit::Cpu), ("core", SizeUnit::Core), ("GiB", SizeUnit::Gib)];
 
-    fn named(text: &str) -> Option<Unit> {
-        Unit::ALL.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, unit)| *unit)
+    fn named(text: &str) -> Option<SizeUnit> {
+        SizeUnit::ALL
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(text))
+            .map(|(_, unit)| *unit)
     }
 }
 
 /// What one such text says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Sized {
+struct MachineSized {
     amount: f64,
     /// The amount is of bytes and the result is written as a size.
     bytes: bool,
-    unit: Unit,
+    unit: SizeUnit,
 }
 
-impl Sized {
+impl MachineSized {
     /// Nothing where the text is none of these; else what is wrong with it.
-    fn read(text: &str) -> Option<Result<Sized, String>> {
+    fn read(text: &str) -> Option<Result<MachineSized, String>> {
         let (amount, unit) = text.split_once(" per ")?;
         let amount = amount.trim();
         let starts_with_a_digit = amount.starts_with(|c: char| c.is_ascii_digit());
@@ -50,7 +53,7 @@ impl Sized {
         if !starts_with_a_digit || unit.contains(char::is_whitespace) {
             return None;
         }
-        Some(Sized::of(amount, unit).ok_or_else(|| {
+        Some(MachineSized::of(amount, unit).ok_or_else(|| {
             format!(
                 "`{text}` is no number for each part of the machine; write it as `2 per cpu`, \
                  `64MiB per core` or `350k per GiB`"
@@ -58,23 +61,23 @@ impl Sized {
         }))
     }
 
-    fn of(amount: &str, unit: &str) -> Option<Sized> {
-        let unit = Unit::named(unit)?;
+    fn of(amount: &str, unit: &str) -> Option<MachineSized> {
+        let unit = SizeUnit::named(unit)?;
         let bytes = amount.ends_with(['b', 'B']);
         let amount = match (bytes, amount.parse::<f64>()) {
             (true, _) => amount.parse::<Bytes>().ok()?.0 as f64,
             (false, Ok(plain)) => plain,
             (false, Err(_)) => amount.parse::<Count>().ok()?.0 as f64,
         };
-        (amount.is_finite() && amount > 0.0).then_some(Sized { amount, bytes, unit })
+        (amount.is_finite() && amount > 0.0).then_some(MachineSized { amount, bytes, unit })
     }
 
     /// The number on a machine of this size, as TOML: rounded down, and one at least.
-    fn on(self, size: &Size) -> String {
+    fn on(self, size: &MachineSize) -> String {
         let parts = match self.unit {
-            Unit::Cpu => size.cpus as f64,
-            Unit::Core => size.cores as f64,
-            Unit::Gib => size.memory as f64 / 1_073_741_824.0,
+            SizeUnit::Cpu => size.cpus as f64,
+            SizeUnit::Core => size.cores as f64,
+            SizeUnit::Gib => size.memory as f64 / 1_073_741_824.0,
         };
         let number = (self.amount * parts).floor().max(1.0) as u64;
         match self.bytes {
@@ -86,20 +89,20 @@ impl Sized {
 
 /// What of the machine numbers can follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size {
+struct MachineSize {
     cpus: usize,
     cores: usize,
     /// Bytes that the kernel manages.
     memory: u64,
 }
 
-impl Size {
+impl MachineSize {
     /// Under a knob that leaves each core one hardware thread, those are the CPUs.
-    fn of(root: &Root, without_smt: bool) -> Result<Size, String> {
+    fn of(root: &Root, without_smt: bool) -> Result<MachineSize, String> {
         let order = host::cpus(root).map_err(|error| error.to_string())?;
         let memory = host::memory_total_bytes(root).map_err(|error| error.to_string())?;
         let cpus = if without_smt { order.cores } else { order.cpus.len() };
-        Ok(Size { cpus, cores: order.cores, memory })
+        Ok(MachineSize { cpus, cores: order.cores, memory })
     }
 }
 
@@ -123,7 +126,7 @@ pub(crate) fn resolve(text: &str, root: &Root) -> Result<Option<String>, (Range<
         }
     }
     let Some((first, _)) = found.first() else { return Ok(None) };
-    let size = Size::of(root, is_without_smt(study.get_ref())).map_err(|why| {
+    let size = MachineSize::of(root, is_without_smt(study.get_ref())).map_err(|why| {
         (first.clone(), format!("the size of this machine is not known ({why}); write a number"))
     })?;
     found.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
@@ -148,12 +151,12 @@ fn is_without_smt(study: &DeTable<'_>) -> bool {
 /// Every such text in a value, with its place.
 fn collect(
     value: &Spanned<DeValue<'_>>,
-    found: &mut Vec<(Range<usize>, Sized)>,
+    found: &mut Vec<(Range<usize>, MachineSized)>,
 ) -> Result<(), (Range<usize>, String)> {
     match value.get_ref() {
         DeValue::Table(table) => table.values().try_for_each(|value| collect(value, found)),
         DeValue::String(text) => {
-            let Some(sized) = Sized::read(text) else { return Ok(()) };
+            let Some(sized) = MachineSized::read(text) else { return Ok(()) };
             found.push((value.span(), sized.map_err(|words| (value.span(), words))?));
             Ok(())
         }
@@ -165,20 +168,20 @@ fn collect(
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Option<Result<Sized, String>> {
-        Sized::read(text)
+    fn read(text: &str) -> Option<Result<MachineSized, String>> {
+        MachineSized::read(text)
     }
 
     #[test]
     fn numbers_follow_cpus_cores_and_memory() {
-        let size = Size { cpus: 8, cores: 4, memory: 15 << 29 };
+        let size = MachineSize { cpus: 8, cores: 4, memory: 15 << 29 };
         let on = |text: &str| read(text).unwrap().unwrap().on(&size);
         assert_eq!(on("2 per cpu"), "16");
         assert_eq!(on("0.5 per core"), "2");
         assert_eq!(on("350k per GiB"), "2625000");
         assert_eq!(on("64MiB per cpu"), "\"512MiB\"");
         // A half of one CPU is one all the same: a store has one database at least.
-        let one = Size { cpus: 1, cores: 1, memory: 1 << 30 };
+        let one = MachineSize { cpus: 1, cores: 1, memory: 1 << 30 };
         assert_eq!(read("0.5 per cpu").unwrap().unwrap().on(&one), "1");
     }
 

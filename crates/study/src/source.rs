@@ -7,12 +7,12 @@ use host::Root;
 use model::place::{shown, shown_if};
 use model::suggest::{hint, with_suggestion};
 use model::tilde::unexpanded;
-use record::design::Scale;
+use record::design::ChosenScale;
 use toml::Spanned;
 
 use crate::error::StudyError;
 use crate::sized;
-use crate::spec::Spec;
+use crate::spec::StudySpec;
 
 /// What a key holds, if it was given.
 pub(crate) fn given<T: Clone>(key: &Option<Spanned<T>>) -> Option<T> {
@@ -20,7 +20,7 @@ pub(crate) fn given<T: Clone>(key: &Option<Spanned<T>>) -> Option<T> {
 }
 
 /// A study that is built in.
-pub struct BuiltIn {
+pub struct BuiltInStudy {
     pub name: &'static str,
     /// One line for a list.
     pub what: &'static str,
@@ -29,44 +29,44 @@ pub struct BuiltIn {
     published: Option<&'static str>,
 }
 
-pub const BUILT_IN: &[BuiltIn] = &[
-    BuiltIn {
+pub const BUILT_IN: &[BuiltInStudy] = &[
+    BuiltInStudy {
         name: "quickstart",
         what: "Spill and RocksDB under the YCSB core workloads, in two to three minutes",
         text: include_str!("../../../studies/quickstart/study.toml"),
         published: None,
     },
-    BuiltIn {
+    BuiltInStudy {
         name: "memcached",
         what: "both sides of the latency of a memcached that it starts, in under a minute",
         text: include_str!("../../../studies/memcached/study.toml"),
         published: None,
     },
-    BuiltIn {
+    BuiltInStudy {
         name: "arm-vs-x86",
         what: "two stores by the second and by the joule, SMT, tails and block cache (Mikrou 2019)",
         text: include_str!("../../../studies/arm-vs-x86/study.toml"),
         published: Some(include_str!("../../../studies/arm-vs-x86/published.toml")),
     },
-    BuiltIn {
+    BuiltInStudy {
         name: "memcached-power",
         what: "SMT and idle states under memcached: latency and power (Kazarian 2022)",
         text: include_str!("../../../studies/memcached-power/study.toml"),
         published: Some(include_str!("../../../studies/memcached-power/published.toml")),
     },
-    BuiltIn {
+    BuiltInStudy {
         name: "direct-cache-access",
         what: "DDIO under microbenchmarks, data caching and in simulation (Basavaraj 2017)",
         text: include_str!("../../../studies/direct-cache-access/study.toml"),
         published: Some(include_str!("../../../studies/direct-cache-access/published.toml")),
     },
-    BuiltIn {
+    BuiltInStudy {
         name: "energy-proportionality",
         what: "power over load, from a calibrated maximum to the idle machine",
         text: include_str!("../../../studies/energy-proportionality/study.toml"),
         published: None,
     },
-    BuiltIn {
+    BuiltInStudy {
         name: "mbwu",
         what: "media-based work units of the devices that are named, in hours",
         text: include_str!("../../../studies/mbwu/study.toml"),
@@ -79,22 +79,22 @@ const PUBLISHED: &str = "published.toml";
 
 /// The text of a study and the name by which messages call it.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct StudyText {
     pub origin: String,
     pub text: String,
     /// The `published.toml` beside it.
     pub(crate) published: Option<String>,
     /// The size of it that was chosen.
-    pub(crate) scale: Option<Scale>,
+    pub(crate) scale: Option<ChosenScale>,
     /// The machine that numbers such as `8 per cpu` follow.
     root: Root,
 }
 
-impl Source {
+impl StudyText {
     /// A study of this text.
-    pub fn new(origin: &str, text: &str) -> Source {
+    pub fn new(origin: &str, text: &str) -> StudyText {
         let (origin, text) = (origin.to_owned(), text.to_owned());
-        Source { origin, text, published: None, scale: None, root: Root::live() }
+        StudyText { origin, text, published: None, scale: None, root: Root::live() }
     }
 
     pub(crate) fn root(&self) -> &Root {
@@ -102,19 +102,19 @@ impl Source {
     }
 
     /// The same for another machine than this one.
-    pub(crate) fn on(&self, root: &Root) -> Source {
-        Source { root: root.clone(), ..self.clone() }
+    pub(crate) fn on(&self, root: &Root) -> StudyText {
+        StudyText { root: root.clone(), ..self.clone() }
     }
 
     /// A built-in study by its name, or a file by its path.
-    pub fn open(name: &str) -> Result<Source, StudyError> {
+    pub fn open(name: &str) -> Result<StudyText, StudyError> {
         if let Some(found) = BUILT_IN.iter().find(|study| study.name == name) {
-            let source = Source::new(name, found.text);
-            return Ok(Source { published: found.published.map(str::to_owned), ..source });
+            let source = StudyText::new(name, found.text);
+            return Ok(StudyText { published: found.published.map(str::to_owned), ..source });
         }
         let path = Path::new(name);
         match std::fs::read_to_string(path) {
-            Ok(text) => Ok(Source { published: beside(path)?, ..Source::new(name, &text) }),
+            Ok(text) => Ok(StudyText { published: beside(path)?, ..StudyText::new(name, &text) }),
             Err(error) if path.exists() => {
                 Err(StudyError::Request(format!("{name}: cannot be read: {error}")))
             }
@@ -142,7 +142,7 @@ impl Source {
         let sound = self.spec().is_ok();
         for assignment in assignments {
             assign(document.as_table_mut(), assignment)?;
-            let changed = Source { text: document.to_string(), ..self.clone() };
+            let changed = StudyText { text: document.to_string(), ..self.clone() };
             if let (true, Err(error)) = (sound, changed.spec()) {
                 // The place would be one in a text that nobody wrote.
                 let words = error.to_string();
@@ -183,7 +183,7 @@ impl Source {
             (path.get_ref().clone(), value.to_string())
         };
         let (name, note) = (key.get_ref().clone(), chosen.note.clone());
-        changed.scale = Some(Scale { name, note, set: chosen.set.iter().map(set).collect() });
+        changed.scale = Some(ChosenScale { name, note, set: chosen.set.iter().map(set).collect() });
         *self = changed;
         Ok(())
     }
@@ -192,16 +192,16 @@ impl Source {
     ///
     /// # Errors
     /// What is wrong, in words: a key inside a value.
-    pub(crate) fn with(&self, changes: &[(String, toml::Value)]) -> Result<Source, String> {
+    pub(crate) fn with(&self, changes: &[(String, toml::Value)]) -> Result<StudyText, String> {
         let mut document: toml_edit::DocumentMut =
             self.text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
         for (path, value) in changes {
             put(document.as_table_mut(), path, edited(value))?;
         }
-        Ok(Source { text: document.to_string(), ..self.clone() })
+        Ok(StudyText { text: document.to_string(), ..self.clone() })
     }
 
-    pub fn spec(&self) -> Result<Spec, StudyError> {
+    pub fn spec(&self) -> Result<StudySpec, StudyError> {
         let sized = sized::resolve(&self.text, &self.root)
             .map_err(|(place, words)| self.at(place, &words))?;
         self.check_paths()?;
@@ -302,14 +302,14 @@ fn beside(study: &Path) -> Result<Option<String>, StudyError> {
 mod tests {
     use super::*;
 
-    fn source(text: &str) -> Source {
-        Source::new("study.toml", text)
+    fn source(text: &str) -> StudyText {
+        StudyText::new("study.toml", text)
     }
 
     #[test]
     fn every_built_in_study_reads() {
         for study in BUILT_IN {
-            let spec = Source::open(study.name).and_then(|source| source.spec()).unwrap();
+            let spec = StudyText::open(study.name).and_then(|source| source.spec()).unwrap();
             assert_eq!(spec.name.get_ref(), study.name);
         }
     }
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_missing_study_names_the_nearest() {
-        let error = Source::open("quikstart").unwrap_err().to_string();
+        let error = StudyText::open("quikstart").unwrap_err().to_string();
         assert!(error.contains("did you mean `quickstart`?"), "{error}");
     }
 }

@@ -4,24 +4,26 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use model::{Count, Rate, Shares, Span};
-use record::design::{Check, FigureSpec, Question};
+use model::{Count, Rate, ShareRange, Span};
+use record::design::{CheckSpec, FigureSpec, Question};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
-use workload::{InsertOrder, KeySpec, Mix, Popularity, Size, Spec as Workload, ValueSpec};
+use workload::{
+    InsertOrder, KeySpec, LengthSpec, Mix, Popularity, ValueSpec, WorkloadSpec as Workload,
+};
 
 use crate::bench::BenchTables;
-use crate::beside::BesideTable;
-use crate::calibrate::{CalibrateTable, Pace};
+use crate::beside::CoRunnerTable;
+use crate::calibrate::{CalibrateTable, RateSpec};
 use crate::factors::{DesignTable, FactorTable, ScaleTable};
 use crate::mbwu::MbwuTable;
 use crate::probes::ProbesTable;
-use crate::trace::Speed;
+use crate::trace::ReplaySpeed;
 
 /// The whole file. Everything but the name has a default, but something must be measured.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spec {
+pub struct StudySpec {
     /// Of the results file and the report.
     pub name: Spanned<String>,
     /// What the study answers, as a person would ask it.
@@ -44,13 +46,13 @@ pub struct Spec {
     pub server:
         BTreeMap<Spanned<String>, BTreeMap<Spanned<String>, Spanned<server::launch::Value>>>,
     #[serde(default)]
-    pub data: Data,
+    pub data: DataTable,
     #[serde(default)]
-    pub load: Asking,
+    pub load: LoadTable,
     #[serde(default)]
-    pub measure: Asking,
+    pub measure: LoadTable,
     #[serde(default)]
-    pub workloads: BTreeMap<Spanned<String>, Variant>,
+    pub workloads: BTreeMap<Spanned<String>, WorkloadTable>,
     /// One table a microbenchmark of this machine; its keys are the flags of `kvmeter micro`.
     #[serde(default)]
     pub micro: BenchTables,
@@ -61,7 +63,7 @@ pub struct Spec {
     #[serde(default)]
     pub calibrate: Option<CalibrateTable>,
     #[serde(default)]
-    pub agents: Option<Spanned<Machines>>,
+    pub agents: Option<Spanned<AgentsTable>>,
     /// Work units are found with the store and the workload, on devices that the command names.
     #[serde(default)]
     pub mbwu: Option<Spanned<MbwuTable>>,
@@ -73,7 +75,7 @@ pub struct Spec {
     pub knobs: Option<BTreeMap<Spanned<String>, Spanned<toml::Value>>>,
     /// What else keeps the machine busy while it is measured.
     #[serde(default)]
-    pub beside: BesideTable,
+    pub beside: CoRunnerTable,
     /// What varies from cell to cell.
     #[serde(default)]
     pub factors: BTreeMap<Spanned<String>, FactorTable>,
@@ -82,7 +84,7 @@ pub struct Spec {
     pub design: DesignTable,
     /// What must hold in every run.
     #[serde(default)]
-    pub checks: Vec<Spanned<Check>>,
+    pub checks: Vec<Spanned<CheckSpec>>,
     /// What is answered from the results.
     #[serde(default)]
     pub questions: Vec<Spanned<Question>>,
@@ -108,7 +110,7 @@ fn one_repeat() -> u32 {
 /// `[data]`: what is loaded, instead of what the presets say.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Data {
+pub struct DataTable {
     pub records: Option<Spanned<Count>>,
     pub key: Option<Spanned<KeySpec>>,
     pub value: Option<Spanned<ValueSpec>>,
@@ -118,25 +120,25 @@ pub struct Data {
 /// `[workloads.NAME]`: a preset with changes.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Variant {
+pub struct WorkloadTable {
     /// The preset that the rest changes; YCSB's C if not given.
     pub from: Option<Spanned<String>>,
     pub mix: Option<Spanned<Mix>>,
     pub popularity: Option<Spanned<Popularity>>,
-    pub scan: Option<Spanned<Size>>,
+    pub scan: Option<Spanned<LengthSpec>>,
     pub multi_get: Option<Spanned<u32>>,
     pub hit_ratio: Option<Spanned<f64>>,
     pub refill: Option<bool>,
     /// A recorded trace instead of all that; `-` is standard input.
     pub trace: Option<Spanned<PathBuf>>,
     /// How many times as fast as it was recorded, or "max".
-    pub speed: Option<Spanned<Speed>>,
+    pub speed: Option<Spanned<ReplaySpeed>>,
 }
 
 /// `[agents]`: the machines that ask instead of this one.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Machines {
+pub struct AgentsTable {
     /// `HOST` or `HOST:PORT` of each.
     pub hosts: Spanned<Vec<String>>,
     /// File with the shared token; without one the environment variable `token_env` holds it.
@@ -153,10 +155,10 @@ pub struct Machines {
 /// `[load]` and `[measure]`: how it is asked.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asking {
+pub struct LoadTable {
     pub threads: Option<Spanned<u32>>,
     /// Of all threads together; with it the loop is open.
-    pub rate: Option<Spanned<Pace>>,
+    pub rate: Option<Spanned<RateSpec>>,
     pub arrivals: Option<Spanned<String>>,
     /// Pause of a closed loop between an answer and the next request.
     pub think: Option<Spanned<Span>>,
@@ -165,7 +167,7 @@ pub struct Asking {
     pub warm_up_rate: Option<Spanned<Rate>>,
     pub time: Option<Spanned<Span>>,
     pub operations: Option<Spanned<Count>>,
-    pub steady: Option<Spanned<Steady>>,
+    pub steady: Option<Spanned<SteadyTable>>,
     /// One CPU a thread, where there are as many; on by default.
     pub pin: Option<bool>,
     /// The CPUs of the threads, in turn: `0-3,8`.
@@ -183,10 +185,10 @@ pub struct Asking {
     /// Which way the latency inside the servers is seen: `auto`, `tap`, `ebpf` or `off`.
     pub server_latency: Option<Spanned<String>>,
     /// The hit ratio without which a run does not count: `0.9..1`.
-    pub expect_hit_ratio: Option<Spanned<Shares>>,
+    pub expect_hit_ratio: Option<Spanned<ShareRange>>,
 }
 
-impl Asking {
+impl LoadTable {
     /// Where a key stands, if it was given.
     pub(crate) fn span_of(&self, key: &str) -> Option<Range<usize>> {
         fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
@@ -218,19 +220,19 @@ impl Asking {
 /// `steady = {}`: wait for the steady state before the window opens.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Steady {
+pub struct SteadyTable {
     pub round: Span,
     pub most_rounds: u32,
 }
 
-impl Default for Steady {
+impl Default for SteadyTable {
     fn default() -> Self {
         // At most 25 rounds, as in the MBWU tool; SNIA PTS 2.0.1 looks back on five.
-        Steady { round: Span(std::time::Duration::from_secs(1)), most_rounds: 25 }
+        SteadyTable { round: Span(std::time::Duration::from_secs(1)), most_rounds: 25 }
     }
 }
 
-impl Data {
+impl DataTable {
     /// The preset's workload with this data under it.
     pub(crate) fn over(&self, mut spec: Workload, seed: u64) -> Workload {
         spec.seed = seed;

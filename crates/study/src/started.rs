@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use host::Unavailable;
 use model::Address;
-use record::Settings;
+use record::RunSettings;
 use server::launch::{
-    LaunchError, Launched, Launcher, Local, Order, Program, SettingError, Settings as Wanted,
+    LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, Program,
+    ServerSettings as Wanted, SettingError,
 };
 use server::tap::Tap;
 
@@ -28,7 +29,7 @@ const MOST_PROCESSES: u32 = 1024;
 
 /// A server that is to be started for a segment.
 #[derive(Debug, Clone)]
-pub struct ServerOrder {
+pub struct ServerSpec {
     pub program: &'static dyn Program,
     pub wanted: Wanted,
     /// All alike, each at a port of its own.
@@ -36,7 +37,7 @@ pub struct ServerOrder {
 }
 
 /// One process of a server that runs, and what was preloaded into it.
-pub(crate) struct One {
+pub(crate) struct StartedProcess {
     pub(crate) launched: Launched,
     tap: Option<Tapped>,
 }
@@ -45,30 +46,30 @@ pub(crate) struct One {
 pub(crate) type Tapped = Result<Arc<Tap>, Unavailable>;
 
 /// A server that runs: one process or several that are alike.
-pub(crate) struct Started {
-    pub(crate) first: One,
-    others: Vec<One>,
+pub(crate) struct StartedServer {
+    pub(crate) first: StartedProcess,
+    others: Vec<StartedProcess>,
     port_given: bool,
 }
 
-impl ServerOrder {
+impl ServerSpec {
     /// The same from one line, as a flag has it: `memory=1GiB,cpus=0,1`.
     ///
     /// # Errors
     /// What is wrong with it, in words.
-    pub fn of_words(program: &str, words: &str) -> Result<ServerOrder, String> {
+    pub fn of_words(program: &str, words: &str) -> Result<ServerSpec, String> {
         let wanted = match words {
             "default" => Wanted::default(),
             words => crate::server_words::read(words)?,
         };
-        ServerOrder::new(program, wanted).map_err(|error| error.to_string())
+        ServerSpec::new(program, wanted).map_err(|error| error.to_string())
     }
 
     /// Checks the settings without starting anything.
     ///
     /// # Errors
     /// What is wrong with them, and the key.
-    pub fn new(program: &str, mut wanted: Wanted) -> Result<ServerOrder, LaunchError> {
+    pub fn new(program: &str, mut wanted: Wanted) -> Result<ServerSpec, LaunchError> {
         let program = server::launch::program(program)?;
         let known = program.settings().iter().map(|setting| setting.name).chain([PROCESSES]);
         let strange = |(key, _): &&(String, _)| !known.clone().any(|name| name == key);
@@ -95,7 +96,7 @@ impl ServerOrder {
             return Err(SettingError::Together { program, key, other }.into());
         }
         server::launch::check(program, &wanted)?;
-        Ok(ServerOrder { program, wanted, processes })
+        Ok(ServerSpec { program, wanted, processes })
     }
 
     /// Whether it will listen at an address by which other machines can be told to reach it.
@@ -106,7 +107,7 @@ impl ServerOrder {
             && listen.is_some_and(|at| !at.is_loopback() && !at.is_unspecified())
     }
 
-    pub(crate) fn settings(&self, settings: &mut Settings) {
+    pub(crate) fn settings(&self, settings: &mut RunSettings) {
         settings.insert("server".to_owned(), "started".to_owned());
         if self.processes > 1 {
             settings.insert(format!("server.{PROCESSES}"), self.processes.to_string());
@@ -123,27 +124,28 @@ impl ServerOrder {
         prefix: Vec<OsString>,
         limit: Duration,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Started, StudyError> {
-        let order = Order {
+    ) -> Result<StartedServer, StudyError> {
+        let order = LaunchRequest {
             prefix,
             stop: Arc::clone(stop),
             patience: limit.min(SLOW_START),
-            ..Order::new(self.program, self.wanted.clone())
+            ..LaunchRequest::new(self.program, self.wanted.clone())
         };
-        let first = One { launched: Local.start(&order).map_err(of_launch)?, tap: None };
-        Ok(Started { first, others: Vec::new(), port_given: false })
+        let first =
+            StartedProcess { launched: LocalLauncher.start(&order).map_err(of_launch)?, tap: None };
+        Ok(StartedServer { first, others: Vec::new(), port_given: false })
     }
 
-    pub(crate) fn start(&self, preload: bool) -> Result<Started, StudyError> {
+    pub(crate) fn start(&self, preload: bool) -> Result<StartedServer, StudyError> {
         let first = self.start_one(preload)?;
         let others =
             (1..self.processes).map(|_| self.start_one(preload)).collect::<Result<_, _>>()?;
         let port_given = self.wanted.0.iter().any(|(key, _)| key == "port");
-        Ok(Started { first, others, port_given })
+        Ok(StartedServer { first, others, port_given })
     }
 
-    fn start_one(&self, preload: bool) -> Result<One, StudyError> {
-        let mut order = Order::new(self.program, self.wanted.clone());
+    fn start_one(&self, preload: bool) -> Result<StartedProcess, StudyError> {
+        let mut order = LaunchRequest::new(self.program, self.wanted.clone());
         let tap = match preload {
             true => Some(Tap::prepare().map_err(|error| StudyError::Failed(error.to_string()))?),
             false => None,
@@ -151,15 +153,15 @@ impl ServerOrder {
         if let Some(tap) = &tap {
             order.environment = tap.environment();
         }
-        let launched = Local.start(&order).map_err(of_launch)?;
+        let launched = LocalLauncher.start(&order).map_err(of_launch)?;
         let tap = tap
             .map(|tap| tap.watches(launched.pid, &launched.first_words()).map(|()| Arc::new(tap)));
-        Ok(One { launched, tap })
+        Ok(StartedProcess { launched, tap })
     }
 }
 
-impl Started {
-    fn all(&self) -> impl Iterator<Item = &One> {
+impl StartedServer {
+    fn all(&self) -> impl Iterator<Item = &StartedProcess> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
@@ -176,8 +178,8 @@ impl Started {
     /// What a run with this server depends on, besides what was asked for, by its first process:
     /// the others are started alike. A port that kvmeter
     /// chose and the files of the preloaded library differ from start to start and decide nothing.
-    pub(crate) fn settings(&self, settings: &mut Settings) {
-        let One { launched, tap } = &self.first;
+    pub(crate) fn settings(&self, settings: &mut RunSettings) {
+        let StartedProcess { launched, tap } = &self.first;
         let Launched { version, build, binary, arguments, environment, cpus, .. } = launched;
         let chosen = launched.addresses.iter().find_map(|address| match address {
             Address::Tcp { port, .. } if !self.port_given => Some(port.to_string()),

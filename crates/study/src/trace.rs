@@ -8,26 +8,26 @@ use std::sync::Arc;
 
 use drive::{Pacing, Replay};
 use model::Count;
-use record::{Phase, Settings};
+use record::{Phase, RunSettings};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use store::StoreUrl;
 use toml::Spanned;
-use workload::trace::{Spread, Trace};
-use workload::{SizedValues, Spec as WorkloadSpec};
+use workload::trace::{ArrivalSpread, TraceReader};
+use workload::{SizedValues, WorkloadSpec};
 
-use crate::asking::{Manner, trace_manner};
+use crate::asking::{LoadConfig, trace_manner};
 use crate::error::StudyError;
-use crate::knobs::Levels;
+use crate::knobs::KnobLevels;
 use crate::plan::{Plan, Segment, Step, check_manner, check_runs, label};
 use crate::settings::settings;
-use crate::source::Source;
-use crate::spec::{Spec, Variant};
-use crate::started::ServerOrder;
+use crate::source::StudyText;
+use crate::spec::{StudySpec, WorkloadTable};
+use crate::started::ServerSpec;
 
 /// How fast a trace passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Speed {
+pub enum ReplaySpeed {
     /// So many times as fast as it was recorded: an open loop.
     Times(f64),
     /// As fast as the store answers: a closed loop in the trace's order.
@@ -37,15 +37,15 @@ pub enum Speed {
 /// A second of a faster trace is gone before its requests can be counted.
 const MOST_SPEED: f64 = 1e6;
 
-impl FromStr for Speed {
+impl FromStr for ReplaySpeed {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Speed, String> {
+    fn from_str(text: &str) -> Result<ReplaySpeed, String> {
         if text == "max" {
-            return Ok(Speed::Max);
+            return Ok(ReplaySpeed::Max);
         }
         let times = text.parse().ok().filter(|times| *times > 0.0 && *times <= MOST_SPEED);
-        times.map(Speed::Times).ok_or_else(|| {
+        times.map(ReplaySpeed::Times).ok_or_else(|| {
             format!(
                 "`{text}` is no speed; write how many times as fast as recorded, from above 0 to a \
                  million, or `max`"
@@ -54,40 +54,40 @@ impl FromStr for Speed {
     }
 }
 
-impl fmt::Display for Speed {
+impl fmt::Display for ReplaySpeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Speed::Times(times) => write!(f, "{times}"),
-            Speed::Max => f.write_str("max"),
+            ReplaySpeed::Times(times) => write!(f, "{times}"),
+            ReplaySpeed::Max => f.write_str("max"),
         }
     }
 }
 
-impl Serialize for Speed {
+impl Serialize for ReplaySpeed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Speed {
+impl<'de> Deserialize<'de> for ReplaySpeed {
     /// A number or text.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Speed, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReplaySpeed, D::Error> {
         struct Reads;
         impl Visitor<'_> for Reads {
-            type Value = Speed;
+            type Value = ReplaySpeed;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a number above 0 or \"max\"")
             }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Speed, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<ReplaySpeed, E> {
                 text.parse().map_err(E::custom)
             }
-            fn visit_i64<E: Error>(self, times: i64) -> Result<Speed, E> {
+            fn visit_i64<E: Error>(self, times: i64) -> Result<ReplaySpeed, E> {
                 self.visit_str(&times.to_string())
             }
-            fn visit_u64<E: Error>(self, times: u64) -> Result<Speed, E> {
+            fn visit_u64<E: Error>(self, times: u64) -> Result<ReplaySpeed, E> {
                 self.visit_str(&times.to_string())
             }
-            fn visit_f64<E: Error>(self, times: f64) -> Result<Speed, E> {
+            fn visit_f64<E: Error>(self, times: f64) -> Result<ReplaySpeed, E> {
                 self.visit_str(&times.to_string())
             }
         }
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Speed {
 
 /// A trace that can be replayed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recording {
+pub struct TraceSource {
     /// `-` is standard input.
     pub file: PathBuf,
     /// What tells it from another file of its name: bytes, and when they were written; of
@@ -112,15 +112,19 @@ pub struct Recording {
     pub header: Option<Arc<str>>,
 }
 
-impl Recording {
+impl TraceSource {
     /// Looks at a trace: it can be read, and its first line is a request. Standard input is left
     /// alone.
     ///
     /// # Errors
     /// A file that is no trace, a compressibility outside 0 to 1.
-    pub fn open(file: &Path, compressibility: f64, refill: bool) -> Result<Recording, StudyError> {
+    pub fn open(
+        file: &Path,
+        compressibility: f64,
+        refill: bool,
+    ) -> Result<TraceSource, StudyError> {
         SizedValues::new(0, compressibility)?;
-        let mut recording = Recording {
+        let mut recording = TraceSource {
             file: file.to_owned(),
             bytes: None,
             modified: None,
@@ -131,7 +135,7 @@ impl Recording {
         if recording.is_stdin() {
             return Ok(recording);
         }
-        recording.header = Trace::open(file)?.header().cloned();
+        recording.header = TraceReader::open(file)?.header().cloned();
         if let Ok(of) = std::fs::metadata(file) {
             recording.bytes = Some(of.len());
             let modified = of.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());
@@ -145,12 +149,12 @@ impl Recording {
     }
 
     /// What a run depends on.
-    pub(crate) fn settings(&self, manner: &Manner, settings: &mut Settings) {
+    pub(crate) fn settings(&self, manner: &LoadConfig, settings: &mut RunSettings) {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
         put("trace", self.file.display().to_string());
         let speed = match manner.pacing {
-            Pacing::Recorded { speed } => Speed::Times(speed).to_string(),
-            Pacing::Closed { .. } => Speed::Max.to_string(),
+            Pacing::Recorded { speed } => ReplaySpeed::Times(speed).to_string(),
+            Pacing::Closed { .. } => ReplaySpeed::Max.to_string(),
             Pacing::Open { .. } => "rate".to_owned(),
         };
         put("trace.speed", speed);
@@ -165,8 +169,9 @@ impl Recording {
     }
 
     /// The same as it is driven.
-    pub(crate) fn replay(&self, manner: &Manner, seed: u64) -> Result<Arc<Replay>, StudyError> {
-        let spread = if manner.evenly { Spread::Even } else { Spread::Poisson { seed } };
+    pub(crate) fn replay(&self, manner: &LoadConfig, seed: u64) -> Result<Arc<Replay>, StudyError> {
+        let spread =
+            if manner.evenly { ArrivalSpread::Even } else { ArrivalSpread::Poisson { seed } };
         Ok(Arc::new(Replay {
             file: self.file.clone(),
             spread,
@@ -185,10 +190,10 @@ pub(crate) fn in_place_of_a_workload(seed: u64) -> WorkloadSpec {
 impl Plan {
     /// Replays of a trace without a study, one for each manner and repeat.
     pub fn replay(
-        (store, server): (StoreUrl, Option<ServerOrder>),
-        recording: &Recording,
+        (store, server): (StoreUrl, Option<ServerSpec>),
+        recording: &TraceSource,
         seed: u64,
-        manners: &[Manner],
+        manners: &[LoadConfig],
         repeats: u32,
     ) -> Result<Plan, StudyError> {
         store.check()?;
@@ -222,7 +227,7 @@ impl Plan {
                     temporary: false,
                     steps: vec![step],
                     preparing: manner.preparing(),
-                    knobs: Levels::default(),
+                    knobs: KnobLevels::default(),
                     copies: false,
                 });
             }
@@ -237,7 +242,7 @@ impl Plan {
 const NAME: &str = "trace";
 
 /// Replaces what the settings say of a workload.
-pub(crate) fn told(recording: &Recording, manner: &Manner, settings: &mut Settings) {
+pub(crate) fn told(recording: &TraceSource, manner: &LoadConfig, settings: &mut RunSettings) {
     settings.retain(|key, _| !key.starts_with("workload."));
     settings.insert("workload.is".to_owned(), format!("trace {}", recording.file.display()));
     recording.settings(manner, settings);
@@ -245,7 +250,7 @@ pub(crate) fn told(recording: &Recording, manner: &Manner, settings: &mut Settin
 
 /// Standard input can be read once.
 pub(crate) fn check_stdin(plan: &Plan) -> Result<(), StudyError> {
-    let reads = |recording: &Recording| recording.is_stdin();
+    let reads = |recording: &TraceSource| recording.is_stdin();
     let readers = plan.steps().filter(|(_, step)| step.trace.as_ref().is_some_and(reads)).count();
     if readers > 1 {
         return Err(StudyError::Request(format!(
@@ -258,17 +263,17 @@ pub(crate) fn check_stdin(plan: &Plan) -> Result<(), StudyError> {
 
 /// A table of `[workloads]` that is a trace, and how it is asked.
 #[derive(Debug, Clone)]
-pub(crate) struct Traced {
-    pub recording: Recording,
-    pub manner: Manner,
+pub(crate) struct TraceTable {
+    pub recording: TraceSource,
+    pub manner: LoadConfig,
 }
 
 /// The traces of a study by their names; errors point into it.
 pub(crate) fn of_study(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     cpus: u32,
-) -> Result<BTreeMap<String, Traced>, StudyError> {
+) -> Result<BTreeMap<String, TraceTable>, StudyError> {
     let mut traces = BTreeMap::new();
     for (name, variant) in &spec.workloads {
         let Some(file) = &variant.trace else {
@@ -286,15 +291,15 @@ pub(crate) fn of_study(
         let value = spec.data.value.as_ref();
         let compressibility = value.map_or(0.0, |value| value.get_ref().compressibility);
         let recording =
-            Recording::open(file.get_ref(), compressibility, variant.refill.unwrap_or(false))
+            TraceSource::open(file.get_ref(), compressibility, variant.refill.unwrap_or(false))
                 .map_err(|error| source.at(file.span(), &error.to_string()))?;
         let manner = trace_manner(source, &spec.measure, variant.speed.as_ref(), cpus)?;
-        traces.insert(name.get_ref().clone(), Traced { recording, manner });
+        traces.insert(name.get_ref().clone(), TraceTable { recording, manner });
     }
     Ok(traces)
 }
 
-impl Variant {
+impl WorkloadTable {
     /// The first key that says what a workload asks, and where it stands.
     fn of_a_workload(&self) -> Option<(&'static str, std::ops::Range<usize>)> {
         fn span<T>(value: &Option<Spanned<T>>) -> Option<std::ops::Range<usize>> {
@@ -319,16 +324,16 @@ mod tests {
     #[test]
     fn speeds_as_people_write_them() {
         for (text, speed) in [
-            ("max", Speed::Max),
-            ("1", Speed::Times(1.0)),
-            ("0.5", Speed::Times(0.5)),
-            ("1e3", Speed::Times(1000.0)),
+            ("max", ReplaySpeed::Max),
+            ("1", ReplaySpeed::Times(1.0)),
+            ("0.5", ReplaySpeed::Times(0.5)),
+            ("1e3", ReplaySpeed::Times(1000.0)),
         ] {
             assert_eq!(text.parse(), Ok(speed), "{text}");
             assert_eq!(speed.to_string().parse(), Ok(speed));
         }
         for text in ["", "0", "-1", "2x", "inf", "nan", "1e7", "MAX"] {
-            assert!(text.parse::<Speed>().unwrap_err().contains("`max`"), "{text}");
+            assert!(text.parse::<ReplaySpeed>().unwrap_err().contains("`max`"), "{text}");
         }
     }
 }

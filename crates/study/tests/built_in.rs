@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use common::Recorded;
 use store::ADAPTERS;
-use study::{BUILT_IN, Plan, Source};
+use study::{BUILT_IN, Plan, StudyText};
 
 /// Every recorded machine with what else is recorded of it.
 fn machines() -> Vec<(&'static str, Recorded)> {
@@ -20,8 +20,8 @@ fn machines() -> Vec<(&'static str, Recorded)> {
 }
 
 /// A study and its scales, the study as it is first.
-fn scaled(name: &str) -> Vec<Source> {
-    let whole = Source::open(name).unwrap();
+fn scaled(name: &str) -> Vec<StudyText> {
+    let whole = StudyText::open(name).unwrap();
     let scales = whole.spec().unwrap().scale;
     let smaller = scales.keys().map(|scale| {
         let mut source = whole.clone();
@@ -31,7 +31,7 @@ fn scaled(name: &str) -> Vec<Source> {
     [whole.clone()].into_iter().chain(smaller).collect()
 }
 
-fn plan(source: &Source, machine: &Recorded) -> Plan {
+fn plan(source: &StudyText, machine: &Recorded) -> Plan {
     let data = machine.path("data");
     Plan::of(source, &data, &machine.root).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -91,7 +91,7 @@ fn the_studies_of_the_papers_are_whole() {
 #[test]
 fn memcached_power_has_every_combination_of_the_thesis() {
     let machine = Recorded::named("xeon-4114").and("xeon-4114.knobs");
-    let plan = plan(&Source::open("memcached-power").unwrap(), &machine);
+    let plan = plan(&StudyText::open("memcached-power").unwrap(), &machine);
     assert_eq!(values(&plan, "factor.smt"), texts(["on", "off"]));
     assert_eq!(values(&plan, "factor.idle"), texts(["all", "C1E", "C1", "none"]));
     assert_eq!(values(&plan, "factor.rate"), texts(["10k", "100k", "200k"]));
@@ -107,7 +107,7 @@ fn memcached_power_has_every_combination_of_the_thesis() {
 
 #[test]
 fn what_a_machine_lacks_is_left_out_and_said() {
-    let plan = plan(&Source::open("memcached-power").unwrap(), &Recorded::named("vm"));
+    let plan = plan(&StudyText::open("memcached-power").unwrap(), &Recorded::named("vm"));
     assert_eq!(values(&plan, "factor.smt"), texts(["as found"]));
     assert_eq!(values(&plan, "factor.rate"), texts(["10k", "100k", "200k"]));
     let of = |factor: &str| {
@@ -143,7 +143,7 @@ fn direct_cache_access_is_whole_at_every_scale() {
         assert_eq!(traffic, BTreeSet::from(["co-run"]));
     }
     // Payloads, strides, reuse distances; pairs and rates; and what is simulated; three times.
-    let mut small = Source::open("direct-cache-access").unwrap();
+    let mut small = StudyText::open("direct-cache-access").unwrap();
     small.scale("small").unwrap();
     let plan = plan(&small, &machine);
     let usual = || plan.steps().filter(|(_, step)| !plan.is_spare(step));
@@ -157,7 +157,7 @@ fn direct_cache_access_is_whole_at_every_scale() {
 fn arm_vs_x86_follows_the_machine() {
     // Eight hardware threads, as the thesis' S1.
     let machine = Recorded::named("xeon-4114").and("xeon-4114.knobs");
-    let plan = plan(&Source::open("arm-vs-x86").unwrap(), &machine);
+    let plan = plan(&StudyText::open("arm-vs-x86").unwrap(), &machine);
     let spill = |experiment: &str, setting: &str| -> BTreeSet<String> {
         let steps = plan.steps().map(|(_, step)| &step.settings);
         let at = steps.filter(|settings| {
@@ -188,7 +188,7 @@ fn arm_vs_x86_gives_rocksdb_the_sizes_of_the_thesis() {
         return;
     }
     let machine = Recorded::named("xeon-4114").and("xeon-4114.knobs");
-    let plan = plan(&Source::open("arm-vs-x86").unwrap(), &machine);
+    let plan = plan(&StudyText::open("arm-vs-x86").unwrap(), &machine);
     let steps = plan.steps().map(|(_, step)| &step.settings);
     let rocksdb = steps.filter(|settings| {
         settings["store"] == "rocksdb" && settings["factor.experiment"] == "tail"
@@ -209,7 +209,7 @@ fn a_store_that_is_not_here_is_left_out_and_said() {
         eprintln!("skipped: RocksDB is here");
         return;
     }
-    let plan = plan(&Source::open("quickstart").unwrap(), &Recorded::named("vm"));
+    let plan = plan(&StudyText::open("quickstart").unwrap(), &Recorded::named("vm"));
     assert_eq!(values(&plan, "store"), texts(["spill"]));
     let [skipped] = plan.design.skipped.as_slice() else { panic!("{:?}", plan.design.skipped) };
     assert_eq!(skipped.levels["store"], "rocksdb");

@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use model::Count;
-use workload::trace::{Chunk, Next, Spread, Trace};
-use workload::{Ask, Spec, Stream, Workload};
+use workload::trace::{ArrivalSpread, FeedItem, RequestChunk, TraceReader};
+use workload::{Operation, OperationStream, Workload, WorkloadSpec};
 
 fn workload(mix: &str, popularity: &str) -> Workload {
-    let spec = Spec {
+    let spec = WorkloadSpec {
         records: Count(100_000_000),
         mix: mix.parse().unwrap(),
         popularity: popularity.parse().unwrap(),
-        ..Spec::default()
+        ..WorkloadSpec::default()
     };
     Workload::new(&spec).unwrap()
 }
 
 /// The next operation of an endless stream.
 #[inline(always)]
-fn next(stream: &mut Stream<'_>, block: &mut u64) -> Ask {
+fn next(stream: &mut OperationStream<'_>, block: &mut u64) -> Operation {
     loop {
         if let Some(ask) = stream.next(u64::MAX) {
             return ask;
@@ -96,7 +96,7 @@ fn value(criterion: &mut Criterion) {
     for (size, compressibility) in
         [("100", 0.0), ("1000", 0.0), ("1000", 0.5), ("4KiB", 0.0), ("uniform:500..1500", 0.0)]
     {
-        let mut spec = Spec::default();
+        let mut spec = WorkloadSpec::default();
         spec.value.size = size.parse().unwrap();
         spec.value.compressibility = compressibility;
         let workload = Workload::new(&spec).unwrap();
@@ -121,7 +121,7 @@ fn value(criterion: &mut Criterion) {
 fn whole(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("whole");
     for name in ["ycsb-c", "ycsb-a", "kreon-c"] {
-        let spec = Spec::preset(name).unwrap();
+        let spec = WorkloadSpec::preset(name).unwrap();
         let workload = Workload::new(&spec).unwrap();
         let (mut stream, mut block) = (workload.stream(), 0);
         let (mut key, mut value) = (Vec::new(), Vec::new());
@@ -136,7 +136,7 @@ fn whole(criterion: &mut Criterion) {
             });
         });
     }
-    let workload = Workload::new(&Spec::preset("ycsb-load").unwrap()).unwrap();
+    let workload = Workload::new(&WorkloadSpec::preset("ycsb-load").unwrap()).unwrap();
     let (mut record, mut key, mut value) = (0, Vec::new(), Vec::new());
     group.bench_function("load: key and value", |bench| {
         bench.iter(|| {
@@ -187,11 +187,11 @@ fn trace(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("trace");
     group.throughput(Throughput::Elements(LINES));
     for (name, path) in [("plain", &plain), ("zstd", &packed)] {
-        let mut chunk = Chunk::new();
+        let mut chunk = RequestChunk::new();
         group.bench_function(format!("read {name}"), |bench| {
             bench.iter(|| {
-                let mut trace = Trace::open(path).unwrap();
-                let spread = Spread::Poisson { seed: 1 };
+                let mut trace = TraceReader::open(path).unwrap();
+                let spread = ArrivalSpread::Poisson { seed: 1 };
                 while trace.next_second(spread, &mut chunk).unwrap() {
                     black_box(chunk.len());
                 }
@@ -200,12 +200,13 @@ fn trace(criterion: &mut Criterion) {
     }
     group.bench_function("feed one consumer", |bench| {
         bench.iter(|| {
-            let mut feeds = Trace::open(&plain).unwrap().feed(1, Spread::Even).unwrap();
+            let mut feeds =
+                TraceReader::open(&plain).unwrap().feed(1, ArrivalSpread::Even).unwrap();
             loop {
                 match feeds[0].peek(Duration::from_secs(10)).unwrap() {
-                    Next::Request(request) => black_box(request.key.len()),
-                    Next::NotYet => continue,
-                    Next::End => break,
+                    FeedItem::Request(request) => black_box(request.key.len()),
+                    FeedItem::NotYet => continue,
+                    FeedItem::End => break,
                 };
                 feeds[0].advance();
             }

@@ -7,11 +7,11 @@
 pub struct Alias {
     /// How many leading random bits choose the slot.
     bits: u32,
-    slots: Box<[Slot]>,
+    slots: Box<[AliasSlot]>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct AliasSlot {
     /// The slot's own outcome is drawn below this height, in units of 2^-64.
     height: u64,
     own: u32,
@@ -44,7 +44,7 @@ impl Alias {
         for slot in high {
             other[slot] = slot as u32;
         }
-        let slot = |index: usize| Slot {
+        let slot = |index: usize| AliasSlot {
             height: (height[index] * 18_446_744_073_709_551_616.0) as u64,
             own: index as u32,
             other: other[index],
@@ -63,14 +63,14 @@ impl Alias {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::random::Lane;
+    use model::random::RandomStream;
 
     #[test]
     fn frequencies_are_the_weights() {
         let weights = [0.5, 0.0, 3.0, 1.5, 0.0];
         let alias = Alias::new(&weights);
         let mut seen = [0u64; 5];
-        let lane = Lane::new(7, 7);
+        let lane = RandomStream::new(7, 7);
         let draws = 200_000;
         for i in 0..draws {
             seen[alias.pick(lane.at(i)) as usize] += 1;

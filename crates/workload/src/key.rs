@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::decimal::{self, WIDTH};
 use crate::fnv::{DISTINCT, fnv64};
-use crate::length::{Length, Limits};
-use crate::{Size, SpecError};
-use model::random::{Lane, mix};
+use crate::length::{LengthLimits, LengthSampler};
+use crate::{LengthSpec, SpecError};
+use model::random::{RandomStream, mix};
 
 /// The longest key: what LMDB, memcached and others take at most is shorter.
 pub const LONGEST: u64 = 4096;
@@ -57,7 +57,7 @@ pub struct KeySpec {
     /// number then has the same width in all keys and the padding, zeros or hash bytes, is behind
     /// it, so that ordered keys still sort by record number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<Size>,
+    pub size: Option<LengthSpec>,
 }
 
 /// Writes keys.
@@ -72,7 +72,7 @@ pub struct Keys {
     /// Digits or bytes of the number, at least.
     width: usize,
     /// The length of the whole key, where it is drawn.
-    drawn: Option<(Length, Lane)>,
+    drawn: Option<(LengthSampler, RandomStream)>,
 }
 
 impl Keys {
@@ -85,12 +85,12 @@ impl Keys {
         order: InsertOrder,
         records: u64,
         inserts: bool,
-        lane: Lane,
+        lane: RandomStream,
     ) -> Result<Keys, SpecError> {
         let KeySpec { form, ref size } = *spec;
         let prefix = prefix(form).len();
         let keys = |width, drawn| Ok(Keys { form, order, width, drawn });
-        let limits = Limits { key: "key.size", lowest: 1, highest: LONGEST, cut: LONGEST };
+        let limits = LengthLimits { key: "key.size", lowest: 1, highest: LONGEST, cut: LONGEST };
         match size {
             None => {
                 let width = match (form, order) {
@@ -102,8 +102,8 @@ impl Keys {
                 };
                 keys(width, None)
             }
-            Some(Size::Fixed(size)) => {
-                let length = Length::new(&Size::Fixed(*size), limits)?.max() as usize;
+            Some(LengthSpec::Fixed(size)) => {
+                let length = LengthSampler::new(&LengthSpec::Fixed(*size), limits)?.max() as usize;
                 let known = if inserts { records.saturating_mul(ROOM) } else { records };
                 let smallest = prefix + narrowest(form, order, known);
                 if length < smallest {
@@ -122,7 +122,7 @@ impl Keys {
             }
             Some(size) => {
                 let width = narrowest(form, order, records.saturating_mul(ROOM));
-                let length = Length::new(size, limits)?.at_least((prefix + width) as u64);
+                let length = LengthSampler::new(size, limits)?.at_least((prefix + width) as u64);
                 keys(width, Some((length, lane)))
             }
         }
@@ -140,7 +140,7 @@ impl Keys {
             return Ok(());
         }
         match spec.size {
-            Some(Size::Fixed(size)) => Err(SpecError::KeyTooSmall {
+            Some(LengthSpec::Fixed(size)) => Err(SpecError::KeyTooSmall {
                 size,
                 smallest: Bytes((prefix(self.form).len() + needed) as u64),
                 records: Count(records),
@@ -289,8 +289,8 @@ mod tests {
         size: &str,
         records: u64,
     ) -> Result<Keys, SpecError> {
-        let size = (!size.is_empty()).then(|| Size::parse(size).unwrap());
-        Keys::new(&KeySpec { form, size }, order, records, false, Lane::new(1, 1))
+        let size = (!size.is_empty()).then(|| LengthSpec::parse(size).unwrap());
+        Keys::new(&KeySpec { form, size }, order, records, false, RandomStream::new(1, 1))
     }
 
     fn key(keys: &Keys, record: u64) -> Vec<u8> {
@@ -357,7 +357,7 @@ mod tests {
             for order in [Hashed, Ordered] {
                 for size in ["", "4", "19", "24", "200", "uniform:1..60"] {
                     let Ok(keys) = keys(form, order, size, records) else { continue };
-                    let size = (!size.is_empty()).then(|| Size::parse(size).unwrap());
+                    let size = (!size.is_empty()).then(|| LengthSpec::parse(size).unwrap());
                     if let Err(error) = keys.check_absent(&KeySpec { form, size }, records) {
                         let error = error.to_string();
                         assert!(order == Ordered && error.contains("`key.size`"), "{error}");
@@ -379,7 +379,7 @@ mod tests {
         assert!(passed > 25, "{passed}");
         let error = |size: &str, order| {
             let keys = keys(Ycsb, order, size, 1000).unwrap();
-            let size = Some(Size::parse(size).unwrap());
+            let size = Some(LengthSpec::parse(size).unwrap());
             keys.check_absent(&KeySpec { form: Ycsb, size }, 1000).unwrap_err().to_string()
         };
         assert!(error("8", Ordered).ends_with("the smallest that works is 19"));

@@ -2,12 +2,12 @@
 
 use model::Bytes;
 
-use crate::{Size, SpecError, normal};
+use crate::{LengthSpec, SpecError, normal};
 use model::random::unit;
 
 /// What a length may be where it is used.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct LengthLimits {
     /// The key of the spec that holds it, for errors.
     pub key: &'static str,
     pub lowest: u64,
@@ -18,15 +18,15 @@ pub struct Limits {
 
 /// Draws lengths by the inverse of the cumulative distribution function.
 #[derive(Debug, Clone)]
-pub struct Length {
-    law: Law,
+pub struct LengthSampler {
+    law: LengthLaw,
     /// The smallest and the largest that can be drawn.
     min: u64,
     max: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Law {
+enum LengthLaw {
     Fixed,
     /// `base + k`, `k` below `span`.
     Uniform {
@@ -50,60 +50,60 @@ enum Law {
         scale: f64,
         shape: f64,
     },
-    Discrete(Box<Discrete>),
+    Discrete(Box<WeightedLengths>),
 }
 
 #[derive(Debug, Clone)]
-struct Discrete {
+struct WeightedLengths {
     /// Cumulative probability up to and with each size.
     up_to: Vec<f64>,
     sizes: Vec<u64>,
     /// What is drawn above the last of `up_to`.
-    tail: Option<Length>,
+    tail: Option<LengthSampler>,
 }
 
-impl Length {
+impl LengthSampler {
     /// # Errors
     /// Parameters outside their range, or sizes outside the limits.
-    pub fn new(size: &Size, limits: Limits) -> Result<Length, SpecError> {
+    pub fn new(size: &LengthSpec, limits: LengthLimits) -> Result<LengthSampler, SpecError> {
         let invalid =
             |problem: &str| Err(SpecError::invalid(limits.key, format!("`{size}`: {problem}")));
         let (law, min, max) = match *size {
-            Size::Fixed(Bytes(length)) => (Law::Fixed, length, length),
-            Size::Uniform { min: Bytes(min), max: Bytes(max) } => {
+            LengthSpec::Fixed(Bytes(length)) => (LengthLaw::Fixed, length, length),
+            LengthSpec::Uniform { min: Bytes(min), max: Bytes(max) } => {
                 if min > max {
                     return invalid("`min` is above `max`");
                 }
-                (Law::Uniform { base: min, span: (max - min) as f64 + 1.0 }, min, max)
+                (LengthLaw::Uniform { base: min, span: (max - min) as f64 + 1.0 }, min, max)
             }
-            Size::Normal { mean, sd, min, max } => {
+            LengthSpec::Normal { mean, sd, min, max } => {
                 if !mean.is_finite() || !sd.is_finite() || sd < 0.0 {
                     return invalid("`sd` must not be negative");
                 }
                 let (min, max) = bounds(min, max, limits);
-                (Law::Normal { mean, sd }, min, max)
+                (LengthLaw::Normal { mean, sd }, min, max)
             }
-            Size::Exponential { mean, min, max } => {
+            LengthSpec::Exponential { mean, min, max } => {
                 if !mean.is_finite() || mean <= 0.0 {
                     return invalid("`mean` must be positive");
                 }
                 let (min, max) = bounds(min, max, limits);
-                (Law::Exponential { mean }, min, max)
+                (LengthLaw::Exponential { mean }, min, max)
             }
-            Size::Pareto { location, scale, shape, min, max }
-            | Size::Gev { location, scale, shape, min, max } => {
+            LengthSpec::Pareto { location, scale, shape, min, max }
+            | LengthSpec::Gev { location, scale, shape, min, max } => {
                 if ![location, scale, shape].iter().all(|x| x.is_finite()) || scale <= 0.0 {
                     return invalid("`scale` must be positive");
                 }
                 let law = match size {
-                    Size::Pareto { .. } => Law::Pareto { location, scale, shape },
-                    _ => Law::Gev { location, scale, shape },
+                    LengthSpec::Pareto { .. } => LengthLaw::Pareto { location, scale, shape },
+                    _ => LengthLaw::Gev { location, scale, shape },
                 };
                 let (min, max) = bounds(min, max, limits);
                 (law, min, max)
             }
-            Size::Discrete { ref values, ref tail } => {
-                let discrete = match Discrete::new(values, tail.as_deref(), limits)? {
+            LengthSpec::Discrete { ref values, ref tail } => {
+                let discrete = match WeightedLengths::new(values, tail.as_deref(), limits)? {
                     Ok(discrete) => discrete,
                     Err(problem) => return invalid(problem),
                 };
@@ -111,7 +111,7 @@ impl Length {
                 let sizes = discrete.sizes.iter().copied();
                 let min = sizes.clone().chain(tail.map(|tail| tail.min)).min().unwrap_or(0);
                 let max = sizes.chain(tail.map(|tail| tail.max)).max().unwrap_or(0);
-                (Law::Discrete(Box::new(discrete)), min, max)
+                (LengthLaw::Discrete(Box::new(discrete)), min, max)
             }
         };
         if min > max {
@@ -127,16 +127,16 @@ impl Length {
                 });
             }
         }
-        let mut length = Length { law, min, max };
+        let mut length = LengthSampler { law, min, max };
         // A law may never reach its bounds: a Pareto number is not below its location.
-        if !matches!(length.law, Law::Discrete(_)) {
+        if !matches!(length.law, LengthLaw::Discrete(_)) {
             (length.min, length.max) = (length.draw(0), length.draw(u64::MAX));
         }
         Ok(length)
     }
 
     /// Moves everything below `lowest` up to it.
-    pub fn at_least(mut self, lowest: u64) -> Length {
+    pub fn at_least(mut self, lowest: u64) -> LengthSampler {
         self.min = self.min.max(lowest);
         self.max = self.max.max(lowest);
         self
@@ -150,7 +150,7 @@ impl Length {
     #[inline]
     pub fn draw(&self, random: u64) -> u64 {
         match self.law {
-            Law::Fixed => self.min,
+            LengthLaw::Fixed => self.min,
             _ => self.at(unit(random)),
         }
     }
@@ -158,19 +158,19 @@ impl Length {
     /// The length below which a draw falls with probability `u`, 0 < u < 1.
     fn at(&self, u: f64) -> u64 {
         let x = match self.law {
-            Law::Fixed => return self.min,
-            Law::Uniform { base, span } => {
+            LengthLaw::Fixed => return self.min,
+            LengthLaw::Uniform { base, span } => {
                 return (base + (u * span) as u64).clamp(self.min, self.max);
             }
-            Law::Normal { mean, sd } => mean + sd * normal::quantile(u),
-            Law::Exponential { mean } => -mean * (-u).ln_1p(),
-            Law::Pareto { location, scale, shape } => {
+            LengthLaw::Normal { mean, sd } => mean + sd * normal::quantile(u),
+            LengthLaw::Exponential { mean } => -mean * (-u).ln_1p(),
+            LengthLaw::Pareto { location, scale, shape } => {
                 location + scale * box_cox(-(-u).ln_1p(), shape)
             }
-            Law::Gev { location, scale, shape } => {
+            LengthLaw::Gev { location, scale, shape } => {
                 location + scale * box_cox(-(-u.ln()).ln(), shape)
             }
-            Law::Discrete(ref discrete) => return discrete.at(u).max(self.min),
+            LengthLaw::Discrete(ref discrete) => return discrete.at(u).max(self.min),
         };
         (x.round() as u64).clamp(self.min, self.max)
     }
@@ -179,7 +179,7 @@ impl Length {
     pub fn possible(&self, length: u64) -> bool {
         (self.min..=self.max).contains(&length)
             && match &self.law {
-                Law::Discrete(discrete) => {
+                LengthLaw::Discrete(discrete) => {
                     discrete.sizes.contains(&length)
                         || length == self.min
                         || discrete.tail.as_ref().is_some_and(|tail| tail.possible(length))
@@ -192,13 +192,13 @@ impl Length {
     /// towards both ends so that heavy tails are seen.
     pub fn mean(&self) -> f64 {
         match &self.law {
-            Law::Fixed => self.min as f64,
-            &Law::Uniform { base, span } => {
+            LengthLaw::Fixed => self.min as f64,
+            &LengthLaw::Uniform { base, span } => {
                 let (raised, top) = ((self.min - base) as f64, base as f64 + span - 1.0);
                 let above = (span - raised) * (self.min as f64 + top) / 2.0;
                 (raised * self.min as f64 + above) / span
             }
-            Law::Discrete(discrete) => {
+            LengthLaw::Discrete(discrete) => {
                 let mut sum = 0.0;
                 let mut below = 0.0;
                 for (&up_to, &size) in discrete.up_to.iter().zip(&discrete.sizes) {
@@ -227,7 +227,7 @@ impl Length {
     }
 }
 
-fn bounds(min: Option<Bytes>, max: Option<Bytes>, limits: Limits) -> (u64, u64) {
+fn bounds(min: Option<Bytes>, max: Option<Bytes>, limits: LengthLimits) -> (u64, u64) {
     let min = min.map_or(limits.lowest, |size| size.0);
     (min, max.map_or(limits.cut.max(min), |size| size.0))
 }
@@ -237,12 +237,12 @@ fn box_cox(y: f64, shape: f64) -> f64 {
     if shape == 0.0 { y } else { (shape * y).exp_m1() / shape }
 }
 
-impl Discrete {
+impl WeightedLengths {
     fn new(
         values: &[(Bytes, f64)],
-        tail: Option<&Size>,
-        limits: Limits,
-    ) -> Result<Result<Discrete, &'static str>, SpecError> {
+        tail: Option<&LengthSpec>,
+        limits: LengthLimits,
+    ) -> Result<Result<WeightedLengths, &'static str>, SpecError> {
         // Sums of decimal fractions miss 1 by a few units in the last place.
         const ROUNDING: f64 = 1e-9;
         if values.iter().any(|(_, weight)| !weight.is_finite() || *weight < 0.0) {
@@ -259,14 +259,14 @@ impl Discrete {
             return Ok(Err("the weights sum to more than 1"));
         }
         let tail = match tail {
-            Some(tail) if sum < 1.0 - ROUNDING => Some(Length::new(tail, limits)?),
+            Some(tail) if sum < 1.0 - ROUNDING => Some(LengthSampler::new(tail, limits)?),
             Some(_) => None,
             None if sum < 1.0 - ROUNDING => {
                 return Ok(Err("the weights sum to less than 1; add `tail` for the rest"));
             }
             None => None,
         };
-        Ok(Ok(Discrete { up_to, sizes, tail }))
+        Ok(Ok(WeightedLengths { up_to, sizes, tail }))
     }
 
     fn at(&self, u: f64) -> u64 {
@@ -286,12 +286,13 @@ impl Discrete {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::random::Lane;
+    use model::random::RandomStream;
 
-    const VALUES: Limits = Limits { key: "value.size", lowest: 0, highest: 1 << 30, cut: 1 << 20 };
+    const VALUES: LengthLimits =
+        LengthLimits { key: "value.size", lowest: 0, highest: 1 << 30, cut: 1 << 20 };
 
-    fn length(text: &str) -> Length {
-        Length::new(&Size::parse(text).unwrap(), VALUES).unwrap()
+    fn length(text: &str) -> LengthSampler {
+        LengthSampler::new(&LengthSpec::parse(text).unwrap(), VALUES).unwrap()
     }
 
     /// The largest distance between the drawn and the analytic P(length <= k) over all k, which
@@ -299,7 +300,7 @@ mod tests {
     fn distance(text: &str, cdf: impl Fn(f64) -> f64) -> f64 {
         let length = length(text);
         let draws = 200_000u64;
-        let lane = Lane::new(1, 99);
+        let lane = RandomStream::new(1, 99);
         let mut drawn: Vec<u64> = (0..draws).map(|i| length.draw(lane.at(i))).collect();
         drawn.sort_unstable();
         assert!(drawn.iter().all(|&k| length.possible(k)));
@@ -396,7 +397,9 @@ mod tests {
             ("2GiB", "between 0 and 1GiB"),
             ("exponential:5,max=2GiB", "between 0 and 1GiB"),
         ] {
-            let error = Length::new(&Size::parse(text).unwrap(), VALUES).unwrap_err().to_string();
+            let error = LengthSampler::new(&LengthSpec::parse(text).unwrap(), VALUES)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(says) && error.contains("value.size"), "{text}: {error}");
         }
     }

@@ -19,7 +19,7 @@ use crate::text_or_table::{self, TextOrTable};
 /// name, e.g. `{ uniform = { min = 1, max = "2KiB" } }`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields, remote = "Self")]
-pub enum Size {
+pub enum LengthSpec {
     /// Always the same.
     Fixed(Bytes),
     /// Every whole number from `min` to `max`, both included, equally often.
@@ -74,26 +74,26 @@ pub enum Size {
     Discrete {
         values: Vec<(Bytes, f64)>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        tail: Option<Box<Size>>,
+        tail: Option<Box<LengthSpec>>,
     },
 }
 
 /// A parameter in bytes that need not be whole: `214.476` or `"4KiB"`.
 fn amount<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    struct Amount(f64);
-    impl FromStr for Amount {
+    struct LengthArgument(f64);
+    impl FromStr for LengthArgument {
         type Err = String;
-        fn from_str(text: &str) -> Result<Amount, String> {
-            number(text).map(Amount)
+        fn from_str(text: &str) -> Result<LengthArgument, String> {
+            number(text).map(LengthArgument)
         }
     }
-    impl TextOrTable for Amount {
+    impl TextOrTable for LengthArgument {
         const EXPECTED: &'static str = "a number of bytes, as `214.5` or `4KiB`";
         fn table<'de, D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            f64::deserialize(from).map(Amount)
+            f64::deserialize(from).map(LengthArgument)
         }
     }
-    text_or_table::read::<Amount, D>(from).map(|amount| amount.0)
+    text_or_table::read::<LengthArgument, D>(from).map(|amount| amount.0)
 }
 
 fn number(text: &str) -> Result<f64, String> {
@@ -109,12 +109,12 @@ fn bytes(text: &str) -> Result<Bytes, String> {
     text.parse::<Bytes>().map_err(|error| error.to_string())
 }
 
-impl Size {
+impl LengthSpec {
     const LAWS: [&'static str; 7] =
         ["fixed", "uniform", "normal", "exponential", "pareto", "gev", "discrete"];
 
-    pub const fn fixed(bytes: u64) -> Size {
-        Size::Fixed(Bytes(bytes))
+    pub const fn fixed(bytes: u64) -> LengthSpec {
+        LengthSpec::Fixed(Bytes(bytes))
     }
 
     /// Reads what a flag holds:
@@ -125,19 +125,19 @@ impl Size {
     ///
     /// # Errors
     /// [`SpecError::Unreadable`] with what is wrong and the nearest name.
-    pub fn parse(text: &str) -> Result<Size, SpecError> {
-        Size::read(text.trim()).map_err(|problem| SpecError::Unreadable {
+    pub fn parse(text: &str) -> Result<LengthSpec, SpecError> {
+        LengthSpec::read(text.trim()).map_err(|problem| SpecError::Unreadable {
             text: text.to_owned(),
             what: "a size",
             problem,
         })
     }
 
-    fn read(text: &str) -> Result<Size, String> {
+    fn read(text: &str) -> Result<LengthSpec, String> {
         let Some((law, rest)) = text.split_once(':') else {
-            return bytes(text).map(Size::Fixed).map_err(|_| {
+            return bytes(text).map(LengthSpec::Fixed).map_err(|_| {
                 let examples = "write it as `100`, `4KiB`, `uniform:100..2KiB` or `normal:100,20`";
-                match suggest::nearest(text, Size::LAWS) {
+                match suggest::nearest(text, LengthSpec::LAWS) {
                     Some(name) if text.starts_with(|c: char| c.is_alphabetic()) => {
                         format!("`{name}` needs its parameters; {examples}")
                     }
@@ -146,33 +146,33 @@ impl Size {
             });
         };
         match law.trim() {
-            "fixed" => bytes(rest).map(Size::Fixed),
+            "fixed" => bytes(rest).map(LengthSpec::Fixed),
             "uniform" => {
                 let (min, max) = rest.split_once("..").ok_or("write it as `uniform:100..2KiB`")?;
-                Ok(Size::Uniform { min: bytes(min)?, max: bytes(max)? })
+                Ok(LengthSpec::Uniform { min: bytes(min)?, max: bytes(max)? })
             }
             "normal" => {
                 let ([mean, sd], min, max) = parameters(rest, "normal:MEAN,SD")?;
-                Ok(Size::Normal { mean, sd, min, max })
+                Ok(LengthSpec::Normal { mean, sd, min, max })
             }
             "exponential" => {
                 let ([mean], min, max) = parameters(rest, "exponential:MEAN")?;
-                Ok(Size::Exponential { mean, min, max })
+                Ok(LengthSpec::Exponential { mean, min, max })
             }
             "pareto" => {
                 let ([location, scale, shape], min, max) =
                     parameters(rest, "pareto:LOCATION,SCALE,SHAPE")?;
-                Ok(Size::Pareto { location, scale, shape, min, max })
+                Ok(LengthSpec::Pareto { location, scale, shape, min, max })
             }
             "gev" => {
                 let ([location, scale, shape], min, max) =
                     parameters(rest, "gev:LOCATION,SCALE,SHAPE")?;
-                Ok(Size::Gev { location, scale, shape, min, max })
+                Ok(LengthSpec::Gev { location, scale, shape, min, max })
             }
             "discrete" => discrete(rest),
             other => Err(format!(
                 "no distribution is called `{other}`; {}",
-                suggest::hint(other, Size::LAWS)
+                suggest::hint(other, LengthSpec::LAWS)
             )),
         }
     }
@@ -198,9 +198,9 @@ fn parameters<const N: usize>(text: &str, form: &str) -> Result<Parameters<N>, S
     Ok((numbers, min, max))
 }
 
-fn discrete(text: &str) -> Result<Size, String> {
+fn discrete(text: &str) -> Result<LengthSpec, String> {
     let (list, tail) = match text.split_once("tail=") {
-        Some((list, tail)) => (list, Some(Box::new(Size::read(tail.trim())?))),
+        Some((list, tail)) => (list, Some(Box::new(LengthSpec::read(tail.trim())?))),
         None => (text, None),
     };
     let form = "write it as `discrete:100=0.5,1KiB=0.5` or with `,tail=pareto:...` behind";
@@ -212,42 +212,42 @@ fn discrete(text: &str) -> Result<Size, String> {
     if values.is_empty() {
         return Err(form.to_owned());
     }
-    Ok(Size::Discrete { values, tail })
+    Ok(LengthSpec::Discrete { values, tail })
 }
 
-impl FromStr for Size {
+impl FromStr for LengthSpec {
     type Err = SpecError;
-    fn from_str(text: &str) -> Result<Size, SpecError> {
-        Size::parse(text)
+    fn from_str(text: &str) -> Result<LengthSpec, SpecError> {
+        LengthSpec::parse(text)
     }
 }
 
 /// Writes what [`Size::parse`] reads.
-impl fmt::Display for Size {
+impl fmt::Display for LengthSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bounds = match self {
-            Size::Fixed(size) => return write!(f, "{size}"),
-            Size::Uniform { min, max } => return write!(f, "uniform:{min}..{max}"),
-            Size::Discrete { values, tail } => {
+            LengthSpec::Fixed(size) => return write!(f, "{size}"),
+            LengthSpec::Uniform { min, max } => return write!(f, "uniform:{min}..{max}"),
+            LengthSpec::Discrete { values, tail } => {
                 f.write_str("discrete:")?;
                 for (index, (size, weight)) in values.iter().enumerate() {
                     write!(f, "{}{size}={weight}", if index == 0 { "" } else { "," })?;
                 }
                 return tail.iter().try_for_each(|tail| write!(f, ",tail={tail}"));
             }
-            Size::Normal { mean, sd, min, max } => {
+            LengthSpec::Normal { mean, sd, min, max } => {
                 write!(f, "normal:{mean},{sd}")?;
                 (min, max)
             }
-            Size::Exponential { mean, min, max } => {
+            LengthSpec::Exponential { mean, min, max } => {
                 write!(f, "exponential:{mean}")?;
                 (min, max)
             }
-            Size::Pareto { location, scale, shape, min, max } => {
+            LengthSpec::Pareto { location, scale, shape, min, max } => {
                 write!(f, "pareto:{location},{scale},{shape}")?;
                 (min, max)
             }
-            Size::Gev { location, scale, shape, min, max } => {
+            LengthSpec::Gev { location, scale, shape, min, max } => {
                 write!(f, "gev:{location},{scale},{shape}")?;
                 (min, max)
             }
@@ -257,26 +257,26 @@ impl fmt::Display for Size {
     }
 }
 
-impl TextOrTable for Size {
+impl TextOrTable for LengthSpec {
     const EXPECTED: &'static str = "a size, as `100`, `\"4KiB\"`, `\"uniform:100..2KiB\"` or \
                                     `{ uniform = { min = 100, max = \"2KiB\" } }`";
-    fn table<'de, D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
+    fn table<'de, D: Deserializer<'de>>(from: D) -> Result<LengthSpec, D::Error> {
         // The inherent function that `remote = "Self"` derives.
-        Size::deserialize(from)
+        LengthSpec::deserialize(from)
     }
 }
 
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
+impl<'de> Deserialize<'de> for LengthSpec {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<LengthSpec, D::Error> {
         text_or_table::read(from)
     }
 }
 
-impl Serialize for Size {
+impl Serialize for LengthSpec {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         match self {
-            Size::Fixed(size) => size.serialize(out),
-            drawn => Size::serialize(drawn, out),
+            LengthSpec::Fixed(size) => size.serialize(out),
+            drawn => LengthSpec::serialize(drawn, out),
         }
     }
 }
@@ -299,20 +299,20 @@ mod tests {
             "discrete:2=0.25,11=0.25,tail=pareto:15,214.476,0.348238,max=1MiB",
             "discrete:1=0.5,tail=discrete:2=0.5,tail=3",
         ] {
-            let size = Size::parse(text).unwrap();
+            let size = LengthSpec::parse(text).unwrap();
             assert_eq!(size.to_string(), text);
             let json = serde_json::to_string(&size).unwrap();
-            assert_eq!(serde_json::from_str::<Size>(&json).unwrap(), size, "{json}");
+            assert_eq!(serde_json::from_str::<LengthSpec>(&json).unwrap(), size, "{json}");
         }
-        let kib = Size::Normal { mean: 4096.0, sd: 1.0, min: None, max: None };
-        assert_eq!(Size::parse("normal:4KiB,1"), Ok(kib));
+        let kib = LengthSpec::Normal { mean: 4096.0, sd: 1.0, min: None, max: None };
+        assert_eq!(LengthSpec::parse("normal:4KiB,1"), Ok(kib));
     }
 
     #[test]
     fn files_hold_numbers_texts_and_tables() {
         #[derive(Deserialize)]
         struct File {
-            size: Vec<Size>,
+            size: Vec<LengthSpec>,
         }
         let file: File = toml::from_str(
             r#"size = [100, "4KiB", "uniform:1..2", { uniform = { min = "1", max = 2 } },
@@ -320,7 +320,7 @@ mod tests {
                  { discrete = { values = [[1, 0.25], ["1KiB", 0.25]], tail = { exponential = { mean = 3 } } } }]"#,
         )
         .unwrap();
-        let texts: Vec<String> = file.size.iter().map(Size::to_string).collect();
+        let texts: Vec<String> = file.size.iter().map(LengthSpec::to_string).collect();
         let expected = [
             "100",
             "4KiB",
@@ -354,7 +354,7 @@ mod tests {
             ("discrete:", "discrete:100=0.5"),
             ("12 apples", "write it as `100`"),
         ] {
-            let error = Size::parse(text).unwrap_err().to_string();
+            let error = LengthSpec::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Workload;
 use crate::popularity::scatter;
 use crate::stream::BLOCK;
-use crate::workload::Wanted;
+use crate::workload::ChosenRecord;
 
 /// The share of the requests that went to the most popular records, counted in the stream.
 ///
@@ -43,7 +43,7 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
     if workload.chooser.is_sequential() {
         return sequential(workload, records, tops, operations);
     }
-    let (judge, method) = Judge::new(workload, records, tops);
+    let (judge, method) = TopRecordTest::new(workload, records, tops);
     let operations = operations.min(REPLAYED / u64::from(workload.spec().multi_get));
     let mut stream = workload.stream();
     let (mut asked, mut keys, mut hits) = (0u64, 0u64, [0.0; 2]);
@@ -55,7 +55,7 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
         if step.op != Op::Insert {
             asked += 1;
             keys += u64::from(step.keys);
-            judge.count(Wanted { record: step.record, rank: step.rank }, &mut hits);
+            judge.count(ChosenRecord { record: step.record, rank: step.rank }, &mut hits);
             for n in 1..step.keys {
                 judge.count(workload.further(&step.ask(), n), &mut hits);
             }
@@ -72,7 +72,7 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
 /// The judges of scattered popularities that were made last, each with its ranks, exponent and
 /// records: making one takes some tenths of a second, and all runs on the same data ask for the
 /// same. At most 4 MiB each.
-static KNOWN: Mutex<Vec<(Scattered, Arc<Judge>)>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<(Scattered, Arc<TopRecordTest>)>> = Mutex::new(Vec::new());
 const MOST_KNOWN: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,7 +82,7 @@ struct Scattered {
     records: u64,
 }
 
-fn known(of: Scattered, make: impl FnOnce() -> Judge) -> Arc<Judge> {
+fn known(of: Scattered, make: impl FnOnce() -> TopRecordTest) -> Arc<TopRecordTest> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(at) = known.iter().position(|(other, _)| *other == of) {
         let found = known.remove(at);
@@ -97,7 +97,7 @@ fn known(of: Scattered, make: impl FnOnce() -> Judge) -> Arc<Judge> {
 }
 
 /// Which steps ask for one of the top records. A step may count in part, see below.
-enum Judge {
+enum TopRecordTest {
     /// The ranks below these, and how often another rank hits one of their records.
     Ranks([u64; 2], [f64; 2]),
     /// For each record a digit to the base 3 for each top: out of it, in it in part, or in it; and
@@ -108,14 +108,14 @@ enum Judge {
 /// The mass from which on a record belongs to the top, and what part of those that have exactly
 /// this mass does.
 #[derive(Clone, Copy)]
-struct Threshold {
+struct TopThreshold {
     mass: f32,
     part: f64,
 }
 
-impl Judge {
-    fn new(workload: &Workload, records: u64, tops: [u64; 2]) -> (Arc<Judge>, String) {
-        let ranks = |below, otherwise| Arc::new(Judge::Ranks(below, otherwise));
+impl TopRecordTest {
+    fn new(workload: &Workload, records: u64, tops: [u64; 2]) -> (Arc<TopRecordTest>, String) {
+        let ranks = |below, otherwise| Arc::new(TopRecordTest::Ranks(below, otherwise));
         match workload.chooser.scattered() {
             None if workload.chooser.counts_from_newest() => {
                 (ranks(tops, [0.0; 2]), "ranks below the newest record, replayed".to_owned())
@@ -123,7 +123,7 @@ impl Judge {
             None => (ranks(tops, [0.0; 2]), "ranks by definition, replayed".to_owned()),
             Some(zipf) if records <= TABLED => {
                 let of = Scattered { ranks: zipf.ranks().min(HEAD), theta: zipf.theta(), records };
-                let judge = known(of, || Judge::by_mass(of, tops));
+                let judge = known(of, || TopRecordTest::by_mass(of, tops));
                 let method = format!(
                     "records onto which the first {HEAD} ranks hash, by their summed probability; \
                      replayed"
@@ -143,7 +143,7 @@ impl Judge {
         }
     }
 
-    fn by_mass(of: Scattered, tops: [u64; 2]) -> Judge {
+    fn by_mass(of: Scattered, tops: [u64; 2]) -> TopRecordTest {
         let masses = masses(of.ranks, of.theta, of.records);
         let at = tops.map(|top| threshold(&masses, top));
         let class = |mass: f32| {
@@ -154,21 +154,21 @@ impl Judge {
             })
         };
         let of_record = masses.into_iter().map(class).map(|[one, other]| one + 3 * other).collect();
-        Judge::Classes { of_record, parts: at.map(|at| at.part) }
+        TopRecordTest::Classes { of_record, parts: at.map(|at| at.part) }
     }
 
     #[inline(always)]
-    fn count(&self, step: Wanted, hits: &mut [f64; 2]) {
+    fn count(&self, step: ChosenRecord, hits: &mut [f64; 2]) {
         if Workload::is_absent(step.record) {
             return;
         }
         match self {
-            Judge::Ranks(below, otherwise) => {
+            TopRecordTest::Ranks(below, otherwise) => {
                 for ((hit, below), otherwise) in hits.iter_mut().zip(below).zip(otherwise) {
                     *hit += if step.rank < *below { 1.0 } else { *otherwise };
                 }
             }
-            Judge::Classes { of_record, parts } => {
+            TopRecordTest::Classes { of_record, parts } => {
                 let classes = of_record[step.record as usize];
                 for ((hit, part), class) in
                     hits.iter_mut().zip(parts).zip([classes % 3, classes / 3])
@@ -192,7 +192,7 @@ fn masses(ranks: u64, theta: f64, records: u64) -> Vec<f32> {
 
 /// Where the `top` greatest masses begin, without sorting: numbers that are not negative are in
 /// the order of their bits, so that two counts, by the upper and the lower half, find it.
-fn threshold(masses: &[f32], top: u64) -> Threshold {
+fn threshold(masses: &[f32], top: u64) -> TopThreshold {
     let mut above = 0u64;
     let mut upper = 0u32;
     for shift in [16, 0] {
@@ -211,11 +211,11 @@ fn threshold(masses: &[f32], top: u64) -> Threshold {
         if shift == 0 {
             let equal = counts[half].max(1);
             let part = ((top - above) as f64 / equal as f64).min(1.0);
-            return Threshold { mass: f32::from_bits(upper << 16 | half as u32), part };
+            return TopThreshold { mass: f32::from_bits(upper << 16 | half as u32), part };
         }
         upper = half as u32;
     }
-    Threshold { mass: 0.0, part: 1.0 }
+    TopThreshold { mass: 0.0, part: 1.0 }
 }
 
 /// Operation `i` asks record `i` modulo `records`: a replay of the beginning would be no sample, so
@@ -246,13 +246,13 @@ fn sequential(workload: &Workload, records: u64, tops: [u64; 2], operations: u64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Spec;
+    use crate::WorkloadSpec;
 
     fn skew(text: &str, records: u64, operations: u64) -> Skew {
-        let spec = Spec {
+        let spec = WorkloadSpec {
             records: model::Count(records),
             popularity: text.parse().unwrap(),
-            ..Spec::default()
+            ..WorkloadSpec::default()
         };
         Workload::new(&spec).unwrap().skew(operations).unwrap()
     }
@@ -300,18 +300,18 @@ mod tests {
         let all = skew("scrambled_zipfian", 50, 10_000);
         assert_eq!(all.top_10_000, 1.0);
         assert!(all.top_1_percent > 0.02 && all.top_1_percent < 0.2, "{all:?}");
-        let load = Workload::new(&Spec::preset("ycsb-load").unwrap()).unwrap();
+        let load = Workload::new(&WorkloadSpec::preset("ycsb-load").unwrap()).unwrap();
         assert_eq!(load.skew(1000), None);
-        assert_eq!(Workload::new(&Spec::default()).unwrap().skew(0), None);
+        assert_eq!(Workload::new(&WorkloadSpec::default()).unwrap().skew(0), None);
     }
 
     #[test]
     fn the_top_of_the_same_data_is_looked_for_once() {
         let of = Scattered { ranks: 7, theta: 0.5, records: 3 };
-        let first = known(of, || Judge::by_mass(of, [1, 3]));
+        let first = known(of, || TopRecordTest::by_mass(of, [1, 3]));
         assert!(Arc::ptr_eq(&first, &known(of, || panic!("looked for again"))));
         let other = Scattered { theta: 0.6, ..of };
-        assert!(!Arc::ptr_eq(&first, &known(other, || Judge::by_mass(other, [1, 3]))));
+        assert!(!Arc::ptr_eq(&first, &known(other, || TopRecordTest::by_mass(other, [1, 3]))));
     }
 
     #[test]

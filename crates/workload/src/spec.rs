@@ -6,11 +6,13 @@ use model::{Bytes, Count, Op};
 use serde::{Deserialize, Serialize};
 
 use crate::key::Keys;
-use crate::length::{Length, Limits};
+use crate::length::{LengthLimits, LengthSampler};
 use crate::value::Values;
 use crate::workload::ABSENT;
-use crate::{InsertOrder, KeySpec, LengthBy, Mix, Popularity, Size, SpecError, ValueSpec, preset};
-use model::random::Lane;
+use crate::{
+    InsertOrder, KeySpec, LengthSource, LengthSpec, Mix, Popularity, SpecError, ValueSpec, preset,
+};
+use model::random::RandomStream;
 
 /// The most records: their keys are proven distinct with as many again inserted.
 pub const MOST_RECORDS: u64 = crate::fnv::DISTINCT / 2;
@@ -25,7 +27,7 @@ pub const MOST_KEYS: u32 = 1000;
 /// they are YCSB's workload C over a million records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Spec {
+pub struct WorkloadSpec {
     /// Records that are loaded before anything is measured, at most 2^47.
     pub records: Count,
     /// Everything random follows from this number.
@@ -36,7 +38,7 @@ pub struct Spec {
     pub popularity: Popularity,
     pub mix: Mix,
     /// Records of a scan, 1 to [`LONGEST_SCAN`].
-    pub scan: Size,
+    pub scan: LengthSpec,
     /// Keys that a read asks for at once, 1 to [`MOST_KEYS`], each drawn by the popularity.
     pub multi_get: u32,
     /// The part of the keys of reads that were loaded, 0 to 1; the others never are, so that a
@@ -49,9 +51,9 @@ pub struct Spec {
     pub refill: bool,
 }
 
-impl Default for Spec {
-    fn default() -> Spec {
-        Spec {
+impl Default for WorkloadSpec {
+    fn default() -> WorkloadSpec {
+        WorkloadSpec {
             records: Count(1_000_000),
             seed: 1,
             key: KeySpec::default(),
@@ -59,7 +61,7 @@ impl Default for Spec {
             order: InsertOrder::default(),
             popularity: Popularity::default(),
             mix: Mix::only(Op::Read),
-            scan: Size::Uniform { min: Bytes(1), max: Bytes(100) },
+            scan: LengthSpec::Uniform { min: Bytes(1), max: Bytes(100) },
             multi_get: 1,
             hit_ratio: 1.0,
             refill: false,
@@ -67,12 +69,12 @@ impl Default for Spec {
     }
 }
 
-impl Spec {
+impl WorkloadSpec {
     /// The preset of this name, see [`Spec::presets`].
     ///
     /// # Errors
     /// [`SpecError::UnknownPreset`] with the nearest name.
-    pub fn preset(name: &str) -> Result<Spec, SpecError> {
+    pub fn preset(name: &str) -> Result<WorkloadSpec, SpecError> {
         preset::find(name)
     }
 
@@ -99,7 +101,7 @@ impl Spec {
     ///
     /// # Errors
     /// A factor that is not positive; more records than can be numbered.
-    pub fn scaled(mut self, factor: f64) -> Result<Spec, SpecError> {
+    pub fn scaled(mut self, factor: f64) -> Result<WorkloadSpec, SpecError> {
         if !factor.is_finite() || factor <= 0.0 {
             let problem = format!("a scale of {factor} is not above 0; 2 doubles the records");
             return Err(SpecError::invalid("records", problem));
@@ -113,7 +115,7 @@ impl Spec {
     }
 
     /// Checks everything and makes what is drawn from.
-    pub(crate) fn parts(&self) -> Result<Parts, SpecError> {
+    pub(crate) fn parts(&self) -> Result<WorkloadParts, SpecError> {
         let shares = self.mix.shares()?;
         let records = self.records.0;
         if records == 0 && !self.is_load() {
@@ -125,19 +127,20 @@ impl Spec {
         }
         self.popularity.check()?;
         self.check_reads()?;
-        let limits = Limits { key: "scan", lowest: 1, highest: LONGEST_SCAN, cut: LONGEST_SCAN };
+        let limits =
+            LengthLimits { key: "scan", lowest: 1, highest: LONGEST_SCAN, cut: LONGEST_SCAN };
         let keys = Keys::new(
             &self.key,
             self.order,
             records,
             self.mix.asks(Op::Insert),
-            Lane::new(self.seed, KEY_LENGTHS),
+            RandomStream::new(self.seed, KEY_LENGTHS),
         )?;
         if self.hit_ratio < 1.0 {
             keys.check_absent(&self.key, records)?;
         }
-        let values = Values::new(&self.value, Lane::new(self.seed, POOL))?;
-        Ok(Parts { shares, keys, values, scan: Length::new(&self.scan, limits)? })
+        let values = Values::new(&self.value, RandomStream::new(self.seed, POOL))?;
+        Ok(WorkloadParts { shares, keys, values, scan: LengthSampler::new(&self.scan, limits)? })
     }
 
     fn check_reads(&self) -> Result<(), SpecError> {
@@ -208,10 +211,10 @@ impl Spec {
 
     /// What the loaded data follows from. Mix, popularity, scans and how reads ask do not matter.
     pub fn dataset(&self) -> DatasetId {
-        let key = self.key.size.as_ref().map_or("default".to_owned(), Size::to_string);
+        let key = self.key.size.as_ref().map_or("default".to_owned(), LengthSpec::to_string);
         let by = match self.value.length_by {
-            LengthBy::Write => "write",
-            LengthBy::Key => "key",
+            LengthSource::Write => "write",
+            LengthSource::Key => "key",
         };
         DatasetId(format!(
             "format={FORMAT} records={} seed={} key={:?}/{key} value={}/{by}/{} order={:?}",
@@ -234,9 +237,11 @@ impl Spec {
 }
 
 /// A size in bytes for people.
-fn words(size: &Size) -> String {
+fn words(size: &LengthSpec) -> String {
     match size {
-        Size::Fixed(Bytes(bytes)) if *bytes < 1024 || bytes % 1024 != 0 => format!("{size} B"),
+        LengthSpec::Fixed(Bytes(bytes)) if *bytes < 1024 || bytes % 1024 != 0 => {
+            format!("{size} B")
+        }
         _ => size.to_string(),
     }
 }
@@ -253,11 +258,11 @@ const POOL: u64 = 5;
 
 /// A checked spec, ready to be drawn from.
 #[derive(Debug, Clone)]
-pub(crate) struct Parts {
+pub(crate) struct WorkloadParts {
     pub shares: model::PerOp<f64>,
     pub keys: Keys,
     pub values: Values,
-    pub scan: Length,
+    pub scan: LengthSampler,
 }
 
 /// Names a loaded dataset: the same for two specs only if they load the same bytes, so that a
@@ -278,17 +283,17 @@ mod tests {
 
     #[test]
     fn an_empty_table_is_the_default_and_every_spec_reads_back() {
-        assert_eq!(toml::from_str::<Spec>("").unwrap(), Spec::default());
-        for name in Spec::preset_names() {
-            let spec = Spec::preset(name).unwrap();
+        assert_eq!(toml::from_str::<WorkloadSpec>("").unwrap(), WorkloadSpec::default());
+        for name in WorkloadSpec::preset_names() {
+            let spec = WorkloadSpec::preset(name).unwrap();
             let text = toml::to_string(&spec).unwrap();
-            assert_eq!(toml::from_str::<Spec>(&text).unwrap(), spec, "{text}");
+            assert_eq!(toml::from_str::<WorkloadSpec>(&text).unwrap(), spec, "{text}");
         }
     }
 
     #[test]
     fn a_file_as_people_write_it() {
-        let spec: Spec = toml::from_str(
+        let spec: WorkloadSpec = toml::from_str(
             r#"
             records = "10M"
             order = "ordered"
@@ -323,26 +328,29 @@ mod tests {
             ("order = 'sorted'", "sorted"),
             ("popularity = 'zipfain'", "did you mean `zipfian`?"),
         ] {
-            let error = toml::from_str::<Spec>(text).unwrap_err().to_string();
+            let error = toml::from_str::<WorkloadSpec>(text).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
     }
 
     #[test]
     fn what_cannot_run_names_the_key_to_change() {
-        let spec = Spec::default;
+        let spec = WorkloadSpec::default;
         for (bad, says) in [
-            (Spec { records: Count(0), ..spec() }, "`records` is 0"),
-            (Spec { records: Count(1 << 48), ..spec() }, "`records` is 2814"),
-            (Spec { mix: Mix::default(), ..spec() }, "`mix` is empty"),
-            (Spec { scan: Size::fixed(0), ..spec() }, "`scan`"),
-            (Spec { popularity: Popularity::Latest { theta: 0.0 }, ..spec() }, "`popularity`"),
-            (Spec { multi_get: 0, ..spec() }, "`multi_get`: 0 is not between 1 and 1000"),
-            (Spec { multi_get: 1001, ..spec() }, "`multi_get`: 1001"),
-            (Spec { hit_ratio: 1.01, ..spec() }, "`hit_ratio`: 1.01"),
-            (Spec { hit_ratio: f64::NAN, ..spec() }, "`hit_ratio`: NaN"),
+            (WorkloadSpec { records: Count(0), ..spec() }, "`records` is 0"),
+            (WorkloadSpec { records: Count(1 << 48), ..spec() }, "`records` is 2814"),
+            (WorkloadSpec { mix: Mix::default(), ..spec() }, "`mix` is empty"),
+            (WorkloadSpec { scan: LengthSpec::fixed(0), ..spec() }, "`scan`"),
             (
-                Spec {
+                WorkloadSpec { popularity: Popularity::Latest { theta: 0.0 }, ..spec() },
+                "`popularity`",
+            ),
+            (WorkloadSpec { multi_get: 0, ..spec() }, "`multi_get`: 0 is not between 1 and 1000"),
+            (WorkloadSpec { multi_get: 1001, ..spec() }, "`multi_get`: 1001"),
+            (WorkloadSpec { hit_ratio: 1.01, ..spec() }, "`hit_ratio`: 1.01"),
+            (WorkloadSpec { hit_ratio: f64::NAN, ..spec() }, "`hit_ratio`: NaN"),
+            (
+                WorkloadSpec {
                     hit_ratio: 0.5,
                     records: Count(MOST_RECORDS),
                     mix: Mix::only(Op::Read).with(Op::Insert, 1.0),
@@ -354,25 +362,31 @@ mod tests {
             let error = bad.check().unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
-        let empty_load = Spec { records: Count(0), mix: Mix::only(Op::Insert), ..spec() };
+        let empty_load = WorkloadSpec { records: Count(0), mix: Mix::only(Op::Insert), ..spec() };
         assert_eq!(empty_load.check(), Ok(()));
     }
 
     #[test]
     fn how_reads_ask_is_read_from_a_file_and_told() {
-        let spec: Spec = toml::from_str("multi_get = 16\nhit_ratio = 0.9\nrefill = true").unwrap();
+        let spec: WorkloadSpec =
+            toml::from_str("multi_get = 16\nhit_ratio = 0.9\nrefill = true").unwrap();
         spec.check().unwrap();
         assert_eq!((spec.multi_get, spec.hit_ratio, spec.refill), (16, 0.9, true));
-        assert_eq!(toml::from_str::<Spec>(&toml::to_string(&spec).unwrap()).unwrap(), spec);
+        assert_eq!(toml::from_str::<WorkloadSpec>(&toml::to_string(&spec).unwrap()).unwrap(), spec);
         let says = ", 16 keys a read, 10 % of the keys read were never loaded, misses are refilled";
         assert!(spec.describe().ends_with(says), "{}", spec.describe());
-        assert_eq!(Spec { mix: Mix::only(Op::Update), ..spec.clone() }.reads(), spec.reads());
-        assert!(!Spec { mix: Mix::only(Op::Update), ..spec }.describe().contains("keys a read"));
+        assert_eq!(
+            WorkloadSpec { mix: Mix::only(Op::Update), ..spec.clone() }.reads(),
+            spec.reads()
+        );
+        assert!(
+            !WorkloadSpec { mix: Mix::only(Op::Update), ..spec }.describe().contains("keys a read")
+        );
     }
 
     #[test]
     fn a_scale_multiplies_the_records() {
-        let records = |factor| Spec::default().scaled(factor).map(|spec| spec.records.0);
+        let records = |factor| WorkloadSpec::default().scaled(factor).map(|spec| spec.records.0);
         assert_eq!(records(28.0), Ok(28_000_000));
         assert_eq!(records(0.5), Ok(500_000));
         assert_eq!(records(1e-9), Ok(1));
@@ -385,18 +399,24 @@ mod tests {
 
     #[test]
     fn a_dataset_is_what_is_loaded_and_nothing_else() {
-        let c = Spec::preset("ycsb-c").unwrap();
+        let c = WorkloadSpec::preset("ycsb-c").unwrap();
         for name in ["ycsb-a", "ycsb-d", "ycsb-e", "ycsb-load"] {
-            assert_eq!(Spec::preset(name).unwrap().dataset(), c.dataset());
+            assert_eq!(WorkloadSpec::preset(name).unwrap().dataset(), c.dataset());
         }
-        let asked = Spec { multi_get: 10, hit_ratio: 0.5, refill: true, ..c.clone() };
+        let asked = WorkloadSpec { multi_get: 10, hit_ratio: 0.5, refill: true, ..c.clone() };
         assert_eq!(asked.dataset(), c.dataset());
         let others = [
-            Spec { records: Count(1), ..c.clone() },
-            Spec { seed: 2, ..c.clone() },
-            Spec { order: InsertOrder::Ordered, ..c.clone() },
-            Spec { key: KeySpec { size: Some(Size::fixed(30)), ..c.key.clone() }, ..c.clone() },
-            Spec { value: ValueSpec { compressibility: 0.1, ..c.value.clone() }, ..c.clone() },
+            WorkloadSpec { records: Count(1), ..c.clone() },
+            WorkloadSpec { seed: 2, ..c.clone() },
+            WorkloadSpec { order: InsertOrder::Ordered, ..c.clone() },
+            WorkloadSpec {
+                key: KeySpec { size: Some(LengthSpec::fixed(30)), ..c.key.clone() },
+                ..c.clone()
+            },
+            WorkloadSpec {
+                value: ValueSpec { compressibility: 0.1, ..c.value.clone() },
+                ..c.clone()
+            },
         ];
         for other in others {
             assert_ne!(other.dataset(), c.dataset());

@@ -5,14 +5,14 @@ use model::Op;
 use crate::Workload;
 use crate::alias::Alias;
 use crate::workload::Others;
-use model::random::{Draws, Lane, below, mix};
+use model::random::{Draws, RandomStream, below, mix};
 
 /// Operations of a block: enough to make the hand-out cheap, few enough that threads end together.
 pub const BLOCK: u64 = 64;
 
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
+pub struct Operation {
     pub op: Op,
     /// The record that is asked for or inserted, and where a scan begins.
     pub record: u64,
@@ -31,43 +31,43 @@ pub struct Ask {
 /// first, from its exact binomial distribution, and then their places, by sequential sampling
 /// (Knuth, TAOCP 2, 3.4.2, algorithm S): together the same as a coin for each operation.
 #[derive(Debug, Clone)]
-pub(crate) struct Inserts {
-    count: Count,
-    lane: Lane,
+pub(crate) struct InsertPositions {
+    count: InsertCount,
+    lane: RandomStream,
 }
 
 #[derive(Debug, Clone)]
-enum Count {
+enum InsertCount {
     None,
     All,
     Binomial(Alias),
 }
 
-impl Inserts {
-    pub fn new(share: f64, lane: Lane) -> Inserts {
+impl InsertPositions {
+    pub fn new(share: f64, lane: RandomStream) -> InsertPositions {
         let count = match share {
-            0.0 => Count::None,
-            1.0 => Count::All,
-            p => Count::Binomial(Alias::new(&binomial(p))),
+            0.0 => InsertCount::None,
+            1.0 => InsertCount::All,
+            p => InsertCount::Binomial(Alias::new(&binomial(p))),
         };
-        Inserts { count, lane }
+        InsertPositions { count, lane }
     }
 
     #[inline(always)]
     fn of_block(&self, block: u64) -> u64 {
         match &self.count {
-            Count::None => 0,
-            Count::All => BLOCK,
-            Count::Binomial(alias) => u64::from(alias.pick(self.lane.at(block))),
+            InsertCount::None => 0,
+            InsertCount::All => BLOCK,
+            InsertCount::Binomial(alias) => u64::from(alias.pick(self.lane.at(block))),
         }
     }
 
     /// Inserts of the blocks from `first` up to, but not with, `last`.
     fn between(&self, first: u64, last: u64) -> u64 {
         match self.count {
-            Count::None => 0,
-            Count::All => (last - first) * BLOCK,
-            Count::Binomial(_) => (first..last).map(|block| self.of_block(block)).sum(),
+            InsertCount::None => 0,
+            InsertCount::All => (last - first) * BLOCK,
+            InsertCount::Binomial(_) => (first..last).map(|block| self.of_block(block)).sum(),
         }
     }
 }
@@ -87,7 +87,7 @@ fn binomial(p: f64) -> Vec<f64> {
 
 /// A walk over blocks of operations. Operation `i` is the same in every stream of a workload.
 #[derive(Debug, Clone)]
-pub struct Stream<'a> {
+pub struct OperationStream<'a> {
     workload: &'a Workload,
     records: u64,
     /// Whether reads are more than of one key that was loaded.
@@ -105,7 +105,7 @@ pub struct Stream<'a> {
 }
 
 /// An operation before it is moved to what exists.
-pub(crate) struct Step {
+pub(crate) struct DrawnOperation {
     pub op: Op,
     pub record: u64,
     /// The rank behind the record; 0 for inserts.
@@ -115,7 +115,7 @@ pub(crate) struct Step {
     pub keys: u32,
 }
 
-impl Step {
+impl DrawnOperation {
     /// The newest record that a `latest` draw can touch: that of the other keys of a read may be
     /// the newest of all.
     #[inline(always)]
@@ -123,15 +123,15 @@ impl Step {
         if self.keys > 1 { self.record + self.rank } else { self.record }
     }
 
-    pub fn ask(&self) -> Ask {
-        let &Step { op, record, salt, scan, keys, .. } = self;
-        Ask { op, record, salt, scan, keys }
+    pub fn ask(&self) -> Operation {
+        let &DrawnOperation { op, record, salt, scan, keys, .. } = self;
+        Operation { op, record, salt, scan, keys }
     }
 }
 
-impl<'a> Stream<'a> {
-    pub(crate) fn new(workload: &'a Workload) -> Stream<'a> {
-        let mut stream = Stream {
+impl<'a> OperationStream<'a> {
+    pub(crate) fn new(workload: &'a Workload) -> OperationStream<'a> {
+        let mut stream = OperationStream {
             workload,
             records: workload.spec().records.0,
             special: workload.has_special_reads(),
@@ -189,7 +189,7 @@ impl<'a> Stream<'a> {
     /// instead, and counted; a read of several keys also where only another of its keys could fall
     /// there. An insert is always the record that it is due to be.
     #[inline]
-    pub fn next(&mut self, acknowledged: u64) -> Option<Ask> {
+    pub fn next(&mut self, acknowledged: u64) -> Option<Operation> {
         if self.special {
             return self.next_special(acknowledged);
         }
@@ -199,12 +199,12 @@ impl<'a> Stream<'a> {
     /// Apart, so that it costs the others no more than the question whether it is asked for.
     #[cold]
     #[inline(never)]
-    fn next_special(&mut self, acknowledged: u64) -> Option<Ask> {
+    fn next_special(&mut self, acknowledged: u64) -> Option<Operation> {
         self.advance::<true>(acknowledged)
     }
 
     #[inline(always)]
-    fn advance<const SPECIAL: bool>(&mut self, acknowledged: u64) -> Option<Ask> {
+    fn advance<const SPECIAL: bool>(&mut self, acknowledged: u64) -> Option<Operation> {
         let index = self.index;
         let step = self.draw::<SPECIAL>()?;
         self.fingerprint = self.fingerprint.wrapping_add(print(index, &step));
@@ -221,12 +221,12 @@ impl<'a> Stream<'a> {
     }
 
     /// The next operation as it is drawn.
-    pub(crate) fn step(&mut self) -> Option<Step> {
+    pub(crate) fn step(&mut self) -> Option<DrawnOperation> {
         if self.special { self.draw::<true>() } else { self.draw::<false>() }
     }
 
     #[inline(always)]
-    fn draw<const SPECIAL: bool>(&mut self) -> Option<Step> {
+    fn draw<const SPECIAL: bool>(&mut self) -> Option<DrawnOperation> {
         if self.index == self.end {
             return None;
         }
@@ -241,7 +241,14 @@ impl<'a> Stream<'a> {
                 self.inserts_left -= 1;
                 let record = self.records + self.inserted;
                 self.inserted += 1;
-                return Some(Step { op: Op::Insert, record, rank: 0, salt, scan: 0, keys: 1 });
+                return Some(DrawnOperation {
+                    op: Op::Insert,
+                    record,
+                    rank: 0,
+                    salt,
+                    scan: 0,
+                    keys: 1,
+                });
             }
         }
         let mut draws = Draws::from(salt);
@@ -253,11 +260,18 @@ impl<'a> Stream<'a> {
         let newest = (self.records + self.inserted).wrapping_sub(1);
         if SPECIAL && op == Op::Read {
             let record = workload.wanted(rank, &mut draws, newest).record;
-            return Some(Step { op, record, rank, salt, scan: 0, keys: workload.multi_get() });
+            return Some(DrawnOperation {
+                op,
+                record,
+                rank,
+                salt,
+                scan: 0,
+                keys: workload.multi_get(),
+            });
         }
         let record = workload.chooser.record(rank, newest);
         let scan = if op == Op::Scan { workload.scan_length(draws.next()) } else { 0 };
-        Some(Step { op, record, rank, salt, scan, keys: 1 })
+        Some(DrawnOperation { op, record, rank, salt, scan, keys: 1 })
     }
 
     /// How many `latest` draws were taken relative to what was acknowledged.
@@ -274,7 +288,7 @@ impl<'a> Stream<'a> {
 }
 
 #[inline(always)]
-fn print(index: u64, step: &Step) -> u64 {
+fn print(index: u64, step: &DrawnOperation) -> u64 {
     let what =
         step.op as u64 | u64::from(step.scan) << 8 | u64::from(step.keys.wrapping_sub(1)) << 40;
     let word = step.salt.wrapping_add(index)

@@ -1,12 +1,12 @@
 //! A workload made ready to be asked.
 
 use crate::alias::Alias;
-use crate::popularity::Chooser;
-use crate::spec::{INSERTS, LOAD, OPERATIONS, Parts};
-use crate::stream::Inserts;
-use crate::{Ask, Skew, Spec, SpecError, Stream, Wrong, skew};
+use crate::popularity::RecordChooser;
+use crate::spec::{INSERTS, LOAD, OPERATIONS, WorkloadParts};
+use crate::stream::InsertPositions;
+use crate::{Operation, OperationStream, Skew, SpecError, ValueMismatch, WorkloadSpec, skew};
 use model::Op;
-use model::random::{Draws, Lane, mix, unit};
+use model::random::{Draws, RandomStream, mix, unit};
 
 /// See [`Workload::ABSENT`].
 pub(crate) const ABSENT: u64 = 1 << 47;
@@ -15,21 +15,21 @@ pub(crate) const ABSENT: u64 = 1 << 47;
 /// records.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    spec: Spec,
-    parts: Parts,
-    load: Lane,
-    pub(crate) operations: Lane,
-    pub(crate) inserts: Inserts,
+    spec: WorkloadSpec,
+    parts: WorkloadParts,
+    load: RandomStream,
+    pub(crate) operations: RandomStream,
+    pub(crate) inserts: InsertPositions,
     /// What an operation that is no insert is.
     pub(crate) others: Others,
-    pub(crate) chooser: Chooser,
+    pub(crate) chooser: RecordChooser,
     /// The part of them that was loaded, where it is not all.
     pub(crate) hit_ratio: Option<f64>,
 }
 
 /// A record that a read asks for, and the rank that was drawn for it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct ChosenRecord {
     pub record: u64,
     pub rank: u64,
 }
@@ -56,7 +56,7 @@ impl Workload {
 
     /// # Errors
     /// What [`Spec::check`] says.
-    pub fn new(spec: &Spec) -> Result<Workload, SpecError> {
+    pub fn new(spec: &WorkloadSpec) -> Result<Workload, SpecError> {
         let parts = spec.parts()?;
         let mut weights = parts.shares;
         weights[Op::Insert] = 0.0;
@@ -68,24 +68,24 @@ impl Workload {
         };
         let share = if spec.is_load() { 1.0 } else { parts.shares[Op::Insert] };
         Ok(Workload {
-            load: Lane::new(spec.seed, LOAD),
-            operations: Lane::new(spec.seed, OPERATIONS),
-            inserts: Inserts::new(share, Lane::new(spec.seed, INSERTS)),
+            load: RandomStream::new(spec.seed, LOAD),
+            operations: RandomStream::new(spec.seed, OPERATIONS),
+            inserts: InsertPositions::new(share, RandomStream::new(spec.seed, INSERTS)),
             others,
-            chooser: Chooser::new(spec.popularity, spec.records.0.max(1), spec.multi_get),
+            chooser: RecordChooser::new(spec.popularity, spec.records.0.max(1), spec.multi_get),
             hit_ratio: (spec.hit_ratio < 1.0).then_some(spec.hit_ratio),
             spec: spec.clone(),
             parts,
         })
     }
 
-    pub fn spec(&self) -> &Spec {
+    pub fn spec(&self) -> &WorkloadSpec {
         &self.spec
     }
 
     /// A stream over the operations of the measured phase, at block 0.
-    pub fn stream(&self) -> Stream<'_> {
-        Stream::new(self)
+    pub fn stream(&self) -> OperationStream<'_> {
+        OperationStream::new(self)
     }
 
     /// The record of key `n` of a read, `n` below [`Ask::keys`]; `ask.record` for `n` = 0.
@@ -97,12 +97,12 @@ impl Workload {
     /// counts back from the record that was the newest when the ask was drawn; where that cannot be
     /// told, because `ask.record` is absent, from the last one that was loaded.
     #[inline]
-    pub fn nth(&self, ask: &Ask, n: u32) -> u64 {
+    pub fn nth(&self, ask: &Operation, n: u32) -> u64 {
         if n == 0 { ask.record } else { self.further(ask, n).record }
     }
 
     /// Key `n` of a read, `n` > 0, with the rank behind it.
-    pub(crate) fn further(&self, ask: &Ask, n: u32) -> Wanted {
+    pub(crate) fn further(&self, ask: &Operation, n: u32) -> ChosenRecord {
         // The first key's draws begin at the salt; these begin elsewhere for every key.
         let mut draws = Draws::from(mix(ask.salt.wrapping_add(u64::from(n) << 32)));
         if self.chooser.is_sequential() {
@@ -140,15 +140,15 @@ impl Workload {
 
     /// What a read asks for when it has drawn this rank.
     #[inline(always)]
-    pub(crate) fn wanted(&self, rank: u64, draws: &mut Draws, newest: u64) -> Wanted {
+    pub(crate) fn wanted(&self, rank: u64, draws: &mut Draws, newest: u64) -> ChosenRecord {
         if let Some(hit_ratio) = self.hit_ratio
             && unit(draws.next()) >= hit_ratio
         {
             // A sequential read must be able to go on from here.
             let number = if self.chooser.is_sequential() { rank } else { draws.next() };
-            return Wanted { record: ABSENT | (number & (ABSENT - 1)), rank };
+            return ChosenRecord { record: ABSENT | (number & (ABSENT - 1)), rank };
         }
-        Wanted { record: self.chooser.record(rank, newest), rank }
+        ChosenRecord { record: self.chooser.record(rank, newest), rank }
     }
 
     /// Replaces `out` by the key of `record`.
@@ -174,7 +174,7 @@ impl Workload {
     /// # Errors
     /// What is wrong with it.
     #[inline]
-    pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), Wrong> {
+    pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
         self.parts.values.verify(key, value)
     }
 

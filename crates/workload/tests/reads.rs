@@ -5,20 +5,20 @@
 use std::collections::HashSet;
 
 use model::{Count, Op};
-use workload::{Ask, Spec, Workload};
+use workload::{Operation, Workload, WorkloadSpec};
 
-fn spec(mix: &str, popularity: &str, multi_get: u32, hit_ratio: f64) -> Spec {
-    Spec {
+fn spec(mix: &str, popularity: &str, multi_get: u32, hit_ratio: f64) -> WorkloadSpec {
+    WorkloadSpec {
         records: Count(50),
         mix: mix.parse().unwrap(),
         popularity: popularity.parse().unwrap(),
         multi_get,
         hit_ratio,
-        ..Spec::default()
+        ..WorkloadSpec::default()
     }
 }
 
-fn asks(workload: &Workload, blocks: u64, acknowledged: u64) -> Vec<Ask> {
+fn asks(workload: &Workload, blocks: u64, acknowledged: u64) -> Vec<Operation> {
     let mut stream = workload.stream();
     let mut asks = Vec::new();
     for block in 0..blocks {
@@ -42,7 +42,8 @@ fn streams_without_these_are_what_they_always_were() {
         (all, "hotspot", 0xc7cb7ef13738f015, 0x268fe6030fb53f3e),
         ("read=3,insert=1", "exponential", 0x7635300d83ef08b9, 0x7e3cd3840b92d25d),
     ] {
-        let spec = Spec { records: Count(1_000_000), seed: 7, ..spec(mix, popularity, 1, 1.0) };
+        let spec =
+            WorkloadSpec { records: Count(1_000_000), seed: 7, ..spec(mix, popularity, 1, 1.0) };
         let workload = Workload::new(&spec).unwrap();
         let mut stream = workload.stream();
         let (mut seen, mut key) = (0u64, Vec::new());
@@ -73,7 +74,7 @@ fn every_key_of_a_read_is_drawn_by_the_popularity() {
         let workload = Workload::new(&spec("read=3,update=1", popularity, 100, 1.0)).unwrap();
         let total: f64 = masses.iter().sum();
         let asks = asks(&workload, 1000, u64::MAX);
-        let reads: Vec<&Ask> = asks.iter().filter(|ask| ask.op == Op::Read).collect();
+        let reads: Vec<&Operation> = asks.iter().filter(|ask| ask.op == Op::Read).collect();
         assert!(asks.iter().all(|ask| ask.keys == if ask.op == Op::Read { 100 } else { 1 }));
         for n in [0, 1, 2, 99] {
             let mut seen = [0.0; 50];
@@ -124,7 +125,8 @@ fn the_share_that_was_never_loaded_is_as_asked() {
 
 #[test]
 fn absent_records_have_keys_of_their_own() {
-    let workload = Workload::new(&Spec { records: Count(20_000), ..Spec::default() }).unwrap();
+    let workload =
+        Workload::new(&WorkloadSpec { records: Count(20_000), ..WorkloadSpec::default() }).unwrap();
     let absent = Workload::ABSENT;
     let mut keys = HashSet::new();
     for record in (0..20_000).chain(absent..absent + 20_000) {
@@ -138,14 +140,14 @@ fn absent_records_have_keys_of_their_own() {
     ordered.key.size = Some("10".parse().unwrap());
     let error = ordered.check().unwrap_err().to_string();
     assert!(error.contains("`key.size`") && error.contains("`hit_ratio`"), "{error}");
-    assert_eq!(Spec { hit_ratio: 1.0, ..ordered }.check(), Ok(()));
+    assert_eq!(WorkloadSpec { hit_ratio: 1.0, ..ordered }.check(), Ok(()));
 }
 
 /// The newest is what was the newest for the first key, also where that was moved.
 #[test]
 fn latest_asks_for_no_record_that_is_not_acknowledged() {
     for hit_ratio in [1.0, 0.5] {
-        let spec = Spec {
+        let spec = WorkloadSpec {
             records: Count(1000),
             ..spec("read=0.5,update=0.1,insert=0.4", "latest", 5, hit_ratio)
         };
@@ -185,7 +187,7 @@ fn the_number_of_keys_is_part_of_the_fingerprint_and_changes_nothing_else() {
     let ten = Workload::new(&spec("read=1,scan=1", "zipfian", 10, 1.0)).unwrap();
     let (mut a, mut b) = (one.stream(), ten.stream());
     while let (Some(one), Some(ten)) = (a.next(u64::MAX), b.next(u64::MAX)) {
-        assert_eq!(one, Ask { keys: 1, ..ten });
+        assert_eq!(one, Operation { keys: 1, ..ten });
     }
     assert_ne!(a.fingerprint(), b.fingerprint());
 }
@@ -194,7 +196,7 @@ fn the_number_of_keys_is_part_of_the_fingerprint_and_changes_nothing_else() {
 fn the_skew_counts_every_key_and_no_absent_one() {
     for popularity in ["uniform", "zipfian", "scrambled_zipfian", "latest", "sequential"] {
         let skew = |multi_get, hit_ratio| {
-            let spec = Spec {
+            let spec = WorkloadSpec {
                 records: Count(100_000),
                 ..spec("read=1", popularity, multi_get, hit_ratio)
             };

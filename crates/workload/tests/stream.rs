@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 
 use model::{Count, Op};
 use proptest::prelude::*;
-use workload::{Ask, BLOCK, Mix, Spec, Stream, Workload};
+use workload::{BLOCK, Mix, Operation, OperationStream, Workload, WorkloadSpec};
 
-fn spec(mix: &str, popularity: &str, seed: u64) -> Spec {
-    Spec {
+fn spec(mix: &str, popularity: &str, seed: u64) -> WorkloadSpec {
+    WorkloadSpec {
         records: Count(1000),
         seed,
         mix: mix.parse().unwrap(),
         popularity: popularity.parse().unwrap(),
-        ..Spec::default()
+        ..WorkloadSpec::default()
     }
 }
 
 /// Everything is acknowledged at once.
 const ALL: u64 = u64::MAX;
 
-fn walk(stream: &mut Stream<'_>, block: u64, seen: &mut BTreeMap<u64, Ask>) {
+fn walk(stream: &mut OperationStream<'_>, block: u64, seen: &mut BTreeMap<u64, Operation>) {
     stream.seek(block);
     let mut index = block * BLOCK;
     while let Some(ask) = stream.next(ALL) {
@@ -126,7 +126,7 @@ proptest! {
     }
 }
 
-fn count(workload: &Workload, blocks: u64) -> Vec<Ask> {
+fn count(workload: &Workload, blocks: u64) -> Vec<Operation> {
     let mut stream = workload.stream();
     let mut asks = Vec::new();
     for block in 0..blocks {
@@ -188,7 +188,8 @@ fn inserts_prefer_no_place_in_the_block() {
 fn scans_have_their_lengths_and_others_none() {
     let workload = Workload::new(&spec("scan=1,read=1", "uniform", 4)).unwrap();
     let asks = count(&workload, 1000);
-    let (scans, reads): (Vec<&Ask>, Vec<&Ask>) = asks.iter().partition(|ask| ask.op == Op::Scan);
+    let (scans, reads): (Vec<&Operation>, Vec<&Operation>) =
+        asks.iter().partition(|ask| ask.op == Op::Scan);
     assert!(reads.iter().all(|ask| ask.scan == 0));
     assert!(scans.iter().all(|ask| (1..=100).contains(&ask.scan)));
     let mean = scans.iter().map(|ask| f64::from(ask.scan)).sum::<f64>() / scans.len() as f64;
@@ -262,7 +263,7 @@ fn values_are_what_they_always_were() {
         ("uniform:0..9000", 0.3, 0x66eb4196de39554c),
         ("10", 0.0, 0x32900a0ebd3d06d1),
     ] {
-        let mut spec = Spec { seed: 7, ..Spec::default() };
+        let mut spec = WorkloadSpec { seed: 7, ..WorkloadSpec::default() };
         spec.value.size = size.parse().unwrap();
         spec.value.compressibility = compressibility;
         let workload = Workload::new(&spec).unwrap();

@@ -12,7 +12,9 @@ use std::time::Duration;
 use model::{Expiry, Op};
 use tempfile::TempDir;
 use workload::SizedValues;
-use workload::trace::{Chunk, Feed, LineProblem, Next, Operation, Spread, Trace, TraceError};
+use workload::trace::{
+    ArrivalSpread, FeedItem, LineProblem, RequestChunk, TraceError, TraceFeed, TraceOp, TraceReader,
+};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -63,14 +65,14 @@ impl Files {
 struct Owned {
     index: u64,
     at_s: f64,
-    operation: Operation,
+    operation: TraceOp,
     key: Vec<u8>,
     value_size: u32,
     expiry: Expiry,
 }
 
-fn all(mut trace: Trace, spread: Spread) -> Result<Vec<Owned>, TraceError> {
-    let (mut chunk, mut requests) = (Chunk::new(), Vec::new());
+fn all(mut trace: TraceReader, spread: ArrivalSpread) -> Result<Vec<Owned>, TraceError> {
+    let (mut chunk, mut requests) = (RequestChunk::new(), Vec::new());
     while trace.next_second(spread, &mut chunk)? {
         assert!(!chunk.is_empty());
         requests.extend(chunk.iter().map(|request| Owned {
@@ -85,11 +87,11 @@ fn all(mut trace: Trace, spread: Spread) -> Result<Vec<Owned>, TraceError> {
     Ok(requests)
 }
 
-fn drain(feed: &mut Feed) -> (Vec<Owned>, Result<(), TraceError>) {
+fn drain(feed: &mut TraceFeed) -> (Vec<Owned>, Result<(), TraceError>) {
     let mut requests = Vec::new();
     loop {
         match feed.peek(LONG) {
-            Ok(Next::Request(request)) => requests.push(Owned {
+            Ok(FeedItem::Request(request)) => requests.push(Owned {
                 index: request.index,
                 at_s: request.at_s,
                 operation: request.operation,
@@ -97,8 +99,8 @@ fn drain(feed: &mut Feed) -> (Vec<Owned>, Result<(), TraceError>) {
                 value_size: request.value_size,
                 expiry: request.expiry,
             }),
-            Ok(Next::NotYet) => panic!("nothing came for a minute"),
-            Ok(Next::End) => return (requests, Ok(())),
+            Ok(FeedItem::NotYet) => panic!("nothing came for a minute"),
+            Ok(FeedItem::End) => return (requests, Ok(())),
             Err(error) => return (requests, Err(error)),
         }
         feed.advance();
@@ -110,7 +112,8 @@ fn every_compression_gives_the_same_requests() {
     let files = Files::new();
     let text = text(20, 3000);
     let (one, two) = text.as_bytes().split_at(700_000);
-    let expected = all(Trace::open(files.write(&text)).unwrap(), Spread::Even).unwrap();
+    let expected =
+        all(TraceReader::open(files.write(&text)).unwrap(), ArrivalSpread::Even).unwrap();
     assert_eq!(expected.len(), 60_000);
     for bytes in [
         gzip(text.as_bytes()),
@@ -120,7 +123,8 @@ fn every_compression_gives_the_same_requests() {
         text.replace('\n', "\r\n").into_bytes(),
         text.trim_end().as_bytes().to_vec(),
     ] {
-        let requests = all(Trace::open(files.write(bytes)).unwrap(), Spread::Even).unwrap();
+        let requests =
+            all(TraceReader::open(files.write(bytes)).unwrap(), ArrivalSpread::Even).unwrap();
         assert!(requests == expected);
     }
 }
@@ -130,7 +134,8 @@ fn a_header_and_a_byte_order_mark_are_skipped() {
     const HEADER: &str = "timestamp,key,key_size,value_size,client_id,operation,TTL";
     let files = Files::new();
     let text = text(4, 500);
-    let expected = all(Trace::open(files.write(&text)).unwrap(), Spread::Even).unwrap();
+    let expected =
+        all(TraceReader::open(files.write(&text)).unwrap(), ArrivalSpread::Even).unwrap();
     for (before, header) in [
         (format!("{HEADER}\n"), true),
         (format!("{HEADER}\r\n"), true),
@@ -138,19 +143,19 @@ fn a_header_and_a_byte_order_mark_are_skipped() {
         ("\u{feff}".to_owned(), false),
     ] {
         let file = files.write(format!("{before}{text}"));
-        let trace = Trace::open(&file).unwrap();
+        let trace = TraceReader::open(&file).unwrap();
         assert_eq!(trace.header().is_some_and(|line| **line == *HEADER), header);
-        assert!(all(trace, Spread::Even).unwrap() == expected, "{before:?}");
-        let summary = Trace::open(&file).unwrap().summary(None).unwrap();
+        assert!(all(trace, ArrivalSpread::Even).unwrap() == expected, "{before:?}");
+        let summary = TraceReader::open(&file).unwrap().summary(None).unwrap();
         assert_eq!((summary.requests, summary.header.is_some()), (2000, header));
     }
     // Lines count on from the header, and a second one is no request.
     let error = all(
-        Trace::open(files.write(format!("{HEADER}\n0,k,1,0,1,get,0\n{HEADER}\n"))).unwrap(),
-        Spread::Even,
+        TraceReader::open(files.write(format!("{HEADER}\n0,k,1,0,1,get,0\n{HEADER}\n"))).unwrap(),
+        ArrivalSpread::Even,
     );
     assert!(error.unwrap_err().to_string().contains(":3: the timestamp is not a whole number"));
-    let empty = Trace::open(files.write(HEADER)).unwrap_err();
+    let empty = TraceReader::open(files.write(HEADER)).unwrap_err();
     assert!(matches!(empty, TraceError::Empty { .. }), "{empty}");
 }
 
@@ -158,11 +163,12 @@ fn a_header_and_a_byte_order_mark_are_skipped() {
 fn requests_are_those_of_the_lines() {
     let files = Files::new();
     let lines = "7,nz:abc,6,304,5,set,60\n7,a,b,3,0,5,gets,0\n9,nz:abc,300,12,5,incr,0\n";
-    let requests = all(Trace::open(files.write(lines)).unwrap(), Spread::Even).unwrap();
+    let requests =
+        all(TraceReader::open(files.write(lines)).unwrap(), ArrivalSpread::Even).unwrap();
     let first = Owned {
         index: 0,
         at_s: 0.25,
-        operation: Operation::Set,
+        operation: TraceOp::Set,
         key: b"nz:abc".to_vec(),
         value_size: 304,
         expiry: Expiry::After(60),
@@ -179,11 +185,11 @@ fn requests_are_those_of_the_lines() {
 fn a_feed_divides_by_key_and_keeps_the_order() {
     let files = Files::new();
     let path = files.write(zst(text(40, 5000).as_bytes()));
-    let spread = Spread::Poisson { seed: 3 };
-    let expected = all(Trace::open(&path).unwrap(), spread).unwrap();
+    let spread = ArrivalSpread::Poisson { seed: 3 };
+    let expected = all(TraceReader::open(&path).unwrap(), spread).unwrap();
     assert!(expected.iter().map(|request| request.at_s).is_sorted());
     for consumers in [1, 3] {
-        let feeds = Trace::open(&path).unwrap().feed(consumers, spread).unwrap();
+        let feeds = TraceReader::open(&path).unwrap().feed(consumers, spread).unwrap();
         let threads: Vec<_> = feeds
             .into_iter()
             .map(|mut feed| std::thread::spawn(move || drain(&mut feed)))
@@ -211,7 +217,7 @@ fn a_malformed_line_is_told_by_its_number_to_every_consumer() {
     let mut text = text(10, 100);
     text += "1015,key,3,0,1,gett,0\n";
     let path = files.write(gzip(text.as_bytes()));
-    for mut feed in Trace::open(&path).unwrap().feed(3, Spread::Even).unwrap() {
+    for mut feed in TraceReader::open(&path).unwrap().feed(3, ArrivalSpread::Even).unwrap() {
         let (requests, end) = drain(&mut feed);
         assert!(requests.len() > 100, "what was before it is handed over");
         for error in [end.unwrap_err(), feed.peek(Duration::ZERO).unwrap_err()] {
@@ -233,7 +239,7 @@ fn problem(error: TraceError) -> (u64, LineProblem) {
 #[test]
 fn what_is_no_trace_is_refused() {
     let files = Files::new();
-    let open = |bytes: &[u8]| Trace::open(files.write(bytes)).unwrap_err();
+    let open = |bytes: &[u8]| TraceReader::open(files.write(bytes)).unwrap_err();
     for bytes in [Vec::new(), gzip(b""), zst(b"")] {
         let error = open(&bytes);
         assert!(matches!(error, TraceError::Empty { .. }), "{error}");
@@ -245,16 +251,16 @@ fn what_is_no_trace_is_refused() {
     assert!(open(b"\n").to_string().contains("0 of the 7 fields"));
     assert!(open(&[0xfd, b'7', b'z', b'X', b'Z', 0]).to_string().contains("compressed with xz"));
     assert!(open(b"BZh91AY").to_string().contains("bzip2, which is not read"));
-    let missing = Trace::open(files.0.path().join("missing")).unwrap_err();
+    let missing = TraceReader::open(files.0.path().join("missing")).unwrap_err();
     assert!(matches!(missing, TraceError::Open { .. }), "{missing}");
-    assert!(matches!(Trace::open(files.0.path()), Err(TraceError::Open { .. })));
+    assert!(matches!(TraceReader::open(files.0.path()), Err(TraceError::Open { .. })));
 }
 
 #[test]
 fn time_that_goes_back_is_refused() {
     let files = Files::new();
     let trace = files.write("5,k,1,0,1,get,0\n6,k,1,0,1,get,0\n5,k,1,0,1,get,0\n");
-    let error = all(Trace::open(trace).unwrap(), Spread::Even).unwrap_err();
+    let error = all(TraceReader::open(trace).unwrap(), ArrivalSpread::Even).unwrap_err();
     assert_eq!(problem(error), (3, LineProblem::TimeGoesBack { before: 6, now: 5 }));
 }
 
@@ -264,8 +270,8 @@ fn a_compressed_file_that_was_cut_is_told_by_the_last_line() {
     let text = text(20, 3000);
     for whole in [gzip(text.as_bytes()), zst(text.as_bytes())] {
         for part in [whole.len() / 2, whole.len() - 3] {
-            let trace = Trace::open(files.write(&whole[..part])).unwrap();
-            match all(trace, Spread::Even).unwrap_err() {
+            let trace = TraceReader::open(files.write(&whole[..part])).unwrap();
+            match all(trace, ArrivalSpread::Even).unwrap_err() {
                 TraceError::Read { line, .. } => assert!((1000..60_001).contains(&line), "{line}"),
                 // The cut is inside of a line where the decoder hands out all that it has.
                 TraceError::Line { line, .. } => assert!(line > 1000, "{line}"),
@@ -276,8 +282,8 @@ fn a_compressed_file_that_was_cut_is_told_by_the_last_line() {
         let mut damaged = whole.clone();
         let middle = damaged.len() / 2;
         damaged[middle..middle + 64].fill(0x55);
-        let trace = Trace::open(files.write(damaged)).unwrap();
-        assert!(all(trace, Spread::Even).is_err());
+        let trace = TraceReader::open(files.write(damaged)).unwrap();
+        assert!(all(trace, ArrivalSpread::Even).is_err());
     }
 }
 
@@ -286,25 +292,30 @@ fn a_line_without_an_end_is_not_gathered_up() {
     let files = Files::new();
     let huge = vec![b'1'; 20 << 20];
     for bytes in [huge.clone(), zst(&huge)] {
-        let (line, problem) = problem(Trace::open(files.write(bytes)).unwrap_err());
+        let (line, problem) = problem(TraceReader::open(files.write(bytes)).unwrap_err());
         assert_eq!((line, problem), (1, LineProblem::TooLong { most: 4096 }));
     }
     let mut second = b"1,k,1,0,1,get,0\n".to_vec();
     second.extend_from_slice(&huge);
-    let error = all(Trace::open(files.write(second)).unwrap(), Spread::Even).unwrap_err();
+    let error =
+        all(TraceReader::open(files.write(second)).unwrap(), ArrivalSpread::Even).unwrap_err();
     assert!(error.to_string().len() < 500, "{error}");
     assert_eq!(problem(error).0, 2);
     // The longest line that is read.
     let line = format!("1,{},1,0,1,get,0\n", "k".repeat(4096 - 15));
     assert_eq!(line.len(), 4096);
-    assert_eq!(all(Trace::open(files.write(line)).unwrap(), Spread::Even).unwrap().len(), 1);
+    assert_eq!(
+        all(TraceReader::open(files.write(line)).unwrap(), ArrivalSpread::Even).unwrap().len(),
+        1
+    );
 }
 
 #[test]
 fn a_second_that_is_too_full_is_refused() {
     let files = Files::new();
     let path = files.write(text(4, 1000));
-    let bounded = |most| all(Trace::open(&path).unwrap().at_most_a_second(most), Spread::Even);
+    let bounded =
+        |most| all(TraceReader::open(&path).unwrap().at_most_a_second(most), ArrivalSpread::Even);
     assert_eq!(bounded(1000).unwrap().len(), 4000);
     match bounded(999).unwrap_err() {
         error @ TraceError::TooManyInASecond { line: 1000, second: 1000, most: 999, .. } => {
@@ -318,7 +329,7 @@ fn a_second_that_is_too_full_is_refused() {
 fn a_summary_says_what_is_in_it() {
     let files = Files::new();
     let path = files.write(text(20, 1000));
-    let summary = Trace::open(&path).unwrap().summary(None).unwrap();
+    let summary = TraceReader::open(&path).unwrap().summary(None).unwrap();
     assert!(summary.whole);
     assert_eq!(summary.requests, 20_000);
     assert_eq!(summary.by_op[Op::Update], 2000);
@@ -331,7 +342,7 @@ fn a_summary_says_what_is_in_it() {
     assert!((summary.mean_value_size - 1494.0).abs() < 30.0, "{}", summary.mean_value_size);
     assert_eq!(summary.largest_value, 996 * 3);
     assert!((summary.distinct_keys - 997.0).abs() < 30.0, "{}", summary.distinct_keys);
-    let beginning = Trace::open(&path).unwrap().summary(Some(2500)).unwrap();
+    let beginning = TraceReader::open(&path).unwrap().summary(Some(2500)).unwrap();
     assert_eq!((beginning.requests, beginning.duration_s, beginning.whole), (3000, 3, false));
 }
 
@@ -341,7 +352,9 @@ fn values_of_the_trace_are_written_and_verified() {
     let files = Files::new();
     let values = SizedValues::new(1, 0.0).unwrap();
     let mut value = Vec::new();
-    for request in all(Trace::open(files.write(text(2, 1000))).unwrap(), Spread::Even).unwrap() {
+    for request in
+        all(TraceReader::open(files.write(text(2, 1000))).unwrap(), ArrivalSpread::Even).unwrap()
+    {
         values.write(&request.key, request.index, request.value_size as usize, &mut value);
         assert_eq!(value.len(), request.value_size as usize);
         assert_eq!(values.verify(&request.key, &value), Ok(()));
@@ -352,7 +365,7 @@ fn values_of_the_trace_are_written_and_verified() {
 #[test]
 #[ignore = "reads standard input"]
 fn child_reads_standard_input() {
-    let requests = all(Trace::open("-").unwrap(), Spread::Even);
+    let requests = all(TraceReader::open("-").unwrap(), ArrivalSpread::Even);
     match requests {
         Ok(requests) => println!("requests={}", requests.len()),
         Err(error) => println!("error={error}"),

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use workload::trace::{Next, Spread, Trace};
+use workload::trace::{ArrivalSpread, FeedItem, TraceReader};
 
 /// The most memory that this process ever held, in bytes.
 fn peak() -> u64 {
@@ -54,7 +54,7 @@ fn memory_does_not_grow_with_the_trace_and_the_thread_ends() {
     assert!(bytes > 120_000_000);
 
     let before = peak();
-    let feeds = Trace::open(&path).unwrap().feed(2, Spread::Even).unwrap();
+    let feeds = TraceReader::open(&path).unwrap().feed(2, ArrivalSpread::Even).unwrap();
     let counts: u64 = feeds
         .into_iter()
         .map(|mut feed| {
@@ -62,9 +62,9 @@ fn memory_does_not_grow_with_the_trace_and_the_thread_ends() {
                 let mut count = 0;
                 loop {
                     match feed.peek(Duration::from_secs(60)).unwrap() {
-                        Next::Request(_) => count += 1,
-                        Next::NotYet => panic!("nothing came for a minute"),
-                        Next::End => return count,
+                        FeedItem::Request(_) => count += 1,
+                        FeedItem::NotYet => panic!("nothing came for a minute"),
+                        FeedItem::End => return count,
                     }
                     feed.advance();
                 }
@@ -80,17 +80,17 @@ fn memory_does_not_grow_with_the_trace_and_the_thread_ends() {
     no_reader_is_left();
 
     // Consumers that read nothing hold the thread up, and let it go when they go.
-    let mut feeds = Trace::open(&path).unwrap().feed(2, Spread::Even).unwrap();
-    assert!(matches!(feeds[0].peek(Duration::from_secs(60)), Ok(Next::Request(_))));
+    let mut feeds = TraceReader::open(&path).unwrap().feed(2, ArrivalSpread::Even).unwrap();
+    assert!(matches!(feeds[0].peek(Duration::from_secs(60)), Ok(FeedItem::Request(_))));
     assert_eq!(readers(), 1);
     drop(feeds);
     no_reader_is_left();
 
     // One that goes does not keep the other from the rest of its part.
-    let mut feeds = Trace::open(&path).unwrap().feed(2, Spread::Even).unwrap();
+    let mut feeds = TraceReader::open(&path).unwrap().feed(2, ArrivalSpread::Even).unwrap();
     drop(feeds.pop());
     let mut last = 0;
-    while let Next::Request(request) = feeds[0].peek(Duration::from_secs(60)).unwrap() {
+    while let FeedItem::Request(request) = feeds[0].peek(Duration::from_secs(60)).unwrap() {
         last = request.index;
         feeds[0].advance();
     }

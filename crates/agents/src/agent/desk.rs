@@ -2,19 +2,19 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::Event;
+use super::AgentLogEvent;
 
-pub type Listener = Arc<dyn Fn(Event) + Send + Sync>;
+pub type Listener = Arc<dyn Fn(AgentLogEvent) + Send + Sync>;
 
 /// Where the agent is taken and given back.
-pub struct Desk {
-    holder: Mutex<Option<Holder>>,
+pub struct SessionSlot {
+    holder: Mutex<Option<SlotHolder>>,
     tell: Listener,
 }
 
 /// A coordinator that holds the agent.
 #[derive(Debug, Clone)]
-pub struct Holder {
+pub struct SlotHolder {
     /// Its machine and where it called from.
     pub who: String,
     since: SystemTime,
@@ -22,14 +22,14 @@ pub struct Holder {
 }
 
 /// The agent is held as long as this lives: by the session, and by the work that it began.
-pub struct Hold(Arc<Desk>);
+pub struct SlotGuard(Arc<SessionSlot>);
 
-impl Desk {
-    pub fn new(tell: Listener) -> Arc<Desk> {
-        Arc::new(Desk { holder: Mutex::new(None), tell })
+impl SessionSlot {
+    pub fn new(tell: Listener) -> Arc<SessionSlot> {
+        Arc::new(SessionSlot { holder: Mutex::new(None), tell })
     }
 
-    pub fn tell(&self, event: Event) {
+    pub fn tell(&self, event: AgentLogEvent) {
         (self.tell)(event);
     }
 
@@ -37,13 +37,13 @@ impl Desk {
     ///
     /// # Errors
     /// Who holds it.
-    pub fn take(self: &Arc<Desk>, who: String) -> Result<Arc<Hold>, Holder> {
+    pub fn take(self: &Arc<SessionSlot>, who: String) -> Result<Arc<SlotGuard>, SlotHolder> {
         let mut holder = self.lock();
         if let Some(holder) = &*holder {
             return Err(holder.clone());
         }
-        *holder = Some(Holder { who, since: SystemTime::now(), left: false });
-        Ok(Arc::new(Hold(self.clone())))
+        *holder = Some(SlotHolder { who, since: SystemTime::now(), left: false });
+        Ok(Arc::new(SlotGuard(self.clone())))
     }
 
     pub fn is_free(&self) -> bool {
@@ -51,13 +51,13 @@ impl Desk {
     }
 
     // The holder is replaced whole, so what a panicking thread left is good.
-    fn lock(&self) -> MutexGuard<'_, Option<Holder>> {
+    fn lock(&self) -> MutexGuard<'_, Option<SlotHolder>> {
         self.holder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Hold {
-    pub fn tell(&self, event: Event) {
+impl SlotGuard {
+    pub fn tell(&self, event: AgentLogEvent) {
         self.0.tell(event);
     }
 
@@ -69,14 +69,14 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
         *self.0.lock() = None;
-        self.0.tell(Event::Waiting);
+        self.0.tell(AgentLogEvent::Waiting);
     }
 }
 
-impl std::fmt::Display for Holder {
+impl std::fmt::Display for SlotHolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let since = self.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
         let ago = self.since.elapsed().unwrap_or_default().as_secs();
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn one_at_a_time_until_the_last_hold_goes() {
-        let desk = Desk::new(Arc::new(|_| {}));
+        let desk = SessionSlot::new(Arc::new(|_| {}));
         let hold = desk.take("a".to_owned()).map_err(|h| h.to_string()).unwrap();
         let at_work = hold.clone();
         assert!(desk.take("b".to_owned()).is_err_and(|holder| {

@@ -16,8 +16,8 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
 
-use super::desk::Desk;
-use super::event::Event;
+use super::desk::SessionSlot;
+use super::event::AgentLogEvent;
 
 /// How long nobody is let in after the machine could take no connection. Without it the loop would
 /// take a whole CPU for as long as that lasts.
@@ -28,28 +28,28 @@ const GOING: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(60);
 
 /// Where connections come in.
-pub struct Door {
-    guests: Arc<Guests>,
-    desk: Arc<Desk>,
+pub struct ConnectionGate {
+    guests: Arc<ConnectedPeers>,
+    desk: Arc<SessionSlot>,
     told: Option<Instant>,
 }
 
 /// All who are in.
-struct Guests {
-    list: Mutex<VecDeque<Arc<Guest>>>,
+struct ConnectedPeers {
+    list: Mutex<VecDeque<Arc<ConnectedPeer>>>,
     most: usize,
     limit: Duration,
     left: Notify,
 }
 
 /// The other end of a connection. A stranger until it has shown what it is known by.
-pub struct Guest {
+pub struct ConnectedPeer {
     pub peer: SocketAddr,
     limit: Duration,
-    standing: Mutex<Standing>,
+    standing: Mutex<PeerState>,
 }
 
-struct Standing {
+struct PeerState {
     /// The end of a stranger's time; none for one who is known.
     until: Option<Instant>,
     closed: bool,
@@ -57,26 +57,26 @@ struct Standing {
 }
 
 /// As long as it lives, its guest is known. Then it has as much time as a stranger.
-pub struct Known(Arc<Guest>);
+pub struct AuthenticatedPeer(Arc<ConnectedPeer>);
 
 /// A guest's connection: it fails when the guest's time is over.
 pub struct Connection {
     stream: TcpStream,
-    guest: Arc<Guest>,
-    guests: Arc<Guests>,
+    guest: Arc<ConnectedPeer>,
+    guests: Arc<ConnectedPeers>,
     timer: Pin<Box<Sleep>>,
 }
 
-impl Door {
+impl ConnectionGate {
     /// At most `most` connections at once, each known within `limit` of its coming.
-    pub fn new(most: u16, limit: Duration, desk: Arc<Desk>) -> Door {
-        let guests = Guests {
+    pub fn new(most: u16, limit: Duration, desk: Arc<SessionSlot>) -> ConnectionGate {
+        let guests = ConnectedPeers {
             list: Mutex::default(),
             most: usize::from(most.max(1)),
             limit,
             left: Notify::new(),
         };
-        Door { guests: Arc::new(guests), desk, told: None }
+        ConnectionGate { guests: Arc::new(guests), desk, told: None }
     }
 
     /// Connections as they come, until the stream is dropped.
@@ -155,7 +155,7 @@ impl Door {
     fn tell(&mut self, why: String) {
         if self.told.is_none_or(|told| told.elapsed() >= QUIET) {
             self.told = Some(Instant::now());
-            self.desk.tell(Event::Crowded { why });
+            self.desk.tell(AgentLogEvent::Crowded { why });
         }
     }
 }
@@ -166,11 +166,12 @@ fn gave_up(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
-impl Guests {
-    fn admit(self: &Arc<Guests>, stream: TcpStream, peer: SocketAddr) -> Connection {
+impl ConnectedPeers {
+    fn admit(self: &Arc<ConnectedPeers>, stream: TcpStream, peer: SocketAddr) -> Connection {
         let until = Instant::now() + self.limit;
-        let standing = Standing { until: Some(until), closed: false, waker: None };
-        let guest = Arc::new(Guest { peer, limit: self.limit, standing: Mutex::new(standing) });
+        let standing = PeerState { until: Some(until), closed: false, waker: None };
+        let guest =
+            Arc::new(ConnectedPeer { peer, limit: self.limit, standing: Mutex::new(standing) });
         self.lock().push_back(guest.clone());
         let timer = Box::pin(sleep_until(until));
         Connection { stream, guest, guests: self.clone(), timer }
@@ -196,16 +197,16 @@ impl Guests {
     }
 
     // Entries are whole whatever a panicking thread did.
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Guest>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<ConnectedPeer>>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Guest {
+impl ConnectedPeer {
     /// It has shown what it is known by.
-    pub fn known(self: &Arc<Guest>) -> Known {
+    pub fn known(self: &Arc<ConnectedPeer>) -> AuthenticatedPeer {
         self.lock().until = None;
-        Known(self.clone())
+        AuthenticatedPeer(self.clone())
     }
 
     /// Whether it is an open stranger's.
@@ -225,12 +226,12 @@ impl Guest {
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, Standing> {
+    fn lock(&self) -> MutexGuard<'_, PeerState> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Standing {
+impl PeerState {
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -238,7 +239,7 @@ impl Standing {
     }
 }
 
-impl Drop for Known {
+impl Drop for AuthenticatedPeer {
     fn drop(&mut self) {
         let mut standing = self.0.lock();
         standing.until = Some(Instant::now() + self.0.limit);
@@ -276,9 +277,9 @@ impl Drop for Connection {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Arc<Guest>;
+    type ConnectInfo = Arc<ConnectedPeer>;
 
-    fn connect_info(&self) -> Arc<Guest> {
+    fn connect_info(&self) -> Arc<ConnectedPeer> {
         self.guest.clone()
     }
 }
@@ -344,8 +345,10 @@ mod tests {
     async fn a_machine_that_can_take_none_is_not_asked_without_a_pause() {
         let log = Arc::new(Mutex::new(Vec::new()));
         let kept = log.clone();
-        let desk = Desk::new(Arc::new(move |event: Event| kept.lock().unwrap().push(event)));
-        let mut door = Door::new(4, Duration::from_secs(60), desk);
+        let desk = SessionSlot::new(Arc::new(move |event: AgentLogEvent| {
+            kept.lock().unwrap().push(event)
+        }));
+        let mut door = ConnectionGate::new(4, Duration::from_secs(60), desk);
         let attempts = Arc::new(AtomicU32::new(0));
         let counted = attempts.clone();
         let accept = move || {
@@ -358,16 +361,22 @@ mod tests {
         assert!((1..=6).contains(&attempts), "{attempts}");
         // It is said once.
         let log = log.lock().unwrap();
-        assert!(matches!(&log[..], [Event::Crowded { why }] if why.contains("Too many open")));
+        assert!(
+            matches!(&log[..], [AgentLogEvent::Crowded { why }] if why.contains("Too many open"))
+        );
     }
 
     #[tokio::test]
     async fn one_who_left_before_makes_no_second_stranger_go() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
-        let mut door = Door::new(2, Duration::from_secs(60), Desk::new(Arc::new(|_: Event| {})));
+        let mut door = ConnectionGate::new(
+            2,
+            Duration::from_secs(60),
+            SessionSlot::new(Arc::new(|_: AgentLogEvent| {})),
+        );
         let mut others = Vec::new();
-        let mut come = async |guests: &Arc<Guests>| {
+        let mut come = async |guests: &Arc<ConnectedPeers>| {
             others.push(TcpStream::connect(at).await.unwrap());
             let (stream, peer) = listener.accept().await.unwrap();
             guests.admit(stream, peer)

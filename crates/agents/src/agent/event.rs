@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 /// What happens at an agent, for its log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum AgentLogEvent {
     /// It listens, here, and wants this of a coordinator.
     Listening {
         address: SocketAddr,
@@ -44,23 +44,25 @@ pub enum Event {
     Waiting,
 }
 
-impl std::fmt::Display for Event {
+impl std::fmt::Display for AgentLogEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Event::Listening { address, credentials } => {
+            AgentLogEvent::Listening { address, credentials } => {
                 write!(f, "listening on {address} ({credentials})")
             }
-            Event::Refused { who, why } => write!(f, "refused {who}: {why}"),
-            Event::Crowded { why } => f.write_str(why),
-            Event::Taken { who } => write!(f, "taken by {who}"),
-            Event::Preparing { bytes } => write!(f, "preparing an assignment of {bytes} bytes"),
-            Event::Ready => f.write_str("ready"),
-            Event::Started => f.write_str("started"),
-            Event::Done { bytes } => write!(f, "done: {bytes} bytes of outcome"),
-            Event::Failed { words } => write!(f, "failed: {words}"),
-            Event::Stopped => f.write_str("stopped"),
-            Event::Left { who, why } => write!(f, "{who} is gone: {why}"),
-            Event::Waiting => f.write_str("waiting for a coordinator"),
+            AgentLogEvent::Refused { who, why } => write!(f, "refused {who}: {why}"),
+            AgentLogEvent::Crowded { why } => f.write_str(why),
+            AgentLogEvent::Taken { who } => write!(f, "taken by {who}"),
+            AgentLogEvent::Preparing { bytes } => {
+                write!(f, "preparing an assignment of {bytes} bytes")
+            }
+            AgentLogEvent::Ready => f.write_str("ready"),
+            AgentLogEvent::Started => f.write_str("started"),
+            AgentLogEvent::Done { bytes } => write!(f, "done: {bytes} bytes of outcome"),
+            AgentLogEvent::Failed { words } => write!(f, "failed: {words}"),
+            AgentLogEvent::Stopped => f.write_str("stopped"),
+            AgentLogEvent::Left { who, why } => write!(f, "{who} is gone: {why}"),
+            AgentLogEvent::Waiting => f.write_str("waiting for a coordinator"),
         }
     }
 }

@@ -17,15 +17,15 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tonic::transport::Server;
 
-pub use event::Event;
+pub use event::AgentLogEvent;
 
-use crate::clock::Steady;
+use crate::clock::MonotonicClock;
 use crate::credentials::{Credentials, Token};
 use crate::error::AgentError;
-use crate::work::{Options, Work};
+use crate::work::{AgentTask, PeerOptions};
 use crate::{CONNECTION_WINDOW, STREAM_WINDOW};
-use desk::Desk;
-use door::Door;
+use desk::SessionSlot;
+use door::ConnectionGate;
 
 /// How often the flag that ends the agent is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -36,11 +36,11 @@ const MOST_CALLS: u32 = 8;
 
 /// What every session of an agent shares.
 pub struct Agent {
-    desk: Arc<Desk>,
-    work: Arc<dyn Work>,
+    desk: Arc<SessionSlot>,
+    work: Arc<dyn AgentTask>,
     token: Option<Token>,
-    options: Options,
-    clock: Steady,
+    options: PeerOptions,
+    clock: MonotonicClock,
     closing: watch::Sender<bool>,
 }
 
@@ -53,9 +53,9 @@ pub struct Agent {
 pub fn serve(
     listen: &Address,
     credentials: &Credentials,
-    work: Arc<dyn Work>,
-    options: Options,
-    on_event: impl Fn(Event) + Send + Sync + 'static,
+    work: Arc<dyn AgentTask>,
+    options: PeerOptions,
+    on_event: impl Fn(AgentLogEvent) + Send + Sync + 'static,
     stop: &AtomicBool,
 ) -> Result<(), AgentError> {
     let wrong = |why: String| AgentError::Listen { address: listen.clone(), why };
@@ -66,10 +66,10 @@ pub fn serve(
         .map_err(|error| AgentError::Runtime { why: error.to_string() })?;
     let patience = options.pace.wind_down;
     let agent = Arc::new(Agent {
-        desk: Desk::new(Arc::new(on_event)),
+        desk: SessionSlot::new(Arc::new(on_event)),
         work,
         token: credentials.token().cloned(),
-        clock: Steady::new(),
+        clock: MonotonicClock::new(),
         closing: watch::Sender::new(false),
         options,
     });
@@ -87,8 +87,8 @@ pub fn serve(
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|error| wrong(error.to_string()))?;
         let (most, limit) = (agent.options.connections, agent.options.pace.greeting);
-        let incoming = Door::new(most, limit, agent.desk.clone()).open(listener);
-        agent.desk.tell(Event::Listening { address, credentials: credentials.kind() });
+        let incoming = ConnectionGate::new(most, limit, agent.desk.clone()).open(listener);
+        agent.desk.tell(AgentLogEvent::Listening { address, credentials: credentials.kind() });
         let service = service::AgentService(agent.clone());
         let stopped = async {
             until(stop).await;

@@ -15,10 +15,12 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 use tower::Service;
 
-use super::door::Guest;
+use super::door::ConnectedPeer;
 use super::session::Session;
-use super::{Agent, Event};
-use crate::messages::{self, Ask, Hello, SESSION, Say, ToAgent, ToCoordinator, Welcome};
+use super::{Agent, AgentLogEvent};
+use crate::messages::{
+    self, AgentMessage, CoordinatorMessage, Hello, SESSION, ToAgent, ToCoordinator, Welcome,
+};
 use crate::refusal;
 use crate::work::machine;
 
@@ -65,7 +67,7 @@ impl StreamingService<ToAgent> for Open {
                 Ok(answers) => Ok(Response::new(answers)),
                 Err(status) => {
                     let why = status.message().to_owned();
-                    agent.desk.tell(Event::Refused { who: guest.peer.to_string(), why });
+                    agent.desk.tell(AgentLogEvent::Refused { who: guest.peer.to_string(), why });
                     Err(status)
                 }
             }
@@ -74,17 +76,17 @@ impl StreamingService<ToAgent> for Open {
 }
 
 /// Who calls.
-fn guest(request: &Request<Streaming<ToAgent>>) -> Result<Arc<Guest>, Status> {
+fn guest(request: &Request<Streaming<ToAgent>>) -> Result<Arc<ConnectedPeer>, Status> {
     let known = request.extensions();
-    let plain = known.get::<Arc<Guest>>();
-    let guest =
-        plain.or_else(|| known.get::<TlsConnectInfo<Arc<Guest>>>().map(|tls| tls.get_ref()));
+    let plain = known.get::<Arc<ConnectedPeer>>();
+    let guest = plain
+        .or_else(|| known.get::<TlsConnectInfo<Arc<ConnectedPeer>>>().map(|tls| tls.get_ref()));
     guest.cloned().ok_or_else(|| Status::internal("the connection is of nobody"))
 }
 
 async fn open(
     agent: &Arc<Agent>,
-    guest: &Arc<Guest>,
+    guest: &Arc<ConnectedPeer>,
     request: Request<Streaming<ToAgent>>,
 ) -> Result<Answers, Status> {
     if let Some(token) = &agent.token {
@@ -97,7 +99,9 @@ async fn open(
     let mut inbound = request.into_inner();
     let first = timeout(agent.options.pace.silence, inbound.message());
     let first = first.await.map_err(|_| Status::deadline_exceeded("no hello came"))??;
-    let Some(ToAgent { what: Some(Ask::Hello(Hello { version, machine: theirs })) }) = first else {
+    let Some(ToAgent { what: Some(CoordinatorMessage::Hello(Hello { version, machine: theirs })) }) =
+        first
+    else {
         return Err(Status::invalid_argument("the first message is no hello"));
     };
     let own = &agent.options.version;
@@ -107,12 +111,12 @@ async fn open(
     let theirs: String = theirs.chars().filter(|c| !c.is_control()).take(64).collect();
     let who = format!("{theirs} ({})", guest.peer);
     let hold = agent.desk.take(who.clone()).map_err(|holder| refusal::busy(&holder))?;
-    agent.desk.tell(Event::Taken { who: who.clone() });
+    agent.desk.tell(AgentLogEvent::Taken { who: who.clone() });
     let (out, answers) = unbounded_channel();
     let about = agent.options.about.clone().into();
     let welcome = Welcome { version: own.clone(), machine: machine(), about };
     // The receiver is here.
-    let _ = out.send(Ok(Say::Welcome(welcome).into()));
+    let _ = out.send(Ok(AgentMessage::Welcome(welcome).into()));
     tokio::spawn(Session::serve(agent.clone(), (guest.known(), hold), who, inbound, out));
     Ok(UnboundedReceiverStream::new(answers))
 }

@@ -6,15 +6,17 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tonic::{Status, Streaming};
 
-use super::desk::Hold;
-use super::door::Known;
-use super::worker::{Said, Worker};
-use super::{Agent, Event};
+use super::desk::SlotGuard;
+use super::door::AuthenticatedPeer;
+use super::worker::{Worker, WorkerMessage};
+use super::{Agent, AgentLogEvent};
 use crate::clock::wall_ns;
-use crate::messages::{self, Ask, Beat, Piece, Say, ToAgent, ToCoordinator};
-use crate::pieces::{self, Gather};
-use crate::silence::Silence;
-use crate::work::Progress;
+use crate::messages::{
+    self, AgentMessage, CoordinatorMessage, Heartbeat, Piece, ToAgent, ToCoordinator,
+};
+use crate::pieces::{self, PayloadAssembler};
+use crate::silence::SilenceTimer;
+use crate::work::TaskProgress;
 
 pub type Out = UnboundedSender<Result<ToCoordinator, Status>>;
 
@@ -25,11 +27,11 @@ const FARTHEST_START: Duration = Duration::from_secs(60);
 
 pub struct Session {
     agent: Arc<Agent>,
-    hold: Arc<Hold>,
+    hold: Arc<SlotGuard>,
     out: Out,
     worker: Option<Worker>,
-    said: UnboundedSender<(u32, Said)>,
-    gather: Gather,
+    said: UnboundedSender<(u32, WorkerMessage)>,
+    gather: PayloadAssembler,
 }
 
 impl Session {
@@ -37,17 +39,17 @@ impl Session {
     /// gives the agent back.
     pub async fn serve(
         agent: Arc<Agent>,
-        (known, hold): (Known, Arc<Hold>),
+        (known, hold): (AuthenticatedPeer, Arc<SlotGuard>),
         who: String,
         mut inbound: Streaming<ToAgent>,
         out: Out,
     ) {
         let (said, mut heard) = unbounded_channel();
         let mut session =
-            Session { agent, hold, out, worker: None, said, gather: Gather::default() };
+            Session { agent, hold, out, worker: None, said, gather: PayloadAssembler::default() };
         let why = session.until_the_end(&mut inbound, &mut heard).await;
         session.hold.leave();
-        session.hold.tell(Event::Left { who, why });
+        session.hold.tell(AgentLogEvent::Left { who, why });
         session.end_the_work(&mut heard).await;
         // Who takes the agent next over the same connection is known anew.
         drop(known);
@@ -61,10 +63,10 @@ impl Session {
     async fn until_the_end(
         &mut self,
         inbound: &mut Streaming<ToAgent>,
-        heard: &mut UnboundedReceiver<(u32, Said)>,
+        heard: &mut UnboundedReceiver<(u32, WorkerMessage)>,
     ) -> String {
         let mut closing = self.agent.closing.subscribe();
-        let mut silence = Silence::new(self.agent.options.pace.silence);
+        let mut silence = SilenceTimer::new(self.agent.options.pace.silence);
         let mut beat = interval(self.agent.options.pace.beat);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut progress = interval(PROGRESS);
@@ -100,26 +102,31 @@ impl Session {
                     return why;
                 }
                 _ = progress.tick(), if self.worker.is_some() => self.pass_on_progress(),
-                _ = beat.tick() => self.say(Say::Beat(Beat {})),
+                _ = beat.tick() => self.say(AgentMessage::Beat(Heartbeat {})),
             }
         }
     }
 
-    fn answer(&mut self, ask: Ask) -> Result<(), &'static str> {
+    fn answer(&mut self, ask: CoordinatorMessage) -> Result<(), &'static str> {
         let received_ns = self.agent.clock.now();
         match ask {
-            Ask::Hello(_) => return Err("a second hello"),
-            Ask::Beat(_) => {}
-            Ask::Probe(probe) => {
+            CoordinatorMessage::Hello(_) => return Err("a second hello"),
+            CoordinatorMessage::Beat(_) => {}
+            CoordinatorMessage::Probe(probe) => {
                 let wall_ns = wall_ns();
                 let answered_ns = self.agent.clock.now();
                 let number = probe.number;
-                self.say(Say::Echo(messages::Echo { number, received_ns, answered_ns, wall_ns }));
+                self.say(AgentMessage::Echo(messages::Echo {
+                    number,
+                    received_ns,
+                    answered_ns,
+                    wall_ns,
+                }));
             }
-            Ask::Assignment(piece) => return self.gather(&piece),
-            Ask::Start(start) => return self.start(start, received_ns),
+            CoordinatorMessage::Assignment(piece) => return self.gather(&piece),
+            CoordinatorMessage::Start(start) => return self.start(start, received_ns),
             // One that has just ended by itself says so already.
-            Ask::Stop(stop) => {
+            CoordinatorMessage::Stop(stop) => {
                 if let Some(worker) = self.of_round(stop.round) {
                     worker.stop();
                 }
@@ -136,12 +143,15 @@ impl Session {
         let Some(assignment) = whole.map_err(|_| "the assignment is too large")? else {
             return Ok(());
         };
-        self.hold.tell(Event::Preparing { bytes: assignment.len() });
+        self.hold.tell(AgentLogEvent::Preparing { bytes: assignment.len() });
         let (work, hold, said) = (self.agent.work.clone(), self.hold.clone(), self.said.clone());
         match Worker::begin(piece.round, work, assignment, hold, said) {
             Ok(worker) => self.worker = Some(worker),
             Err(error) => {
-                self.pass_on(piece.round, Said::Failed(format!("no thread for the work: {error}")));
+                self.pass_on(
+                    piece.round,
+                    WorkerMessage::Failed(format!("no thread for the work: {error}")),
+                );
             }
         }
         Ok(())
@@ -159,9 +169,9 @@ impl Session {
         // Late: the coordinator stops all.
         if margin_ns >= 0 {
             worker.start(begin);
-            self.hold.tell(Event::Started);
+            self.hold.tell(AgentLogEvent::Started);
         }
-        self.say(Say::Accepted(messages::Accepted { round: start.round, margin_ns }));
+        self.say(AgentMessage::Accepted(messages::Accepted { round: start.round, margin_ns }));
         Ok(())
     }
 
@@ -169,26 +179,26 @@ impl Session {
         self.worker.as_ref().filter(|worker| worker.round == round)
     }
 
-    fn pass_on(&mut self, round: u32, said: Said) {
+    fn pass_on(&mut self, round: u32, said: WorkerMessage) {
         match said {
-            Said::Ready => {
-                self.hold.tell(Event::Ready);
-                return self.say(Say::Ready(messages::Ready { round }));
+            WorkerMessage::Ready => {
+                self.hold.tell(AgentLogEvent::Ready);
+                return self.say(AgentMessage::Ready(messages::Ready { round }));
             }
-            Said::Outcome(payload) => {
+            WorkerMessage::Outcome(payload) => {
                 self.pass_on_progress();
-                self.hold.tell(Event::Done { bytes: payload.len() });
+                self.hold.tell(AgentLogEvent::Done { bytes: payload.len() });
                 for piece in pieces::cut(round, payload) {
-                    self.say(Say::Outcome(piece));
+                    self.say(AgentMessage::Outcome(piece));
                 }
             }
-            Said::Failed(words) => {
-                self.hold.tell(Event::Failed { words: words.clone() });
-                self.say(Say::Failed(messages::Failed { round, words }));
+            WorkerMessage::Failed(words) => {
+                self.hold.tell(AgentLogEvent::Failed { words: words.clone() });
+                self.say(AgentMessage::Failed(messages::Failed { round, words }));
             }
-            Said::Stopped => {
-                self.hold.tell(Event::Stopped);
-                self.say(Say::Stopped(messages::Stopped { round }));
+            WorkerMessage::Stopped => {
+                self.hold.tell(AgentLogEvent::Stopped);
+                self.say(AgentMessage::Stopped(messages::Stopped { round }));
             }
         }
         self.worker = None;
@@ -201,9 +211,9 @@ impl Session {
             return;
         }
         let round = worker.round;
-        let now: Option<Progress> = worker.progress.borrow_and_update().clone();
+        let now: Option<TaskProgress> = worker.progress.borrow_and_update().clone();
         if let Some(now) = now {
-            self.say(Say::Progress(messages::Progress {
+            self.say(AgentMessage::Progress(messages::Progress {
                 round,
                 stage: now.stage,
                 operations: now.operations,
@@ -216,12 +226,12 @@ impl Session {
     }
 
     /// Stops what is at work and waits for it, a while.
-    async fn end_the_work(&mut self, heard: &mut UnboundedReceiver<(u32, Said)>) {
+    async fn end_the_work(&mut self, heard: &mut UnboundedReceiver<(u32, WorkerMessage)>) {
         let Some(worker) = &self.worker else { return };
         worker.stop();
         let last = async {
             while let Some((_, said)) = heard.recv().await {
-                if !matches!(said, Said::Ready) {
+                if !matches!(said, WorkerMessage::Ready) {
                     break;
                 }
             }
@@ -231,7 +241,7 @@ impl Session {
     }
 
     // A stream that nobody reads any more is noticed on the way in.
-    fn say(&self, say: Say) {
+    fn say(&self, say: AgentMessage) {
         let _ = self.out.send(Ok(say.into()));
     }
 

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc::UnboundedSender, watch};
 
-use super::desk::Hold;
-use crate::work::{Progress, Work};
+use super::desk::SlotGuard;
+use crate::work::{AgentTask, TaskProgress};
 
 /// How soon a thread that waits for its start sees that it is told to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What the thread says. All but `Ready` end the assignment.
-pub enum Said {
+pub enum WorkerMessage {
     Ready,
     Outcome(Vec<u8>),
     Failed(String),
@@ -28,7 +28,7 @@ pub struct Worker {
     pub round: u32,
     stop: Arc<AtomicBool>,
     start: Sender<Instant>,
-    pub progress: watch::Receiver<Option<Progress>>,
+    pub progress: watch::Receiver<Option<TaskProgress>>,
 }
 
 impl Worker {
@@ -38,10 +38,10 @@ impl Worker {
     /// No thread can be started.
     pub fn begin(
         round: u32,
-        work: Arc<dyn Work>,
+        work: Arc<dyn AgentTask>,
         assignment: Vec<u8>,
-        hold: Arc<Hold>,
-        said: UnboundedSender<(u32, Said)>,
+        hold: Arc<SlotGuard>,
+        said: UnboundedSender<(u32, WorkerMessage)>,
     ) -> std::io::Result<Worker> {
         let stop = Arc::new(AtomicBool::new(false));
         let (start, started) = channel();
@@ -49,17 +49,19 @@ impl Worker {
         let stopping = stop.clone();
         thread::Builder::new().name("agent-work".to_owned()).spawn(move || {
             let last = {
-                let ready = || _ = said.send((round, Said::Ready));
+                let ready = || _ = said.send((round, WorkerMessage::Ready));
                 let work = || do_it(&*work, &assignment, &started, &tell, &stopping, ready);
                 match catch_unwind(AssertUnwindSafe(work)) {
-                    Ok(Ok(Some(payload))) => Said::Outcome(payload),
-                    Ok(Ok(None)) => Said::Stopped,
-                    Ok(Err(words)) => Said::Failed(words),
-                    Err(panic) => Said::Failed(format!("the work panicked: {}", words_of(&*panic))),
+                    Ok(Ok(Some(payload))) => WorkerMessage::Outcome(payload),
+                    Ok(Ok(None)) => WorkerMessage::Stopped,
+                    Ok(Err(words)) => WorkerMessage::Failed(words),
+                    Err(panic) => {
+                        WorkerMessage::Failed(format!("the work panicked: {}", words_of(&*panic)))
+                    }
                 }
             };
             // What a stopped work says of itself is of no use to anybody.
-            let last = if stopping.load(Ordering::Relaxed) { Said::Stopped } else { last };
+            let last = if stopping.load(Ordering::Relaxed) { WorkerMessage::Stopped } else { last };
             // Before the last word: who hears it may take the agent again.
             drop(hold);
             // The session may be gone, and nobody asks any more.
@@ -86,10 +88,10 @@ impl Drop for Worker {
 
 /// The outcome; None where it was stopped before it started.
 fn do_it(
-    work: &dyn Work,
+    work: &dyn AgentTask,
     assignment: &[u8],
     started: &Receiver<Instant>,
-    tell: &watch::Sender<Option<Progress>>,
+    tell: &watch::Sender<Option<TaskProgress>>,
     stop: &Arc<AtomicBool>,
     ready: impl FnOnce(),
 ) -> Result<Option<Vec<u8>>, String> {

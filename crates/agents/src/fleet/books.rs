@@ -4,22 +4,22 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep_until, timeout};
 
-use super::member::{Heard, Member, What};
-use super::{Fleet, Stage};
+use super::member::{AgentConnection, ReceivedMessage, What};
+use super::{AgentGroup, AgentStage};
 use crate::error::AgentError;
-use crate::messages::{self, Ask, Say};
+use crate::messages::{self, AgentMessage, CoordinatorMessage};
 
 /// How often the flag that stops is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-impl Fleet {
+impl AgentGroup {
     /// Waits until `take` has made something of what each agent said.
     pub(super) async fn each<T>(
         &mut self,
         what: &'static str,
         limit: Duration,
         stop: &AtomicBool,
-        mut take: impl FnMut(usize, Instant, Say) -> Result<Option<T>, AgentError>,
+        mut take: impl FnMut(usize, Instant, AgentMessage) -> Result<Option<T>, AgentError>,
     ) -> Result<Vec<T>, AgentError> {
         let until = Instant::now() + limit;
         let mut taken: Vec<Option<T>> = self.members.iter().map(|_| None).collect();
@@ -42,8 +42,8 @@ impl Fleet {
                 Err(AgentError::Failed { address, words })
             };
             match say {
-                Say::Failed(say) => return failed(say.words),
-                Say::Stopped(_) => return failed("it stopped by itself".to_owned()),
+                AgentMessage::Failed(say) => return failed(say.words),
+                AgentMessage::Stopped(_) => return failed("it stopped by itself".to_owned()),
                 say => taken[from] = take(from, at, say)?.or(taken[from].take()),
             }
         }
@@ -51,7 +51,7 @@ impl Fleet {
     }
 
     /// Keeps the books on a member; None of what is of no more use.
-    fn note(&mut self, heard: Heard) -> Option<Say> {
+    fn note(&mut self, heard: ReceivedMessage) -> Option<AgentMessage> {
         let member = &mut self.members[heard.from];
         let say = match heard.what {
             What::Lost(why) => {
@@ -62,13 +62,15 @@ impl Fleet {
             What::Said(say) => say,
         };
         let (round, ends) = match &say {
-            Say::Ready(say) => (say.round, false),
-            Say::Accepted(say) => (say.round, false),
-            Say::Progress(say) => (say.round, false),
-            Say::Outcome(piece) => (piece.round, piece.last),
-            Say::Failed(say) => (say.round, true),
-            Say::Stopped(say) => (say.round, true),
-            Say::Welcome(_) | Say::Echo(_) | Say::Beat(_) => return Some(say),
+            AgentMessage::Ready(say) => (say.round, false),
+            AgentMessage::Accepted(say) => (say.round, false),
+            AgentMessage::Progress(say) => (say.round, false),
+            AgentMessage::Outcome(piece) => (piece.round, piece.last),
+            AgentMessage::Failed(say) => (say.round, true),
+            AgentMessage::Stopped(say) => (say.round, true),
+            AgentMessage::Welcome(_) | AgentMessage::Echo(_) | AgentMessage::Beat(_) => {
+                return Some(say);
+            }
         };
         if round != self.round {
             return None;
@@ -81,10 +83,10 @@ impl Fleet {
 
     /// Ends what is at work. An agent that does not end in time is given up.
     pub(super) async fn halt(&mut self) {
-        self.stage = Stage::Idle;
+        self.stage = AgentStage::Idle;
         let round = self.round;
         for member in self.members.iter().filter(|member| member.working) {
-            member.ask(Ask::Stop(messages::Stop { round }));
+            member.ask(CoordinatorMessage::Stop(messages::Stop { round }));
         }
         let until = tokio::time::Instant::now() + self.options.pace.wind_down;
         while self.members.iter().any(|member| member.working) {
@@ -103,7 +105,7 @@ impl Fleet {
     }
 
     pub(super) fn all_there(&self) -> Result<(), AgentError> {
-        let lost = |member: &Member| {
+        let lost = |member: &AgentConnection| {
             let why = member.lost.clone()?;
             Some(AgentError::Lost { address: member.address.clone(), why })
         };

@@ -5,7 +5,7 @@ use std::io;
 use model::Address;
 use rustls::{AlertDescription, CertificateError};
 
-use crate::error::{AgentError, Fault};
+use crate::error::{AgentError, CertificateFault};
 
 /// Why a connection that was made did not become a session.
 pub fn explain(address: &Address, tls: bool, error: &(dyn Error + 'static)) -> AgentError {
@@ -50,33 +50,39 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 }
 
 /// What is wrong with the other side's certificate.
-fn of_certificate(error: &CertificateError) -> Fault {
+fn of_certificate(error: &CertificateError) -> CertificateFault {
     match error {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Fault::Expired,
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            CertificateFault::Expired
+        }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            Fault::NotYetValid
+            CertificateFault::NotYetValid
         }
         // A signature that does not fit: an authority of the same name with another key.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => Fault::NotTrusted,
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            Fault::OtherName
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            CertificateFault::NotTrusted
         }
-        CertificateError::Revoked => Fault::Revoked,
-        _ => Fault::Unacceptable,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            CertificateFault::OtherName
+        }
+        CertificateError::Revoked => CertificateFault::Revoked,
+        _ => CertificateFault::Unacceptable,
     }
 }
 
 /// What the other side says is wrong with this one's.
-fn of_alert(alert: AlertDescription) -> Option<Fault> {
+fn of_alert(alert: AlertDescription) -> Option<CertificateFault> {
     Some(match alert {
-        AlertDescription::CertificateExpired => Fault::Expired,
-        AlertDescription::UnknownCA | AlertDescription::DecryptError => Fault::NotTrusted,
-        AlertDescription::CertificateRequired => Fault::Missing,
-        AlertDescription::CertificateRevoked => Fault::Revoked,
+        AlertDescription::CertificateExpired => CertificateFault::Expired,
+        AlertDescription::UnknownCA | AlertDescription::DecryptError => {
+            CertificateFault::NotTrusted
+        }
+        AlertDescription::CertificateRequired => CertificateFault::Missing,
+        AlertDescription::CertificateRevoked => CertificateFault::Revoked,
         AlertDescription::BadCertificate
         | AlertDescription::CertificateUnknown
         | AlertDescription::UnsupportedCertificate
-        | AlertDescription::AccessDenied => Fault::Unacceptable,
+        | AlertDescription::AccessDenied => CertificateFault::Unacceptable,
         _ => return None,
     })
 }

@@ -23,15 +23,16 @@ use super::explain::{explain, root};
 use crate::credentials::Credentials;
 use crate::error::AgentError;
 use crate::messages::{
-    Ask, Beat, Hello, MOST_TO_COORDINATOR, SESSION, Say, ToAgent, ToCoordinator, Welcome,
+    AgentMessage, CoordinatorMessage, Heartbeat, Hello, MOST_TO_COORDINATOR, SESSION, ToAgent,
+    ToCoordinator, Welcome,
 };
 use crate::refusal;
-use crate::silence::Silence;
-use crate::work::{Options, machine};
+use crate::silence::SilenceTimer;
+use crate::work::{PeerOptions, machine};
 use crate::{CONNECTION_WINDOW, STREAM_WINDOW};
 
 /// What came from an agent.
-pub struct Heard {
+pub struct ReceivedMessage {
     /// Its number.
     pub from: usize,
     pub at: Instant,
@@ -39,13 +40,13 @@ pub struct Heard {
 }
 
 pub enum What {
-    Said(Say),
+    Said(AgentMessage),
     /// Nothing more will come, because of this.
     Lost(String),
 }
 
 /// One agent, as the coordinator sees it.
-pub struct Member {
+pub struct AgentConnection {
     pub address: Address,
     /// None after the coordinator has hung up.
     out: Option<UnboundedSender<ToAgent>>,
@@ -55,7 +56,7 @@ pub struct Member {
     pub lost: Option<String>,
 }
 
-impl Member {
+impl AgentConnection {
     /// Connects, is accepted and begins to exchange signs of life; what the agent says goes to
     /// `heard`, marked with `number`.
     ///
@@ -65,10 +66,10 @@ impl Member {
         number: usize,
         address: Address,
         credentials: Credentials,
-        options: Options,
+        options: PeerOptions,
         limit: Duration,
-        heard: UnboundedSender<Heard>,
-    ) -> Result<(Member, Welcome), AgentError> {
+        heard: UnboundedSender<ReceivedMessage>,
+    ) -> Result<(AgentConnection, Welcome), AgentError> {
         let silent = |_| AgentError::Unreachable {
             address: address.clone(),
             why: format!("nothing answered within {limit:?}"),
@@ -77,7 +78,7 @@ impl Member {
         let (out, asks) = unbounded_channel();
         // The receiver is here.
         let hello = Hello { version: options.version.clone(), machine: machine() };
-        let _ = out.send(Ask::Hello(hello).into());
+        let _ = out.send(CoordinatorMessage::Hello(hello).into());
         let asks = UnboundedReceiverStream::new(asks);
         let opened = open(&address, &credentials, &options.version, stream, asks);
         let slow =
@@ -86,11 +87,11 @@ impl Member {
         let (inbound, welcome) = opened?;
         tokio::spawn(listen(number, inbound, options.pace.silence, heard));
         tokio::spawn(beat(out.downgrade(), options.pace.beat));
-        Ok((Member { address, out: Some(out), working: false, lost: None }, welcome))
+        Ok((AgentConnection { address, out: Some(out), working: false, lost: None }, welcome))
     }
 
     /// Asks. Nothing happens if it is lost: that is heard.
-    pub fn ask(&self, ask: Ask) {
+    pub fn ask(&self, ask: CoordinatorMessage) {
         if let Some(out) = &self.out {
             let _ = out.send(ask.into());
         }
@@ -174,7 +175,9 @@ async fn open(
     let answer = grpc.streaming(request, path, ProstCodec::<ToAgent, ToCoordinator>::default());
     let mut inbound = answer.await.map_err(&refused)?.into_inner();
     match inbound.message().await.map_err(&refused)? {
-        Some(ToCoordinator { what: Some(Say::Welcome(welcome)) }) => Ok((inbound, welcome)),
+        Some(ToCoordinator { what: Some(AgentMessage::Welcome(welcome)) }) => {
+            Ok((inbound, welcome))
+        }
         _ => Err(AgentError::NoAnswer {
             address: address.clone(),
             tls,
@@ -233,9 +236,9 @@ async fn listen(
     number: usize,
     mut inbound: Streaming<ToCoordinator>,
     limit: Duration,
-    heard: UnboundedSender<Heard>,
+    heard: UnboundedSender<ReceivedMessage>,
 ) {
-    let mut silence = Silence::new(limit);
+    let mut silence = SilenceTimer::new(limit);
     let why = loop {
         let message = tokio::select! {
             biased;
@@ -245,10 +248,11 @@ async fn listen(
         let at = Instant::now();
         silence.heard();
         match message {
-            Ok(Some(ToCoordinator { what: None | Some(Say::Beat(_)) })) => {}
+            Ok(Some(ToCoordinator { what: None | Some(AgentMessage::Beat(_)) })) => {}
             Ok(Some(ToCoordinator { what: Some(say) })) => {
                 // The fleet is gone: so is the reason to listen.
-                if heard.send(Heard { from: number, at, what: What::Said(say) }).is_err() {
+                if heard.send(ReceivedMessage { from: number, at, what: What::Said(say) }).is_err()
+                {
                     return;
                 }
             }
@@ -262,7 +266,7 @@ async fn listen(
             }
         }
     };
-    let _ = heard.send(Heard { from: number, at: Instant::now(), what: What::Lost(why) });
+    let _ = heard.send(ReceivedMessage { from: number, at: Instant::now(), what: What::Lost(why) });
 }
 
 /// Gives signs of life until the coordinator has hung up.
@@ -272,7 +276,7 @@ async fn beat(out: WeakUnboundedSender<ToAgent>, every: Duration) {
     loop {
         beat.tick().await;
         let Some(out) = out.upgrade() else { return };
-        if out.send(Ask::Beat(Beat {}).into()).is_err() {
+        if out.send(CoordinatorMessage::Beat(Heartbeat {}).into()).is_err() {
             return;
         }
     }

@@ -12,38 +12,38 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::clock::{Estimate, Steady, wall_ns};
+use crate::clock::{ClockEstimate, MonotonicClock, wall_ns};
 use crate::credentials::Credentials;
 use crate::error::AgentError;
 use crate::messages::Welcome;
 use crate::pieces;
-use crate::work::{Options, Progress};
-use member::{Heard, Member, What};
+use crate::work::{PeerOptions, TaskProgress};
+use member::{AgentConnection, ReceivedMessage, What};
 
 /// How long agents may take to let go when the fleet is dropped.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Agents that are held by this coordinator. All calls block, each with a limit; signs of life
 /// pass between them. Dropped, it lets the agents go: they wait for the next coordinator.
-pub struct Fleet {
-    members: Vec<Member>,
-    greetings: Vec<Greeting>,
-    heard: UnboundedReceiver<Heard>,
-    clock: Steady,
+pub struct AgentGroup {
+    members: Vec<AgentConnection>,
+    greetings: Vec<AgentInfo>,
+    heard: UnboundedReceiver<ReceivedMessage>,
+    clock: MonotonicClock,
     /// The time of day at the steady clock's zero, in ns.
     wall: i64,
-    options: Options,
+    options: PeerOptions,
     round: u32,
     /// How many probes were numbered.
     probes: u64,
-    stage: Stage,
+    stage: AgentStage,
     /// None only while it is dropped.
     runtime: Option<Runtime>,
 }
 
 /// What an agent told of itself.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Greeting {
+pub struct AgentInfo {
     pub address: Address,
     pub version: String,
     /// The host name of its machine.
@@ -78,13 +78,13 @@ pub struct AgentClock {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum AgentStage {
     Idle,
     Prepared,
     Started,
 }
 
-impl Fleet {
+impl AgentGroup {
     /// Takes all of the agents, or none.
     ///
     /// # Errors
@@ -92,9 +92,9 @@ impl Fleet {
     pub fn connect(
         addresses: &[Address],
         credentials: &Credentials,
-        options: Options,
+        options: PeerOptions,
         limit: Duration,
-    ) -> Result<Fleet, AgentError> {
+    ) -> Result<AgentGroup, AgentError> {
         if addresses.is_empty() {
             return Err(AgentError::NoAgents);
         }
@@ -114,7 +114,7 @@ impl Fleet {
         let reaching: Vec<_> = (0..)
             .zip(addresses)
             .map(|(n, address)| {
-                runtime.spawn(Member::reach(
+                runtime.spawn(AgentConnection::reach(
                     n,
                     address.clone(),
                     credentials.clone(),
@@ -137,9 +137,9 @@ impl Fleet {
                 }
             }
         }
-        let clock = Steady::new();
+        let clock = MonotonicClock::new();
         let wall = wall_ns();
-        let mut fleet = Fleet {
+        let mut fleet = AgentGroup {
             members,
             greetings: Vec::new(),
             heard,
@@ -148,19 +148,19 @@ impl Fleet {
             options,
             round: 0,
             probes: 0,
-            stage: Stage::Idle,
+            stage: AgentStage::Idle,
             runtime: Some(runtime),
         };
         if let Some(error) = failed {
             return Err(error);
         }
-        let clocks = fleet.wait(Fleet::read_clocks, &AtomicBool::new(false))?;
+        let clocks = fleet.wait(AgentGroup::read_clocks, &AtomicBool::new(false))?;
         fleet.greetings = fleet.greet(welcomes, &clocks);
         Ok(fleet)
     }
 
     /// What each agent told of itself, in the order of the addresses.
-    pub fn hello(&self) -> &[Greeting] {
+    pub fn hello(&self) -> &[AgentInfo] {
         &self.greetings
     }
 
@@ -185,7 +185,7 @@ impl Fleet {
         }
         self.wait(
             async |fleet, stop| {
-                if fleet.stage != Stage::Idle {
+                if fleet.stage != AgentStage::Idle {
                     fleet.halt().await;
                 }
                 fleet.prepare_all(assignments, limit, stop).await
@@ -201,7 +201,7 @@ impl Fleet {
     /// The fleet is not prepared, an agent was lost, was told too late or failed, or `stop` was
     /// raised: then none goes on.
     pub fn start(&mut self, lead: Duration, stop: &AtomicBool) -> Result<Started, AgentError> {
-        self.expect(Stage::Prepared, "the start")?;
+        self.expect(AgentStage::Prepared, "the start")?;
         self.wait(async |fleet, stop| fleet.start_all(lead, stop).await, stop)
     }
 
@@ -214,14 +214,14 @@ impl Fleet {
     pub fn run(
         &mut self,
         limit: Duration,
-        progress: &mut dyn FnMut(&Progress, &[Option<Progress>]),
+        progress: &mut dyn FnMut(&TaskProgress, &[Option<TaskProgress>]),
         stop: &AtomicBool,
     ) -> Result<Vec<Vec<u8>>, AgentError> {
-        self.expect(Stage::Started, "the run")?;
+        self.expect(AgentStage::Started, "the run")?;
         self.wait(async |fleet, stop| fleet.gather(limit, progress, stop).await, stop)
     }
 
-    fn expect(&self, stage: Stage, asked: &'static str) -> Result<(), AgentError> {
+    fn expect(&self, stage: AgentStage, asked: &'static str) -> Result<(), AgentError> {
         match self.stage == stage {
             true => Ok(()),
             false => Err(AgentError::OutOfOrder { asked }),
@@ -231,7 +231,7 @@ impl Fleet {
     /// Does something that all agents take part in; if it fails, it fails for all of them.
     fn wait<T>(
         &mut self,
-        what: impl AsyncFnOnce(&mut Fleet, &AtomicBool) -> Result<T, AgentError>,
+        what: impl AsyncFnOnce(&mut AgentGroup, &AtomicBool) -> Result<T, AgentError>,
         stop: &AtomicBool,
     ) -> Result<T, AgentError> {
         let Some(handle) = self.runtime.as_ref().map(|runtime| runtime.handle().clone()) else {
@@ -246,9 +246,9 @@ impl Fleet {
         })
     }
 
-    fn greet(&self, welcomes: Vec<Welcome>, clocks: &[Estimate]) -> Vec<Greeting> {
+    fn greet(&self, welcomes: Vec<Welcome>, clocks: &[ClockEstimate]) -> Vec<AgentInfo> {
         let all = self.members.iter().zip(welcomes).zip(clocks);
-        all.map(|((member, welcome), clock)| Greeting {
+        all.map(|((member, welcome), clock)| AgentInfo {
             address: member.address.clone(),
             version: welcome.version,
             machine: welcome.machine,
@@ -260,7 +260,7 @@ impl Fleet {
     }
 }
 
-impl Drop for Fleet {
+impl Drop for AgentGroup {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         for member in &mut self.members {
@@ -270,7 +270,7 @@ impl Drop for Fleet {
             let mut here = self.members.iter().filter(|member| member.lost.is_none()).count();
             while here > 0 {
                 match self.heard.recv().await {
-                    Some(Heard { what: What::Lost(_), .. }) => here -= 1,
+                    Some(ReceivedMessage { what: What::Lost(_), .. }) => here -= 1,
                     Some(_) => {}
                     None => break,
                 }

@@ -4,20 +4,20 @@ use std::time::{Duration, Instant};
 
 use model::Address;
 
-use super::member::Member;
-use super::{AgentClock, Fleet, Stage, Started};
-use crate::clock::{Estimate, Sample, best};
+use super::member::AgentConnection;
+use super::{AgentClock, AgentGroup, AgentStage, Started};
+use crate::clock::{ClockEstimate, ClockSample, best};
 use crate::error::AgentError;
-use crate::messages::{self, Ask, Say};
-use crate::pieces::{self, Gather};
-use crate::work::Progress;
+use crate::messages::{self, AgentMessage, CoordinatorMessage};
+use crate::pieces::{self, PayloadAssembler};
+use crate::work::TaskProgress;
 
 /// Probes of each clock; the shortest round trip of them counts.
 const PROBES: usize = 16;
 /// The shortest time from the instruction to the start; round trips come on top.
 const LEAD: Duration = Duration::from_millis(250);
 
-impl Fleet {
+impl AgentGroup {
     pub(super) async fn prepare_all(
         &mut self,
         assignments: Vec<Vec<u8>>,
@@ -29,12 +29,12 @@ impl Fleet {
         for (member, assignment) in self.members.iter_mut().zip(assignments) {
             member.working = true;
             for piece in pieces::cut(self.round, assignment) {
-                member.ask(Ask::Assignment(piece));
+                member.ask(CoordinatorMessage::Assignment(piece));
             }
         }
-        let ready = |_, _, say| Ok(matches!(say, Say::Ready(_)).then_some(()));
+        let ready = |_, _, say| Ok(matches!(say, AgentMessage::Ready(_)).then_some(()));
         self.each("become ready", limit, stop, ready).await?;
-        self.stage = Stage::Prepared;
+        self.stage = AgentStage::Prepared;
         Ok(())
     }
 
@@ -51,11 +51,11 @@ impl Fleet {
         let round = self.round;
         for (member, clock) in self.members.iter().zip(&clocks) {
             let begin_ns = clock.by_the_agent(begin_ns);
-            member.ask(Ask::Start(messages::Start { round, begin_ns }));
+            member.ask(CoordinatorMessage::Start(messages::Start { round, begin_ns }));
         }
         let addresses = self.addresses();
         let accepted = |n: usize, _, say| match say {
-            Say::Accepted(accepted) => match u64::try_from(accepted.margin_ns) {
+            AgentMessage::Accepted(accepted) => match u64::try_from(accepted.margin_ns) {
                 Ok(margin) => Ok(Some(Duration::from_nanos(margin))),
                 Err(_) => Err(AgentError::Late {
                     address: addresses[n].clone(),
@@ -66,7 +66,7 @@ impl Fleet {
         };
         let limit = self.options.pace.silence;
         let margins = self.each("take the start", limit, stop, accepted).await?;
-        self.stage = Stage::Started;
+        self.stage = AgentStage::Started;
         let agents = addresses
             .iter()
             .zip(&clocks)
@@ -83,15 +83,16 @@ impl Fleet {
     pub(super) async fn gather(
         &mut self,
         limit: Duration,
-        progress: &mut dyn FnMut(&Progress, &[Option<Progress>]),
+        progress: &mut dyn FnMut(&TaskProgress, &[Option<TaskProgress>]),
         stop: &AtomicBool,
     ) -> Result<Vec<Vec<u8>>, AgentError> {
         let addresses = self.addresses();
-        let mut standing: Vec<Option<Progress>> = vec![None; addresses.len()];
-        let mut parts: Vec<Gather> = addresses.iter().map(|_| Gather::default()).collect();
+        let mut standing: Vec<Option<TaskProgress>> = vec![None; addresses.len()];
+        let mut parts: Vec<PayloadAssembler> =
+            addresses.iter().map(|_| PayloadAssembler::default()).collect();
         let outcome = |n: usize, _, say| match say {
-            Say::Progress(now) => {
-                standing[n] = Some(Progress {
+            AgentMessage::Progress(now) => {
+                standing[n] = Some(TaskProgress {
                     stage: now.stage,
                     operations: now.operations,
                     elapsed_s: now.elapsed_s,
@@ -99,12 +100,12 @@ impl Fleet {
                     live_ops_s: now.live_ops_s,
                     live_p99_ns: now.live_p99_ns,
                 });
-                if let Some(all) = Progress::together(standing.iter().flatten()) {
+                if let Some(all) = TaskProgress::together(standing.iter().flatten()) {
                     progress(&all, &standing);
                 }
                 Ok(None)
             }
-            Say::Outcome(piece) => {
+            AgentMessage::Outcome(piece) => {
                 let most = pieces::LARGEST_OUTCOME;
                 let what = || format!("the outcome of agent {}", addresses[n]);
                 parts[n].add(&piece, most).map_err(|_| AgentError::TooLarge { what: what(), most })
@@ -112,7 +113,7 @@ impl Fleet {
             _ => Ok(None),
         };
         let outcomes = self.each("finish", limit, stop, outcome).await?;
-        self.stage = Stage::Idle;
+        self.stage = AgentStage::Idle;
         Ok(outcomes)
     }
 
@@ -120,11 +121,11 @@ impl Fleet {
     pub(super) async fn read_clocks(
         &mut self,
         stop: &AtomicBool,
-    ) -> Result<Vec<Estimate>, AgentError> {
+    ) -> Result<Vec<ClockEstimate>, AgentError> {
         self.all_there()?;
         let clock = self.clock;
-        let askers: Vec<_> = self.members.iter().map(Member::asker).collect();
-        let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); self.members.len()];
+        let askers: Vec<_> = self.members.iter().map(AgentConnection::asker).collect();
+        let mut samples: Vec<Vec<ClockSample>> = vec![Vec::new(); self.members.len()];
         // The number and the time of the last probe of each.
         let mut sent = vec![(0, 0); self.members.len()];
         let mut last_number = self.probes;
@@ -132,7 +133,7 @@ impl Fleet {
         let mut probe = |n: usize, sent: &mut (u64, u64)| {
             last_number += 1;
             *sent = (last_number, clock.now());
-            let probe = Ask::Probe(messages::Probe { number: last_number });
+            let probe = CoordinatorMessage::Probe(messages::Probe { number: last_number });
             if let Some(out) = askers[n].as_ref().and_then(|out| out.upgrade()) {
                 // One that is lost is heard of.
                 let _ = out.send(probe.into());
@@ -142,12 +143,12 @@ impl Fleet {
             probe(n, sent);
         }
         let echo = |n: usize, at, say| {
-            let Say::Echo(echo) = say else { return Ok(None) };
+            let AgentMessage::Echo(echo) = say else { return Ok(None) };
             let (number, sent_ns) = sent[n];
             if echo.number != number {
                 return Ok(None);
             }
-            samples[n].push(Sample {
+            samples[n].push(ClockSample {
                 sent: sent_ns,
                 received: echo.received_ns,
                 answered: echo.answered_ns,

@@ -11,8 +11,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use agents::{
-    AgentError, Credentials, Event, Fleet, Options, Pace, Prepared, Progress, TlsFiles, Token,
-    Work, serve,
+    AgentError, AgentGroup, AgentLogEvent, AgentTask, Credentials, HeartbeatTiming, PeerOptions,
+    PreparedTask, TaskProgress, TlsFiles, Token, serve,
 };
 use model::Address;
 use tempfile::TempDir;
@@ -25,16 +25,16 @@ pub const OTHER_TOKEN: &str = "an-example-of-another";
 /// Zero of the instants that payloads tell.
 pub static ZERO: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-pub fn options() -> Options {
-    Options {
+pub fn options() -> PeerOptions {
+    PeerOptions {
         about: b"{\"cpus\":2}".to_vec(),
-        pace: Pace {
+        pace: HeartbeatTiming {
             beat: Duration::from_millis(100),
             silence: Duration::from_millis(1500),
             greeting: Duration::from_millis(1500),
             wind_down: Duration::from_secs(2),
         },
-        ..Options::default()
+        ..PeerOptions::default()
     }
 }
 
@@ -66,8 +66,12 @@ impl Task {
     }
 }
 
-impl Work for Fake {
-    fn prepare(&self, text: &[u8], stop: &Arc<AtomicBool>) -> Result<Box<dyn Prepared>, String> {
+impl AgentTask for Fake {
+    fn prepare(
+        &self,
+        text: &[u8],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn PreparedTask>, String> {
         let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
         let words = text.split_whitespace().map(|word| match word.split_once('=') {
             Some((name, number)) => match number.parse() {
@@ -85,11 +89,11 @@ impl Work for Fake {
     }
 }
 
-impl Prepared for Task {
+impl PreparedTask for Task {
     fn run(
         self: Box<Self>,
         begin: Instant,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(TaskProgress),
         stop: &Arc<AtomicBool>,
     ) -> Result<Vec<u8>, String> {
         self.ran.fetch_add(1, Ordering::SeqCst);
@@ -99,7 +103,7 @@ impl Prepared for Task {
         if self.get("panic").is_some() {
             panic!("as it was told");
         }
-        progress(Progress {
+        progress(TaskProgress {
             stage: "measure".to_owned(),
             operations: self.get("operations").unwrap_or(0),
             elapsed_s: 1.5,
@@ -127,7 +131,7 @@ pub fn local(port: u16) -> Address {
 /// An agent in a thread of its own.
 pub struct Agent {
     pub address: Address,
-    pub events: Receiver<Event>,
+    pub events: Receiver<AgentLogEvent>,
     pub ran: Arc<std::sync::atomic::AtomicUsize>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), AgentError>>>,
@@ -138,7 +142,7 @@ impl Agent {
         Agent::with(credentials, options())
     }
 
-    pub fn with(credentials: &Credentials, options: Options) -> Agent {
+    pub fn with(credentials: &Credentials, options: PeerOptions) -> Agent {
         LazyLock::force(&ZERO);
         let (tell, events) = channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -149,14 +153,14 @@ impl Agent {
             let tell = move |event| _ = tell.send(event);
             serve(&local(0), &credentials, Arc::new(fake), options, tell, &stopping)
         });
-        let Ok(Event::Listening { address, .. }) = events.recv_timeout(LIMIT) else {
+        let Ok(AgentLogEvent::Listening { address, .. }) = events.recv_timeout(LIMIT) else {
             panic!("the agent does not listen: {:?}", thread.join());
         };
         Agent { address: local(address.port()), events, ran, stop, thread: Some(thread) }
     }
 
     /// The events up to the one that is looked for.
-    pub fn until(&self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+    pub fn until(&self, wanted: impl Fn(&AgentLogEvent) -> bool) -> Vec<AgentLogEvent> {
         let mut all = Vec::new();
         loop {
             match self.events.recv_timeout(LIMIT) {
@@ -169,8 +173,8 @@ impl Agent {
         }
     }
 
-    pub fn until_free(&self) -> Vec<Event> {
-        self.until(|event| *event == Event::Waiting)
+    pub fn until_free(&self) -> Vec<AgentLogEvent> {
+        self.until(|event| *event == AgentLogEvent::Waiting)
     }
 
     pub fn raise_stop(&self) {
@@ -212,9 +216,9 @@ pub fn by_token(text: &str) -> Credentials {
     Credentials::load(&TlsFiles::default(), Some(token(text))).unwrap()
 }
 
-pub fn connect(agents: &[&Agent], credentials: &Credentials) -> Result<Fleet, AgentError> {
+pub fn connect(agents: &[&Agent], credentials: &Credentials) -> Result<AgentGroup, AgentError> {
     let addresses: Vec<Address> = agents.iter().map(|agent| agent.address.clone()).collect();
-    Fleet::connect(&addresses, credentials, options(), LIMIT)
+    AgentGroup::connect(&addresses, credentials, options(), LIMIT)
 }
 
 pub fn no_stop() -> AtomicBool {
@@ -222,13 +226,13 @@ pub fn no_stop() -> AtomicBool {
 }
 
 /// Prepares, starts and runs.
-pub fn go(fleet: &mut Fleet, assignments: &[&str]) -> Result<Vec<Vec<u8>>, AgentError> {
+pub fn go(fleet: &mut AgentGroup, assignments: &[&str]) -> Result<Vec<Vec<u8>>, AgentError> {
     prepare(fleet, assignments)?;
     fleet.start(Duration::ZERO, &no_stop())?;
     fleet.run(LIMIT, &mut |_, _| {}, &no_stop())
 }
 
-pub fn prepare(fleet: &mut Fleet, assignments: &[&str]) -> Result<(), AgentError> {
+pub fn prepare(fleet: &mut AgentGroup, assignments: &[&str]) -> Result<(), AgentError> {
     let assignments = assignments.iter().map(|text| text.as_bytes().to_vec()).collect();
     fleet.prepare(assignments, LIMIT, &no_stop())
 }

@@ -3,35 +3,35 @@
 use std::collections::{BTreeSet, HashMap};
 
 use model::{Origin, Scope};
-use record::design::{Levels, setting_of};
+use record::design::{FactorLevels, setting_of};
 use record::{Design, Execution, Phase, Run};
 
-use super::Measured;
-use crate::compare::{OtherWork, Work, most, work_differences};
-use crate::effect::Observed;
+use super::MetricInfo;
+use crate::compare::{RunWork, WorkDifference, most, work_differences};
+use crate::effect::CellObservations;
 use crate::efficiency::BOUNDARIES;
-use crate::named::{Field, Named};
-use crate::runs::Runs;
+use crate::named::{Metric, RunField};
+use crate::runs::CellRuns;
 
 /// Settings that tell cells apart in every study, after its factors.
 const ALWAYS: [&str; 3] = ["machine", "store", "workload"];
 
 /// A run and where it stands: its settings, with its machine among them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Situated<'a> {
+pub struct RunWithSettings<'a> {
     pub run: &'a Run,
     machine: &'a str,
     /// Where the settings lack it.
     threads: Option<String>,
 }
 
-impl<'a> Situated<'a> {
+impl<'a> RunWithSettings<'a> {
     /// `machine` is among the run's settings, so that conditions, axes and factors may name it,
     /// and `threads` where they lack it.
-    pub fn new(execution: &'a Execution, run: &'a Run) -> Situated<'a> {
+    pub fn new(execution: &'a Execution, run: &'a Run) -> RunWithSettings<'a> {
         let lacks = !run.settings.contains_key("threads");
         let threads = lacks.then(|| run.threads.to_string());
-        Situated { run, machine: &execution.machine.id, threads }
+        RunWithSettings { run, machine: &execution.machine.id, threads }
     }
 
     /// The level of a factor of this name, else the setting of this name.
@@ -51,24 +51,24 @@ impl<'a> Situated<'a> {
 
 /// One cell: where it stands and the values of its valid runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
-    pub at: Levels,
+pub struct AnswerCell {
+    pub at: FactorLevels,
     /// One row a run that has every metric, in the order of the metrics.
     pub values: Vec<Vec<f64>>,
     /// The same, one column a metric.
-    pub runs: Vec<Runs>,
+    pub runs: Vec<CellRuns>,
     /// What each of them did.
-    pub work: Vec<Work>,
+    pub work: Vec<RunWork>,
 }
 
 /// The cells of some runs with their values of some metrics.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gathered {
-    pub metrics: Vec<Measured>,
+pub struct CellValues {
+    pub metrics: Vec<MetricInfo>,
     /// What can tell cells apart: the factors in the study's order, then the settings.
     pub names: Vec<String>,
     /// In the order of their levels.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<AnswerCell>,
     /// Why runs have no value, each reason once with the number of runs.
     pub missing: Vec<(String, usize)>,
 }
@@ -81,24 +81,24 @@ pub struct Gathered {
 /// different boundary or origin, which are not compared.
 pub fn gather(
     design: &Design,
-    runs: &[&Situated<'_>],
+    runs: &[&RunWithSettings<'_>],
     metrics: &[&str],
     by: &[&str],
-) -> Result<Gathered, String> {
-    let named: Vec<Named> = metrics
+) -> Result<CellValues, String> {
+    let named: Vec<Metric> = metrics
         .iter()
-        .map(|name| Named::parse(name).map_err(|error| error.to_string()))
+        .map(|name| Metric::parse(name).map_err(|error| error.to_string()))
         .collect::<Result<_, _>>()?;
     let measures = runs.iter().any(|run| run.run.phase != Phase::Load);
     let loads = !measures || by.contains(&"workload") || by.contains(&"phase");
     let counted = || {
-        let asked = |run: &&&Situated<'_>| loads || run.run.phase != Phase::Load;
+        let asked = |run: &&&RunWithSettings<'_>| loads || run.run.phase != Phase::Load;
         runs.iter().filter(|run| run.run.valid()).filter(asked)
     };
     let names = dimensions(design, by);
     let factors: Vec<String> = names.iter().map(|name| setting_of(name)).collect();
     let mut places: HashMap<Vec<Option<&str>>, usize> = HashMap::new();
-    let mut cells: Vec<Cell> = Vec::new();
+    let mut cells: Vec<AnswerCell> = Vec::new();
     let mut missing: Vec<(String, usize)> = Vec::new();
     let mut told: Vec<BTreeSet<(String, String, String)>> = vec![BTreeSet::new(); metrics.len()];
     let mut first: Option<&Run> = None;
@@ -113,9 +113,9 @@ pub fn gather(
                     let at = names.iter().zip(levels);
                     let at =
                         at.filter_map(|(name, level)| Some((name.clone(), (*level)?.to_owned())));
-                    let runs = vec![Runs::default(); metrics.len()];
+                    let runs = vec![CellRuns::default(); metrics.len()];
                     let (values, work) = (Vec::new(), Vec::new());
-                    cells.push(Cell { at: at.collect(), values, runs, work });
+                    cells.push(AnswerCell { at: at.collect(), values, runs, work });
                     next
                 });
                 let cell = &mut cells[place];
@@ -123,7 +123,7 @@ pub fn gather(
                     runs.push(*value, name, run.run);
                 }
                 cell.values.push(values);
-                cell.work.push(Work::of(run.run));
+                cell.work.push(RunWork::of(run.run));
                 first = first.or(Some(run.run));
                 for (name, told) in named.iter().zip(&mut told) {
                     told.extend(provenance(name, run.run).map(|(scope, origin)| {
@@ -157,20 +157,22 @@ pub fn gather(
             ));
         }
     }
-    let metrics = metrics.iter().zip(&named).map(|(name, named)| Measured {
+    let metrics = metrics.iter().zip(&named).map(|(name, named)| MetricInfo {
         name: (*name).to_owned(),
         unit: named.unit(Some(first)).unwrap_or_default().to_owned(),
         wish: named.wish(),
         provenance: provenance(named, first),
     });
     cells.sort_by(|a, b| a.at.cmp(&b.at));
-    let mut gathered = Gathered { metrics: metrics.collect(), names, cells, missing };
+    let mut gathered = CellValues { metrics: metrics.collect(), names, cells, missing };
     gathered.sort(design);
     Ok(gathered)
 }
 
 /// Each respect once, among the pairs that were asked the same.
-fn other_work<'a>(pairs: impl Iterator<Item = (&'a Cell, &'a Cell)>) -> Vec<OtherWork> {
+fn other_work<'a>(
+    pairs: impl Iterator<Item = (&'a AnswerCell, &'a AnswerCell)>,
+) -> Vec<WorkDifference> {
     let same = pairs.filter(|(a, b)| a.at.get("workload") == b.at.get("workload"));
     most(same.flat_map(|(a, b)| work_differences(&a.work, &b.work)))
 }
@@ -188,10 +190,10 @@ fn dimensions(design: &Design, by: &[&str]) -> Vec<String> {
 }
 
 /// The boundary and origin of a figure that is a reading or made of one.
-pub fn provenance(named: &Named, run: &Run) -> Option<(Scope, Origin)> {
+pub fn provenance(named: &Metric, run: &Run) -> Option<(Scope, Origin)> {
     let reading = match named {
-        Named::Signal(signal) => run.reading(signal)?,
-        Named::Field(Field::Power) => BOUNDARIES
+        Metric::Signal(signal) => run.reading(signal)?,
+        Metric::Field(RunField::Power) => BOUNDARIES
             .iter()
             .filter_map(|name| run.reading(&format!("energy.{name}")))
             .find(|reading| reading.value().is_some())?,
@@ -200,10 +202,10 @@ pub fn provenance(named: &Named, run: &Run) -> Option<(Scope, Origin)> {
     Some((reading.scope, reading.origin))
 }
 
-impl Gathered {
+impl CellValues {
     /// The cells with their values of one metric.
-    pub fn observed(&self, metric: usize) -> Vec<Observed> {
-        let of = |cell: &Cell| Observed {
+    pub fn observed(&self, metric: usize) -> Vec<CellObservations> {
+        let of = |cell: &AnswerCell| CellObservations {
             at: cell.at.clone(),
             values: cell.values.iter().map(|run| run[metric]).collect(),
         };
@@ -212,12 +214,12 @@ impl Gathered {
 
     /// In what the cells with a factor's first level did other work than those that differ from
     /// them in the factor alone.
-    pub fn other_work_by(&self, factor: &str, first: &str) -> Vec<OtherWork> {
-        let besides = |cell: &'_ Cell| -> Vec<(String, String)> {
+    pub fn other_work_by(&self, factor: &str, first: &str) -> Vec<WorkDifference> {
+        let besides = |cell: &'_ AnswerCell| -> Vec<(String, String)> {
             let others = cell.at.iter().filter(|(name, _)| *name != factor);
             others.map(|(name, level)| (name.clone(), level.clone())).collect()
         };
-        let is_first = |cell: &&Cell| cell.at.get(factor).is_some_and(|level| level == first);
+        let is_first = |cell: &&AnswerCell| cell.at.get(factor).is_some_and(|level| level == first);
         let firsts: HashMap<_, _> =
             self.cells.iter().filter(is_first).map(|cell| (besides(cell), cell)).collect();
         let pair = |cell| Some((*firsts.get(&besides(cell))?, cell));
@@ -225,14 +227,14 @@ impl Gathered {
     }
 
     /// In what those cells did other work than any cell.
-    pub fn other_work_of(&self, some: &[&Cell]) -> Vec<OtherWork> {
+    pub fn other_work_of(&self, some: &[&AnswerCell]) -> Vec<WorkDifference> {
         other_work(some.iter().flat_map(|a| self.cells.iter().map(move |b| (*a, b))))
     }
 
     fn sort(&mut self, design: &Design) {
         let orders: Vec<Vec<String>> =
             self.names.iter().map(|name| self.order(design, name)).collect();
-        let rank = |cell: &Cell| -> Vec<Option<usize>> {
+        let rank = |cell: &AnswerCell| -> Vec<Option<usize>> {
             let names = self.names.iter().zip(&orders);
             let place = |(name, order): (&String, &Vec<String>)| {
                 let level = cell.at.get(name)?;
@@ -267,7 +269,7 @@ impl Gathered {
             levels.len() > 1
         };
         let telling: Vec<&String> = self.names.iter().filter(varies).collect();
-        let title = |cell: &Cell| {
+        let title = |cell: &AnswerCell| {
             let part = |name: &&String| Some(format!("{name}={}", cell.at.get(*name)?));
             let parts: Vec<String> = telling.iter().filter_map(part).collect();
             if parts.is_empty() { "all runs".to_owned() } else { parts.join(", ") }

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use record::Design;
-use record::design::Levels;
+use record::design::FactorLevels;
 
-use super::cells::{Cell, Situated, gather, provenance};
-use super::{Asked, Found, Measured};
+use super::cells::{AnswerCell, RunWithSettings, gather, provenance};
+use super::{AnswerKind, MetricInfo, MetricRequest};
 use crate::describe::{describe, median};
 use crate::efficiency::BOUNDARIES;
 use crate::interval::{Interval, NoInterval};
-use crate::named::{Field, Named};
-use crate::proportionality::{LoadLevel, Proportionality, proportionality};
+use crate::named::{Metric, RunField};
+use crate::proportionality::{MeasuredLevel, Proportionality, proportionality};
 
 /// One graduated load among those that a question is about.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Graduated {
+pub struct GraduatedLoad {
     /// Where it stands: its levels but for that of the load.
-    pub at: Levels,
+    pub at: FactorLevels,
     /// What tells it from the others: `smt=on, store=redis`.
     pub title: String,
     /// Of the highest level, in operations per second.
@@ -43,14 +43,18 @@ const POWER: usize = 2;
 
 /// Every graduated load over the levels of `factor`; those of which nothing can be said are
 /// among the second, with the reason.
-pub(super) fn graduated(design: &Design, runs: &[&Situated<'_>], factor: &str) -> Asked {
+pub(super) fn graduated(
+    design: &Design,
+    runs: &[&RunWithSettings<'_>],
+    factor: &str,
+) -> MetricRequest {
     let mut gathered = gather(design, runs, &METRICS, &[factor])?;
     let boundary = boundary(runs);
     let idle = boundary.as_deref().map(|name| {
         let signal = format!("power.idle.{name}");
         gather(design, runs, &[&signal], &[factor])
     });
-    let mut loads: BTreeMap<Levels, Vec<&Cell>> = BTreeMap::new();
+    let mut loads: BTreeMap<FactorLevels, Vec<&AnswerCell>> = BTreeMap::new();
     for cell in gathered.cells.iter().filter(|cell| cell.at.contains_key(factor)) {
         loads.entry(without(&cell.at, factor)).or_default().push(cell);
     }
@@ -88,7 +92,7 @@ pub(super) fn graduated(design: &Design, runs: &[&Situated<'_>], factor: &str) -
             Err(why) => not_found.push((why, cells.iter().map(|cell| cell.values.len()).sum())),
         }
     }
-    let power: Measured = gathered.metrics.swap_remove(POWER);
+    let power: MetricInfo = gathered.metrics.swap_remove(POWER);
     if found.is_empty() {
         return Err(match not_found.into_iter().next() {
             Some((why, _)) => why,
@@ -97,26 +101,28 @@ pub(super) fn graduated(design: &Design, runs: &[&Situated<'_>], factor: &str) -
     }
     let mut missing = gathered.missing;
     missing.extend(not_found);
-    Ok((Found::Graduated { factor: factor.to_owned(), power, loads: found }, missing))
+    Ok((AnswerKind::Graduated { factor: factor.to_owned(), power, loads: found }, missing))
 }
 
 fn of(
-    at: &Levels,
+    at: &FactorLevels,
     title: String,
-    cells: &[&Cell],
+    cells: &[&AnswerCell],
     idle_w: Result<Vec<f64>, String>,
-) -> Result<Graduated, String> {
+) -> Result<GraduatedLoad, String> {
     let idle = idle_w.as_ref().ok().map(|watts| median(watts));
-    let column =
-        |cell: &Cell, nth: usize| cell.values.iter().map(|row| row[nth]).collect::<Vec<f64>>();
+    let column = |cell: &AnswerCell, nth: usize| {
+        cell.values.iter().map(|row| row[nth]).collect::<Vec<f64>>()
+    };
     let mut cells = cells.to_vec();
     cells.sort_by(|a, b| median(&column(b, 0)).total_cmp(&median(&column(a, 0))));
-    let level = |cell: &Cell, rows: &[Vec<f64>]| LoadLevel {
+    let level = |cell: &AnswerCell, rows: &[Vec<f64>]| MeasuredLevel {
         target_ops_s: median(&column(cell, 0)),
         runs: rows.iter().map(|row| (row[1], row[POWER])).collect(),
     };
-    let whole = |pick: &dyn Fn(&Cell) -> Vec<Vec<f64>>| {
-        let levels: Vec<LoadLevel> = cells.iter().map(|cell| level(cell, &pick(cell))).collect();
+    let whole = |pick: &dyn Fn(&AnswerCell) -> Vec<Vec<f64>>| {
+        let levels: Vec<MeasuredLevel> =
+            cells.iter().map(|cell| level(cell, &pick(cell))).collect();
         proportionality(&levels, idle).map_err(|error| error.to_string())
     };
     let figures = whole(&|cell| cell.values.clone())?;
@@ -127,7 +133,7 @@ fn of(
         Ok(described) => described.mean_interval,
         Err(_) => Err(NoInterval::OneValue),
     };
-    Ok(Graduated {
+    Ok(GraduatedLoad {
         at: at.clone(),
         title,
         highest_ops_s: cells.first().map_or(0.0, |cell| median(&column(cell, 0))),
@@ -142,14 +148,14 @@ fn of(
     })
 }
 
-fn without(at: &Levels, factor: &str) -> Levels {
+fn without(at: &FactorLevels, factor: &str) -> FactorLevels {
     at.iter().filter(|(name, _)| *name != factor).map(|(n, l)| (n.clone(), l.clone())).collect()
 }
 
 /// The boundary at which the runs' power was read: that of the first run that has one.
-fn boundary(runs: &[&Situated<'_>]) -> Option<String> {
+fn boundary(runs: &[&RunWithSettings<'_>]) -> Option<String> {
     runs.iter().filter(|run| run.run.valid()).find_map(|run| {
-        provenance(&Named::Field(Field::Power), run.run)?;
+        provenance(&Metric::Field(RunField::Power), run.run)?;
         let read = |name: &&&str| run.run.value(&format!("energy.{name}")).is_some();
         BOUNDARIES.iter().find(read).map(|name| (*name).to_owned())
     })

@@ -1,7 +1,7 @@
 use std::fmt;
 
-use crate::compare::{Verdict, Wish};
-use crate::effect::{Effect, Interaction, Size};
+use crate::compare::{BetterDirection, Verdict};
+use crate::effect::{EffectSize, Interaction, MainEffect};
 
 /// Differences are called at this corrected p.
 pub(super) const CALLED_BELOW: f64 = 0.05;
@@ -9,18 +9,18 @@ const GOOD_BELOW: f64 = 0.01;
 const HIGH_BELOW: f64 = 0.001;
 
 /// What has a size that can be judged.
-pub trait Judged {
-    fn size(&self) -> &Size;
+pub trait Judgeable {
+    fn size(&self) -> &EffectSize;
 }
 
-impl Judged for Effect {
-    fn size(&self) -> &Size {
+impl Judgeable for MainEffect {
+    fn size(&self) -> &EffectSize {
         &self.size
     }
 }
 
-impl Judged for Interaction {
-    fn size(&self) -> &Size {
+impl Judgeable for Interaction {
+    fn size(&self) -> &EffectSize {
         &self.size
     }
 }
@@ -34,13 +34,17 @@ pub struct JudgedSize<T> {
     pub verdict: Verdict,
 }
 
-impl<T: Judged> JudgedSize<T> {
+impl<T: Judgeable> JudgedSize<T> {
     pub(super) fn new(of: T) -> Self {
         JudgedSize { of, corrected: None, verdict: Verdict::NotEnoughData }
     }
 
     /// `corrected` yields one value for each comparison that has a p.
-    pub(super) fn judge(&mut self, wish: Wish, corrected: &mut impl Iterator<Item = f64>) {
+    pub(super) fn judge(
+        &mut self,
+        wish: BetterDirection,
+        corrected: &mut impl Iterator<Item = f64>,
+    ) {
         let size = self.of.size();
         if size.p.is_none() {
             return;
@@ -50,9 +54,13 @@ impl<T: Judged> JudgedSize<T> {
         let more = size.value > size.scale.no_effect();
         self.verdict = match (p < CALLED_BELOW, wish, more) {
             (false, ..) => Verdict::NoDifference,
-            (true, Wish::More, true) | (true, Wish::Less, false) => Verdict::Better,
-            (true, Wish::More, false) | (true, Wish::Less, true) => Verdict::Worse,
-            (true, Wish::Neither, _) => Verdict::Different,
+            (true, BetterDirection::More, true) | (true, BetterDirection::Less, false) => {
+                Verdict::Better
+            }
+            (true, BetterDirection::More, false) | (true, BetterDirection::Less, true) => {
+                Verdict::Worse
+            }
+            (true, BetterDirection::Neither, _) => Verdict::Different,
         };
     }
 }

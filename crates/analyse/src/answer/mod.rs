@@ -9,15 +9,17 @@ use model::{Origin, Scope};
 use record::Design;
 use record::design::Question;
 
-pub use cells::{Cell, Gathered, Situated, gather, provenance, quantity};
-pub use graduated::Graduated;
-pub use judged::{Confidence, Judged, JudgedSize};
+pub use cells::{AnswerCell, CellValues, RunWithSettings, gather, provenance, quantity};
+pub use graduated::GraduatedLoad;
+pub use judged::{Confidence, Judgeable, JudgedSize};
 
-use crate::compare::{OtherWork, Verdict, Wish};
-use crate::effect::{Effect, Interaction, Share, interactions, main_effects, variation};
+use crate::compare::{BetterDirection, Verdict, WorkDifference};
+use crate::effect::{
+    Interaction, MainEffect, VariationShare, interactions, main_effects, variation,
+};
 use crate::holm::holm;
-use crate::named::{Named, Point};
-use crate::pareto::{Standing, pareto};
+use crate::named::{DistributionPoint, Metric};
+use crate::pareto::{ParetoStanding, pareto};
 
 /// A latency is known to a histogram's bucket: three digits.
 const LATENCY_RESOLUTION: f64 = 1e-3;
@@ -29,7 +31,7 @@ pub struct Answer {
     /// The verdict, in one sentence.
     pub verdict: String,
     pub confidence: Confidence,
-    pub found: Found,
+    pub found: AnswerKind,
     /// Runs that were looked at, and those of them that are invalid and do not count.
     pub runs: usize,
     pub invalid: usize,
@@ -38,41 +40,41 @@ pub struct Answer {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
+pub enum AnswerKind {
     /// Of each factor that the question names, and of each pair of them.
-    Effects { of: Vec<Effects>, interactions: Vec<JudgedSize<Interaction>> },
+    Effects { of: Vec<FactorEffects>, interactions: Vec<JudgedSize<Interaction>> },
     Front {
         metrics: Vec<String>,
         cells: Vec<FrontCell>,
         /// In what those on the front did other work than another cell.
-        other_work: Vec<OtherWork>,
+        other_work: Vec<WorkDifference>,
     },
     /// How power follows a graduated load.
-    Graduated { factor: String, power: Measured, loads: Vec<Graduated> },
+    Graduated { factor: String, power: MetricInfo, loads: Vec<GraduatedLoad> },
     /// The question cannot be answered from these runs, for the reason in the verdict.
     Nothing,
 }
 
 /// What one factor does to one metric.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Effects {
+pub struct FactorEffects {
     pub factor: String,
-    pub metric: Measured,
-    pub levels: Vec<JudgedSize<Effect>>,
+    pub metric: MetricInfo,
+    pub levels: Vec<JudgedSize<MainEffect>>,
     /// In what the first level, to which the others are compared, did other work than they.
-    pub other_work: Vec<OtherWork>,
+    pub other_work: Vec<WorkDifference>,
     /// How much of all that varies it and the other factors explain, where every combination is
     /// there.
-    pub shares: Vec<Share>,
+    pub shares: Vec<VariationShare>,
 }
 
 /// A metric and how it came to be.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct MetricInfo {
     /// As in `--json`.
     pub name: String,
     pub unit: String,
-    pub wish: Wish,
+    pub wish: BetterDirection,
     /// The boundary and kind of a reading.
     pub provenance: Option<(Scope, Origin)>,
 }
@@ -83,7 +85,7 @@ pub struct FrontCell {
     /// What tells it from the others: `smt=on, idle=none`.
     pub title: String,
     pub runs: usize,
-    pub standing: Standing,
+    pub standing: ParetoStanding,
     /// The title of the cell that beats it.
     pub beaten_by: Option<String>,
 }
@@ -94,7 +96,7 @@ pub struct FrontCell {
 /// that the chance of even one difference that is none is at most 5 % for the whole study.
 /// Effects are as [`main_effects`] and [`interactions`] have them. What cannot be answered says
 /// why in its verdict. Invalid runs do not count.
-pub fn answers(design: &Design, runs: &[Situated<'_>]) -> Vec<Answer> {
+pub fn answers(design: &Design, runs: &[RunWithSettings<'_>]) -> Vec<Answer> {
     let mut answers: Vec<Answer> =
         design.questions.iter().map(|question| answer(design, question, runs)).collect();
     let p: Vec<f64> = answers.iter().flat_map(|answer| answer.found.p()).collect();
@@ -107,14 +109,14 @@ pub fn answers(design: &Design, runs: &[Situated<'_>]) -> Vec<Answer> {
     answers
 }
 
-fn answer(design: &Design, question: &Question, runs: &[Situated<'_>]) -> Answer {
-    let within: Vec<&Situated<'_>> =
+fn answer(design: &Design, question: &Question, runs: &[RunWithSettings<'_>]) -> Answer {
+    let within: Vec<&RunWithSettings<'_>> =
         runs.iter().filter(|run| question.within.hold_by(|name| run.at(name))).collect();
     let nothing = |why: String| Answer {
         ask: question.ask.clone(),
         verdict: why,
         confidence: Confidence::NoData,
-        found: Found::Nothing,
+        found: AnswerKind::Nothing,
         runs: within.len(),
         invalid: within.iter().filter(|run| !run.run.valid()).count(),
         missing: Vec::new(),
@@ -140,21 +142,26 @@ fn answer(design: &Design, question: &Question, runs: &[Situated<'_>]) -> Answer
     }
 }
 
-type Asked = Result<(Found, Vec<(String, usize)>), String>;
+type MetricRequest = Result<(AnswerKind, Vec<(String, usize)>), String>;
 
-fn effects(design: &Design, runs: &[&Situated<'_>], metric: &str, factors: &[&str]) -> Asked {
-    let named = Named::parse(metric).map_err(|error| error.to_string())?;
+fn effects(
+    design: &Design,
+    runs: &[&RunWithSettings<'_>],
+    metric: &str,
+    factors: &[&str],
+) -> MetricRequest {
+    let named = Metric::parse(metric).map_err(|error| error.to_string())?;
     let gathered = gather(design, runs, &[metric], factors)?;
     let cells = gathered.observed(0);
     let resolution = match &named {
-        Named::Latency { point: Point::Count, .. } => 0.0,
-        Named::Latency { .. } => LATENCY_RESOLUTION,
+        Metric::Latency { point: DistributionPoint::Count, .. } => 0.0,
+        Metric::Latency { .. } => LATENCY_RESOLUTION,
         _ => 0.0,
     };
     let order = |factor: &str| gathered.order(design, factor);
     // What this machine could not turn says why there is nothing to compare.
     let because = |error: crate::effect::EffectError| {
-        let about = |skipped: &&record::design::Skipped| {
+        let about = |skipped: &&record::design::SkippedCell| {
             factors.iter().any(|factor| skipped.levels.contains_key(*factor))
         };
         match design.skipped.iter().find(about) {
@@ -162,12 +169,12 @@ fn effects(design: &Design, runs: &[&Situated<'_>], metric: &str, factors: &[&st
             None => error.to_string(),
         }
     };
-    let of = |factor: &str| -> Result<Effects, String> {
+    let of = |factor: &str| -> Result<FactorEffects, String> {
         let found = main_effects(&cells, factor, &order(factor), resolution);
         let first = order(factor).into_iter().next();
         let other_work =
             first.map_or_else(Vec::new, |first| gathered.other_work_by(factor, &first));
-        Ok(Effects {
+        Ok(FactorEffects {
             other_work,
             factor: factor.to_owned(),
             metric: gathered.metrics[0].clone(),
@@ -184,14 +191,14 @@ fn effects(design: &Design, runs: &[&Situated<'_>], metric: &str, factors: &[&st
             together.extend(found.map_err(because)?.into_iter().map(JudgedSize::new));
         }
     }
-    let found = Found::Effects { of: all, interactions: together };
+    let found = AnswerKind::Effects { of: all, interactions: together };
     Ok((found, gathered.missing))
 }
 
-fn front(design: &Design, runs: &[&Situated<'_>], metrics: &[String]) -> Asked {
+fn front(design: &Design, runs: &[&RunWithSettings<'_>], metrics: &[String]) -> MetricRequest {
     let names: Vec<&str> = metrics.iter().map(String::as_str).collect();
     let gathered = gather(design, runs, &names, &[])?;
-    let wishes: Vec<Wish> = gathered.metrics.iter().map(|metric| metric.wish).collect();
+    let wishes: Vec<BetterDirection> = gathered.metrics.iter().map(|metric| metric.wish).collect();
     let candidates: Vec<Vec<Vec<f64>>> =
         gathered.cells.iter().map(|cell| cell.values.clone()).collect();
     let standings = pareto(&candidates, &wishes).map_err(|error| match error {
@@ -202,7 +209,7 @@ fn front(design: &Design, runs: &[&Situated<'_>], metrics: &[String]) -> Asked {
         other => other.to_string(),
     })?;
     let titles = gathered.titles();
-    let on: Vec<&Cell> = standings
+    let on: Vec<&AnswerCell> = standings
         .iter()
         .zip(&gathered.cells)
         .filter(|(standing, _)| standing.on_front())
@@ -219,18 +226,18 @@ fn front(design: &Design, runs: &[&Situated<'_>], metrics: &[String]) -> Asked {
             }
         });
     let cells = cells.collect();
-    Ok((Found::Front { metrics: metrics.to_vec(), cells, other_work }, gathered.missing))
+    Ok((AnswerKind::Front { metrics: metrics.to_vec(), cells, other_work }, gathered.missing))
 }
 
-impl Found {
+impl AnswerKind {
     /// One value of each comparison, where it has one: first of the effects, then of the
     /// interactions. [`Found::judge`] goes through them in the same order.
     fn of_each<T>(
         &self,
-        effect: impl Fn(&JudgedSize<Effect>) -> Option<T>,
+        effect: impl Fn(&JudgedSize<MainEffect>) -> Option<T>,
         both: impl Fn(&JudgedSize<Interaction>) -> Option<T>,
     ) -> Vec<T> {
-        let Found::Effects { of, interactions } = self else { return Vec::new() };
+        let AnswerKind::Effects { of, interactions } = self else { return Vec::new() };
         let effects = of.iter().flat_map(|effects| &effects.levels).filter_map(effect);
         effects.chain(interactions.iter().filter_map(both)).collect()
     }
@@ -251,7 +258,7 @@ impl Found {
     }
 
     fn judge(&mut self, corrected: &mut impl Iterator<Item = f64>) {
-        let Found::Effects { of, interactions } = self else { return };
+        let AnswerKind::Effects { of, interactions } = self else { return };
         for effects in of {
             for level in &mut effects.levels {
                 level.judge(effects.metric.wish, corrected);
@@ -259,7 +266,7 @@ impl Found {
         }
         for found in interactions {
             // That one factor changes what the other does is neither good nor bad.
-            found.judge(Wish::Neither, corrected);
+            found.judge(BetterDirection::Neither, corrected);
         }
     }
 }

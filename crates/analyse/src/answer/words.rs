@@ -1,8 +1,10 @@
 //! The sentence that answers a question, from what was found.
 
-use super::{Answer, Confidence, Effects, Found, FrontCell, Graduated, JudgedSize, Measured};
-use crate::compare::{OtherWork, Verdict};
-use crate::effect::{Effect, Interaction, Scale, Size};
+use super::{
+    Answer, AnswerKind, Confidence, FactorEffects, FrontCell, GraduatedLoad, JudgedSize, MetricInfo,
+};
+use crate::compare::{Verdict, WorkDifference};
+use crate::effect::{EffectScale, EffectSize, Interaction, MainEffect};
 use crate::interval::{Interval, NoInterval};
 
 /// More levels than this in one sentence are not read.
@@ -13,20 +15,20 @@ const MOST_CELLS: usize = 4;
 /// together.
 pub(super) fn put(answer: &mut Answer, family: usize) {
     let (sentence, confidence) = match &answer.found {
-        Found::Effects { of, interactions } => {
+        AnswerKind::Effects { of, interactions } => {
             let both = pairs(interactions).into_iter().map(|pair| together(&pair, unit_of(of)));
             let parts: Vec<String> = of.iter().map(effects).chain(both).collect();
             (parts.join("; "), of_comparisons(answer))
         }
-        Found::Front { metrics, cells, other_work } => {
+        AnswerKind::Front { metrics, cells, other_work } => {
             let (sentence, confidence) = front(metrics, cells);
             (format!("{sentence}{}", differed(other_work)), confidence)
         }
-        Found::Graduated { power, loads, .. } => graduated(power, loads),
-        Found::Nothing => (format!("Not answered: {}", answer.verdict), Confidence::NoData),
+        AnswerKind::Graduated { power, loads, .. } => graduated(power, loads),
+        AnswerKind::Nothing => (format!("Not answered: {}", answer.verdict), Confidence::NoData),
     };
     let corrected = match (&answer.found, family) {
-        (Found::Effects { .. }, 2..) => {
+        (AnswerKind::Effects { .. }, 2..) => {
             format!("; p after Holm's correction for all {family} comparisons of the study")
         }
         _ => String::new(),
@@ -53,8 +55,8 @@ fn of_comparisons(answer: &Answer) -> Confidence {
     }
 }
 
-fn effects(effects: &Effects) -> String {
-    let Effects { factor, metric, levels, .. } = effects;
+fn effects(effects: &FactorEffects) -> String {
+    let FactorEffects { factor, metric, levels, .. } = effects;
     let Some(first) = levels.first() else { return String::new() };
     let from = &first.of.from;
     let unit = &metric.unit;
@@ -74,8 +76,8 @@ fn effects(effects: &Effects) -> String {
 }
 
 /// Figures of different work stand beside each other.
-fn differed(work: &[OtherWork]) -> String {
-    let told: Vec<String> = work.iter().map(OtherWork::to_string).collect();
+fn differed(work: &[WorkDifference]) -> String {
+    let told: Vec<String> = work.iter().map(WorkDifference::to_string).collect();
     if told.is_empty() {
         String::new()
     } else {
@@ -84,7 +86,7 @@ fn differed(work: &[OtherWork]) -> String {
 }
 
 /// `20 % higher with on (95 % +18 % to +22 %, p < 0.001)`.
-fn level_words(level: &JudgedSize<Effect>, unit: &str) -> String {
+fn level_words(level: &JudgedSize<MainEffect>, unit: &str) -> String {
     let (size, to) = (&level.of.size, &level.of.to);
     match (&level.verdict, &size.interval) {
         (Verdict::NotEnoughData, Err(why)) => {
@@ -100,7 +102,7 @@ fn level_words(level: &JudgedSize<Effect>, unit: &str) -> String {
 }
 
 /// `95 % +8.1 % to +16.7 %, p = 0.0004`.
-fn evidence<T: super::Judged>(level: &JudgedSize<T>, unit: &str) -> String {
+fn evidence<T: super::Judgeable>(level: &JudgedSize<T>, unit: &str) -> String {
     let size = level.of.size();
     let interval = match &size.interval {
         Ok(interval) => {
@@ -115,7 +117,7 @@ fn evidence<T: super::Judged>(level: &JudgedSize<T>, unit: &str) -> String {
     }
 }
 
-fn over(effect: &Effect) -> String {
+fn over(effect: &MainEffect) -> String {
     let names: Vec<&str> = effect.simple.first().map_or(Vec::new(), |first| {
         let varies = |name: &&String| {
             effect.simple.iter().any(|one| one.at.get(*name) != first.at.get(*name))
@@ -129,7 +131,7 @@ fn over(effect: &Effect) -> String {
     }
 }
 
-fn unit_of(effects: &[Effects]) -> &str {
+fn unit_of(effects: &[FactorEffects]) -> &str {
     effects.first().map_or("", |effects| &effects.metric.unit)
 }
 
@@ -170,8 +172,8 @@ fn together(interactions: &[&JudgedSize<Interaction>], unit: &str) -> String {
         .take(MOST_LEVELS)
         .map(|found| {
             let times = match found.of.size.scale {
-                Scale::Ratio => format!("{} times", number(found.of.size.value)),
-                Scale::Difference => end(Told::Amount, found.of.size.value, unit),
+                EffectScale::Ratio => format!("{} times", number(found.of.size.value)),
+                EffectScale::Difference => end(SizeFormat::Amount, found.of.size.value, unit),
             };
             format!(
                 "with {second} = {} the effect of {first} = {} is {times} that with {} ({})",
@@ -219,10 +221,10 @@ fn front(metrics: &[String], cells: &[FrontCell]) -> (String, Confidence) {
 
 /// `store=redis: 412 ops/J over 10 levels of up to 51200 ops/s and the idle machine (95 % 400 to
 /// 425); power follows load by 0.38 of 1, and the idle machine draws 61 % of full load`.
-fn graduated(power: &Measured, loads: &[Graduated]) -> (String, Confidence) {
+fn graduated(power: &MetricInfo, loads: &[GraduatedLoad]) -> (String, Confidence) {
     let kind = kind(power);
-    let one = |load: &Graduated| {
-        let Graduated { title, highest_ops_s, figures, .. } = load;
+    let one = |load: &GraduatedLoad| {
+        let GraduatedLoad { title, highest_ops_s, figures, .. } = load;
         let levels = figures.levels.len() - usize::from(figures.with_idle);
         let idle = if figures.with_idle { " and the idle machine" } else { "" };
         let place = if title.is_empty() { String::new() } else { format!("{title}: ") };
@@ -269,7 +271,7 @@ fn between(interval: &Result<Interval, NoInterval>) -> String {
 }
 
 /// ` (modelled)`; nothing of what was measured.
-fn kind(metric: &Measured) -> String {
+fn kind(metric: &MetricInfo) -> String {
     match metric.provenance {
         Some((_, origin)) if origin != model::Origin::Measured => {
             format!(" ({origin:?})").to_lowercase()
@@ -288,42 +290,44 @@ fn listed(words: &[&str]) -> String {
 
 /// How a size and its interval are told: a quotient far from 1 is no percentage.
 #[derive(Clone, Copy)]
-enum Told {
+enum SizeFormat {
     Percent,
     Times,
     Amount,
 }
 
-fn told(size: &Size) -> Told {
+fn told(size: &EffectSize) -> SizeFormat {
     let ends = size.interval.as_ref().map_or([size.value; 2], |i| [i.low, i.high]);
     let far = |ratio: f64| !(0.1..2.0).contains(&ratio);
     match size.scale {
-        Scale::Difference => Told::Amount,
-        Scale::Ratio if far(size.value) || ends.into_iter().any(far) => Told::Times,
-        Scale::Ratio => Told::Percent,
+        EffectScale::Difference => SizeFormat::Amount,
+        EffectScale::Ratio if far(size.value) || ends.into_iter().any(far) => SizeFormat::Times,
+        EffectScale::Ratio => SizeFormat::Percent,
     }
 }
 
 /// `12.3 % higher`, `2.31 times as high`, `0.12 W lower`.
-fn change(size: &Size, unit: &str) -> String {
+fn change(size: &EffectSize, unit: &str) -> String {
     let way = |up: bool| if up { "higher" } else { "lower" };
     match told(size) {
-        Told::Times => format!("{} times as high", number(size.value)),
-        Told::Percent => {
+        SizeFormat::Times => format!("{} times as high", number(size.value)),
+        SizeFormat::Percent => {
             let change = size.value - 1.0;
             format!("{} {}", percent(change.abs()), way(change > 0.0))
         }
-        Told::Amount => format!("{} {}", amount(size.value.abs(), unit), way(size.value > 0.0)),
+        SizeFormat::Amount => {
+            format!("{} {}", amount(size.value.abs(), unit), way(size.value > 0.0))
+        }
     }
 }
 
 /// An end of an interval: `+8.1 %`, `2.1`, `-0.3 W`.
-fn end(told: Told, value: f64, unit: &str) -> String {
+fn end(told: SizeFormat, value: f64, unit: &str) -> String {
     let sign = |value: f64| if value < 0.0 { "-" } else { "+" };
     match told {
-        Told::Times => number(value),
-        Told::Percent => format!("{}{}", sign(value - 1.0), percent((value - 1.0).abs())),
-        Told::Amount => format!("{}{}", sign(value), amount(value.abs(), unit)),
+        SizeFormat::Times => number(value),
+        SizeFormat::Percent => format!("{}{}", sign(value - 1.0), percent((value - 1.0).abs())),
+        SizeFormat::Amount => format!("{}{}", sign(value), amount(value.abs(), unit)),
     }
 }
 
@@ -381,9 +385,9 @@ mod tests {
         assert_eq!(percent(0.12345), "12 %");
         assert_eq!(percent(0.0123), "1.2 %");
         assert_eq!(percent(0.0001), "0.01 %");
-        assert_eq!(end(Told::Percent, 0.91, ""), "-9.0 %");
-        assert_eq!(end(Told::Times, 2.5, ""), "2.50");
-        assert_eq!(end(Told::Amount, -0.3, "W"), "-0.300 W");
+        assert_eq!(end(SizeFormat::Percent, 0.91, ""), "-9.0 %");
+        assert_eq!(end(SizeFormat::Times, 2.5, ""), "2.50");
+        assert_eq!(end(SizeFormat::Amount, -0.3, "W"), "-0.300 W");
         assert_eq!(probability(0.0), "p < 0.001");
         assert_eq!(probability(0.0312), "p = 0.031");
         assert_eq!(listed(&["a", "b", "c"]), "a, b and c");

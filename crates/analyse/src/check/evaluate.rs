@@ -4,17 +4,17 @@ use model::{Bytes, Count, Rate, Span};
 use record::Run;
 use record::design::value_of;
 
-use super::{Arithmetic, Comparison, Function, Node, Relation};
-use crate::named::{NoValue, metric_value};
+use super::{Arithmetic, CheckExpression, Comparison, ExpressionNode, Function};
+use crate::named::{MetricError, metric_value};
 
 /// What a name stands for in a run.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum CheckValue {
     Number(f64),
     Text(String),
 }
 
-impl Relation {
+impl CheckExpression {
     /// Whether it holds in a run.
     ///
     /// # Errors
@@ -27,8 +27,8 @@ impl Relation {
     /// What each name in it stands for in this run, in words.
     pub(super) fn values(&self, run: &Run) -> Vec<String> {
         let told = |name: &str| match named(name, run) {
-            Ok(Value::Number(number)) => format!("{name} is {}", shown(number)),
-            Ok(Value::Text(text)) => format!("{name} is {text}"),
+            Ok(CheckValue::Number(number)) => format!("{name} is {}", shown(number)),
+            Ok(CheckValue::Text(text)) => format!("{name} is {text}"),
             Err(reason) => format!("{name} is not known: {reason}"),
         };
         self.names().into_iter().map(told).collect()
@@ -50,25 +50,27 @@ fn shown(number: f64) -> String {
     }
 }
 
-fn truth(node: &Node, run: &Run) -> Result<bool, String> {
+fn truth(node: &ExpressionNode, run: &Run) -> Result<bool, String> {
     Ok(match node {
-        Node::Not(inner) => !truth(inner, run)?,
+        ExpressionNode::Not(inner) => !truth(inner, run)?,
         // What decides is enough: the other side may have no value.
-        Node::And(left, right) => match (truth(left, run), truth(right, run)) {
+        ExpressionNode::And(left, right) => match (truth(left, run), truth(right, run)) {
             (Ok(false), _) | (_, Ok(false)) => false,
             (left, right) => left? && right?,
         },
-        Node::Or(left, right) => match (truth(left, run), truth(right, run)) {
+        ExpressionNode::Or(left, right) => match (truth(left, run), truth(right, run)) {
             (Ok(true), _) | (_, Ok(true)) => true,
             (left, right) => left? || right?,
         },
-        Node::Compare(left, how, right) => compare(value(left, run)?, *how, value(right, run)?)?,
+        ExpressionNode::Compare(left, how, right) => {
+            compare(value(left, run)?, *how, value(right, run)?)?
+        }
         _ => return Err("a value is no relation".to_owned()),
     })
 }
 
-fn compare(left: Value, how: Comparison, right: Value) -> Result<bool, String> {
-    if let (Value::Text(a), Value::Text(b)) = (&left, &right)
+fn compare(left: CheckValue, how: Comparison, right: CheckValue) -> Result<bool, String> {
+    if let (CheckValue::Text(a), CheckValue::Text(b)) = (&left, &right)
         && matches!(how, Comparison::Equal | Comparison::Unequal)
     {
         return Ok((a == b) == (how == Comparison::Equal));
@@ -84,15 +86,15 @@ fn compare(left: Value, how: Comparison, right: Value) -> Result<bool, String> {
     })
 }
 
-fn value(node: &Node, run: &Run) -> Result<Value, String> {
+fn value(node: &ExpressionNode, run: &Run) -> Result<CheckValue, String> {
     Ok(match node {
-        Node::Text(text) => Value::Text(text.clone()),
-        Node::Name(name) => named(name, run)?,
-        Node::Number(number) => Value::Number(*number),
-        Node::Negative(inner) => Value::Number(-number(inner, run)?),
-        Node::Arithmetic(left, how, right) => {
+        ExpressionNode::Text(text) => CheckValue::Text(text.clone()),
+        ExpressionNode::Name(name) => named(name, run)?,
+        ExpressionNode::Number(number) => CheckValue::Number(*number),
+        ExpressionNode::Negative(inner) => CheckValue::Number(-number(inner, run)?),
+        ExpressionNode::Arithmetic(left, how, right) => {
             let (a, b) = (number(left, run)?, number(right, run)?);
-            Value::Number(match how {
+            CheckValue::Number(match how {
                 Arithmetic::Plus => a + b,
                 Arithmetic::Minus => a - b,
                 Arithmetic::Times => a * b,
@@ -100,7 +102,7 @@ fn value(node: &Node, run: &Run) -> Result<Value, String> {
                 Arithmetic::Over => a / b,
             })
         }
-        Node::Call(function, arguments) => {
+        ExpressionNode::Call(function, arguments) => {
             let numbers: Result<Vec<f64>, String> =
                 arguments.iter().map(|argument| number(argument, run)).collect();
             let numbers = numbers?.into_iter();
@@ -109,24 +111,27 @@ fn value(node: &Node, run: &Run) -> Result<Value, String> {
                 Function::Min => numbers.reduce(f64::min),
                 Function::Max => numbers.reduce(f64::max),
             };
-            Value::Number(found.ok_or("a function without a value")?)
+            CheckValue::Number(found.ok_or("a function without a value")?)
         }
-        Node::Compare(..) | Node::Not(_) | Node::And(..) | Node::Or(..) => {
+        ExpressionNode::Compare(..)
+        | ExpressionNode::Not(_)
+        | ExpressionNode::And(..)
+        | ExpressionNode::Or(..) => {
             return Err("a relation is no value".to_owned());
         }
     })
 }
 
-fn number(node: &Node, run: &Run) -> Result<f64, String> {
+fn number(node: &ExpressionNode, run: &Run) -> Result<f64, String> {
     as_number(value(node, run)?)
 }
 
 /// Factors and settings are texts; those that people write as numbers (`10k`, `64MiB`, `5s`) count
 /// as such, in units of SI.
-fn as_number(value: Value) -> Result<f64, String> {
+fn as_number(value: CheckValue) -> Result<f64, String> {
     let text = match value {
-        Value::Number(number) => return Ok(number),
-        Value::Text(text) => text,
+        CheckValue::Number(number) => return Ok(number),
+        CheckValue::Text(text) => text,
     };
     let plain = || text.parse::<f64>().ok().filter(|number| number.is_finite());
     let count = || text.parse::<Count>().ok().map(|count| count.0 as f64);
@@ -142,13 +147,13 @@ fn as_number(value: Value) -> Result<f64, String> {
 }
 
 /// A factor's level or a setting of this name, else the figure of this name.
-fn named(name: &str, run: &Run) -> Result<Value, String> {
+fn named(name: &str, run: &Run) -> Result<CheckValue, String> {
     if let Some(text) = value_of(&run.settings, name) {
-        return Ok(Value::Text(text.to_owned()));
+        return Ok(CheckValue::Text(text.to_owned()));
     }
     match metric_value(run, name) {
-        Ok(number) => Ok(Value::Number(number)),
-        Err(NoValue::Unavailable(reason)) => Err(reason),
+        Ok(number) => Ok(CheckValue::Number(number)),
+        Err(MetricError::Unavailable(reason)) => Err(reason),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -6,30 +6,30 @@ mod judge;
 mod parse;
 mod words;
 
-pub use judge::{Judged, Ruling, judge};
+pub use judge::{CheckResult, CheckedRun, judge};
 pub use parse::CheckError;
 
 /// A relation between figures and settings of one run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Relation {
+pub struct CheckExpression {
     text: String,
-    root: Node,
+    root: ExpressionNode,
 }
 
 /// A part of a relation.
 #[derive(Debug, Clone, PartialEq)]
-enum Node {
+enum ExpressionNode {
     Number(f64),
     Text(String),
     /// A factor or setting of the run if it has one of this name, else a figure.
     Name(String),
-    Negative(Box<Node>),
-    Arithmetic(Box<Node>, Arithmetic, Box<Node>),
-    Call(Function, Vec<Node>),
-    Compare(Box<Node>, Comparison, Box<Node>),
-    Not(Box<Node>),
-    And(Box<Node>, Box<Node>),
-    Or(Box<Node>, Box<Node>),
+    Negative(Box<ExpressionNode>),
+    Arithmetic(Box<ExpressionNode>, Arithmetic, Box<ExpressionNode>),
+    Call(Function, Vec<ExpressionNode>),
+    Compare(Box<ExpressionNode>, Comparison, Box<ExpressionNode>),
+    Not(Box<ExpressionNode>),
+    And(Box<ExpressionNode>, Box<ExpressionNode>),
+    Or(Box<ExpressionNode>, Box<ExpressionNode>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ enum Function {
 
 /// What a part of a relation is, as far as it can be told without a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ExpressionType {
     Number,
     Text,
     /// A name: its value may be either.
@@ -67,7 +67,7 @@ enum Kind {
     Truth,
 }
 
-impl Relation {
+impl CheckExpression {
     /// As it was written.
     pub fn text(&self) -> &str {
         &self.text
@@ -81,34 +81,40 @@ impl Relation {
     }
 }
 
-impl Node {
+impl ExpressionNode {
     fn collect_names<'a>(&'a self, names: &mut Vec<&'a str>) {
         match self {
-            Node::Number(_) | Node::Text(_) => {}
-            Node::Name(name) if names.contains(&name.as_str()) => {}
-            Node::Name(name) => names.push(name),
-            Node::Negative(inner) | Node::Not(inner) => inner.collect_names(names),
-            Node::Call(_, arguments) => {
+            ExpressionNode::Number(_) | ExpressionNode::Text(_) => {}
+            ExpressionNode::Name(name) if names.contains(&name.as_str()) => {}
+            ExpressionNode::Name(name) => names.push(name),
+            ExpressionNode::Negative(inner) | ExpressionNode::Not(inner) => {
+                inner.collect_names(names)
+            }
+            ExpressionNode::Call(_, arguments) => {
                 arguments.iter().for_each(|argument| argument.collect_names(names));
             }
-            Node::Arithmetic(left, _, right)
-            | Node::Compare(left, _, right)
-            | Node::And(left, right)
-            | Node::Or(left, right) => {
+            ExpressionNode::Arithmetic(left, _, right)
+            | ExpressionNode::Compare(left, _, right)
+            | ExpressionNode::And(left, right)
+            | ExpressionNode::Or(left, right) => {
                 left.collect_names(names);
                 right.collect_names(names);
             }
         }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ExpressionType {
         match self {
-            Node::Number(_) | Node::Negative(_) | Node::Arithmetic(..) | Node::Call(..) => {
-                Kind::Number
-            }
-            Node::Text(_) => Kind::Text,
-            Node::Name(_) => Kind::Value,
-            Node::Compare(..) | Node::Not(_) | Node::And(..) | Node::Or(..) => Kind::Truth,
+            ExpressionNode::Number(_)
+            | ExpressionNode::Negative(_)
+            | ExpressionNode::Arithmetic(..)
+            | ExpressionNode::Call(..) => ExpressionType::Number,
+            ExpressionNode::Text(_) => ExpressionType::Text,
+            ExpressionNode::Name(_) => ExpressionType::Value,
+            ExpressionNode::Compare(..)
+            | ExpressionNode::Not(_)
+            | ExpressionNode::And(..)
+            | ExpressionNode::Or(..) => ExpressionType::Truth,
         }
     }
 }

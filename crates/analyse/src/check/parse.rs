@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::words::{Placed, Word, words};
-use super::{Arithmetic, Comparison, Function, Kind, Node, Relation};
-use crate::named::Named;
+use super::words::{PlacedToken, Token, words};
+use super::{Arithmetic, CheckExpression, Comparison, ExpressionNode, ExpressionType, Function};
+use crate::named::Metric;
 
 /// A relation that cannot be evaluated: `at` is the character at which the trouble begins,
 /// counted from 1.
@@ -38,36 +38,36 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     ("!=", Comparison::Unequal),
 ];
 
-impl FromStr for Relation {
+impl FromStr for CheckExpression {
     type Err = CheckError;
 
     /// Comparisons (`<`, `<=`, `>`, `>=`, `==`, `!=`) of numbers, texts in quotes and names, which
     /// `+ - * /`, `abs`, `min`, `max` and brackets join, and `and`, `or`, `not` between them.
-    fn from_str(text: &str) -> Result<Relation, CheckError> {
-        let mut reader = Reader { text, words: words(text)?, next: 0, depth: 0 };
+    fn from_str(text: &str) -> Result<CheckExpression, CheckError> {
+        let mut reader = ExpressionParser { text, words: words(text)?, next: 0, depth: 0 };
         let root = reader.either()?;
-        if reader.peek() != &Word::End {
+        if reader.peek() != &Token::End {
             return Err(reader.wrong("the relation should have ended here"));
         }
-        if root.kind() != Kind::Truth {
+        if root.kind() != ExpressionType::Truth {
             let what = "this is a value, not a relation; compare it, as in `ipc > 0.5`";
             return Err(CheckError::new(text, 0, what));
         }
-        Ok(Relation { text: text.to_owned(), root })
+        Ok(CheckExpression { text: text.to_owned(), root })
     }
 }
 
 /// Recursive descent, one function a level of precedence.
-struct Reader<'a> {
+struct ExpressionParser<'a> {
     text: &'a str,
-    words: Vec<Placed>,
+    words: Vec<PlacedToken>,
     next: usize,
     depth: u32,
 }
 
-impl Reader<'_> {
-    fn peek(&self) -> &Word {
-        self.words.get(self.next).map_or(&Word::End, |placed| &placed.word)
+impl ExpressionParser<'_> {
+    fn peek(&self) -> &Token {
+        self.words.get(self.next).map_or(&Token::End, |placed| &placed.word)
     }
 
     fn at(&self) -> usize {
@@ -76,7 +76,7 @@ impl Reader<'_> {
 
     /// Goes on behind the sign if it is there.
     fn takes(&mut self, sign: &'static str) -> bool {
-        let there = self.peek() == &Word::Sign(sign);
+        let there = self.peek() == &Token::Sign(sign);
         self.next += usize::from(there);
         there
     }
@@ -85,7 +85,7 @@ impl Reader<'_> {
         CheckError::new(self.text, self.at(), what)
     }
 
-    fn either(&mut self) -> Result<Node, CheckError> {
+    fn either(&mut self) -> Result<ExpressionNode, CheckError> {
         let from = self.at();
         let mut left = self.both()?;
         while self.takes("or") {
@@ -93,12 +93,12 @@ impl Reader<'_> {
             let right = self.both()?;
             self.truth(&left, from)?;
             self.truth(&right, at)?;
-            left = Node::Or(left.into(), right.into());
+            left = ExpressionNode::Or(left.into(), right.into());
         }
         Ok(left)
     }
 
-    fn both(&mut self) -> Result<Node, CheckError> {
+    fn both(&mut self) -> Result<ExpressionNode, CheckError> {
         let from = self.at();
         let mut left = self.denial()?;
         while self.takes("and") {
@@ -106,12 +106,12 @@ impl Reader<'_> {
             let right = self.denial()?;
             self.truth(&left, from)?;
             self.truth(&right, at)?;
-            left = Node::And(left.into(), right.into());
+            left = ExpressionNode::And(left.into(), right.into());
         }
         Ok(left)
     }
 
-    fn denial(&mut self) -> Result<Node, CheckError> {
+    fn denial(&mut self) -> Result<ExpressionNode, CheckError> {
         if !self.takes("not") {
             return self.comparison();
         }
@@ -120,10 +120,10 @@ impl Reader<'_> {
         let inner = self.denial()?;
         self.depth -= 1;
         self.truth(&inner, at)?;
-        Ok(Node::Not(inner.into()))
+        Ok(ExpressionNode::Not(inner.into()))
     }
 
-    fn comparison(&mut self) -> Result<Node, CheckError> {
+    fn comparison(&mut self) -> Result<ExpressionNode, CheckError> {
         let from = self.at();
         let left = self.sum()?;
         let Some(how) = self.compares() else { return Ok(left) };
@@ -134,51 +134,55 @@ impl Reader<'_> {
             return Err(self.wrong("one comparison at a time; join two with `and`"));
         }
         for (node, place) in [(&left, from), (&right, at)] {
-            if node.kind() == Kind::Truth {
+            if node.kind() == ExpressionType::Truth {
                 let what = "a relation is no value; join relations with `and` or `or`";
                 return Err(CheckError::new(self.text, place, what));
             }
         }
         let ordered = !matches!(how, Comparison::Equal | Comparison::Unequal);
         match (left.kind(), right.kind()) {
-            (Kind::Text, Kind::Number) | (Kind::Number, Kind::Text) => {
+            (ExpressionType::Text, ExpressionType::Number)
+            | (ExpressionType::Number, ExpressionType::Text) => {
                 Err(CheckError::new(self.text, from, "a text is never equal to a number"))
             }
-            (Kind::Text, _) | (_, Kind::Text) if ordered => {
+            (ExpressionType::Text, _) | (_, ExpressionType::Text) if ordered => {
                 let what = "texts have no order; write `==` or `!=`";
                 Err(CheckError::new(self.text, from, what))
             }
-            (Kind::Text | Kind::Number, Kind::Text | Kind::Number) => {
+            (
+                ExpressionType::Text | ExpressionType::Number,
+                ExpressionType::Text | ExpressionType::Number,
+            ) => {
                 let what = "this compares two constants; name a figure, as in `ipc > 0.5`";
                 match (constant(&left), constant(&right)) {
                     (true, true) => Err(CheckError::new(self.text, from, what)),
-                    _ => Ok(Node::Compare(left.into(), how, right.into())),
+                    _ => Ok(ExpressionNode::Compare(left.into(), how, right.into())),
                 }
             }
-            _ => Ok(Node::Compare(left.into(), how, right.into())),
+            _ => Ok(ExpressionNode::Compare(left.into(), how, right.into())),
         }
     }
 
     fn compares(&mut self) -> Option<Comparison> {
-        let Word::Sign(sign) = *self.peek() else { return None };
+        let Token::Sign(sign) = *self.peek() else { return None };
         let found = COMPARISONS.iter().find(|(known, _)| *known == sign)?;
         self.next += 1;
         Some(found.1)
     }
 
-    fn sum(&mut self) -> Result<Node, CheckError> {
+    fn sum(&mut self) -> Result<ExpressionNode, CheckError> {
         self.chain(&[("+", Arithmetic::Plus), ("-", Arithmetic::Minus)], Self::product)
     }
 
-    fn product(&mut self) -> Result<Node, CheckError> {
+    fn product(&mut self) -> Result<ExpressionNode, CheckError> {
         self.chain(&[("*", Arithmetic::Times), ("/", Arithmetic::Over)], Self::sign)
     }
 
     fn chain(
         &mut self,
         signs: &[(&'static str, Arithmetic)],
-        part: fn(&mut Self) -> Result<Node, CheckError>,
-    ) -> Result<Node, CheckError> {
+        part: fn(&mut Self) -> Result<ExpressionNode, CheckError>,
+    ) -> Result<ExpressionNode, CheckError> {
         let from = self.at();
         let mut left = part(self)?;
         while let Some((_, how)) = signs.iter().find(|(sign, _)| self.takes(sign)) {
@@ -186,12 +190,12 @@ impl Reader<'_> {
             let right = part(self)?;
             self.number(&left, from)?;
             self.number(&right, at)?;
-            left = Node::Arithmetic(left.into(), *how, right.into());
+            left = ExpressionNode::Arithmetic(left.into(), *how, right.into());
         }
         Ok(left)
     }
 
-    fn sign(&mut self) -> Result<Node, CheckError> {
+    fn sign(&mut self) -> Result<ExpressionNode, CheckError> {
         if !self.takes("-") {
             return self.atom();
         }
@@ -200,22 +204,22 @@ impl Reader<'_> {
         let inner = self.sign()?;
         self.depth -= 1;
         self.number(&inner, at)?;
-        Ok(Node::Negative(inner.into()))
+        Ok(ExpressionNode::Negative(inner.into()))
     }
 
-    fn atom(&mut self) -> Result<Node, CheckError> {
+    fn atom(&mut self) -> Result<ExpressionNode, CheckError> {
         let at = self.at();
         let wrong = |what: String| CheckError::new(self.text, at, what);
         match self.peek().clone() {
-            Word::Number(number) => {
+            Token::Number(number) => {
                 self.next += 1;
-                Ok(Node::Number(number))
+                Ok(ExpressionNode::Number(number))
             }
-            Word::Text(text) => {
+            Token::Text(text) => {
                 self.next += 1;
-                Ok(Node::Text(text))
+                Ok(ExpressionNode::Text(text))
             }
-            Word::Sign("(") => {
+            Token::Sign("(") => {
                 self.next += 1;
                 self.deeper()?;
                 let inner = self.either()?;
@@ -223,25 +227,25 @@ impl Reader<'_> {
                 self.close()?;
                 Ok(inner)
             }
-            Word::Name(name) => {
+            Token::Name(name) => {
                 self.next += 1;
                 if self.takes("(") {
                     return self.call(&name, at);
                 }
                 // A factor or setting may have any name; a figure may not.
                 if name.starts_with("latency_us") || name.ends_with('.') || name.is_empty() {
-                    Named::parse(&name).map_err(|error| wrong(error.to_string()))?;
+                    Metric::parse(&name).map_err(|error| wrong(error.to_string()))?;
                 }
-                Ok(Node::Name(name))
+                Ok(ExpressionNode::Name(name))
             }
-            Word::End => Err(wrong("something is missing at the end".to_owned())),
-            Word::Sign(sign) => {
+            Token::End => Err(wrong("something is missing at the end".to_owned())),
+            Token::Sign(sign) => {
                 Err(wrong(format!("a figure, a number or a text should stand here, not `{sign}`")))
             }
         }
     }
 
-    fn call(&mut self, name: &str, at: usize) -> Result<Node, CheckError> {
+    fn call(&mut self, name: &str, at: usize) -> Result<ExpressionNode, CheckError> {
         let (function, wanted) = match name {
             "abs" => (Function::Abs, 1..=1),
             "min" => (Function::Min, 2..=usize::MAX),
@@ -265,7 +269,7 @@ impl Reader<'_> {
         self.depth -= 1;
         self.close()?;
         if wanted.contains(&arguments.len()) {
-            return Ok(Node::Call(function, arguments));
+            return Ok(ExpressionNode::Call(function, arguments));
         }
         let what = format!(
             "`{name}` takes {}, and here are {}",
@@ -284,9 +288,9 @@ impl Reader<'_> {
         if self.depth > DEEPEST { Err(self.wrong("this is nested too deeply")) } else { Ok(()) }
     }
 
-    fn truth(&self, node: &Node, at: usize) -> Result<(), CheckError> {
+    fn truth(&self, node: &ExpressionNode, at: usize) -> Result<(), CheckError> {
         match node.kind() {
-            Kind::Truth => Ok(()),
+            ExpressionType::Truth => Ok(()),
             _ => {
                 let what = "`and`, `or` and `not` join relations, and this is a value";
                 Err(CheckError::new(self.text, at, what))
@@ -294,18 +298,18 @@ impl Reader<'_> {
         }
     }
 
-    fn number(&self, node: &Node, at: usize) -> Result<(), CheckError> {
+    fn number(&self, node: &ExpressionNode, at: usize) -> Result<(), CheckError> {
         let what = match node.kind() {
-            Kind::Number | Kind::Value => return Ok(()),
-            Kind::Text => "a text is no number",
-            Kind::Truth => "a relation is no number",
+            ExpressionType::Number | ExpressionType::Value => return Ok(()),
+            ExpressionType::Text => "a text is no number",
+            ExpressionType::Truth => "a relation is no number",
         };
         Err(CheckError::new(self.text, at, what))
     }
 }
 
 /// Without a name in it.
-fn constant(node: &Node) -> bool {
+fn constant(node: &ExpressionNode) -> bool {
     let mut names = Vec::new();
     node.collect_names(&mut names);
     names.is_empty()

@@ -3,7 +3,7 @@
 use super::parse::CheckError;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Word {
+pub(super) enum Token {
     Number(f64),
     Text(String),
     Name(String),
@@ -14,8 +14,8 @@ pub(super) enum Word {
 
 /// A word and the byte at which it begins.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Placed {
-    pub(super) word: Word,
+pub(super) struct PlacedToken {
+    pub(super) word: Token,
     pub(super) at: usize,
 }
 
@@ -54,14 +54,14 @@ const SCALES: [(&str, f64); 7] = [
 ];
 
 /// Cuts a text into its words, the end behind the last.
-pub(super) fn words(text: &str) -> Result<Vec<Placed>, CheckError> {
+pub(super) fn words(text: &str) -> Result<Vec<PlacedToken>, CheckError> {
     let mut words = Vec::new();
     let mut at = 0;
     loop {
         at += text[at..].len() - text[at..].trim_start().len();
         let rest = &text[at..];
         let Some(first) = rest.chars().next() else {
-            words.push(Placed { word: Word::End, at });
+            words.push(PlacedToken { word: Token::End, at });
             return Ok(words);
         };
         let found = match first {
@@ -71,20 +71,20 @@ pub(super) fn words(text: &str) -> Result<Vec<Placed>, CheckError> {
             _ => sign(rest, first),
         };
         let (word, length) = found.map_err(|what| CheckError::new(text, at, what))?;
-        words.push(Placed { word, at });
+        words.push(PlacedToken { word, at });
         at += length;
     }
 }
 
 /// A word and its length in bytes, or what is wrong with it.
-type Found = Result<(Word, usize), String>;
+type Found = Result<(Token, usize), String>;
 
 /// Text in quotes; in backquotes a name with signs in it.
 fn quoted(rest: &str, quote: char) -> Found {
     let inner = &rest[1..];
     let end = inner.find(quote).ok_or_else(|| format!("the closing {quote} is missing"))?;
     let text = inner[..end].to_owned();
-    let word = if quote == '`' { Word::Name(text) } else { Word::Text(text) };
+    let word = if quote == '`' { Token::Name(text) } else { Token::Text(text) };
     Ok((word, end + 2))
 }
 
@@ -97,7 +97,7 @@ fn number(rest: &str) -> Found {
     let suffix = behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '%');
     let suffix = &behind[..suffix.unwrap_or(behind.len())];
     if suffix.is_empty() {
-        return Ok((Word::Number(value), end));
+        return Ok((Token::Number(value), end));
     }
     let scale = SCALES.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale);
     let power = suffix.strip_prefix(['e', 'E']).and_then(|power| power.parse::<i32>().ok());
@@ -108,25 +108,25 @@ fn number(rest: &str) -> Found {
             known.join(", ")
         )
     })?;
-    Ok((Word::Number(value * scale), end + suffix.len()))
+    Ok((Token::Number(value * scale), end + suffix.len()))
 }
 
-fn name(rest: &str) -> (Word, usize) {
+fn name(rest: &str) -> (Token, usize) {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let end = rest.find(|c| !part(c)).unwrap_or(rest.len());
     let text = &rest[..end];
     let word = match text {
-        "and" => Word::Sign("and"),
-        "or" => Word::Sign("or"),
-        "not" => Word::Sign("not"),
-        _ => Word::Name(text.to_owned()),
+        "and" => Token::Sign("and"),
+        "or" => Token::Sign("or"),
+        "not" => Token::Sign("not"),
+        _ => Token::Name(text.to_owned()),
     };
     (word, end)
 }
 
 fn sign(rest: &str, first: char) -> Found {
     match SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
-        Some((sign, meaning)) => Ok((Word::Sign(meaning), sign.len())),
+        Some((sign, meaning)) => Ok((Token::Sign(meaning), sign.len())),
         None => Err(format!("`{first}` means nothing here")),
     }
 }

@@ -1,20 +1,20 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use model::{Answer, Op, Reading};
-use record::{Loop, Run};
+use model::{Op, Reading, ReadingValue};
+use record::{LoopKind, Run};
 
-use super::Withheld;
+use super::ExcludedMetric;
 use super::figure::{enough_samples, resolution, value, within_run};
-use super::metric::{HIT_RATIO, Metric, Statistic, Wish, wish_of};
+use super::metric::{BetterDirection, ComparedMetric, HIT_RATIO, Statistic, wish_of};
 use crate::describe::{median, moments};
-use crate::interval::{Interval, Method, NoInterval};
+use crate::interval::{Interval, IntervalMethod, NoInterval};
 use crate::welch::{Side, ratio_interval};
 
 /// One figure of one cell on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contrast {
-    pub metric: Metric,
+    pub metric: ComparedMetric,
     /// Medians over the repeats, in the metric's unit.
     pub a: f64,
     pub b: f64,
@@ -75,14 +75,14 @@ pub(super) fn contrasts(
     a: &[&Run],
     b: &[&Run],
     other_work: bool,
-) -> (Vec<Contrast>, Vec<Withheld>) {
+) -> (Vec<Contrast>, Vec<ExcludedMetric>) {
     let (mut metrics, mut withheld) = (Vec::new(), Vec::new());
     let mut withhold = |metric: &str, reason: String| {
-        withheld.push(Withheld { metric: metric.to_owned(), reason });
+        withheld.push(ExcludedMetric { metric: metric.to_owned(), reason });
     };
     match pacing_conflict(a, b) {
         Conflict::None => {
-            metrics.push(Metric::Throughput);
+            metrics.push(ComparedMetric::Throughput);
             metrics.append(&mut latencies(a, b, &mut withhold));
         }
         Conflict::Rate => {
@@ -121,17 +121,28 @@ enum Conflict {
 fn pacing_conflict(a: &[&Run], b: &[&Run]) -> Conflict {
     // The runs of a side agree in their pacing: it is one of the settings that make a cell.
     match (a.first().map(|run| &run.pacing), b.first().map(|run| &run.pacing)) {
-        (Some(Loop::Open { rate_ops_s: a, .. }), Some(Loop::Open { rate_ops_s: b, .. })) => {
-            if a == b { Conflict::None } else { Conflict::Rate }
+        (
+            Some(LoopKind::Open { rate_ops_s: a, .. }),
+            Some(LoopKind::Open { rate_ops_s: b, .. }),
+        ) => {
+            if a == b {
+                Conflict::None
+            } else {
+                Conflict::Rate
+            }
         }
-        (Some(Loop::Open { .. }), Some(Loop::Closed { .. }))
-        | (Some(Loop::Closed { .. }), Some(Loop::Open { .. })) => Conflict::Kind,
+        (Some(LoopKind::Open { .. }), Some(LoopKind::Closed { .. }))
+        | (Some(LoopKind::Closed { .. }), Some(LoopKind::Open { .. })) => Conflict::Kind,
         _ => Conflict::None,
     }
 }
 
 /// Latencies by the runs' own clock, of each operation that every run has.
-fn latencies(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) -> Vec<Metric> {
+fn latencies(
+    a: &[&Run],
+    b: &[&Run],
+    withhold: &mut impl FnMut(&str, String),
+) -> Vec<ComparedMetric> {
     let has = |run: &Run, op: Op| run.latency(op, run.clock()).is_some_and(|h| !h.is_empty());
     let mut metrics = Vec::new();
     for op in Op::ALL {
@@ -139,7 +150,7 @@ fn latencies(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) ->
         let Some(first) = a.first() else { continue };
         if lacking == 0 {
             let clock = first.clock();
-            metrics.extend(Statistic::ALL.map(|statistic| Metric::Latency {
+            metrics.extend(Statistic::ALL.map(|statistic| ComparedMetric::Latency {
                 op,
                 clock,
                 statistic,
@@ -156,7 +167,11 @@ fn latencies(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) ->
 
 /// Readings that every run has, of one unit, boundary and origin. What no run could read is
 /// not worth a word here.
-fn readings(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) -> Vec<Metric> {
+fn readings(
+    a: &[&Run],
+    b: &[&Run],
+    withhold: &mut impl FnMut(&str, String),
+) -> Vec<ComparedMetric> {
     let all: Vec<&Run> = a.iter().chain(b).copied().collect();
     let signals: BTreeSet<&str> = all
         .iter()
@@ -180,7 +195,12 @@ fn readings(a: &[&Run], b: &[&Run], withhold: &mut impl FnMut(&str, String)) -> 
         match comparable(&found) {
             Ok(first) => {
                 let Reading { unit, scope, origin, .. } = *first;
-                metrics.push(Metric::Reading { signal: signal.to_owned(), unit, scope, origin });
+                metrics.push(ComparedMetric::Reading {
+                    signal: signal.to_owned(),
+                    unit,
+                    scope,
+                    origin,
+                });
             }
             Err(reason) => withhold(signal, reason),
         }
@@ -203,7 +223,7 @@ fn comparable<'a>(found: &[Option<&'a Reading>]) -> Result<&'a Reading, String> 
     let mut first: Option<&Reading> = None;
     for reading in found {
         let reading = reading.ok_or("not every run has this reading")?;
-        if let Answer::Unavailable { reason, .. } = &reading.answer {
+        if let ReadingValue::Unavailable { reason, .. } = &reading.answer {
             return Err(format!("unavailable in a run: {reason}"));
         }
         let first = *first.get_or_insert(reading);
@@ -225,7 +245,7 @@ fn comparable<'a>(found: &[Option<&'a Reading>]) -> Result<&'a Reading, String> 
 }
 
 /// None where a run does not have the metric.
-fn contrast(metric: Metric, a: &[&Run], b: &[&Run]) -> Option<Contrast> {
+fn contrast(metric: ComparedMetric, a: &[&Run], b: &[&Run]) -> Option<Contrast> {
     let values = |runs: &[&Run]| -> Option<Vec<f64>> {
         runs.iter().map(|run| value(&metric, run)).collect()
     };
@@ -235,9 +255,9 @@ fn contrast(metric: Metric, a: &[&Run], b: &[&Run]) -> Option<Contrast> {
         Err(_) => Verdict::NotEnoughData,
         Ok(interval) if interval.covers(1.0) => Verdict::NoDifference,
         Ok(interval) => match (metric.wish(), interval.low > 1.0) {
-            (Wish::More, true) | (Wish::Less, false) => Verdict::Better,
-            (Wish::More, false) | (Wish::Less, true) => Verdict::Worse,
-            (Wish::Neither, _) => Verdict::Different,
+            (BetterDirection::More, true) | (BetterDirection::Less, false) => Verdict::Better,
+            (BetterDirection::More, false) | (BetterDirection::Less, true) => Verdict::Worse,
+            (BetterDirection::Neither, _) => Verdict::Different,
         },
     };
     let ratio = ratio(&of_a, &of_b);
@@ -254,13 +274,13 @@ fn ratio(a: &[f64], b: &[f64]) -> Option<f64> {
 }
 
 fn interval(
-    metric: &Metric,
+    metric: &ComparedMetric,
     (a, of_a): (&[&Run], &[f64]),
     (b, of_b): (&[&Run], &[f64]),
 ) -> Result<Interval, NoInterval> {
     let ids = |runs: &[&Run]| -> BTreeSet<String> { runs.iter().map(|r| r.id.clone()).collect() };
     if ids(a) == ids(b) {
-        return Ok(Interval { low: 1.0, high: 1.0, method: Method::SameRuns });
+        return Ok(Interval { low: 1.0, high: 1.0, method: IntervalMethod::SameRuns });
     }
     for run in a.iter().chain(b) {
         enough_samples(metric, run)?;

@@ -4,16 +4,16 @@ use thiserror::Error;
 
 /// One of the two selections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Selection {
+pub enum ComparisonSide {
     A,
     B,
 }
 
-impl fmt::Display for Selection {
+impl fmt::Display for ComparisonSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Selection::A => "A",
-            Selection::B => "B",
+            ComparisonSide::A => "A",
+            ComparisonSide::B => "B",
         })
     }
 }
@@ -21,12 +21,12 @@ impl fmt::Display for Selection {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum CompareError {
     #[error("selection {0} has no runs")]
-    Empty(Selection),
+    Empty(ComparisonSide),
     #[error(
         "all {count} runs of selection {side} are invalid; the first because {because}. \
          See the report for all of them"
     )]
-    AllInvalid { side: Selection, count: usize, because: String },
+    AllInvalid { side: ComparisonSide, count: usize, because: String },
     #[error(
         "`{setting}` is {a} in A and {b} in B: these do different things and are not \
          comparable; select one with `{setting}=...`"
@@ -36,7 +36,7 @@ pub enum CompareError {
         "selection {side} holds runs of `{cell}` whose `{setting}` is {values}: these are not \
          repeats of one thing; select one with `{setting}=...`"
     )]
-    Mixed { side: Selection, cell: String, setting: String, values: String },
+    Mixed { side: ComparisonSide, cell: String, setting: String, values: String },
     #[error(
         "the selections have no cell in common: each value of {settings} occurs on both sides, \
          but never with the same others; select fewer values of them"

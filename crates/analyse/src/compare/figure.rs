@@ -1,9 +1,9 @@
 //! The value of a metric in one run, and how well that run fixes it by itself.
 
 use model::{Distribution, Op};
-use record::{Point, Run};
+use record::{Run, SeriesPoint};
 
-use super::metric::{Metric, Statistic};
+use super::metric::{ComparedMetric, Statistic};
 use crate::describe::median;
 use crate::interval::NoInterval;
 use crate::percentile::samples_needed;
@@ -13,33 +13,33 @@ use crate::series::{Within, within};
 const BEYOND_A_PERCENTILE: f64 = 10.0;
 
 /// The value of a metric in a run, in the metric's unit; None where the run does not have it.
-pub(super) fn value(metric: &Metric, run: &Run) -> Option<f64> {
+pub(super) fn value(metric: &ComparedMetric, run: &Run) -> Option<f64> {
     match metric {
-        Metric::Throughput => Some(run.throughput()),
-        Metric::Latency { op, clock, statistic } => {
+        ComparedMetric::Throughput => Some(run.throughput()),
+        ComparedMetric::Latency { op, clock, statistic } => {
             let histogram = run.latency(*op, *clock).filter(|h| !h.is_empty())?;
             Some(match statistic.percentile() {
                 None => histogram.mean(),
                 Some(percentile) => histogram.value_at_percentile(percentile) as f64,
             })
         }
-        Metric::Reading { signal, .. } => run.value(signal),
+        ComparedMetric::Reading { signal, .. } => run.value(signal),
     }
 }
 
 /// The relative width of what a value was rounded to.
-pub(super) fn resolution(metric: &Metric, run: &Run) -> f64 {
+pub(super) fn resolution(metric: &ComparedMetric, run: &Run) -> f64 {
     match metric {
-        Metric::Latency { op, clock, .. } => {
+        ComparedMetric::Latency { op, clock, .. } => {
             run.latency(*op, *clock).map_or(0.0, |_| Distribution::RESOLUTION)
         }
-        Metric::Throughput | Metric::Reading { .. } => 0.0,
+        ComparedMetric::Throughput | ComparedMetric::Reading { .. } => 0.0,
     }
 }
 
 /// Whether the run has the samples that a percentile needs.
-pub(super) fn enough_samples(metric: &Metric, run: &Run) -> Result<(), NoInterval> {
-    let Metric::Latency { op, clock, statistic } = metric else { return Ok(()) };
+pub(super) fn enough_samples(metric: &ComparedMetric, run: &Run) -> Result<(), NoInterval> {
+    let ComparedMetric::Latency { op, clock, statistic } = metric else { return Ok(()) };
     let Some(percentile) = statistic.percentile() else { return Ok(()) };
     let needed = samples_needed(percentile)?;
     let got = run.latency(*op, *clock).map_or(0, Distribution::len);
@@ -49,21 +49,23 @@ pub(super) fn enough_samples(metric: &Metric, run: &Run) -> Result<(), NoInterva
 /// How well a single run fixes a metric, from its time series.
 /// Errors: a metric of which the series keeps nothing; a series that is too short, too sparse
 /// for the percentile, or too much alike from one interval to the next.
-pub(crate) fn within_run(metric: &Metric, run: &Run) -> Result<Within, NoInterval> {
+pub(crate) fn within_run(metric: &ComparedMetric, run: &Run) -> Result<Within, NoInterval> {
     let whole = value(metric, run).ok_or(NoInterval::NoSeries)?;
     match metric {
-        Metric::Throughput => within(&rates(&run.series), whole),
-        Metric::Latency { op, clock, statistic } if *clock == run.clock() => {
+        ComparedMetric::Throughput => within(&rates(&run.series), whole),
+        ComparedMetric::Latency { op, clock, statistic } if *clock == run.clock() => {
             within(&percentiles(&run.series, *op, *statistic)?, whole)
         }
-        Metric::Latency { .. } | Metric::Reading { .. } => Err(NoInterval::NoSeries),
+        ComparedMetric::Latency { .. } | ComparedMetric::Reading { .. } => {
+            Err(NoInterval::NoSeries)
+        }
     }
 }
 
 /// Operations per second of each full interval, all kinds together.
-fn rates(series: &[Point]) -> Vec<f64> {
+fn rates(series: &[SeriesPoint]) -> Vec<f64> {
     let mut intervals: Vec<(f64, f64, u64)> = Vec::new();
-    let mut points: Vec<&Point> = series.iter().collect();
+    let mut points: Vec<&SeriesPoint> = series.iter().collect();
     points.sort_by(|x, y| x.at_s.total_cmp(&y.at_s));
     for point in points {
         match intervals.last_mut() {
@@ -83,11 +85,15 @@ fn rates(series: &[Point]) -> Vec<f64> {
 }
 
 /// A percentile of each full interval in which the operation occurred, in nanoseconds.
-fn percentiles(series: &[Point], op: Op, statistic: Statistic) -> Result<Vec<f64>, NoInterval> {
+fn percentiles(
+    series: &[SeriesPoint],
+    op: Op,
+    statistic: Statistic,
+) -> Result<Vec<f64>, NoInterval> {
     let percentile = statistic.percentile().ok_or(NoInterval::NoSeries)?;
     let lengths: Vec<f64> = series.iter().map(|point| point.seconds).collect();
     let full = fullness(&lengths);
-    let mut points: Vec<&Point> = series
+    let mut points: Vec<&SeriesPoint> = series
         .iter()
         .filter(|point| point.op == op && point.operations > 0 && full(point.seconds))
         .collect();
@@ -99,7 +105,7 @@ fn percentiles(series: &[Point], op: Op, statistic: Statistic) -> Result<Vec<f64
     if got < needed.round() {
         return Err(NoInterval::SparseSeries { percentile, got, needed });
     }
-    let value = |point: &Point| match statistic {
+    let value = |point: &SeriesPoint| match statistic {
         Statistic::P99 => point.p99_ns,
         Statistic::P999 => point.p999_ns,
         Statistic::P50 | Statistic::Mean => point.p50_ns,

@@ -1,25 +1,25 @@
 use std::fmt;
 
 use model::{Op, Origin, Scope, Unit};
-use record::Clock;
+use record::LatencyClock;
 
 use crate::efficiency::{JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET};
 use crate::per_operation::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
 
 /// A figure that two selections are compared in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Metric {
+pub enum ComparedMetric {
     /// Operations per second over the window.
     Throughput,
     /// In nanoseconds.
-    Latency { op: Op, clock: Clock, statistic: Statistic },
+    Latency { op: Op, clock: LatencyClock, statistic: Statistic },
     /// A reading of this signal, all of one unit, boundary and origin.
     Reading { signal: String, unit: Unit, scope: Scope, origin: Origin },
 }
 
 /// Which way a figure is to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum BetterDirection {
     More,
     Less,
     /// Neither is better by itself: what a CPU did, not what it was for.
@@ -59,33 +59,35 @@ impl Statistic {
     }
 }
 
-impl Metric {
+impl ComparedMetric {
     pub fn unit(&self) -> Unit {
         match self {
-            Metric::Throughput => Unit::OpsPerSecond,
-            Metric::Latency { .. } => Unit::Nanoseconds,
-            Metric::Reading { unit, .. } => *unit,
+            ComparedMetric::Throughput => Unit::OpsPerSecond,
+            ComparedMetric::Latency { .. } => Unit::Nanoseconds,
+            ComparedMetric::Reading { unit, .. } => *unit,
         }
     }
 
-    pub fn wish(&self) -> Wish {
+    pub fn wish(&self) -> BetterDirection {
         match self {
-            Metric::Throughput => Wish::More,
-            Metric::Latency { .. } => Wish::Less,
-            Metric::Reading { signal, .. } => wish_of(signal).unwrap_or(Wish::Less),
+            ComparedMetric::Throughput => BetterDirection::More,
+            ComparedMetric::Latency { .. } => BetterDirection::Less,
+            ComparedMetric::Reading { signal, .. } => {
+                wish_of(signal).unwrap_or(BetterDirection::Less)
+            }
         }
     }
 
     /// Whether it says what was done, and not how well.
     pub(super) fn is_of_the_work(&self) -> bool {
-        matches!(self, Metric::Reading { signal, .. } if signal == HIT_RATIO)
+        matches!(self, ComparedMetric::Reading { signal, .. } if signal == HIT_RATIO)
     }
 
     /// The boundary and how the figure came to be, where it is a reading.
     pub const fn provenance(&self) -> Option<(Scope, Origin)> {
         match self {
-            Metric::Reading { scope, origin, .. } => Some((*scope, *origin)),
-            Metric::Throughput | Metric::Latency { .. } => None,
+            ComparedMetric::Reading { scope, origin, .. } => Some((*scope, *origin)),
+            ComparedMetric::Throughput | ComparedMetric::Latency { .. } => None,
         }
     }
 }
@@ -94,52 +96,54 @@ impl Metric {
 pub(super) const HIT_RATIO: &str = "cache.hit_ratio";
 
 /// Figures of microbenchmarks and simulations, and which way they are to go.
-const OF_BENCHES: [(&str, Wish); 18] = [
-    ("micro.throughput", Wish::More),
-    ("micro.copy", Wish::More),
-    ("micro.scale", Wish::More),
-    ("micro.add", Wish::More),
-    ("micro.triad", Wish::More),
-    ("micro.cpu_per_byte", Wish::Less),
-    ("micro.sender.cpu_per_byte", Wish::Less),
-    ("micro.load", Wish::Less),
-    ("micro.load_median", Wish::Less),
-    ("micro.lost", Wish::Less),
-    ("simulated.throughput", Wish::More),
-    ("simulated.dropped", Wish::Less),
-    ("simulated.llc.miss_ratio", Wish::Less),
-    ("simulated.memory.traffic", Wish::Less),
-    ("simulated.latency.mean", Wish::Less),
-    ("simulated.latency.p50", Wish::Less),
-    ("simulated.latency.p99", Wish::Less),
-    ("simulated.latency.p99_9", Wish::Less),
+const OF_BENCHES: [(&str, BetterDirection); 18] = [
+    ("micro.throughput", BetterDirection::More),
+    ("micro.copy", BetterDirection::More),
+    ("micro.scale", BetterDirection::More),
+    ("micro.add", BetterDirection::More),
+    ("micro.triad", BetterDirection::More),
+    ("micro.cpu_per_byte", BetterDirection::Less),
+    ("micro.sender.cpu_per_byte", BetterDirection::Less),
+    ("micro.load", BetterDirection::Less),
+    ("micro.load_median", BetterDirection::Less),
+    ("micro.lost", BetterDirection::Less),
+    ("simulated.throughput", BetterDirection::More),
+    ("simulated.dropped", BetterDirection::Less),
+    ("simulated.llc.miss_ratio", BetterDirection::Less),
+    ("simulated.memory.traffic", BetterDirection::Less),
+    ("simulated.latency.mean", BetterDirection::Less),
+    ("simulated.latency.p50", BetterDirection::Less),
+    ("simulated.latency.p99", BetterDirection::Less),
+    ("simulated.latency.p99_9", BetterDirection::Less),
 ];
 
 /// Which way a reading is to go, by its name or the first part of it; None of one that is not compared.
-pub(crate) fn wish_of(signal: &str) -> Option<Wish> {
+pub(crate) fn wish_of(signal: &str) -> Option<BetterDirection> {
     let family = signal.split('.').next().unwrap_or(signal);
     if let Some((_, wish)) = OF_BENCHES.iter().find(|(known, _)| *known == signal) {
         return Some(*wish);
     }
     if signal == HIT_RATIO {
-        return Some(Wish::More);
+        return Some(BetterDirection::More);
     }
     match family {
-        OPS_PER_JOULE | OPS_PER_JOULE_NET => Some(Wish::More),
+        OPS_PER_JOULE | OPS_PER_JOULE_NET => Some(BetterDirection::More),
         CPU_S_PER_MOP | WRITE_AMPLIFICATION | READ_AMPLIFICATION | JOULES_PER_OP
-        | JOULES_PER_OP_NET => Some(Wish::Less),
-        "ipc" | "mpki" | "residency" | "frequency" | "simulated" => Some(Wish::Neither),
+        | JOULES_PER_OP_NET => Some(BetterDirection::Less),
+        "ipc" | "mpki" | "residency" | "frequency" | "simulated" => Some(BetterDirection::Neither),
         _ => None,
     }
 }
 
 /// Dotted: `throughput`, `latency.read.p99`, `cpu_s_per_mop`.
-impl fmt::Display for Metric {
+impl fmt::Display for ComparedMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Metric::Throughput => f.write_str("throughput"),
-            Metric::Latency { op, statistic, .. } => write!(f, "latency.{op}.{}", statistic.name()),
-            Metric::Reading { signal, .. } => f.write_str(signal),
+            ComparedMetric::Throughput => f.write_str("throughput"),
+            ComparedMetric::Latency { op, statistic, .. } => {
+                write!(f, "latency.{op}.{}", statistic.name())
+            }
+            ComparedMetric::Reading { signal, .. } => f.write_str(signal),
         }
     }
 }

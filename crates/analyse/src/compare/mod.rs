@@ -10,27 +10,27 @@ mod pairing;
 mod titles;
 mod work;
 
-use record::{Run, Settings};
+use record::{Run, RunSettings};
 
 pub use contrast::{Contrast, Verdict};
-pub use error::{CompareError, Selection};
+pub use error::{CompareError, ComparisonSide};
 pub(crate) use figure::within_run;
 pub(crate) use metric::wish_of;
-pub use metric::{Metric, Statistic, Wish};
-pub use overall::Overall;
-pub use pairing::{Difference, Lonely};
+pub use metric::{BetterDirection, ComparedMetric, Statistic};
+pub use overall::OverallContrast;
+pub use pairing::{SettingDifference, Unmatched};
 pub(crate) use work::most;
-pub use work::{OtherWork, Work, differences as work_differences};
+pub use work::{RunWork, WorkDifference, differences as work_differences};
 
 /// Two selections, compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// The settings in which the selections differ as a whole: what is being compared.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<SettingDifference>,
     /// What both sides have, in the order of their settings.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ComparedCell>,
     /// What one side has alone.
-    pub lonely: Vec<Lonely>,
+    pub lonely: Vec<Unmatched>,
     /// Runs left out because they are invalid.
     pub excluded_a: usize,
     pub excluded_b: usize,
@@ -38,7 +38,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// Throughput, p99 and what an operation costs, over all cells together.
-    pub fn overall(&self) -> Vec<Overall> {
+    pub fn overall(&self) -> Vec<OverallContrast> {
         overall::overall(&self.cells)
     }
 
@@ -48,13 +48,13 @@ impl Comparison {
     }
 
     /// In what the sides did different work, each respect once, by the cell that differs most.
-    pub fn other_work(&self) -> Vec<OtherWork> {
+    pub fn other_work(&self) -> Vec<WorkDifference> {
         most(self.cells.iter().flat_map(|cell| cell.other_work.iter().cloned()))
     }
 
     /// What was asked on the two sides, where that differs: then the sides do not answer the
     /// same question.
-    pub fn asked_differently(&self) -> Option<&Difference> {
+    pub fn asked_differently(&self) -> Option<&SettingDifference> {
         self.differences.iter().find(|difference| {
             let setting = difference.setting.as_str();
             setting == "workload" || setting.starts_with("workload.") || setting == "trace.bytes"
@@ -71,25 +71,25 @@ impl Comparison {
 
 /// Runs of both sides that share every setting but those that are compared.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
+pub struct ComparedCell {
     /// The least that tells this cell from the others, for people: `ycsb-a, threads=2`.
     pub title: String,
     /// All that its runs share. `phase`, `pacing`, `threads`, `store_version` and `machine` are
     /// here too.
-    pub settings: Settings,
+    pub settings: RunSettings,
     /// Ids of the valid runs.
     pub runs_a: Vec<String>,
     pub runs_b: Vec<String>,
     pub contrasts: Vec<Contrast>,
     /// What was not compared, and why.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<ExcludedMetric>,
     /// In what the two sides did different work, so that figures of both are not of the same.
-    pub other_work: Vec<OtherWork>,
+    pub other_work: Vec<WorkDifference>,
 }
 
 /// A figure that both sides could have, but that cannot be compared.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Withheld {
+pub struct ExcludedMetric {
     pub metric: String,
     pub reason: String,
 }
@@ -122,12 +122,13 @@ pub fn compare_with_machines(
         .cells
         .into_iter()
         .map(|pair| {
-            let work = |runs: &[&Run]| runs.iter().map(|run| Work::of(run)).collect::<Vec<Work>>();
+            let work =
+                |runs: &[&Run]| runs.iter().map(|run| RunWork::of(run)).collect::<Vec<RunWork>>();
             let other_work = work::differences(&work(&pair.a), &work(&pair.b));
             let (contrasts, withheld) =
                 contrast::contrasts(&pair.a, &pair.b, !other_work.is_empty());
             let ids = |runs: &[&Run]| runs.iter().map(|run| run.id.clone()).collect();
-            Cell {
+            ComparedCell {
                 title: pair.title,
                 settings: pair.settings,
                 runs_a: ids(&pair.a),

@@ -1,17 +1,17 @@
 //! All cells of a comparison together: one size a figure, and one sentence.
 
 use super::contrast::{Contrast, Verdict};
-use super::metric::{Metric, Wish};
-use super::{Cell, Difference, OtherWork};
+use super::metric::{BetterDirection, ComparedMetric};
+use super::{ComparedCell, SettingDifference, WorkDifference};
 use crate::holm::holm;
-use crate::interval::{Interval, Method, NoInterval, TAIL};
+use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
 use crate::quantile::{student, student_tails};
 
 const CALLED_BELOW: f64 = 0.05;
 
 /// One figure over all cells that have it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Overall {
+pub struct OverallContrast {
     /// `throughput`, `latency.read.p99`.
     pub metric: String,
     pub cells: usize,
@@ -25,11 +25,11 @@ pub struct Overall {
 }
 
 /// The figures that a verdict rests on: throughput, p99, and what an operation costs.
-fn counts(metric: &Metric) -> bool {
+fn counts(metric: &ComparedMetric) -> bool {
     match metric {
-        Metric::Throughput => true,
-        Metric::Latency { statistic, .. } => statistic.percentile() == Some(99.0),
-        Metric::Reading { signal, .. } => {
+        ComparedMetric::Throughput => true,
+        ComparedMetric::Latency { statistic, .. } => statistic.percentile() == Some(99.0),
+        ComparedMetric::Reading { signal, .. } => {
             metric.is_of_the_work()
                 || matches!(
                     signal.as_str(),
@@ -45,15 +45,15 @@ fn counts(metric: &Metric) -> bool {
 /// With the cells' own standard errors, `se_i = (ln high - ln low) / (2 t(0.975, df_i))`:
 /// `se^2 = sum se_i^2 / k^2`, `df = (sum se_i^2)^2 / sum (se_i^4 / df_i)` (Welch and
 /// Satterthwaite). No interval where a cell has none. p is corrected by Holm's method.
-pub(super) fn overall(cells: &[Cell]) -> Vec<Overall> {
-    let mut metrics: Vec<&Metric> = Vec::new();
+pub(super) fn overall(cells: &[ComparedCell]) -> Vec<OverallContrast> {
+    let mut metrics: Vec<&ComparedMetric> = Vec::new();
     let contrasts = || cells.iter().flat_map(|cell| &cell.contrasts);
     for contrast in contrasts().filter(|contrast| counts(&contrast.metric)) {
         if !metrics.contains(&&contrast.metric) {
             metrics.push(&contrast.metric);
         }
     }
-    let mut found: Vec<(Overall, Wish, Option<f64>)> = metrics
+    let mut found: Vec<(OverallContrast, BetterDirection, Option<f64>)> = metrics
         .into_iter()
         .filter_map(|metric| {
             let own: Vec<&Contrast> = contrasts().filter(|c| c.metric == *metric).collect();
@@ -79,26 +79,29 @@ pub(super) fn overall(cells: &[Cell]) -> Vec<Overall> {
         }
         overall.verdict = match (p < CALLED_BELOW, *wish, overall.ratio > 1.0) {
             (false, ..) => Verdict::NoDifference,
-            (_, Wish::More, true) | (_, Wish::Less, false) => Verdict::Better,
-            (_, Wish::More, false) | (_, Wish::Less, true) => Verdict::Worse,
-            (_, Wish::Neither, _) => Verdict::Different,
+            (_, BetterDirection::More, true) | (_, BetterDirection::Less, false) => Verdict::Better,
+            (_, BetterDirection::More, false) | (_, BetterDirection::Less, true) => Verdict::Worse,
+            (_, BetterDirection::Neither, _) => Verdict::Different,
         };
     }
     found.into_iter().map(|(overall, ..)| overall).collect()
 }
 
 /// None where a ratio is not one.
-fn together(metric: &Metric, own: &[&Contrast]) -> Option<(Overall, Wish, Option<f64>)> {
+fn together(
+    metric: &ComparedMetric,
+    own: &[&Contrast],
+) -> Option<(OverallContrast, BetterDirection, Option<f64>)> {
     let ratios: Vec<f64> = own.iter().map(|c| c.ratio).collect::<Option<_>>()?;
     let k = ratios.len() as f64;
     let mean = ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / k;
     let (interval, p) = match spread(own) {
         Err(why) => (Err(why), None),
         Ok(None) => {
-            let method = Method::SameRuns;
+            let method = IntervalMethod::SameRuns;
             (Ok(Interval { low: 1.0, high: 1.0, method }), Some(1.0))
         }
-        Ok(Some(Pooled { variance, df, within })) => {
+        Ok(Some(PooledVariance { variance, df, within })) => {
             let se = variance.sqrt() / k;
             let half = if se > 0.0 { student(1.0 - TAIL, df) * se } else { 0.0 };
             let p = match (se > 0.0, mean == 0.0) {
@@ -106,12 +109,16 @@ fn together(metric: &Metric, own: &[&Contrast]) -> Option<(Overall, Wish, Option
                 (false, true) => 1.0,
                 (false, false) => 0.0,
             };
-            let method = if within { Method::WithinRun { df } } else { Method::BetweenRuns { df } };
+            let method = if within {
+                IntervalMethod::WithinRun { df }
+            } else {
+                IntervalMethod::BetweenRuns { df }
+            };
             let (low, high) = ((mean - half).exp(), (mean + half).exp());
             (Ok(Interval { low, high, method }), Some(p))
         }
     };
-    let overall = Overall {
+    let overall = OverallContrast {
         metric: metric.to_string(),
         cells: own.len(),
         ratio: mean.exp(),
@@ -122,7 +129,7 @@ fn together(metric: &Metric, own: &[&Contrast]) -> Option<(Overall, Wish, Option
     Some((overall, metric.wish(), p))
 }
 
-struct Pooled {
+struct PooledVariance {
     /// Sum of the cells' squared standard errors.
     variance: f64,
     df: f64,
@@ -131,17 +138,17 @@ struct Pooled {
 }
 
 /// None where the same runs stand on both sides.
-fn spread(own: &[&Contrast]) -> Result<Option<Pooled>, NoInterval> {
+fn spread(own: &[&Contrast]) -> Result<Option<PooledVariance>, NoInterval> {
     let (mut variance, mut weights, mut within, mut least) = (0.0, 0.0, false, f64::INFINITY);
     for contrast in own {
         let interval = contrast.interval.clone()?;
         let df = match interval.method {
-            Method::BetweenRuns { df } => df,
-            Method::WithinRun { df } => {
+            IntervalMethod::BetweenRuns { df } => df,
+            IntervalMethod::WithinRun { df } => {
                 within = true;
                 df
             }
-            Method::SameRuns => return Ok(None),
+            IntervalMethod::SameRuns => return Ok(None),
             _ => return Err(NoInterval::NoSeries),
         };
         let half = (interval.high.ln() - interval.low.ln()) / 2.0;
@@ -152,14 +159,14 @@ fn spread(own: &[&Contrast]) -> Result<Option<Pooled>, NoInterval> {
         least = least.min(df);
     }
     let df = if weights > 0.0 { variance * variance / weights } else { least };
-    Ok(Some(Pooled { variance, df, within }))
+    Ok(Some(PooledVariance { variance, df, within }))
 }
 
 /// B seen from A in one sentence, and how sure it is.
 pub(super) fn sentence(
-    overall: &[Overall],
-    differences: &[Difference],
-    other_work: &[OtherWork],
+    overall: &[OverallContrast],
+    differences: &[SettingDifference],
+    other_work: &[WorkDifference],
 ) -> String {
     let of = |verdict: Verdict| -> Vec<String> {
         overall.iter().filter(|one| one.verdict == verdict).map(told).collect()
@@ -206,7 +213,7 @@ pub(super) fn sentence(
 }
 
 /// `throughput (1.31 times, 95 % 1.28 to 1.34, p < 0.001)`.
-fn told(one: &Overall) -> String {
+fn told(one: &OverallContrast) -> String {
     let interval = match &one.interval {
         Ok(i) => format!(", 95 % {:.3} to {:.3}", i.low, i.high),
         Err(_) => String::new(),

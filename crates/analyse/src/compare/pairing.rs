@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Loop, Phase, Run, Settings};
+use record::{LoopKind, Phase, Run, RunSettings};
 
-use super::error::{CompareError, Selection};
+use super::error::{CompareError, ComparisonSide};
 use super::titles::titles;
 
 /// What may differ between repeats of one thing.
@@ -14,7 +14,7 @@ pub(super) const ABSENT: &str = "(not set)";
 
 /// A setting in which the selections differ as a whole.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Difference {
+pub struct SettingDifference {
     pub setting: String,
     /// Its values on each side; `(not set)` where a run has none.
     pub a: Vec<String>,
@@ -25,40 +25,40 @@ pub struct Difference {
 
 /// A cell that one side alone has.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lonely {
-    pub side: Selection,
+pub struct Unmatched {
+    pub side: ComparisonSide,
     pub title: String,
     pub runs: usize,
     /// Runs of the other side that would answer to it, were they valid.
     pub invalid_on_the_other: usize,
 }
 
-pub(super) struct Pair<'a> {
+pub(super) struct RunPair<'a> {
     pub(super) title: String,
-    pub(super) settings: Settings,
+    pub(super) settings: RunSettings,
     pub(super) a: Vec<&'a Run>,
     pub(super) b: Vec<&'a Run>,
 }
 
-pub(super) struct Paired<'a> {
-    pub(super) differences: Vec<Difference>,
-    pub(super) cells: Vec<Pair<'a>>,
-    pub(super) lonely: Vec<Lonely>,
+pub(super) struct Pairing<'a> {
+    pub(super) differences: Vec<SettingDifference>,
+    pub(super) cells: Vec<RunPair<'a>>,
+    pub(super) lonely: Vec<Unmatched>,
     pub(super) excluded_a: usize,
     pub(super) excluded_b: usize,
 }
 
 /// A run and all that it depends on.
-type Known<'a> = (&'a Run, Settings);
-type Cells<'a> = BTreeMap<Settings, Vec<Known<'a>>>;
+type Known<'a> = (&'a Run, RunSettings);
+type Cells<'a> = BTreeMap<RunSettings, Vec<Known<'a>>>;
 
 pub(super) fn pair<'a>(
     a: &[&'a Run],
     b: &[&'a Run],
     machine_of: &dyn Fn(&Run) -> Option<String>,
-) -> Result<Paired<'a>, CompareError> {
-    let (valid_a, invalid_a) = sort_out(a, Selection::A, machine_of)?;
-    let (valid_b, invalid_b) = sort_out(b, Selection::B, machine_of)?;
+) -> Result<Pairing<'a>, CompareError> {
+    let (valid_a, invalid_a) = sort_out(a, ComparisonSide::A, machine_of)?;
+    let (valid_b, invalid_b) = sort_out(b, ComparisonSide::B, machine_of)?;
     let differences = differences(&valid_a, &valid_b);
     if let Some(phase) = differences.iter().find(|d| d.setting == "phase") {
         return Err(CompareError::Meaningless {
@@ -80,12 +80,12 @@ pub(super) fn pair<'a>(
     let (excluded_a, excluded_b) = (invalid_a.len(), invalid_b.len());
     let (cells_a, mut cells_b) = (group(valid_a), group(valid_b));
     let (invalid_a, invalid_b) = (group(invalid_a), group(invalid_b));
-    let keys: BTreeSet<Settings> = cells_a.keys().chain(cells_b.keys()).cloned().collect();
+    let keys: BTreeSet<RunSettings> = cells_a.keys().chain(cells_b.keys()).cloned().collect();
     let titles = titles(keys.iter());
-    let title = |key: &Settings| titles.get(key).cloned().unwrap_or_default();
+    let title = |key: &RunSettings| titles.get(key).cloned().unwrap_or_default();
 
     let (mut cells, mut lonely) = (Vec::new(), Vec::new());
-    let alone = |side, key: &Settings, runs: usize, others: &Cells<'_>| Lonely {
+    let alone = |side, key: &RunSettings, runs: usize, others: &Cells<'_>| Unmatched {
         side,
         title: title(key),
         runs,
@@ -94,29 +94,29 @@ pub(super) fn pair<'a>(
     for (key, of_a) in cells_a {
         let title = title(&key);
         let Some(of_b) = cells_b.remove(&key) else {
-            lonely.push(alone(Selection::A, &key, of_a.len(), &invalid_b));
+            lonely.push(alone(ComparisonSide::A, &key, of_a.len(), &invalid_b));
             continue;
         };
-        one_thing(Selection::A, &title, &of_a, &compared)?;
-        one_thing(Selection::B, &title, &of_b, &compared)?;
+        one_thing(ComparisonSide::A, &title, &of_a, &compared)?;
+        one_thing(ComparisonSide::B, &title, &of_b, &compared)?;
         let runs = |known: Vec<Known<'a>>| known.into_iter().map(|(run, _)| run).collect();
-        cells.push(Pair { title, settings: key, a: runs(of_a), b: runs(of_b) });
+        cells.push(RunPair { title, settings: key, a: runs(of_a), b: runs(of_b) });
     }
     for (key, of_b) in cells_b {
-        lonely.push(alone(Selection::B, &key, of_b.len(), &invalid_a));
+        lonely.push(alone(ComparisonSide::B, &key, of_b.len(), &invalid_a));
     }
     if cells.is_empty() {
         let settings: Vec<String> =
             varying(&keys).into_iter().map(|name| format!("`{name}`")).collect();
         return Err(CompareError::NothingInCommon { settings: settings.join(", ") });
     }
-    Ok(Paired { differences, cells, lonely, excluded_a, excluded_b })
+    Ok(Pairing { differences, cells, lonely, excluded_a, excluded_b })
 }
 
 /// The valid and the invalid runs, each once.
 fn sort_out<'a>(
     runs: &[&'a Run],
-    side: Selection,
+    side: ComparisonSide,
     machine_of: &dyn Fn(&Run) -> Option<String>,
 ) -> Result<(Vec<Known<'a>>, Vec<Known<'a>>), CompareError> {
     let mut seen = BTreeSet::new();
@@ -138,7 +138,7 @@ fn sort_out<'a>(
 }
 
 /// The run's settings and what else it depends on, without what a repeat may change.
-fn depends_on(run: &Run, machine: Option<String>) -> Settings {
+fn depends_on(run: &Run, machine: Option<String>) -> RunSettings {
     let mut settings = run.settings.clone();
     settings.retain(|name, _| !OF_A_REPEAT.contains(&name.as_str()));
     let phase = match run.phase {
@@ -147,9 +147,9 @@ fn depends_on(run: &Run, machine: Option<String>) -> Settings {
         Phase::Simulate => "simulate",
     };
     let pacing = match &run.pacing {
-        Loop::Closed { think_s } if *think_s > 0.0 => format!("closed, {think_s} s between"),
-        Loop::Closed { .. } => "closed".to_owned(),
-        Loop::Open { rate_ops_s, arrivals } => format!("open, {arrivals}, {rate_ops_s} ops/s"),
+        LoopKind::Closed { think_s } if *think_s > 0.0 => format!("closed, {think_s} s between"),
+        LoopKind::Closed { .. } => "closed".to_owned(),
+        LoopKind::Open { rate_ops_s, arrivals } => format!("open, {arrivals}, {rate_ops_s} ops/s"),
     };
     settings.insert("phase".to_owned(), phase.to_owned());
     settings.insert("pacing".to_owned(), pacing);
@@ -166,14 +166,14 @@ fn values<'a>(runs: &'a [Known<'_>], name: &str) -> BTreeSet<&'a str> {
 }
 
 /// The settings of which no value occurs on both sides.
-fn differences(a: &[Known<'_>], b: &[Known<'_>]) -> Vec<Difference> {
+fn differences(a: &[Known<'_>], b: &[Known<'_>]) -> Vec<SettingDifference> {
     let names: BTreeSet<&String> = a.iter().chain(b).flat_map(|(_, s)| s.keys()).collect();
     let owned = |values: BTreeSet<&str>| values.into_iter().map(str::to_owned).collect();
     names
         .into_iter()
         .filter_map(|name| {
             let (of_a, of_b) = (values(a, name), values(b, name));
-            of_a.is_disjoint(&of_b).then(|| Difference {
+            of_a.is_disjoint(&of_b).then(|| SettingDifference {
                 setting: name.clone(),
                 a: owned(of_a),
                 b: owned(of_b),
@@ -196,7 +196,7 @@ fn caution(setting: &str) -> Option<&'static str> {
 
 /// Runs of one cell and side must agree in what is compared, or they are not repeats.
 fn one_thing(
-    side: Selection,
+    side: ComparisonSide,
     cell: &str,
     runs: &[Known<'_>],
     compared: &BTreeSet<&str>,
@@ -216,7 +216,7 @@ fn one_thing(
 }
 
 /// The settings that do not have one and the same value in all cells.
-fn varying(cells: &BTreeSet<Settings>) -> BTreeSet<&String> {
+fn varying(cells: &BTreeSet<RunSettings>) -> BTreeSet<&String> {
     let names: BTreeSet<&String> = cells.iter().flat_map(BTreeMap::keys).collect();
     let differs = |name: &str| {
         let values: BTreeSet<_> = cells.iter().map(|settings| settings.get(name)).collect();

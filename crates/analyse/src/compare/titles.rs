@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::Settings;
+use record::RunSettings;
 
 use super::pairing::ABSENT;
 
@@ -26,13 +26,13 @@ const LAST: &str = "pacing";
 /// A title for each cell: its workload, and of its other settings as few as tell it from the
 /// cells that would read alike. `ycsb-a`, `ycsb-a, threads=2`, `ycsb-a, load`.
 pub(super) fn titles<'a>(
-    cells: impl Iterator<Item = &'a Settings>,
-) -> BTreeMap<&'a Settings, String> {
-    let cells: BTreeSet<&Settings> = cells.collect();
+    cells: impl Iterator<Item = &'a RunSettings>,
+) -> BTreeMap<&'a RunSettings, String> {
+    let cells: BTreeSet<&RunSettings> = cells.collect();
     let order = order(&cells);
-    let mut titles: BTreeMap<&Settings, String> = BTreeMap::new();
+    let mut titles: BTreeMap<&RunSettings, String> = BTreeMap::new();
     // Groups of cells that read alike so far, with what is said of them.
-    let mut open: Vec<(Vec<&Settings>, Vec<String>)> = Vec::new();
+    let mut open: Vec<(Vec<&RunSettings>, Vec<String>)> = Vec::new();
     for (workload, group) in by_value(&cells.iter().copied().collect::<Vec<_>>(), "workload") {
         open.push((group, workload.map(str::to_owned).into_iter().collect()));
     }
@@ -57,9 +57,9 @@ pub(super) fn titles<'a>(
 
 /// One title for one cell; cells that no setting worth saying tells apart are counted.
 fn number<'a>(
-    group: &[&'a Settings],
+    group: &[&'a RunSettings],
     said: &[String],
-    titles: &mut BTreeMap<&'a Settings, String>,
+    titles: &mut BTreeMap<&'a RunSettings, String>,
 ) {
     let title = if said.is_empty() { "all runs".to_owned() } else { said.join(", ") };
     for (i, cell) in group.iter().enumerate() {
@@ -69,7 +69,7 @@ fn number<'a>(
 }
 
 /// All names of settings that may stand in a title.
-fn order<'a>(cells: &BTreeSet<&'a Settings>) -> Vec<&'a str> {
+fn order<'a>(cells: &BTreeSet<&'a RunSettings>) -> Vec<&'a str> {
     let names: BTreeSet<&str> =
         cells.iter().flat_map(|cell| cell.keys()).map(String::as_str).collect();
     let first = FIRST.into_iter().filter_map(|name| names.get(name).copied());
@@ -80,9 +80,9 @@ fn order<'a>(cells: &BTreeSet<&'a Settings>) -> Vec<&'a str> {
     first.chain(others).chain(names.get(LAST).copied()).collect()
 }
 
-type Parts<'a> = BTreeMap<Option<&'a str>, Vec<&'a Settings>>;
+type Parts<'a> = BTreeMap<Option<&'a str>, Vec<&'a RunSettings>>;
 
-fn by_value<'a>(group: &[&'a Settings], name: &str) -> Parts<'a> {
+fn by_value<'a>(group: &[&'a RunSettings], name: &str) -> Parts<'a> {
     let mut parts = Parts::new();
     for cell in group {
         parts.entry(cell.get(name).map(String::as_str)).or_default().push(cell);
@@ -103,12 +103,12 @@ fn part(name: &str, value: Option<&str>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn cell(pairs: &[(&str, &str)]) -> Settings {
+    fn cell(pairs: &[(&str, &str)]) -> RunSettings {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
     /// Titles in the order of the cells given.
-    fn named(cells: &[Settings]) -> Vec<String> {
+    fn named(cells: &[RunSettings]) -> Vec<String> {
         let titles = titles(cells.iter());
         cells.iter().map(|cell| titles[cell].clone()).collect()
     }

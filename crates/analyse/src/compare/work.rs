@@ -23,7 +23,7 @@ const BYTES: f64 = 1.2;
 
 /// One respect in which the two sides did different work.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OtherWork {
+pub struct WorkDifference {
     /// `hit ratio`, `share of read`, `share of errors`, `bytes a write`.
     pub what: String,
     /// Medians over the repeats.
@@ -32,7 +32,7 @@ pub struct OtherWork {
 }
 
 /// `hit ratio 0.146 against 1`.
-impl fmt::Display for OtherWork {
+impl fmt::Display for WorkDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = |value: f64| (value * 1e3).round() / 1e3;
         write!(f, "{} {} against {}", self.what, digits(self.a), digits(self.b))
@@ -41,7 +41,7 @@ impl fmt::Display for OtherWork {
 
 /// What a run tells of the work that it did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Work {
+pub struct RunWork {
     of_store: bool,
     operations: f64,
     /// Of the keys that were read.
@@ -54,12 +54,12 @@ pub struct Work {
     bytes_a_write: Option<f64>,
 }
 
-impl Work {
-    pub fn of(run: &Run) -> Work {
+impl RunWork {
+    pub fn of(run: &Run) -> RunWork {
         let asked = asked(run);
         let all: f64 = asked.iter().sum();
         let operations = run.operations as f64;
-        Work {
+        RunWork {
             of_store: run.of_store(),
             operations,
             hit_ratio: run.hit_ratio(),
@@ -72,43 +72,43 @@ impl Work {
 }
 
 /// In what the work differs; empty where it is the same as far as the runs tell.
-pub fn differences(a: &[Work], b: &[Work]) -> Vec<OtherWork> {
+pub fn differences(a: &[RunWork], b: &[RunWork]) -> Vec<WorkDifference> {
     if !a.iter().chain(b).all(|work| work.of_store) {
         return Vec::new();
     }
     let mut found = Vec::new();
-    type Of<'a> = &'a dyn Fn(&Work) -> Option<f64>;
-    let mut shares = |what: &str, least: f64, of: Of<'_>, out_of: fn(&Work) -> f64| {
+    type Of<'a> = &'a dyn Fn(&RunWork) -> Option<f64>;
+    let mut shares = |what: &str, least: f64, of: Of<'_>, out_of: fn(&RunWork) -> f64| {
         let (Some(x), Some(y)) = (typical(a, of), typical(b, of)) else { return };
-        let spread = |share: f64, work: &[Work]| {
+        let spread = |share: f64, work: &[RunWork]| {
             let all: f64 = work.iter().map(out_of).sum();
             share * (1.0 - share) / all.max(1.0)
         };
         let chance = DEVIATIONS * (spread(x, a) + spread(y, b)).max(0.0).sqrt();
         if (x - y).abs() > least.max(chance) {
-            found.push(OtherWork { what: what.to_owned(), a: x, b: y });
+            found.push(WorkDifference { what: what.to_owned(), a: x, b: y });
         }
     };
     shares("hit ratio", HITS, &|work| work.hit_ratio, |work| work.keys_read);
     shares("share of errors", ERRORS, &|work| Some(work.errors), |work| work.operations);
     for (at, op) in Op::ALL.into_iter().enumerate() {
-        let of = |work: &Work| work.mix.as_ref().map(|mix| mix[at]);
+        let of = |work: &RunWork| work.mix.as_ref().map(|mix| mix[at]);
         shares(&format!("share of {op}"), MIX, &of, |work| work.operations);
     }
     // Another mix writes other things too.
-    let bytes = |work: &Work| work.bytes_a_write;
+    let bytes = |work: &RunWork| work.bytes_a_write;
     if found.is_empty()
         && let (Some(x), Some(y)) = (typical(a, &bytes), typical(b, &bytes))
         && x.max(y) > BYTES * x.min(y)
     {
-        found.push(OtherWork { what: "bytes a write".to_owned(), a: x, b: y });
+        found.push(WorkDifference { what: "bytes a write".to_owned(), a: x, b: y });
     }
     found
 }
 
 /// Each respect once, as where it differs most.
-pub(crate) fn most(found: impl Iterator<Item = OtherWork>) -> Vec<OtherWork> {
-    let mut all: Vec<OtherWork> = Vec::new();
+pub(crate) fn most(found: impl Iterator<Item = WorkDifference>) -> Vec<WorkDifference> {
+    let mut all: Vec<WorkDifference> = Vec::new();
     for one in found {
         match all.iter_mut().find(|known| known.what == one.what) {
             Some(known) if (one.a - one.b).abs() > (known.a - known.b).abs() => *known = one,
@@ -120,7 +120,7 @@ pub(crate) fn most(found: impl Iterator<Item = OtherWork>) -> Vec<OtherWork> {
 }
 
 /// None unless every run of a side tells.
-fn typical(work: &[Work], of: &dyn Fn(&Work) -> Option<f64>) -> Option<f64> {
+fn typical(work: &[RunWork], of: &dyn Fn(&RunWork) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = work.iter().map(of).collect::<Option<_>>()?;
     (!values.is_empty()).then(|| median(&values))
 }

@@ -2,17 +2,17 @@
 //! of electricity, where two of them cost the same, and what that hangs on.
 
 use super::break_even::{
-    Line, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
+    CostLine, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
 };
 use super::error::{CostError, share};
-use super::fleet::{Assumptions, Fleet, Server};
+use super::fleet::{Assumptions, ServedLoad, ServerFleet};
 use super::power::PowerCurve;
-use super::sensitivity::{Assumption, Swing};
+use super::sensitivity::{Assumption, SensitivityRange};
 use super::verdict::swings;
 
 /// A server under one workload.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Candidate {
+pub struct ServerCandidate {
     pub name: String,
     pub workload: String,
     /// None where only energy is asked for.
@@ -28,7 +28,7 @@ pub struct Candidate {
 
 /// What all candidates are reckoned with; see [`Assumptions`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Terms {
+pub struct CostTerms {
     pub target_ops_s: f64,
     /// At least one.
     pub years: Vec<f64>,
@@ -49,24 +49,24 @@ pub struct Terms {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct CostAnswer {
     /// One a workload, in the order in which they first occur.
-    pub groups: Vec<Group>,
+    pub groups: Vec<WorkloadCosts>,
 }
 
 /// One workload.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group {
+pub struct WorkloadCosts {
     pub workload: String,
-    pub rows: Vec<Costed>,
+    pub rows: Vec<CandidateCosts>,
     /// Every pair of two candidates, the earlier first.
-    pub pairs: Vec<Against>,
+    pub pairs: Vec<CandidatePair>,
 }
 
 /// What one candidate costs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Costed {
-    pub candidate: Candidate,
+pub struct CandidateCosts {
+    pub candidate: ServerCandidate,
     pub servers: u64,
     /// Average power of one server, in watts, without PUE.
     pub average_w: f64,
@@ -86,27 +86,27 @@ pub struct Costed {
 pub struct CostAt {
     pub years: f64,
     pub usd_per_kwh: f64,
-    pub fleet: Fleet,
+    pub fleet: ServerFleet,
     pub usd_per_gop: f64,
     /// Over the price of one server; a point of it is `fleet`.
-    pub line: Line,
+    pub line: CostLine,
 }
 
 /// Two candidates, by their places in [`Group::rows`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Against {
+pub struct CandidatePair {
     pub own: usize,
     pub other: usize,
     /// In the order of [`Costed::costs`].
-    pub at: Vec<Even>,
+    pub at: Vec<BreakEven>,
     /// What the ratio of their costs hangs on, at the first lifetime and price; empty where
     /// either has no price.
-    pub swings: Vec<(Assumption, Swing)>,
+    pub swings: Vec<(Assumption, SensitivityRange)>,
 }
 
 /// Where both cost the same: `own price = slope x other price + offset`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Even {
+pub struct BreakEven {
     pub years: f64,
     pub usd_per_kwh: f64,
     pub slope: f64,
@@ -118,12 +118,12 @@ pub struct Even {
     /// Of both.
     pub equal_price_usd: Result<f64, CostError>,
     /// All else as it is; only where both have a price.
-    pub given: Option<Given>,
+    pub given: Option<PricedPair>,
 }
 
 /// What two servers with prices say of each other.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
+pub struct PricedPair {
     /// Total cost of own over that of other.
     pub ratio: f64,
     pub even_usd_per_kwh: Result<f64, CostError>,
@@ -135,13 +135,13 @@ pub struct Given {
 /// Formulas and sources are those of [`Fleet::of`], [`break_even_price`] and
 /// [`tornado`](super::tornado). Errors:
 /// theirs; no lifetime or price; a utilisation outside 0 to 1, or below 1 of a candidate without a curve.
-pub fn answer(candidates: &[Candidate], terms: &Terms) -> Result<Answer, CostError> {
-    let mut groups: Vec<Group> = Vec::new();
+pub fn answer(candidates: &[ServerCandidate], terms: &CostTerms) -> Result<CostAnswer, CostError> {
+    let mut groups: Vec<WorkloadCosts> = Vec::new();
     for candidate in candidates {
         let at = groups.iter().position(|group| group.workload == candidate.workload);
         let at = at.unwrap_or_else(|| {
             let workload = candidate.workload.clone();
-            groups.push(Group { workload, rows: Vec::new(), pairs: Vec::new() });
+            groups.push(WorkloadCosts { workload, rows: Vec::new(), pairs: Vec::new() });
             groups.len() - 1
         });
         let row = costed(candidate, terms, groups[at].rows.first())?;
@@ -155,10 +155,10 @@ pub fn answer(candidates: &[Candidate], terms: &Terms) -> Result<Answer, CostErr
         }
         group.pairs.sort_by_key(|pair| (pair.own, pair.other));
     }
-    Ok(Answer { groups })
+    Ok(CostAnswer { groups })
 }
 
-impl Candidate {
+impl ServerCandidate {
     /// Its average power at a utilisation, in watts.
     ///
     /// Errors: a utilisation outside 0 to 1, or below 1 where the curve is not known.
@@ -171,8 +171,8 @@ impl Candidate {
         }
     }
 
-    pub(super) fn server(&self, utilisation: f64) -> Result<Server, CostError> {
-        Ok(Server {
+    pub(super) fn server(&self, utilisation: f64) -> Result<ServedLoad, CostError> {
+        Ok(ServedLoad {
             price_usd: self.price_usd.unwrap_or(0.0),
             throughput_ops_s: self.throughput_ops_s,
             power_w: self.watts(utilisation)?,
@@ -181,7 +181,7 @@ impl Candidate {
     }
 }
 
-impl Terms {
+impl CostTerms {
     pub(super) fn at(&self, years: f64, usd_per_kwh: f64) -> Assumptions {
         Assumptions {
             target_ops_s: self.target_ops_s,
@@ -201,14 +201,14 @@ impl Terms {
 }
 
 fn costed(
-    candidate: &Candidate,
-    terms: &Terms,
-    first: Option<&Costed>,
-) -> Result<Costed, CostError> {
+    candidate: &ServerCandidate,
+    terms: &CostTerms,
+    first: Option<&CandidateCosts>,
+) -> Result<CandidateCosts, CostError> {
     let server = candidate.server(terms.utilisation)?;
     let mut costs = Vec::new();
     for assumed in terms.all() {
-        let fleet = Fleet::of(&server, &assumed)?;
+        let fleet = ServerFleet::of(&server, &assumed)?;
         costs.push(CostAt {
             years: assumed.years,
             usd_per_kwh: assumed.usd_per_kwh,
@@ -220,7 +220,7 @@ fn costed(
     let Some(fleet) = costs.first().map(|cost| cost.fleet) else {
         return Err(CostError::NoTerms);
     };
-    Ok(Costed {
+    Ok(CandidateCosts {
         candidate: candidate.clone(),
         servers: fleet.servers,
         average_w: server.power_w,
@@ -236,7 +236,12 @@ fn costed(
     })
 }
 
-fn against(rows: &[Costed], own: usize, other: usize, terms: &Terms) -> Result<Against, CostError> {
+fn against(
+    rows: &[CandidateCosts],
+    own: usize,
+    other: usize,
+    terms: &CostTerms,
+) -> Result<CandidatePair, CostError> {
     let (a, b) = (&rows[own], &rows[other]);
     let servers = (a.candidate.server(terms.utilisation)?, b.candidate.server(terms.utilisation)?);
     let priced = a.candidate.price_usd.is_some() && b.candidate.price_usd.is_some();
@@ -244,7 +249,7 @@ fn against(rows: &[Costed], own: usize, other: usize, terms: &Terms) -> Result<A
     let mut at = Vec::new();
     for ((cost_a, cost_b), assumed) in a.costs.iter().zip(&b.costs).zip(terms.all()) {
         let (line, line_b) = (cost_a.line, cost_b.line);
-        at.push(Even {
+        at.push(BreakEven {
             years: assumed.years,
             usd_per_kwh: assumed.usd_per_kwh,
             slope: line_b.per_h / line.per_h,
@@ -252,7 +257,7 @@ fn against(rows: &[Costed], own: usize, other: usize, terms: &Terms) -> Result<A
             other_price_usd,
             price_usd: break_even_price(&line, &line_b, other_price_usd),
             equal_price_usd: equal_price(&line, &line_b),
-            given: priced.then(|| Given {
+            given: priced.then(|| PricedPair {
                 ratio: cost_a.fleet.total_usd_per_h() / cost_b.fleet.total_usd_per_h(),
                 even_usd_per_kwh: break_even_electricity(&servers.0, &servers.1, &assumed),
                 even_years: break_even_years(&servers.0, &servers.1, &assumed),
@@ -263,15 +268,20 @@ fn against(rows: &[Costed], own: usize, other: usize, terms: &Terms) -> Result<A
         true => swings(&a.candidate, &b.candidate, terms)?,
         false => Vec::new(),
     };
-    Ok(Against { own, other, at, swings })
+    Ok(CandidatePair { own, other, at, swings })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn candidate(name: &str, workload: &str, price_usd: Option<f64>, watts: f64) -> Candidate {
-        Candidate {
+    fn candidate(
+        name: &str,
+        workload: &str,
+        price_usd: Option<f64>,
+        watts: f64,
+    ) -> ServerCandidate {
+        ServerCandidate {
             name: name.to_owned(),
             workload: workload.to_owned(),
             price_usd,
@@ -283,8 +293,8 @@ mod tests {
         }
     }
 
-    fn terms() -> Terms {
-        Terms {
+    fn terms() -> CostTerms {
+        CostTerms {
             target_ops_s: 1e8,
             years: vec![3.0, 5.0],
             usd_per_kwh: vec![0.07, 0.25],
@@ -347,12 +357,12 @@ mod tests {
     #[test]
     fn a_utilisation_below_one_needs_the_idle_power() {
         let mut one = candidate("a", "", Some(1.0), 50.0);
-        let half = Terms { utilisation: 0.5, ..terms() };
+        let half = CostTerms { utilisation: 0.5, ..terms() };
         assert_eq!(answer(&[one.clone()], &half).unwrap().groups[0].rows[0].average_w, 37.5);
         one.curve = None;
         let error = answer(&[one], &half).unwrap_err();
         assert_eq!(error, CostError::NoIdlePower { name: "a".to_owned() });
-        let none = Terms { years: Vec::new(), ..terms() };
+        let none = CostTerms { years: Vec::new(), ..terms() };
         let error = answer(&[candidate("a", "", None, 5.0)], &none).unwrap_err();
         assert_eq!(error, CostError::NoTerms);
     }

@@ -1,19 +1,19 @@
 //! Cost against purchase price, and where two servers cost the same: solved, not read off.
 
 use super::error::{CostError, above_zero, not_below_zero};
-use super::fleet::{Assumptions, Fleet, HOURS_PER_YEAR, Server};
+use super::fleet::{Assumptions, HOURS_PER_YEAR, ServedLoad, ServerFleet};
 
 /// Cost an hour of the servers that a target needs, over the purchase price of one:
 /// `fixed + slope x price`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Line {
+pub struct CostLine {
     /// Energy and rent, in dollars an hour.
     pub fixed_usd_per_h: f64,
     /// `n / (8760 T_s)`: dollars an hour for each dollar of price.
     pub per_h: f64,
 }
 
-impl Line {
+impl CostLine {
     /// Dollars an hour at a price in dollars.
     pub fn at(&self, price_usd: f64) -> f64 {
         self.fixed_usd_per_h + self.per_h * price_usd
@@ -23,17 +23,21 @@ impl Line {
 /// The line of a server, whose own price does not matter.
 ///
 /// Errors: those of [`Fleet::of`]. Source: S. Mikrou 2019, figure 5.1.
-pub fn cost_line(server: &Server, assumed: &Assumptions) -> Result<Line, CostError> {
-    let fleet = Fleet::of(&Server { price_usd: 0.0, ..*server }, assumed)?;
+pub fn cost_line(server: &ServedLoad, assumed: &Assumptions) -> Result<CostLine, CostError> {
+    let fleet = ServerFleet::of(&ServedLoad { price_usd: 0.0, ..*server }, assumed)?;
     let per_h = fleet.servers as f64 / (assumed.years * HOURS_PER_YEAR);
-    Ok(Line { fixed_usd_per_h: fleet.total_usd_per_h(), per_h })
+    Ok(CostLine { fixed_usd_per_h: fleet.total_usd_per_h(), per_h })
 }
 
 /// The price of one `own` server at which its cluster costs what `other`'s does at
 /// `other_price_usd`: `p = (f' + s' p' - f) / s`.
 ///
 /// Below it `own` is the cheaper. Errors: a price below zero; `own` is dearer even as a gift.
-pub fn break_even_price(own: &Line, other: &Line, other_price_usd: f64) -> Result<f64, CostError> {
+pub fn break_even_price(
+    own: &CostLine,
+    other: &CostLine,
+    other_price_usd: f64,
+) -> Result<f64, CostError> {
     let other_price = not_below_zero("price of a server", other_price_usd)?;
     let slope = above_zero("servers for each dollar", own.per_h)?;
     let room = other.at(other_price) - own.fixed_usd_per_h;
@@ -47,7 +51,7 @@ pub fn break_even_price(own: &Line, other: &Line, other_price_usd: f64) -> Resul
 /// `p = (f' - f) / (s - s')`.
 ///
 /// Errors: the lines do not cross above zero.
-pub fn equal_price(a: &Line, b: &Line) -> Result<f64, CostError> {
+pub fn equal_price(a: &CostLine, b: &CostLine) -> Result<f64, CostError> {
     crossing("price", b.fixed_usd_per_h - a.fixed_usd_per_h, a.per_h - b.per_h)
 }
 
@@ -57,13 +61,13 @@ pub fn equal_price(a: &Line, b: &Line) -> Result<f64, CostError> {
 ///
 /// Errors: those of [`Fleet::of`]; there is no such price above zero.
 pub fn break_even_electricity(
-    a: &Server,
-    b: &Server,
+    a: &ServedLoad,
+    b: &ServedLoad,
     assumed: &Assumptions,
 ) -> Result<f64, CostError> {
     let unit = Assumptions { usd_per_kwh: 1.0, ..*assumed };
-    let (a, b) = (Fleet::of(a, &unit)?, Fleet::of(b, &unit)?);
-    let rest = |fleet: &Fleet| fleet.equipment_usd_per_h + fleet.rack_usd_per_h;
+    let (a, b) = (ServerFleet::of(a, &unit)?, ServerFleet::of(b, &unit)?);
+    let rest = |fleet: &ServerFleet| fleet.equipment_usd_per_h + fleet.rack_usd_per_h;
     crossing("price of electricity", rest(&b) - rest(&a), a.energy_usd_per_h - b.energy_usd_per_h)
 }
 
@@ -72,10 +76,14 @@ pub fn break_even_electricity(
 /// hour.
 ///
 /// Errors: those of [`Fleet::of`]; there is no such lifetime above zero.
-pub fn break_even_years(a: &Server, b: &Server, assumed: &Assumptions) -> Result<f64, CostError> {
+pub fn break_even_years(
+    a: &ServedLoad,
+    b: &ServedLoad,
+    assumed: &Assumptions,
+) -> Result<f64, CostError> {
     let year = Assumptions { years: 1.0, ..*assumed };
-    let (a, b) = (Fleet::of(a, &year)?, Fleet::of(b, &year)?);
-    let running = |fleet: &Fleet| fleet.energy_usd_per_h + fleet.rack_usd_per_h;
+    let (a, b) = (ServerFleet::of(a, &year)?, ServerFleet::of(b, &year)?);
+    let running = |fleet: &ServerFleet| fleet.energy_usd_per_h + fleet.rack_usd_per_h;
     let capital = a.equipment_usd_per_h - b.equipment_usd_per_h;
     crossing("lifetime", capital, running(&b) - running(&a))
 }
@@ -97,20 +105,20 @@ mod tests {
         usd_per_rack_unit_month: 5.0,
     };
     /// Cheap and slow, and frugal for each operation; then dear and fast.
-    const SMALL: Server =
-        Server { price_usd: 500.0, throughput_ops_s: 2e5, power_w: 30.0, rack_units: 1.0 };
-    const LARGE: Server =
-        Server { price_usd: 1800.0, throughput_ops_s: 8e5, power_w: 160.0, rack_units: 1.0 };
+    const SMALL: ServedLoad =
+        ServedLoad { price_usd: 500.0, throughput_ops_s: 2e5, power_w: 30.0, rack_units: 1.0 };
+    const LARGE: ServedLoad =
+        ServedLoad { price_usd: 1800.0, throughput_ops_s: 8e5, power_w: 160.0, rack_units: 1.0 };
 
-    fn total(server: &Server, assumed: &Assumptions) -> f64 {
-        Fleet::of(server, assumed).unwrap().total_usd_per_h()
+    fn total(server: &ServedLoad, assumed: &Assumptions) -> f64 {
+        ServerFleet::of(server, assumed).unwrap().total_usd_per_h()
     }
 
     #[test]
     fn a_line_says_what_the_fleet_says() {
         let line = cost_line(&SMALL, &ASSUMED).unwrap();
         for price_usd in [0.0, 500.0, 12_345.0] {
-            let fleet = total(&Server { price_usd, ..SMALL }, &ASSUMED);
+            let fleet = total(&ServedLoad { price_usd, ..SMALL }, &ASSUMED);
             assert!((line.at(price_usd) - fleet).abs() < 1e-9);
         }
     }
@@ -120,13 +128,13 @@ mod tests {
         let (small, large) =
             (cost_line(&SMALL, &ASSUMED).unwrap(), cost_line(&LARGE, &ASSUMED).unwrap());
         let price_usd = break_even_price(&small, &large, LARGE.price_usd).unwrap();
-        let there = Server { price_usd, ..SMALL };
+        let there = ServedLoad { price_usd, ..SMALL };
         assert!((total(&there, &ASSUMED) - total(&LARGE, &ASSUMED)).abs() < 1e-9);
 
         let usd_per_kwh = break_even_electricity(&SMALL, &LARGE, &ASSUMED).unwrap();
         let there = Assumptions { usd_per_kwh, ..ASSUMED };
         assert!((total(&SMALL, &there) - total(&LARGE, &there)).abs() < 1e-9);
-        let cheap = Server { rack_units: 0.1, ..SMALL };
+        let cheap = ServedLoad { rack_units: 0.1, ..SMALL };
         let cheap_line = cost_line(&cheap, &ASSUMED).unwrap();
         let price = equal_price(&cheap_line, &large).unwrap();
         assert!((cheap_line.at(price) - large.at(price)).abs() < 1e-9);
@@ -138,8 +146,8 @@ mod tests {
     #[test]
     fn where_there_is_none_it_is_said() {
         let (small, large) = (
-            Line { fixed_usd_per_h: 9.0, per_h: 0.02 },
-            Line { fixed_usd_per_h: 1.0, per_h: 0.01 },
+            CostLine { fixed_usd_per_h: 9.0, per_h: 0.02 },
+            CostLine { fixed_usd_per_h: 1.0, per_h: 0.01 },
         );
         let error = break_even_price(&small, &large, 100.0).unwrap_err();
         assert_eq!(error, CostError::NeverEven { excess_usd_per_h: 7.0 });

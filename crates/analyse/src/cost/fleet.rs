@@ -16,7 +16,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// One server as it serves the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Server {
+pub struct ServedLoad {
     /// Purchase price C_s.
     pub price_usd: f64,
     /// Operations a second that one server serves.
@@ -45,7 +45,7 @@ pub struct Assumptions {
 
 /// What the servers cost together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Fleet {
+pub struct ServerFleet {
     pub servers: u64,
     /// With cooling and losses: times PUE.
     pub power_w: f64,
@@ -112,13 +112,13 @@ pub fn lifetime_energy_usd(
 ///
 /// Errors: a price below zero; those of [`lifetime_energy_usd`].
 /// Source: S. Mikrou 2019, equation 5.1.
-pub fn total_usd(server: &Server, assumed: &Assumptions) -> Result<f64, CostError> {
+pub fn total_usd(server: &ServedLoad, assumed: &Assumptions) -> Result<f64, CostError> {
     let price = not_below_zero("price of a server", server.price_usd)?;
     let Assumptions { years, usd_per_kwh, pue, .. } = *assumed;
     Ok(price + lifetime_energy_usd(years, server.power_w, usd_per_kwh, pue)?)
 }
 
-impl Fleet {
+impl ServerFleet {
     /// The servers that the target needs: with `n` from [`servers_for`],
     /// `n C_s / (8760 T_s)` for equipment, `n C_e` for energy, and `12 n R r / 8760` for R rack
     /// units at a rent of r a month.
@@ -126,7 +126,7 @@ impl Fleet {
     /// Errors: those of [`servers_for`] and [`energy_usd_per_h`]; a lifetime of zero or below; a
     /// price, rent or height below zero.
     /// Source: S. Mikrou 2019, figure 5.1, whose curves have neither PUE nor rent.
-    pub fn of(server: &Server, assumed: &Assumptions) -> Result<Fleet, CostError> {
+    pub fn of(server: &ServedLoad, assumed: &Assumptions) -> Result<ServerFleet, CostError> {
         let servers = servers_for(assumed.target_ops_s, server.throughput_ops_s)?;
         let n = servers as f64;
         let hours = above_zero("lifetime in years", assumed.years)? * HOURS_PER_YEAR;
@@ -134,7 +134,7 @@ impl Fleet {
         let units = not_below_zero("rack units", server.rack_units)?;
         let rent = not_below_zero("rent of a rack unit", assumed.usd_per_rack_unit_month)?;
         let each = energy_usd_per_h(server.power_w, assumed.usd_per_kwh, assumed.pue)?;
-        Ok(Fleet {
+        Ok(ServerFleet {
             servers,
             power_w: n * server.power_w * assumed.pue,
             equipment_usd_per_h: n * price / hours,
@@ -197,8 +197,8 @@ mod tests {
         pue: 1.5,
         usd_per_rack_unit_month: 73.0,
     };
-    const SERVER: Server =
-        Server { price_usd: 3504.0, throughput_ops_s: 3e5, power_w: 100.0, rack_units: 2.0 };
+    const SERVER: ServedLoad =
+        ServedLoad { price_usd: 3504.0, throughput_ops_s: 3e5, power_w: 100.0, rack_units: 2.0 };
 
     #[test]
     fn servers_are_whole_and_rounding_adds_none() {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn costs_by_hand() {
-        let fleet = Fleet::of(&SERVER, &ASSUMED).unwrap();
+        let fleet = ServerFleet::of(&SERVER, &ASSUMED).unwrap();
         assert_eq!(fleet.servers, 4);
         assert!((fleet.power_w - 600.0).abs() < 1e-9);
         // 4 x 3504 $ over 4 x 8760 h; 0.6 kW at 0.2 $; 8 units at 73 $ x 12 / 8760 h.
@@ -237,10 +237,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_by_name() {
-        let with = |change: fn(&mut Server, &mut Assumptions)| {
+        let with = |change: fn(&mut ServedLoad, &mut Assumptions)| {
             let (mut server, mut assumed) = (SERVER, ASSUMED);
             change(&mut server, &mut assumed);
-            Fleet::of(&server, &assumed).unwrap_err().to_string()
+            ServerFleet::of(&server, &assumed).unwrap_err().to_string()
         };
         assert!(with(|_, a| a.years = 0.0).contains("lifetime in years is 0"));
         assert!(with(|_, a| a.pue = 0.9).contains("PUE is 0.9: it must be 1 or more"));

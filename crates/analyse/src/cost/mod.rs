@@ -13,17 +13,20 @@ mod sensitivity;
 mod verdict;
 mod work_unit;
 
-pub use answer::{Against, Answer, Candidate, CostAt, Costed, Even, Given, Group, Terms, answer};
+pub use answer::{
+    BreakEven, CandidateCosts, CandidatePair, CostAnswer, CostAt, CostTerms, PricedPair,
+    ServerCandidate, WorkloadCosts, answer,
+};
 pub use break_even::{
-    Line, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
+    CostLine, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
 };
 pub use error::CostError;
 pub use fleet::{
-    Assumptions, Fleet, HOURS_PER_YEAR, RACK_UNITS_PER_RACK, Server, energy_usd_per_h,
+    Assumptions, HOURS_PER_YEAR, RACK_UNITS_PER_RACK, ServedLoad, ServerFleet, energy_usd_per_h,
     lifetime_energy_usd, power_of_cost_w, servers_for, total_usd,
 };
 pub use power::{PowerCurve, average_power_w};
-pub use sensitivity::{Assumption, Swing, tornado};
+pub use sensitivity::{Assumption, SensitivityRange, tornado};
 pub use work_unit::{equivalent, kwh_per_mbwu, m2_per_mbwu, saving, usd_per_mbwu, watts_per_mbwu};
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn server() -> impl Strategy<Value = Server> {
+fn server() -> impl Strategy<Value = ServedLoad> {
     (1.0..50_000.0, 1e3..5e6, 1.0..2_000.0, 0.0..8.0f64).prop_map(
-        |(price_usd, throughput_ops_s, power_w, rack_units)| Server {
+        |(price_usd, throughput_ops_s, power_w, rack_units)| ServedLoad {
             price_usd,
             throughput_ops_s,
             power_w,
@@ -27,8 +27,8 @@ fn assumptions() -> impl Strategy<Value = Assumptions> {
     )
 }
 
-fn total(server: &Server, assumed: &Assumptions) -> f64 {
-    Fleet::of(server, assumed).unwrap().total_usd_per_h()
+fn total(server: &ServedLoad, assumed: &Assumptions) -> f64 {
+    ServerFleet::of(server, assumed).unwrap().total_usd_per_h()
 }
 
 proptest! {
@@ -37,9 +37,9 @@ proptest! {
         server in server(), assumed in assumptions(), by in 1.001..10.0f64,
     ) {
         let base = total(&server, &assumed);
-        let dearer = Server { price_usd: server.price_usd * by, ..server };
+        let dearer = ServedLoad { price_usd: server.price_usd * by, ..server };
         prop_assert!(total(&dearer, &assumed) > base);
-        let hungrier = Server { power_w: server.power_w * by, ..server };
+        let hungrier = ServedLoad { power_w: server.power_w * by, ..server };
         prop_assert!(total(&hungrier, &assumed) > base);
         let longer = Assumptions { years: assumed.years * by, ..assumed };
         prop_assert!(total(&server, &longer) < base);
@@ -49,7 +49,7 @@ proptest! {
         prop_assert!(total(&server, &building) > base);
         let more = Assumptions { target_ops_s: assumed.target_ops_s * by, ..assumed };
         prop_assert!(total(&server, &more) >= base);
-        let faster = Server { throughput_ops_s: server.throughput_ops_s * by, ..server };
+        let faster = ServedLoad { throughput_ops_s: server.throughput_ops_s * by, ..server };
         prop_assert!(total(&faster, &assumed) <= base);
     }
 
@@ -81,9 +81,9 @@ proptest! {
         let wanted = total(&b, &assumed);
         match break_even_price(&own, &other, b.price_usd) {
             Ok(price_usd) => {
-                let there = total(&Server { price_usd, ..a }, &assumed);
+                let there = total(&ServedLoad { price_usd, ..a }, &assumed);
                 prop_assert!((there / wanted - 1.0).abs() < 1e-9, "{there} {wanted}");
-                let below = total(&Server { price_usd: price_usd * 0.99, ..a }, &assumed);
+                let below = total(&ServedLoad { price_usd: price_usd * 0.99, ..a }, &assumed);
                 prop_assert!(below <= wanted);
             }
             Err(_) => prop_assert!(own.at(0.0) > wanted),

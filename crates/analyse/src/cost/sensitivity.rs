@@ -18,7 +18,7 @@ pub struct Assumption {
 
 /// What one assumption alone does to the verdict.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Swing {
+pub struct SensitivityRange {
     /// Its place among the assumptions that were given.
     pub at: usize,
     pub ratio_at_low: f64,
@@ -28,7 +28,7 @@ pub struct Swing {
     pub flips_at: Option<f64>,
 }
 
-impl Swing {
+impl SensitivityRange {
     /// How far the ratio moves, as a factor of 1 or more.
     pub fn factor(&self) -> f64 {
         let quotient = self.ratio_at_high / self.ratio_at_low;
@@ -46,7 +46,7 @@ impl Swing {
 pub fn tornado(
     assumptions: &[Assumption],
     ratio: impl Fn(&[f64]) -> Result<f64, CostError>,
-) -> Result<Vec<Swing>, CostError> {
+) -> Result<Vec<SensitivityRange>, CostError> {
     let base: Vec<f64> = assumptions.iter().map(|assumption| assumption.base).collect();
     let alone = |at: usize, value: f64| {
         let mut values = base.clone();
@@ -62,7 +62,7 @@ pub fn tornado(
             Some(place) => Some(place),
             None => flip(*base, *high, |value| alone(at, value))?,
         };
-        swings.push(Swing { at, ratio_at_low, ratio_at_high, flips_at });
+        swings.push(SensitivityRange { at, ratio_at_low, ratio_at_high, flips_at });
     }
     swings.sort_by(|a, b| b.factor().total_cmp(&a.factor()));
     Ok(swings)

@@ -1,30 +1,30 @@
 //! What the cheaper of two servers owes to each thing that was assumed.
 
-use super::answer::{Candidate, Terms};
+use super::answer::{CostTerms, ServerCandidate};
 use super::error::CostError;
-use super::fleet::{Assumptions, Fleet};
-use super::sensitivity::{Assumption, Swing, tornado};
+use super::fleet::{Assumptions, ServerFleet};
+use super::sensitivity::{Assumption, SensitivityRange, tornado};
 
 /// The lowest utilisation that is asked about: servers that idle most of the time.
 const LEAST_UTILISATION: f64 = 0.1;
 
 /// Two candidates and what they are reckoned with, any of which may be another.
 #[derive(Clone)]
-struct Case {
-    sides: [Side; 2],
+struct CostCase {
+    sides: [CostSide; 2],
     assumed: Assumptions,
     utilisation: f64,
 }
 
 #[derive(Clone)]
-struct Side {
-    candidate: Candidate,
+struct CostSide {
+    candidate: ServerCandidate,
     /// Of its power, at every load.
     power: f64,
 }
 
 /// An assumption, and how a case takes another value of it.
-type Turn = (Assumption, fn(&mut Case, f64));
+type VerdictChange = (Assumption, fn(&mut CostCase, f64));
 
 /// Cost of `a` over that of `b`, each assumption on its own, the widest swing first.
 ///
@@ -32,13 +32,13 @@ type Turn = (Assumption, fn(&mut Case, f64));
 /// utilisation, where both have a curve, from 10 % (or less) to 100 %; all else by the terms'
 /// spread. Errors: those of [`tornado`].
 pub(super) fn swings(
-    a: &Candidate,
-    b: &Candidate,
-    terms: &Terms,
-) -> Result<Vec<(Assumption, Swing)>, CostError> {
+    a: &ServerCandidate,
+    b: &ServerCandidate,
+    terms: &CostTerms,
+) -> Result<Vec<(Assumption, SensitivityRange)>, CostError> {
     let first = |all: &[f64]| all.first().copied().ok_or(CostError::NoTerms);
-    let case = Case {
-        sides: [a, b].map(|side| Side { candidate: side.clone(), power: 1.0 }),
+    let case = CostCase {
+        sides: [a, b].map(|side| CostSide { candidate: side.clone(), power: 1.0 }),
         assumed: terms.at(first(&terms.years)?, first(&terms.usd_per_kwh)?),
         utilisation: terms.utilisation,
     };
@@ -54,18 +54,18 @@ pub(super) fn swings(
     Ok(found.into_iter().map(|swing| (assumptions[swing.at].clone(), swing)).collect())
 }
 
-impl Case {
+impl CostCase {
     fn ratio(&self) -> Result<f64, CostError> {
-        let total = |side: &Side| {
+        let total = |side: &CostSide| {
             let mut server = side.candidate.server(self.utilisation)?;
             server.power_w *= side.power;
-            Ok::<f64, CostError>(Fleet::of(&server, &self.assumed)?.total_usd_per_h())
+            Ok::<f64, CostError>(ServerFleet::of(&server, &self.assumed)?.total_usd_per_h())
         };
         Ok(total(&self.sides[0])? / total(&self.sides[1])?)
     }
 }
 
-fn turns(case: &Case, terms: &Terms) -> Vec<Turn> {
+fn turns(case: &CostCase, terms: &CostTerms) -> Vec<VerdictChange> {
     let spread = |name: String, base: f64| Assumption {
         name,
         low: base * (1.0 - terms.spread),
@@ -82,19 +82,19 @@ fn turns(case: &Case, terms: &Terms) -> Vec<Turn> {
         }
     };
     let [a, b] = &case.sides;
-    let price = |side: &Side| {
+    let price = |side: &CostSide| {
         let name = format!("price of {}, $", side.candidate.name);
         spread(name, side.candidate.price_usd.unwrap_or(0.0))
     };
-    let rate = |side: &Side| {
+    let rate = |side: &CostSide| {
         let name = format!("throughput of {}, ops/s", side.candidate.name);
         spread(name, side.candidate.throughput_ops_s)
     };
     let power =
-        |side: &Side| spread(format!("power of {}, times", side.candidate.name), side.power);
+        |side: &CostSide| spread(format!("power of {}, times", side.candidate.name), side.power);
     let assumed = &case.assumed;
     let pue = spread("PUE".to_owned(), assumed.pue);
-    let mut turns: Vec<Turn> = vec![
+    let mut turns: Vec<VerdictChange> = vec![
         (price(a), |case, value| case.sides[0].candidate.price_usd = Some(value)),
         (price(b), |case, value| case.sides[1].candidate.price_usd = Some(value)),
         (rate(a), |case, value| case.sides[0].candidate.throughput_ops_s = value),

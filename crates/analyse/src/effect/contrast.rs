@@ -1,24 +1,24 @@
-use super::{Observed, Scale, Size};
-use crate::interval::{Interval, Method, NoInterval, TAIL};
+use super::{CellObservations, EffectScale, EffectSize};
+use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
 use crate::quantile::{student, student_tails};
 use crate::trimmed::{Spread, location, trimmed_at_each_end};
 
 /// How the repeats of all cells of a metric vary: for a cell with a single repeat, and for the
 /// size of an effect in standard deviations.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Repeats {
-    scale: Scale,
+pub(super) struct RepeatVariance {
+    scale: EffectScale,
     /// Relative width of what the values were rounded to; of a difference, none.
     resolution: f64,
     /// Of single repeats around their cell's mean, pooled over the cells that were repeated.
     pooled: Option<Spread>,
 }
 
-impl Repeats {
+impl RepeatVariance {
     /// `resolution` is the relative width of what the values were rounded to, as that of a
     /// histogram's buckets.
-    pub(super) fn of(cells: &[Observed], resolution: f64) -> Repeats {
-        let scale = Scale::of(cells);
+    pub(super) fn of(cells: &[CellObservations], resolution: f64) -> RepeatVariance {
+        let scale = EffectScale::of(cells);
         let (mut squares, mut df) = (0.0, 0.0);
         for cell in cells.iter().filter(|cell| cell.values.len() > 1) {
             let values = summed(cell, scale);
@@ -28,8 +28,8 @@ impl Repeats {
             df += n - 1.0;
         }
         let pooled = (df > 0.0).then(|| Spread { variance: squares / df, df });
-        let resolution = if scale == Scale::Ratio { resolution } else { 0.0 };
-        Repeats { scale, resolution, pooled }
+        let resolution = if scale == EffectScale::Ratio { resolution } else { 0.0 };
+        RepeatVariance { scale, resolution, pooled }
     }
 
     /// The contrast `sum of c_i m_i` of cells, `m_i` the 20 % trimmed mean of a cell's values
@@ -41,7 +41,7 @@ impl Repeats {
     /// the pooled variance of those with several. Sources: Yuen, Biometrika 61 (1974); Welch,
     /// Biometrika 38 (1951); for contrasts in factorials Keselman, Wilcox and Lix,
     /// Psychophysiology 40 (2003).
-    pub(super) fn contrast(&self, terms: &[(f64, &Observed)]) -> Size {
+    pub(super) fn contrast(&self, terms: &[(f64, &CellObservations)]) -> EffectSize {
         let mut sum = 0.0;
         let (mut variance, mut weights) = (0.0, 0.0);
         let (mut known, mut trimmed, mut borrowed) = (true, false, false);
@@ -58,7 +58,7 @@ impl Repeats {
             variance += term;
             weights += term * term / spread.df;
         }
-        let size = |interval, p| Size {
+        let size = |interval, p| EffectSize {
             scale: self.scale,
             value: self.scale.out_of_sum(sum),
             interval,
@@ -84,9 +84,9 @@ impl Repeats {
             (true, true) => student_tails(beyond / se, df),
             (false, true) => 0.0,
         };
-        let method = Method::Contrast {
+        let method = IntervalMethod::Contrast {
             df,
-            logarithms: self.scale == Scale::Ratio,
+            logarithms: self.scale == EffectScale::Ratio,
             trimmed,
             pooled: borrowed,
         };
@@ -96,6 +96,6 @@ impl Repeats {
     }
 }
 
-fn summed(cell: &Observed, scale: Scale) -> Vec<f64> {
+fn summed(cell: &CellObservations, scale: EffectScale) -> Vec<f64> {
     cell.values.iter().map(|value| scale.into_sum(*value)).collect()
 }

@@ -1,9 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Observed;
+use super::CellObservations;
 
 /// Cells with their coefficients in a contrast.
-pub(super) type Terms<'a> = Vec<(f64, &'a Observed)>;
+pub(super) type Terms<'a> = Vec<(f64, &'a CellObservations)>;
 
 /// One corner of a contrast: its sign, and the levels at which its cells stand.
 pub(super) type Corner<'l> = (f64, Vec<(&'l str, &'l str)>);
@@ -21,8 +21,8 @@ impl<'a> Crossed<'a> {
     /// A factor that not every corner has belongs to the levels that have it, as the cache of one
     /// of two stores does: it tells no cell of one corner from a cell of another, and the corner
     /// is the mean over it.
-    pub(super) fn of(cells: &'a [Observed], corners: &[Corner<'_>]) -> Crossed<'a> {
-        let stands = |cell: &Observed, levels: &[(&str, &str)]| {
+    pub(super) fn of(cells: &'a [CellObservations], corners: &[Corner<'_>]) -> Crossed<'a> {
+        let stands = |cell: &CellObservations, levels: &[(&str, &str)]| {
             levels
                 .iter()
                 .all(|(factor, level)| cell.at.get(*factor).is_some_and(|own| own == level))
@@ -36,7 +36,7 @@ impl<'a> Crossed<'a> {
             .iter()
             .flat_map(|(_, levels)| levels.iter().map(|(factor, _)| *factor))
             .collect();
-        let mut all: BTreeMap<_, Vec<Vec<&Observed>>> = BTreeMap::new();
+        let mut all: BTreeMap<_, Vec<Vec<&CellObservations>>> = BTreeMap::new();
         for cell in cells {
             let Some(at) = corners.iter().position(|(_, levels)| stands(cell, levels)) else {
                 continue;

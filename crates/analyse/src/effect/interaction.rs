@@ -1,6 +1,6 @@
-use super::contrast::Repeats;
+use super::contrast::RepeatVariance;
 use super::crossed::{Crossed, runs};
-use super::{EffectError, Observed, Size, check, levels};
+use super::{CellObservations, EffectError, EffectSize, check, levels};
 
 /// How far the effect of one factor depends on the level of another.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Interaction {
     pub second: (String, String),
     /// The effect of the first factor at `second.1` against that at `second.0`: a ratio of
     /// ratios, or a difference of differences. No interaction is 1, or 0.
-    pub size: Size,
+    pub size: EffectSize,
     /// Combinations of the other factors over which it is averaged.
     pub over: usize,
     /// Runs of the cells behind it.
@@ -27,7 +27,7 @@ pub struct Interaction {
 /// Errors: no such factor; a single level of one; no four cells that are crossed; a value that
 /// is not a number.
 pub fn interactions(
-    cells: &[Observed],
+    cells: &[CellObservations],
     (first, order_first): (&str, &[String]),
     (second, order_second): (&str, &[String]),
     resolution: f64,
@@ -35,7 +35,7 @@ pub fn interactions(
     check(cells)?;
     let levels_first = levels(cells, first, order_first)?;
     let levels_second = levels(cells, second, order_second)?;
-    let repeats = Repeats::of(cells, resolution);
+    let repeats = RepeatVariance::of(cells, resolution);
     let mut found = Vec::new();
     for a in &levels_first[1..] {
         for b in &levels_second[1..] {
@@ -74,12 +74,15 @@ mod tests {
     use super::super::main_effects;
     use super::*;
 
-    fn cells(table: [[f64; 2]; 2]) -> Vec<Observed> {
+    fn cells(table: [[f64; 2]; 2]) -> Vec<CellObservations> {
         let mut cells = Vec::new();
         for (a, row) in table.iter().enumerate() {
             for (b, value) in row.iter().enumerate() {
                 let at = [("a", a), ("b", b)].map(|(k, v)| (k.to_owned(), v.to_string()));
-                cells.push(Observed { at: at.into(), values: vec![value * 0.99, value * 1.01] });
+                cells.push(CellObservations {
+                    at: at.into(),
+                    values: vec![value * 0.99, value * 1.01],
+                });
             }
         }
         cells
@@ -103,9 +106,9 @@ mod tests {
         assert_eq!((second.0.as_str(), second.1.as_str()), ("0", "1"));
     }
 
-    fn cell(pairs: &[(&str, &str)], value: f64) -> Observed {
+    fn cell(pairs: &[(&str, &str)], value: f64) -> CellObservations {
         let at = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Observed { at, values: vec![value; 2] }
+        CellObservations { at, values: vec![value; 2] }
     }
 
     #[test]

@@ -1,19 +1,19 @@
 use std::collections::BTreeMap;
 
-use super::contrast::Repeats;
+use super::contrast::RepeatVariance;
 use super::crossed::{Crossed, Terms, runs};
-use super::{EffectError, Observed, Size, check, levels};
+use super::{CellObservations, EffectError, EffectSize, check, levels};
 
 /// What another level of a factor does, averaged over the rest.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Effect {
+pub struct MainEffect {
     pub from: String,
     pub to: String,
     /// On [`Scale::Ratio`](super::Scale::Ratio) the geometric mean of `to / from`, on
     /// `Difference` the mean of `to - from`.
-    pub size: Size,
+    pub size: EffectSize,
     /// The same in each combination of the other factors that has both levels.
-    pub simple: Vec<Simple>,
+    pub simple: Vec<SimpleEffect>,
     /// Combinations that have one of the levels alone, and do not count here.
     pub left_out: usize,
     /// Runs of either level behind it.
@@ -23,9 +23,9 @@ pub struct Effect {
 
 /// An effect in one combination of the other factors.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Simple {
+pub struct SimpleEffect {
     pub at: BTreeMap<String, String>,
-    pub size: Size,
+    pub size: EffectSize,
 }
 
 /// What each level of `factor` does against its first: in each combination of the other
@@ -40,16 +40,16 @@ pub struct Simple {
 /// Errors: no such factor; a single level; no pair of cells that differ in it alone; a value
 /// that is not a number.
 pub fn main_effects(
-    cells: &[Observed],
+    cells: &[CellObservations],
     factor: &str,
     order: &[String],
     resolution: f64,
-) -> Result<Vec<Effect>, EffectError> {
+) -> Result<Vec<MainEffect>, EffectError> {
     check(cells)?;
     let levels = levels(cells, factor, order)?;
     let (from, others) = (levels[0], &levels[1..]);
-    let repeats = Repeats::of(cells, resolution);
-    let effects: Vec<Effect> =
+    let repeats = RepeatVariance::of(cells, resolution);
+    let effects: Vec<MainEffect> =
         others.iter().filter_map(|to| effect(cells, factor, (from, to), &repeats)).collect();
     match effects.is_empty() {
         true => Err(EffectError::Confounded(factor.to_owned())),
@@ -58,11 +58,11 @@ pub fn main_effects(
 }
 
 fn effect(
-    cells: &[Observed],
+    cells: &[CellObservations],
     factor: &str,
     (from, to): (&str, &str),
-    repeats: &Repeats,
-) -> Option<Effect> {
+    repeats: &RepeatVariance,
+) -> Option<MainEffect> {
     let crossed = Crossed::of(cells, &[(-1.0, vec![(factor, from)]), (1.0, vec![(factor, to)])]);
     if crossed.blocks.is_empty() {
         return None;
@@ -70,12 +70,12 @@ fn effect(
     let owned = |at: &BTreeMap<&str, &str>| {
         at.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
     };
-    let simple = |(at, terms): &(BTreeMap<&str, &str>, Terms<'_>)| Simple {
+    let simple = |(at, terms): &(BTreeMap<&str, &str>, Terms<'_>)| SimpleEffect {
         at: owned(at),
         size: repeats.contrast(terms),
     };
     let terms = crossed.terms();
-    Some(Effect {
+    Some(MainEffect {
         from: from.to_owned(),
         to: to.to_owned(),
         size: repeats.contrast(&terms),
@@ -88,13 +88,13 @@ fn effect(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scale;
+    use super::super::EffectScale;
     use super::*;
-    use crate::interval::{Method, NoInterval};
+    use crate::interval::{IntervalMethod, NoInterval};
 
-    fn cell(pairs: &[(&str, &str)], values: &[f64]) -> Observed {
+    fn cell(pairs: &[(&str, &str)], values: &[f64]) -> CellObservations {
         let at = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Observed { at, values: values.to_vec() }
+        CellObservations { at, values: values.to_vec() }
     }
 
     fn order(levels: &[&str]) -> Vec<String> {
@@ -130,9 +130,9 @@ mod tests {
         let cells = [cell(&[("x", "a")], &[0.0, 1.0, 2.0]), cell(&[("x", "b")], &[3.0, 5.0, 7.0])];
         let found = main_effects(&cells, "x", &[], 0.001).unwrap();
         let size = &found[0].size;
-        assert_eq!((size.scale, size.value), (Scale::Difference, 4.0));
+        assert_eq!((size.scale, size.value), (EffectScale::Difference, 4.0));
         let interval = size.interval.clone().unwrap();
-        let Method::Contrast { df, logarithms: false, trimmed: false, pooled: false } =
+        let IntervalMethod::Contrast { df, logarithms: false, trimmed: false, pooled: false } =
             interval.method
         else {
             panic!("{interval:?}")
@@ -190,13 +190,13 @@ mod tests {
         let cells = [cell(&[("x", "a")], &[10.0]), cell(&[("x", "b")], &[20.0, 21.0, 19.0])];
         let found = main_effects(&cells, "x", &[], 0.0).unwrap();
         let interval = found[0].size.interval.clone().unwrap();
-        assert!(matches!(interval.method, Method::Contrast { pooled: true, .. }));
+        assert!(matches!(interval.method, IntervalMethod::Contrast { pooled: true, .. }));
         assert!(interval.low > 1.0 && interval.high < 4.0, "{interval:?}");
     }
 
     #[test]
     fn levels_come_in_the_order_of_the_study() {
-        let cells: Vec<Observed> =
+        let cells: Vec<CellObservations> =
             ["none", "all", "c1"].map(|level| cell(&[("idle", level)], &[1.0, 2.0])).into();
         let found = main_effects(&cells, "idle", &order(&["none", "c1"]), 0.0).unwrap();
         let to: Vec<&str> = found.iter().map(|effect| effect.to.as_str()).collect();

@@ -18,12 +18,12 @@ use thiserror::Error;
 use crate::interval::{Interval, NoInterval};
 
 pub use interaction::{Interaction, interactions};
-pub use main_effect::{Effect, Simple, main_effects};
-pub use share::{Share, variation};
+pub use main_effect::{MainEffect, SimpleEffect, main_effects};
+pub use share::{VariationShare, variation};
 
 /// The values of one metric in one cell: its valid repeats.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Observed {
+pub struct CellObservations {
     /// Factor and level: all that tells this cell from the others.
     pub at: BTreeMap<String, String>,
     pub values: Vec<f64>,
@@ -31,48 +31,48 @@ pub struct Observed {
 
 /// What a difference of two levels is told in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub enum EffectScale {
     /// As a quotient, computed on logarithms: 1 is no effect.
     Ratio,
     /// As a difference in the metric's unit, where a value is not positive: 0 is no effect.
     Difference,
 }
 
-impl Scale {
+impl EffectScale {
     /// Of a metric: quotients wherever every value of every cell has a logarithm.
-    pub fn of(cells: &[Observed]) -> Scale {
+    pub fn of(cells: &[CellObservations]) -> EffectScale {
         let positive = cells.iter().flat_map(|cell| &cell.values).all(|value| *value > 0.0);
-        if positive { Scale::Ratio } else { Scale::Difference }
+        if positive { EffectScale::Ratio } else { EffectScale::Difference }
     }
 
     pub const fn no_effect(self) -> f64 {
         match self {
-            Scale::Ratio => 1.0,
-            Scale::Difference => 0.0,
+            EffectScale::Ratio => 1.0,
+            EffectScale::Difference => 0.0,
         }
     }
 
     /// To where sizes are added up.
     fn into_sum(self, value: f64) -> f64 {
         match self {
-            Scale::Ratio => value.ln(),
-            Scale::Difference => value,
+            EffectScale::Ratio => value.ln(),
+            EffectScale::Difference => value,
         }
     }
 
     /// And back.
     fn out_of_sum(self, sum: f64) -> f64 {
         match self {
-            Scale::Ratio => sum.exp(),
-            Scale::Difference => sum,
+            EffectScale::Ratio => sum.exp(),
+            EffectScale::Difference => sum,
         }
     }
 }
 
 /// The size of a contrast on its scale, and how sure it is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Size {
-    pub scale: Scale,
+pub struct EffectSize {
+    pub scale: EffectScale,
     /// The quotient or the difference.
     pub value: f64,
     /// 95 %, not corrected for other comparisons, or why there is none.
@@ -106,8 +106,8 @@ pub enum EffectError {
     NotFinite,
 }
 
-fn check(cells: &[Observed]) -> Result<(), EffectError> {
-    let sound = |cell: &Observed| {
+fn check(cells: &[CellObservations]) -> Result<(), EffectError> {
+    let sound = |cell: &CellObservations| {
         !cell.values.is_empty() && cell.values.iter().all(|value| value.is_finite())
     };
     if cells.iter().all(sound) { Ok(()) } else { Err(EffectError::NotFinite) }
@@ -116,7 +116,7 @@ fn check(cells: &[Observed]) -> Result<(), EffectError> {
 /// The levels of a factor in the cells: those of `order` first, in that order, then the others
 /// by name.
 fn levels<'a>(
-    cells: &'a [Observed],
+    cells: &'a [CellObservations],
     factor: &str,
     order: &'a [String],
 ) -> Result<Vec<&'a str>, EffectError> {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{EffectError, Observed, Scale, check};
+use super::{CellObservations, EffectError, EffectScale, check};
 
 /// A part of the variation of a metric over the cells.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Share {
+pub struct VariationShare {
     /// One factor, or the two whose interaction it is. Empty: whatever more than two do
     /// together.
     pub factors: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Share {
 /// same factors have other shares.
 ///
 /// Errors: combinations without a cell; no factor that varies; a value that is not a number.
-pub fn variation(cells: &[Observed]) -> Result<Vec<Share>, EffectError> {
+pub fn variation(cells: &[CellObservations]) -> Result<Vec<VariationShare>, EffectError> {
     check(cells)?;
     let names: BTreeSet<&String> = cells.iter().flat_map(|cell| cell.at.keys()).collect();
     let levels = |name: &String| -> BTreeSet<Option<&String>> {
@@ -42,7 +42,7 @@ pub fn variation(cells: &[Observed]) -> Result<Vec<Share>, EffectError> {
     if cells.len() < combinations {
         return Err(EffectError::Incomplete { missing: combinations - cells.len() });
     }
-    let scale = Scale::of(cells);
+    let scale = EffectScale::of(cells);
     let means: Vec<f64> = cells
         .iter()
         .map(|cell| {
@@ -51,7 +51,7 @@ pub fn variation(cells: &[Observed]) -> Result<Vec<Share>, EffectError> {
         .collect();
     let mean = means.iter().sum::<f64>() / means.len() as f64;
     let all: f64 = means.iter().map(|m| (m - mean) * (m - mean)).sum();
-    let by = |of: &[&String]| -> Grouped<'_> { grouped(cells, &means, of) };
+    let by = |of: &[&String]| -> GroupMean<'_> { grouped(cells, &means, of) };
     let mut parts: Vec<(Vec<String>, f64)> = Vec::new();
     for (at, a) in factors.iter().enumerate() {
         let of_a = by(&[a]);
@@ -59,7 +59,7 @@ pub fn variation(cells: &[Observed]) -> Result<Vec<Share>, EffectError> {
         for b in &factors[at + 1..] {
             let of_b = by(&[b]);
             let squares = by(&[a, b]).squares(|key, m| {
-                let one = |group: &Grouped<'_>, i: usize| {
+                let one = |group: &GroupMean<'_>, i: usize| {
                     group.means.get(&key[i..=i]).map_or(mean, |(mean, _)| *mean)
                 };
                 m - one(&of_a, 0) - one(&of_b, 1) + mean
@@ -73,17 +73,17 @@ pub fn variation(cells: &[Observed]) -> Result<Vec<Share>, EffectError> {
     }
     let total = all + error(cells, scale);
     let share = |squares: f64| if total > 0.0 { (squares / total).clamp(0.0, 1.0) } else { 0.0 };
-    let mut shares: Vec<Share> = parts
+    let mut shares: Vec<VariationShare> = parts
         .into_iter()
-        .map(|(factors, squares)| Share { factors, share: share(squares) })
+        .map(|(factors, squares)| VariationShare { factors, share: share(squares) })
         .collect();
     shares.sort_by(|a, b| b.share.total_cmp(&a.share));
     Ok(shares)
 }
 
 /// The sum over the cells of `(n_c - 1) / n_c s_c^2`: `SS_error / r`.
-fn error(cells: &[Observed], scale: Scale) -> f64 {
-    let of_one = |cell: &Observed| -> f64 {
+fn error(cells: &[CellObservations], scale: EffectScale) -> f64 {
+    let of_one = |cell: &CellObservations| -> f64 {
         let values = cell.values.iter().map(|value| scale.into_sum(*value));
         let n = cell.values.len() as f64;
         let mean = values.clone().sum::<f64>() / n;
@@ -93,11 +93,11 @@ fn error(cells: &[Observed], scale: Scale) -> f64 {
 }
 
 /// Means of the cells that agree in some factors, and how many these are.
-struct Grouped<'a> {
+struct GroupMean<'a> {
     means: BTreeMap<Vec<Option<&'a String>>, (f64, usize)>,
 }
 
-impl Grouped<'_> {
+impl GroupMean<'_> {
     /// Over the groups: the number of cells times the square of `away`.
     fn squares(&self, away: impl Fn(&[Option<&String>], f64) -> f64) -> f64 {
         let square = |(key, (mean, count)): (&Vec<Option<&String>>, &(f64, usize))| {
@@ -108,7 +108,7 @@ impl Grouped<'_> {
     }
 }
 
-fn grouped<'a>(cells: &'a [Observed], means: &[f64], of: &[&String]) -> Grouped<'a> {
+fn grouped<'a>(cells: &'a [CellObservations], means: &[f64], of: &[&String]) -> GroupMean<'a> {
     let mut sums: BTreeMap<Vec<Option<&String>>, (f64, usize)> = BTreeMap::new();
     for (cell, mean) in cells.iter().zip(means) {
         let key = of.iter().map(|name| cell.at.get(*name)).collect();
@@ -119,16 +119,16 @@ fn grouped<'a>(cells: &'a [Observed], means: &[f64], of: &[&String]) -> Grouped<
     for (sum, count) in sums.values_mut() {
         *sum /= *count as f64;
     }
-    Grouped { means: sums }
+    GroupMean { means: sums }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn cell(pairs: &[(&str, &str)], values: &[f64]) -> Observed {
+    fn cell(pairs: &[(&str, &str)], values: &[f64]) -> CellObservations {
         let at = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Observed { at, values: values.to_vec() }
+        CellObservations { at, values: values.to_vec() }
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
             let (x, y, z) = (i & 1, i >> 1 & 1, i >> 2 & 1);
             let at = [("x", x), ("y", y), ("z", z)].map(|(k, v)| (k.to_owned(), v.to_string()));
             let value = (f64::from(x ^ y ^ z) + 1e-3 * f64::from(i)).exp();
-            cells.push(Observed { at: at.into(), values: vec![value] });
+            cells.push(CellObservations { at: at.into(), values: vec![value] });
         }
         let found = variation(&cells).unwrap();
         assert_eq!(found[0].factors, [""; 0]);

@@ -1,14 +1,14 @@
 //! How many units a platform generates.
 
-use super::evaluation::{GrowthStep, Unit};
-use super::request::Request;
+use super::evaluation::{GrowthStep, WorkUnit};
+use super::request::EvaluationRequest;
 use super::resource::Bottleneck;
-use super::round::Round;
+use super::round::EvaluationRound;
 use crate::interval::Interval;
 
 /// What ended the growth.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum GrowthEnd {
     /// There were no more devices, and the last one still added: the platform may generate more.
     Devices,
     /// A further device added next to nothing, and this was at its limit.
@@ -21,48 +21,48 @@ pub enum Ended {
     CutShort,
 }
 
-impl Ended {
+impl GrowthEnd {
     /// As it stands in `--json`.
     pub fn name(&self) -> &'static str {
         match self {
-            Ended::Devices => "devices",
-            Ended::Saturated(_) => "saturated",
-            Ended::BelowOne(_) => "below_one",
-            Ended::Invalid(_) => "invalid",
-            Ended::CutShort => "cut_short",
+            GrowthEnd::Devices => "devices",
+            GrowthEnd::Saturated(_) => "saturated",
+            GrowthEnd::BelowOne(_) => "below_one",
+            GrowthEnd::Invalid(_) => "invalid",
+            GrowthEnd::CutShort => "cut_short",
         }
     }
 
     /// The resource that ended it, where one did.
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         match self {
-            Ended::Saturated(found) | Ended::BelowOne(found) => Some(*found),
-            Ended::Devices | Ended::Invalid(_) | Ended::CutShort => None,
+            GrowthEnd::Saturated(found) | GrowthEnd::BelowOne(found) => Some(*found),
+            GrowthEnd::Devices | GrowthEnd::Invalid(_) | GrowthEnd::CutShort => None,
         }
     }
 }
 
 /// The number of units.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Count {
+pub struct UnitCount {
     /// None where no unit is known to divide by.
     pub units: Option<f64>,
     pub interval: Option<Interval>,
     /// The devices with which it was reached.
     pub devices: Option<u32>,
-    pub ended: Ended,
+    pub ended: GrowthEnd,
 }
 
 pub(super) fn count(
-    request: &Request,
-    unit: Option<&Unit>,
+    request: &EvaluationRequest,
+    unit: Option<&WorkUnit>,
     known: bool,
     growth: &[GrowthStep],
-    rounds: &[Round],
-) -> Count {
+    rounds: &[EvaluationRound],
+) -> UnitCount {
     let best = growth.iter().max_by(|a, b| a.throughput_ops_s.total_cmp(&b.throughput_ops_s));
     let best = best.filter(|_| known);
-    Count {
+    UnitCount {
         units: best.map(|step| step.units),
         interval: best.and_then(|step| step.units_interval),
         devices: best.map(|step| step.devices),
@@ -70,22 +70,27 @@ pub(super) fn count(
     }
 }
 
-fn ended(request: &Request, unit: Option<&Unit>, growth: &[GrowthStep], rounds: &[Round]) -> Ended {
-    if let Some(why) = rounds.iter().find_map(Round::spoilt) {
-        return Ended::Invalid(why.clone());
+fn ended(
+    request: &EvaluationRequest,
+    unit: Option<&WorkUnit>,
+    growth: &[GrowthStep],
+    rounds: &[EvaluationRound],
+) -> GrowthEnd {
+    if let Some(why) = rounds.iter().find_map(EvaluationRound::spoilt) {
+        return GrowthEnd::Invalid(why.clone());
     }
     let over = |step: &GrowthStep| step.steady || step.rounds >= request.most_rounds;
     let (Some(unit), Some(last)) = (unit, growth.last().filter(|last| over(last))) else {
-        return Ended::CutShort;
+        return GrowthEnd::CutShort;
     };
     if unit.bottleneck != Bottleneck::Device {
-        return Ended::BelowOne(unit.bottleneck);
+        return GrowthEnd::BelowOne(unit.bottleneck);
     }
     let of = request.given_unit.unwrap_or(unit.throughput_ops_s);
     if let [.., before, last] = growth
         && last.throughput_ops_s - before.throughput_ops_s < request.gain * of
     {
-        return Ended::Saturated(last.bottleneck);
+        return GrowthEnd::Saturated(last.bottleneck);
     }
-    if last.devices < request.devices { Ended::CutShort } else { Ended::Devices }
+    if last.devices < request.devices { GrowthEnd::CutShort } else { GrowthEnd::Devices }
 }

@@ -1,10 +1,10 @@
 //! What all rounds come to.
 
-use super::count::{Count, count};
-use super::load::Load;
-use super::request::{Request, RequestError};
-use super::resource::{Bottleneck, Use};
-use super::round::{Round, Stage};
+use super::count::{UnitCount, count};
+use super::load::DeviceLoad;
+use super::request::{EvaluationError, EvaluationRequest};
+use super::resource::{Bottleneck, ResourceUse};
+use super::round::{EvaluationRound, RoundPurpose};
 use super::words;
 use crate::describe::{describe, median};
 use crate::interval::{Interval, NoInterval};
@@ -14,11 +14,11 @@ use record::Run;
 
 /// The work unit that one device gave.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unit {
+pub struct WorkUnit {
     /// Mean of the last five rounds, or of all if there are fewer.
     pub throughput_ops_s: f64,
     pub interval: Result<Interval, NoInterval>,
-    pub load: Load,
+    pub load: DeviceLoad,
     pub rounds: u32,
     pub steady: bool,
     pub bottleneck: Bottleneck,
@@ -38,30 +38,33 @@ pub struct GrowthStep {
     pub steady: bool,
     pub bottleneck: Bottleneck,
     /// Medians of the rounds that count.
-    pub uses: Vec<Use>,
+    pub uses: Vec<ResourceUse>,
 }
 
 /// An evaluation, ended or cut short.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Evaluation {
-    pub request: Request,
+pub struct UnitEvaluation {
+    pub request: EvaluationRequest,
     /// All rounds in their order.
-    pub rounds: Vec<Round>,
+    pub rounds: Vec<EvaluationRound>,
     /// What one device gave here; none if no round of it was measured.
-    pub unit: Option<Unit>,
+    pub unit: Option<WorkUnit>,
     /// From one device on.
     pub growth: Vec<GrowthStep>,
-    pub count: Count,
+    pub count: UnitCount,
     /// One sentence each: what was found, and what a reader should know.
     pub conclusion: String,
     pub notes: Vec<String>,
 }
 
-impl Evaluation {
+impl UnitEvaluation {
     /// What these rounds come to.
-    pub fn of(request: &Request, rounds: &[Round]) -> Evaluation {
-        let of = |devices: u32| -> Vec<&Round> {
-            rounds.iter().filter(|r| r.stage != Stage::Raise && r.devices == devices).collect()
+    pub fn of(request: &EvaluationRequest, rounds: &[EvaluationRound]) -> UnitEvaluation {
+        let of = |devices: u32| -> Vec<&EvaluationRound> {
+            rounds
+                .iter()
+                .filter(|r| r.stage != RoundPurpose::Raise && r.devices == devices)
+                .collect()
         };
         let unit = unit(request, &of(1));
         let reference = reference(request, &of(1));
@@ -73,7 +76,7 @@ impl Evaluation {
         let count = count(request, unit.as_ref(), reference.is_some(), &growth, rounds);
         let conclusion = words::conclusion(unit.as_ref(), &count, &growth);
         let notes = words::notes(request, rounds, unit.as_ref(), &growth);
-        Evaluation {
+        UnitEvaluation {
             request: request.clone(),
             rounds: rounds.to_vec(),
             unit,
@@ -88,19 +91,24 @@ impl Evaluation {
     ///
     /// # Errors
     /// None of them is a round of such an evaluation.
-    pub fn of_runs(runs: &[&Run]) -> Result<Evaluation, RequestError> {
-        let first = runs.iter().find(|run| Round::of(run).is_some());
+    pub fn of_runs(runs: &[&Run]) -> Result<UnitEvaluation, EvaluationError> {
+        let first = runs.iter().find(|run| EvaluationRound::of(run).is_some());
         let settings = first.map(|run| &run.settings).cloned().unwrap_or_default();
-        let request = Request::of(&settings)?;
-        let rounds: Vec<Round> = runs.iter().filter_map(|run| Round::of(run)).collect();
-        Ok(Evaluation::of(&request, &rounds))
+        let request = EvaluationRequest::of(&settings)?;
+        let rounds: Vec<EvaluationRound> =
+            runs.iter().filter_map(|run| EvaluationRound::of(run)).collect();
+        Ok(UnitEvaluation::of(&request, &rounds))
     }
 }
 
 /// What such a throughput is in units, after these rounds; none as long as none is known.
-pub fn in_units(request: &Request, rounds: &[Round], throughput_ops_s: f64) -> Option<f64> {
-    let of_one: Vec<&Round> =
-        rounds.iter().filter(|r| r.stage == Stage::Unit && r.devices == 1).collect();
+pub fn in_units(
+    request: &EvaluationRequest,
+    rounds: &[EvaluationRound],
+    throughput_ops_s: f64,
+) -> Option<f64> {
+    let of_one: Vec<&EvaluationRound> =
+        rounds.iter().filter(|r| r.stage == RoundPurpose::Unit && r.devices == 1).collect();
     let settled = request.given_unit.is_some() || settled(request, &of_one);
     let (unit, _) = reference(request, &of_one).filter(|_| settled)?;
     Some(throughput_ops_s / unit)
@@ -108,7 +116,7 @@ pub fn in_units(request: &Request, rounds: &[Round], throughput_ops_s: f64) -> O
 
 /// What counts as one unit, and the rounds that it is the mean of: a unit of another platform,
 /// or that of this one if it is the device's.
-fn reference(request: &Request, of_one: &[&Round]) -> Option<(f64, Vec<f64>)> {
+fn reference(request: &EvaluationRequest, of_one: &[&EvaluationRound]) -> Option<(f64, Vec<f64>)> {
     if let Some(given) = request.given_unit {
         return Some((given, Vec::new()));
     }
@@ -117,11 +125,11 @@ fn reference(request: &Request, of_one: &[&Round]) -> Option<(f64, Vec<f64>)> {
     known.then(|| (unit.throughput_ops_s, throughputs(last(of_one))))
 }
 
-fn unit(request: &Request, rounds: &[&Round]) -> Option<Unit> {
+fn unit(request: &EvaluationRequest, rounds: &[&EvaluationRound]) -> Option<WorkUnit> {
     let first = rounds.first()?;
     let found = last_steady(rounds);
     let values = throughputs(last(rounds));
-    Some(Unit {
+    Some(WorkUnit {
         throughput_ops_s: found.throughput_ops_s,
         interval: interval(&values),
         load: first.load,
@@ -135,7 +143,11 @@ fn unit(request: &Request, rounds: &[&Round]) -> Option<Unit> {
     })
 }
 
-fn step(devices: u32, rounds: &[&Round], reference: Option<&(f64, Vec<f64>)>) -> GrowthStep {
+fn step(
+    devices: u32,
+    rounds: &[&EvaluationRound],
+    reference: Option<&(f64, Vec<f64>)>,
+) -> GrowthStep {
     let found = last_steady(rounds);
     let values = throughputs(last(rounds));
     let units = reference.map_or(f64::NAN, |(unit, _)| found.throughput_ops_s / unit);
@@ -165,21 +177,21 @@ fn step(devices: u32, rounds: &[&Round], reference: Option<&(f64, Vec<f64>)>) ->
 }
 
 /// Whether rounds of one kind have come to their end.
-pub(super) fn settled(request: &Request, rounds: &[&Round]) -> bool {
+pub(super) fn settled(request: &EvaluationRequest, rounds: &[&EvaluationRound]) -> bool {
     is_steady(rounds) || rounds.len() as u32 >= request.most_rounds
 }
 
-fn is_steady(rounds: &[&Round]) -> bool {
+fn is_steady(rounds: &[&EvaluationRound]) -> bool {
     <[f64; STEADY_ROUNDS]>::try_from(throughputs(last(rounds)))
         .is_ok_and(|rounds| steady(&rounds).steady)
 }
 
 /// The rounds that count: the last five.
-fn last<'a, 'b>(rounds: &'b [&'a Round]) -> &'b [&'a Round] {
+fn last<'a, 'b>(rounds: &'b [&'a EvaluationRound]) -> &'b [&'a EvaluationRound] {
     &rounds[rounds.len().saturating_sub(STEADY_ROUNDS)..]
 }
 
-fn throughputs(rounds: &[&Round]) -> Vec<f64> {
+fn throughputs(rounds: &[&EvaluationRound]) -> Vec<f64> {
     rounds.iter().map(|round| round.throughput_ops_s).collect()
 }
 
@@ -191,28 +203,32 @@ fn interval(values: &[f64]) -> Result<Interval, NoInterval> {
 }
 
 /// What the rounds that count have in common.
-pub(super) struct Together {
+pub(super) struct CommonSettings {
     pub(super) throughput_ops_s: f64,
     pub(super) bottleneck: Bottleneck,
-    pub(super) uses: Vec<Use>,
+    pub(super) uses: Vec<ResourceUse>,
 }
 
 /// What the rounds that count come to as one: the mean of their throughputs, and by the medians of
 /// what they used, what they were limited by. One round in five may have met a bad moment of the
 /// machine.
-pub(super) fn last_steady(rounds: &[&Round]) -> Together {
+pub(super) fn last_steady(rounds: &[&EvaluationRound]) -> CommonSettings {
     let last = last(rounds);
     let n = (last.len() as f64).max(1.0);
     let throughput_ops_s = throughputs(last).iter().sum::<f64>() / n;
     let Some(newest) = last.last() else {
-        return Together { throughput_ops_s, bottleneck: Bottleneck::Unknown, uses: Vec::new() };
+        return CommonSettings {
+            throughput_ops_s,
+            bottleneck: Bottleneck::Unknown,
+            uses: Vec::new(),
+        };
     };
-    let usual = |one: &Use| {
+    let usual = |one: &ResourceUse| {
         let shares: Option<Vec<f64>> = last.iter().map(|round| round.used(one.resource)).collect();
         let share = shares.map_or_else(|| one.share.clone(), |shares| Ok(median(&shares)));
-        Use { resource: one.resource, share }
+        ResourceUse { resource: one.resource, share }
     };
-    let uses: Vec<Use> = newest.uses.iter().map(usual).collect();
-    let as_one = Round { uses: uses.clone(), ..(*newest).clone() };
-    Together { throughput_ops_s, bottleneck: as_one.bottleneck(), uses }
+    let uses: Vec<ResourceUse> = newest.uses.iter().map(usual).collect();
+    let as_one = EvaluationRound { uses: uses.clone(), ..(*newest).clone() };
+    CommonSettings { throughput_ops_s, bottleneck: as_one.bottleneck(), uses }
 }

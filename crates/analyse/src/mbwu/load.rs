@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use record::Settings;
+use record::RunSettings;
 
 use super::round::keys;
 
 /// What is asked of one device.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Load {
+pub struct DeviceLoad {
     pub threads: u32,
     /// Stores beside each other on it, each with the whole data.
     pub databases: u32,
@@ -17,9 +17,9 @@ pub struct Load {
     pub rate: Option<f64>,
 }
 
-impl Load {
+impl DeviceLoad {
     /// The settings by which a round tells of it.
-    pub fn settings(&self, settings: &mut Settings) {
+    pub fn settings(&self, settings: &mut RunSettings) {
         settings.insert(keys::THREADS.to_owned(), self.threads.to_string());
         settings.insert(keys::DATABASES.to_owned(), self.databases.to_string());
         match self.rate {
@@ -30,18 +30,18 @@ impl Load {
 
     /// What a round's settings say; none if they say nothing of it. Files of older versions have
     /// one database a device.
-    pub fn of(settings: &Settings) -> Option<Load> {
+    pub fn of(settings: &RunSettings) -> Option<DeviceLoad> {
         let databases = match settings.get(keys::DATABASES) {
             Some(databases) => databases.parse().ok()?,
             None => 1,
         };
         let rate = settings.get(keys::RATE).map(|rate| rate.parse()).transpose().ok()?;
-        Some(Load { threads: settings.get(keys::THREADS)?.parse().ok()?, databases, rate })
+        Some(DeviceLoad { threads: settings.get(keys::THREADS)?.parse().ok()?, databases, rate })
     }
 }
 
 /// `8`, `8x2` with two databases, `8x2@1000` at 1000 operations per second.
-impl fmt::Display for Load {
+impl fmt::Display for DeviceLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.threads)?;
         if self.databases != 1 {
@@ -51,7 +51,7 @@ impl fmt::Display for Load {
     }
 }
 
-impl FromStr for Load {
+impl FromStr for DeviceLoad {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -62,7 +62,7 @@ impl FromStr for Load {
         };
         let (threads, databases) = stores.split_once('x').unwrap_or((stores, "1"));
         let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
-        Ok(Load { threads: number(threads)?, databases: number(databases)?, rate })
+        Ok(DeviceLoad { threads: number(threads)?, databases: number(databases)?, rate })
     }
 }
 
@@ -73,22 +73,22 @@ mod tests {
     #[test]
     fn loads_are_read_as_they_are_written() {
         for text in ["8", "8x2", "1@250.5", "128x4@1000"] {
-            assert_eq!(text.parse::<Load>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<DeviceLoad>().unwrap().to_string(), text);
         }
         for text in ["", "x2", "8x", "8@", "8@fast", "-1"] {
-            assert!(text.parse::<Load>().is_err(), "{text}");
+            assert!(text.parse::<DeviceLoad>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn settings_tell_a_load() {
-        let mut settings = Settings::new();
+        let mut settings = RunSettings::new();
         for text in ["8@100", "8x2", "4"] {
-            let load: Load = text.parse().unwrap();
+            let load: DeviceLoad = text.parse().unwrap();
             load.settings(&mut settings);
-            assert_eq!(Load::of(&settings), Some(load));
+            assert_eq!(DeviceLoad::of(&settings), Some(load));
         }
         settings.remove(keys::DATABASES);
-        assert_eq!(Load::of(&settings).map(|load| load.databases), Some(1));
+        assert_eq!(DeviceLoad::of(&settings).map(|load| load.databases), Some(1));
     }
 }

@@ -14,10 +14,10 @@ mod resource;
 mod round;
 mod words;
 
-pub use count::{Count, Ended};
-pub use evaluation::{Evaluation, GrowthStep, Unit, in_units};
-pub use load::Load;
-pub use procedure::{Next, next};
-pub use request::{Request, RequestError};
-pub use resource::{Bottleneck, LIMITS, Resource, Use};
-pub use round::{Round, Stage, keys};
+pub use count::{GrowthEnd, UnitCount};
+pub use evaluation::{GrowthStep, UnitEvaluation, WorkUnit, in_units};
+pub use load::DeviceLoad;
+pub use procedure::{NextRound, next};
+pub use request::{EvaluationError, EvaluationRequest};
+pub use resource::{Bottleneck, LIMITS, Resource, ResourceUse};
+pub use round::{EvaluationRound, RoundPurpose, keys};

@@ -1,17 +1,17 @@
 //! What is evaluated, and how hard.
 
-use record::Settings;
+use record::RunSettings;
 use thiserror::Error;
 
-use super::load::Load;
+use super::load::DeviceLoad;
 use super::round::keys;
 
 /// What is evaluated, and how hard.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct EvaluationRequest {
     /// What each device is asked, from the least to the most; loads with as many databases stand
     /// together.
-    pub loads: Vec<Load>,
+    pub loads: Vec<DeviceLoad>,
     /// A load is no better than a lower one if it brings less than this share more; a further
     /// device brings nothing if it adds less than this share of a unit.
     pub gain: f64,
@@ -23,18 +23,18 @@ pub struct Request {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RequestError {
+pub enum EvaluationError {
     #[error("`{key}` is missing: these runs are no evaluation of work units")]
     Missing { key: &'static str },
     #[error("`{key}` is `{value}`, which is not what kvmeter writes there")]
     Malformed { key: &'static str, value: String },
 }
 
-impl Request {
+impl EvaluationRequest {
     /// The settings by which a results file tells of it.
-    pub fn settings(&self, settings: &mut Settings) {
+    pub fn settings(&self, settings: &mut RunSettings) {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
-        let loads: Vec<String> = self.loads.iter().map(Load::to_string).collect();
+        let loads: Vec<String> = self.loads.iter().map(DeviceLoad::to_string).collect();
         put(keys::LOADS, loads.join(","));
         put(keys::GAIN, self.gain.to_string());
         put(keys::MOST_ROUNDS, self.most_rounds.to_string());
@@ -48,15 +48,15 @@ impl Request {
     ///
     /// # Errors
     /// A key that is missing or cannot be read.
-    pub fn of(settings: &Settings) -> Result<Request, RequestError> {
+    pub fn of(settings: &RunSettings) -> Result<EvaluationRequest, EvaluationError> {
         let text = |key: &'static str| {
-            settings.get(key).map(String::as_str).ok_or(RequestError::Missing { key })
+            settings.get(key).map(String::as_str).ok_or(EvaluationError::Missing { key })
         };
         let loads = text(keys::LOADS)?;
         let loads =
             loads.split(',').map(|load| read(keys::LOADS, load)).collect::<Result<_, _>>()?;
         let given = settings.get(keys::GIVEN_UNIT);
-        Ok(Request {
+        Ok(EvaluationRequest {
             loads,
             gain: read(keys::GAIN, text(keys::GAIN)?)?,
             most_rounds: read(keys::MOST_ROUNDS, text(keys::MOST_ROUNDS)?)?,
@@ -66,6 +66,6 @@ impl Request {
     }
 }
 
-fn read<T: std::str::FromStr>(key: &'static str, value: &str) -> Result<T, RequestError> {
-    value.parse().map_err(|_| RequestError::Malformed { key, value: value.to_owned() })
+fn read<T: std::str::FromStr>(key: &'static str, value: &str) -> Result<T, EvaluationError> {
+    value.parse().map_err(|_| EvaluationError::Malformed { key, value: value.to_owned() })
 }

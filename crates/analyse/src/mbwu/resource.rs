@@ -61,13 +61,13 @@ impl fmt::Display for Resource {
 
 /// How much of a resource a round used.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Use {
+pub struct ResourceUse {
     pub resource: Resource,
     /// 0 to 1, or why it is not known.
     pub share: Result<f64, String>,
 }
 
-impl Use {
+impl ResourceUse {
     /// Whether it has no head-room; false where that is not known.
     pub fn is_at_its_limit(&self) -> bool {
         self.share.as_ref().is_ok_and(|share| *share >= self.resource.limit())

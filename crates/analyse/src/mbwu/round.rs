@@ -2,8 +2,8 @@
 
 use record::{Phase, Run};
 
-use super::load::Load;
-use super::resource::{Bottleneck, Resource, Use};
+use super::load::DeviceLoad;
+use super::resource::{Bottleneck, Resource, ResourceUse};
 
 /// The settings of a run that make it a round, and those of the whole evaluation.
 pub mod keys {
@@ -35,7 +35,7 @@ const LEAST_ACHIEVED: f64 = 0.99;
 
 /// What a round is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum RoundPurpose {
     /// Raising the load on one device.
     Raise,
     /// Waiting for the steady state at the load that was best.
@@ -44,25 +44,26 @@ pub enum Stage {
     Growth,
 }
 
-impl Stage {
-    pub const ALL: [Stage; 3] = [Stage::Raise, Stage::Unit, Stage::Growth];
+impl RoundPurpose {
+    pub const ALL: [RoundPurpose; 3] =
+        [RoundPurpose::Raise, RoundPurpose::Unit, RoundPurpose::Growth];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Stage::Raise => "raise",
-            Stage::Unit => "unit",
-            Stage::Growth => "growth",
+            RoundPurpose::Raise => "raise",
+            RoundPurpose::Unit => "unit",
+            RoundPurpose::Growth => "growth",
         }
     }
 }
 
 /// One measured round.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Round {
-    pub stage: Stage,
+pub struct EvaluationRound {
+    pub stage: RoundPurpose,
     pub devices: u32,
     /// On each device.
-    pub load: Load,
+    pub load: DeviceLoad,
     pub number: u32,
     /// It was asked at a rate, did not hold that, and nothing else speaks against it.
     pub asked_too_much: bool,
@@ -74,7 +75,7 @@ pub struct Round {
     pub busy: Result<Vec<f64>, String>,
     pub queue: Result<Vec<f64>, String>,
     /// The device (the least busy of several), and every resource of the platform.
-    pub uses: Vec<Use>,
+    pub uses: Vec<ResourceUse>,
     /// Share of the machine's CPU time that was not idle, whoever used it.
     pub machine_busy: Option<f64>,
     /// Bytes read from the devices for each byte that the workload read: far below 1, a cache
@@ -84,12 +85,12 @@ pub struct Round {
     pub invalid_because: Vec<String>,
 }
 
-impl Round {
+impl EvaluationRound {
     /// The round that a run was; none if it was no round of an evaluation.
-    pub fn of(run: &Run) -> Option<Round> {
+    pub fn of(run: &Run) -> Option<EvaluationRound> {
         let number = |key| run.settings.get(key)?.parse::<u32>().ok();
         let stage = run.settings.get(keys::STAGE)?;
-        let stage = Stage::ALL.into_iter().find(|known| known.name() == stage)?;
+        let stage = RoundPurpose::ALL.into_iter().find(|known| known.name() == stage)?;
         if run.phase != Phase::Measure {
             return None;
         }
@@ -102,7 +103,7 @@ impl Round {
         };
         let busy = each("volume", "busy");
         let least = |all: &Vec<f64>| all.iter().copied().fold(f64::INFINITY, f64::min);
-        let load = Load::of(&run.settings)?;
+        let load = DeviceLoad::of(&run.settings)?;
         let operations = |at: u32| run.value(&format!("store.member.{at}.operations"));
         // The first database of each device comes first, then the second of each ...
         let of_device = |device: u32| -> Option<f64> {
@@ -111,12 +112,12 @@ impl Round {
         };
         let each_ops_s: Option<Vec<f64>> =
             (1..=devices).map(|at| Some(of_device(at)? / run.seconds.max(1e-9))).collect();
-        let mut uses = vec![Use {
+        let mut uses = vec![ResourceUse {
             resource: Resource::Device,
             share: busy.as_ref().map(least).map_err(Clone::clone),
         }];
         uses.extend(
-            Resource::PLATFORM.map(|resource| Use { resource, share: used(run, resource) }),
+            Resource::PLATFORM.map(|resource| ResourceUse { resource, share: used(run, resource) }),
         );
         let from_device = || {
             let (device, workload) = (run.value("volume.read")?, run.value("workload.read")?);
@@ -124,7 +125,7 @@ impl Round {
         };
         let held = run.target_rate().zip(run.achieved_rate());
         let held = held.map(|(target, achieved)| achieved >= LEAST_ACHIEVED * target);
-        Some(Round {
+        Some(EvaluationRound {
             stage,
             devices,
             load,
@@ -144,7 +145,7 @@ impl Round {
     /// Why it does not count, if it does not. While the load is raised, a rate that was not held
     /// is what the raising looks for.
     pub fn spoilt(&self) -> Option<&String> {
-        let sought = self.stage == Stage::Raise && self.asked_too_much;
+        let sought = self.stage == RoundPurpose::Raise && self.asked_too_much;
         self.invalid_because.first().filter(|_| !sought)
     }
 
@@ -152,9 +153,10 @@ impl Round {
     /// device that is busy too: then it is not certain that the device is the limit. A device that
     /// was not busy on CPUs that others kept busy waited for those.
     pub fn bottleneck(&self) -> Bottleneck {
-        let full = |one: &&Use| one.resource != Resource::Device && one.is_at_its_limit();
-        let over =
-            |one: &&Use| one.share.as_ref().map_or(0.0, |share| share / one.resource.limit());
+        let full = |one: &&ResourceUse| one.resource != Resource::Device && one.is_at_its_limit();
+        let over = |one: &&ResourceUse| {
+            one.share.as_ref().map_or(0.0, |share| share / one.resource.limit())
+        };
         let platform = self.uses.iter().filter(full).max_by(|a, b| over(a).total_cmp(&over(b)));
         let device = self.uses.iter().find(|one| one.resource == Resource::Device);
         match (platform, device) {
@@ -177,8 +179,8 @@ impl Round {
 fn share(run: &Run, signal: &str) -> Result<f64, String> {
     let reading = run.reading(signal).ok_or_else(|| format!("{signal} was not read"))?;
     match &reading.answer {
-        model::Answer::Value(value) => Ok(*value),
-        model::Answer::Unavailable { reason, .. } => Err(reason.clone()),
+        model::ReadingValue::Value(value) => Ok(*value),
+        model::ReadingValue::Unavailable { reason, .. } => Err(reason.clone()),
     }
 }
 

@@ -1,15 +1,19 @@
 //! What was found, in sentences.
 
-use super::count::{Count, Ended};
-use super::evaluation::{GrowthStep, Unit};
-use super::request::Request;
+use super::count::{GrowthEnd, UnitCount};
+use super::evaluation::{GrowthStep, WorkUnit};
+use super::request::EvaluationRequest;
 use super::resource::{Bottleneck, Resource};
-use super::round::{Round, Stage};
+use super::round::{EvaluationRound, RoundPurpose};
 
-pub(super) fn conclusion(unit: Option<&Unit>, count: &Count, growth: &[GrowthStep]) -> String {
+pub(super) fn conclusion(
+    unit: Option<&WorkUnit>,
+    count: &UnitCount,
+    growth: &[GrowthStep],
+) -> String {
     let Some(unit) = unit else {
         return match &count.ended {
-            Ended::Invalid(why) => format!("No unit was measured: {why}."),
+            GrowthEnd::Invalid(why) => format!("No unit was measured: {why}."),
             _ => "No unit was measured.".to_owned(),
         };
     };
@@ -36,29 +40,32 @@ pub(super) fn conclusion(unit: Option<&Unit>, count: &Count, growth: &[GrowthSte
     };
     let last = growth.last().map_or(1, |step| step.devices);
     let end = match &count.ended {
-        Ended::Devices if last == 1 => "; there was one device only, so it may be more.".to_owned(),
-        Ended::Devices => "; there were no more devices, so it may be more.".to_owned(),
-        Ended::Saturated(Bottleneck::Device) => {
+        GrowthEnd::Devices if last == 1 => {
+            "; there was one device only, so it may be more.".to_owned()
+        }
+        GrowthEnd::Devices => "; there were no more devices, so it may be more.".to_owned(),
+        GrowthEnd::Saturated(Bottleneck::Device) => {
             "; a further device added nothing, and all of them were busy: they share something \
              below them."
                 .to_owned()
         }
-        Ended::Saturated(found) => format!("; {found} ended the growth at {last} devices."),
-        Ended::BelowOne(_) if count.units.is_some() => ".".to_owned(),
-        Ended::BelowOne(_) => {
+        GrowthEnd::Saturated(found) => format!("; {found} ended the growth at {last} devices."),
+        GrowthEnd::BelowOne(_) if count.units.is_some() => ".".to_owned(),
+        GrowthEnd::BelowOne(_) => {
             ": give a unit that was measured on another platform with the same device (`unit` of \
              [mbwu])."
                 .to_owned()
         }
-        Ended::Invalid(why) => format!("; it ended early: {why}."),
-        Ended::CutShort => "; it was cut short.".to_owned(),
+        GrowthEnd::Invalid(why) => format!("; it ended early: {why}."),
+        GrowthEnd::CutShort => "; it was cut short.".to_owned(),
     };
     format!("{one}{many}{end}")
 }
 
 /// A device that did more under the last load than under any before might do more still.
-fn still_growing(request: &Request, rounds: &[Round]) -> Option<String> {
-    let raised: Vec<&Round> = rounds.iter().filter(|round| round.stage == Stage::Raise).collect();
+fn still_growing(request: &EvaluationRequest, rounds: &[EvaluationRound]) -> Option<String> {
+    let raised: Vec<&EvaluationRound> =
+        rounds.iter().filter(|round| round.stage == RoundPurpose::Raise).collect();
     let (last, before) = raised.split_last()?;
     let best = before.iter().map(|round| round.throughput_ops_s).fold(0.0, f64::max);
     let ended = request.loads.last() == Some(&last.load) && !last.asked_too_much;
@@ -79,9 +86,9 @@ fn still_growing(request: &Request, rounds: &[Round]) -> Option<String> {
 const READ_FROM_DEVICE: f64 = 0.9;
 
 pub(super) fn notes(
-    request: &Request,
-    rounds: &[Round],
-    unit: Option<&Unit>,
+    request: &EvaluationRequest,
+    rounds: &[EvaluationRound],
+    unit: Option<&WorkUnit>,
     growth: &[GrowthStep],
 ) -> Vec<String> {
     let mut notes: Vec<String> = still_growing(request, rounds).into_iter().collect();
@@ -102,7 +109,7 @@ pub(super) fn notes(
             notes.push(format!("head-room is not known of {}", unknown.join(", ")));
         }
     }
-    let busy = |round: &&Round| {
+    let busy = |round: &&EvaluationRound| {
         let own = round.used(Resource::Cpu).unwrap_or(0.0);
         round.machine_busy.is_some_and(|all| all >= Resource::Cpu.limit() && all - own > 0.5 * all)
     };

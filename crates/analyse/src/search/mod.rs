@@ -17,11 +17,11 @@ mod disturbed;
 mod standing;
 mod words;
 
-use record::{Clock, Run};
+use record::{LatencyClock, Run};
 use thiserror::Error;
 
 use crate::slo::{Judgement, Objective, Verdict};
-pub use client::{Client, Limit, limit};
+pub use client::{ClientHealth, LimitedBy, limit};
 use standing::{Known, Standing, standings};
 
 /// A trial that answered less than this share of what it was asked did not hold its rate.
@@ -41,7 +41,7 @@ const LONGEST: f64 = 16.0;
 
 /// What is searched for, and how hard.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Request {
+pub struct SearchRequest {
     /// Operations per second of a quick closed loop: the search begins at half of it.
     pub hint: Option<f64>,
     /// No rate below it is tried; 10 ops/s if there is none.
@@ -55,9 +55,9 @@ pub struct Request {
     pub trials: usize,
 }
 
-impl Default for Request {
-    fn default() -> Request {
-        Request { hint: None, lowest: None, highest: None, resolution: 0.02, trials: 40 }
+impl Default for SearchRequest {
+    fn default() -> SearchRequest {
+        SearchRequest { hint: None, lowest: None, highest: None, resolution: 0.02, trials: 40 }
     }
 }
 
@@ -87,7 +87,7 @@ pub struct Trial {
     pub achieved_ops_s: f64,
     /// Of the latencies from the instants at which requests were due.
     pub judgement: Judgement,
-    pub client: Client,
+    pub client: ClientHealth,
     /// What the server did not answer as it should have: the first failure in words, or that
     /// the hit ratio is not the one that was expected.
     pub failed: Option<String>,
@@ -99,12 +99,12 @@ pub struct Trial {
 
 impl Trial {
     /// The trial that a run was; none if it had no rate.
-    pub fn of(run: &Run, objective: &Objective, client: Client) -> Option<Trial> {
+    pub fn of(run: &Run, objective: &Objective, client: ClientHealth) -> Option<Trial> {
         let rate = run.target_rate()?;
         Some(Trial {
             rate_ops_s: rate,
             achieved_ops_s: achieved(run, rate),
-            judgement: objective.judge(&run.latencies, Clock::Response),
+            judgement: objective.judge(&run.latencies, LatencyClock::Response),
             client,
             failed: run
                 .failures
@@ -150,7 +150,8 @@ fn achieved(run: &Run, rate: f64) -> f64 {
     match (run.value("client.answered_in_time"), run.value("client.due")) {
         (Some(answered), Some(due)) if due > 0.0 => {
             // By Little's law so many are under way at any instant, the last one too.
-            let service_s = run.latency_of_all(Clock::Service).map_or(0.0, |h| h.mean() / 1e9);
+            let service_s =
+                run.latency_of_all(LatencyClock::Service).map_or(0.0, |h| h.mean() / 1e9);
             let under_way = (rate * service_s).min(MOST_UNDER_WAY * due) + 1.0;
             rate * ((answered + under_way) / due).min(1.0)
         }
@@ -270,14 +271,14 @@ pub struct Conclusion {
 /// A search whose request makes sense.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Search {
-    request: Request,
+    request: SearchRequest,
     lowest: f64,
     highest: f64,
 }
 
 impl Search {
-    pub fn new(request: Request) -> Result<Search, SearchError> {
-        let Request { hint, lowest, highest, resolution, trials } = request;
+    pub fn new(request: SearchRequest) -> Result<Search, SearchError> {
+        let SearchRequest { hint, lowest, highest, resolution, trials } = request;
         if !(0.001..=0.5).contains(&resolution) {
             return Err(SearchError::Resolution(resolution));
         }

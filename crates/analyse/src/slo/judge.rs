@@ -2,10 +2,10 @@
 
 use hdrhistogram::Histogram;
 use model::distribution;
-use record::{Clock, Latency};
+use record::{LatencyClock, RunLatency};
 
 use super::{Condition, Figure, Objective, Relation};
-use crate::interval::{Interval, Method, NoInterval, TAIL};
+use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
 use crate::percentile::percentile_interval;
 use crate::quantile::{binomial, student};
 
@@ -70,7 +70,7 @@ impl Objective {
     /// Intervals: percentiles by order statistics ([`percentile_interval`]), the mean by
     /// Student's t. Both take the samples as independent; requests that wait behind each other
     /// are not, so a run close to the limit says less than its interval does.
-    pub fn judge(&self, latencies: &[Latency], clock: Clock) -> Judgement {
+    pub fn judge(&self, latencies: &[RunLatency], clock: LatencyClock) -> Judgement {
         let finding = |condition: &Condition| {
             let wanted = latencies.iter().filter(|latency| {
                 latency.clock == clock && condition.op.is_none_or(|op| latency.op.op() == Some(op))
@@ -162,24 +162,28 @@ fn mean_interval(histogram: &Histogram<u64>) -> Result<Interval, NoInterval> {
     // The histogram's deviation divides by n.
     let half = student(1.0 - TAIL, df) * histogram.stdev() / df.sqrt();
     let mean = histogram.mean();
-    Ok(Interval { low: mean - half, high: mean + half, method: Method::StudentT { df } })
+    Ok(Interval { low: mean - half, high: mean + half, method: IntervalMethod::StudentT { df } })
 }
 
 #[cfg(test)]
 mod tests {
     use model::Op;
-    use record::Asked;
+    use record::LatencyScope;
 
     use super::*;
 
-    fn latency(op: impl Into<Asked>, clock: Clock, values: &[(u64, u64)]) -> Latency {
+    fn latency(
+        op: impl Into<LatencyScope>,
+        clock: LatencyClock,
+        values: &[(u64, u64)],
+    ) -> RunLatency {
         let mut histogram = Histogram::<u64>::new(3).unwrap();
         values.iter().for_each(|(value, count)| histogram.record_n(*value, *count).unwrap());
-        Latency { op: op.into(), clock, histogram: histogram.into() }
+        RunLatency { op: op.into(), clock, histogram: histogram.into() }
     }
 
-    fn judged(objective: &str, latencies: &[Latency]) -> Judgement {
-        objective.parse::<Objective>().unwrap().judge(latencies, Clock::Response)
+    fn judged(objective: &str, latencies: &[RunLatency]) -> Judgement {
+        objective.parse::<Objective>().unwrap().judge(latencies, LatencyClock::Response)
     }
 
     #[test]
@@ -191,8 +195,8 @@ mod tests {
         {
             let response = [(100_000, 10_000 - slow), (5_000_000, slow)];
             let all = [
-                latency(Op::Read, Clock::Response, &response),
-                latency(Op::Read, Clock::Service, &[(1, 10_000)]),
+                latency(Op::Read, LatencyClock::Response, &response),
+                latency(Op::Read, LatencyClock::Service, &[(1, 10_000)]),
             ];
             let found = judged("p99<1ms", &all);
             assert_eq!(found.verdict(), verdict, "{slow}");
@@ -204,8 +208,8 @@ mod tests {
     #[test]
     fn every_condition_is_judged_on_its_own_operation() {
         let all = [
-            latency(Op::Read, Clock::Response, &[(100_000, 9_000)]),
-            latency(Op::Update, Clock::Response, &[(3_000_000, 1_000)]),
+            latency(Op::Read, LatencyClock::Response, &[(100_000, 9_000)]),
+            latency(Op::Update, LatencyClock::Response, &[(3_000_000, 1_000)]),
         ];
         let verdicts = |objective: &str| -> Vec<Verdict> {
             judged(objective, &all).findings.iter().map(|finding| finding.verdict).collect()
@@ -221,7 +225,7 @@ mod tests {
 
     #[test]
     fn below_is_not_at_most() {
-        let all = [latency(Op::Read, Clock::Response, &[(1_000, 1_000)])];
+        let all = [latency(Op::Read, LatencyClock::Response, &[(1_000, 1_000)])];
         assert_eq!(judged("p50<1us", &all).verdict(), Verdict::Breaks);
         assert_eq!(judged("p50<=1us", &all).verdict(), Verdict::Holds);
         // The interval of a mean without spread is the mean.
@@ -230,19 +234,19 @@ mod tests {
 
     #[test]
     fn few_samples_can_break_but_not_hold() {
-        let few = |value| [latency(Op::Read, Clock::Response, &[(value, 40)])];
+        let few = |value| [latency(Op::Read, LatencyClock::Response, &[(value, 40)])];
         assert_eq!(judged("p99<1ms", &few(10_000)).verdict(), Verdict::Unclear);
         assert_eq!(judged("p99<1ms", &few(10_000)).samples_lacking(), Some(368.0 / 40.0));
         assert_eq!(judged("p99<1ms", &few(9_000_000)).verdict(), Verdict::Breaks);
         // Two of forty above the limit: not unheard of at p99.
-        let two = [latency(Op::Read, Clock::Response, &[(10_000, 38), (9_000_000, 2)])];
+        let two = [latency(Op::Read, LatencyClock::Response, &[(10_000, 38), (9_000_000, 2)])];
         assert_eq!(judged("p99<1ms", &two).verdict(), Verdict::Unclear);
     }
 
     #[test]
     fn the_mean_is_known_to_its_standard_error() {
         // Mean 100 us, standard deviation 50 us, of 10,000: +- 0.98 us.
-        let all = [latency(Op::Read, Clock::Response, &[(50_000, 5_000), (150_000, 5_000)])];
+        let all = [latency(Op::Read, LatencyClock::Response, &[(50_000, 5_000), (150_000, 5_000)])];
         let found = judged("mean<102us", &all);
         let interval = found.findings[0].interval.clone().unwrap();
         assert!((interval.high - interval.low - 1_960.0).abs() < 20.0, "{interval:?}");

@@ -1,11 +1,11 @@
 //! Stations that answer requests: what a server is to the search.
 
-use analyse::search::{Client, Trial};
+use analyse::search::{ClientHealth, Trial};
 use analyse::slo::Objective;
 use hdrhistogram::Histogram;
 use model::Op;
 use model::random::Draws;
-use record::{Clock, Latency};
+use record::{LatencyClock, RunLatency};
 
 const NANOS: f64 = 1e9;
 
@@ -14,11 +14,14 @@ fn trial(
     achieved: f64,
     histogram: Histogram<u64>,
     objective: &Objective,
-    client: Client,
+    client: ClientHealth,
 ) -> Trial {
-    let latency =
-        Latency { op: Op::Read.into(), clock: Clock::Response, histogram: histogram.into() };
-    let judgement = objective.judge(&[latency], Clock::Response);
+    let latency = RunLatency {
+        op: Op::Read.into(),
+        clock: LatencyClock::Response,
+        histogram: histogram.into(),
+    };
+    let judgement = objective.judge(&[latency], LatencyClock::Response);
     Trial {
         rate_ops_s: rate,
         achieved_ops_s: achieved,
@@ -34,7 +37,7 @@ fn trial(
 pub fn constant(rate: f64, seconds: f64, count: u64, objective: &Objective) -> Trial {
     let mut histogram = Histogram::new(3).expect("digits that exist");
     histogram.record_n((seconds * NANOS) as u64, count).expect("it grows");
-    trial(rate, rate, histogram, objective, Client { busy: 0.1, late: None })
+    trial(rate, rate, histogram, objective, ClientHealth { busy: 0.1, late: None })
 }
 
 /// The distribution of the formula itself, as so many samples that no interval is wide.
@@ -58,7 +61,7 @@ impl Exact {
         Exact { capacity, quantile: mean }
     }
 
-    pub fn trial(&self, rate: f64, objective: &Objective, client: Client) -> Trial {
+    pub fn trial(&self, rate: f64, objective: &Objective, client: ClientHealth) -> Trial {
         const SLICES: u64 = 5_000;
         const EACH: u64 = 1 << 24;
         // Beyond capacity the queue grows all along the trial.
@@ -102,7 +105,13 @@ impl Served {
     }
 
     /// `count` Poisson arrivals; the first tenth fills the queue and is not counted.
-    pub fn trial(&mut self, rate: f64, count: u64, objective: &Objective, client: Client) -> Trial {
+    pub fn trial(
+        &mut self,
+        rate: f64,
+        count: u64,
+        objective: &Objective,
+        client: ClientHealth,
+    ) -> Trial {
         let mut histogram = Histogram::new(3).expect("digits that exist");
         let (mut due, mut free) = (0.0_f64, 0.0_f64);
         let (mut begun, warm) = (0.0, count / 10);

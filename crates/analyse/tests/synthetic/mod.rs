@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use model::{Answer, Op, Origin, Reading, Scope, Unit};
-use record::{Clock, Latency, Loop, Phase, Point, Run};
+use model::{Op, Origin, Reading, ReadingValue, Scope, Unit};
+use record::{LatencyClock, LoopKind, Phase, Run, RunLatency, SeriesPoint};
 
 /// xorshift64*, another generator than the crate's own.
 pub struct Random(u64);
@@ -35,7 +35,7 @@ pub fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 pub fn reading(signal: &str, value: f64) -> Reading {
     Reading {
         signal: signal.to_owned(),
-        answer: Answer::Value(value),
+        answer: ReadingValue::Value(value),
         unit: Unit::Ratio,
         scope: Scope::Process,
         source: "a file".to_owned(),
@@ -55,7 +55,7 @@ pub fn run(id: &str, pairs: &[(&str, &str)], rate: f64, latency_ns: f64, seconds
     }
     let at = |percentile| histogram.value_at_percentile(percentile);
     let series = (1..=seconds)
-        .map(|second| Point {
+        .map(|second| SeriesPoint {
             at_s: second as f64,
             op: Op::Read,
             seconds: 1.0,
@@ -75,7 +75,7 @@ pub fn run(id: &str, pairs: &[(&str, &str)], rate: f64, latency_ns: f64, seconds
         settings: settings(pairs),
         store_version: "1".to_owned(),
         threads: 1,
-        pacing: Loop::Closed { think_s: 0.0 },
+        pacing: LoopKind::Closed { think_s: 0.0 },
         started_at: String::new(),
         seconds: seconds as f64,
         operations: (rate * seconds as f64) as u64,
@@ -84,9 +84,9 @@ pub fn run(id: &str, pairs: &[(&str, &str)], rate: f64, latency_ns: f64, seconds
         failures: Vec::new(),
         invalid_because: Vec::new(),
         warnings: Vec::new(),
-        latencies: vec![Latency {
+        latencies: vec![RunLatency {
             op: Op::Read.into(),
-            clock: Clock::Service,
+            clock: LatencyClock::Service,
             histogram: histogram.into(),
         }],
         series,

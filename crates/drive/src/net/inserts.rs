@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 /// Records in the order in which they were drawn, which is ascending, and whether each is in.
 #[derive(Debug, Default)]
-pub(super) struct Inserts(VecDeque<(u64, bool)>);
+pub(super) struct InsertTracker(VecDeque<(u64, bool)>);
 
-impl Inserts {
+impl InsertTracker {
     pub(super) fn begin(&mut self, record: u64) {
         self.0.push_back((record, false));
     }
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn the_floor_is_the_oldest_that_is_under_way() {
-        let mut inserts = Inserts::default();
+        let mut inserts = InsertTracker::default();
         assert_eq!(inserts.floor(5), 5);
         for record in [5, 8, 9] {
             inserts.begin(record);

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::operation::Request;
+use super::operation::PendingRequest;
 
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ServerConnection {
     pub(super) server: usize,
     /// Written and not answered, oldest first.
-    pub(super) under_way: VecDeque<Request>,
+    pub(super) under_way: VecDeque<PendingRequest>,
     /// The newest of them that the socket has not been given.
     pub(super) unsent: usize,
     /// It stands in its server's list of those with room.
@@ -18,7 +18,7 @@ pub(super) struct Line {
     free_at: VecDeque<u64>,
     /// Bytes that the answer to the oldest takes, as far as that is known.
     pub(super) needs: usize,
-    pub(super) down: Option<Down>,
+    pub(super) down: Option<Reconnect>,
     /// Something was answered since it was connected.
     pub(super) proved: bool,
     /// Losses in a row before anything was answered.
@@ -27,14 +27,14 @@ pub(super) struct Line {
 
 /// A connection that was lost: since when, and when it is tried again.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Down {
+pub(super) struct Reconnect {
     pub(super) since: u64,
     pub(super) retry_at: u64,
 }
 
-impl Line {
-    pub(super) fn new(server: usize, depth: usize) -> Line {
-        Line {
+impl ServerConnection {
+    pub(super) fn new(server: usize, depth: usize) -> ServerConnection {
+        ServerConnection {
             server,
             under_way: VecDeque::with_capacity(depth),
             unsent: 0,
@@ -48,7 +48,7 @@ impl Line {
     }
 }
 
-impl Line {
+impl ServerConnection {
     /// Takes the slot that has been free for longest; since when it is.
     pub(super) fn take_slot(&mut self) -> u64 {
         self.free_at.pop_front().unwrap_or(0)
@@ -67,10 +67,10 @@ impl Line {
 
 /// A server as one thread sees it.
 #[derive(Debug, Default)]
-pub(super) struct Server {
+pub(super) struct ServerConnections {
     /// Connections that take another request, the one that has waited longest first: load is
     /// spread over all of them, and with it over the server's threads.
     pub(super) with_room: VecDeque<usize>,
     /// Requests that wait for one of them.
-    pub(super) queue: VecDeque<Request>,
+    pub(super) queue: VecDeque<PendingRequest>,
 }

@@ -12,17 +12,19 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use model::{Address, Expiry, Op};
-use reactor::{ConnectError, Options, Reactor, Stream, Tls, TlsConfig};
-use store::wire::{Answer, GreetError, KeyList, Kind, Parsed, Protocol, Refusal, Request, Ring};
+use reactor::{ConnectError, EngineOptions, Reactor, Stream, Tls, TlsConfig};
+use store::wire::{
+    HandshakeError, KeyList, Kind, ParsedResponse, Protocol, Refusal, Request, Response, Ring,
+};
 use store::{Capabilities, Remote, Statistic, StoreError, TlsFiles};
 
-use crate::asks::{Fill, Mixed};
+use crate::asks::{LoadSource, MixSource};
 use crate::outcome::DriveError;
-use crate::plan::{Plan, What};
+use crate::plan::{LoadPlan, PhaseKind};
 use crate::recorder::Recorder;
-use crate::replay::Traced;
-use crate::target::{Ask, Target};
-use crate::worker::{Seen, Shared};
+use crate::replay::ReplaySource;
+use crate::target::{OpExecutor, Target};
+use crate::worker::{ThreadStats, WorkerShared};
 
 /// The longest answer that is taken: what Redis calls `proto-max-bulk-len`.
 const LARGEST_ANSWER: usize = 512 << 20;
@@ -143,7 +145,7 @@ impl Network {
         mut seen: impl FnMut(&[u8]),
     ) -> Result<(), StoreError> {
         let mut stream = self.open(server)?;
-        let mut stream = Within::new(&mut stream, self.remote.timeout);
+        let mut stream = DeadlineStream::new(&mut stream, self.remote.timeout);
         let mut keys = KeyList::default();
         keys.push(key);
         let mut bytes = Vec::new();
@@ -162,14 +164,14 @@ impl Network {
                 .read(kind, &keys, 1, &bytes, |_, value| seen(value))
                 .map_err(|error| self.failed(server, error))?;
             match parsed {
-                Parsed::Whole { answer: Answer::Refused { words, .. }, .. } => {
+                ParsedResponse::Whole { answer: Response::Refused { words, .. }, .. } => {
                     return Err(self.failed(server, words));
                 }
-                Parsed::Whole { .. } => return Ok(()),
-                Parsed::Incomplete { needs } if needs > LONGEST_NOTE => {
+                ParsedResponse::Whole { .. } => return Ok(()),
+                ParsedResponse::Incomplete { needs } if needs > LONGEST_NOTE => {
                     return Err(self.failed(server, "answers far more than a note"));
                 }
-                Parsed::Incomplete { .. } => match stream.read(&mut chunk).map_err(io)? {
+                ParsedResponse::Incomplete { .. } => match stream.read(&mut chunk).map_err(io)? {
                     0 => return Err(self.failed(server, "closed the connection")),
                     read => bytes.extend_from_slice(&chunk[..read]),
                 },
@@ -207,11 +209,11 @@ impl Network {
         self.greet(server).map(|(stream, _)| stream)
     }
 
-    pub(crate) fn reactor(&self, plan: &Plan) -> Result<Reactor, DriveError> {
-        let usual = Options::default();
+    pub(crate) fn reactor(&self, plan: &LoadPlan) -> Result<Reactor, DriveError> {
+        let usual = EngineOptions::default();
         let engine = plan.connections.engine.unwrap_or(usual.engine);
         let timestamps = plan.pacing.is_open();
-        let options = Options { engine, timestamps, largest_answer: LARGEST_ANSWER };
+        let options = EngineOptions { engine, timestamps, largest_answer: LARGEST_ANSWER };
         Reactor::new(options).map_err(internal)
     }
 
@@ -219,7 +221,7 @@ impl Network {
         let address = self.address(server);
         let mut stream = Stream::connect(address, self.tls.as_ref(), self.remote.timeout)
             .map_err(unconnected)?;
-        let mut talk = Within::new(&mut stream, self.remote.timeout);
+        let mut talk = DeadlineStream::new(&mut stream, self.remote.timeout);
         let greeting = self
             .remote
             .protocol
@@ -233,29 +235,29 @@ impl Network {
         server: usize,
         stream: &mut Stream,
     ) -> Result<Vec<(String, String)>, StoreError> {
-        let mut talk = Within::new(stream, self.remote.timeout);
+        let mut talk = DeadlineStream::new(stream, self.remote.timeout);
         match self.remote.protocol.statistics(&mut talk) {
             // A login that may not ask for them can still be measured.
-            Err(GreetError::Refused { why: Refusal::Auth, .. }) => Ok(Vec::new()),
+            Err(HandshakeError::Refused { why: Refusal::Auth, .. }) => Ok(Vec::new()),
             other => other.map_err(|error| self.ungreeted(server, error)),
         }
     }
 
     /// What the URL can mend is the request's fault, all else the server's.
-    fn ungreeted(&self, server: usize, error: GreetError) -> StoreError {
+    fn ungreeted(&self, server: usize, error: HandshakeError) -> StoreError {
         let mut words = format!("{}: {error}", self.address(server));
-        if self.tls.is_none() && matches!(error, GreetError::Closed { .. }) {
+        if self.tls.is_none() && matches!(error, HandshakeError::Closed { .. }) {
             words.push_str("; a server that wants TLS needs `tls=on`");
         }
         match error {
-            GreetError::OtherServer { .. }
-            | GreetError::LoginWanted { .. }
-            | GreetError::ProtectedMode
-            | GreetError::LoginRefused { .. }
-            | GreetError::NoLoginWanted { .. }
-            | GreetError::HalfALogin { .. }
-            | GreetError::NoDatabases(_)
-            | GreetError::Refused { why: Refusal::Auth | Refusal::Other, .. } => {
+            HandshakeError::OtherServer { .. }
+            | HandshakeError::LoginWanted { .. }
+            | HandshakeError::ProtectedMode
+            | HandshakeError::LoginRefused { .. }
+            | HandshakeError::NoLoginWanted { .. }
+            | HandshakeError::HalfALogin { .. }
+            | HandshakeError::NoDatabases(_)
+            | HandshakeError::Refused { why: Refusal::Auth | Refusal::Other, .. } => {
                 StoreError::Request(words)
             }
             _ => StoreError::Failed(words),
@@ -284,19 +286,19 @@ fn unconnected(error: ConnectError) -> StoreError {
 
 /// A talk that ends in time though the other side dribbles: the stream limits each read, this
 /// all of them together.
-struct Within<'s> {
+struct DeadlineStream<'s> {
     stream: &'s mut Stream,
     begun: Instant,
     limit: Duration,
 }
 
-impl<'s> Within<'s> {
+impl<'s> DeadlineStream<'s> {
     fn new(stream: &'s mut Stream, limit: Duration) -> Self {
-        Within { stream, begun: Instant::now(), limit }
+        DeadlineStream { stream, begun: Instant::now(), limit }
     }
 }
 
-impl Read for Within<'_> {
+impl Read for DeadlineStream<'_> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         match self.begun.elapsed() < self.limit {
             true => self.stream.read(into),
@@ -305,7 +307,7 @@ impl Read for Within<'_> {
     }
 }
 
-impl Write for Within<'_> {
+impl Write for DeadlineStream<'_> {
     fn write(&mut self, from: &[u8]) -> std::io::Result<usize> {
         self.stream.write(from)
     }
@@ -351,38 +353,40 @@ impl Target for Network {
     }
 }
 
-impl Ask for Network {
+impl OpExecutor for Network {
     const SEES_ARRIVALS: bool = true;
 
-    fn slots(&self, plan: &Plan) -> usize {
+    fn slots(&self, plan: &LoadPlan) -> usize {
         plan.threads * self.servers() * plan.connections.count * plan.connections.depth
     }
 
     fn ask(
-        shared: &Shared<Self>,
+        shared: &WorkerShared<Self>,
         thread: usize,
-        plan: &Plan,
+        plan: &LoadPlan,
         recorder: Recorder,
-    ) -> Result<Seen, DriveError> {
+    ) -> Result<ThreadStats, DriveError> {
         let workload = &shared.workload;
-        if plan.what == What::Mix && workload.spec().mix.asks(Op::Scan) {
+        if plan.what == PhaseKind::Mix && workload.spec().mix.asks(Op::Scan) {
             let words = "servers are asked by key; leave the scans of the mix away";
             return Err(StoreError::Request(words.to_owned()).into());
         }
         match plan.what {
-            What::Load => {
-                let asks = Fill::new(workload);
-                work::Thread::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
+            PhaseKind::Load => {
+                let asks = LoadSource::new(workload);
+                work::NetworkWorker::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
             }
-            What::Mix => match &plan.trace {
+            PhaseKind::Mix => match &plan.trace {
                 None => {
-                    let asks = Mixed::new(workload);
-                    work::Thread::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
+                    let asks = MixSource::new(workload);
+                    work::NetworkWorker::new(shared, thread, plan, asks, recorder)?
+                        .run(thread, plan)
                 }
                 Some(replay) => {
                     let feed = shared.feed(thread)?;
-                    let asks = Traced::new(replay, feed, plan, &shared.clock);
-                    work::Thread::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
+                    let asks = ReplaySource::new(replay, feed, plan, &shared.clock);
+                    work::NetworkWorker::new(shared, thread, plan, asks, recorder)?
+                        .run(thread, plan)
                 }
             },
         }

@@ -2,11 +2,11 @@
 
 use store::wire::{KeyList, Kind};
 
-use crate::asks::Asked;
+use crate::asks::SourcedOperation;
 
 /// What an operation still has to do when the request under way is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum NextStep {
     End,
     /// The second half of a read-modify-write.
     Write,
@@ -14,8 +14,8 @@ pub(super) enum Then {
 
 /// One operation, from the instant at which it was due to its last answer. Ticks throughout.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Operation {
-    pub(super) asked: Asked,
+pub(super) struct PendingOperation {
+    pub(super) asked: SourcedOperation,
     pub(super) due: u64,
     /// When its first request went out; 0 before.
     pub(super) sent: u64,
@@ -26,7 +26,7 @@ pub(super) struct Operation {
     pub(super) ideal: u64,
     /// Requests that are not answered.
     pub(super) left: u32,
-    pub(super) then: Then,
+    pub(super) then: NextStep,
     /// It began in the window.
     pub(super) counts: bool,
     pub(super) failed: bool,
@@ -34,17 +34,17 @@ pub(super) struct Operation {
     pub(super) refill: bool,
 }
 
-impl Operation {
+impl PendingOperation {
     /// One that was due then and of which nothing has gone out.
-    pub(super) fn new(asked: Asked, due: u64, counts: bool) -> Operation {
-        Operation {
+    pub(super) fn new(asked: SourcedOperation, due: u64, counts: bool) -> PendingOperation {
+        PendingOperation {
             asked,
             due,
             sent: 0,
             queued: 0,
             ideal: due,
             left: 0,
-            then: Then::End,
+            then: NextStep::End,
             counts,
             failed: false,
             refill: false,
@@ -54,7 +54,7 @@ impl Operation {
 
 /// One request to one server: an operation has several where a multi-get is spread over servers.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct PendingRequest {
     pub(super) operation: u32,
     pub(super) kind: Kind,
     pub(super) tag: u32,
@@ -68,15 +68,15 @@ pub(super) struct Request {
 /// Operations by number, and requests to be used again: nothing is allocated once as many are
 /// there as are under way at the most.
 #[derive(Debug, Default)]
-pub(super) struct Pool {
-    operations: Vec<Operation>,
+pub(super) struct OperationPool {
+    operations: Vec<PendingOperation>,
     free: Vec<u32>,
-    requests: Vec<Request>,
+    requests: Vec<PendingRequest>,
     tag: u32,
 }
 
-impl Pool {
-    pub(super) fn begin(&mut self, operation: Operation) -> u32 {
+impl OperationPool {
+    pub(super) fn begin(&mut self, operation: PendingOperation) -> u32 {
         match self.free.pop() {
             Some(number) => {
                 self.operations[number as usize] = operation;
@@ -89,7 +89,7 @@ impl Pool {
         }
     }
 
-    pub(super) fn operation(&mut self, number: u32) -> &mut Operation {
+    pub(super) fn operation(&mut self, number: u32) -> &mut PendingOperation {
         &mut self.operations[number as usize]
     }
 
@@ -103,20 +103,20 @@ impl Pool {
     }
 
     /// A request without keys.
-    pub(super) fn request(&mut self, operation: u32, kind: Kind, since: u64) -> Request {
+    pub(super) fn request(&mut self, operation: u32, kind: Kind, since: u64) -> PendingRequest {
         self.tag = self.tag.wrapping_add(1);
         let tag = self.tag;
         let ideal = self.operations[operation as usize].ideal;
         match self.requests.pop() {
             Some(mut request) => {
                 request.keys.clear();
-                Request { operation, kind, tag, since, ideal, ..request }
+                PendingRequest { operation, kind, tag, since, ideal, ..request }
             }
-            None => Request { operation, kind, tag, keys: KeyList::default(), since, ideal },
+            None => PendingRequest { operation, kind, tag, keys: KeyList::default(), since, ideal },
         }
     }
 
-    pub(super) fn give_back(&mut self, request: Request) {
+    pub(super) fn give_back(&mut self, request: PendingRequest) {
         self.requests.push(request);
     }
 }

@@ -12,29 +12,29 @@ use reactor::Reactor;
 use store::wire::Protocol;
 
 use super::Network;
-use super::demand::{Demand, Next};
-use super::inserts::Inserts;
+use super::demand::{NextAction, RequestSchedule};
+use super::inserts::InsertTracker;
 use super::kernel_clock::KernelClock;
-use super::line::{Line, Server};
-use super::operation::{Pool, Request};
-use crate::asks::{Asked, Asks};
+use super::line::{ServerConnection, ServerConnections};
+use super::operation::{OperationPool, PendingRequest};
+use crate::asks::{OperationSource, SourcedOperation};
 use crate::clock::Ticks;
-use crate::frontier::Lane;
+use crate::frontier::ThreadProgress;
 use crate::outcome::DriveError;
-use crate::pace::Waited;
-use crate::plan::Plan;
+use crate::pace::PaceWait;
+use crate::plan::LoadPlan;
 use crate::recorder::Recorder;
-use crate::worker::{Seen, Shared};
+use crate::worker::{ThreadStats, WorkerShared};
 
 /// The longest sleep: stages of the phase and limits of requests are looked at that often.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 /// How long answers are waited for when nothing is asked any more; their own limit may be less.
 const LAST_WAIT: Duration = Duration::from_secs(10);
-pub(super) struct Thread<'a, A> {
-    shared: &'a Shared<Network>,
+pub(super) struct NetworkWorker<'a, A> {
+    shared: &'a WorkerShared<Network>,
     network: &'a Network,
     clock: &'a Ticks,
-    lane: &'a Lane,
+    lane: &'a ThreadProgress,
     protocol: Protocol,
     depth: usize,
     queue_limit: usize,
@@ -43,7 +43,7 @@ pub(super) struct Thread<'a, A> {
     /// Operations left in the block that was claimed; None when there are no more blocks.
     block_left: Option<u64>,
     /// Drawn from a source that says when it is due, which is not yet.
-    pending: Option<Asked>,
+    pending: Option<SourcedOperation>,
     /// Since when the source is asked for an operation that is not there yet.
     dry_since: Option<u64>,
     /// When it was waited for the last time: what was due before that came too late.
@@ -51,18 +51,18 @@ pub(super) struct Thread<'a, A> {
     needs_frontier: bool,
     may_miss: bool,
     reactor: Reactor,
-    lines: Vec<Line>,
-    servers: Vec<Server>,
+    lines: Vec<ServerConnection>,
+    servers: Vec<ServerConnections>,
     /// Connections that were given requests since the last time they were sent.
     touched: Vec<usize>,
     queued: usize,
-    pool: Pool,
-    inserts: Inserts,
+    pool: OperationPool,
+    inserts: InsertTracker,
     value: Vec<u8>,
     kernel_clock: KernelClock,
     recorder: Recorder,
-    seen: Seen,
-    waited: Waited,
+    seen: ThreadStats,
+    waited: PaceWait,
     done: u64,
     in_window: bool,
     next_look: u64,
@@ -71,15 +71,15 @@ pub(super) struct Thread<'a, A> {
     /// Nothing more is asked: a server is gone, or all that comes are failures.
     gave_up: bool,
     /// Of a multi-get over several servers, by server.
-    spread: Vec<Option<Request>>,
+    spread: Vec<Option<PendingRequest>>,
 }
 
-impl<'a, A: Asks> Thread<'a, A> {
+impl<'a, A: OperationSource> NetworkWorker<'a, A> {
     /// Connects; the phase has not begun.
     pub(super) fn new(
-        shared: &'a Shared<Network>,
+        shared: &'a WorkerShared<Network>,
         thread: usize,
-        plan: &Plan,
+        plan: &LoadPlan,
         asks: A,
         recorder: Recorder,
     ) -> Result<Self, DriveError> {
@@ -91,10 +91,11 @@ impl<'a, A: Asks> Thread<'a, A> {
             for _ in 0..of.count {
                 let number = reactor.add(network.open(server)?).map_err(super::internal)?;
                 debug_assert_eq!(number, lines.len());
-                lines.push(Line::new(server, of.depth));
+                lines.push(ServerConnection::new(server, of.depth));
             }
         }
-        let mut servers: Vec<Server> = (0..network.servers()).map(|_| Server::default()).collect();
+        let mut servers: Vec<ServerConnections> =
+            (0..network.servers()).map(|_| ServerConnections::default()).collect();
         for (number, line) in lines.iter_mut().enumerate() {
             line.listed = true;
             servers[line.server].with_room.push_back(number);
@@ -102,7 +103,7 @@ impl<'a, A: Asks> Thread<'a, A> {
         let needs_frontier = asks.asks_for_inserted();
         let may_miss = network.forgets() || asks.may_miss();
         let spread = servers.iter().map(|_| None).collect();
-        Ok(Thread {
+        Ok(NetworkWorker {
             shared,
             network,
             clock: &shared.clock,
@@ -123,13 +124,13 @@ impl<'a, A: Asks> Thread<'a, A> {
             servers,
             touched: Vec::new(),
             queued: 0,
-            pool: Pool::default(),
-            inserts: Inserts::default(),
+            pool: OperationPool::default(),
+            inserts: InsertTracker::default(),
             value: Vec::with_capacity(4096),
             kernel_clock: KernelClock::new(&shared.clock),
             recorder,
-            seen: Seen::default(),
-            waited: Waited::default(),
+            seen: ThreadStats::default(),
+            waited: PaceWait::default(),
             done: 0,
             in_window: false,
             next_look: 0,
@@ -139,12 +140,12 @@ impl<'a, A: Asks> Thread<'a, A> {
         })
     }
 
-    pub(super) fn run(mut self, thread: usize, plan: &Plan) -> Result<Seen, DriveError> {
+    pub(super) fn run(mut self, thread: usize, plan: &LoadPlan) -> Result<ThreadStats, DriveError> {
         let gate = &self.shared.gate;
         gate.wait_for_the_start();
         let most = self.lines.len() * self.depth;
-        let mut demand = Demand::new(plan, thread, self.clock, self.shared.begun(), most);
-        let mut entered = Waited::default();
+        let mut demand = RequestSchedule::new(plan, thread, self.clock, self.shared.begun(), most);
+        let mut entered = PaceWait::default();
         let mut last_wait = None;
         loop {
             let mut now = self.clock.now();
@@ -164,8 +165,8 @@ impl<'a, A: Asks> Thread<'a, A> {
             self.send()?;
             if self.pool.under_way() == 0 {
                 match next {
-                    Next::Never => break,
-                    Next::Answer if self.gathers() => {
+                    NextAction::Never => break,
+                    NextAction::Answer if self.gathers() => {
                         gate.wait_if_gathering();
                         continue;
                     }
@@ -204,7 +205,7 @@ impl<'a, A: Asks> Thread<'a, A> {
 
     /// What was begun before the window does not count; what waits unsent from a warm-up of
     /// another rate is dropped.
-    fn enter_window(&mut self, demand: &mut Demand) {
+    fn enter_window(&mut self, demand: &mut RequestSchedule) {
         let gate = &self.shared.gate;
         self.in_window = true;
         self.recorder.open_window(gate.opened_at());

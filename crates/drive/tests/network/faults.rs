@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{DriveError, FailureKind, Network, Outcome};
+use drive::{DriveError, FailureKind, Network, PhaseOutcome};
 use workload::Workload;
 
 use crate::fake::{Do, Fake};
@@ -31,7 +31,7 @@ impl Bad {
     }
 
     /// 2 connections of depth 4, until so many operations.
-    fn run(&self, count: u64) -> Outcome {
+    fn run(&self, count: u64) -> PhaseOutcome {
         let mut plan = mix(1, 2, 4);
         plan.until = operations(count);
         self.within(|| ask(&self.network, &self.workload, &plan).unwrap())
@@ -45,7 +45,7 @@ impl Bad {
     }
 
     /// The outcome names its server, and is invalid.
-    fn told(&self, outcome: &Outcome, words: &[&str]) {
+    fn told(&self, outcome: &PhaseOutcome, words: &[&str]) {
         let all = outcome.invalid_because.join("; ");
         for word in words.iter().chain([&self.server.address().as_str()]) {
             assert!(all.contains(word), "`{word}` is not told: {all}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{Network, Outcome, Pacing, Plan, What};
+use drive::{LoadPlan, Network, Pacing, PhaseKind, PhaseOutcome};
 use reactor::Engine;
 use workload::Workload;
 
@@ -32,14 +32,14 @@ impl Known {
         self
     }
 
-    fn run(&self, plan: &Plan) -> Outcome {
+    fn run(&self, plan: &LoadPlan) -> PhaseOutcome {
         let outcome = ask(&self.network, &self.workload, plan).unwrap();
         assert_eq!(outcome.failures, []);
         outcome
     }
 }
 
-fn on(engine: Engine, plan: Plan) -> Plan {
+fn on(engine: Engine, plan: LoadPlan) -> LoadPlan {
     let mut plan = plan;
     plan.connections.engine = Some(engine);
     plan
@@ -51,7 +51,7 @@ fn mean_ns(histograms: &[(model::Op, hdrhistogram::Histogram<u64>)]) -> f64 {
 }
 
 /// One answer takes 200 ms while requests are due every millisecond, for a second.
-fn stalled_once(engine: Engine, depth: usize) -> Outcome {
+fn stalled_once(engine: Engine, depth: usize) -> PhaseOutcome {
     let known = Known::new().does(|asked| match asked.number {
         100 => Do::Wait(Duration::from_millis(200)),
         _ => Do::Answer,
@@ -359,7 +359,7 @@ fn the_engines_ask_the_same() {
     let all = std::sync::Mutex::new(Vec::new());
     with_each_engine(|engine| {
         let known = Known::new();
-        let mut plan = on(engine, plan(What::Mix, 2, 2, 4));
+        let mut plan = on(engine, plan(PhaseKind::Mix, 2, 2, 4));
         plan.until = operations(3000);
         plan.connections.busy_poll = engine == Engine::Epoll;
         let outcome = known.run(&plan);

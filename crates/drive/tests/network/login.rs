@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use drive::What;
+use drive::PhaseKind;
 use store::StoreError;
 use tempfile::TempDir;
 
@@ -31,7 +31,7 @@ fn works(url: &str) {
     let network = network(url);
     let workload = workload("ycsb-a", 100);
     load(&network, &workload);
-    let mut plan = plan(What::Mix, 1, 2, 4);
+    let mut plan = plan(PhaseKind::Mix, 1, 2, 4);
     plan.until = operations(500);
     let outcome = ask(&network, &workload, &plan).unwrap();
     assert_eq!(outcome.failures, [], "{url}");

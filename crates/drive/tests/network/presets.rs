@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use drive::{FailureKind, Until, What};
+use drive::{FailureKind, PhaseKind, StopCondition};
 use model::Op;
-use workload::{Mix, Popularity, Spec};
+use workload::{Mix, Popularity, WorkloadSpec};
 
 use crate::support::*;
 
@@ -12,7 +12,7 @@ use crate::support::*;
 fn every_preset_is_answered_and_verified_on_every_protocol() {
     every_protocol(|protocol, url| {
         let network = network(url);
-        for preset in Spec::presets() {
+        for preset in WorkloadSpec::presets() {
             let spec = spec(preset.name, 500);
             if spec.mix.asks(Op::Scan) || spec.is_load() {
                 continue;
@@ -271,7 +271,7 @@ fn a_full_redis_is_told_from_all_other_failures() {
     };
     let network = network(&format!("redis://{}", server.address()));
     let workload = workload("ycsb-a", 20_000);
-    let loading = ask(&network, &workload, &plan(What::Load, 1, 2, 8)).unwrap();
+    let loading = ask(&network, &workload, &plan(PhaseKind::Load, 1, 2, 8)).unwrap();
     assert_eq!(loading.failures.len(), 1);
     let failure = &loading.failures[0];
     assert_eq!(failure.kind, FailureKind::OutOfMemory);
@@ -304,11 +304,11 @@ fn sockets_and_ipv6_are_ways_to_a_server() {
             let network = network(&url);
             let workload = workload("ycsb-a", 200);
             load(&network, &workload);
-            for pacing in [plan(What::Mix, 1, 1, 1).pacing, open(5000.0)] {
+            for pacing in [plan(PhaseKind::Mix, 1, 1, 1).pacing, open(5000.0)] {
                 let mut plan = mix(2, 2, 4);
                 plan.connections.engine = Some(engine);
                 plan.pacing = pacing;
-                plan.until = Until { operations: Some(1000), time: None };
+                plan.until = StopCondition { operations: Some(1000), time: None };
                 let outcome = ask(&network, &workload, &plan).unwrap();
                 assert_eq!(outcome.failures, [], "{url}");
                 assert!(outcome.verified > 300, "{url}");

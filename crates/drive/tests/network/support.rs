@@ -8,25 +8,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use drive::{
-    Arrivals, Connections, DriveError, FailureKind, Network, Outcome, Pacing, Plan, Quiet, Ticks,
-    Until, What, drive,
+    Arrivals, ConnectionConfig, DriveError, FailureKind, LoadPlan, Network, NoObserver, Pacing,
+    PhaseKind, PhaseOutcome, StopCondition, Ticks, drive,
 };
 use model::Count;
 use reactor::Engine;
 use store::{StoreError, StoreUrl};
 use tempfile::TempDir;
-use workload::{Spec, Workload};
+use workload::{Workload, WorkloadSpec};
 
 /// Nothing here takes as long on any machine, unless it hangs.
 pub const LONG: Duration = Duration::from_secs(60);
 
-pub fn spec(preset: &str, records: u64) -> Spec {
-    let mut spec = Spec::preset(preset).unwrap();
+pub fn spec(preset: &str, records: u64) -> WorkloadSpec {
+    let mut spec = WorkloadSpec::preset(preset).unwrap();
     spec.records = Count(records);
     spec
 }
 
-pub fn made(spec: &Spec) -> Arc<Workload> {
+pub fn made(spec: &WorkloadSpec) -> Arc<Workload> {
     Arc::new(Workload::new(spec).unwrap())
 }
 
@@ -43,22 +43,22 @@ pub fn network(url: &str) -> Arc<Network> {
     connect(url).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
-pub fn plan(what: What, threads: usize, count: usize, depth: usize) -> Plan {
-    let connections = Connections { count, depth, ..Connections::default() };
+pub fn plan(what: PhaseKind, threads: usize, count: usize, depth: usize) -> LoadPlan {
+    let connections = ConnectionConfig { count, depth, ..ConnectionConfig::default() };
     let interval = Duration::from_millis(100);
-    Plan { interval, connections, ..Plan::closed(what, threads) }
+    LoadPlan { interval, connections, ..LoadPlan::closed(what, threads) }
 }
 
-pub fn mix(threads: usize, count: usize, depth: usize) -> Plan {
-    plan(What::Mix, threads, count, depth)
+pub fn mix(threads: usize, count: usize, depth: usize) -> LoadPlan {
+    plan(PhaseKind::Mix, threads, count, depth)
 }
 
-pub fn operations(count: u64) -> Until {
-    Until { operations: Some(count), time: None }
+pub fn operations(count: u64) -> StopCondition {
+    StopCondition { operations: Some(count), time: None }
 }
 
-pub fn time(millis: u64) -> Until {
-    Until { operations: None, time: Some(Duration::from_millis(millis)) }
+pub fn time(millis: u64) -> StopCondition {
+    StopCondition { operations: None, time: Some(Duration::from_millis(millis)) }
 }
 
 pub fn open(rate: f64) -> Pacing {
@@ -68,19 +68,19 @@ pub fn open(rate: f64) -> Pacing {
 pub fn ask(
     network: &Arc<Network>,
     workload: &Arc<Workload>,
-    plan: &Plan,
-) -> Result<Outcome, DriveError> {
-    drive(&Ticks::new(), network, workload, plan, &mut Quiet)
+    plan: &LoadPlan,
+) -> Result<PhaseOutcome, DriveError> {
+    drive(&Ticks::new(), network, workload, plan, &mut NoObserver)
 }
 
 /// Sets every record of the workload.
 pub fn load(network: &Arc<Network>, workload: &Arc<Workload>) {
-    let outcome = ask(network, workload, &plan(What::Load, 1, 2, 8)).unwrap();
+    let outcome = ask(network, workload, &plan(PhaseKind::Load, 1, 2, 8)).unwrap();
     assert_eq!(outcome.failures, []);
     assert_eq!(outcome.operations, workload.spec().records.0);
 }
 
-pub fn failures(outcome: &Outcome) -> Vec<(FailureKind, u64)> {
+pub fn failures(outcome: &PhaseOutcome) -> Vec<(FailureKind, u64)> {
     outcome.failures.iter().map(|failure| (failure.kind, failure.count)).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drive::{Arrivals, DriveError, Pacing, Plan, Until};
+use drive::{Arrivals, DriveError, LoadPlan, Pacing, StopCondition};
 
 use crate::file::{Lines, Packed, write};
 use crate::ledger::Ledger;
@@ -77,7 +77,7 @@ fn a_warm_up_is_the_beginning_of_the_trace() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(&folder, &lines.text, &Packed::Plain);
     let warm_up = Some(Duration::from_millis(500));
-    let plan = Plan { warm_up, ..plan(&file, 2, Pacing::Recorded { speed: 4.0 }) };
+    let plan = LoadPlan { warm_up, ..plan(&file, 2, Pacing::Recorded { speed: 4.0 }) };
     let ledger = Arc::new(Ledger::default());
     let outcome = ask(&ledger, &plan).unwrap();
     assert_eq!(ledger.asked(), lines.by_key, "what is written before the window is asked in it");
@@ -95,9 +95,9 @@ fn a_window_may_end_before_the_trace() {
     let lines = Lines::mixed(600, 100);
     let folder = tempfile::tempdir().unwrap();
     let file = write(&folder, &lines.text, &Packed::Plain);
-    let until = Until { operations: None, time: Some(Duration::from_millis(700)) };
+    let until = StopCondition { operations: None, time: Some(Duration::from_millis(700)) };
     for pacing in [Pacing::Recorded { speed: 10.0 }, max()] {
-        let plan = Plan { until, ..plan(&file, 2, pacing) };
+        let plan = LoadPlan { until, ..plan(&file, 2, pacing) };
         let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
         let replayed = outcome.replayed.unwrap();
         assert!(replayed.error.is_none());
@@ -131,8 +131,8 @@ fn a_trace_that_ends_before_what_was_asked_for_says_so() {
         assert!(outcome.invalid_because.is_empty(), "{:?}", outcome.invalid_because);
     }
     for (time, warns) in [(600, true), (2, false)] {
-        let until = Until { operations: None, time: Some(Duration::from_secs(time)) };
-        let plan = Plan { until, ..plan(&file, 2, Pacing::Recorded { speed: 1.0 }) };
+        let until = StopCondition { operations: None, time: Some(Duration::from_secs(time)) };
+        let plan = LoadPlan { until, ..plan(&file, 2, Pacing::Recorded { speed: 1.0 }) };
         let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
         let warned = outcome.warnings.iter().any(|warning| warning.contains("the trace ended"));
         assert_eq!(warned, warns, "{:?}", outcome.warnings);

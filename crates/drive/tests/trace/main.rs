@@ -13,36 +13,38 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drive::{DriveError, Outcome, Pacing, Plan, Quiet, Replay, Target, Ticks, What, drive};
-use workload::trace::Spread;
-use workload::{SizedValues, Spec, Workload};
+use drive::{
+    DriveError, LoadPlan, NoObserver, Pacing, PhaseKind, PhaseOutcome, Replay, Target, Ticks, drive,
+};
+use workload::trace::ArrivalSpread;
+use workload::{SizedValues, Workload, WorkloadSpec};
 
 /// Not asked: a trace stands in its place.
 fn workload() -> Arc<Workload> {
-    Arc::new(Workload::new(&Spec::default()).unwrap())
+    Arc::new(Workload::new(&WorkloadSpec::default()).unwrap())
 }
 
-fn plan(file: &Path, threads: usize, pacing: Pacing) -> Plan {
+fn plan(file: &Path, threads: usize, pacing: Pacing) -> LoadPlan {
     let replay = Replay {
         file: file.to_owned(),
-        spread: Spread::Poisson { seed: 1 },
+        spread: ArrivalSpread::Poisson { seed: 1 },
         most: None,
         values: Arc::new(SizedValues::new(1, 0.0).unwrap()),
         refill: false,
     };
-    Plan { trace: Some(Arc::new(replay)), pacing, ..Plan::closed(What::Mix, threads) }
+    LoadPlan { trace: Some(Arc::new(replay)), pacing, ..LoadPlan::closed(PhaseKind::Mix, threads) }
 }
 
-fn changed(plan: Plan, change: impl FnOnce(&mut Replay)) -> Plan {
+fn changed(plan: LoadPlan, change: impl FnOnce(&mut Replay)) -> LoadPlan {
     let mut replay = plan.trace.as_deref().unwrap().clone();
     change(&mut replay);
-    Plan { trace: Some(Arc::new(replay)), ..plan }
+    LoadPlan { trace: Some(Arc::new(replay)), ..plan }
 }
 
 fn max() -> Pacing {
     Pacing::Closed { think: Duration::ZERO }
 }
 
-fn ask<T: Target>(target: &Arc<T>, plan: &Plan) -> Result<Outcome, DriveError> {
-    drive(&Ticks::new(), target, &workload(), plan, &mut Quiet)
+fn ask<T: Target>(target: &Arc<T>, plan: &LoadPlan) -> Result<PhaseOutcome, DriveError> {
+    drive(&Ticks::new(), target, &workload(), plan, &mut NoObserver)
 }

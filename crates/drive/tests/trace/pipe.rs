@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drive::{Outcome, Pacing};
+use drive::{Pacing, PhaseOutcome};
 
 use crate::ledger::Ledger;
 use crate::{ask, max, plan};
@@ -15,7 +15,7 @@ const SECONDS: u64 = 4;
 const REQUESTS: u64 = 200;
 
 /// Replays four seconds of a trace that pauses so long before each of them.
-fn replayed(pause: Duration, pacing: Pacing) -> Outcome {
+fn replayed(pause: Duration, pacing: Pacing) -> PhaseOutcome {
     let folder = tempfile::tempdir().unwrap();
     let path: PathBuf = folder.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());

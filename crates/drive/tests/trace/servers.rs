@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drive::{Connections, Network, Outcome, Pacing, Plan};
-use server::launch::{LaunchError, Launched, Launcher, Local, Order, Settings, program};
+use drive::{ConnectionConfig, LoadPlan, Network, Pacing, PhaseOutcome};
+use server::launch::{
+    LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, ServerSettings, program,
+};
 use store::StoreUrl;
 
 use crate::file::{Lines, Packed, write};
@@ -19,8 +21,8 @@ struct Server {
 impl Server {
     /// Without the program the test cannot check anything, which is said.
     fn start(scheme: &'static str) -> Option<Server> {
-        let settings = Settings::default().with("memory", "256MiB");
-        match Local.start(&Order::new(program(scheme).unwrap(), settings)) {
+        let settings = ServerSettings::default().with("memory", "256MiB");
+        match LocalLauncher.start(&LaunchRequest::new(program(scheme).unwrap(), settings)) {
             Ok(launched) => Some(Server { scheme, launched }),
             Err(error @ LaunchError::NotInstalled { .. }) => {
                 eprintln!("NOT TESTED: {error}");
@@ -43,7 +45,7 @@ fn counted(network: &Network) -> HashMap<String, u64> {
     says.into_iter().filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect()
 }
 
-fn check(outcome: &Outcome, lines: &Lines) {
+fn check(outcome: &PhaseOutcome, lines: &Lines) {
     assert_eq!(outcome.failures, []);
     assert_eq!(outcome.operations, lines.requests());
     assert_eq!(outcome.never_sent, 0);
@@ -72,8 +74,8 @@ fn servers_get_every_request_once_and_in_the_order_of_its_key() {
             let Some(server) = Server::start(scheme) else { return };
             let network = server.connect(options);
             let before = counted(&network);
-            let connections = Connections { count: 1, depth, ..Connections::default() };
-            let plan = Plan { connections, ..plan(&file, threads, pacing) };
+            let connections = ConnectionConfig { count: 1, depth, ..ConnectionConfig::default() };
+            let plan = LoadPlan { connections, ..plan(&file, threads, pacing) };
             let outcome = ask(&network, &plan).unwrap();
             check(&outcome, &lines);
             let after = counted(&network);
@@ -106,8 +108,8 @@ fn several_connections_lose_nothing_and_what_is_written_expires() {
     for scheme in ["memcached", "redis"] {
         let Some(server) = Server::start(scheme) else { return };
         let network = server.connect("");
-        let connections = Connections { count: 4, depth: 4, ..Connections::default() };
-        let plan = Plan { connections, ..plan(&file, 2, Pacing::Recorded { speed: 2.0 }) };
+        let connections = ConnectionConfig { count: 4, depth: 4, ..ConnectionConfig::default() };
+        let plan = LoadPlan { connections, ..plan(&file, 2, Pacing::Recorded { speed: 2.0 }) };
         let outcome = ask(&network, &plan).unwrap();
         assert_eq!(outcome.failures, [], "{scheme}");
         assert_eq!(outcome.operations, 400);
@@ -129,9 +131,9 @@ fn misses_are_filled_in_when_asked_for() {
     let Some(server) = Server::start("memcached") else { return };
     let network = server.connect("");
     // One request after the other: no key is asked for again before it was set.
-    let connections = Connections { count: 1, depth: 1, ..Connections::default() };
+    let connections = ConnectionConfig { count: 1, depth: 1, ..ConnectionConfig::default() };
     let plan =
-        Plan { connections, ..changed(plan(&file, 1, max()), |replay| replay.refill = true) };
+        LoadPlan { connections, ..changed(plan(&file, 1, max()), |replay| replay.refill = true) };
     let outcome = ask(&network, &plan).unwrap();
     assert_eq!(outcome.failures, []);
     assert_eq!((outcome.hits, outcome.misses, outcome.refills), (200, 100, 100));

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::{Answer, Origin, Reading, Scope, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use thiserror::Error;
 
 use crate::root::Root;
@@ -147,7 +147,7 @@ impl Simulated {
         let reading = |(signal, figure, events): Figure<'_>| Reading {
             signal: signal.to_owned(),
             answer: match figure {
-                Ok(value) => Answer::Value(value * 1e6),
+                Ok(value) => ReadingValue::Value(value * 1e6),
                 Err(why) => why.clone().into(),
             },
             unit: Unit::PerMillionOps,

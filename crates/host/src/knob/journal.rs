@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use safe_file::{FileError, Lock, LockError, Sharing, Terms};
+use safe_file::{FileError, Lock, LockError, LockOptions, LockScope};
 use serde::{Deserialize, Serialize};
 
 use super::error::KnobError;
@@ -29,8 +29,11 @@ const KEPT: &str = "kept.journal";
 /// Only one process turns knobs. The supervisor of a killed one has its lock, too, until it has put
 /// the knobs back.
 const LOCK: &str = "lock";
-const TERMS: Terms =
-    Terms { sharing: Sharing::Own, patience: Duration::from_secs(10), leaves_nothing: false };
+const TERMS: LockOptions = LockOptions {
+    sharing: LockScope::Own,
+    patience: Duration::from_secs(10),
+    leaves_nothing: false,
+};
 /// How every line begins.
 const BEGINNING: &str = "{\"boot_id\":";
 

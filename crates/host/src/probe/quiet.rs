@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use model::{Answer, Reading};
+use model::{Reading, ReadingValue};
 
 use super::{Context, Probe, machine, quota};
 use crate::root::Root;
@@ -135,10 +135,10 @@ fn unknown(why: &str) -> String {
 fn seen(readings: Vec<Reading>) -> Seen {
     let of = |signal: &str| readings.iter().find(|reading| reading.signal == signal);
     let doubt = |signal: &str, doubt: fn(f64) -> Option<String>| match &of(signal)?.answer {
-        Answer::Value(share) => doubt(*share),
+        ReadingValue::Value(share) => doubt(*share),
         // Over less than a tick nobody else can have taken much either.
-        Answer::Unavailable { .. } if of(signal)?.window_s < SHORT.as_secs_f64() => None,
-        Answer::Unavailable { reason, .. } => Some(unknown(reason)),
+        ReadingValue::Unavailable { .. } if of(signal)?.window_s < SHORT.as_secs_f64() => None,
+        ReadingValue::Unavailable { reason, .. } => Some(unknown(reason)),
     };
     let doubts =
         [doubt("machine.steal", steal_doubt), doubt("machine.neighbours", neighbours_doubt)];
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    fn reading(signal: &str, answer: Answer) -> Reading {
+    fn reading(signal: &str, answer: ReadingValue) -> Reading {
         Reading {
             signal: signal.to_owned(),
             answer,
@@ -170,15 +170,15 @@ mod tests {
     #[test]
     fn others_are_told_where_they_took_more_than_a_little() {
         let doubts = |steal: f64, neighbours: f64| {
-            let steal = reading("machine.steal", Answer::Value(steal));
-            let neighbours = reading("machine.neighbours", Answer::Value(neighbours));
+            let steal = reading("machine.steal", ReadingValue::Value(steal));
+            let neighbours = reading("machine.neighbours", ReadingValue::Value(neighbours));
             seen(vec![steal, neighbours]).doubts
         };
         assert!(doubts(0.005, 0.04).is_empty());
         assert!(doubts(0.02, 0.0)[0].contains("2.0 %"));
         assert_eq!(doubts(0.5, 0.5).len(), 2);
         let reason = "a counter went back".to_owned();
-        let lost = reading("machine.steal", Answer::Unavailable { reason, remedy: None });
+        let lost = reading("machine.steal", ReadingValue::Unavailable { reason, remedy: None });
         assert!(seen(vec![lost]).doubts[0].contains("not known: a counter went back"));
     }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use model::{Answer, Origin, Reading, Scope, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unit};
 
 use crate::unavailable::Unavailable;
 
@@ -50,7 +50,7 @@ impl Signal {
         Reading {
             signal: self.name.to_owned(),
             answer: match value {
-                Ok(value) => Answer::Value(value),
+                Ok(value) => ReadingValue::Value(value),
                 Err(why) => why.into(),
             },
             unit: self.unit,

@@ -1,6 +1,6 @@
 //! Looking things up in readings, and saying what was there instead.
 
-use model::{Answer, Reading};
+use model::{Reading, ReadingValue};
 
 #[track_caller]
 pub fn find<'a>(readings: &'a [Reading], signal: &str) -> &'a Reading {
@@ -18,8 +18,8 @@ pub fn value(readings: &[Reading], signal: &str) -> f64 {
 #[track_caller]
 pub fn why<'a>(readings: &'a [Reading], signal: &str) -> (&'a str, &'a str) {
     match &find(readings, signal).answer {
-        Answer::Unavailable { reason, remedy } => (reason, remedy.as_deref().unwrap()),
-        Answer::Value(value) => panic!("{signal} has the value {value}"),
+        ReadingValue::Unavailable { reason, remedy } => (reason, remedy.as_deref().unwrap()),
+        ReadingValue::Value(value) => panic!("{signal} has the value {value}"),
     }
 }
 

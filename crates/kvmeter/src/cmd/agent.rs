@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use agents::{AgentError, Event, Options, flags};
+use agents::{AgentError, AgentLogEvent, PeerOptions, flags};
 use anyhow::Context;
 use model::Address;
 use study::AgentWork;
@@ -16,9 +16,9 @@ pub fn run(args: &args::Agent, show: &Show) -> anyhow::Result<Outcome> {
     let credentials = args.secrets.places().load().map_err(wrong)?;
     let stop = stop_flag()?;
     let work = Arc::new(AgentWork::new(args.allowed()));
-    let options = Options { connections: args.max_connections, ..Options::default() };
+    let options = PeerOptions { connections: args.max_connections, ..PeerOptions::default() };
     let (told, quiet) = (Arc::clone(&work), show.is_quiet());
-    let say = move |event: Event| {
+    let say = move |event: AgentLogEvent| {
         if let Some(line) = line(&event, &told).filter(|_| !quiet) {
             complain(&line);
         }
@@ -42,12 +42,12 @@ fn listen(text: &str) -> anyhow::Result<Address> {
 }
 
 /// One line an assignment, when it has ended, and one whenever the agent changes hands.
-fn line(event: &Event, work: &AgentWork) -> Option<String> {
+fn line(event: &AgentLogEvent, work: &AgentWork) -> Option<String> {
     match event {
-        Event::Done { .. } => Some(format!("{}: done", work.last())),
-        Event::Failed { words } => Some(format!("{}: failed: {words}", work.last())),
-        Event::Stopped => Some(format!("{}: stopped", work.last())),
-        Event::Preparing { .. } | Event::Ready | Event::Started => None,
+        AgentLogEvent::Done { .. } => Some(format!("{}: done", work.last())),
+        AgentLogEvent::Failed { words } => Some(format!("{}: failed: {words}", work.last())),
+        AgentLogEvent::Stopped => Some(format!("{}: stopped", work.last())),
+        AgentLogEvent::Preparing { .. } | AgentLogEvent::Ready | AgentLogEvent::Started => None,
         other => Some(other.to_string()),
     }
 }

@@ -4,8 +4,11 @@ use std::path::Path;
 use model::Rate;
 use record::{Execution, Phase, Run};
 use store::StoreUrl;
-use study::knobs::{Held, Seen};
-use study::{Course, Doing, Ended, Manner, Maxima, Plan, Recording, ServerOrder, Steady, Wish};
+use study::knobs::{KnobEffects, KnobsHeld};
+use study::{
+    ExecuteArgs, ExecutionEnd, KnownMaxima, LoadConfig, LoadOptions, Plan, RepeatPolicy,
+    ServerSpec, SteadyTable, TraceSource,
+};
 
 use crate::args::Bench;
 use crate::exit::{Outcome, request};
@@ -69,7 +72,7 @@ fn measure(
     args: &Bench,
     plan: &Plan,
     manners: usize,
-    seen: &Seen,
+    seen: &KnobEffects,
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let execution = study::execution(plan, std::env::args().collect(), seen);
@@ -82,10 +85,10 @@ fn measure(
         runs.push(run.clone());
         kept.keep(&execution, run, show)
     };
-    let doing = Doing {
-        course: &mut Course::new(plan, &[], None)?,
-        maxima: &mut Maxima::of(plan, &[]),
-        turn: &mut Held(seen),
+    let doing = ExecuteArgs {
+        course: &mut RepeatPolicy::new(plan, &[], None)?,
+        maxima: &mut KnownMaxima::of(plan, &[]),
+        turn: &mut KnobsHeld(seen),
         keep: &mut keep,
         listener: &mut bar,
         stop: &stop,
@@ -99,7 +102,7 @@ fn measure(
         show.note(&format!("kept in {}", path.display()));
     }
     finished?;
-    if ended? == Ended::Stopped {
+    if ended? == ExecutionEnd::Stopped {
         show.note("stopped; the run under way is not kept");
         return Ok(Outcome::Invalid);
     }
@@ -107,9 +110,9 @@ fn measure(
 }
 
 /// The store, and the server that is started for it.
-type Whom = (StoreUrl, Option<ServerOrder>);
+type Whom = (StoreUrl, Option<ServerSpec>);
 
-fn single(whom: Whom, args: &Bench, manners: &[Manner]) -> anyhow::Result<Plan> {
+fn single(whom: Whom, args: &Bench, manners: &[LoadConfig]) -> anyhow::Result<Plan> {
     let asked = &args.workload;
     let spec = asked.spec()?;
     // A mix of nothing but inserts adds records; only the presets of that name load.
@@ -122,11 +125,11 @@ fn replay(
     whom: Whom,
     file: &Path,
     args: &Bench,
-    manners: &[Manner],
+    manners: &[LoadConfig],
     show: &Show,
 ) -> anyhow::Result<Plan> {
     let compressibility = args.workload.compressibility.unwrap_or(0.0);
-    let recording = Recording::open(file, compressibility, args.workload.refill)?;
+    let recording = TraceSource::open(file, compressibility, args.workload.refill)?;
     super::trace::note_header(file, recording.header.as_deref(), show);
     flags::planned(Plan::replay(whom, &recording, args.workload.seed, manners, args.repeat))
 }
@@ -147,18 +150,18 @@ fn show_runs(args: &Bench, show: &Show, execution: &Execution, runs: &[Run]) -> 
 }
 
 /// One for each rate that is asked for.
-fn manners(args: &Bench) -> anyhow::Result<Vec<Manner>> {
+fn manners(args: &Bench) -> anyhow::Result<Vec<LoadConfig>> {
     let rates: Vec<Option<Rate>> = match &args.rate {
         Some(sweep) => sweep.rates().iter().copied().map(Some).collect(),
         None => vec![None],
     };
     let usual = args.workload.known().and_then(|preset| preset.arrivals);
     let manner = |rate: Option<Rate>| {
-        let wish = Wish {
+        let wish = LoadOptions {
             think: args.think,
             time: args.time,
             operations: args.ops,
-            steady: args.steady.map(|round| Steady { round, ..Steady::default() }),
+            steady: args.steady.map(|round| SteadyTable { round, ..SteadyTable::default() }),
             trace: args.trace.is_some(),
             speed: args.speed,
             ..args.load.wish(rate, usual)

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
-use analyse::{Comparison, Contrast, Metric, compare_with_machines};
+use analyse::{ComparedMetric, Comparison, Contrast, compare_with_machines};
 use model::{Origin, Unit};
-use record::{Run, Selection};
+use record::{Run, RunSelection};
 use report::{DifferenceRow, Verdict};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::exit::{Outcome, request};
 use crate::show::Show;
 
 pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
-    let (a, b) = (Selection::open(&args.a)?, Selection::open(&args.b)?);
+    let (a, b) = (RunSelection::open(&args.a)?, RunSelection::open(&args.b)?);
     let machines = machines(&[&a, &b]);
     let (runs_a, runs_b): (Vec<&Run>, Vec<&Run>) = (results(&a), results(&b));
     let comparison =
@@ -35,14 +35,17 @@ pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
 }
 
 /// The runs of a selection but for those by which a study looked for a maximum.
-fn results(side: &Selection) -> Vec<&Run> {
+fn results(side: &RunSelection) -> Vec<&Run> {
     side.runs.iter().filter(|run| !run.is_trial()).collect()
 }
 
 /// Refuses sides that were asked different things, unless a filter names the workload: then it
 /// is meant.
-fn same_question(comparison: &Comparison, sides: (&Selection, &Selection)) -> anyhow::Result<()> {
-    let meant = |side: &Selection| side.filter.to_string().contains("workload");
+fn same_question(
+    comparison: &Comparison,
+    sides: (&RunSelection, &RunSelection),
+) -> anyhow::Result<()> {
+    let meant = |side: &RunSelection| side.filter.to_string().contains("workload");
     match comparison.asked_differently() {
         Some(difference) if !meant(sides.0) && !meant(sides.1) => Err(request(format!(
             "`{setting}` is {} in A and {} in B: they were not asked the same, and are not \
@@ -57,7 +60,7 @@ fn same_question(comparison: &Comparison, sides: (&Selection, &Selection)) -> an
 }
 
 /// The machine of each execution.
-fn machines(selections: &[&Selection]) -> BTreeMap<String, String> {
+fn machines(selections: &[&RunSelection]) -> BTreeMap<String, String> {
     let all = selections.iter().flat_map(|selection| &selection.executions);
     all.map(|execution| (execution.id.clone(), execution.machine.id.clone())).collect()
 }
@@ -92,7 +95,7 @@ fn rows(comparison: &Comparison) -> Vec<DifferenceRow> {
 
 /// What a reader must know of a figure that was not measured, or whose boundary is not the
 /// process.
-fn kind(metric: &Metric) -> String {
+fn kind(metric: &ComparedMetric) -> String {
     match metric.provenance() {
         Some((_, origin)) if origin != Origin::Measured => {
             format!(" ({})", report::tables::origin_name(origin))
@@ -200,7 +203,7 @@ fn object(args: &Compare, comparison: &Comparison) -> Value {
     })
 }
 
-fn overall(one: &analyse::Overall) -> Value {
+fn overall(one: &analyse::OverallContrast) -> Value {
     let ends = one.interval.as_ref().ok();
     json!({
         "metric": one.metric,
@@ -214,7 +217,7 @@ fn overall(one: &analyse::Overall) -> Value {
     })
 }
 
-fn cell(cell: &analyse::Cell) -> Value {
+fn cell(cell: &analyse::ComparedCell) -> Value {
     let contrast = |contrast: &Contrast| {
         let (low, high, method, why_none) = match &contrast.interval {
             Ok(i) => (Some(i.low), Some(i.high), Some(i.method.to_string()), None),

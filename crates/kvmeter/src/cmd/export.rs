@@ -1,6 +1,6 @@
 use std::io::Write;
 
-use record::Selection;
+use record::RunSelection;
 use record::export;
 
 use crate::args::Export;
@@ -11,7 +11,7 @@ use crate::show::Show;
 pub fn run(args: &Export, show: &Show) -> anyhow::Result<Outcome> {
     let exporter = export::exporter(&args.format)?;
     let table = args.table.as_deref().map(str::parse).transpose()?;
-    let selection = Selection::open(&args.file)?;
+    let selection = RunSelection::open(&args.file)?;
     if let Some(out) = &args.out {
         files::check_output("--out", out, &[&selection.path])?;
     }

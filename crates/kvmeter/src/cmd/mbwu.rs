@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use analyse::mbwu::{Evaluation, GrowthStep, Resource, Round, Stage, Use};
+use analyse::mbwu::{
+    EvaluationRound, GrowthStep, Resource, ResourceUse, RoundPurpose, UnitEvaluation,
+};
 use model::Fact;
-use record::{Execution, Run, Selection};
+use record::{Execution, Run, RunSelection};
 use report::table::Table;
 use report::tables;
 use report::terminal::Style;
 use serde_json::{Value, json};
-use study::knobs::Seen;
-use study::{Event, Listener, MachineLock, Mbwu, MbwuTable, Source};
+use study::knobs::KnobEffects;
+use study::{Event, Listener, MachineLock, MbwuEvaluation, MbwuTable, StudyText};
 
 use crate::args;
 use crate::cmd::cost::work_units::{self, UnitCosts};
@@ -25,14 +27,14 @@ use crate::show::{Bar, Show};
 
 /// `kvmeter mbwu FILE`.
 pub fn run(args: &args::Mbwu, show: &Show) -> anyhow::Result<Outcome> {
-    let selection = Selection::open(&args.file)?;
+    let selection = RunSelection::open(&args.file)?;
     let mut found = Vec::new();
     for execution in &selection.executions {
         let own = selection.runs.iter().filter(|run| run.execution == execution.id);
         let own: Vec<&Run> = own.collect();
-        if own.iter().any(|run| Round::of(run).is_some()) {
+        if own.iter().any(|run| EvaluationRound::of(run).is_some()) {
             let evaluation =
-                Evaluation::of_runs(&own).map_err(|error| request(error.to_string()))?;
+                UnitEvaluation::of_runs(&own).map_err(|error| request(error.to_string()))?;
             found.push((execution, own, evaluation));
         }
     }
@@ -80,7 +82,7 @@ pub fn run(args: &args::Mbwu, show: &Show) -> anyhow::Result<Outcome> {
 fn cost(
     platforms: &[PlatformFlag],
     runs: &[&Run],
-    evaluation: &Evaluation,
+    evaluation: &UnitEvaluation,
 ) -> anyhow::Result<Option<UnitCosts>> {
     let Some((first, others)) = platforms.split_first() else { return Ok(None) };
     let (Some(units), Some(devices)) = (evaluation.count.units, evaluation.count.devices) else {
@@ -90,7 +92,8 @@ fn cost(
         )));
     };
     let full = |run: &&&Run| {
-        Round::of(run).is_some_and(|round| round.stage != Stage::Raise && round.devices == devices)
+        EvaluationRound::of(run)
+            .is_some_and(|round| round.stage != RoundPurpose::Raise && round.devices == devices)
     };
     let watts: Vec<f64> = runs
         .iter()
@@ -109,7 +112,7 @@ fn cost(
 pub fn measure(
     args: &args::Run,
     table: &MbwuTable,
-    source: &Source,
+    source: &StudyText,
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let name = source.spec()?.name.into_inner();
@@ -122,7 +125,7 @@ pub fn measure(
     // Whoever runs a study measures alone.
     let _alone = MachineLock::take()?;
     let folders = devices.ready(&stop, show)?;
-    let mbwu = Mbwu::of(source, folders.paths(), &args.recorded.root())?;
+    let mbwu = MbwuEvaluation::of(source, folders.paths(), &args.recorded.root())?;
     let Some(knobs) = mbwu.plan().common_knobs() else {
         return Err(request("the knobs of a study with [mbwu] cannot be factors".to_owned()));
     };
@@ -134,9 +137,9 @@ pub fn measure(
 
 fn evaluate(
     args: &args::Run,
-    mbwu: &Mbwu,
+    mbwu: &MbwuEvaluation,
     (out, html): (&PathBuf, &PathBuf),
-    (seen, facts): (&Seen, &[Fact]),
+    (seen, facts): (&KnobEffects, &[Fact]),
     stop: &std::sync::Arc<std::sync::atomic::AtomicBool>,
     show: &Show,
 ) -> anyhow::Result<Outcome> {
@@ -176,7 +179,7 @@ fn tables_of(runs: &[(&Execution, &Run)], style: &Style) -> String {
 /// What would be done to which device, and how each round would be measured.
 fn describe(
     devices: &Devices,
-    source: &Source,
+    source: &StudyText,
     args: &args::Run,
     show: &Show,
 ) -> anyhow::Result<Outcome> {
@@ -192,7 +195,7 @@ fn describe(
     }
     // What is wrong with the study is said before anybody waits for a device.
     if let Some(folders) = devices.folders() {
-        let mbwu = Mbwu::of(source, &folders, &args.recorded.root())?;
+        let mbwu = MbwuEvaluation::of(source, &folders, &args.recorded.root())?;
         let request = &mbwu.request;
         let loads: Vec<String> = request.loads.iter().map(ToString::to_string).collect();
         show.print(&format!(
@@ -208,13 +211,13 @@ fn describe(
 }
 
 /// Whether it came to a unit, or to a fraction of a given one.
-fn counts(evaluation: &Evaluation) -> bool {
+fn counts(evaluation: &UnitEvaluation) -> bool {
     let proven = evaluation.unit.as_ref().is_some_and(|unit| unit.proven);
     let given = evaluation.request.given_unit.is_some() && evaluation.count.units.is_some();
     (proven || given) && evaluation.growth.iter().all(|step| step.steady)
 }
 
-fn print(evaluation: &Evaluation, execution: &Execution, show: &Show) -> anyhow::Result<()> {
+fn print(evaluation: &UnitEvaluation, execution: &Execution, show: &Show) -> anyhow::Result<()> {
     let mut all = vec![tables::mbwu_rounds(evaluation), tables::mbwu_growth(evaluation)];
     all.extend(tables::mbwu_published(evaluation, execution));
     let all: Vec<_> = all.iter().map(|one| report::terminal::table(one, show.style())).collect();
@@ -229,7 +232,7 @@ struct Rounds {
 impl Listener for Rounds {
     fn hear(&mut self, event: Event<'_>) {
         if let Event::Kept { run, .. } = &event
-            && let Some(round) = Round::of(run)
+            && let Some(round) = EvaluationRound::of(run)
         {
             return self.bar.say(&tables::mbwu_line(&round));
         }
@@ -237,8 +240,8 @@ impl Listener for Rounds {
     }
 }
 
-fn object(execution: &Execution, runs: &[&Run], evaluation: &Evaluation) -> Value {
-    let Evaluation { unit, growth, count, conclusion, notes, rounds, request } = evaluation;
+fn object(execution: &Execution, runs: &[&Run], evaluation: &UnitEvaluation) -> Value {
+    let UnitEvaluation { unit, growth, count, conclusion, notes, rounds, request } = evaluation;
     let interval = unit.as_ref().and_then(|unit| unit.interval.as_ref().ok());
     let setting = |key: &str| runs.first().and_then(|run| run.settings.get(key));
     json!({
@@ -283,7 +286,7 @@ fn step(step: &GrowthStep) -> Value {
     })
 }
 
-fn round(round: &Round) -> Value {
+fn round(round: &EvaluationRound) -> Value {
     json!({
         "stage": round.stage.name(),
         "devices": round.devices,
@@ -305,8 +308,8 @@ fn round(round: &Round) -> Value {
 }
 
 /// Shares of the resources that are known, and why the others are not.
-fn used(uses: &[Use]) -> Value {
-    let pair = |one: &Use| {
+fn used(uses: &[ResourceUse]) -> Value {
+    let pair = |one: &ResourceUse| {
         let share = match &one.share {
             Ok(share) => json!(share),
             Err(why) => json!({ "unavailable": why }),

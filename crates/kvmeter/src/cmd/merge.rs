@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use record::Selection;
+use record::RunSelection;
 
 use crate::args::Merge;
 use crate::exit::{Outcome, request};
@@ -8,8 +8,8 @@ use crate::files;
 use crate::show::Show;
 
 pub fn run(args: &Merge, show: &Show) -> anyhow::Result<Outcome> {
-    let parts: Vec<Selection> =
-        args.files.iter().map(|file| Selection::open(file)).collect::<Result<_, _>>()?;
+    let parts: Vec<RunSelection> =
+        args.files.iter().map(|file| RunSelection::open(file)).collect::<Result<_, _>>()?;
     let out = &args.out;
     files::make_room_for(out).map_err(|error| request(format!("{}: {error}", out.display())))?;
     record::merge(&parts, out)?;

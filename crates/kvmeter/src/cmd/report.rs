@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use record::Selection;
+use record::RunSelection;
 use report::study::{Study, studies};
 
 use crate::answers;
@@ -16,7 +16,7 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
         runs(&args.file, show)?;
         return Ok(Outcome::Done);
     }
-    let selection = Selection::overview(&args.file, report::LISTED, report::overview)?;
+    let selection = RunSelection::overview(&args.file, report::LISTED, report::overview)?;
     if let Some(html) = &args.html {
         files::check_output("--html", html, &[&selection.path])?;
     }
@@ -64,7 +64,7 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
 /// Every run as JSON.
 fn runs(file: &str, show: &Show) -> anyhow::Result<()> {
     let mut objects = show.json_array();
-    Selection::each(file, |execution, run| objects.push(&run.summary(execution)))?;
+    RunSelection::each(file, |execution, run| objects.push(&run.summary(execution)))?;
     objects.end()
 }
 

@@ -2,11 +2,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::{Fact, Span};
-use record::{Execution, File, Filter, Run};
+use record::{Execution, ResultsFile, Run, RunFilter};
 use report::study::studies;
 use report::terminal::Style;
-use study::knobs::{Held, Seen, Turn, Turner};
-use study::{Course, Doing, Ended, MachineLock, Maxima, Plan, Source};
+use study::knobs::{KnobControl, KnobEffects, KnobsHeld, KnobsPerBlock};
+use study::{ExecuteArgs, ExecutionEnd, KnownMaxima, MachineLock, Plan, RepeatPolicy, StudyText};
 
 use crate::args;
 use crate::exit::{Outcome, request};
@@ -18,12 +18,12 @@ use crate::planned;
 use crate::show::Show;
 
 pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
-    let mut source = Source::open(&args.study)?;
+    let mut source = StudyText::open(&args.study)?;
     if let Some(name) = &args.scale {
         source.scale(name)?;
     }
     source.set(&args.set)?;
-    if let Some(table) = study::Mbwu::table(&source)? {
+    if let Some(table) = study::MbwuEvaluation::table(&source)? {
         return super::mbwu::measure(args, &table, &source, show);
     }
     if !args.device.is_empty() {
@@ -43,13 +43,13 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
     planned::announce(&plan, args.max_time, show);
     match plan.common_knobs() {
         Some(levels) => args.recorded.under(&levels, show, |seen| {
-            measure(args, &plan, &out, &html, (seen, &mut Held(seen)), show)
+            measure(args, &plan, &out, &html, (seen, &mut KnobsHeld(seen)), show)
         }),
         None => {
             let tell = |words: &str| show.note(words);
             let (root, supervisor) = (args.recorded.root(), args.recorded.supervisor()?);
-            let mut turner = Turner { root, supervisor, tell: &tell };
-            let nothing = Seen::default();
+            let mut turner = KnobsPerBlock { root, supervisor, tell: &tell };
+            let nothing = KnobEffects::default();
             measure(args, &plan, &out, &html, (&nothing, &mut turner), show)
         }
     }
@@ -60,7 +60,7 @@ fn measure(
     plan: &Plan,
     out: &Path,
     html: &Path,
-    (seen, turn): (&Seen, &mut dyn Turn),
+    (seen, turn): (&KnobEffects, &mut dyn KnobControl),
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let (mut file, mut execution, done) = open(args, plan, out, seen, &[])?;
@@ -75,8 +75,8 @@ fn measure(
             left.len()
         ));
     }
-    let mut course = Course::new(plan, &kept, args.max_time.map(|Span(limit)| limit))?;
-    let mut maxima = Maxima::of(plan, &kept);
+    let mut course = RepeatPolicy::new(plan, &kept, args.max_time.map(|Span(limit)| limit))?;
+    let mut maxima = KnownMaxima::of(plan, &kept);
     let stop = stop_flag()?;
     let mut to_go = left.len();
     let mut bar = show.bar(left.into_iter());
@@ -84,7 +84,7 @@ fn measure(
         to_go = to_go.saturating_sub(1);
         keep_or_show(&mut file, (&execution, run), to_go > 0, args.json, show)
     };
-    let doing = Doing {
+    let doing = ExecuteArgs {
         course: &mut course,
         maxima: &mut maxima,
         turn,
@@ -97,7 +97,7 @@ fn measure(
     let how = resume_hint(args, out);
     let mut closed = Ok(());
     match ended {
-        Ok(Ended::Whole) => {
+        Ok(ExecutionEnd::Whole) => {
             for note in course.notes() {
                 show.note(&note);
                 closed = closed.and_then(|()| file.note(&execution.id, &note));
@@ -107,7 +107,7 @@ fn measure(
             closed = closed.and_then(|()| file.finish(&execution.id, &at));
             execution.finished_at = Some(at);
         }
-        Ok(Ended::Stopped) => {
+        Ok(ExecutionEnd::Stopped) => {
             show.note(&format!(
                 "Stopped; every finished run is in {}. Go on with: {how}",
                 out.display()
@@ -151,8 +151,8 @@ pub fn tell(
 }
 
 /// The runs of an execution that are kept.
-pub fn runs_of(file: &File, execution: &Execution) -> anyhow::Result<Vec<Run>> {
-    let mut runs = file.runs(&Filter::all())?;
+pub fn runs_of(file: &ResultsFile, execution: &Execution) -> anyhow::Result<Vec<Run>> {
+    let mut runs = file.runs(&RunFilter::all())?;
     runs.retain(|run| run.execution == execution.id);
     Ok(runs)
 }
@@ -163,12 +163,12 @@ pub fn open(
     args: &args::Run,
     plan: &Plan,
     out: &Path,
-    seen: &Seen,
+    seen: &KnobEffects,
     facts: &[Fact],
-) -> anyhow::Result<(File, Execution, BTreeSet<u32>)> {
+) -> anyhow::Result<(ResultsFile, Execution, BTreeSet<u32>)> {
     let place = out.display();
     if out.exists() {
-        let mut file = File::open_or_create(out)?;
+        let mut file = ResultsFile::open_or_create(out)?;
         let executions = file.executions()?;
         // A kill right after the file was made leaves it without a word of what was to run.
         let begun = !executions.is_empty();
@@ -197,7 +197,7 @@ pub fn open(
     }
     study::check_directories(plan)?;
     files::make_room_for(out).map_err(|error| request(format!("{place}: {error}")))?;
-    let mut file = File::create(out)?;
+    let mut file = ResultsFile::create(out)?;
     let execution = begin(&mut file, plan, seen, facts)?;
     Ok((file, execution, BTreeSet::new()))
 }
@@ -207,7 +207,7 @@ fn done_before(args: &args::Run, out: &Path) -> anyhow::Result<BTreeSet<u32>> {
     if !args.resume {
         return Ok(BTreeSet::new());
     }
-    let file = File::read(out)?;
+    let file = ResultsFile::read(out)?;
     let begun = to_resume(file.executions()?);
     Ok(begun.map(|execution| file.done(&execution.id)).transpose()?.unwrap_or_default())
 }
@@ -223,7 +223,12 @@ fn to_resume(mut executions: Vec<Execution>) -> Option<Execution> {
     }
 }
 
-fn begin(file: &mut File, plan: &Plan, seen: &Seen, facts: &[Fact]) -> anyhow::Result<Execution> {
+fn begin(
+    file: &mut ResultsFile,
+    plan: &Plan,
+    seen: &KnobEffects,
+    facts: &[Fact],
+) -> anyhow::Result<Execution> {
     let mut execution = study::execution(plan, std::env::args().collect(), seen);
     execution.machine.facts.extend_from_slice(facts);
     // First, so that a disk without that much leaves nothing begun.
@@ -234,7 +239,7 @@ fn begin(file: &mut File, plan: &Plan, seen: &Seen, facts: &[Fact]) -> anyhow::R
 
 /// The execution that `--resume` goes on with, if there is one.
 pub fn begun(out: &Path) -> anyhow::Result<Option<Execution>> {
-    Ok(to_resume(File::read(out)?.executions()?))
+    Ok(to_resume(ResultsFile::read(out)?.executions()?))
 }
 
 /// What was begun is what is asked now, on the same machine.
@@ -242,7 +247,7 @@ fn check_the_same(
     execution: &Execution,
     plan: &Plan,
     out: &Path,
-    seen: &Seen,
+    seen: &KnobEffects,
 ) -> anyhow::Result<()> {
     let planned: Vec<_> = plan.steps().map(|(_, step)| step.planned()).collect();
     let changed = if execution.plan != planned {

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use analyse::search::{Conclusion, Ended, Request, Trial};
+use analyse::search::{Conclusion, Ended, SearchRequest, Trial};
 use analyse::slo::Objective;
 use model::{Rate, Span};
 use record::Execution;
-use study::knobs::Seen;
-use study::{Found, Insight, Plan, Search, Wish};
+use study::knobs::KnobEffects;
+use study::{LoadOptions, Plan, RateSearch, SearchResult, ServerTiming};
 
 use crate::args;
 use crate::exit::{Outcome, request};
@@ -29,9 +29,9 @@ pub fn run(args: &args::Search, show: &Show) -> anyhow::Result<Outcome> {
 
 fn measure(
     args: &args::Search,
-    search: &Search,
+    search: &RateSearch,
     plan: &Plan,
-    seen: &Seen,
+    seen: &KnobEffects,
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let execution = study::execution(plan, std::env::args().collect(), seen);
@@ -73,9 +73,9 @@ fn outcome(conclusion: &Conclusion) -> Outcome {
 fn print(
     args: &args::Search,
     show: &Show,
-    search: &Search,
+    search: &RateSearch,
     execution: &Execution,
-    found: &Found,
+    found: &SearchResult,
 ) -> anyhow::Result<()> {
     if args.json {
         return show.json(&object(search, execution, found));
@@ -89,7 +89,7 @@ fn print(
     show.print(&format!("\n{}", found.conclusion.words))
 }
 
-fn asked(args: &args::Search) -> anyhow::Result<Search> {
+fn asked(args: &args::Search) -> anyhow::Result<RateSearch> {
     let (store, server) = args.load.store(&args.store)?;
     let workload = args.workload.spec()?;
     if workload.is_load() && args.workload.mix.is_none() {
@@ -122,21 +122,21 @@ fn asked(args: &args::Search) -> anyhow::Result<Search> {
     }
     // The rate of a trial is not known yet; all that is asked with it is.
     let wish = args.load.wish(Some(Rate(1.0)), preset.and_then(|preset| preset.arrivals));
-    let wish = Wish { warm_up: wish.warm_up.or(Some(WARM_UP)), ..wish };
+    let wish = LoadOptions { warm_up: wish.warm_up.or(Some(WARM_UP)), ..wish };
     let mut manner = flags::manner(&wish, args.load.agents.machines())?;
     if args.load.server_latency.is_none() {
         // Looking inside the server takes some of the rate that is searched for.
-        manner.insight = Insight::Off;
+        manner.insight = ServerTiming::Off;
     }
     let rate = |rate: Option<Rate>| rate.map(|Rate(rate)| rate);
-    Ok(Search {
+    Ok(RateSearch {
         store,
         server,
         name: args.workload.name(),
         workload,
         manner,
         objective,
-        request: Request {
+        request: SearchRequest {
             hint: None,
             lowest: rate(args.from),
             highest: rate(args.to),

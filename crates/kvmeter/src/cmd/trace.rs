@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use report::format;
-use workload::trace::{Summary, Trace};
+use workload::trace::{TraceReader, TraceSummary};
 
 use crate::args::Bench;
 use crate::exit::{Outcome, request};
@@ -12,7 +12,7 @@ use crate::show::Show;
 /// Reads the trace, or as much of it as would be replayed, and says what it asks for.
 pub fn describe(file: &Path, args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
     let most = args.ops.map(|ops| ops.0);
-    let summary = Trace::open(file)
+    let summary = TraceReader::open(file)
         .and_then(|trace| trace.summary(most))
         .map_err(|error| request(error.to_string()))?;
     note_header(file, summary.header.as_deref(), show);
@@ -36,7 +36,7 @@ pub fn note_header(file: &Path, header: Option<&str>, show: &Show) {
     }
 }
 
-fn object(file: &Path, summary: &Summary) -> serde_json::Value {
+fn object(file: &Path, summary: &TraceSummary) -> serde_json::Value {
     let by_op: serde_json::Map<String, serde_json::Value> = summary
         .by_op
         .iter()
@@ -59,7 +59,7 @@ fn object(file: &Path, summary: &Summary) -> serde_json::Value {
     })
 }
 
-fn table(file: &Path, summary: &Summary) -> String {
+fn table(file: &Path, summary: &TraceSummary) -> String {
     let asked: Vec<String> = summary
         .by_op
         .iter()

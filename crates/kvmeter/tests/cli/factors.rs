@@ -143,7 +143,7 @@ fn a_study_with_factors_runs_and_its_file_says_what_it_means() {
         assert_eq!(warnings.contains("finding: `throughput_ops_s > 1e12`"), two_of_null, "{run}");
         assert!(!warnings.contains("latency_us.read.p50"), "{warnings}");
     }
-    let file = record::File::read(place.file("out.sqlite")).unwrap();
+    let file = record::ResultsFile::read(place.file("out.sqlite")).unwrap();
     let design = &file.executions().unwrap()[0].design;
     assert_eq!(design.factors.len(), 2);
     assert_eq!(design.factors[1].levels, ["on", "off"]);
@@ -210,7 +210,7 @@ fn a_budget_drops_repeats_and_says_so() {
     let each: BTreeSet<usize> = counts.values().copied().collect();
     assert_eq!(each.len(), 1, "every cell has as many repeats: {counts:?}");
     assert!(each.first().is_some_and(|n| *n < 200));
-    let file = record::File::read(place.file("out.sqlite")).unwrap();
+    let file = record::ResultsFile::read(place.file("out.sqlite")).unwrap();
     let notes = file.executions().unwrap().remove(0).notes;
     assert!(notes[0].contains("budget of 12s") && notes[0].contains("--resume"), "{notes:?}");
     let report = place.ok(&["report", "out.sqlite"]);
@@ -224,7 +224,7 @@ fn a_budget_drops_repeats_and_says_so() {
     let cells: BTreeSet<_> = after.iter().map(cell).collect();
     assert!(after.len() > before, "{before} runs, then {}", after.len());
     assert_eq!(cells.len(), after.len(), "nothing twice");
-    let file = record::File::read(place.file("out.sqlite")).unwrap();
+    let file = record::ResultsFile::read(place.file("out.sqlite")).unwrap();
     let notes = file.executions().unwrap().remove(0).notes;
     assert!(notes.len() == 1 && notes[0].contains("budget of 6s"), "{notes:?}");
 }
@@ -313,7 +313,7 @@ fn knobs_are_turned_block_by_block_and_levels_that_are_not_here_are_left_out() {
     }
     let held = fs::read_to_string(place.file("machine").join("proc/sys/kernel/randomize_va_space"));
     assert_eq!(held.unwrap().trim(), "2", "put back");
-    let file = record::File::read(place.file("out.sqlite")).unwrap();
+    let file = record::ResultsFile::read(place.file("out.sqlite")).unwrap();
     assert_eq!(file.executions().unwrap()[0].design.skipped.len(), 3);
 }
 

@@ -7,16 +7,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use server::launch::{Launched, Launcher, Local, Order, Settings, program};
+use server::launch::{LaunchRequest, Launched, Launcher, LocalLauncher, ServerSettings, program};
 
 /// A real memcached on a free port of the loopback.
 pub struct Memcached(Launched);
 
 impl Memcached {
     pub fn start() -> Memcached {
-        let settings = Settings::default().with("threads", 1);
-        let order = Order::new(program("memcached").unwrap(), settings);
-        Memcached(Local.start(&order).unwrap())
+        let settings = ServerSettings::default().with("threads", 1);
+        let order = LaunchRequest::new(program("memcached").unwrap(), settings);
+        Memcached(LocalLauncher.start(&order).unwrap())
     }
 
     pub fn url(&self) -> String {

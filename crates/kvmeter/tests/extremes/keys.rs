@@ -8,8 +8,8 @@ use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use host::Root;
-use store::{Adapter, Place};
-use study::{Plan, Source};
+use store::{Adapter, DataLocation};
+use study::{Plan, StudyText};
 
 use crate::process::run_all;
 use crate::{LARGE, TEXTS, is_run, long};
@@ -29,9 +29,9 @@ type Key = String;
 
 /// What `--set KEY=VALUE` comes to; the error where it is refused.
 fn plan(set: &[String]) -> Result<Plan, String> {
-    let mut source = Source::new("study.toml", SMALL);
+    let mut source = StudyText::new("study.toml", SMALL);
     source.set(set).map_err(|error| error.to_string())?;
-    if let Some(table) = study::Mbwu::table(&source).map_err(|error| error.to_string())? {
+    if let Some(table) = study::MbwuEvaluation::table(&source).map_err(|error| error.to_string())? {
         drop(table);
     }
     Plan::of(&source, Path::new("/nowhere/data"), &Root::live()).map_err(|error| error.to_string())
@@ -57,7 +57,9 @@ fn contexts(table: &str) -> Vec<Vec<String>> {
     match (parts.next().unwrap_or_default(), parts.next()) {
         ("store", Some(name)) => {
             let needs = match store::ADAPTERS.iter().find(|adapter| adapter.scheme == name) {
-                Some(Adapter { place: Place::Servers { .. }, .. }) => "servers = \"127.0.0.1:1\"",
+                Some(Adapter { place: DataLocation::Servers { .. }, .. }) => {
+                    "servers = \"127.0.0.1:1\""
+                }
                 _ => "",
             };
             one(&[&format!("store={{ {name} = {{ {needs} }} }}")])

@@ -5,7 +5,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use reactor::{Engine, Options, Reactor, State, Stream};
+use reactor::{ConnectionState, Engine, EngineOptions, Reactor, Stream};
 
 /// How long a test waits for what must come.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,7 +24,7 @@ pub fn with_each_engine(mut test: impl FnMut(Engine)) {
 }
 
 pub fn reactor(engine: Engine) -> Reactor {
-    Reactor::new(Options { engine, ..Options::default() }).unwrap()
+    Reactor::new(EngineOptions { engine, ..EngineOptions::default() }).unwrap()
 }
 
 /// A connection of the reactor and its other end.
@@ -46,7 +46,7 @@ pub fn poll_until(reactor: &mut Reactor, mut done: impl FnMut(&mut Reactor) -> b
 }
 
 /// Polls until a connection has ended.
-pub fn poll_to_end(reactor: &mut Reactor, conn: usize) -> State {
-    poll_until(reactor, |reactor| reactor.state(conn) != State::Open);
+pub fn poll_to_end(reactor: &mut Reactor, conn: usize) -> ConnectionState {
+    poll_until(reactor, |reactor| reactor.state(conn) != ConnectionState::Open);
     reactor.state(conn)
 }

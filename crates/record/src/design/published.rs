@@ -9,14 +9,14 @@ use super::text::LevelText;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Published {
+pub struct PublishedFigures {
     /// Author, title, year.
     pub source: String,
     pub series: Vec<PublishedSeries>,
     pub findings: Vec<PublishedFinding>,
 }
 
-impl Published {
+impl PublishedFigures {
     pub fn series(&self, id: &str) -> Option<&PublishedSeries> {
         self.series.iter().find(|series| series.id == id)
     }

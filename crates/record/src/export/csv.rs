@@ -6,7 +6,7 @@ use std::io::Write;
 use model::text;
 
 use super::{ExportError, Exporter};
-use crate::table::{Cell, Table};
+use crate::table::{DataCell, DataTable};
 
 pub(super) struct Csv;
 
@@ -19,7 +19,7 @@ impl Exporter for Csv {
         "one row a run and operation, for spreadsheets"
     }
 
-    fn table(&self, table: &Table, out: &mut dyn Write) -> Result<(), ExportError> {
+    fn table(&self, table: &DataTable, out: &mut dyn Write) -> Result<(), ExportError> {
         let mut writer = ::csv::Writer::from_writer(out);
         let heads = table.columns.iter().map(|column| text::cell(&column.name).into_owned());
         writer.write_record(heads).map_err(failed)?;
@@ -30,13 +30,13 @@ impl Exporter for Csv {
     }
 }
 
-fn field(cell: &Cell) -> String {
+fn field(cell: &DataCell) -> String {
     match cell {
-        Cell::Null => String::new(),
-        Cell::Text(text) => text::cell(text).into_owned(),
-        Cell::Integer(value) => value.to_string(),
-        Cell::Real(value) => value.to_string(),
-        Cell::Boolean(value) => value.to_string(),
+        DataCell::Null => String::new(),
+        DataCell::Text(text) => text::cell(text).into_owned(),
+        DataCell::Integer(value) => value.to_string(),
+        DataCell::Real(value) => value.to_string(),
+        DataCell::Boolean(value) => value.to_string(),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{ExportError, Exporter};
 use crate::run::{Execution, Run};
-use crate::table::{Cell, Table};
+use crate::table::{DataCell, DataTable};
 
 pub(super) struct Json;
 
@@ -20,7 +20,7 @@ impl Exporter for Json {
         "one object a run, as `bench --json` prints it"
     }
 
-    fn table(&self, table: &Table, out: &mut dyn Write) -> Result<(), ExportError> {
+    fn table(&self, table: &DataTable, out: &mut dyn Write) -> Result<(), ExportError> {
         array(table.rows.iter().map(|row| object(table, row)), out)
     }
 
@@ -29,20 +29,20 @@ impl Exporter for Json {
     }
 }
 
-fn object(table: &Table, row: &[Cell]) -> Value {
+fn object(table: &DataTable, row: &[DataCell]) -> Value {
     let pairs = table.columns.iter().zip(row);
     Value::Object(
         pairs.map(|(column, cell)| (column.name.clone(), value(cell))).collect::<Map<_, _>>(),
     )
 }
 
-fn value(cell: &Cell) -> Value {
+fn value(cell: &DataCell) -> Value {
     match cell {
-        Cell::Null => Value::Null,
-        Cell::Text(text) => text.as_str().into(),
-        Cell::Integer(value) => (*value).into(),
-        Cell::Real(value) => (*value).into(),
-        Cell::Boolean(value) => (*value).into(),
+        DataCell::Null => Value::Null,
+        DataCell::Text(text) => text.as_str().into(),
+        DataCell::Integer(value) => (*value).into(),
+        DataCell::Real(value) => (*value).into(),
+        DataCell::Boolean(value) => (*value).into(),
     }
 }
 

@@ -6,8 +6,8 @@ use std::io::Write;
 
 use super::{ExportError, Exporter};
 use crate::figures::{FIGURES, figures_us};
-use crate::run::{Clock, Execution, Phase, Run};
-use crate::table::{Cell, Table};
+use crate::run::{Execution, LatencyClock, Phase, Run};
+use crate::table::{DataCell, DataTable};
 
 pub(super) struct Markdown;
 
@@ -24,7 +24,7 @@ impl Exporter for Markdown {
         "tables for a pull request"
     }
 
-    fn table(&self, table: &Table, out: &mut dyn Write) -> Result<(), ExportError> {
+    fn table(&self, table: &DataTable, out: &mut dyn Write) -> Result<(), ExportError> {
         let names: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
         head(&names, 0, out)?;
         for row in &table.rows {
@@ -69,7 +69,7 @@ fn section(execution: &Execution, runs: &[&Run], out: &mut dyn Write) -> Result<
     for run in runs {
         rows(run, &telling, misses, out)?;
     }
-    if runs.iter().any(|run| run.clock() == Clock::Response) {
+    if runs.iter().any(|run| run.clock() == LatencyClock::Response) {
         writeln!(
             out,
             "\nLatency in an open loop counts from the instant at which a request was due."
@@ -175,13 +175,13 @@ fn line(cells: &[String], out: &mut dyn Write) -> Result<(), ExportError> {
     Ok(writeln!(out, "| {} |", cells.join(" | "))?)
 }
 
-fn plain(cell: &Cell) -> String {
+fn plain(cell: &DataCell) -> String {
     match cell {
-        Cell::Null => String::new(),
-        Cell::Text(text) => escaped(text),
-        Cell::Integer(value) => value.to_string(),
-        Cell::Real(value) => value.to_string(),
-        Cell::Boolean(value) => value.to_string(),
+        DataCell::Null => String::new(),
+        DataCell::Text(text) => escaped(text),
+        DataCell::Integer(value) => value.to_string(),
+        DataCell::Real(value) => value.to_string(),
+        DataCell::Boolean(value) => value.to_string(),
     }
 }
 

@@ -12,7 +12,7 @@ use model::suggest;
 use thiserror::Error;
 
 use crate::run::{Execution, Run};
-use crate::table::{Table, UnknownTable, Which};
+use crate::table::{DataTable, TableName, UnknownTable};
 
 /// A format of export.
 pub trait Exporter: Sync {
@@ -23,11 +23,11 @@ pub trait Exporter: Sync {
     fn about(&self) -> &'static str;
 
     /// Writes one table.
-    fn table(&self, table: &Table, out: &mut dyn Write) -> Result<(), ExportError>;
+    fn table(&self, table: &DataTable, out: &mut dyn Write) -> Result<(), ExportError>;
 
     /// Writes the runs where no table was asked for.
     fn runs(&self, runs: &[(&Execution, &Run)], out: &mut dyn Write) -> Result<(), ExportError> {
-        self.table(&Which::Latency.of(runs), out)
+        self.table(&TableName::Latency.of(runs), out)
     }
 }
 
@@ -64,7 +64,7 @@ pub fn exporter(name: &str) -> Result<&'static dyn Exporter, ExportError> {
 /// tables for a pull request).
 pub fn export(
     format: &str,
-    table: Option<Which>,
+    table: Option<TableName>,
     runs: &[(&Execution, &Run)],
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {

@@ -11,7 +11,7 @@ use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::Type;
 
 use super::{ExportError, Exporter};
-use crate::table::{Cell, Column, Kind, Table};
+use crate::table::{ColumnKind, DataCell, DataColumn, DataTable};
 
 pub(super) struct Parquet;
 
@@ -24,14 +24,14 @@ impl Exporter for Parquet {
         "typed columns, for pandas, DuckDB and Spark"
     }
 
-    fn table(&self, table: &Table, out: &mut dyn Write) -> Result<(), ExportError> {
+    fn table(&self, table: &DataTable, out: &mut dyn Write) -> Result<(), ExportError> {
         // Its writer has to be `Send`, which `out` need not be.
         let bytes = encode(table).map_err(|error| ExportError::Encode(error.to_string()))?;
         Ok(out.write_all(&bytes)?)
     }
 }
 
-fn encode(table: &Table) -> Result<Vec<u8>, ParquetError> {
+fn encode(table: &DataTable) -> Result<Vec<u8>, ParquetError> {
     let fields = table.columns.iter().map(|column| Ok(Arc::new(field(column)?)));
     let schema = Type::group_type_builder(table.name)
         .with_fields(fields.collect::<Result<_, ParquetError>>()?)
@@ -45,22 +45,22 @@ fn encode(table: &Table) -> Result<Vec<u8>, ParquetError> {
     for (index, column) in table.columns.iter().enumerate() {
         let cells = || table.rows.iter().map(move |row| &row[index]);
         match column.kind {
-            Kind::Text => write::<ByteArrayType>(&mut group, cells(), text)?,
-            Kind::Integer => write::<Int64Type>(&mut group, cells(), integer)?,
-            Kind::Real => write::<DoubleType>(&mut group, cells(), real)?,
-            Kind::Boolean => write::<BoolType>(&mut group, cells(), boolean)?,
+            ColumnKind::Text => write::<ByteArrayType>(&mut group, cells(), text)?,
+            ColumnKind::Integer => write::<Int64Type>(&mut group, cells(), integer)?,
+            ColumnKind::Real => write::<DoubleType>(&mut group, cells(), real)?,
+            ColumnKind::Boolean => write::<BoolType>(&mut group, cells(), boolean)?,
         }
     }
     group.close()?;
     writer.into_inner()
 }
 
-fn field(column: &Column) -> Result<Type, ParquetError> {
+fn field(column: &DataColumn) -> Result<Type, ParquetError> {
     let (physical, logical) = match column.kind {
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::Integer => (Physical::INT64, None),
-        Kind::Real => (Physical::DOUBLE, None),
-        Kind::Boolean => (Physical::BOOLEAN, None),
+        ColumnKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnKind::Integer => (Physical::INT64, None),
+        ColumnKind::Real => (Physical::DOUBLE, None),
+        ColumnKind::Boolean => (Physical::BOOLEAN, None),
     };
     Type::primitive_type_builder(&column.name, physical)
         .with_repetition(Repetition::OPTIONAL)
@@ -72,8 +72,8 @@ fn field(column: &Column) -> Result<Type, ParquetError> {
 /// where there is none.
 fn write<'a, T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
-    cells: impl Iterator<Item = &'a Cell>,
-    value: fn(&Cell) -> Option<T::T>,
+    cells: impl Iterator<Item = &'a DataCell>,
+    value: fn(&DataCell) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
     let optional: Vec<Option<T::T>> = cells.map(value).collect();
     let levels: Vec<i16> = optional.iter().map(|value| i16::from(value.is_some())).collect();
@@ -85,18 +85,22 @@ fn write<'a, T: DataType>(
     column.close()
 }
 
-fn text(cell: &Cell) -> Option<ByteArray> {
-    if let Cell::Text(text) = cell { Some(ByteArray::from(&*model::masked(text))) } else { None }
+fn text(cell: &DataCell) -> Option<ByteArray> {
+    if let DataCell::Text(text) = cell {
+        Some(ByteArray::from(&*model::masked(text)))
+    } else {
+        None
+    }
 }
 
-fn integer(cell: &Cell) -> Option<i64> {
-    if let Cell::Integer(value) = cell { Some(*value) } else { None }
+fn integer(cell: &DataCell) -> Option<i64> {
+    if let DataCell::Integer(value) = cell { Some(*value) } else { None }
 }
 
-fn real(cell: &Cell) -> Option<f64> {
-    if let Cell::Real(value) = cell { Some(*value) } else { None }
+fn real(cell: &DataCell) -> Option<f64> {
+    if let DataCell::Real(value) = cell { Some(*value) } else { None }
 }
 
-fn boolean(cell: &Cell) -> Option<bool> {
-    if let Cell::Boolean(value) = cell { Some(*value) } else { None }
+fn boolean(cell: &DataCell) -> Option<bool> {
+    if let DataCell::Boolean(value) = cell { Some(*value) } else { None }
 }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Row};
 use super::{damaged, rows};
 use crate::design::Design;
 use crate::error::Error;
-use crate::run::{Execution, Planned, Settings};
+use crate::run::{Execution, PlannedRun, RunSettings};
 
 /// Every execution, in the order in which they began. In an overview the facts of a machine
 /// stand in the first execution on it alone, and what is planned has no settings.
@@ -37,7 +37,7 @@ pub(crate) fn executions(
         };
         Ok((row.get("key")?, row.get("seed")?, row.get("command")?, execution))
     })?;
-    let mut load = Load { sql, path, executions: Vec::new(), at: HashMap::new() };
+    let mut load = ExecutionLoader { sql, path, executions: Vec::new(), at: HashMap::new() };
     for (key, seed, command, mut execution) in found {
         let (seed, command): (String, String) = (seed, command);
         let wrong = |what: String| damaged(path, format!("execution {}: {what}", execution.id));
@@ -54,7 +54,7 @@ pub(crate) fn executions(
     Ok(load.executions)
 }
 
-struct Load<'a> {
+struct ExecutionLoader<'a> {
     sql: &'a Connection,
     path: &'a Path,
     executions: Vec<Execution>,
@@ -62,7 +62,7 @@ struct Load<'a> {
     at: HashMap<i64, usize>,
 }
 
-impl Load<'_> {
+impl ExecutionLoader<'_> {
     /// Reads each row of a table whose first column is the key of an execution.
     fn each(
         &mut self,
@@ -102,7 +102,7 @@ impl Load<'_> {
     }
 
     fn plans(&mut self, overview: bool) -> Result<(), Error> {
-        let mut settings: BTreeMap<(i64, u32), Settings> = BTreeMap::new();
+        let mut settings: BTreeMap<(i64, u32), RunSettings> = BTreeMap::new();
         if !overview {
             let query = "SELECT execution_key, ordinal, key, value FROM planned_setting";
             rows(self.sql, self.path, "planned_setting", query, |row| {
@@ -116,7 +116,7 @@ impl Load<'_> {
         self.each("planned", query, |row, execution| {
             let ordinal = row.get(1)?;
             let settings = settings.remove(&(row.get(0)?, ordinal)).unwrap_or_default();
-            execution.plan.push(Planned { ordinal, label: row.get(2)?, settings });
+            execution.plan.push(PlannedRun { ordinal, label: row.get(2)?, settings });
             Ok(())
         })
     }

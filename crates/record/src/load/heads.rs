@@ -7,22 +7,22 @@ use rusqlite::Connection;
 
 use super::rows;
 use crate::error::Error;
-use crate::run::Settings;
+use crate::run::RunSettings;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Head {
+pub(crate) struct RunHead {
     pub key: i64,
     pub execution: String,
     pub study: String,
     pub label: String,
     pub phase: String,
     pub valid: bool,
-    pub settings: Settings,
+    pub settings: RunSettings,
 }
 
 /// Every run, by execution and ordinal.
-pub(crate) fn heads(sql: &Connection, path: &Path) -> Result<Vec<Head>, Error> {
-    let mut settings: HashMap<i64, Settings> = HashMap::new();
+pub(crate) fn heads(sql: &Connection, path: &Path) -> Result<Vec<RunHead>, Error> {
+    let mut settings: HashMap<i64, RunSettings> = HashMap::new();
     let query = "SELECT run_key, key, value FROM setting";
     rows(sql, path, "setting", query, |row| {
         settings.entry(row.get(0)?).or_default().insert(row.get(1)?, row.get(2)?);
@@ -35,7 +35,7 @@ pub(crate) fn heads(sql: &Connection, path: &Path) -> Result<Vec<Head>, Error> {
                  ORDER BY execution_key, ordinal";
     rows(sql, path, "run", query, |row| {
         let key = row.get("key")?;
-        Ok(Head {
+        Ok(RunHead {
             key,
             execution: row.get("execution")?,
             study: row.get("study")?,

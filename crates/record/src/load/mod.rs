@@ -6,7 +6,7 @@ mod heads;
 mod runs;
 
 pub(crate) use execution::executions;
-pub(crate) use heads::{Head, heads};
+pub(crate) use heads::{RunHead, heads};
 pub(crate) use runs::runs;
 
 use std::path::Path;

@@ -4,32 +4,32 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use model::{Answer, Distribution, Reading, Series};
+use model::{Distribution, Reading, ReadingValue, Series};
 use rusqlite::{Connection, Row};
 
 use super::{at, damaged, names, real, text};
-use crate::asked::Asked;
+use crate::asked::LatencyScope;
 use crate::error::Error;
-use crate::extent::{Extent, examples};
+use crate::extent::{ReadExtent, examples};
 use crate::keep::truthful;
 use crate::names::named;
-use crate::run::{Failures, Latency, Loop, Point, Run, Tax};
+use crate::run::{Failures, HarnessTax, LoopKind, Run, RunLatency, SeriesPoint};
 
 /// What can be wrong with a row.
-enum Wrong {
+enum RowError {
     Sqlite(rusqlite::Error),
     Known(Error),
 }
 
-impl From<rusqlite::Error> for Wrong {
-    fn from(error: rusqlite::Error) -> Wrong {
-        Wrong::Sqlite(error)
+impl From<rusqlite::Error> for RowError {
+    fn from(error: rusqlite::Error) -> RowError {
+        RowError::Sqlite(error)
     }
 }
 
-impl From<Error> for Wrong {
-    fn from(error: Error) -> Wrong {
-        Wrong::Known(error)
+impl From<Error> for RowError {
+    fn from(error: Error) -> RowError {
+        RowError::Known(error)
     }
 }
 
@@ -39,11 +39,11 @@ pub(crate) fn runs(
     sql: &Connection,
     path: &Path,
     keys: Option<&BTreeSet<i64>>,
-    extent: &Extent,
+    extent: &ReadExtent,
     designed: &HashSet<String>,
 ) -> Result<Vec<Run>, Error> {
     let keys = keys.map(|keys| serde_json::json!(keys).to_string());
-    let mut load = Load {
+    let mut load = RunLoader {
         sql,
         path,
         extent,
@@ -68,10 +68,10 @@ pub(crate) fn runs(
     Ok(load.runs)
 }
 
-struct Load<'a> {
+struct RunLoader<'a> {
     sql: &'a Connection,
     path: &'a Path,
-    extent: &'a Extent,
+    extent: &'a ReadExtent,
     /// The executions of studies with a design.
     designed: &'a HashSet<String>,
     /// The keys that are asked for, as JSON; none: all.
@@ -83,7 +83,7 @@ struct Load<'a> {
     examples: BTreeSet<usize>,
 }
 
-impl Load<'_> {
+impl RunLoader<'_> {
     /// Which rows are asked for by the column that holds the key of a run. Through its index: of
     /// a few runs the rest of the file is not looked at.
     fn chosen(&self, column: &str) -> String {
@@ -128,7 +128,7 @@ impl Load<'_> {
         table: &str,
         columns: &str,
         order: &str,
-        mut read: impl FnMut(&Row<'_>, &mut Run, bool) -> Result<(), Wrong>,
+        mut read: impl FnMut(&Row<'_>, &mut Run, bool) -> Result<(), RowError>,
     ) -> Result<(), Error> {
         let failed = |error| Error::sqlite(self.path, error);
         let query = format!(
@@ -145,11 +145,11 @@ impl Load<'_> {
             let run = &mut self.runs[*place];
             read(row, run, whole || self.examples.contains(place)).map_err(
                 |wrong| match wrong {
-                    Wrong::Sqlite(error) => {
+                    RowError::Sqlite(error) => {
                         let place = format!("run {}, table `{table}`", run.id);
                         at(self.path, &place, &names, error)
                     }
-                    Wrong::Known(error) => error,
+                    RowError::Known(error) => error,
                 },
             )?;
         }
@@ -191,7 +191,7 @@ impl Load<'_> {
     fn tax(&mut self) -> Result<(), Error> {
         let columns = "ns_per_op, clock_ns, verify_ns, busy, measured_before_run";
         self.each("harness", columns, "", |row, run, _| {
-            run.tax = Some(Tax {
+            run.tax = Some(HarnessTax {
                 ns_per_op: real(row, 1)?,
                 clock_ns: real(row, 2)?,
                 verify_ns: row.get(3)?,
@@ -206,7 +206,7 @@ impl Load<'_> {
         let path = self.path;
         self.each("latency", "operation, clock, histogram", ", position", |row, run, _| {
             let name = text(row, 1)?;
-            let Some(op) = Asked::from_name(name) else {
+            let Some(op) = LatencyScope::from_name(name) else {
                 let (path, name) = (path.to_owned(), name.to_owned());
                 return Err(Error::UnknownName { path, what: "operation", found: name }.into());
             };
@@ -215,7 +215,7 @@ impl Load<'_> {
             })?;
             let histogram = Distribution::decode(bytes)
                 .map_err(|why| damaged(path, format!("run {}, table `latency`: {why}", run.id)))?;
-            run.latencies.push(Latency {
+            run.latencies.push(RunLatency {
                 op,
                 clock: named(path, "clock", text(row, 2)?)?,
                 histogram,
@@ -231,7 +231,7 @@ impl Load<'_> {
             if !whole && !designed.contains(&run.execution) {
                 return Ok(());
             }
-            run.series.push(Point {
+            run.series.push(SeriesPoint {
                 at_s: real(row, 1)?,
                 seconds: real(row, 2)?,
                 op: named(path, "operation", text(row, 3)?)?,
@@ -255,8 +255,8 @@ impl Load<'_> {
             let reading = Reading {
                 signal: row.get(1)?,
                 answer: match row.get(2)? {
-                    Some(value) => Answer::Value(value),
-                    None => Answer::Unavailable { reason: row.get(3)?, remedy: row.get(4)? },
+                    Some(value) => ReadingValue::Value(value),
+                    None => ReadingValue::Unavailable { reason: row.get(3)?, remedy: row.get(4)? },
                 },
                 unit: named(path, "unit", text(row, 5)?)?,
                 scope: named(path, "scope", text(row, 6)?)?,
@@ -317,10 +317,11 @@ fn head(row: &Row<'_>) -> rusqlite::Result<(String, String, Run)> {
         store_version: row.get("store_version")?,
         threads: row.get("threads")?,
         pacing: match kind.as_str() {
-            "open" => {
-                Loop::Open { rate_ops_s: real(row, "rate_ops_s")?, arrivals: row.get("arrivals")? }
-            }
-            _ => Loop::Closed { think_s: real(row, "think_s")? },
+            "open" => LoopKind::Open {
+                rate_ops_s: real(row, "rate_ops_s")?,
+                arrivals: row.get("arrivals")?,
+            },
+            _ => LoopKind::Closed { think_s: real(row, "think_s")? },
         },
         started_at: row.get("started_at")?,
         seconds: real(row, "seconds")?,
@@ -340,7 +341,7 @@ fn head(row: &Row<'_>) -> rusqlite::Result<(String, String, Run)> {
     Ok((row.get("phase")?, kind, run))
 }
 
-fn wanted(row: &Row<'_>, extent: &Extent) -> rusqlite::Result<bool> {
+fn wanted(row: &Row<'_>, extent: &ReadExtent) -> rusqlite::Result<bool> {
     let valued = row.get_ref(2)? != rusqlite::types::ValueRef::Null;
     // What is no text is wanted: reading it says where it stands.
     Ok(row.get_ref(1)?.as_str().is_ok_and(|signal| extent.wants(signal, valued))

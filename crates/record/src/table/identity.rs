@@ -1,6 +1,6 @@
 //! The columns that every table begins with: which run a row belongs to.
 
-use super::{Cell, Kind};
+use super::{ColumnKind, DataCell};
 use crate::names::name;
 use crate::run::{Execution, Run};
 
@@ -16,13 +16,13 @@ pub(super) const COLUMNS: [&str; 9] = [
     "workload",
 ];
 
-pub(super) fn columns() -> impl Iterator<Item = (String, Kind)> {
-    COLUMNS.into_iter().map(|name| (name.to_owned(), Kind::Text))
+pub(super) fn columns() -> impl Iterator<Item = (String, ColumnKind)> {
+    COLUMNS.into_iter().map(|name| (name.to_owned(), ColumnKind::Text))
 }
 
-pub(super) fn cells(execution: &Execution, run: &Run) -> Vec<Cell> {
-    let setting = |key: &str| Cell::from(run.settings.get(key).map(String::as_str));
-    let cells: [Cell; COLUMNS.len()] = [
+pub(super) fn cells(execution: &Execution, run: &Run) -> Vec<DataCell> {
+    let setting = |key: &str| DataCell::from(run.settings.get(key).map(String::as_str));
+    let cells: [DataCell; COLUMNS.len()] = [
         run.id.as_str().into(),
         execution.id.as_str().into(),
         execution.study.as_str().into(),

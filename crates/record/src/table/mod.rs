@@ -17,7 +17,7 @@ use crate::run::{Execution, Run};
 
 /// The type of a column. Every column may have cells without a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     Text,
     Integer,
     Real,
@@ -26,14 +26,14 @@ pub enum Kind {
 
 /// Its unit, where it has one, is the end of its name: `seconds`, `throughput_ops_s`, `p99_us`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct DataColumn {
     pub name: String,
-    pub kind: Kind,
+    pub kind: ColumnKind,
 }
 
 /// `Null` or a value of its column's kind; a `Real` is finite.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
+pub enum DataCell {
     Null,
     Text(String),
     Integer(i64),
@@ -43,15 +43,15 @@ pub enum Cell {
 
 /// Rows are as long as `columns`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct DataTable {
     pub name: &'static str,
-    pub columns: Vec<Column>,
-    pub rows: Vec<Vec<Cell>>,
+    pub columns: Vec<DataColumn>,
+    pub rows: Vec<Vec<DataCell>>,
 }
 
 /// Which table of the runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum TableName {
     /// One row a run.
     Runs,
     /// One row a run, operation and clock, with the run's own columns beside.
@@ -64,33 +64,38 @@ pub enum Which {
     Samples,
 }
 
-impl Which {
-    pub const ALL: [Which; 5] =
-        [Which::Runs, Which::Latency, Which::Series, Which::Readings, Which::Samples];
+impl TableName {
+    pub const ALL: [TableName; 5] = [
+        TableName::Runs,
+        TableName::Latency,
+        TableName::Series,
+        TableName::Readings,
+        TableName::Samples,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Which::Runs => "runs",
-            Which::Latency => "latency",
-            Which::Series => "series",
-            Which::Readings => "readings",
-            Which::Samples => "samples",
+            TableName::Runs => "runs",
+            TableName::Latency => "latency",
+            TableName::Series => "series",
+            TableName::Readings => "readings",
+            TableName::Samples => "samples",
         }
     }
 
     /// The table of these runs, in their order.
-    pub fn of(self, runs: &[(&Execution, &Run)]) -> Table {
+    pub fn of(self, runs: &[(&Execution, &Run)]) -> DataTable {
         match self {
-            Which::Runs => runs::table(runs),
-            Which::Latency => latency::table(runs),
-            Which::Series => series::table(runs),
-            Which::Readings => readings::table(runs),
-            Which::Samples => samples::table(runs),
+            TableName::Runs => runs::table(runs),
+            TableName::Latency => latency::table(runs),
+            TableName::Series => series::table(runs),
+            TableName::Readings => readings::table(runs),
+            TableName::Samples => samples::table(runs),
         }
     }
 }
 
-impl fmt::Display for Which {
+impl fmt::Display for TableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -102,62 +107,65 @@ pub struct UnknownTable {
     pub name: String,
 }
 
-impl FromStr for Which {
+impl FromStr for TableName {
     type Err = UnknownTable;
 
-    fn from_str(name: &str) -> Result<Which, UnknownTable> {
-        let found = Which::ALL.into_iter().find(|which| which.name() == name);
+    fn from_str(name: &str) -> Result<TableName, UnknownTable> {
+        let found = TableName::ALL.into_iter().find(|which| which.name() == name);
         found.ok_or_else(|| UnknownTable { name: name.to_owned() })
     }
 }
 
-impl Table {
-    fn new(name: &'static str, columns: impl IntoIterator<Item = (String, Kind)>) -> Table {
-        let columns = columns.into_iter().map(|(name, kind)| Column { name, kind }).collect();
-        Table { name, columns, rows: Vec::new() }
+impl DataTable {
+    fn new(
+        name: &'static str,
+        columns: impl IntoIterator<Item = (String, ColumnKind)>,
+    ) -> DataTable {
+        let columns = columns.into_iter().map(|(name, kind)| DataColumn { name, kind }).collect();
+        DataTable { name, columns, rows: Vec::new() }
     }
 }
 
-impl From<f64> for Cell {
+impl From<f64> for DataCell {
     /// What is not a number is not there.
-    fn from(value: f64) -> Cell {
-        if value.is_finite() { Cell::Real(value) } else { Cell::Null }
+    fn from(value: f64) -> DataCell {
+        if value.is_finite() { DataCell::Real(value) } else { DataCell::Null }
     }
 }
 
-impl From<u64> for Cell {
+impl From<u64> for DataCell {
     /// Counts end where a signed column does; the results file keeps no larger ones either.
-    fn from(value: u64) -> Cell {
-        Cell::Integer(i64::try_from(value).unwrap_or(i64::MAX))
+    fn from(value: u64) -> DataCell {
+        DataCell::Integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
 }
 
-impl From<u32> for Cell {
-    fn from(value: u32) -> Cell {
-        Cell::Integer(value.into())
+impl From<u32> for DataCell {
+    fn from(value: u32) -> DataCell {
+        DataCell::Integer(value.into())
     }
 }
 
-impl From<bool> for Cell {
-    fn from(value: bool) -> Cell {
-        Cell::Boolean(value)
+impl From<bool> for DataCell {
+    fn from(value: bool) -> DataCell {
+        DataCell::Boolean(value)
     }
 }
 
-impl From<&str> for Cell {
-    fn from(value: &str) -> Cell {
-        Cell::Text(value.to_owned())
+impl From<&str> for DataCell {
+    fn from(value: &str) -> DataCell {
+        DataCell::Text(value.to_owned())
     }
 }
 
-impl From<String> for Cell {
-    fn from(value: String) -> Cell {
-        Cell::Text(value)
+impl From<String> for DataCell {
+    fn from(value: String) -> DataCell {
+        DataCell::Text(value)
     }
 }
 
-impl<T: Into<Cell>> From<Option<T>> for Cell {
-    fn from(value: Option<T>) -> Cell {
-        value.map_or(Cell::Null, Into::into)
+impl<T: Into<DataCell>> From<Option<T>> for DataCell {
+    fn from(value: Option<T>) -> DataCell {
+        value.map_or(DataCell::Null, Into::into)
     }
 }

@@ -1,26 +1,26 @@
-use model::{Answer, Reading};
+use model::{Reading, ReadingValue};
 
-use super::{Cell, Kind, Table, identity};
+use super::{ColumnKind, DataCell, DataTable, identity};
 use crate::keep::truthful;
 use crate::names::name;
 use crate::run::{Execution, Run};
 
-const COLUMNS: [(&str, Kind); 9] = [
-    ("signal", Kind::Text),
-    ("value", Kind::Real),
-    ("unit", Kind::Text),
-    ("scope", Kind::Text),
-    ("origin", Kind::Text),
-    ("window_s", Kind::Real),
-    ("source", Kind::Text),
-    ("unavailable", Kind::Text),
-    ("remedy", Kind::Text),
+const COLUMNS: [(&str, ColumnKind); 9] = [
+    ("signal", ColumnKind::Text),
+    ("value", ColumnKind::Real),
+    ("unit", ColumnKind::Text),
+    ("scope", ColumnKind::Text),
+    ("origin", ColumnKind::Text),
+    ("window_s", ColumnKind::Real),
+    ("source", ColumnKind::Text),
+    ("unavailable", ColumnKind::Text),
+    ("remedy", ColumnKind::Text),
 ];
 
-fn cells(reading: &Reading) -> [Cell; COLUMNS.len()] {
+fn cells(reading: &Reading) -> [DataCell; COLUMNS.len()] {
     let (value, reason, remedy) = match truthful(reading).answer {
-        Answer::Value(value) => (Some(value), None, None),
-        Answer::Unavailable { reason, remedy } => (None, Some(reason), remedy),
+        ReadingValue::Value(value) => (Some(value), None, None),
+        ReadingValue::Unavailable { reason, remedy } => (None, Some(reason), remedy),
     };
     [
         reading.signal.as_str().into(),
@@ -35,9 +35,9 @@ fn cells(reading: &Reading) -> [Cell; COLUMNS.len()] {
     ]
 }
 
-pub(super) fn table(runs: &[(&Execution, &Run)]) -> Table {
+pub(super) fn table(runs: &[(&Execution, &Run)]) -> DataTable {
     let own = COLUMNS.into_iter().map(|(name, kind)| (name.to_owned(), kind));
-    let mut table = Table::new("readings", identity::columns().chain(own));
+    let mut table = DataTable::new("readings", identity::columns().chain(own));
     for (execution, run) in runs {
         for reading in &run.readings {
             let mut row = identity::cells(execution, run);

@@ -1,67 +1,68 @@
 use std::collections::BTreeSet;
 
-use super::{Cell, Kind, Table, identity};
+use super::{ColumnKind, DataCell, DataTable, identity};
 use crate::names::name;
-use crate::run::{Execution, Loop, Phase, Run};
+use crate::run::{Execution, LoopKind, Phase, Run};
 
-const COLUMNS: [(&str, Kind); 28] = [
-    ("threads", Kind::Integer),
-    ("loop", Kind::Text),
-    ("target_rate_ops_s", Kind::Real),
-    ("arrivals", Kind::Text),
-    ("think_s", Kind::Real),
-    ("started_at", Kind::Text),
-    ("seconds", Kind::Real),
-    ("operations", Kind::Integer),
-    ("throughput_ops_s", Kind::Real),
-    ("achieved_rate_ops_s", Kind::Real),
-    ("hit_ratio", Kind::Real),
-    ("cpu_s_per_mop", Kind::Real),
-    ("ops_per_joule", Kind::Real),
-    ("joules_per_op", Kind::Real),
-    ("joules_per_op_net", Kind::Real),
-    ("energy_boundary", Kind::Text),
-    ("energy_origin", Kind::Text),
-    ("ipc", Kind::Real),
-    ("verified", Kind::Integer),
-    ("misses", Kind::Integer),
-    ("errors", Kind::Integer),
-    ("valid", Kind::Boolean),
-    ("invalid_because", Kind::Text),
-    ("warnings", Kind::Text),
-    ("harness_ns_per_op", Kind::Real),
-    ("harness_clock_ns", Kind::Real),
-    ("harness_verify_ns", Kind::Real),
-    ("harness_busy", Kind::Real),
+const COLUMNS: [(&str, ColumnKind); 28] = [
+    ("threads", ColumnKind::Integer),
+    ("loop", ColumnKind::Text),
+    ("target_rate_ops_s", ColumnKind::Real),
+    ("arrivals", ColumnKind::Text),
+    ("think_s", ColumnKind::Real),
+    ("started_at", ColumnKind::Text),
+    ("seconds", ColumnKind::Real),
+    ("operations", ColumnKind::Integer),
+    ("throughput_ops_s", ColumnKind::Real),
+    ("achieved_rate_ops_s", ColumnKind::Real),
+    ("hit_ratio", ColumnKind::Real),
+    ("cpu_s_per_mop", ColumnKind::Real),
+    ("ops_per_joule", ColumnKind::Real),
+    ("joules_per_op", ColumnKind::Real),
+    ("joules_per_op_net", ColumnKind::Real),
+    ("energy_boundary", ColumnKind::Text),
+    ("energy_origin", ColumnKind::Text),
+    ("ipc", ColumnKind::Real),
+    ("verified", ColumnKind::Integer),
+    ("misses", ColumnKind::Integer),
+    ("errors", ColumnKind::Integer),
+    ("valid", ColumnKind::Boolean),
+    ("invalid_because", ColumnKind::Text),
+    ("warnings", ColumnKind::Text),
+    ("harness_ns_per_op", ColumnKind::Real),
+    ("harness_clock_ns", ColumnKind::Real),
+    ("harness_verify_ns", ColumnKind::Real),
+    ("harness_busy", ColumnKind::Real),
 ];
 
 /// What a run is as a whole: the fixed columns, then one for each setting of any of the runs.
-pub(super) struct Whole<'a> {
+pub(super) struct RunRow<'a> {
     settings: BTreeSet<&'a str>,
 }
 
-impl<'a> Whole<'a> {
-    pub fn of(runs: &[(&Execution, &'a Run)]) -> Whole<'a> {
+impl<'a> RunRow<'a> {
+    pub fn of(runs: &[(&Execution, &'a Run)]) -> RunRow<'a> {
         let settings = runs.iter().flat_map(|(_, run)| run.settings.keys().map(String::as_str));
-        Whole { settings: settings.collect() }
+        RunRow { settings: settings.collect() }
     }
 
-    pub fn columns(&self) -> impl Iterator<Item = (String, Kind)> {
+    pub fn columns(&self) -> impl Iterator<Item = (String, ColumnKind)> {
         let fixed = COLUMNS.into_iter().map(|(name, kind)| (name.to_owned(), kind));
-        fixed.chain(self.settings.iter().map(|key| (format!("setting.{key}"), Kind::Text)))
+        fixed.chain(self.settings.iter().map(|key| (format!("setting.{key}"), ColumnKind::Text)))
     }
 
-    pub fn cells(&self, run: &Run) -> Vec<Cell> {
+    pub fn cells(&self, run: &Run) -> Vec<DataCell> {
         let (kind, rate, arrivals, think) = match &run.pacing {
-            Loop::Closed { think_s } => ("closed", None, None, Some(*think_s)),
-            Loop::Open { rate_ops_s, arrivals } => {
+            LoopKind::Closed { think_s } => ("closed", None, None, Some(*think_s)),
+            LoopKind::Open { rate_ops_s, arrivals } => {
                 ("open", Some(*rate_ops_s), Some(arrivals.as_str()), None)
             }
         };
         let tax = run.tax.as_ref();
         // Of a simulation nothing was asked or counted, not even none.
-        let counted = |cell: Cell| if run.phase == Phase::Simulate { Cell::Null } else { cell };
-        let fixed: [Cell; COLUMNS.len()] = [
+        let counted =
+            |cell: DataCell| if run.phase == Phase::Simulate { DataCell::Null } else { cell };
+        let fixed: [DataCell; COLUMNS.len()] = [
             counted(run.threads.into()),
             counted(kind.into()),
             counted(rate.into()),
@@ -91,19 +92,19 @@ impl<'a> Whole<'a> {
             tax.and_then(|tax| tax.verify_ns).into(),
             tax.map(|tax| tax.busy).into(),
         ];
-        let setting = |key: &&str| Cell::from(run.settings.get(*key).map(String::as_str));
+        let setting = |key: &&str| DataCell::from(run.settings.get(*key).map(String::as_str));
         fixed.into_iter().chain(self.settings.iter().map(setting)).collect()
     }
 }
 
 /// Several sentences in one cell; nothing where there is none.
-fn joined(texts: &[String]) -> Cell {
-    if texts.is_empty() { Cell::Null } else { texts.join("; ").into() }
+fn joined(texts: &[String]) -> DataCell {
+    if texts.is_empty() { DataCell::Null } else { texts.join("; ").into() }
 }
 
-pub(super) fn table(runs: &[(&Execution, &Run)]) -> Table {
-    let whole = Whole::of(runs);
-    let mut table = Table::new("runs", identity::columns().chain(whole.columns()));
+pub(super) fn table(runs: &[(&Execution, &Run)]) -> DataTable {
+    let whole = RunRow::of(runs);
+    let mut table = DataTable::new("runs", identity::columns().chain(whole.columns()));
     for (execution, run) in runs {
         let mut row = identity::cells(execution, run);
         row.extend(whole.cells(run));

@@ -1,25 +1,25 @@
-use super::{Cell, Kind, Table, identity};
+use super::{ColumnKind, DataCell, DataTable, identity};
 use crate::names::name;
 use crate::run::{Execution, Run};
 
-const COLUMNS: [(&str, Kind); 7] = [
-    ("signal", Kind::Text),
-    ("at_s", Kind::Real),
-    ("value", Kind::Real),
-    ("unit", Kind::Text),
-    ("scope", Kind::Text),
-    ("origin", Kind::Text),
-    ("source", Kind::Text),
+const COLUMNS: [(&str, ColumnKind); 7] = [
+    ("signal", ColumnKind::Text),
+    ("at_s", ColumnKind::Real),
+    ("value", ColumnKind::Real),
+    ("unit", ColumnKind::Text),
+    ("scope", ColumnKind::Text),
+    ("origin", ColumnKind::Text),
+    ("source", ColumnKind::Text),
 ];
 
-pub(super) fn table(runs: &[(&Execution, &Run)]) -> Table {
+pub(super) fn table(runs: &[(&Execution, &Run)]) -> DataTable {
     let own = COLUMNS.into_iter().map(|(name, kind)| (name.to_owned(), kind));
-    let mut table = Table::new("samples", identity::columns().chain(own));
+    let mut table = DataTable::new("samples", identity::columns().chain(own));
     for (execution, run) in runs {
         for series in &run.samples {
             for (at_s, value) in series.at_s.iter().zip(&series.values) {
                 let mut row = identity::cells(execution, run);
-                row.extend::<[Cell; COLUMNS.len()]>([
+                row.extend::<[DataCell; COLUMNS.len()]>([
                     series.signal.as_str().into(),
                     (*at_s).into(),
                     (*value).into(),

@@ -1,22 +1,22 @@
-use super::{Cell, Kind, Table, identity};
-use crate::run::{Execution, Point, Run};
+use super::{ColumnKind, DataCell, DataTable, identity};
+use crate::run::{Execution, Run, SeriesPoint};
 
 const NANOS_PER_MICRO: f64 = 1e3;
 
-const COLUMNS: [(&str, Kind); 9] = [
-    ("at_s", Kind::Real),
-    ("seconds", Kind::Real),
-    ("operation", Kind::Text),
-    ("operations", Kind::Integer),
-    ("throughput_ops_s", Kind::Real),
-    ("p50_us", Kind::Real),
-    ("p99_us", Kind::Real),
-    ("p99_9_us", Kind::Real),
-    ("max_us", Kind::Real),
+const COLUMNS: [(&str, ColumnKind); 9] = [
+    ("at_s", ColumnKind::Real),
+    ("seconds", ColumnKind::Real),
+    ("operation", ColumnKind::Text),
+    ("operations", ColumnKind::Integer),
+    ("throughput_ops_s", ColumnKind::Real),
+    ("p50_us", ColumnKind::Real),
+    ("p99_us", ColumnKind::Real),
+    ("p99_9_us", ColumnKind::Real),
+    ("max_us", ColumnKind::Real),
 ];
 
-fn cells(point: &Point) -> [Cell; COLUMNS.len()] {
-    let us = |nanoseconds: u64| Cell::from(nanoseconds as f64 / NANOS_PER_MICRO);
+fn cells(point: &SeriesPoint) -> [DataCell; COLUMNS.len()] {
+    let us = |nanoseconds: u64| DataCell::from(nanoseconds as f64 / NANOS_PER_MICRO);
     [
         point.at_s.into(),
         point.seconds.into(),
@@ -30,9 +30,9 @@ fn cells(point: &Point) -> [Cell; COLUMNS.len()] {
     ]
 }
 
-pub(super) fn table(runs: &[(&Execution, &Run)]) -> Table {
+pub(super) fn table(runs: &[(&Execution, &Run)]) -> DataTable {
     let own = COLUMNS.into_iter().map(|(name, kind)| (name.to_owned(), kind));
-    let mut table = Table::new("series", identity::columns().chain(own));
+    let mut table = DataTable::new("series", identity::columns().chain(own));
     for (execution, run) in runs {
         for point in &run.series {
             let mut row = identity::cells(execution, run);

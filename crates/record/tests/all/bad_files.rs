@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use record::{Error, File};
+use record::{Error, ResultsFile};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -15,7 +15,7 @@ fn place() -> (TempDir, PathBuf) {
 
 /// A results file with one run.
 fn good(path: &Path) {
-    let mut file = File::create(path).unwrap();
+    let mut file = ResultsFile::create(path).unwrap();
     file.begin(&example::execution("e")).unwrap();
     file.keep(&example::run("e", 0)).unwrap();
 }
@@ -24,9 +24,9 @@ fn good(path: &Path) {
 fn refusals(path: &Path) -> [Error; 3] {
     let before = std::fs::read(path).ok();
     let errors = [
-        File::open(path).unwrap_err(),
-        File::open_or_create(path).unwrap_err(),
-        File::read(path).unwrap_err(),
+        ResultsFile::open(path).unwrap_err(),
+        ResultsFile::open_or_create(path).unwrap_err(),
+        ResultsFile::read(path).unwrap_err(),
     ];
     assert_eq!(std::fs::read(path).ok(), before, "it was changed");
     assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
@@ -36,13 +36,13 @@ fn refusals(path: &Path) -> [Error; 3] {
 #[test]
 fn a_missing_file_is_not_made_by_reading() {
     let (_folder, path) = place();
-    for error in [File::open(&path).unwrap_err(), File::read(&path).unwrap_err()] {
+    for error in [ResultsFile::open(&path).unwrap_err(), ResultsFile::read(&path).unwrap_err()] {
         assert!(matches!(error, Error::Missing(_)), "{error}");
     }
     assert!(!path.exists());
-    File::open_or_create(&path).unwrap();
-    File::open_or_create(&path).unwrap();
-    assert!(matches!(File::create(&path).unwrap_err(), Error::Exists(_)));
+    ResultsFile::open_or_create(&path).unwrap();
+    ResultsFile::open_or_create(&path).unwrap();
+    assert!(matches!(ResultsFile::create(&path).unwrap_err(), Error::Exists(_)));
 }
 
 #[test]
@@ -63,18 +63,18 @@ fn a_folder_is_not_a_results_file() {
     for error in refusals(&path) {
         assert!(matches!(error, Error::NotAFile(_)), "{error}");
     }
-    assert!(matches!(File::create(&path).unwrap_err(), Error::Exists(_)));
+    assert!(matches!(ResultsFile::create(&path).unwrap_err(), Error::Exists(_)));
 }
 
 #[test]
 fn an_empty_file_says_so_and_may_be_begun() {
     let (_folder, path) = place();
     std::fs::write(&path, "").unwrap();
-    for error in [File::open(&path).unwrap_err(), File::read(&path).unwrap_err()] {
+    for error in [ResultsFile::open(&path).unwrap_err(), ResultsFile::read(&path).unwrap_err()] {
         assert!(matches!(error, Error::Empty(_)), "{error}");
     }
-    assert!(matches!(File::create(&path).unwrap_err(), Error::Exists(_)));
-    let mut file = File::open_or_create(&path).unwrap();
+    assert!(matches!(ResultsFile::create(&path).unwrap_err(), Error::Exists(_)));
+    let mut file = ResultsFile::open_or_create(&path).unwrap();
     file.begin(&example::execution("e")).unwrap();
 }
 
@@ -122,9 +122,9 @@ fn pages_that_were_overwritten_are_damage_or_read_as_before_and_never_a_panic() 
         let mut torn = bytes.clone();
         torn[page * 4096..(page + 1) * 4096].fill(0xa5);
         std::fs::write(&path, torn).unwrap();
-        let read = File::read(&path).and_then(|file| {
+        let read = ResultsFile::read(&path).and_then(|file| {
             file.executions()?;
-            file.runs(&record::Filter::all())
+            file.runs(&record::RunFilter::all())
         });
         match read {
             Ok(runs) => assert_eq!(runs, [example::run("e", 0)]),
@@ -149,7 +149,7 @@ fn values_that_do_not_fit_the_schema_are_named() {
         let (_folder, path) = place();
         good(&path);
         Connection::open(&path).unwrap().execute(sql, []).unwrap();
-        let error = File::read(&path).unwrap().runs(&record::Filter::all()).unwrap_err();
+        let error = ResultsFile::read(&path).unwrap().runs(&record::RunFilter::all()).unwrap_err();
         let known = matches!(error, Error::Damaged { .. } | Error::UnknownName { .. });
         assert!(known && error.to_string().contains(named), "{sql}: {error:?}");
     }
@@ -158,14 +158,16 @@ fn values_that_do_not_fit_the_schema_are_named() {
 #[test]
 fn a_second_writer_is_refused_until_the_first_is_done() {
     let (_folder, path) = place();
-    let file = File::create(&path).unwrap();
-    for error in [File::open(&path).unwrap_err(), File::open_or_create(&path).unwrap_err()] {
+    let file = ResultsFile::create(&path).unwrap();
+    for error in
+        [ResultsFile::open(&path).unwrap_err(), ResultsFile::open_or_create(&path).unwrap_err()]
+    {
         assert!(matches!(error, Error::Locked { .. }), "{error}");
         assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
     }
     let link = path.with_file_name("link.sqlite");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    assert!(matches!(File::open(&link).unwrap_err(), Error::Locked { .. }));
+    assert!(matches!(ResultsFile::open(&link).unwrap_err(), Error::Locked { .. }));
     drop(file);
-    File::open(&link).unwrap();
+    ResultsFile::open(&link).unwrap();
 }

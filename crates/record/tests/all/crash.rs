@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use record::{File, Filter, Run};
+use record::{ResultsFile, Run, RunFilter};
 
 use crate::example;
 
@@ -27,7 +27,7 @@ fn run(ordinal: u32) -> Run {
 #[test]
 fn keep_until_killed() {
     let Some(path) = std::env::var_os(FILE) else { return };
-    let mut file = File::open_or_create(path).unwrap();
+    let mut file = ResultsFile::open_or_create(path).unwrap();
     if file.executions().unwrap().is_empty() {
         file.begin(&example::execution("e")).unwrap();
     }
@@ -71,7 +71,7 @@ fn every_acknowledged_run_survives_kill_9() {
         interrupted += u32::from(folder.path().join("results.sqlite-journal").exists());
 
         // Read first, so that reading alone has to cope with what was left.
-        match File::read(&path) {
+        match ResultsFile::read(&path) {
             Ok(file) => {
                 let done = file.done("e").unwrap();
                 assert!(done.is_superset(&acknowledged), "{acknowledged:?} in {done:?}");
@@ -84,8 +84,8 @@ fn every_acknowledged_run_survives_kill_9() {
     assert!(acknowledged.len() > 20, "only {} runs were kept", acknowledged.len());
     eprintln!("{KILLS} kills, {} runs, {interrupted} in the middle", acknowledged.len());
 
-    let file = File::open(&path).unwrap();
-    for kept in file.runs(&Filter::all()).unwrap() {
+    let file = ResultsFile::open(&path).unwrap();
+    for kept in file.runs(&RunFilter::all()).unwrap() {
         assert_eq!(kept, run(kept.ordinal));
     }
     drop(file);

@@ -1,18 +1,18 @@
 //! An execution and runs with something in every field.
 
 use hdrhistogram::Histogram;
-use model::{Answer, Fact, Machine, Op, Origin, Reading, Scope, Series, Unit};
+use model::{Fact, Machine, Op, Origin, Reading, ReadingValue, Scope, Series, Unit};
 use record::{
-    Asked, Clock, Design, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings,
-    Tax,
+    Design, Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Phase,
+    PlannedRun, Run, RunLatency, RunSettings, SeriesPoint,
 };
 
-pub fn settings(pairs: &[(&str, &str)]) -> Settings {
+pub fn settings(pairs: &[(&str, &str)]) -> RunSettings {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
 pub fn execution(id: &str) -> Execution {
-    let planned = |ordinal: u32, label: &str| Planned {
+    let planned = |ordinal: u32, label: &str| PlannedRun {
         ordinal,
         label: label.to_owned(),
         settings: settings(&[("store", "rocksdb"), ("repeat", &ordinal.to_string())]),
@@ -46,7 +46,7 @@ pub fn execution(id: &str) -> Execution {
         plan: vec![
             planned(1, "rocksdb ycsb-a"),
             planned(0, "rocksdb load"),
-            Planned { ordinal: 7, label: "idle".to_owned(), settings: Settings::new() },
+            PlannedRun { ordinal: 7, label: "idle".to_owned(), settings: RunSettings::new() },
         ],
         design: design(),
         notes: vec!["the budget left 3 of 9 repeats".to_owned()],
@@ -91,8 +91,8 @@ pub fn histogram(seed: u64) -> Histogram<u64> {
     histogram
 }
 
-pub fn point(at_s: f64, op: Op) -> Point {
-    Point {
+pub fn point(at_s: f64, op: Op) -> SeriesPoint {
+    SeriesPoint {
         at_s,
         op,
         seconds: 0.999_731,
@@ -104,7 +104,7 @@ pub fn point(at_s: f64, op: Op) -> Point {
     }
 }
 
-pub fn reading(signal: &str, answer: Answer) -> Reading {
+pub fn reading(signal: &str, answer: ReadingValue) -> Reading {
     Reading {
         signal: signal.to_owned(),
         answer,
@@ -125,9 +125,12 @@ fn samples(signal: &str, unit: Unit, points: &[(f64, f64)]) -> Series {
 
 /// An open loop with all clocks, failures, remarks and tax.
 pub fn run(execution: &str, ordinal: u32) -> Run {
-    let latency =
-        |op: Op, clock, seed| Latency { op: op.into(), clock, histogram: histogram(seed).into() };
-    let unavailable = |remedy: Option<&str>| Answer::Unavailable {
+    let latency = |op: Op, clock, seed| RunLatency {
+        op: op.into(),
+        clock,
+        histogram: histogram(seed).into(),
+    };
+    let unavailable = |remedy: Option<&str>| ReadingValue::Unavailable {
         reason: "no counter here".to_owned(),
         remedy: remedy.map(str::to_owned),
     };
@@ -146,7 +149,7 @@ pub fn run(execution: &str, ordinal: u32) -> Run {
         ]),
         store_version: "RocksDB 11.8.1".to_owned(),
         threads: 2,
-        pacing: Loop::Open { rate_ops_s: 40_000.5, arrivals: "poisson".to_owned() },
+        pacing: LoopKind::Open { rate_ops_s: 40_000.5, arrivals: "poisson".to_owned() },
         started_at: "2026-01-02T03:05:05Z".to_owned(),
         seconds: 10.0,
         operations: 400_004,
@@ -159,32 +162,36 @@ pub fn run(execution: &str, ordinal: u32) -> Run {
         invalid_because: vec!["the client was 97 % busy".to_owned(), "7 errors".to_owned()],
         warnings: vec!["0.3 % of the CPU time was stolen".to_owned()],
         latencies: vec![
-            latency(Op::Update, Clock::Response, 3),
-            latency(Op::Read, Clock::Service, 1),
-            latency(Op::Read, Clock::Response, 2),
-            latency(Op::Read, Clock::Arrival, 4),
-            Latency { op: Asked::Any, clock: Clock::Server, histogram: histogram(5).into() },
+            latency(Op::Update, LatencyClock::Response, 3),
+            latency(Op::Read, LatencyClock::Service, 1),
+            latency(Op::Read, LatencyClock::Response, 2),
+            latency(Op::Read, LatencyClock::Arrival, 4),
+            RunLatency {
+                op: LatencyScope::Any,
+                clock: LatencyClock::Server,
+                histogram: histogram(5).into(),
+            },
         ],
         series: vec![point(1.0, Op::Read), point(1.0, Op::Update), point(2.0, Op::Read)],
         readings: vec![
-            reading("cpu_s_per_mop", Answer::Value(3.25)),
+            reading("cpu_s_per_mop", ReadingValue::Value(3.25)),
             reading("energy.package", unavailable(Some("run as root"))),
             reading("energy.meter", unavailable(None)),
             Reading {
                 unit: Unit::JoulesPerOp,
                 scope: Scope::PackageAndMemory,
-                ..reading("joules_per_op", Answer::Value(0.000_25))
+                ..reading("joules_per_op", ReadingValue::Value(0.000_25))
             },
-            reading("ipc", Answer::Value(1.25)),
-            reading("client.achieved_rate", Answer::Value(39_990.25)),
-            reading("cache.hit_ratio", Answer::Value(0.875)),
+            reading("ipc", ReadingValue::Value(1.25)),
+            reading("client.achieved_rate", ReadingValue::Value(39_990.25)),
+            reading("cache.hit_ratio", ReadingValue::Value(0.875)),
         ],
         samples: vec![
             samples("power.package.0", Unit::Watts, &[(-0.25, 40.5), (0.75, 61.25), (1.75, 60.0)]),
             samples("temperature.max", Unit::Celsius, &[(0.5, 54.0)]),
             samples("power.none", Unit::Watts, &[]),
         ],
-        tax: Some(Tax {
+        tax: Some(HarnessTax {
             ns_per_op: 81.5,
             clock_ns: 22.25,
             verify_ns: Some(30.5),
@@ -201,7 +208,7 @@ pub fn bare_run(execution: &str, ordinal: u32) -> Run {
         label: "rocksdb load".to_owned(),
         phase: Phase::Load,
         settings: settings(&[("store", "lmdb")]),
-        pacing: Loop::Closed { think_s: 0.001 },
+        pacing: LoopKind::Closed { think_s: 0.001 },
         failures: Vec::new(),
         invalid_because: Vec::new(),
         warnings: Vec::new(),
@@ -210,7 +217,7 @@ pub fn bare_run(execution: &str, ordinal: u32) -> Run {
         readings: Vec::new(),
         samples: Vec::new(),
         tax: None,
-        stream: Settings::new(),
+        stream: RunSettings::new(),
         ..run(execution, ordinal)
     }
 }

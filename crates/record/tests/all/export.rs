@@ -1,7 +1,7 @@
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use record::export::{EXPORTERS, ExportError, export};
-use record::table::{Cell, Kind, Table, Which};
+use record::table::{ColumnKind, DataCell, DataTable, TableName};
 use record::{Execution, Run};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn all() -> (Execution, Vec<Run>) {
     (example::execution("e"), runs)
 }
 
-fn written(format: &str, table: Option<Which>) -> Vec<u8> {
+fn written(format: &str, table: Option<TableName>) -> Vec<u8> {
     let (execution, runs) = all();
     let pairs: Vec<(&Execution, &Run)> = runs.iter().map(|run| (&execution, run)).collect();
     let mut out = Vec::new();
@@ -20,7 +20,7 @@ fn written(format: &str, table: Option<Which>) -> Vec<u8> {
     out
 }
 
-fn table(which: Which) -> Table {
+fn table(which: TableName) -> DataTable {
     let (execution, runs) = all();
     let pairs: Vec<(&Execution, &Run)> = runs.iter().map(|run| (&execution, run)).collect();
     which.of(&pairs)
@@ -28,7 +28,7 @@ fn table(which: Which) -> Table {
 
 #[test]
 fn every_table_is_rectangular_and_of_its_types() {
-    for which in Which::ALL {
+    for which in TableName::ALL {
         let table = table(which);
         assert_eq!(table.name, which.name());
         assert!(!table.rows.is_empty());
@@ -36,11 +36,11 @@ fn every_table_is_rectangular_and_of_its_types() {
             assert_eq!(row.len(), table.columns.len());
             for (cell, column) in row.iter().zip(&table.columns) {
                 let fits = match cell {
-                    Cell::Null => true,
-                    Cell::Text(_) => column.kind == Kind::Text,
-                    Cell::Integer(_) => column.kind == Kind::Integer,
-                    Cell::Real(value) => column.kind == Kind::Real && value.is_finite(),
-                    Cell::Boolean(_) => column.kind == Kind::Boolean,
+                    DataCell::Null => true,
+                    DataCell::Text(_) => column.kind == ColumnKind::Text,
+                    DataCell::Integer(_) => column.kind == ColumnKind::Integer,
+                    DataCell::Real(value) => column.kind == ColumnKind::Real && value.is_finite(),
+                    DataCell::Boolean(_) => column.kind == ColumnKind::Boolean,
                 };
                 assert!(fits, "{which}.{}: {cell:?}", column.name);
             }
@@ -49,19 +49,19 @@ fn every_table_is_rectangular_and_of_its_types() {
 }
 
 /// The cell as CSV has it.
-fn text(cell: &Cell) -> String {
+fn text(cell: &DataCell) -> String {
     match cell {
-        Cell::Null => String::new(),
-        Cell::Text(text) => text.clone(),
-        Cell::Integer(value) => value.to_string(),
-        Cell::Real(value) => value.to_string(),
-        Cell::Boolean(value) => value.to_string(),
+        DataCell::Null => String::new(),
+        DataCell::Text(text) => text.clone(),
+        DataCell::Integer(value) => value.to_string(),
+        DataCell::Real(value) => value.to_string(),
+        DataCell::Boolean(value) => value.to_string(),
     }
 }
 
 #[test]
 fn csv_reads_back_as_every_table() {
-    for which in Which::ALL {
+    for which in TableName::ALL {
         let (bytes, table) = (written("csv", Some(which)), table(which));
         let mut reader = csv::Reader::from_reader(bytes.as_slice());
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
@@ -72,7 +72,7 @@ fn csv_reads_back_as_every_table() {
             assert!(record.iter().eq(row.iter().map(text).collect::<Vec<_>>()), "{record:?}");
         }
     }
-    assert_eq!(written("csv", None), written("csv", Some(Which::Latency)));
+    assert_eq!(written("csv", None), written("csv", Some(TableName::Latency)));
 }
 
 #[test]
@@ -95,20 +95,20 @@ fn csv_columns_are_those_that_are_documented() {
     }
 }
 
-fn parquet_cell(field: &Field) -> Cell {
+fn parquet_cell(field: &Field) -> DataCell {
     match field {
-        Field::Null => Cell::Null,
-        Field::Str(text) => Cell::Text(text.clone()),
-        Field::Long(value) => Cell::Integer(*value),
-        Field::Double(value) => Cell::Real(*value),
-        Field::Bool(value) => Cell::Boolean(*value),
+        Field::Null => DataCell::Null,
+        Field::Str(text) => DataCell::Text(text.clone()),
+        Field::Long(value) => DataCell::Integer(*value),
+        Field::Double(value) => DataCell::Real(*value),
+        Field::Bool(value) => DataCell::Boolean(*value),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn parquet_reads_back_as_every_table() {
-    for which in Which::ALL {
+    for which in TableName::ALL {
         let table = table(which);
         let bytes = written("parquet", Some(which));
         let folder = tempfile::tempdir().unwrap();
@@ -135,14 +135,14 @@ fn json_is_the_summaries_or_a_table() {
     let expected: Vec<Value> = runs.iter().map(|run| run.summary(&execution)).collect();
     assert_eq!(summaries, Value::Array(expected));
 
-    for which in Which::ALL {
+    for which in TableName::ALL {
         let rows: Vec<serde_json::Map<String, Value>> =
             serde_json::from_slice(&written("json", Some(which))).unwrap();
         let table = table(which);
         assert_eq!(rows.len(), table.rows.len());
         assert!(rows.iter().all(|row| row.len() == table.columns.len()));
     }
-    let runs: Value = serde_json::from_slice(&written("json", Some(Which::Runs))).unwrap();
+    let runs: Value = serde_json::from_slice(&written("json", Some(TableName::Runs))).unwrap();
     assert_eq!(runs[1]["throughput_ops_s"], 40_000.4);
     assert_eq!(runs[1]["valid"], false);
     assert_eq!(runs[0]["cpu_s_per_mop"], Value::Null);
@@ -167,7 +167,7 @@ RocksDB 11.8.1 · EPYC \\| 7B13 · kvmeter 0.1.0 · 2026-01-02T03:04:05Z
     assert_eq!(text.matches("(invalid): the client was 97 % busy").count(), 1, "{text}");
     assert!(text.contains("(note): 0.3 % of the CPU time was stolen"), "{text}");
 
-    for which in Which::ALL {
+    for which in TableName::ALL {
         let text = String::from_utf8(written("markdown", Some(which))).unwrap();
         let table = table(which);
         assert_eq!(text.lines().count(), table.rows.len() + 2);
@@ -179,7 +179,7 @@ RocksDB 11.8.1 · EPYC \\| 7B13 · kvmeter 0.1.0 · 2026-01-02T03:04:05Z
 #[test]
 fn every_format_writes_no_runs_too() {
     for exporter in EXPORTERS {
-        for table in [None, Some(Which::Runs), Some(Which::Series)] {
+        for table in [None, Some(TableName::Runs), Some(TableName::Series)] {
             export(exporter.name(), table, &[], &mut Vec::new()).unwrap();
         }
         assert!(!exporter.about().is_empty());
@@ -190,7 +190,7 @@ fn every_format_writes_no_runs_too() {
 fn an_unknown_name_suggests_the_nearest() {
     let error = export("parket", None, &[], &mut Vec::new()).unwrap_err().to_string();
     assert!(error.contains("--format") && error.contains("`parquet`"), "{error}");
-    let error = "serie".parse::<Which>().unwrap_err().to_string();
+    let error = "serie".parse::<TableName>().unwrap_err().to_string();
     assert!(error.contains("--table") && error.contains("`series`"), "{error}");
 }
 

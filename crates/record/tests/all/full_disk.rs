@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use record::{Error, File, Filter, Run};
+use record::{Error, ResultsFile, Run, RunFilter};
 use tempfile::TempDir;
 
 use crate::example;
@@ -60,7 +60,7 @@ fn large_run(ordinal: u32) -> Run {
 #[test]
 fn a_full_disk_costs_only_the_run_that_did_not_fit() {
     let Some(disk) = Mount::tmpfs("1m") else { return };
-    let mut file = File::create(disk.file()).unwrap();
+    let mut file = ResultsFile::create(disk.file()).unwrap();
     file.begin(&example::execution("e")).unwrap();
     let mut kept = Vec::new();
     let refused = loop {
@@ -73,7 +73,7 @@ fn a_full_disk_costs_only_the_run_that_did_not_fit() {
     };
     assert!(matches!(refused, Error::Full(_)), "{refused:?}");
     assert!(!kept.is_empty());
-    assert_eq!(file.runs(&Filter::all()).unwrap(), kept);
+    assert_eq!(file.runs(&RunFilter::all()).unwrap(), kept);
 
     // With room again, the same file goes on, without being opened anew.
     disk.remount("size=4m");
@@ -81,7 +81,7 @@ fn a_full_disk_costs_only_the_run_that_did_not_fit() {
     file.keep(&run).unwrap();
     kept.push(run);
     drop(file);
-    assert_eq!(File::read(disk.file()).unwrap().runs(&Filter::all()).unwrap(), kept);
+    assert_eq!(ResultsFile::read(disk.file()).unwrap().runs(&RunFilter::all()).unwrap(), kept);
 }
 
 /// Writes a file until the disk is full.
@@ -93,20 +93,20 @@ fn fill(disk: &Mount) {
 #[test]
 fn a_run_fits_into_what_was_set_aside_for_it() {
     let Some(disk) = Mount::tmpfs("2m") else { return };
-    let mut file = File::create(disk.file()).unwrap();
+    let mut file = ResultsFile::create(disk.file()).unwrap();
     file.begin(&example::execution("e")).unwrap();
     file.reserve(512 << 10).unwrap();
     fill(&disk);
     let run = large_run(0);
     file.keep(&run).unwrap();
-    assert_eq!(file.runs(&Filter::all()).unwrap(), [run]);
+    assert_eq!(file.runs(&RunFilter::all()).unwrap(), [run]);
     // That was for one run, and the next one is not to be begun.
     let refused = file.reserve_again().unwrap_err();
     assert!(matches!(refused, Error::NoRoom { .. }), "{refused:?}");
     // What does not fit any more costs none of the others.
     let refused = (1..100).find_map(|ordinal| file.keep(&large_run(ordinal)).err()).unwrap();
     assert!(matches!(refused, Error::Full(_)), "{refused:?}");
-    assert!(!file.runs(&Filter::all()).unwrap().is_empty());
+    assert!(!file.runs(&RunFilter::all()).unwrap().is_empty());
     // With room again, space is set aside once more, and once.
     std::fs::remove_file(disk.folder.path().join("other")).unwrap();
     file.reserve_again().unwrap();
@@ -120,7 +120,7 @@ fn a_run_fits_into_what_was_set_aside_for_it() {
 #[test]
 fn a_run_fits_where_no_inode_is_left() {
     let Some(disk) = Mount::tmpfs("8m,nr_inodes=8") else { return };
-    let mut file = File::create(disk.file()).unwrap();
+    let mut file = ResultsFile::create(disk.file()).unwrap();
     file.begin(&example::execution("e")).unwrap();
     file.reserve(512 << 10).unwrap();
     let mut names = 0..100;
@@ -131,7 +131,7 @@ fn a_run_fits_where_no_inode_is_left() {
 #[test]
 fn a_disk_without_room_for_a_run_is_told_before_it() {
     let Some(disk) = Mount::tmpfs("600k") else { return };
-    let mut file = File::create(disk.file()).unwrap();
+    let mut file = ResultsFile::create(disk.file()).unwrap();
     let refused = file.reserve(512 << 10).unwrap_err();
     assert!(matches!(refused, Error::NoRoom { .. }), "{refused:?}");
     assert!(refused.to_string().contains("512 KiB"), "{refused}");
@@ -142,7 +142,7 @@ fn a_file_that_cannot_be_begun_leaves_nothing_behind() {
     let Some(disk) = Mount::tmpfs("64k") else { return };
     // The schema alone is larger.
     std::fs::write(disk.folder.path().join("other"), vec![0; 40 << 10]).unwrap();
-    let refused = File::create(disk.file()).unwrap_err();
+    let refused = ResultsFile::create(disk.file()).unwrap_err();
     assert!(matches!(refused, Error::Full(_)), "{refused:?}");
     assert_eq!(std::fs::read_dir(disk.folder.path()).unwrap().count(), 1);
 }
@@ -150,16 +150,16 @@ fn a_file_that_cannot_be_begun_leaves_nothing_behind() {
 #[test]
 fn read_only_media_can_be_read_and_not_written() {
     let Some(disk) = Mount::tmpfs("1m") else { return };
-    let mut file = File::create(disk.file()).unwrap();
+    let mut file = ResultsFile::create(disk.file()).unwrap();
     file.begin(&example::execution("e")).unwrap();
     file.keep(&example::run("e", 0)).unwrap();
     drop(file);
     disk.remount("ro");
-    let file = File::read(disk.file()).unwrap();
-    assert_eq!(file.runs(&Filter::all()).unwrap(), [example::run("e", 0)]);
+    let file = ResultsFile::read(disk.file()).unwrap();
+    assert_eq!(file.runs(&RunFilter::all()).unwrap(), [example::run("e", 0)]);
     for error in [
-        File::open(disk.file()).unwrap_err(),
-        File::create(disk.folder.path().join("new.sqlite")).unwrap_err(),
+        ResultsFile::open(disk.file()).unwrap_err(),
+        ResultsFile::create(disk.folder.path().join("new.sqlite")).unwrap_err(),
     ] {
         assert!(matches!(error, Error::ReadOnly(_)), "{error:?}");
     }
@@ -168,7 +168,7 @@ fn read_only_media_can_be_read_and_not_written() {
 #[test]
 fn a_half_kept_run_on_read_only_media_is_explained() {
     let Some(disk) = Mount::tmpfs("4m") else { return };
-    let mut file = File::create(disk.file()).unwrap();
+    let mut file = ResultsFile::create(disk.file()).unwrap();
     file.begin(&example::execution("e")).unwrap();
     drop(file);
     // What a kill in the middle of a commit leaves: pages in the file, the old ones beside.
@@ -187,9 +187,12 @@ fn a_half_kept_run_on_read_only_media_is_explained() {
         std::fs::rename(&saved, &journal).unwrap();
     }
     disk.remount("ro");
-    let error = File::read(disk.file()).and_then(|file| file.executions()).unwrap_err();
+    let error = ResultsFile::read(disk.file()).and_then(|file| file.executions()).unwrap_err();
     assert!(matches!(error, Error::Interrupted(_)), "{error:?}");
     disk.remount("rw");
-    assert_eq!(File::read(disk.file()).unwrap().executions().unwrap(), [example::execution("e")]);
+    assert_eq!(
+        ResultsFile::read(disk.file()).unwrap().executions().unwrap(),
+        [example::execution("e")]
+    );
     assert!(!journal.exists());
 }

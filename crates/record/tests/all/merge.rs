@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use record::{Error, File, Filter, Selection, merge};
+use record::{Error, ResultsFile, RunFilter, RunSelection, merge};
 use tempfile::TempDir;
 
 use crate::example;
@@ -12,7 +12,7 @@ fn measured(folder: &TempDir, name: &str, machine: &str) -> PathBuf {
     let path = folder.path().join(name);
     let mut execution = example::execution(&format!("execution of {name}"));
     execution.machine.id = machine.to_owned();
-    let mut file = File::create(&path).unwrap();
+    let mut file = ResultsFile::create(&path).unwrap();
     file.begin(&execution).unwrap();
     for ordinal in 0..2 {
         let mut run = example::run(&execution.id, ordinal);
@@ -22,8 +22,8 @@ fn measured(folder: &TempDir, name: &str, machine: &str) -> PathBuf {
     path
 }
 
-fn whole(path: &Path) -> Selection {
-    Selection::read(path, Filter::all()).unwrap()
+fn whole(path: &Path) -> RunSelection {
+    RunSelection::read(path, RunFilter::all()).unwrap()
 }
 
 #[test]

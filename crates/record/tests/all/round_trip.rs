@@ -1,8 +1,10 @@
 use std::collections::BTreeSet;
 
-use model::{Answer, Op, Origin, Reading, Scope, Unit};
+use model::{Op, Origin, Reading, ReadingValue, Scope, Unit};
 use proptest::prelude::*;
-use record::{Error, File, Filter, FilterError, Latency, Run, Selection, Tax};
+use record::{
+    Error, FilterError, HarnessTax, ResultsFile, Run, RunFilter, RunLatency, RunSelection,
+};
 
 use crate::example;
 
@@ -11,7 +13,7 @@ fn what_is_kept_is_read_back_whole_and_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.sqlite");
     let (mut first, second) = (example::execution("e1"), example::execution("e2"));
-    let mut file = File::create(&path).unwrap();
+    let mut file = ResultsFile::create(&path).unwrap();
     assert!(file.writable() && file.path() == path);
     file.begin(&first).unwrap();
     file.begin(&second).unwrap();
@@ -28,9 +30,9 @@ fn what_is_kept_is_read_back_whole_and_in_order() {
 
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
     assert_eq!(left.len(), 1, "one file and nothing beside it: {left:?}");
-    for file in [File::read(&path).unwrap(), File::open(&path).unwrap()] {
+    for file in [ResultsFile::read(&path).unwrap(), ResultsFile::open(&path).unwrap()] {
         assert_eq!(file.executions().unwrap(), [first.clone(), second.clone()]);
-        let runs = file.runs(&Filter::all()).unwrap();
+        let runs = file.runs(&RunFilter::all()).unwrap();
         assert_eq!(runs, [bare.clone(), open.clone(), other.clone()]);
     }
 }
@@ -39,13 +41,13 @@ fn what_is_kept_is_read_back_whole_and_in_order() {
 fn a_copy_taken_between_runs_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.sqlite");
-    let mut file = File::create(&path).unwrap();
+    let mut file = ResultsFile::create(&path).unwrap();
     file.begin(&example::execution("e")).unwrap();
     for ordinal in 0..3 {
         file.keep(&example::run("e", ordinal)).unwrap();
         let copy = folder.path().join("copy.sqlite");
         std::fs::copy(&path, &copy).unwrap();
-        let kept = File::read(&copy).unwrap().done("e").unwrap();
+        let kept = ResultsFile::read(&copy).unwrap().done("e").unwrap();
         assert_eq!(kept, (0..=ordinal).collect());
     }
 }
@@ -54,9 +56,9 @@ fn a_copy_taken_between_runs_is_complete() {
 fn a_reader_works_beside_a_writer_and_sees_each_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.sqlite");
-    let mut file = File::create(&path).unwrap();
+    let mut file = ResultsFile::create(&path).unwrap();
     file.begin(&example::execution("e")).unwrap();
-    let mut reader = File::read(&path).unwrap();
+    let mut reader = ResultsFile::read(&path).unwrap();
     assert!(!reader.writable());
     file.keep(&example::run("e", 0)).unwrap();
     assert_eq!(reader.done("e").unwrap(), BTreeSet::from([0]));
@@ -67,7 +69,7 @@ fn a_reader_works_beside_a_writer_and_sees_each_run() {
 #[test]
 fn nothing_is_kept_twice_or_without_its_execution() {
     let folder = tempfile::tempdir().unwrap();
-    let mut file = File::create(folder.path().join("results.sqlite")).unwrap();
+    let mut file = ResultsFile::create(folder.path().join("results.sqlite")).unwrap();
     let run = example::run("e", 0);
     let early = file.keep(&run).unwrap_err();
     assert!(matches!(&early, Error::UnknownExecution { id, .. } if id == "e"), "{early}");
@@ -82,13 +84,13 @@ fn nothing_is_kept_twice_or_without_its_execution() {
         let refused = file.keep(&twice).unwrap_err();
         assert!(matches!(refused, Error::RunExists { .. }), "{refused}");
     }
-    assert_eq!(file.runs(&Filter::all()).unwrap(), [run]);
+    assert_eq!(file.runs(&RunFilter::all()).unwrap(), [run]);
 }
 
 #[test]
 fn a_run_that_breaks_a_rule_leaves_no_half_behind() {
     let folder = tempfile::tempdir().unwrap();
-    let mut file = File::create(folder.path().join("results.sqlite")).unwrap();
+    let mut file = ResultsFile::create(folder.path().join("results.sqlite")).unwrap();
     file.begin(&example::execution("e")).unwrap();
     let mut twice = example::run("e", 0);
     twice.latencies.push(twice.latencies[0].clone());
@@ -98,18 +100,18 @@ fn a_run_that_breaks_a_rule_leaves_no_half_behind() {
         assert!(matches!(&refused, Error::Unkeepable { id, .. } if *id == bad.id), "{refused}");
     }
     file.keep(&example::run("e", 0)).unwrap();
-    assert_eq!(file.runs(&Filter::all()).unwrap(), [example::run("e", 0)]);
+    assert_eq!(file.runs(&RunFilter::all()).unwrap(), [example::run("e", 0)]);
 }
 
 #[test]
 fn what_is_not_a_number_is_unavailable_and_does_not_cost_the_run() {
     let folder = tempfile::tempdir().unwrap();
-    let mut file = File::create(folder.path().join("results.sqlite")).unwrap();
+    let mut file = ResultsFile::create(folder.path().join("results.sqlite")).unwrap();
     file.begin(&example::execution("e")).unwrap();
     let odd = Run {
         seconds: f64::NAN,
-        readings: vec![example::reading("ratio", Answer::Value(f64::NAN))],
-        tax: Some(Tax {
+        readings: vec![example::reading("ratio", ReadingValue::Value(f64::NAN))],
+        tax: Some(HarnessTax {
             ns_per_op: f64::NAN,
             clock_ns: 1.0,
             verify_ns: None,
@@ -119,9 +121,11 @@ fn what_is_not_a_number_is_unavailable_and_does_not_cost_the_run() {
         ..example::run("e", 0)
     };
     file.keep(&odd).unwrap();
-    let run = file.runs(&Filter::all()).unwrap().remove(0);
+    let run = file.runs(&RunFilter::all()).unwrap().remove(0);
     assert!(run.seconds.is_nan() && run.tax.unwrap().ns_per_op.is_nan());
-    let Answer::Unavailable { reason, .. } = &run.readings[0].answer else { panic!("a value") };
+    let ReadingValue::Unavailable { reason, .. } = &run.readings[0].answer else {
+        panic!("a value")
+    };
     assert!(reason.contains("NaN"), "{reason}");
 }
 
@@ -129,7 +133,7 @@ fn what_is_not_a_number_is_unavailable_and_does_not_cost_the_run() {
 fn a_selection_reads_the_filtered_runs_with_their_executions() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.sqlite");
-    let mut file = File::create(&path).unwrap();
+    let mut file = ResultsFile::create(&path).unwrap();
     for id in ["e1", "e2", "never-ran"] {
         file.begin(&example::execution(id)).unwrap();
     }
@@ -137,26 +141,26 @@ fn a_selection_reads_the_filtered_runs_with_their_executions() {
     file.keep(&example::bare_run("e2", 0)).unwrap();
     let path = path.to_str().unwrap();
 
-    let all = Selection::open(path).unwrap();
+    let all = RunSelection::open(path).unwrap();
     assert_eq!((all.executions.len(), all.runs.len(), all.pairs().len()), (3, 2, 2));
-    let lmdb = Selection::open(&format!("{path}?store=lmdb&valid=true&phase=load")).unwrap();
+    let lmdb = RunSelection::open(&format!("{path}?store=lmdb&valid=true&phase=load")).unwrap();
     assert_eq!(lmdb.runs, [example::bare_run("e2", 0)]);
     assert_eq!(lmdb.executions, [example::execution("e2")]);
-    let invalid = Selection::open(&format!("{path}?execution=e1&workload=ycsb-a")).unwrap();
+    let invalid = RunSelection::open(&format!("{path}?execution=e1&workload=ycsb-a")).unwrap();
     assert_eq!(invalid.runs, [example::run("e1", 0)]);
 
-    let message = Selection::open(&format!("{path}?stroe=lmdb")).unwrap_err().to_string();
+    let message = RunSelection::open(&format!("{path}?stroe=lmdb")).unwrap_err().to_string();
     assert!(message.contains("did you mean `store`"), "{message}");
-    let nothing = Selection::open(&format!("{path}?store=fjall")).unwrap_err();
+    let nothing = RunSelection::open(&format!("{path}?store=fjall")).unwrap_err();
     assert!(matches!(&nothing, Error::Filter(FilterError::Nothing { exists, .. })
         if exists == "store: lmdb, rocksdb"));
 }
 
 fn any_reading() -> impl Strategy<Value = Reading> {
     let answer = prop_oneof![
-        prop::num::f64::NORMAL.prop_map(Answer::Value),
+        prop::num::f64::NORMAL.prop_map(ReadingValue::Value),
         ("[a-z ]{1,9}", prop::option::of("[a-z ]{0,9}"))
-            .prop_map(|(reason, remedy)| Answer::Unavailable { reason, remedy }),
+            .prop_map(|(reason, remedy)| ReadingValue::Unavailable { reason, remedy }),
     ];
     let unit = prop::sample::select(vec![
         Unit::Count,
@@ -225,7 +229,7 @@ proptest! {
         samples in prop::collection::vec(0u64..1 << 50, 0..50),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let mut file = File::create(folder.path().join("results.sqlite")).unwrap();
+        let mut file = ResultsFile::create(folder.path().join("results.sqlite")).unwrap();
         file.begin(&example::execution("e")).unwrap();
         let mut run = example::run("e", u32::MAX);
         run.stream = settings.clone();
@@ -241,7 +245,7 @@ proptest! {
         run.warnings = texts;
         let model = run.latencies[0].clone();
         run.latencies.extend(Op::ALL.into_iter().skip(2).map(|op| {
-            let mut latency = Latency { op: op.into(), ..model.clone() };
+            let mut latency = RunLatency { op: op.into(), ..model.clone() };
             let mut histogram = latency.histogram.histogram();
             histogram.reset();
             samples.iter().for_each(|sample| histogram.record(*sample).unwrap());
@@ -254,7 +258,7 @@ proptest! {
         for reading in &mut run.readings {
             hide(&mut reading.source);
         }
-        prop_assert_eq!(&file.runs(&Filter::all()).unwrap(), &[run]);
+        prop_assert_eq!(&file.runs(&RunFilter::all()).unwrap(), &[run]);
     }
 }
 
@@ -267,7 +271,7 @@ fn hide(text: &mut String) {
 fn runs_one_after_the_other_are_those_of_a_selection() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.sqlite");
-    let mut file = File::create(&path).unwrap();
+    let mut file = ResultsFile::create(&path).unwrap();
     for name in ["e1", "e2"] {
         file.begin(&example::execution(name)).unwrap();
         for ordinal in (0..300).rev() {
@@ -282,9 +286,9 @@ fn runs_one_after_the_other_are_those_of_a_selection() {
     drop(file);
     let path = path.to_str().unwrap();
     for text in [path.to_owned(), format!("{path}?execution=e2"), format!("{path}?valid=false")] {
-        let expected = Selection::open(&text).unwrap();
+        let expected = RunSelection::open(&text).unwrap();
         let mut runs = Vec::new();
-        Selection::each(&text, |execution, run| {
+        RunSelection::each(&text, |execution, run| {
             assert_eq!(execution.id, run.execution);
             runs.push(run.clone());
             Ok::<(), Error>(())
@@ -293,6 +297,6 @@ fn runs_one_after_the_other_are_those_of_a_selection() {
         assert_eq!(runs, expected.runs, "{text}");
         assert!(!runs.is_empty());
     }
-    let nothing = Selection::each(&format!("{path}?store=fjall"), |_, _| Ok::<(), Error>(()));
+    let nothing = RunSelection::each(&format!("{path}?store=fjall"), |_, _| Ok::<(), Error>(()));
     assert!(nothing.is_err());
 }

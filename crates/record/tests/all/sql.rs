@@ -1,19 +1,19 @@
 //! What a person sees who opens the file with any SQLite.
 
-use record::table::{Cell, Which};
-use record::{File, Run};
+use record::table::{DataCell, TableName};
+use record::{ResultsFile, Run};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use crate::example;
 
-fn cell(value: Value, like: &Cell) -> Cell {
+fn cell(value: Value, like: &DataCell) -> DataCell {
     match (value, like) {
-        (Value::Null, _) => Cell::Null,
-        (Value::Integer(bit), Cell::Boolean(_)) => Cell::Boolean(bit == 1),
-        (Value::Integer(value), _) => Cell::Integer(value),
-        (Value::Real(value), _) => Cell::Real(value),
-        (Value::Text(text), _) => Cell::Text(text),
+        (Value::Null, _) => DataCell::Null,
+        (Value::Integer(bit), DataCell::Boolean(_)) => DataCell::Boolean(bit == 1),
+        (Value::Integer(value), _) => DataCell::Integer(value),
+        (Value::Real(value), _) => DataCell::Real(value),
+        (Value::Text(text), _) => DataCell::Text(text),
         (Value::Blob(_), _) => panic!("a view shows no bytes"),
     }
 }
@@ -26,7 +26,7 @@ fn views_and_exported_tables_agree() {
     let path = folder.path().join("results.sqlite");
     let execution = example::execution("e");
     let runs = [example::run("e", 0), example::bare_run("e", 1)];
-    let mut file = File::create(&path).unwrap();
+    let mut file = ResultsFile::create(&path).unwrap();
     file.begin(&execution).unwrap();
     runs.iter().for_each(|run| file.keep(run).unwrap());
     drop(file);
@@ -34,17 +34,17 @@ fn views_and_exported_tables_agree() {
 
     let sql = Connection::open(&path).unwrap();
     for (view, which) in [
-        ("run_summary", Which::Runs),
-        ("latency_summary", Which::Latency),
-        ("series_summary", Which::Series),
-        ("reading_summary", Which::Readings),
-        ("sample_summary", Which::Samples),
+        ("run_summary", TableName::Runs),
+        ("latency_summary", TableName::Latency),
+        ("series_summary", TableName::Series),
+        ("reading_summary", TableName::Readings),
+        ("sample_summary", TableName::Samples),
     ] {
         let mut table = which.of(&pairs);
-        if which == Which::Latency {
+        if which == TableName::Latency {
             // A run without latencies has a row in the export only.
             let count = table.columns.iter().position(|c| c.name == "count").unwrap();
-            table.rows.retain(|row| row[count] != Cell::Null);
+            table.rows.retain(|row| row[count] != DataCell::Null);
         }
         let mut statement = sql.prepare(&format!("SELECT * FROM {view}")).unwrap();
         let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
@@ -68,7 +68,7 @@ fn views_and_exported_tables_agree() {
 fn the_histogram_is_hdr_v2_deflated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.sqlite");
-    let mut file = File::create(&path).unwrap();
+    let mut file = ResultsFile::create(&path).unwrap();
     file.begin(&example::execution("e")).unwrap();
     file.keep(&example::run("e", 0)).unwrap();
     let sql = Connection::open(&path).unwrap();

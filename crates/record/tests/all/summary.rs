@@ -1,5 +1,5 @@
-use model::Answer;
-use record::{Loop, Run, Tax};
+use model::ReadingValue;
+use record::{HarnessTax, LoopKind, Run};
 use serde_json::Value;
 
 use crate::example;
@@ -48,7 +48,7 @@ fn the_keys_are_those_that_are_promised() {
 
 #[test]
 fn in_a_closed_loop_the_service_time_is_the_latency() {
-    let closed = Run { pacing: Loop::Closed { think_s: 0.5 }, ..example::run("e", 0) };
+    let closed = Run { pacing: LoopKind::Closed { think_s: 0.5 }, ..example::run("e", 0) };
     let summary = closed.summary(&example::execution("e"));
     assert_eq!(summary["latency_us"]["read"]["mean"], example::histogram(1).mean() / 1e3);
     assert!(summary.get("service_us").is_none());
@@ -94,15 +94,15 @@ fn what_is_not_a_number_never_reaches_json() {
     for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let run = Run {
             seconds: odd,
-            pacing: Loop::Open { rate_ops_s: odd, arrivals: "constant".to_owned() },
-            tax: Some(Tax {
+            pacing: LoopKind::Open { rate_ops_s: odd, arrivals: "constant".to_owned() },
+            tax: Some(HarnessTax {
                 ns_per_op: odd,
                 clock_ns: odd,
                 verify_ns: Some(odd),
                 busy: odd,
                 measured_before_run: None,
             }),
-            readings: vec![example::reading("cpu_s_per_mop", Answer::Value(odd))],
+            readings: vec![example::reading("cpu_s_per_mop", ReadingValue::Value(odd))],
             ..example::run("e", 0)
         };
         let text = run.summary(&example::execution("e")).to_string();

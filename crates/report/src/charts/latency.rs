@@ -1,7 +1,7 @@
 //! Latency per workload and operation: p50, p99 and p99.9 on one line.
 
 use model::Op;
-use record::Clock;
+use record::LatencyClock;
 
 use super::{Series, Shown, any_invalid, by_category, invalid_entry, title};
 use crate::cells::Cell;
@@ -30,7 +30,7 @@ pub fn latency(cells: &[&Cell], series: &Series) -> Option<Shown> {
         let ops = Op::ALL.into_iter().filter(|op| members.iter().any(|c| c.ops().contains(op)));
         for op in ops {
             for cell in &members {
-                for clock in [Clock::Response, Clock::Service] {
+                for clock in [LatencyClock::Response, LatencyClock::Service] {
                     let Some((row, values)) = row(cell, op, clock, series) else { continue };
                     let mut cells = vec![
                         category.into(),
@@ -102,17 +102,17 @@ pub(super) fn loops(cells: &[&Cell]) -> Vec<String> {
 }
 
 /// From which instant, in words that fit the kind of loop.
-pub(super) fn clock_name(own: Clock, clock: Clock) -> &'static str {
+pub(super) fn clock_name(own: LatencyClock, clock: LatencyClock) -> &'static str {
     match (own, clock) {
-        (_, Clock::Response) => "response, from due",
-        (Clock::Response, Clock::Service) => "service, from sent",
-        (_, Clock::Service) => "service, closed loop",
-        (_, Clock::Arrival) => "arrival in the client's kernel",
-        (_, Clock::Server) => "inside the server",
+        (_, LatencyClock::Response) => "response, from due",
+        (LatencyClock::Response, LatencyClock::Service) => "service, from sent",
+        (_, LatencyClock::Service) => "service, closed loop",
+        (_, LatencyClock::Arrival) => "arrival in the client's kernel",
+        (_, LatencyClock::Server) => "inside the server",
     }
 }
 
-fn row(cell: &Cell, op: Op, clock: Clock, series: &Series) -> Option<(Row, Vec<f64>)> {
+fn row(cell: &Cell, op: Op, clock: LatencyClock, series: &Series) -> Option<(Row, Vec<f64>)> {
     let histogram = cell.merged(op, clock)?;
     let (_, valid) = cell.counted();
     let color = series.color(&cell.series);
@@ -120,8 +120,8 @@ fn row(cell: &Cell, op: Op, clock: Clock, series: &Series) -> Option<(Row, Vec<f
     if series.several() {
         label = format!("{label}, {}", cell.series);
     }
-    if cell.clock() == Clock::Response {
-        label += if clock == Clock::Response { ", from due" } else { ", from sent" };
+    if cell.clock() == LatencyClock::Response {
+        label += if clock == LatencyClock::Response { ", from due" } else { ", from sent" };
     }
     let values: Vec<f64> =
         SHOWN.iter().map(|(p, _)| histogram.value_at_percentile(*p) as f64).collect();

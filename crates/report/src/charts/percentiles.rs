@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use model::Op;
-use record::Clock;
+use record::LatencyClock;
 
 use super::latency::{clock_name, loops};
 use super::{Caution, Series, Shown, by_category, slug};
@@ -45,7 +45,7 @@ pub fn percentiles(cells: &[&Cell], series: &Series) -> Vec<Shown> {
 
 struct Curve {
     name: String,
-    clock: Clock,
+    clock: LatencyClock,
     /// Response and service of one operation share a colour.
     pair: (String, Op),
     histogram: Histogram<u64>,
@@ -56,7 +56,7 @@ struct Curve {
 fn curves(cell: &Cell, named: bool) -> Vec<Curve> {
     let mut curves = Vec::new();
     for op in cell.ops() {
-        for clock in [Clock::Response, Clock::Service] {
+        for clock in [LatencyClock::Response, LatencyClock::Service] {
             let Some(histogram) = cell.merged(op, clock) else { continue };
             let valid = cell.counted().1;
             let mut name = format!("{}, {}", op_name(op), clock_name(cell.clock(), clock));

@@ -4,7 +4,7 @@
 use analyse::slo::{Condition, Figure};
 use hdrhistogram::Histogram;
 use model::Op;
-use record::{Clock, Run};
+use record::{LatencyClock, Run};
 
 use super::{Shown, invalid_entry, slug};
 use crate::cells::Cell;
@@ -102,7 +102,7 @@ fn data(curves: &[&Curve]) -> Table {
     }
     let mut table = table.column("max, µs", Align::Decimal, ALWAYS);
     for cell in curves.iter().flat_map(|curve| &curve.points) {
-        let Some(histogram) = cell.merged_all(Clock::Response) else { continue };
+        let Some(histogram) = cell.merged_all(LatencyClock::Response) else { continue };
         let rate = |rate: Option<f64>| {
             rate.map_or(format::NONE.to_owned(), |rate| format::count(rate.round() as u64)).into()
         };
@@ -158,8 +158,8 @@ impl Latency {
     /// In nanoseconds; none where nothing of it was asked at that rate.
     fn of(self, cell: &Cell) -> Option<f64> {
         let histogram: Histogram<u64> = match self.op {
-            Some(op) => cell.merged(op, Clock::Response)?,
-            None => cell.merged_all(Clock::Response)?,
+            Some(op) => cell.merged(op, LatencyClock::Response)?,
+            None => cell.merged_all(LatencyClock::Response)?,
         };
         Some(match self.figure {
             Figure::Mean => histogram.mean(),

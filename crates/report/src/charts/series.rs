@@ -1,7 +1,7 @@
 //! One run over its time: throughput above, p99 of each operation below, then what probes sampled.
 
 use model::Op;
-use record::{Loop, Run};
+use record::{LoopKind, Run};
 
 use super::samples::{self, Sampled};
 use super::{Caution, Shown, slug};
@@ -64,8 +64,8 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
         })
         .collect();
     let clock = match run.pacing {
-        Loop::Open { .. } => "p99 latency, response (from due)",
-        Loop::Closed { .. } => "p99 latency, service (from sent), closed loop",
+        LoopKind::Open { .. } => "p99 latency, response (from due)",
+        LoopKind::Closed { .. } => "p99 latency, service (from sent), closed loop",
     };
     let rates = Scale::from_zero(total.points.iter().map(|point| point.y));
     let latencies = Scale::log(tails.iter().flat_map(|line| line.points.iter().map(|p| p.y)));
@@ -162,7 +162,7 @@ impl Bucket {
 
 /// The run's intervals in order of time, and whether several had to be gathered.
 fn buckets(run: &Run) -> (Vec<Bucket>, bool) {
-    let mut points: Vec<&record::Point> = run.series.iter().collect();
+    let mut points: Vec<&record::SeriesPoint> = run.series.iter().collect();
     points.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     let mut buckets: Vec<Bucket> = Vec::new();
     for point in points {

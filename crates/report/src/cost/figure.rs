@@ -1,7 +1,7 @@
 //! Cost an hour over the price of one server: a panel a price of electricity, a line a server and
 //! lifetime, the break-even prices marked.
 
-use analyse::cost::{CostAt, Costed, Group};
+use analyse::cost::{CandidateCosts, CostAt, WorkloadCosts};
 
 use super::CostView;
 use crate::charts::Shown;
@@ -17,11 +17,11 @@ const STEPS: usize = 8;
 
 /// One figure a workload, or that of the headline alone.
 pub(super) fn figures(view: &CostView<'_>) -> Vec<Shown> {
-    let shown = |group: &&Group| view.headline.is_none_or(|name| group.workload == name);
+    let shown = |group: &&WorkloadCosts| view.headline.is_none_or(|name| group.workload == name);
     view.answer.groups.iter().filter(shown).enumerate().map(|(at, g)| figure(view, g, at)).collect()
 }
 
-fn figure(view: &CostView<'_>, group: &Group, at: usize) -> Shown {
+fn figure(view: &CostView<'_>, group: &WorkloadCosts, at: usize) -> Shown {
     let prices = group.rows.iter().filter_map(|row| row.candidate.price_usd);
     let dearest = prices.chain([view.terms.at_price_usd]).fold(0.0, f64::max) * ROOM;
     let axis = Axis::new(Scale::from_zero([dearest]), 6, "price of one server, $", format::dollars);
@@ -51,7 +51,7 @@ fn figure(view: &CostView<'_>, group: &Group, at: usize) -> Shown {
     }
 }
 
-fn panel(view: &CostView<'_>, group: &Group, usd_per_kwh: f64, dearest: f64) -> Panel {
+fn panel(view: &CostView<'_>, group: &WorkloadCosts, usd_per_kwh: f64, dearest: f64) -> Panel {
     let mut lines = Vec::new();
     for (color, row) in group.rows.iter().enumerate() {
         let costs = row.costs.iter().filter(|cost| cost.usd_per_kwh == usd_per_kwh);
@@ -69,7 +69,7 @@ fn panel(view: &CostView<'_>, group: &Group, usd_per_kwh: f64, dearest: f64) -> 
     }
 }
 
-fn line(row: &Costed, cost: &CostAt, color: usize, dashed: bool, dearest: f64) -> Line {
+fn line(row: &CandidateCosts, cost: &CostAt, color: usize, dashed: bool, dearest: f64) -> Line {
     let points = (0..=STEPS).map(|step| {
         let x = dearest * step as f64 / STEPS as f64;
         let y = cost.line.at(x);
@@ -94,19 +94,19 @@ fn line(row: &Costed, cost: &CostAt, color: usize, dashed: bool, dearest: f64) -
 
 /// The first server's break-even prices against each other one, at the first lifetime, and the
 /// cost at which they are even.
-fn marks(view: &CostView<'_>, group: &Group, usd_per_kwh: f64) -> (Vec<Line>, Vec<Level>) {
+fn marks(view: &CostView<'_>, group: &WorkloadCosts, usd_per_kwh: f64) -> (Vec<Line>, Vec<Level>) {
     let (mut lines, mut levels) = (Vec::new(), Vec::new());
     let years = view.terms.years.first().copied().unwrap_or_default();
     for pair in group.pairs.iter().filter(|pair| pair.own == 0) {
         let even = pair.at.iter().find(|e| e.years == years && e.usd_per_kwh == usd_per_kwh);
         let rows = (&group.rows[pair.own], &group.rows[pair.other]);
-        let of = |row: &Costed| {
+        let of = |row: &CandidateCosts| {
             row.costs.iter().find(|c| c.years == years && c.usd_per_kwh == usd_per_kwh).copied()
         };
         let (Some(even), Some(other)) = (even, of(rows.1)) else { continue };
         let Ok(price) = even.price_usd.clone() else { continue };
         let cost = other.line.at(even.other_price_usd);
-        let tip = |row: &Costed, price: f64| {
+        let tip = |row: &CandidateCosts, price: f64| {
             format!(
                 "even: {} at {} $ costs {} $/h",
                 row.candidate.name,
@@ -140,8 +140,8 @@ fn marks(view: &CostView<'_>, group: &Group, usd_per_kwh: f64) -> (Vec<Line>, Ve
     (lines, levels)
 }
 
-fn legend(view: &CostView<'_>, group: &Group) -> Vec<Entry> {
-    let entry = |color: usize, row: &Costed, years: f64, dashed: bool| Entry {
+fn legend(view: &CostView<'_>, group: &WorkloadCosts) -> Vec<Entry> {
+    let entry = |color: usize, row: &CandidateCosts, years: f64, dashed: bool| Entry {
         label: format!("{}, {} years", row.candidate.name, format::plain(years)),
         color: Some(color),
         shape: Some(Shape::nth(color)),
@@ -156,7 +156,7 @@ fn legend(view: &CostView<'_>, group: &Group) -> Vec<Entry> {
     entries
 }
 
-fn data(group: &Group) -> Table {
+fn data(group: &WorkloadCosts) -> Table {
     let mut table = Table::new("")
         .column("server", Align::Left, ALWAYS)
         .column("years", Align::Right, ALWAYS)

@@ -3,7 +3,7 @@
 mod figure;
 mod tables;
 
-use analyse::cost::{Answer, Terms};
+use analyse::cost::{CostAnswer, CostTerms};
 
 use crate::html;
 use crate::table::Table;
@@ -14,8 +14,8 @@ pub use tables::{saved, work_units};
 pub struct CostView<'a> {
     /// What was asked, for a heading.
     pub title: &'a str,
-    pub answer: &'a Answer,
-    pub terms: &'a Terms,
+    pub answer: &'a CostAnswer,
+    pub terms: &'a CostTerms,
     /// The same costs as a publication prints them.
     pub printed: &'a [PrintedCost],
     /// The only workload whose break-even prices are shown; all if None.

@@ -1,4 +1,4 @@
-use analyse::cost::{Against, Costed, Even, Group};
+use analyse::cost::{BreakEven, CandidateCosts, CandidatePair, WorkloadCosts};
 
 use super::{CostView, PrintedCost, UnitRow};
 use crate::format;
@@ -81,7 +81,7 @@ fn as_printed(printed: Option<&PrintedCost>, usd_per_kwh: f64) -> Cell {
 /// Equipment, energy and rent; None where no server has a price.
 fn total(view: &CostView<'_>) -> Option<Table> {
     let groups = &view.answer.groups;
-    let priced: Vec<&Costed> = groups
+    let priced: Vec<&CandidateCosts> = groups
         .iter()
         .flat_map(|group| &group.rows)
         .filter(|row| row.candidate.price_usd.is_some())
@@ -126,12 +126,12 @@ fn total(view: &CostView<'_>) -> Option<Table> {
     Some(table.without_empty_columns())
 }
 
-fn shown_pairs(group: &Group) -> impl Iterator<Item = &Against> {
+fn shown_pairs(group: &WorkloadCosts) -> impl Iterator<Item = &CandidatePair> {
     group.pairs.iter().filter(|pair| pair.own == FIRST)
 }
 
 /// Which of two is the cheaper, and what would change that.
-fn verdict(group: &Group, pair: &Against) -> Option<String> {
+fn verdict(group: &WorkloadCosts, pair: &CandidatePair) -> Option<String> {
     let ratios: Vec<f64> =
         pair.at.iter().filter_map(|even| Some(even.given.as_ref()?.ratio)).collect();
     let (least, most) = ratios
@@ -170,7 +170,7 @@ fn verdict(group: &Group, pair: &Against) -> Option<String> {
 
 /// Where two servers cost the same; None where there is one server only.
 fn break_even(view: &CostView<'_>) -> Option<Table> {
-    let groups: Vec<&Group> = view
+    let groups: Vec<&WorkloadCosts> = view
         .answer
         .groups
         .iter()
@@ -209,7 +209,7 @@ fn break_even(view: &CostView<'_>) -> Option<Table> {
     Some(table.without_empty_columns())
 }
 
-fn even_row(group: &Group, pair: &Against, even: &Even) -> Vec<Cell> {
+fn even_row(group: &WorkloadCosts, pair: &CandidatePair, even: &BreakEven) -> Vec<Cell> {
     let name = |at: usize| group.rows[at].candidate.name.clone();
     let (price, ratio) = match &even.price_usd {
         Ok(price) if *price > 0.0 => {

@@ -213,7 +213,7 @@ pub fn readings(out: &mut Markup, runs: &Runs) {
     }
 }
 
-fn pairs(out: &mut Markup, title: &'static str, pairs: &record::Settings) {
+fn pairs(out: &mut Markup, title: &'static str, pairs: &record::RunSettings) {
     if pairs.is_empty() {
         return;
     }

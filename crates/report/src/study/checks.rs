@@ -1,7 +1,7 @@
 //! A study's checks over all its runs.
 
-use analyse::check::{Ruling, judge};
-use record::design::Check;
+use analyse::check::{CheckResult, judge};
+use record::design::CheckSpec;
 
 use super::Study;
 use crate::naming;
@@ -10,7 +10,7 @@ use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 /// One check and what became of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    pub check: Check,
+    pub check: CheckSpec,
     pub holds: usize,
     /// The runs in which it is broken, each with what its names stood for.
     pub broken: Vec<(String, Vec<String>)>,
@@ -27,7 +27,7 @@ pub fn checked<'a>(study: &'a Study) -> &'a [Checked] {
 
 fn judged(study: &Study) -> Vec<Checked> {
     let names = naming::names(&study.runs);
-    let one = |check: &Check| {
+    let one = |check: &CheckSpec| {
         let mut found = Checked {
             check: check.clone(),
             holds: 0,
@@ -47,10 +47,10 @@ fn judged(study: &Study) -> Vec<Checked> {
             match judge(check, run) {
                 Err(error) => unknown(error.to_string(), &mut found),
                 Ok(judged) => match judged.ruling {
-                    Ruling::Holds => found.holds += 1,
-                    Ruling::NotAsked => found.not_asked += 1,
-                    Ruling::Broken => found.broken.push((name.clone(), judged.values)),
-                    Ruling::Unknown(reason) => unknown(reason, &mut found),
+                    CheckResult::Holds => found.holds += 1,
+                    CheckResult::NotAsked => found.not_asked += 1,
+                    CheckResult::Broken => found.broken.push((name.clone(), judged.values)),
+                    CheckResult::Unknown(reason) => unknown(reason, &mut found),
                 },
             }
         }

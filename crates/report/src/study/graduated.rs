@@ -1,6 +1,6 @@
 //! How power follows a graduated load: its table, and its figure.
 
-use analyse::answer::{Answer, Found, Graduated, Measured};
+use analyse::answer::{Answer, AnswerKind, GraduatedLoad, MetricInfo};
 use analyse::{describe_by_median, outliers};
 use model::Origin;
 use record::design::FigureKind;
@@ -13,9 +13,9 @@ use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 /// Of every question about a graduated load: its power, and the loads.
 fn asked<'s>(
     study: &'s Study<'_>,
-) -> impl Iterator<Item = (usize, &'s Answer, &'s Measured, &'s [Graduated])> {
+) -> impl Iterator<Item = (usize, &'s Answer, &'s MetricInfo, &'s [GraduatedLoad])> {
     study.answers.iter().enumerate().filter_map(|(nth, answer)| match &answer.found {
-        Found::Graduated { power, loads, .. } => Some((nth, answer, power, loads.as_slice())),
+        AnswerKind::Graduated { power, loads, .. } => Some((nth, answer, power, loads.as_slice())),
         _ => None,
     })
 }
@@ -25,7 +25,7 @@ pub fn tables(study: &Study) -> Vec<Table> {
     asked(study).map(|(_, _, power, loads)| table(power, loads)).collect()
 }
 
-fn table(power: &Measured, loads: &[Graduated]) -> Table {
+fn table(power: &MetricInfo, loads: &[GraduatedLoad]) -> Table {
     let mut table = Table::new("Graduated load")
         .column("cell", Align::Wrap, ALWAYS)
         .column("load", Align::Right, ALWAYS)
@@ -74,7 +74,7 @@ fn table(power: &Measured, loads: &[Graduated]) -> Table {
 }
 
 /// `node, modelled`: of what boundary the power is, and how anybody knows.
-fn kind(power: &Measured) -> String {
+fn kind(power: &MetricInfo) -> String {
     match power.provenance {
         Some((scope, origin)) => {
             format!("power of {scope}, {}", crate::tables::origin_name(origin))
@@ -86,7 +86,7 @@ fn kind(power: &Measured) -> String {
 /// Power over load of every question about a graduated load.
 pub(super) fn plots(study: &Study) -> Vec<Plotted> {
     let several = asked(study).count() > 1;
-    let plot = |(nth, answer, power, loads): (usize, &Answer, &Measured, &[Graduated])| {
+    let plot = |(nth, answer, power, loads): (usize, &Answer, &MetricInfo, &[GraduatedLoad])| {
         let id = if several {
             format!("graduated-load-{}", nth + 1)
         } else {
@@ -97,7 +97,7 @@ pub(super) fn plots(study: &Study) -> Vec<Plotted> {
     asked(study).map(plot).collect()
 }
 
-fn plotted(id: String, answer: &Answer, power: &Measured, loads: &[Graduated]) -> Plotted {
+fn plotted(id: String, answer: &Answer, power: &MetricInfo, loads: &[GraduatedLoad]) -> Plotted {
     let name = |share: f64| format!("{}%", (share * 1000.0).round() / 10.0);
     let mut shares: Vec<f64> =
         loads.iter().flat_map(|load| &load.figures.levels).map(|level| level.share).collect();

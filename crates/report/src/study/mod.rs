@@ -13,7 +13,7 @@ mod units;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use analyse::answer::{Answer, Situated, answers};
+use analyse::answer::{Answer, RunWithSettings, answers};
 use record::{Design, Execution, Run};
 
 pub use checks::{Checked, checked, table as checks_table};
@@ -35,7 +35,7 @@ pub struct Study<'a> {
     pub design: Design,
     pub executions: Vec<&'a Execution>,
     pub runs: Vec<(&'a Execution, &'a Run)>,
-    pub situated: Vec<Situated<'a>>,
+    pub situated: Vec<RunWithSettings<'a>>,
     pub answers: Vec<Answer>,
     /// What several parts of a report show, computed when the first asks.
     plotted: OnceCell<Vec<Result<Plotted, String>>>,
@@ -83,7 +83,8 @@ pub fn studies<'a>(
         if several {
             study.prefix = format!("{}-{}-", nth + 1, slug(study.name));
         }
-        let situated = |(execution, run): &(&'a Execution, &'a Run)| Situated::new(execution, run);
+        let situated =
+            |(execution, run): &(&'a Execution, &'a Run)| RunWithSettings::new(execution, run);
         study.situated = study.runs.iter().map(situated).collect();
         study.answers = answers(&study.design, &study.situated);
     }

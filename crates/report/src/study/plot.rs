@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analyse::answer::{Gathered, Situated, gather, quantity};
+use analyse::answer::{CellValues, RunWithSettings, gather, quantity};
 use analyse::{Description, outliers};
 use model::Origin;
 use record::design::{FigureKind, FigureSpec};
@@ -61,8 +61,8 @@ pub enum Value {
 /// Errors, in words: a metric that no valid run has.
 pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
     // A run that has no place on the axis is none of its.
-    let placed = |run: &&Situated<'_>| run.at(&spec.x).is_some();
-    let within: Vec<&Situated<'_>> = study
+    let placed = |run: &&RunWithSettings<'_>| run.at(&spec.x).is_some();
+    let within: Vec<&RunWithSettings<'_>> = study
         .situated
         .iter()
         .filter(|run| spec.within.hold_by(|name| run.at(name)))
@@ -81,11 +81,11 @@ pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
         return Err(format!("no run here has `{}`", spec.x));
     }
     let rest = rest(&gathered, &by);
-    let panel_of = |at: &record::design::Levels| match &spec.panels {
+    let panel_of = |at: &record::design::FactorLevels| match &spec.panels {
         Some(name) => at.get(name).map(|level| format!("{name} = {level}")).unwrap_or_default(),
         None => String::new(),
     };
-    let series_of = |at: &record::design::Levels| {
+    let series_of = |at: &record::design::FactorLevels| {
         let own = spec.series.as_ref().and_then(|name| at.get(name)).cloned();
         let others = rest.iter().filter_map(|name| Some(format!("{name} {}", at.get(name)?)));
         own.into_iter().chain(others).collect::<Vec<_>>().join(", ")
@@ -155,7 +155,7 @@ fn by_size(plotted: &mut Plotted) {
 }
 
 /// The levels of a factor or setting that the cells have, in the study's order.
-fn present(gathered: &Gathered, study: &Study, name: &str) -> Vec<String> {
+fn present(gathered: &CellValues, study: &Study, name: &str) -> Vec<String> {
     let found: BTreeSet<&String> =
         gathered.cells.iter().filter_map(|cell| cell.at.get(name)).collect();
     let mut order = gathered.order(&study.design, name);
@@ -176,7 +176,7 @@ fn present(gathered: &Gathered, study: &Study, name: &str) -> Vec<String> {
 }
 
 /// What tells cells apart beside the figure's own axes.
-fn rest(gathered: &Gathered, by: &[&str]) -> Vec<String> {
+fn rest(gathered: &CellValues, by: &[&str]) -> Vec<String> {
     let mut levels: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
     for (name, level) in gathered.cells.iter().flat_map(|cell| &cell.at) {
         levels.entry(name).or_default().insert(level);

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analyse::answer::{Answer, Effects, Found, Measured, Situated, gather, provenance};
-use analyse::effect::{Scale, Size};
-use analyse::{Description, Named, Runs, Verdict, outliers};
-use model::{Answer as ReadingAnswer, Origin, Scope};
+use analyse::answer::{
+    Answer, AnswerKind, FactorEffects, MetricInfo, RunWithSettings, gather, provenance,
+};
+use analyse::effect::{EffectScale, EffectSize};
+use analyse::{CellRuns, Description, Metric, Verdict, outliers};
+use model::{Origin, ReadingValue as ReadingAnswer, Scope};
 
 use super::Study;
 use super::plot::{Plotted, Value};
@@ -31,7 +33,7 @@ pub fn effects(study: &Study) -> Option<Table> {
         .column("runs", Align::Right, 15);
     let mut methods: BTreeSet<String> = BTreeSet::new();
     for answer in &study.answers {
-        let Found::Effects { of, interactions } = &answer.found else { continue };
+        let AnswerKind::Effects { of, interactions } = &answer.found else { continue };
         for effects in of {
             effect_rows(&mut table, effects, &mut methods);
         }
@@ -71,7 +73,7 @@ pub fn effects(study: &Study) -> Option<Table> {
     Some(table.without_empty_columns())
 }
 
-fn effect_rows(table: &mut Table, effects: &Effects, methods: &mut BTreeSet<String>) {
+fn effect_rows(table: &mut Table, effects: &FactorEffects, methods: &mut BTreeSet<String>) {
     let unit = effects.metric.unit.as_str();
     for (nth, level) in effects.levels.iter().enumerate() {
         let size = &level.of.size;
@@ -102,7 +104,7 @@ fn effect_rows(table: &mut Table, effects: &Effects, methods: &mut BTreeSet<Stri
 }
 
 /// Size, interval, verdict, both p and the size in standard deviations.
-fn sized(size: &Size, unit: &str, (corrected, called): (Option<f64>, Verdict)) -> [Cell; 6] {
+fn sized(size: &EffectSize, unit: &str, (corrected, called): (Option<f64>, Verdict)) -> [Cell; 6] {
     let interval = match &size.interval {
         Ok(i) => {
             format!("{} … {}", size_text(size, i.low, unit), size_text(size, i.high, unit))
@@ -136,9 +138,9 @@ fn method(interval: &analyse::Interval) -> String {
 }
 
 /// A size as the width of its interval allows.
-fn size_text(size: &Size, value: f64, unit: &str) -> String {
+fn size_text(size: &EffectSize, value: f64, unit: &str) -> String {
     match size.scale {
-        Scale::Ratio => {
+        EffectScale::Ratio => {
             let width = size.interval.as_ref().map_or(1.0, |i| i.high - i.low);
             let decimals = match width {
                 w if w < 0.002 => 4,
@@ -150,7 +152,7 @@ fn size_text(size: &Size, value: f64, unit: &str) -> String {
                 v => format::ratio(v),
             }
         }
-        Scale::Difference => {
+        EffectScale::Difference => {
             let sign = if value > 0.0 { "+" } else { "" };
             format!("{sign}{}", written(value, unit))
         }
@@ -161,7 +163,7 @@ fn probability(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-fn share(effects: &Effects, factors: &[&String]) -> Option<f64> {
+fn share(effects: &FactorEffects, factors: &[&String]) -> Option<f64> {
     let same = |known: &[String]| {
         known.len() == factors.len() && factors.iter().all(|f| known.contains(f))
     };
@@ -193,7 +195,7 @@ pub fn fronts(study: &Study) -> Vec<Table> {
 }
 
 fn front(study: &Study, answer: &Answer) -> Option<Table> {
-    let Found::Front { metrics, cells, .. } = &answer.found else { return None };
+    let AnswerKind::Front { metrics, cells, .. } = &answer.found else { return None };
     let mut table =
         Table::new(format!("Front of {}", metrics.join(", "))).column("cell", Align::Wrap, ALWAYS);
     for metric in metrics {
@@ -228,7 +230,7 @@ fn front(study: &Study, answer: &Answer) -> Option<Table> {
 }
 
 fn unit_of(study: &Study, metric: &str) -> String {
-    let Ok(named) = analyse::Named::parse(metric) else { return String::new() };
+    let Ok(named) = analyse::Metric::parse(metric) else { return String::new() };
     let units = study
         .runs
         .iter()
@@ -314,9 +316,9 @@ fn description(of: &Description, values: &[f64], outliers: &[usize], unit: &str)
 
 /// A metric that a study asks about or draws, in every cell.
 pub struct MetricCells {
-    pub metric: Measured,
+    pub metric: MetricInfo,
     /// What tells a cell from the others, and what its runs say.
-    pub cells: Vec<(String, Runs)>,
+    pub cells: Vec<(String, CellRuns)>,
 }
 
 /// Every metric that the study asks about or draws and that some valid run has.
@@ -336,9 +338,9 @@ pub fn measured(study: &Study) -> Vec<MetricCells> {
 /// A metric in its cells: apart for each boundary and origin at which it was read, for those are
 /// not compared.
 fn kinds_of(study: &Study, metric: &str) -> Vec<MetricCells> {
-    let Ok(named) = Named::parse(metric) else { return Vec::new() };
+    let Ok(named) = Metric::parse(metric) else { return Vec::new() };
     type Kind = Option<(Scope, Origin)>;
-    let mut kinds: Vec<(Kind, Vec<&Situated<'_>>)> = Vec::new();
+    let mut kinds: Vec<(Kind, Vec<&RunWithSettings<'_>>)> = Vec::new();
     for run in study.situated.iter().filter(|run| named.value(run.run).is_ok()) {
         let kind = provenance(&named, run.run);
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
@@ -346,7 +348,7 @@ fn kinds_of(study: &Study, metric: &str) -> Vec<MetricCells> {
             None => kinds.push((kind, vec![run])),
         }
     }
-    let of = |runs: &[&Situated<'_>]| {
+    let of = |runs: &[&RunWithSettings<'_>]| {
         let mut gathered = gather(&study.design, runs, &[metric], &["workload"]).ok()?;
         let runs = gathered.cells.iter().map(|cell| cell.runs[0].clone());
         let cells = gathered.titles().into_iter().zip(runs).collect();

@@ -106,7 +106,7 @@ pub fn simulated(runs: &[(&Execution, &Run)]) -> Option<Table> {
         table.row_of(cells, run.valid());
     }
     let why = runs.iter().find_map(|(_, run)| match reading(run) {
-        Some(model::Answer::Unavailable { reason, .. }) => Some(reason),
+        Some(model::ReadingValue::Unavailable { reason, .. }) => Some(reason),
         _ => None,
     });
     if let Some(why) = why {
@@ -167,8 +167,8 @@ fn missing(runs: &[(&Execution, &Run)]) -> Vec<String> {
             continue;
         }
         let reason = found.iter().find_map(|reading| match &reading.answer {
-            model::Answer::Unavailable { reason, .. } => Some(reason),
-            model::Answer::Value(_) => None,
+            model::ReadingValue::Unavailable { reason, .. } => Some(reason),
+            model::ReadingValue::Value(_) => None,
         });
         if let Some(reason) = reason.filter(|reason| !reason.contains("was not asked for")) {
             notes.push(format!("{what}: unavailable, {reason}"));

@@ -1,6 +1,8 @@
 //! Work units: every round with what limited it, and the growth with devices.
 
-use analyse::mbwu::{Bottleneck, Evaluation, GrowthStep, Resource, Round, Use, keys};
+use analyse::mbwu::{
+    Bottleneck, EvaluationRound, GrowthStep, Resource, ResourceUse, UnitEvaluation, keys,
+};
 use record::{Execution, Run};
 
 use crate::format;
@@ -9,7 +11,7 @@ use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 /// The tables of each execution that has rounds; none where there is none.
 pub fn mbwu(runs: &[(&Execution, &Run)]) -> Vec<Table> {
     let mut executions: Vec<&str> = Vec::new();
-    for (_, run) in runs.iter().filter(|(_, run)| Round::of(run).is_some()) {
+    for (_, run) in runs.iter().filter(|(_, run)| EvaluationRound::of(run).is_some()) {
         if !executions.contains(&run.execution.as_str()) {
             executions.push(&run.execution);
         }
@@ -17,7 +19,7 @@ pub fn mbwu(runs: &[(&Execution, &Run)]) -> Vec<Table> {
     let of = |id: &str| -> Option<Vec<Table>> {
         let own: Vec<&Run> =
             runs.iter().map(|(_, run)| *run).filter(|run| run.execution == id).collect();
-        let evaluation = Evaluation::of_runs(&own).ok()?;
+        let evaluation = UnitEvaluation::of_runs(&own).ok()?;
         let (execution, _) = runs.iter().find(|(execution, _)| execution.id == id)?;
         let mut tables = vec![rounds(&evaluation), growth(&evaluation)];
         tables.extend(published(&evaluation, execution));
@@ -27,7 +29,7 @@ pub fn mbwu(runs: &[(&Execution, &Run)]) -> Vec<Table> {
 }
 
 /// One row a round.
-pub fn rounds(evaluation: &Evaluation) -> Table {
+pub fn rounds(evaluation: &UnitEvaluation) -> Table {
     let mut table = Table::new("Rounds")
         .column("stage", Align::Left, ALWAYS)
         .column("devices", Align::Right, ALWAYS)
@@ -72,7 +74,7 @@ pub fn rounds(evaluation: &Evaluation) -> Table {
 }
 
 /// One row for each number of devices, and what it came to.
-pub fn growth(evaluation: &Evaluation) -> Table {
+pub fn growth(evaluation: &UnitEvaluation) -> Table {
     let mut table = Table::new("Work units (MBWU)")
         .column("devices", Align::Right, ALWAYS)
         .column("rounds", Align::Right, 60)
@@ -112,7 +114,7 @@ pub fn growth(evaluation: &Evaluation) -> Table {
 
 /// What was measured here beside the units of platforms that were published with the study; none
 /// where there are none.
-pub fn published(evaluation: &Evaluation, execution: &Execution) -> Option<Table> {
+pub fn published(evaluation: &UnitEvaluation, execution: &Execution) -> Option<Table> {
     let published = execution.design.published.as_ref()?;
     let mut table = Table::new("Work units beside published ones")
         .column("platform", Align::Wrap, ALWAYS)
@@ -154,7 +156,7 @@ pub fn published(evaluation: &Evaluation, execution: &Execution) -> Option<Table
 }
 
 /// One line as a round ends.
-pub fn mbwu_line(round: &Round) -> String {
+pub fn mbwu_line(round: &EvaluationRound) -> String {
     let share = |resource| match round.used(resource) {
         Some(share) => format::percent(share),
         None => "?".to_owned(),
@@ -173,9 +175,9 @@ pub fn mbwu_line(round: &Round) -> String {
     )
 }
 
-fn share(one: Option<&Use>) -> Cell {
+fn share(one: Option<&ResourceUse>) -> Cell {
     match one {
-        Some(one @ Use { share: Ok(share), .. }) => {
+        Some(one @ ResourceUse { share: Ok(share), .. }) => {
             let tone = if one.is_at_its_limit() { Tone::Warning } else { Tone::Plain };
             Cell::new(format::percent(*share), tone)
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use record::{Execution, Loop, Run};
+use record::{Execution, LoopKind, Run};
 
 use super::runs::name_of;
 use crate::format;
@@ -58,10 +58,10 @@ pub fn method(runs: &[(&Execution, &Run)]) -> Table {
     table
 }
 
-fn counts_from(pacing: &Loop) -> &'static str {
+fn counts_from(pacing: &LoopKind) -> &'static str {
     match pacing {
-        Loop::Open { .. } => "due (response time), sent beside it",
-        Loop::Closed { .. } => "sent (service time)",
+        LoopKind::Open { .. } => "due (response time), sent beside it",
+        LoopKind::Closed { .. } => "sent (service time)",
     }
 }
 
@@ -77,12 +77,12 @@ fn checked(run: &Run) -> Cell {
 }
 
 /// The loop in a sentence, to stand beside latencies.
-pub fn how_issued(pacing: &Loop) -> String {
+pub fn how_issued(pacing: &LoopKind) -> String {
     match pacing {
-        Loop::Closed { .. } => "Closed loop: latency is service time, counted from sending. \
+        LoopKind::Closed { .. } => "Closed loop: latency is service time, counted from sending. \
              While an answer is late its thread asks nothing, so a stall is counted once."
             .to_owned(),
-        Loop::Open { rate_ops_s, arrivals } => format!(
+        LoopKind::Open { rate_ops_s, arrivals } => format!(
             "Open loop at {} ({arrivals} arrivals): response time counts from the instant at \
              which the request was due, service time from the instant at which it was sent.",
             format::target_rate(*rate_ops_s)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use record::{Phase, Settings};
+use record::{Phase, RunSettings};
 
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};
@@ -16,7 +16,7 @@ pub struct PlanRow {
     pub ordinal: u32,
     pub label: String,
     pub phase: Phase,
-    pub settings: Settings,
+    pub settings: RunSettings,
     /// Estimated wall time; None where it cannot be known.
     pub seconds: Option<f64>,
     /// Estimated bytes of keys and values that the store will hold afterwards.
@@ -39,7 +39,7 @@ pub fn plan(rows: &[PlanRow]) -> Table {
     let (common, varying): (Vec<&String>, Vec<&String>) = keys.into_iter().partition(|key| {
         rows.len() > 1 && rows.iter().all(|r| r.settings.get(*key) == rows[0].settings.get(*key))
     });
-    let text = |settings: &Settings, keys: &[&String]| {
+    let text = |settings: &RunSettings, keys: &[&String]| {
         let pairs = keys.iter().filter_map(|key| Some((key, settings.get(*key)?)));
         let name = |key: &String| key.strip_prefix(FACTOR).unwrap_or(key).to_owned();
         pairs.map(|(key, value)| format!("{}={value}", name(key))).collect::<Vec<_>>().join(" ")

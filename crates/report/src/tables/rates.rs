@@ -1,8 +1,8 @@
 //! Latency against rate: one row a rate.
 
-use analyse::search::{Client, Limit, limit};
+use analyse::search::{ClientHealth, LimitedBy, limit};
 use analyse::slo::{Objective, Verdict};
-use record::{Clock, Execution, Latency, Run};
+use record::{Execution, LatencyClock, Run, RunLatency};
 
 use super::INVALID_MARK;
 use crate::cells::Cell as Point;
@@ -87,7 +87,7 @@ fn row(table: &mut Table, name: &str, point: &Point, objectives: &[Objective]) {
     let reading = |signal: &str| point.median(|run| run.value(signal));
     let number =
         |value: Option<f64>| value.map_or(String::new(), |value| format::significant(value, 3));
-    let response = point.merged_all(Clock::Response);
+    let response = point.merged_all(LatencyClock::Response);
     let mark = if valid { "" } else { INVALID_MARK };
     let asked = format!("{mark}{}", asked.map_or(String::new(), format::count_short));
     let mut cells = vec![
@@ -100,7 +100,7 @@ fn row(table: &mut Table, name: &str, point: &Point, objectives: &[Objective]) {
         cells.push(value.map_or(format::NONE.to_owned(), format::micros).into());
     }
     cells.extend(objectives.iter().map(|objective| verdict(objective, &runs)));
-    let server = point.merged_all(Clock::Server);
+    let server = point.merged_all(LatencyClock::Server);
     let server = server.map(|h| format::micros(h.value_at_percentile(99.0) as f64));
     let per_op = |signal: &str| number(reading(signal).map(|per_mop| per_mop / 1e6));
     cells.extend([
@@ -117,9 +117,9 @@ fn row(table: &mut Table, name: &str, point: &Point, objectives: &[Objective]) {
 
 /// The objective on the latencies of these runs together.
 fn verdict(objective: &Objective, runs: &[&Run]) -> Cell {
-    let latencies: Vec<Latency> =
+    let latencies: Vec<RunLatency> =
         runs.iter().flat_map(|run| run.latencies.iter().cloned()).collect();
-    match objective.judge(&latencies, Clock::Response).verdict() {
+    match objective.judge(&latencies, LatencyClock::Response).verdict() {
         Verdict::Holds => Cell::new("holds", Tone::Good),
         Verdict::Breaks => Cell::new("breaks", Tone::Bad),
         Verdict::Unclear => Cell::new("unclear", Tone::Warning),
@@ -129,8 +129,9 @@ fn verdict(objective: &Objective, runs: &[&Run]) -> Cell {
 /// Who kept a rate from being reached, or from being measured as the server's: the client if
 /// any run says so.
 fn limited(runs: &[&Run]) -> Cell {
-    let found: Vec<Limit> = runs.iter().filter_map(|run| limit(run, &Client::of(run))).collect();
-    match (found.contains(&Limit::Client), found.is_empty()) {
+    let found: Vec<LimitedBy> =
+        runs.iter().filter_map(|run| limit(run, &ClientHealth::of(run))).collect();
+    match (found.contains(&LimitedBy::Client), found.is_empty()) {
         (true, _) => Cell::new("client", Tone::Warning),
         (_, false) => Cell::new("server", Tone::Bad),
         _ => Cell::from(""),

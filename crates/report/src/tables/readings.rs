@@ -1,6 +1,6 @@
 //! Every reading of a run, the missing ones with their reason.
 
-use model::{Answer, Origin, Reading};
+use model::{Origin, Reading, ReadingValue};
 use record::Run;
 
 use crate::format;
@@ -32,11 +32,11 @@ pub fn readings(run: &Run) -> Table {
         .column("source", Align::Left, 20);
     for reading in &run.readings {
         let (value, source) = match &reading.answer {
-            Answer::Value(value) => (
+            ReadingValue::Value(value) => (
                 Cell::new(format::value(*value, reading.unit), Tone::Strong),
                 reading.source.clone(),
             ),
-            Answer::Unavailable { reason, remedy } => {
+            ReadingValue::Unavailable { reason, remedy } => {
                 let mut text = reason.clone();
                 if let Some(remedy) = remedy {
                     text += &format!("; to do: {remedy}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::{Distribution, Op, Origin, Reading};
-use record::{Asked, Clock, Execution, Run, total};
+use record::{Execution, LatencyClock, LatencyScope, Run, total};
 
 use super::{INVALID_MARK, named};
 use crate::format;
@@ -84,12 +84,16 @@ pub fn latency(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Table {
             continue;
         }
         let clock = run.clock();
-        open |= clock == Clock::Response;
-        closed |= clock == Clock::Service;
+        open |= clock == LatencyClock::Response;
+        closed |= clock == LatencyClock::Service;
         let mut first = true;
-        for op in Op::ALL.into_iter().map(Asked::One).chain([Asked::Any]) {
+        for op in Op::ALL.into_iter().map(LatencyScope::One).chain([LatencyScope::Any]) {
             // The clock that people mean first, the other one beside it.
-            let other = if clock == Clock::Response { Clock::Service } else { Clock::Response };
+            let other = if clock == LatencyClock::Response {
+                LatencyClock::Service
+            } else {
+                LatencyClock::Response
+            };
             for from in [clock, other] {
                 let Some(histogram) = run.latency(op, from).filter(|h| !h.is_empty()) else {
                     continue;
@@ -143,12 +147,12 @@ fn percentiles(h: &Distribution, main: bool) -> Vec<Cell> {
 }
 
 /// From which instant, in one word for a column.
-fn from_word(clock: Clock) -> &'static str {
+fn from_word(clock: LatencyClock) -> &'static str {
     match clock {
-        Clock::Response => "due",
-        Clock::Service => "sent",
-        Clock::Arrival => "sent, to arrival",
-        Clock::Server => "in the server",
+        LatencyClock::Response => "due",
+        LatencyClock::Service => "sent",
+        LatencyClock::Arrival => "sent, to arrival",
+        LatencyClock::Server => "in the server",
     }
 }
 

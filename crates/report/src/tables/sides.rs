@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use analyse::sides::{Check, checks};
 use model::Distribution;
-use record::{Clock, Execution, Run};
+use record::{Execution, LatencyClock, Run};
 
 use super::runs::name_of;
 use crate::format;
@@ -29,7 +29,7 @@ pub fn sides(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Option<Table>
         if but.contains(run.id.as_str()) || !has_sides(run) {
             continue;
         }
-        let clocks = Clock::INWARDS.into_iter();
+        let clocks = LatencyClock::INWARDS.into_iter();
         let shown = clocks.filter_map(|clock| Some((clock, run.latency_of_all(clock)?)));
         for (index, (clock, histogram)) in shown.enumerate() {
             let first = if index == 0 { name_of(run, &name) } else { Cell::from("") };
@@ -48,17 +48,18 @@ pub fn sides(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Option<Table>
 
 fn has_sides(run: &Run) -> bool {
     run.latencies.iter().any(|latency| {
-        matches!(latency.clock, Clock::Arrival | Clock::Server) && !latency.histogram.is_empty()
+        matches!(latency.clock, LatencyClock::Arrival | LatencyClock::Server)
+            && !latency.histogram.is_empty()
     })
 }
 
 /// Its name, and between which instants it counts.
-fn boundary(clock: Clock) -> [&'static str; 3] {
+fn boundary(clock: LatencyClock) -> [&'static str; 3] {
     match clock {
-        Clock::Response => ["client, response", "due", "in hand"],
-        Clock::Service => ["client, service", "sent", "in hand"],
-        Clock::Arrival => ["arrival (kernel)", "sent", "client's kernel"],
-        Clock::Server => ["server", "server's read", "server's write"],
+        LatencyClock::Response => ["client, response", "due", "in hand"],
+        LatencyClock::Service => ["client, service", "sent", "in hand"],
+        LatencyClock::Arrival => ["arrival (kernel)", "sent", "client's kernel"],
+        LatencyClock::Server => ["server", "server's read", "server's write"],
     }
 }
 
@@ -124,6 +125,6 @@ pub(super) fn breaches(run: &Run) -> Vec<String> {
 /// `server's mean`, `client's p99`.
 fn side(check: &Check, greater: bool) -> String {
     let side = if greater { check.greater } else { check.lesser };
-    let whose = if side.clock == Clock::Server { "server" } else { "client" };
+    let whose = if side.clock == LatencyClock::Server { "server" } else { "client" };
     format!("{whose}'s {}", side.figure)
 }

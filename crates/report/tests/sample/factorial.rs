@@ -2,8 +2,8 @@
 //! a budget that left out a repeat, a knob that is not here, checks that are broken, questions
 //! that can be answered and one that cannot, and published numbers beside.
 
-use model::{Answer, Op, Origin, Reading, Scope, Unit};
-use record::{Clock, Design, Execution, Latency, Run};
+use model::{Op, Origin, Reading, ReadingValue, Scope, Unit};
+use record::{Design, Execution, LatencyClock, Run, RunLatency};
 use serde_json::json;
 
 use super::{Asked, Dice, execution, histogram, open, run};
@@ -90,8 +90,8 @@ fn reading(signal: &str, value: Option<f64>, unit: Unit, scope: Scope) -> Readin
     Reading {
         signal: signal.to_owned(),
         answer: match value {
-            Some(value) => Answer::Value(value),
-            None => Answer::Unavailable {
+            Some(value) => ReadingValue::Value(value),
+            None => ReadingValue::Unavailable {
                 reason: "this machine is a guest: its host keeps the counters".to_owned(),
                 remedy: Some("measure on the host".to_owned()),
             },
@@ -130,9 +130,17 @@ fn one(dice: &mut Dice, ordinal: u32, at: (&str, &str, f64), repeat: u32) -> Run
     let client = histogram(dice, median, median * 40.0, 20_000);
     let server = histogram(dice, median * 0.3, median * 10.0, 20_000);
     run.latencies = vec![
-        Latency { op: Op::Read.into(), clock: Clock::Response, histogram: client.clone().into() },
-        Latency { op: Op::Read.into(), clock: Clock::Service, histogram: client.into() },
-        Latency { op: record::Asked::Any, clock: Clock::Server, histogram: server.into() },
+        RunLatency {
+            op: Op::Read.into(),
+            clock: LatencyClock::Response,
+            histogram: client.clone().into(),
+        },
+        RunLatency { op: Op::Read.into(), clock: LatencyClock::Service, histogram: client.into() },
+        RunLatency {
+            op: record::LatencyScope::Any,
+            clock: LatencyClock::Server,
+            histogram: server.into(),
+        },
     ];
     let watts = (40.0 + rate / 4e3) * if smt == "on" { 1.05 } else { 1.0 };
     let watts = watts * if idle == "none" { 1.5 } else { 1.0 } * (1.0 + 0.01 * dice.normal());

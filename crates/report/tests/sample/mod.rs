@@ -8,9 +8,10 @@ mod sweep;
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use model::{Answer, Fact, Machine, Op, Origin, Reading, Scope, Unit};
+use model::{Fact, Machine, Op, Origin, Reading, ReadingValue, Scope, Unit};
 use record::{
-    Clock, Execution, Failures, Latency, Loop, Phase, Planned, Point, Run, Settings, Tax,
+    Execution, Failures, HarnessTax, LatencyClock, LoopKind, Phase, PlannedRun, Run, RunLatency,
+    RunSettings, SeriesPoint,
 };
 
 pub use factorial::factorial;
@@ -59,19 +60,19 @@ struct Asked {
     phase: Phase,
     ops: &'static [(Op, f64, f64)],
     kops: f64,
-    pacing: Loop,
+    pacing: LoopKind,
     repeat: u32,
 }
 
 const ROCKS: (&str, &str) = ("rocksdb:/data/kvmeter/db?cache=1GiB", "RocksDB 11.8.1");
 const LMDB: (&str, &str) = ("lmdb:/data/kvmeter/lmdb", "LMDB 0.9.33");
 
-fn closed() -> Loop {
-    Loop::Closed { think_s: 0.0 }
+fn closed() -> LoopKind {
+    LoopKind::Closed { think_s: 0.0 }
 }
 
-fn open(rate_ops_s: f64) -> Loop {
-    Loop::Open { rate_ops_s, arrivals: "poisson".to_owned() }
+fn open(rate_ops_s: f64) -> LoopKind {
+    LoopKind::Open { rate_ops_s, arrivals: "poisson".to_owned() }
 }
 
 /// Operations with their share and their median service time in µs.
@@ -106,8 +107,8 @@ fn asked(
     }
 }
 
-fn settings(asked: &Asked) -> Settings {
-    let mut settings: Settings = BTreeMap::new();
+fn settings(asked: &Asked) -> RunSettings {
+    let mut settings: RunSettings = BTreeMap::new();
     let mut set = |key: &str, value: String| settings.insert(key.to_owned(), value);
     set("store", asked.store.to_owned());
     set("workload", if asked.workload == "load" { "ycsb-a" } else { asked.workload }.to_owned());
@@ -115,14 +116,14 @@ fn settings(asked: &Asked) -> Settings {
     set("workload.value_size", "1000".to_owned());
     set("threads", "2".to_owned());
     set("repeat", asked.repeat.to_string());
-    if let Loop::Open { rate_ops_s, arrivals } = &asked.pacing {
+    if let LoopKind::Open { rate_ops_s, arrivals } = &asked.pacing {
         set("rate", format!("{rate_ops_s}"));
         set("arrivals", arrivals.clone());
     }
     settings
 }
 
-fn reading(signal: &str, answer: Answer, unit: Unit, scope: Scope, source: &str) -> Reading {
+fn reading(signal: &str, answer: ReadingValue, unit: Unit, scope: Scope, source: &str) -> Reading {
     Reading {
         signal: signal.to_owned(),
         answer,
@@ -135,7 +136,7 @@ fn reading(signal: &str, answer: Answer, unit: Unit, scope: Scope, source: &str)
 }
 
 fn readings(asked: &Asked, operations: u64) -> Vec<Reading> {
-    let value = |v: f64| Answer::Value(v);
+    let value = |v: f64| ReadingValue::Value(v);
     let mop = operations as f64 / 1e6;
     let cpu = 1.6 * 1000.0 / asked.kops;
     let mut all = vec![
@@ -172,7 +173,7 @@ fn readings(asked: &Asked, operations: u64) -> Vec<Reading> {
             window_s: 0.0,
             ..reading(
                 "energy.package",
-                Answer::Unavailable {
+                ReadingValue::Unavailable {
                     reason: "/sys/class/powercap holds no intel-rapl zone: a virtual machine"
                         .to_owned(),
                     remedy: Some("run on the physical machine, as root".to_owned()),
@@ -216,7 +217,7 @@ fn readings(asked: &Asked, operations: u64) -> Vec<Reading> {
     all
 }
 
-fn series(asked: &Asked, dice: &mut Dice) -> Vec<Point> {
+fn series(asked: &Asked, dice: &mut Dice) -> Vec<SeriesPoint> {
     let mut points = Vec::new();
     for second in 1..=10u32 {
         let stalled = second == 7 && asked.ops.iter().any(|(op, _, _)| op.writes());
@@ -224,7 +225,7 @@ fn series(asked: &Asked, dice: &mut Dice) -> Vec<Point> {
         for (op, share, median_us) in asked.ops {
             let ns = median_us * 1e3 * (1.0 + 0.04 * dice.normal());
             let tail = if stalled { 40.0 } else { 1.0 + 0.1 * dice.uniform() };
-            points.push(Point {
+            points.push(SeriesPoint {
                 at_s: f64::from(second),
                 op: *op,
                 seconds: 1.0,
@@ -246,18 +247,18 @@ fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
     for (op, share, median_us) in asked.ops {
         let count = (operations as f64 * share) as u64;
         let service = histogram(&mut dice, median_us * 1e3, 4.0e6, count);
-        if let Loop::Open { rate_ops_s, .. } = asked.pacing {
+        if let LoopKind::Open { rate_ops_s, .. } = asked.pacing {
             let behind = if rate_ops_s > asked.kops * 1e3 * 1.01 { 900.0 } else { 1.35 };
             let response = histogram(&mut dice, median_us * 1e3 * behind, 2.1e7, count);
-            latencies.push(Latency {
+            latencies.push(RunLatency {
                 op: (*op).into(),
-                clock: Clock::Response,
+                clock: LatencyClock::Response,
                 histogram: response.into(),
             });
         }
-        latencies.push(Latency {
+        latencies.push(RunLatency {
             op: (*op).into(),
-            clock: Clock::Service,
+            clock: LatencyClock::Service,
             histogram: service.into(),
         });
     }
@@ -283,7 +284,7 @@ fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
         latencies,
         series: series(asked, &mut dice),
         readings: readings(asked, operations),
-        tax: (asked.phase == Phase::Measure).then_some(Tax {
+        tax: (asked.phase == Phase::Measure).then_some(HarnessTax {
             ns_per_op: 81.0,
             clock_ns: 26.0,
             verify_ns: Some(112.0),
@@ -352,7 +353,7 @@ fn execution(id: &str, study: &str, question: Option<&str>, runs: &[Run]) -> Exe
         machine: machine(),
         plan: runs
             .iter()
-            .map(|run| Planned {
+            .map(|run| PlannedRun {
                 ordinal: run.ordinal,
                 label: run.label.clone(),
                 settings: run.settings.clone(),

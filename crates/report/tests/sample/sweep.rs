@@ -2,8 +2,10 @@
 //! leaves. One server's count holds requests of others, and both end beyond what they can do.
 
 use hdrhistogram::Histogram;
-use model::{Answer, Op, Origin, Reading, Scope, Unit};
-use record::{Asked, Clock, Execution, Latency, Loop, Phase, Run, Settings};
+use model::{Op, Origin, Reading, ReadingValue, Scope, Unit};
+use record::{
+    Execution, LatencyClock, LatencyScope, LoopKind, Phase, Run, RunLatency, RunSettings,
+};
 
 use super::execution;
 
@@ -46,7 +48,7 @@ fn histogram(least_ns: f64, scale_ns: f64, each: u64) -> Histogram<u64> {
 fn reading(signal: &str, value: f64, unit: Unit, scope: Scope, source: &str) -> Reading {
     Reading {
         signal: signal.to_owned(),
-        answer: Answer::Value(value),
+        answer: ReadingValue::Value(value),
         unit,
         scope,
         source: source.to_owned(),
@@ -77,7 +79,7 @@ fn readings(server: &Server, rate: f64, achieved: f64) -> Vec<Reading> {
     ]
 }
 
-fn settings(server: &Server, rate: f64) -> Settings {
+fn settings(server: &Server, rate: f64) -> RunSettings {
     [
         ("store", server.url.to_owned()),
         ("workload", "etc".to_owned()),
@@ -97,14 +99,14 @@ fn run(server: &Server, rate: f64, ordinal: u32) -> Run {
     let spare = (server.capacity - rate).max(0.004 * server.capacity);
     let queue_ns = if behind { 4e7 } else { 1e9 / spare };
     let each = (achieved * SECONDS) as u64 / SAMPLES;
-    let latency = |op, clock, least: f64, scale: f64| Latency {
+    let latency = |op, clock, least: f64, scale: f64| RunLatency {
         op,
         clock,
         histogram: histogram(least, scale, each).into(),
     };
-    let read = Asked::One(Op::Read);
+    let read = LatencyScope::One(Op::Read);
     let service = (queue_ns * 0.8).min(1e6);
-    let mut server_side = latency(Asked::Any, Clock::Server, 3.1e3, 2.2e3);
+    let mut server_side = latency(LatencyScope::Any, LatencyClock::Server, 3.1e3, 2.2e3);
     if server.url == REDIS.url && rate == 20_000.0 {
         // Another client's requests are in its count.
         let mut both = server_side.histogram.histogram();
@@ -121,7 +123,7 @@ fn run(server: &Server, rate: f64, ordinal: u32) -> Run {
         settings: settings(server, rate),
         store_version: server.version.to_owned(),
         threads: 1,
-        pacing: Loop::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() },
+        pacing: LoopKind::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() },
         started_at: "2026-03-02T10:00:00Z".to_owned(),
         seconds: SECONDS,
         operations: (achieved * SECONDS) as u64,
@@ -134,9 +136,9 @@ fn run(server: &Server, rate: f64, ordinal: u32) -> Run {
         },
         warnings: Vec::new(),
         latencies: vec![
-            latency(read, Clock::Response, 48e3, queue_ns),
-            latency(read, Clock::Service, 46e3, service),
-            latency(read, Clock::Arrival, 31e3, service * 0.9),
+            latency(read, LatencyClock::Response, 48e3, queue_ns),
+            latency(read, LatencyClock::Service, 46e3, service),
+            latency(read, LatencyClock::Arrival, 31e3, service * 0.9),
             server_side,
         ],
         series: Vec::new(),

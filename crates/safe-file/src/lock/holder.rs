@@ -16,15 +16,15 @@ use crate::who::user_name;
 
 /// A process that has a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     /// `None` where the kernel does not show it to this process.
     pub pid: Option<u32>,
     lives: bool,
     words: String,
 }
 
-impl Holder {
-    pub(super) fn of(file: &mut File) -> Holder {
+impl LockHolder {
+    pub(super) fn of(file: &mut File) -> LockHolder {
         let signed = signature(file);
         let said = signed.as_deref().and_then(pid_in);
         // What a file says can be anybody's words, and a number of another PID namespace: it is
@@ -37,7 +37,7 @@ impl Holder {
             (None, Some(signed)) => format!("a process that says of itself \"{signed}\""),
             (None, None) => "an unknown process".to_owned(),
         };
-        Holder { pid, lives, words }
+        LockHolder { pid, lives, words }
     }
 
     /// Whether the process that took it runs; what it has started may hold the lock after it.
@@ -47,18 +47,18 @@ impl Holder {
 
     /// Where the process that took it is gone: any other that has the file open, as far as this
     /// user may see it.
-    pub(super) fn or_whoever_has(self, file: &File) -> Holder {
+    pub(super) fn or_whoever_has(self, file: &File) -> LockHolder {
         if self.lives {
             return self;
         }
         match opened_by(file) {
-            Some(pid) => Holder { pid: Some(pid), lives: true, words: words(pid) },
+            Some(pid) => LockHolder { pid: Some(pid), lives: true, words: words(pid) },
             None => self,
         }
     }
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for LockHolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)
     }
@@ -209,7 +209,7 @@ mod tests {
         let path = tempfile::NamedTempFile::new().unwrap();
         let said = |text: &str| {
             fs::write(path.path(), text).unwrap();
-            Holder::of(&mut File::open(path.path()).unwrap())
+            LockHolder::of(&mut File::open(path.path()).unwrap())
         };
         let holder = said("process 4194304000 of user root since ever\x1b[2J\n");
         let words =

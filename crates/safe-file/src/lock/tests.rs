@@ -4,9 +4,12 @@ use std::process::{Command, Stdio};
 use super::*;
 
 const STRANGER: u32 = 12_345;
-const OWN: Terms =
-    Terms { sharing: Sharing::Own, patience: Duration::from_secs(5), leaves_nothing: false };
-const COMMON: Terms = Terms { sharing: Sharing::Common, ..OWN };
+const OWN: LockOptions = LockOptions {
+    sharing: LockScope::Own,
+    patience: Duration::from_secs(5),
+    leaves_nothing: false,
+};
+const COMMON: LockOptions = LockOptions { sharing: LockScope::Common, ..OWN };
 
 /// A folder that everybody can write to, as `/run/lock`.
 fn shared_folder() -> tempfile::TempDir {
@@ -15,7 +18,7 @@ fn shared_folder() -> tempfile::TempDir {
     folder
 }
 
-fn words(path: &Path, terms: &Terms) -> String {
+fn words(path: &Path, terms: &LockOptions) -> String {
     Lock::take(path, terms).expect_err("a refusal").to_string()
 }
 
@@ -88,7 +91,7 @@ fn what_a_dead_one_s_child_still_holds_is_waited_for() {
     child.wait().unwrap();
     // One that keeps it is named in the end.
     let mut child = held_by_a_child(&path, "60");
-    let soon = Terms { patience: Duration::from_millis(50), ..COMMON };
+    let soon = LockOptions { patience: Duration::from_millis(50), ..COMMON };
     let refused = words(&path, &soon);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -149,7 +152,7 @@ fn a_stranger_s_file_is_refused_or_locked_without_being_written() {
 #[test]
 fn nothing_is_left_where_that_was_asked_for() {
     let folder = shared_folder();
-    let terms = Terms { leaves_nothing: true, ..OWN };
+    let terms = LockOptions { leaves_nothing: true, ..OWN };
     drop(Lock::take(&folder.path().join("lock"), &terms).unwrap());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -10,13 +10,13 @@ use model::Address;
 
 use super::error::LaunchError;
 use super::program::Program;
-use super::settings::Settings;
+use super::settings::ServerSettings;
 
 /// A server that is wanted.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct LaunchRequest {
     pub program: &'static dyn Program,
-    pub settings: Settings,
+    pub settings: ServerSettings,
     /// Added to kvmeter's own environment, such as `LD_PRELOAD` for the tap.
     pub environment: Vec<(String, String)>,
     /// A program and its arguments that stand before the server's own command and run it, such as
@@ -28,13 +28,13 @@ pub struct Order {
     pub stop: Arc<AtomicBool>,
 }
 
-impl Order {
+impl LaunchRequest {
     /// A server with nothing added to its environment and 10 s to come up.
-    pub fn new(program: &'static dyn Program, settings: Settings) -> Self {
+    pub fn new(program: &'static dyn Program, settings: ServerSettings) -> Self {
         let patience = Duration::from_secs(10);
         let (environment, prefix) = (Vec::new(), Vec::new());
         let stop = Arc::default();
-        Order { program, settings, environment, prefix, patience, stop }
+        LaunchRequest { program, settings, environment, prefix, patience, stop }
     }
 }
 
@@ -48,7 +48,7 @@ pub trait Launcher {
     ///
     /// # Errors
     /// Why it did not; nothing is left behind then.
-    fn start(&self, order: &Order) -> Result<Launched, LaunchError>;
+    fn start(&self, order: &LaunchRequest) -> Result<Launched, LaunchError>;
 }
 
 /// A server that runs, and everything that a result needs to know of it. Dropping it kills it.
@@ -72,12 +72,12 @@ pub struct Launched {
     pub environment: Vec<(String, String)>,
     /// The CPUs that it may run on, as a list: `0-3,8`.
     pub cpus: String,
-    pub(super) handle: Box<dyn Handle>,
+    pub(super) handle: Box<dyn ServerHandle>,
 }
 
 /// How a [`Launcher`] keeps hold of a server; dropping it kills the server.
-pub trait Handle: fmt::Debug + Send {
-    fn state(&self) -> State;
+pub trait ServerHandle: fmt::Debug + Send {
+    fn state(&self) -> ServerState;
     /// What it printed while it started.
     fn first_words(&self) -> String;
     /// The last lines that it printed, each on a line of its own; empty if there are none.
@@ -89,7 +89,7 @@ pub trait Handle: fmt::Debug + Send {
 
 /// Whether a server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ServerState {
     Runs,
     Ended(ExitStatus),
     /// What was started runs, but the process that listened is gone: it was a script's child,
@@ -99,7 +99,7 @@ pub enum State {
 
 /// How a server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct ServerExit {
     pub status: ExitStatus,
     /// It had ended before it was asked to: what was measured last is in doubt.
     pub by_itself: bool,
@@ -112,9 +112,9 @@ impl Launched {
     /// [`LaunchError::Died`], with its exit status and last words, if it ended.
     pub fn still_running(&self) -> Result<(), LaunchError> {
         let how = match self.handle.state() {
-            State::Runs => return Ok(()),
-            State::Ended(status) => status.to_string(),
-            State::Lost => "how is known only to the script that started it".to_owned(),
+            ServerState::Runs => return Ok(()),
+            ServerState::Ended(status) => status.to_string(),
+            ServerState::Lost => "how is known only to the script that started it".to_owned(),
         };
         Err(LaunchError::Died {
             program: self.program,
@@ -138,10 +138,10 @@ impl Launched {
     ///
     /// # Errors
     /// [`LaunchError::DoesNotEnd`] if even the kill had no effect within another `limit`.
-    pub fn end(mut self, limit: Duration) -> Result<Ended, LaunchError> {
-        let by_itself = self.handle.state() != State::Runs;
+    pub fn end(mut self, limit: Duration) -> Result<ServerExit, LaunchError> {
+        let by_itself = self.handle.state() != ServerState::Runs;
         match self.handle.end(limit) {
-            Some((status, killed)) => Ok(Ended { status, by_itself, killed }),
+            Some((status, killed)) => Ok(ServerExit { status, by_itself, killed }),
             None => Err(LaunchError::DoesNotEnd { program: self.program, pid: self.pid, limit }),
         }
     }

@@ -3,21 +3,25 @@ use nix::unistd::geteuid;
 
 use super::error::SettingError;
 use super::program::{Place, Program, common_remedy};
-use super::settings::{ARGUMENTS, BINARY, CPUS, Given, LISTEN, PORT, SOCKET, Setting};
+use super::settings::{ARGUMENTS, BINARY, CPUS, Given, LISTEN, PORT, SOCKET, ServerSetting};
 
 const NAME: &str = "memcached";
 
 #[derive(Debug)]
 pub(super) struct Memcached;
 
-const SETTINGS: &[Setting] = &[
-    Setting::new("memory", "64MiB", "memory for items (-m), in whole MiB")
+const SETTINGS: &[ServerSetting] = &[
+    ServerSetting::new("memory", "64MiB", "memory for items (-m), in whole MiB")
         .owns(&["-m", "--memory-limit"]),
-    Setting::new("threads", "4", "worker threads (-t)").owns(&["-t", "--threads"]),
-    Setting::new("connections", "1024", "most connections at once (-c)")
+    ServerSetting::new("threads", "4", "worker threads (-t)").owns(&["-t", "--threads"]),
+    ServerSetting::new("connections", "1024", "most connections at once (-c)")
         .owns(&["-c", "--conn-limit"]),
-    Setting::new("user", "the user of kvmeter", "user to run as, when kvmeter runs as root (-u)")
-        .owns(&["-u", "--user"]),
+    ServerSetting::new(
+        "user",
+        "the user of kvmeter",
+        "user to run as, when kvmeter runs as root (-u)",
+    )
+    .owns(&["-u", "--user"]),
     PORT.owns(&["-p", "--port"]),
     SOCKET.owns(&["-s", "--unix-socket"]),
     LISTEN.owns(&["-l", "--listen"]),
@@ -45,7 +49,7 @@ impl Program for Memcached {
         "memcached"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [ServerSetting] {
         SETTINGS
     }
 

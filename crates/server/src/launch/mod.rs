@@ -12,7 +12,7 @@ mod redis;
 mod settings;
 
 pub use error::{LaunchError, SettingError};
-pub use launcher::{Ended, Handle, Launched, Launcher, Order, State};
-pub use local::{Local, installed};
+pub use launcher::{LaunchRequest, Launched, Launcher, ServerExit, ServerHandle, ServerState};
+pub use local::{LocalLauncher, installed};
 pub use program::{PROGRAMS, Place, Program, check, program};
-pub use settings::{Common, Given, Setting, Settings, Value};
+pub use settings::{Common, Given, ServerSetting, ServerSettings, Value};

@@ -6,7 +6,7 @@ use model::suggest::hint;
 use super::error::{LaunchError, SettingError};
 use super::memcached::Memcached;
 use super::redis::Redis;
-use super::settings::{Common, Given, Setting, Settings};
+use super::settings::{Common, Given, ServerSetting, ServerSettings};
 
 /// Where a server is to listen and to keep its files.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ pub trait Program: Sync + std::fmt::Debug {
     fn binary(&self) -> &'static str;
     /// The Debian package that holds it.
     fn package(&self) -> &'static str;
-    fn settings(&self) -> &'static [Setting];
+    fn settings(&self) -> &'static [ServerSetting];
     /// The argument that makes it print its version and end.
     fn version_flag(&self) -> &'static str;
     /// Name and version out of what it printed: `memcached 1.6.18`.
@@ -88,7 +88,7 @@ pub(super) fn common_remedy(words: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// What is wrong, with the key.
-pub fn check(program: &dyn Program, settings: &Settings) -> Result<(), LaunchError> {
+pub fn check(program: &dyn Program, settings: &ServerSettings) -> Result<(), LaunchError> {
     let given = Given::new(program.name(), program.settings(), settings)?;
     let common = Common::read(&given)?;
     program.check(&common.arguments)?;
@@ -125,7 +125,7 @@ mod tests {
             }
             let address = Address::parse("[::1]:7000", 1).unwrap();
             let place = Place { listen: &address, folder: Path::new("/tmp/f") };
-            let none = Settings::default();
+            let none = ServerSettings::default();
             let given = Given::new(program.name(), program.settings(), &none).unwrap();
             let arguments = program.arguments(&given, place).unwrap();
             assert!(

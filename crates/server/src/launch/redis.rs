@@ -4,7 +4,7 @@ use model::{Address, Bytes};
 
 use super::error::SettingError;
 use super::program::{Place, Program, common_remedy};
-use super::settings::{ARGUMENTS, BINARY, CPUS, Given, LISTEN, PORT, SOCKET, Setting};
+use super::settings::{ARGUMENTS, BINARY, CPUS, Given, LISTEN, PORT, SOCKET, ServerSetting};
 
 #[derive(Debug)]
 pub(super) struct Redis {
@@ -30,13 +30,18 @@ const POLICIES: [&str; 8] = [
 const SECRETS: [&str; 4] =
     ["--requirepass", "--masterauth", "--primaryauth", "--tls-key-file-pass"];
 
-const SETTINGS: &[Setting] = &[
-    Setting::new("memory", "no limit", "most memory for data (maxmemory)").owns(&["--maxmemory"]),
-    Setting::new("policy", "noeviction", "what goes when the memory is full (maxmemory-policy)")
-        .owns(&["--maxmemory-policy"]),
-    Setting::new("threads", "1", "threads for sockets (io-threads); commands run in one")
+const SETTINGS: &[ServerSetting] = &[
+    ServerSetting::new("memory", "no limit", "most memory for data (maxmemory)")
+        .owns(&["--maxmemory"]),
+    ServerSetting::new(
+        "policy",
+        "noeviction",
+        "what goes when the memory is full (maxmemory-policy)",
+    )
+    .owns(&["--maxmemory-policy"]),
+    ServerSetting::new("threads", "1", "threads for sockets (io-threads); commands run in one")
         .owns(&["--io-threads"]),
-    Setting::new("connections", "10000", "most connections at once (maxclients)")
+    ServerSetting::new("connections", "10000", "most connections at once (maxclients)")
         .owns(&["--maxclients"]),
     // `--port` is not owned: `--port 0 --tls-port N` is how TLS is given.
     PORT,
@@ -71,7 +76,7 @@ impl Program for Redis {
         self.package
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [ServerSetting] {
         SETTINGS
     }
 

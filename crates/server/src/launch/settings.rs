@@ -14,7 +14,7 @@ use super::error::SettingError;
 
 /// A setting that a program takes: what help and the error messages say of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setting {
+pub struct ServerSetting {
     pub name: &'static str,
     /// As it would be written in a study, or in words where the program chooses.
     pub default: &'static str,
@@ -23,28 +23,32 @@ pub struct Setting {
     pub flags: &'static [&'static str],
 }
 
-impl Setting {
+impl ServerSetting {
     pub const fn new(name: &'static str, default: &'static str, what: &'static str) -> Self {
-        Setting { name, default, what, flags: &[] }
+        ServerSetting { name, default, what, flags: &[] }
     }
 
     /// The same setting, which is the only way to give these options of the program.
     pub const fn owns(self, flags: &'static [&'static str]) -> Self {
-        Setting { flags, ..self }
+        ServerSetting { flags, ..self }
     }
 }
 
-pub(super) const PORT: Setting = Setting::new("port", "a free one", "TCP port to listen at");
-pub(super) const SOCKET: Setting =
-    Setting::new("socket", "none", "absolute path of a unix socket, instead of TCP");
-pub(super) const LISTEN: Setting =
-    Setting::new("listen", "127.0.0.1", "IP address to listen at; `0.0.0.0` is every IPv4 one");
-pub(super) const CPUS: Setting =
-    Setting::new("cpus", "those of kvmeter", "CPUs that it may run on, such as `0-3,8`");
-pub(super) const BINARY: Setting =
-    Setting::new("binary", "the program's name, on the PATH", "another executable");
-pub(super) const ARGUMENTS: Setting =
-    Setting::new("arguments", "[]", "further arguments, passed on as they are");
+pub(super) const PORT: ServerSetting =
+    ServerSetting::new("port", "a free one", "TCP port to listen at");
+pub(super) const SOCKET: ServerSetting =
+    ServerSetting::new("socket", "none", "absolute path of a unix socket, instead of TCP");
+pub(super) const LISTEN: ServerSetting = ServerSetting::new(
+    "listen",
+    "127.0.0.1",
+    "IP address to listen at; `0.0.0.0` is every IPv4 one",
+);
+pub(super) const CPUS: ServerSetting =
+    ServerSetting::new("cpus", "those of kvmeter", "CPUs that it may run on, such as `0-3,8`");
+pub(super) const BINARY: ServerSetting =
+    ServerSetting::new("binary", "the program's name, on the PATH", "another executable");
+pub(super) const ARGUMENTS: ServerSetting =
+    ServerSetting::new("arguments", "[]", "further arguments, passed on as they are");
 
 /// A value as TOML has it. Numbers and lists of numbers are taken, fractions are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,9 +125,9 @@ impl<'de> Deserialize<'de> for Value {
 
 /// What a study says of a server: names and values, not checked yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings(pub Vec<(String, Value)>);
+pub struct ServerSettings(pub Vec<(String, Value)>);
 
-impl Settings {
+impl ServerSettings {
     /// The same settings and one more.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.push((name.to_owned(), value.into()));
@@ -131,16 +135,19 @@ impl Settings {
     }
 }
 
-impl<'de> Deserialize<'de> for Settings {
+impl<'de> Deserialize<'de> for ServerSettings {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Table;
         impl<'de> Visitor<'de> for Table {
-            type Value = Settings;
+            type Value = ServerSettings;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a table of settings")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<Settings, A::Error> {
-                let mut settings = Settings::default();
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut table: A,
+            ) -> Result<ServerSettings, A::Error> {
+                let mut settings = ServerSettings::default();
                 while let Some(pair) = table.next_entry()? {
                     settings.0.push(pair);
                 }
@@ -155,8 +162,8 @@ impl<'de> Deserialize<'de> for Settings {
 #[derive(Debug)]
 pub struct Given<'a> {
     program: &'static str,
-    known: &'static [Setting],
-    settings: &'a Settings,
+    known: &'static [ServerSetting],
+    settings: &'a ServerSettings,
 }
 
 impl<'a> Given<'a> {
@@ -164,8 +171,8 @@ impl<'a> Given<'a> {
     /// A setting that the program does not have, with the nearest that it has; one given twice.
     pub fn new(
         program: &'static str,
-        known: &'static [Setting],
-        settings: &'a Settings,
+        known: &'static [ServerSetting],
+        settings: &'a ServerSettings,
     ) -> Result<Self, SettingError> {
         for (at, (key, _)) in settings.0.iter().enumerate() {
             let key = key.clone();

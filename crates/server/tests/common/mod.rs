@@ -4,16 +4,18 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::launch::{LaunchError, Launched, Launcher, Local, Order, Settings, program};
+use server::launch::{
+    LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, ServerSettings, program,
+};
 
 pub const SOON: Duration = Duration::from_secs(10);
 
-pub fn order(name: &str, settings: Settings) -> Order {
-    Order::new(program(name).unwrap(), settings)
+pub fn order(name: &str, settings: ServerSettings) -> LaunchRequest {
+    LaunchRequest::new(program(name).unwrap(), settings)
 }
 
-pub fn start(name: &str, settings: Settings) -> Result<Launched, LaunchError> {
-    Local.start(&order(name, settings))
+pub fn start(name: &str, settings: ServerSettings) -> Result<Launched, LaunchError> {
+    LocalLauncher.start(&order(name, settings))
 }
 
 /// The processes whose command line holds a text that nothing else's does. A redis-server

@@ -13,8 +13,8 @@ use model::{Bytes, Unit};
 
 use crate::directory::is_full;
 use crate::{
-    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
-    Unavailable, on_off,
+    AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
+    StoreError, StoreOptions, StoreUrl, on_off,
 };
 
 const VERSION: &str = concat!("fjall ", env!("FJALL_VERSION"));
@@ -42,7 +42,7 @@ struct Config {
 
 impl Config {
     fn read(url: &StoreUrl) -> Result<Self, StoreError> {
-        let given = Given::new(url, OPTIONS)?;
+        let given = StoreOptions::new(url, OPTIONS)?;
         let compressions = [("none", CompressionType::None), ("lz4", CompressionType::Lz4)];
         let journal = given.bytes("journal")?.unwrap_or(512 << 20);
         if journal < 64 << 20 {
@@ -92,7 +92,7 @@ pub struct Fjall {
     path: PathBuf,
 }
 
-impl Adapt for Fjall {
+impl EmbeddedAdapter for Fjall {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
     const LONGEST_KEY: usize = 65_535;
 
@@ -100,7 +100,7 @@ impl Adapt for Fjall {
         Config::read(url).map(|_| ())
     }
 
-    fn linked() -> Result<String, Unavailable> {
+    fn linked() -> Result<String, AdapterUnavailable> {
         Ok(VERSION.to_owned())
     }
 }

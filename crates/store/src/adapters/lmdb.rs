@@ -12,8 +12,8 @@ use rustix::io::Errno;
 
 use crate::directory::is_full;
 use crate::{
-    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
-    Unavailable, on_off,
+    AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
+    StoreError, StoreOptions, StoreUrl, on_off,
 };
 
 const DEFAULT_MAP: u64 = 64 << 30;
@@ -37,7 +37,7 @@ struct Config {
 
 impl Config {
     fn read(url: &StoreUrl) -> Result<Self, StoreError> {
-        let given = Given::new(url, OPTIONS)?;
+        let given = StoreOptions::new(url, OPTIONS)?;
         // LMDB takes whole pages; 64 KiB is a multiple of every page size in use.
         let map_size = given.bytes("map_size")?.unwrap_or(DEFAULT_MAP).max(1 << 20);
         let map_size = map_size.checked_next_multiple_of(64 << 10).unwrap_or(map_size);
@@ -73,7 +73,7 @@ impl Lmdb {
     }
 }
 
-impl Adapt for Lmdb {
+impl EmbeddedAdapter for Lmdb {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
     const LONGEST_KEY: usize = 511;
 
@@ -81,7 +81,7 @@ impl Adapt for Lmdb {
         Config::read(url).map(|_| ())
     }
 
-    fn linked() -> Result<String, Unavailable> {
+    fn linked() -> Result<String, AdapterUnavailable> {
         let ::heed::LmdbVersion { major, minor, patch, .. } = ::heed::lmdb_version();
         Ok(format!("LMDB {major}.{minor}.{patch}"))
     }

@@ -2,7 +2,7 @@
 
 use crate::remote::options;
 use crate::wire::Protocol;
-use crate::{Family, Given, OptionInfo, Remote, StoreError, StoreUrl};
+use crate::{OptionInfo, Remote, ServerFamily, StoreError, StoreOptions, StoreUrl};
 
 pub struct Memcached;
 
@@ -12,7 +12,7 @@ const PROTOCOLS: &[(&str, Protocol)] = &[
     ("binary", Protocol::MemcachedBinary),
 ];
 
-impl Family for Memcached {
+impl ServerFamily for Memcached {
     const OPTIONS: &'static [OptionInfo] = &options::<1, 12>([OptionInfo::new(
         "protocol",
         "meta",
@@ -22,7 +22,7 @@ impl Family for Memcached {
     const LONGEST_KEY: usize = 250;
 
     fn remote(url: &StoreUrl) -> Result<Remote, StoreError> {
-        let given = Given::new(url, Self::OPTIONS)?;
+        let given = StoreOptions::new(url, Self::OPTIONS)?;
         let protocol = given.choice("protocol", PROTOCOLS)?.unwrap_or(Protocol::MemcachedMeta);
         Remote::read(url, &given, protocol, 0)
     }

@@ -18,7 +18,7 @@ mod spread;
 
 use std::fmt;
 
-use crate::{OptionInfo, Remote, Store, StoreError, StoreUrl, Visit};
+use crate::{OptionInfo, Remote, Store, StoreError, StoreUrl, StoreVisitor};
 
 adapters! {
     embedded {
@@ -27,7 +27,7 @@ adapters! {
     "rocksdb": rocksdb::RocksDb, "RocksDB: log-structured merge tree in C++";
     "lmdb" if "lmdb": lmdb::Lmdb, "LMDB: memory-mapped copy-on-write B+-tree in C";
     "fjall" if "fjall": fjall::Fjall, "fjall: log-structured merge tree in Rust";
-    "raw": raw::Raw, "one extent a record past the page cache: the device alone";
+    "raw": raw::RawStore, "one extent a record past the page cache: the device alone";
     }
     networked {
         "memcached": memcached::Memcached, "memcached: cache server, text, meta and binary protocol";
@@ -37,7 +37,7 @@ adapters! {
 }
 
 /// What an adapter says of itself before anything is opened.
-pub trait Adapt: Store {
+pub trait EmbeddedAdapter: Store {
     /// The options that its URL takes.
     const OPTIONS: &'static [OptionInfo];
 
@@ -57,11 +57,11 @@ pub trait Adapt: Store {
     fn check(url: &StoreUrl) -> Result<(), StoreError>;
 
     /// The version of the library that would run, as the library says it, or why none would.
-    fn linked() -> Result<String, Unavailable>;
+    fn linked() -> Result<String, AdapterUnavailable>;
 }
 
 /// What a kind of server says of itself before anything is connected.
-pub trait Family {
+pub trait ServerFamily {
     /// The options that its URL takes.
     const OPTIONS: &'static [OptionInfo];
 
@@ -85,7 +85,7 @@ pub struct LongestValue {
 
 /// Where a store's data is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum DataLocation {
     /// It keeps nothing.
     Nowhere,
     /// In a directory, which must be claimed with [`Directory`](crate::Directory) before the
@@ -97,19 +97,19 @@ pub enum Place {
 
 /// Why a store cannot be used in this build or on this machine, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unavailable {
+pub struct AdapterUnavailable {
     pub reason: String,
     pub remedy: String,
 }
 
-impl fmt::Display for Unavailable {
+impl fmt::Display for AdapterUnavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.reason, self.remedy)
     }
 }
 
-impl From<Unavailable> for StoreError {
-    fn from(unavailable: Unavailable) -> Self {
+impl From<AdapterUnavailable> for StoreError {
+    fn from(unavailable: AdapterUnavailable) -> Self {
         Self::Request(unavailable.to_string())
     }
 }
@@ -120,12 +120,12 @@ pub struct Adapter {
     pub scheme: &'static str,
     /// One line for a person.
     pub what: &'static str,
-    pub place: Place,
+    pub place: DataLocation,
     /// The longest key that it takes, in bytes.
     pub longest_key: usize,
     /// Empty for a store that was not built in.
     pub options: &'static [OptionInfo],
-    here: Result<Linked, &'static str>,
+    here: Result<AdapterFunctions, &'static str>,
 }
 
 /// Reads a URL into servers and how they are talked to, and connects to none.
@@ -135,17 +135,17 @@ type ReadLongestValue = fn(&StoreUrl) -> Result<Option<LongestValue>, StoreError
 
 /// The functions of an adapter that was built in.
 #[derive(Debug, Clone, Copy)]
-struct Linked {
+struct AdapterFunctions {
     check: fn(&StoreUrl) -> Result<(), StoreError>,
-    version: fn() -> Result<String, Unavailable>,
+    version: fn() -> Result<String, AdapterUnavailable>,
     longest_value: ReadLongestValue,
     /// Of a networked store.
     remote: Option<ReadRemote>,
 }
 
 impl Adapter {
-    const fn built_in<S: Adapt>(scheme: &'static str, what: &'static str) -> Self {
-        let here = Ok(Linked {
+    const fn built_in<S: EmbeddedAdapter>(scheme: &'static str, what: &'static str) -> Self {
+        let here = Ok(AdapterFunctions {
             check: S::check,
             version: S::linked,
             longest_value: S::longest_value,
@@ -154,7 +154,7 @@ impl Adapter {
         Self {
             scheme,
             what,
-            place: if S::ON_DISK { Place::Directory } else { Place::Nowhere },
+            place: if S::ON_DISK { DataLocation::Directory } else { DataLocation::Nowhere },
             longest_key: S::LONGEST_KEY,
             options: S::OPTIONS,
             here,
@@ -165,24 +165,24 @@ impl Adapter {
     #[allow(dead_code)]
     const fn left_out(scheme: &'static str, what: &'static str, feature: &'static str) -> Self {
         let longest_key = usize::MAX;
-        let place = Place::Directory;
+        let place = DataLocation::Directory;
         Self { scheme, what, place, longest_key, options: &[], here: Err(feature) }
     }
 
-    const fn networked<F: Family>(scheme: &'static str, what: &'static str) -> Self {
-        fn check<F: Family>(url: &StoreUrl) -> Result<(), StoreError> {
+    const fn networked<F: ServerFamily>(scheme: &'static str, what: &'static str) -> Self {
+        fn check<F: ServerFamily>(url: &StoreUrl) -> Result<(), StoreError> {
             F::remote(url).map(drop)
         }
-        fn version() -> Result<String, Unavailable> {
+        fn version() -> Result<String, AdapterUnavailable> {
             Ok("protocol built in; the server says what it is".to_owned())
         }
         Self {
             scheme,
             what,
-            place: Place::Servers { default_port: F::DEFAULT_PORT },
+            place: DataLocation::Servers { default_port: F::DEFAULT_PORT },
             longest_key: F::LONGEST_KEY,
             options: F::OPTIONS,
-            here: Ok(Linked {
+            here: Ok(AdapterFunctions {
                 check: check::<F>,
                 version,
                 // It is the server's to say.
@@ -194,7 +194,7 @@ impl Adapter {
 
     /// Whether it lives in a directory of its own.
     pub fn on_disk(&self) -> bool {
-        self.place == Place::Directory
+        self.place == DataLocation::Directory
     }
 
     pub fn is_built_in(&self) -> bool {
@@ -202,14 +202,14 @@ impl Adapter {
     }
 
     /// The version of what would run, or why the store is not available here.
-    pub fn available(&self) -> Result<String, Unavailable> {
+    pub fn available(&self) -> Result<String, AdapterUnavailable> {
         (self.here.map_err(without)?.version)()
     }
 
     /// A networked store as its URL describes it; None for an embedded one.
     pub(crate) fn remote(&self, url: &StoreUrl) -> Result<Option<Remote>, StoreError> {
         match self.here {
-            Ok(Linked { remote: Some(remote), .. }) => remote(url).map(Some),
+            Ok(AdapterFunctions { remote: Some(remote), .. }) => remote(url).map(Some),
             _ => Ok(None),
         }
     }
@@ -230,8 +230,8 @@ impl Adapter {
     }
 }
 
-fn without(feature: &str) -> Unavailable {
-    Unavailable {
+fn without(feature: &str) -> AdapterUnavailable {
+    AdapterUnavailable {
         reason: format!("built without feature `{feature}`"),
         remedy: format!("build kvmeter again with `--features {feature}`"),
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
-    Unavailable,
+    AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
+    StoreError, StoreOptions, StoreUrl,
 };
 
 /// The store that does nothing. Reads and scans say that all they asked for was there and lend
@@ -12,15 +12,15 @@ use crate::{
 #[derive(Debug)]
 pub struct Null;
 
-impl Adapt for Null {
+impl EmbeddedAdapter for Null {
     const OPTIONS: &'static [OptionInfo] = &[];
     const ON_DISK: bool = false;
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
-        Given::new(url, Self::OPTIONS).map(|_| ())
+        StoreOptions::new(url, Self::OPTIONS).map(|_| ())
     }
 
-    fn linked() -> Result<String, Unavailable> {
+    fn linked() -> Result<String, AdapterUnavailable> {
         Ok(format!("null {}", env!("CARGO_PKG_VERSION")))
     }
 }

@@ -15,8 +15,8 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    Adapt, Capabilities, Given, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
-    Unavailable, on_off,
+    AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
+    StoreError, StoreOptions, StoreUrl, on_off,
 };
 
 const OPTIONS: &[OptionInfo] =
@@ -39,19 +39,19 @@ const FILE: &str = "extents";
 
 /// An index in memory from key to place, and the file. A record is overwritten where it lies, as
 /// long as it fits there.
-pub struct Raw {
+pub struct RawStore {
     path: PathBuf,
     file: File,
     direct: bool,
-    index: RwLock<BTreeMap<Box<[u8]>, Place>>,
-    free: Mutex<Free>,
+    index: RwLock<BTreeMap<Box<[u8]>, RecordExtent>>,
+    free: Mutex<FreeExtent>,
     /// Of the extents: who writes one keeps others off it.
     stripes: Vec<RwLock<()>>,
 }
 
 /// Where a record lies, and how many blocks of that it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct RecordExtent {
     block: u64,
     class: u8,
     blocks: u32,
@@ -59,7 +59,7 @@ struct Place {
 
 /// Room without a record, in blocks.
 #[derive(Debug, Default)]
-struct Free {
+struct FreeExtent {
     /// Extents that were given back, by their class.
     given_back: [Vec<u64>; CLASSES],
     /// Blocks from here on were never used.
@@ -68,16 +68,16 @@ struct Free {
     room: u64,
 }
 
-impl Adapt for Raw {
+impl EmbeddedAdapter for RawStore {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
     /// So that head and key lie in the first block.
     const LONGEST_KEY: usize = 1024;
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
-        Given::new(url, OPTIONS)?.flag("direct_io").map(drop)
+        StoreOptions::new(url, OPTIONS)?.flag("direct_io").map(drop)
     }
 
-    fn linked() -> Result<String, Unavailable> {
+    fn linked() -> Result<String, AdapterUnavailable> {
         Ok(version())
     }
 }
@@ -86,11 +86,11 @@ fn version() -> String {
     format!("raw {}", env!("CARGO_PKG_VERSION"))
 }
 
-impl Store for Raw {
+impl Store for RawStore {
     type Session<'a> = RawSession<'a>;
 
     fn open(url: &StoreUrl) -> Result<Self, StoreError> {
-        let direct = Given::new(url, OPTIONS)?.flag("direct_io")?.unwrap_or(true);
+        let direct = StoreOptions::new(url, OPTIONS)?.flag("direct_io")?.unwrap_or(true);
         let path = url.data_path().join(FILE);
         let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
         let file = OpenOptions::new()
@@ -110,7 +110,7 @@ impl Store for Raw {
             })?;
         let stripes = (0..STRIPES).map(|_| RwLock::new(())).collect();
         let (index, free) = (RwLock::default(), Mutex::default());
-        let raw = Raw { path, file, direct, index, free, stripes };
+        let raw = RawStore { path, file, direct, index, free, stripes };
         raw.find_records()?;
         Ok(raw)
     }
@@ -129,7 +129,7 @@ impl Store for Raw {
     }
 
     fn session(&self) -> Result<RawSession<'_>, StoreError> {
-        Ok(RawSession { raw: self, buffer: Aligned::new(2 * BLOCK) })
+        Ok(RawSession { raw: self, buffer: AlignedBuffer::new(2 * BLOCK) })
     }
 
     fn settle(&self, _limit: Duration) -> Result<(), StoreError> {
@@ -142,13 +142,14 @@ impl Store for Raw {
     }
 }
 
-impl Raw {
+impl RawStore {
     /// Reads the head of every extent, from the first block on.
     fn find_records(&self) -> Result<(), StoreError> {
         let length = self.file.metadata().map_err(|error| self.failed(&error))?.len();
         let room = length / BLOCK as u64;
-        let mut buffer = Aligned::new(SCANNED as usize * BLOCK);
-        let (mut index, mut free) = (self.index_mut(), Free { room, ..Free::default() });
+        let mut buffer = AlignedBuffer::new(SCANNED as usize * BLOCK);
+        let (mut index, mut free) =
+            (self.index_mut(), FreeExtent { room, ..FreeExtent::default() });
         let (mut at, mut read) = (0, 0..0);
         while at < room {
             if !read.contains(&at) {
@@ -159,7 +160,7 @@ impl Raw {
             }
             let block = &buffer.bytes()[(at - read.start) as usize * BLOCK..][..BLOCK];
             // What no head begins was never written, or by a process that was killed before.
-            let whole = Head::read(block).filter(|(head, _)| at + head.extent() <= room);
+            let whole = RecordHeader::read(block).filter(|(head, _)| at + head.extent() <= room);
             let Some((head, key)) = whole else {
                 at += 1;
                 continue;
@@ -175,19 +176,19 @@ impl Raw {
         Ok(())
     }
 
-    fn index(&self) -> RwLockReadGuard<'_, BTreeMap<Box<[u8]>, Place>> {
+    fn index(&self) -> RwLockReadGuard<'_, BTreeMap<Box<[u8]>, RecordExtent>> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn index_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<Box<[u8]>, Place>> {
+    fn index_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<Box<[u8]>, RecordExtent>> {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, key: &[u8]) -> Option<Place> {
+    fn find(&self, key: &[u8]) -> Option<RecordExtent> {
         self.index().get(key).copied()
     }
 
-    fn free(&self) -> MutexGuard<'_, Free> {
+    fn free(&self) -> MutexGuard<'_, FreeExtent> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -235,7 +236,7 @@ impl Raw {
     }
 
     #[cold]
-    fn damaged(&self, place: Place) -> StoreError {
+    fn damaged(&self, place: RecordExtent) -> StoreError {
         let at = place.block * BLOCK as u64;
         StoreError::Failed(format!("{}: the record at byte {at} is damaged", self.path.display()))
     }
@@ -243,7 +244,7 @@ impl Raw {
 
 /// What stands before a record.
 #[derive(Debug, Clone, Copy)]
-struct Head {
+struct RecordHeader {
     key: u16,
     value: u32,
     class: u8,
@@ -252,12 +253,12 @@ struct Head {
     value_sum: u64,
 }
 
-impl Head {
-    fn new(key: &[u8], value: &[u8]) -> Option<Head> {
+impl RecordHeader {
+    fn new(key: &[u8], value: &[u8]) -> Option<RecordHeader> {
         let blocks = (HEAD + key.len() + value.len()).div_ceil(BLOCK);
         let class = blocks.next_power_of_two().trailing_zeros() as u8;
-        let fits = key.len() <= Raw::LONGEST_KEY && (class as usize) < CLASSES;
-        fits.then(|| Head {
+        let fits = key.len() <= RawStore::LONGEST_KEY && (class as usize) < CLASSES;
+        fits.then(|| RecordHeader {
             key: key.len() as u16,
             value: value.len() as u32,
             class,
@@ -267,8 +268,8 @@ impl Head {
     }
 
     /// Of an extent without a record.
-    fn of_nothing(class: u8) -> Head {
-        Head { key: 0, value: 0, class, is_record: false, value_sum: 0 }
+    fn of_nothing(class: u8) -> RecordHeader {
+        RecordHeader { key: 0, value: 0, class, is_record: false, value_sum: 0 }
     }
 
     /// Writes head and key to the beginning of a block.
@@ -283,7 +284,7 @@ impl Head {
     }
 
     /// Head and key at the beginning of a block; none where there is no whole one.
-    fn read(block: &[u8]) -> Option<(Head, &[u8])> {
+    fn read(block: &[u8]) -> Option<(RecordHeader, &[u8])> {
         let key = u16::from_le_bytes(block.get(20..22)?.try_into().ok()?);
         let end = HEAD + usize::from(key);
         let sum = u64::from_le_bytes(block[..8].try_into().ok()?);
@@ -294,7 +295,7 @@ impl Head {
         }
         let value = u32::from_le_bytes(block[16..20].try_into().ok()?);
         let value_sum = u64::from_le_bytes(block[8..16].try_into().ok()?);
-        let head = Head { key, value, class, is_record: kind == 1, value_sum };
+        let head = RecordHeader { key, value, class, is_record: kind == 1, value_sum };
         Some((head, &block[HEAD..end]))
     }
 
@@ -303,30 +304,30 @@ impl Head {
         1 << self.class
     }
 
-    fn place(&self, block: u64) -> Place {
+    fn place(&self, block: u64) -> RecordExtent {
         let bytes = HEAD + usize::from(self.key) + self.value as usize;
-        Place { block, class: self.class, blocks: bytes.div_ceil(BLOCK) as u32 }
+        RecordExtent { block, class: self.class, blocks: bytes.div_ceil(BLOCK) as u32 }
     }
 }
 
 /// Memory that begins where direct I/O wants it.
-struct Aligned {
+struct AlignedBuffer {
     memory: Vec<u8>,
     begin: usize,
     len: usize,
 }
 
-impl Aligned {
+impl AlignedBuffer {
     fn new(len: usize) -> Self {
         let memory = vec![0; len + BLOCK];
         let begin = memory.as_ptr().align_offset(BLOCK).min(BLOCK);
-        Aligned { memory, begin, len }
+        AlignedBuffer { memory, begin, len }
     }
 
     /// At least so many bytes; what was there may be gone.
     fn with_room(&mut self, len: usize) -> &mut [u8] {
         if self.len < len {
-            *self = Aligned::new(len.next_power_of_two());
+            *self = AlignedBuffer::new(len.next_power_of_two());
         }
         &mut self.bytes()[..len]
     }
@@ -338,8 +339,8 @@ impl Aligned {
 
 /// One thread's way into the extents.
 pub struct RawSession<'a> {
-    raw: &'a Raw,
-    buffer: Aligned,
+    raw: &'a RawStore,
+    buffer: AlignedBuffer,
 }
 
 impl RawSession<'_> {
@@ -347,9 +348,9 @@ impl RawSession<'_> {
     /// False: it no longer has, and nothing was written.
     fn write(
         &mut self,
-        place: Place,
+        place: RecordExtent,
         is_new: bool,
-        head: &Head,
+        head: &RecordHeader,
         (key, value): (&[u8], &[u8]),
     ) -> Result<bool, StoreError> {
         let raw = self.raw;
@@ -391,7 +392,7 @@ impl RawSession<'_> {
         raw.file
             .read_exact_at(bytes, block * BLOCK as u64)
             .map_err(|error| raw.failed_at("reading", block, &error))?;
-        let (head, found) = Head::read(bytes).ok_or_else(|| raw.damaged(place))?;
+        let (head, found) = RecordHeader::read(bytes).ok_or_else(|| raw.damaged(place))?;
         let begin = HEAD + found.len();
         let value = bytes.get(begin..begin + head.value as usize);
         match value.filter(|value| found == key && xxh3_64(value) == head.value_sum) {
@@ -402,10 +403,10 @@ impl RawSession<'_> {
     }
 
     /// Takes the record out of an extent that the index no longer has, and gives that back.
-    fn erase(&mut self, place: Place) -> Result<(), StoreError> {
+    fn erase(&mut self, place: RecordExtent) -> Result<(), StoreError> {
         let raw = self.raw;
         let bytes = self.buffer.with_room(BLOCK);
-        Head::of_nothing(place.class).write(bytes, b"");
+        RecordHeader::of_nothing(place.class).write(bytes, b"");
         {
             let _alone = raw.stripe(place.block).write().unwrap_or_else(PoisonError::into_inner);
             raw.file
@@ -429,10 +430,10 @@ impl Session for RawSession<'_> {
     }
 
     fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let head = Head::new(key, value).ok_or_else(|| {
+        let head = RecordHeader::new(key, value).ok_or_else(|| {
             StoreError::Request(format!(
                 "`raw` takes keys of up to {} B and records of up to 64 MiB, not one of {} and {} B",
-                Raw::LONGEST_KEY,
+                RawStore::LONGEST_KEY,
                 key.len(),
                 value.len()
             ))
@@ -494,7 +495,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let url = url(folder.path(), "");
         {
-            let raw = Raw::open(&url).unwrap();
+            let raw = RawStore::open(&url).unwrap();
             let mut session = raw.session().unwrap();
             for n in 0..300_u32 {
                 session.update(&n.to_be_bytes(), &vec![n as u8; n as usize * 100]).unwrap();
@@ -504,7 +505,7 @@ mod tests {
             session.update(&8_u32.to_be_bytes(), &[1; 20_000]).unwrap();
             session.update(&9_u32.to_be_bytes(), b"new").unwrap();
         }
-        let raw = Raw::open(&url).unwrap();
+        let raw = RawStore::open(&url).unwrap();
         let mut session = raw.session().unwrap();
         let mut lengths = Vec::new();
         let count = session.scan(b"", 1000, |key, value| {
@@ -525,7 +526,7 @@ mod tests {
     #[test]
     fn threads_that_move_and_read_a_record_never_see_a_part_of_it() {
         let folder = tempfile::tempdir().unwrap();
-        let raw = Raw::open(&url(folder.path(), "?direct_io=off")).unwrap();
+        let raw = RawStore::open(&url(folder.path(), "?direct_io=off")).unwrap();
         raw.session().unwrap().update(b"key", &[0; 10]).unwrap();
         std::thread::scope(|scope| {
             for writer in 1..3_u8 {
@@ -552,7 +553,7 @@ mod tests {
     #[test]
     fn a_damaged_record_is_said_and_never_served() {
         let folder = tempfile::tempdir().unwrap();
-        let raw = Raw::open(&url(folder.path(), "?direct_io=off")).unwrap();
+        let raw = RawStore::open(&url(folder.path(), "?direct_io=off")).unwrap();
         let mut session = raw.session().unwrap();
         session.update(b"a", &[1; 100]).unwrap();
         session.update(b"b", &[2; 100]).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::remote::options;
 use crate::wire::Protocol;
-use crate::{Family, Given, OptionInfo, Remote, StoreError, StoreUrl};
+use crate::{OptionInfo, Remote, ServerFamily, StoreError, StoreOptions, StoreUrl};
 
 pub struct Redis;
 
@@ -11,7 +11,7 @@ const PROTOCOLS: &[(&str, Protocol)] = &[("resp2", Protocol::Resp2), ("resp3", P
 /// Redis' own limit on `databases`.
 const MOST_DATABASES: u32 = 1 << 20;
 
-impl Family for Redis {
+impl ServerFamily for Redis {
     const OPTIONS: &'static [OptionInfo] = &options::<2, 13>([
         OptionInfo::new("protocol", "resp2", "`resp2` or `resp3` (Redis 6 on)"),
         OptionInfo::new("db", "0", "number of the database"),
@@ -20,7 +20,7 @@ impl Family for Redis {
     const LONGEST_KEY: usize = 512 << 20;
 
     fn remote(url: &StoreUrl) -> Result<Remote, StoreError> {
-        let given = Given::new(url, Self::OPTIONS)?;
+        let given = StoreOptions::new(url, Self::OPTIONS)?;
         let protocol = given.choice("protocol", PROTOCOLS)?.unwrap_or(Protocol::Resp2);
         let database = given.integer("db", 0, MOST_DATABASES)?.unwrap_or(0);
         Remote::read(url, &given, protocol, database)

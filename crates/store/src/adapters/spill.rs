@@ -8,8 +8,8 @@ use model::{Bytes, Span, Unit};
 
 use super::spread::spread;
 use crate::{
-    Adapt, Capabilities, Given, LongestValue, OptionInfo, Session, Statistic, Store, StoreError,
-    StoreUrl, Unavailable, on_off,
+    AdapterUnavailable, Capabilities, EmbeddedAdapter, LongestValue, OptionInfo, Session,
+    Statistic, Store, StoreError, StoreOptions, StoreUrl, on_off,
 };
 
 const OPTIONS: &[OptionInfo] = &[
@@ -60,7 +60,7 @@ struct Config {
 
 impl Config {
     fn read(url: &StoreUrl) -> Result<Self, StoreError> {
-        let given = Given::new(url, OPTIONS)?;
+        let given = StoreOptions::new(url, OPTIONS)?;
         let default = Options::default();
         let size = |name, otherwise| {
             let bytes = given.bytes(name)?;
@@ -119,7 +119,7 @@ impl Spill {
     }
 }
 
-impl Adapt for Spill {
+impl EmbeddedAdapter for Spill {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
     const LONGEST_KEY: usize = ::spill::LONGEST_KEY;
 
@@ -132,7 +132,7 @@ impl Adapt for Spill {
         Config::read(url).map(|_| ())
     }
 
-    fn linked() -> Result<String, Unavailable> {
+    fn linked() -> Result<String, AdapterUnavailable> {
         Ok(version())
     }
 }

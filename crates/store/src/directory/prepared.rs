@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Directory, available_bytes, disk_bytes, shown, write_marker};
 use crate::StoreError;
-use crate::marker::Marker;
+use crate::marker::DatasetMarker;
 
 /// What is to stay free beside a copy, as a share of it: a store that merges needs room.
 const SPARE: u64 = 2;
@@ -40,7 +40,7 @@ impl Directory {
         // The first name that is free.
         let copy = (0_u32..)
             .map(|n| root.join(n.to_string()))
-            .find(|copy| Marker::read(copy).is_ok_and(|marker| marker.is_none()))
+            .find(|copy| DatasetMarker::read(copy).is_ok_and(|marker| marker.is_none()))
             .unwrap_or_else(|| root.join("0"));
         let failed = |error: io::Error| StoreError::from_io(&shown(&copy), &error);
         remove(&copy).map_err(failed)?;
@@ -56,7 +56,8 @@ impl Directory {
     /// # Errors
     /// What the file system says; the data has no name then.
     pub fn bring_back(&mut self, dataset: &str, records: u64) -> Result<bool, StoreError> {
-        let wanted = Marker { dataset: Some(dataset.to_owned()), records, ..self.asked.clone() };
+        let wanted =
+            DatasetMarker { dataset: Some(dataset.to_owned()), records, ..self.asked.clone() };
         let Some((copy, marker)) = self.find_prepared(&wanted)? else { return Ok(false) };
         // The name goes first: a crash half-way leaves data that nobody takes for whole.
         self.clear()?;
@@ -87,7 +88,10 @@ impl Directory {
     }
 
     /// The copy of the same store, shaping options, dataset and number of records.
-    fn find_prepared(&self, wanted: &Marker) -> Result<Option<(PathBuf, Marker)>, StoreError> {
+    fn find_prepared(
+        &self,
+        wanted: &DatasetMarker,
+    ) -> Result<Option<(PathBuf, DatasetMarker)>, StoreError> {
         let root = self.path.join(Self::PREPARED);
         let entries = match fs::read_dir(&root) {
             Ok(entries) => entries,
@@ -96,9 +100,9 @@ impl Directory {
         };
         for entry in entries.flatten() {
             // A copy that cannot be read is none.
-            let Ok(Some(marker)) = Marker::read(&entry.path()) else { continue };
-            let same = |marker: &Marker| {
-                let Marker { scheme, options, dataset, records, .. } = marker;
+            let Ok(Some(marker)) = DatasetMarker::read(&entry.path()) else { continue };
+            let same = |marker: &DatasetMarker| {
+                let DatasetMarker { scheme, options, dataset, records, .. } = marker;
                 (scheme.clone(), options.clone(), dataset.clone(), *records)
             };
             if same(&marker) == same(wanted) {
@@ -209,7 +213,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut directory = loaded(home.path(), "ten", b"x");
         assert!(directory.keep_prepared().unwrap());
-        fs::remove_file(home.path().join("prepared/0").join(Marker::FILE)).unwrap();
+        fs::remove_file(home.path().join("prepared/0").join(DatasetMarker::FILE)).unwrap();
         assert!(!directory.bring_back("ten", 10).unwrap());
         assert!(directory.keep_prepared().unwrap(), "made anew");
         assert!(directory.bring_back("ten", 10).unwrap());

@@ -31,7 +31,7 @@ fn an_absent_directory_is_made_and_known_again() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("a/b");
     let url = url(&path);
-    assert_eq!(Directory::inspect(&path).unwrap(), State::Absent);
+    assert_eq!(Directory::inspect(&path).unwrap(), DirectoryState::Absent);
     let mut directory = Directory::claim(&url, 1000).unwrap();
     assert_eq!(names(&path), ["KVMETER.json", "KVMETER.lock", "data"]);
     assert_eq!(directory.marker().dataset, None);
@@ -127,7 +127,7 @@ fn space_is_asked_for_before_anything_is_written() {
     let url = url(&path);
     let message = reason(Directory::claim(&url, 1 << 60));
     assert!(message.contains("1048576TiB are needed and "), "{message}");
-    assert_eq!(Directory::inspect(&path).unwrap(), State::Absent);
+    assert_eq!(Directory::inspect(&path).unwrap(), DirectoryState::Absent);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_broken_marker_is_refused() {
     let home = TempDir::new().unwrap();
     let url = url(home.path());
     for text in ["{", "{\"format\": 9}", "[]"] {
-        fs::write(home.path().join(Marker::FILE), text).unwrap();
+        fs::write(home.path().join(DatasetMarker::FILE), text).unwrap();
         let message = reason(Directory::claim(&url, 0));
         assert!(message.contains("KVMETER.json cannot be read"), "{message}");
     }
@@ -171,7 +171,7 @@ fn a_claim_that_was_cut_short_is_made_good() {
     let url = url(home.path());
     fs::write(home.path().join(Directory::LOCK), "").unwrap();
     fs::write(home.path().join(".KVMETER.json.aB3.new"), "{\"form").unwrap();
-    assert_eq!(Directory::inspect(home.path()).unwrap(), State::Empty);
+    assert_eq!(Directory::inspect(home.path()).unwrap(), DirectoryState::Empty);
     let mut directory = Directory::claim(&url, 0).unwrap();
     directory.set_dataset("ten", 10, "Any 1.0").unwrap();
     assert_eq!(names(home.path()), ["KVMETER.json", "KVMETER.lock", "data"]);
@@ -183,7 +183,7 @@ fn data_of_another_store_is_seen() {
     let url = url(home.path());
     let mut directory = Directory::claim(&url, 0).unwrap();
     assert_eq!(directory.mismatch(), None);
-    let other = Marker { scheme: "other".to_owned(), ..directory.marker().clone() };
+    let other = DatasetMarker { scheme: "other".to_owned(), ..directory.marker().clone() };
     directory.put(other).unwrap();
     drop(directory);
     let mut directory = Directory::claim(&url, 0).unwrap();

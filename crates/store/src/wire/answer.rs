@@ -38,7 +38,7 @@ pub struct Request<'a> {
 
 /// What the answer to the oldest request is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum Response {
     /// So many of the keys that were asked for were there.
     Found(usize),
     Stored,
@@ -69,11 +69,11 @@ pub enum Refusal {
 
 /// What was read from the start of the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parsed {
+pub enum ParsedResponse {
     /// The answer is not whole before there are at least so many bytes, counted from the same
     /// start; more than there are now and never more than the answer will have. Reading again
     /// earlier is wasted work, as with a large value.
     Incomplete { needs: usize },
     /// The first `used` bytes are the answer.
-    Whole { used: usize, answer: Answer },
+    Whole { used: usize, answer: Response },
 }

@@ -7,7 +7,7 @@
 
 use super::expiry;
 use super::scan::{self, Scan, Stop};
-use super::{Answer, KeyList, Kind, LONGEST_VALUE, Refusal, Request};
+use super::{KeyList, Kind, LONGEST_VALUE, Refusal, Request, Response};
 
 const EXPECTED: &str = "memcached's binary protocol";
 
@@ -131,17 +131,17 @@ pub(super) fn read(
     tag: u32,
     bytes: &[u8],
     seen: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Answer, usize)> {
+) -> Scan<(Response, usize)> {
     let (due, done) = match kind {
         Kind::Get => return read_values(keys, tag, bytes, seen),
-        Kind::Set => (opcode::SET, Answer::Stored),
-        Kind::Delete => (opcode::DELETE, Answer::Deleted(true)),
+        Kind::Set => (opcode::SET, Response::Stored),
+        Kind::Delete => (opcode::DELETE, Response::Deleted(true)),
     };
     let (packet, used) = packet(bytes, 0)?;
     check(&packet, kind, due, tag)?;
     let answer = match packet.status {
         status::DONE => done,
-        status::NOT_FOUND if kind == Kind::Delete => Answer::Deleted(false),
+        status::NOT_FOUND if kind == Kind::Delete => Response::Deleted(false),
         _ => refusal(&packet),
     };
     Ok((answer, used))
@@ -152,7 +152,7 @@ fn read_values(
     tag: u32,
     bytes: &[u8],
     seen: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Answer, usize)> {
+) -> Scan<(Response, usize)> {
     let mut found = 0;
     let mut last: Option<(usize, &[u8])> = None;
     let mut refused = None;
@@ -193,7 +193,7 @@ fn read_values(
             }
         }
     }
-    Ok((Answer::Found(found), at))
+    Ok((Response::Found(found), at))
 }
 
 /// The answer at `at` to the get of one key.
@@ -226,7 +226,7 @@ fn out_of_step(packet: &Packet<'_>, kind: Kind, tag: u32) -> Stop {
 }
 
 #[cold]
-pub(super) fn refusal(packet: &Packet<'_>) -> Answer {
+pub(super) fn refusal(packet: &Packet<'_>) -> Response {
     let why = match packet.status {
         status::OUT_OF_MEMORY => Refusal::OutOfMemory,
         status::TOO_LARGE => Refusal::TooLarge,

@@ -7,7 +7,7 @@ use super::expiry;
 use super::keys::is_printable;
 use super::scan::{self, Scan, Stop};
 use super::text::refusal;
-use super::{Answer, KeyList, Kind, Request};
+use super::{KeyList, Kind, Request, Response};
 
 const EXPECTED: &str = "memcached's meta protocol";
 
@@ -85,13 +85,13 @@ pub(super) fn read(
     tag: u32,
     bytes: &[u8],
     seen: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Answer, usize)> {
+) -> Scan<(Response, usize)> {
     match kind {
         Kind::Get => read_values(keys, tag, bytes, seen),
         Kind::Set | Kind::Delete => match item(kind, keys.get(0), tag, bytes, 0)? {
-            (Item::Done, used) if kind == Kind::Set => Ok((Answer::Stored, used)),
-            (Item::Done, used) => Ok((Answer::Deleted(true), used)),
-            (Item::Absent, used) => Ok((Answer::Deleted(false), used)),
+            (Item::Done, used) if kind == Kind::Set => Ok((Response::Stored, used)),
+            (Item::Done, used) => Ok((Response::Deleted(true), used)),
+            (Item::Absent, used) => Ok((Response::Deleted(false), used)),
             (Item::Refused(answer), used) => Ok((answer, used)),
             (Item::Value(_), _) => Err(scan::out_of_step(scan::due(kind), bytes)),
         },
@@ -103,7 +103,7 @@ fn read_values(
     tag: u32,
     bytes: &[u8],
     seen: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Answer, usize)> {
+) -> Scan<(Response, usize)> {
     let mut found = 0;
     let mut last: Option<(usize, &[u8])> = None;
     let mut refused = None;
@@ -145,14 +145,14 @@ fn read_values(
             }
         }
     }
-    Ok((Answer::Found(found), at))
+    Ok((Response::Found(found), at))
 }
 
 enum Item<'a> {
     Value(&'a [u8]),
     Absent,
     Done,
-    Refused(Answer),
+    Refused(Response),
 }
 
 /// The answer at `at` to the request for one key, and where the next begins.

@@ -29,9 +29,9 @@ mod ring;
 mod scan;
 mod text;
 
-pub use answer::{Answer, Kind, Parsed, Refusal, Request};
+pub use answer::{Kind, ParsedResponse, Refusal, Request, Response};
 pub use error::{KeyError, WireError};
-pub use greet::{GreetError, Greeting};
+pub use greet::{HandshakeError, ServerIdentity};
 pub use keys::KeyList;
 pub use login::{Login, Secret, SecretError};
 pub use ring::Ring;
@@ -117,9 +117,9 @@ impl Protocol {
         tag: u32,
         bytes: &[u8],
         mut seen: impl FnMut(usize, &[u8]),
-    ) -> Result<Parsed, WireError> {
+    ) -> Result<ParsedResponse, WireError> {
         if keys.is_empty() {
-            return Ok(Parsed::Whole { used: 0, answer: Answer::Found(0) });
+            return Ok(ParsedResponse::Whole { used: 0, answer: Response::Found(0) });
         }
         let read = match self {
             Protocol::MemcachedText => text::read(kind, keys, bytes, &mut seen),
@@ -129,8 +129,8 @@ impl Protocol {
             Protocol::Resp3 => resp::read::<3>(kind, keys, bytes, &mut seen),
         };
         match read {
-            Ok((answer, used)) => Ok(Parsed::Whole { used, answer }),
-            Err(scan::Stop::Short(needs)) => Ok(Parsed::Incomplete { needs }),
+            Ok((answer, used)) => Ok(ParsedResponse::Whole { used, answer }),
+            Err(scan::Stop::Short(needs)) => Ok(ParsedResponse::Incomplete { needs }),
             Err(scan::Stop::Wrong(error)) => Err(*error),
         }
     }
@@ -145,7 +145,7 @@ impl Protocol {
         self,
         stream: &mut (impl Read + Write),
         login: &Login,
-    ) -> Result<Greeting, GreetError> {
+    ) -> Result<ServerIdentity, HandshakeError> {
         greet::greet(self, stream, login)
     }
 
@@ -158,7 +158,7 @@ impl Protocol {
     pub fn statistics(
         self,
         stream: &mut (impl Read + Write),
-    ) -> Result<Vec<(String, String)>, GreetError> {
+    ) -> Result<Vec<(String, String)>, HandshakeError> {
         greet::statistics(self, stream)
     }
 
@@ -167,7 +167,7 @@ impl Protocol {
     ///
     /// # Errors
     /// See [`GreetError`].
-    pub fn flush(self, stream: &mut (impl Read + Write)) -> Result<(), GreetError> {
+    pub fn flush(self, stream: &mut (impl Read + Write)) -> Result<(), HandshakeError> {
         greet::flush(self, stream)
     }
 

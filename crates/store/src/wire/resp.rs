@@ -7,7 +7,7 @@ use model::Expiry;
 
 use super::error::excerpt;
 use super::scan::{self, Scan, Stop};
-use super::{Answer, KeyList, Kind, Refusal, Request};
+use super::{KeyList, Kind, Refusal, Request, Response};
 
 const EXPECTED: &str = "the Redis protocol";
 
@@ -84,7 +84,7 @@ pub(super) fn read<const VERSION: u8>(
     keys: &KeyList,
     bytes: &[u8],
     seen: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Answer, usize)> {
+) -> Scan<(Response, usize)> {
     let at = match VERSION {
         3 => skip_pushes(bytes)?,
         _ => 0,
@@ -103,18 +103,18 @@ pub(super) fn read<const VERSION: u8>(
         (Kind::Get, b'$' | b'_') if keys.len() == 1 => match bulk::<VERSION>(bytes, at)? {
             (Some(value), used) => {
                 seen(0, value);
-                Ok((Answer::Found(1), used))
+                Ok((Response::Found(1), used))
             }
-            (None, used) => Ok((Answer::Found(0), used)),
+            (None, used) => Ok((Response::Found(0), used)),
         },
         (Kind::Get, b'*') if keys.len() > 1 => read_values::<VERSION>(keys, bytes, at, seen),
         (Kind::Set, b'+') => match scan::line(bytes, at + 1, EXPECTED)? {
-            (b"OK", used) => Ok((Answer::Stored, used)),
+            (b"OK", used) => Ok((Response::Stored, used)),
             (line, _) => Err(scan::out_of_step(scan::due(kind), line)),
         },
         (Kind::Delete, b':') => match integer(bytes, at + 1)? {
-            (0, used) => Ok((Answer::Deleted(false), used)),
-            (1, used) => Ok((Answer::Deleted(true), used)),
+            (0, used) => Ok((Response::Deleted(false), used)),
+            (1, used) => Ok((Response::Deleted(true), used)),
             (other, _) => Err(scan::out_of_step(scan::due(kind), other.to_string().as_bytes())),
         },
         _ => {
@@ -130,7 +130,7 @@ fn read_values<const VERSION: u8>(
     bytes: &[u8],
     at: usize,
     seen: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Answer, usize)> {
+) -> Scan<(Response, usize)> {
     let (count, first) = integer(bytes, at + 1)?;
     if count != keys.len() as i64 {
         let asked = format!("an array of {}", keys.len());
@@ -155,7 +155,7 @@ fn read_values<const VERSION: u8>(
         }
         next = after;
     }
-    Ok((Answer::Found(found), used))
+    Ok((Response::Found(found), used))
 }
 
 /// A value or none among several.
@@ -321,7 +321,7 @@ fn bounded(bytes: usize) -> Scan<()> {
 
 /// Errors begin with a word in capitals that names their sort.
 #[cold]
-pub(super) fn refusal(words: &[u8]) -> Answer {
+pub(super) fn refusal(words: &[u8]) -> Response {
     let sort = words.split(|&byte| byte == b' ').next().unwrap_or_default();
     let said = excerpt(words).to_lowercase();
     let why = match sort {

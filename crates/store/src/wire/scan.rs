@@ -2,7 +2,7 @@
 //! end anywhere.
 
 use super::error::{WireError, excerpt};
-use super::{Answer, Kind, Refusal};
+use super::{Kind, Refusal, Response};
 
 /// The longest line that is no value: far above what any server sends, error messages included.
 pub(super) const LONGEST_LINE: usize = 16 << 10;
@@ -45,8 +45,8 @@ pub(super) fn too_long(what: &'static str, bytes: u64, limit: usize) -> Stop {
 }
 
 #[cold]
-pub(super) fn refused(why: Refusal, words: &[u8]) -> Answer {
-    Answer::Refused { why, words: excerpt(words) }
+pub(super) fn refused(why: Refusal, words: &[u8]) -> Response {
+    Response::Refused { why, words: excerpt(words) }
 }
 
 /// What was due, for a message.

@@ -5,7 +5,7 @@
 
 use super::expiry;
 use super::scan::{self, Scan, Stop};
-use super::{Answer, KeyList, Kind, Refusal, Request};
+use super::{KeyList, Kind, Refusal, Request, Response};
 
 const EXPECTED: &str = "memcached's text protocol";
 
@@ -45,15 +45,15 @@ pub(super) fn read(
     keys: &KeyList,
     bytes: &[u8],
     seen: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Answer, usize)> {
+) -> Scan<(Response, usize)> {
     if kind == Kind::Get {
         return read_values(keys, bytes, seen);
     }
     let (line, used) = scan::line(bytes, 0, EXPECTED)?;
     let answer = match (kind, line) {
-        (Kind::Set, b"STORED") => Answer::Stored,
-        (Kind::Delete, b"DELETED") => Answer::Deleted(true),
-        (Kind::Delete, b"NOT_FOUND") => Answer::Deleted(false),
+        (Kind::Set, b"STORED") => Response::Stored,
+        (Kind::Delete, b"DELETED") => Response::Deleted(true),
+        (Kind::Delete, b"NOT_FOUND") => Response::Deleted(false),
         _ => refusal(line).ok_or_else(|| unexpected(kind, line))?,
     };
     Ok((answer, used))
@@ -63,7 +63,7 @@ fn read_values(
     keys: &KeyList,
     bytes: &[u8],
     seen: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Answer, usize)> {
+) -> Scan<(Response, usize)> {
     let mut found = 0;
     let mut last: Option<(usize, &[u8])> = None;
     let (mut at, mut place) = (0, 0);
@@ -89,13 +89,13 @@ fn read_values(
             }
         }
     }
-    Ok((Answer::Found(found), used))
+    Ok((Response::Found(found), used))
 }
 
 enum Item<'a> {
     Value { place: usize, value: &'a [u8], next: usize },
     End { used: usize },
-    Refused { answer: Answer, used: usize },
+    Refused { answer: Response, used: usize },
 }
 
 /// What stands at `at`: a value of one of the keys from `from` on, the end, or a refusal.
@@ -167,7 +167,7 @@ fn space(bytes: &[u8], at: usize) -> Scan<usize> {
 
 /// The refusals that the text and the meta protocol have in common.
 #[cold]
-pub(super) fn refusal(line: &[u8]) -> Option<Answer> {
+pub(super) fn refusal(line: &[u8]) -> Option<Response> {
     let word = line.split(|&byte| byte == b' ').next().unwrap_or_default();
     if !matches!(word, b"ERROR" | b"CLIENT_ERROR" | b"SERVER_ERROR") {
         return None;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::Duration;
 
-use store::{Session, Store, StoreUrl, Visit, open};
+use store::{Session, Store, StoreUrl, StoreVisitor, open};
 
 use crate::conformance::support::{Pair, Test, places, read, scan, with};
 
@@ -218,7 +218,7 @@ fn what_was_written_is_there_after_it_was_closed() {
 #[test]
 fn the_options_in_force_can_be_asked_for_again() {
     struct Options;
-    impl Visit for Options {
+    impl StoreVisitor for Options {
         type Output = Vec<(String, String)>;
         fn visit<S: Store>(self, store: S) -> Self::Output {
             store.options()
@@ -245,7 +245,7 @@ fn the_options_in_force_can_be_asked_for_again() {
 #[test]
 fn null_answers_at_once() {
     struct Null;
-    impl Visit for Null {
+    impl StoreVisitor for Null {
         type Output = ();
         fn visit<S: Store>(self, store: S) {
             let capabilities = store.capabilities();

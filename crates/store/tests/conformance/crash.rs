@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::{env, io};
 
-use store::{Directory, Session, Store, StoreUrl, Visit, open};
+use store::{Directory, Session, Store, StoreUrl, StoreVisitor, open};
 
 use crate::conformance::support::{Test, on_disk_here, places, read, with};
 
@@ -18,7 +18,7 @@ fn value(number: u32) -> Vec<u8> {
 
 /// Writes until it is killed, and says each key that was acknowledged.
 struct WriteForEver;
-impl Visit for WriteForEver {
+impl StoreVisitor for WriteForEver {
     type Output = ();
     fn visit<S: Store>(self, store: S) {
         let mut session = store.session().unwrap();

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use store::{ADAPTERS, Adapter, Directory, Session, Store, StoreError, StoreUrl, Visit, open};
+use store::{
+    ADAPTERS, Adapter, Directory, Session, Store, StoreError, StoreUrl, StoreVisitor, open,
+};
 use tempfile::TempDir;
 
 /// A directory that was claimed, with the URL that names it.
@@ -71,7 +73,7 @@ struct Run<'a, T> {
     name: String,
 }
 
-impl<T: Test> Visit for Run<'_, T> {
+impl<T: Test> StoreVisitor for Run<'_, T> {
     type Output = ();
     fn visit<S: Store>(self, store: S) {
         self.test.run(&store, &self.name);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use store::{ADAPTERS, Directory, State, StoreError, StoreUrl};
+use store::{ADAPTERS, Directory, DirectoryState, StoreError, StoreUrl};
 use tempfile::TempDir;
 
 use crate::conformance::support::{Test, at, on_disk_here, places, with};
@@ -112,7 +112,7 @@ fn clearing_makes_room_for_another_store() {
         assert_eq!(directory.disk_bytes().unwrap(), 0);
         drop(directory);
         with(&url, &Nothing);
-        assert!(matches!(Directory::inspect(home.path()).unwrap(), State::Ours(_)));
+        assert!(matches!(Directory::inspect(home.path()).unwrap(), DirectoryState::Ours(_)));
     }
 }
 
@@ -130,7 +130,7 @@ fn unknown_options_name_the_nearest() {
 #[test]
 fn the_list_says_what_is_available() {
     for adapter in ADAPTERS {
-        let networked = matches!(adapter.place, store::Place::Servers { .. });
+        let networked = matches!(adapter.place, store::DataLocation::Servers { .. });
         match adapter.available() {
             Ok(version) if networked => assert!(version.contains("server"), "{version}"),
             Ok(version) => assert!(version.contains('.'), "{version}"),

@@ -1,5 +1,5 @@
 use store::wire::Protocol::{MemcachedBinary, MemcachedMeta, MemcachedText, Resp2, Resp3};
-use store::wire::{Answer, KeyList, Kind, Parsed, Protocol, Refusal, WireError};
+use store::wire::{KeyList, Kind, ParsedResponse, Protocol, Refusal, Response, WireError};
 
 use crate::invariants::Case;
 
@@ -11,7 +11,12 @@ fn keys(names: &[&str]) -> KeyList {
     keys
 }
 
-fn read(protocol: Protocol, kind: Kind, names: &[&str], bytes: &[u8]) -> Result<Parsed, WireError> {
+fn read(
+    protocol: Protocol,
+    kind: Kind,
+    names: &[&str],
+    bytes: &[u8],
+) -> Result<ParsedResponse, WireError> {
     let keys = keys(names);
     let case = Case { protocol, kind, keys: keys.clone(), tag: TAG, bytes: bytes.to_vec() };
     case.check();
@@ -58,8 +63,8 @@ fn refusals_are_told_apart_and_keep_the_connection() {
     for (protocol, words, sign, why) in lines {
         let bytes = format!("{sign}{words}\r\n").into_bytes();
         for kind in [Kind::Get, Kind::Set, Kind::Delete] {
-            let answer = Answer::Refused { why, words: words.into() };
-            let whole = Ok(Parsed::Whole { used: bytes.len(), answer });
+            let answer = Response::Refused { why, words: words.into() };
+            let whole = Ok(ParsedResponse::Whole { used: bytes.len(), answer });
             assert_eq!(read(protocol, kind, &["a"], &bytes), whole, "{protocol:?}");
         }
     }
@@ -67,14 +72,14 @@ fn refusals_are_told_apart_and_keep_the_connection() {
     for (status, why) in statuses {
         for (kind, opcode) in [(Kind::Get, 0x0c), (Kind::Set, 1), (Kind::Delete, 4)] {
             let bytes = packet(opcode, status, TAG, b"", "", "in words");
-            let answer = Answer::Refused { why, words: "in words".into() };
-            let whole = Ok(Parsed::Whole { used: bytes.len(), answer });
+            let answer = Response::Refused { why, words: "in words".into() };
+            let whole = Ok(ParsedResponse::Whole { used: bytes.len(), answer });
             assert_eq!(read(MemcachedBinary, kind, &["a"], &bytes), whole);
         }
     }
     let error = b"!21\r\nSYNTAX invalid syntax\r\n";
-    let answer = Answer::Refused { why: Other, words: "SYNTAX invalid syntax".into() };
-    let whole = Ok(Parsed::Whole { used: error.len(), answer });
+    let answer = Response::Refused { why: Other, words: "SYNTAX invalid syntax".into() };
+    let whole = Ok(ParsedResponse::Whole { used: error.len(), answer });
     assert_eq!(read(Resp3, Kind::Get, &["a"], error), whole);
 }
 
@@ -93,7 +98,7 @@ fn a_refusal_among_several_values() {
     for (protocol, bytes) in
         [(MemcachedText, &text[..]), (MemcachedMeta, meta), (MemcachedBinary, &binary)]
     {
-        let Ok(Parsed::Whole { used, answer: Answer::Refused { why, .. } }) =
+        let Ok(ParsedResponse::Whole { used, answer: Response::Refused { why, .. } }) =
             read(protocol, Kind::Get, &["a", "b", "c"], bytes)
         else {
             panic!("{protocol:?} does not refuse");

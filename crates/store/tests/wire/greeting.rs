@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 
-use store::wire::{GreetError, Login, Protocol, Secret};
+use store::wire::{HandshakeError, Login, Protocol, Secret};
 
 /// Says its lines whatever it hears, in pieces of so many bytes; then ends, stalls or goes on
 /// for ever.
@@ -58,7 +58,7 @@ impl Write for Actor {
     }
 }
 
-fn greet(protocol: Protocol, lines: &[u8], then: Then) -> Result<String, GreetError> {
+fn greet(protocol: Protocol, lines: &[u8], then: Then) -> Result<String, HandshakeError> {
     let mut actor = Actor::new(lines, usize::MAX, then);
     protocol.greet(&mut actor, &Login::default()).map(|greeting| greeting.version)
 }
@@ -76,7 +76,7 @@ fn another_kind_of_server_is_named() {
     ];
     for (protocol, lines, way_out) in cases {
         let error = greet(protocol, lines.as_bytes(), Then::Stall).expect_err("another server");
-        assert!(matches!(error, GreetError::OtherServer { .. }), "{protocol:?}: {error}");
+        assert!(matches!(error, HandshakeError::OtherServer { .. }), "{protocol:?}: {error}");
         assert!(error.to_string().contains(way_out), "{protocol:?}: {error}");
     }
 }
@@ -92,7 +92,7 @@ fn protected_mode_is_told_from_a_login_that_is_wanted() {
             let mut actor = Actor::new(denied.as_bytes(), usize::MAX, Then::Close);
             let login = Login { password, ..Login::default() };
             let error = protocol.greet(&mut actor, &login).unwrap_err();
-            assert!(matches!(error, GreetError::ProtectedMode), "{protocol:?}: {error}");
+            assert!(matches!(error, HandshakeError::ProtectedMode), "{protocol:?}: {error}");
             assert!(error.to_string().contains("requirepass"), "{error}");
         }
         let wanted = greet(protocol, b"-NOAUTH Authentication required.\r\n", Then::Close);
@@ -109,9 +109,9 @@ fn nobody_waits_for_ever() {
             assert!(greeted.is_err(), "{protocol:?} after {beginning:?}");
         }
         let greeted = greet(protocol, b"", Then::Stall);
-        assert!(matches!(greeted, Err(GreetError::TimedOut { .. })), "{protocol:?}");
+        assert!(matches!(greeted, Err(HandshakeError::TimedOut { .. })), "{protocol:?}");
         let greeted = greet(protocol, b"", Then::Close);
-        assert!(matches!(greeted, Err(GreetError::Closed { .. })), "{protocol:?}");
+        assert!(matches!(greeted, Err(HandshakeError::Closed { .. })), "{protocol:?}");
         for byte in [0, b'1', b'a', b'$', b'>', 0x81] {
             assert!(greet(protocol, b"", Then::Babble(byte)).is_err(), "{protocol:?} {byte}");
         }
@@ -121,7 +121,7 @@ fn nobody_waits_for_ever() {
     assert!(Protocol::MemcachedText.statistics(&mut actor).is_err());
     let mut actor = Actor::new(b"$400000000\r\n", 100, Then::Babble(b'x'));
     let error = Protocol::Resp2.statistics(&mut actor).expect_err("too much");
-    assert!(matches!(error, GreetError::Wire { .. }), "{error}");
+    assert!(matches!(error, HandshakeError::Wire { .. }), "{error}");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn versions_are_said_in_pieces() {
         }
     }
     let more = greet(Protocol::MemcachedText, b"VERSION 1\r\nVERSION 1\r\n", Then::Stall);
-    assert!(matches!(more, Err(GreetError::Wire { .. })), "{more:?}");
+    assert!(matches!(more, Err(HandshakeError::Wire { .. })), "{more:?}");
 }
 
 #[test]
@@ -156,13 +156,13 @@ fn a_server_without_resp3_or_still_loading_says_so() {
     let error = greet(Protocol::Resp3, old, Then::Stall).expect_err("no RESP3").to_string();
     assert!(error.contains("RESP3"), "{error}");
     let loading = greet(Protocol::Resp2, b"-LOADING Redis is loading\r\n", Then::Stall);
-    let Err(GreetError::Refused { why, .. }) = loading else { panic!("{loading:?}") };
+    let Err(HandshakeError::Refused { why, .. }) = loading else { panic!("{loading:?}") };
     assert_eq!(why, store::wire::Refusal::Busy);
     let database = Login { database: 3, ..Login::default() };
     let error = Protocol::MemcachedMeta
         .greet(&mut Actor::new(b"", 1, Then::Stall), &database)
         .expect_err("memcached has one database");
-    assert!(matches!(error, GreetError::NoDatabases(3)));
+    assert!(matches!(error, HandshakeError::NoDatabases(3)));
 }
 
 /// Each line or packet is good, and there is no end of them.

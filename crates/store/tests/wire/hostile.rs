@@ -1,8 +1,8 @@
-use store::wire::{KeyList, Kind, LONGEST_VALUE, Parsed, Protocol, WireError};
+use store::wire::{KeyList, Kind, LONGEST_VALUE, ParsedResponse, Protocol, WireError};
 
 use crate::invariants::Case;
 
-fn read(protocol: Protocol, bytes: &[u8]) -> Result<Parsed, WireError> {
+fn read(protocol: Protocol, bytes: &[u8]) -> Result<ParsedResponse, WireError> {
     let mut keys = KeyList::new();
     keys.push(b"a");
     let case =
@@ -41,9 +41,9 @@ fn the_largest_value_is_only_announced() {
     let line = format!("VALUE a 0 {LONGEST_VALUE}\r\n");
     let needs = line.len() + LONGEST_VALUE + 7;
     let parsed = read(Protocol::MemcachedText, line.as_bytes());
-    assert_eq!(parsed, Ok(Parsed::Incomplete { needs }));
+    assert_eq!(parsed, Ok(ParsedResponse::Incomplete { needs }));
     let many = b">1000000\r\n";
-    assert!(matches!(read(Protocol::Resp3, many), Ok(Parsed::Incomplete { .. })));
+    assert!(matches!(read(Protocol::Resp3, many), Ok(ParsedResponse::Incomplete { .. })));
 }
 
 /// What no request asked for is kept until the answer comes, and its elements take more memory than

@@ -1,6 +1,6 @@
 //! What holds of every codec for any bytes whatever. The fuzz targets use this file as it is.
 
-use store::wire::{Answer, KeyList, Kind, Parsed, Protocol, WireError};
+use store::wire::{KeyList, Kind, ParsedResponse, Protocol, Response, WireError};
 
 /// A question and what may or may not be its answer.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub struct Case {
 type Seen = Vec<(usize, Vec<u8>)>;
 
 impl Case {
-    fn read(&self, bytes: &[u8]) -> (Result<Parsed, WireError>, Seen) {
+    fn read(&self, bytes: &[u8]) -> (Result<ParsedResponse, WireError>, Seen) {
         let mut seen = Seen::new();
         let read = self.protocol.read(self.kind, &self.keys, self.tag, bytes, |place, value| {
             seen.push((place, value.to_vec()));
@@ -35,22 +35,22 @@ impl Case {
         let bytes = &self.bytes;
         let (read, seen) = self.read(bytes);
         match read {
-            Ok(Parsed::Whole { used, answer }) => {
+            Ok(ParsedResponse::Whole { used, answer }) => {
                 assert!(used <= bytes.len(), "uses {used} of {} bytes", bytes.len());
                 self.check_prefixes(used, used);
                 if used < bytes.len() {
                     let alone = self.read(&bytes[..used]);
-                    assert_eq!(alone.0, Ok(Parsed::Whole { used, answer: answer.clone() }));
+                    assert_eq!(alone.0, Ok(ParsedResponse::Whole { used, answer: answer.clone() }));
                     assert_eq!(alone.1, seen);
                 }
                 assert!(seen.windows(2).all(|two| two[0].0 < two[1].0), "in order, each once");
                 assert!(seen.iter().all(|(place, _)| *place < self.keys.len()));
                 match answer {
-                    Answer::Found(found) => assert_eq!(found, seen.len()),
+                    Response::Found(found) => assert_eq!(found, seen.len()),
                     _ => assert!(seen.is_empty(), "a value without a find"),
                 }
             }
-            Ok(Parsed::Incomplete { needs }) => {
+            Ok(ParsedResponse::Incomplete { needs }) => {
                 assert!(needs > bytes.len(), "needs {needs} and has {}", bytes.len());
                 assert!(seen.is_empty(), "a value of an answer that is not whole");
                 self.check_prefixes(bytes.len(), usize::MAX);
@@ -73,7 +73,7 @@ impl Case {
         let ends = (0..length.min(256)).chain((256..length).step_by(step));
         for end in ends.chain(length.saturating_sub(64)..length) {
             let (read, seen) = self.read(&self.bytes[..end]);
-            let Ok(Parsed::Incomplete { needs }) = read else {
+            let Ok(ParsedResponse::Incomplete { needs }) = read else {
                 panic!("{end} of {length} bytes: {read:?}");
             };
             assert!(needs > end, "needs {needs} and has {end}");

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use model::Expiry;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use store::wire::{Answer, KeyList, Kind, Parsed, Protocol, Request};
+use store::wire::{KeyList, Kind, ParsedResponse, Protocol, Request, Response};
 
 use crate::cases::case;
 use crate::invariants::Case;
@@ -72,18 +72,18 @@ proptest! {
                 _ => Vec::new(),
             };
             let answer = match kind {
-                Kind::Get => Answer::Found(expected.len()),
+                Kind::Get => Response::Found(expected.len()),
                 Kind::Set => {
                     truth.insert(keys.get(0), value);
-                    Answer::Stored
+                    Response::Stored
                 }
-                Kind::Delete => Answer::Deleted(truth.remove(keys.get(0)).is_some()),
+                Kind::Delete => Response::Deleted(truth.remove(keys.get(0)).is_some()),
             };
             let mut seen = Vec::new();
             let parsed = protocol.read(*kind, keys, *tag, &answers[at..], |place, value| {
                 seen.push((place, value.to_vec()));
             });
-            let Ok(Parsed::Whole { used, answer: got }) = parsed else {
+            let Ok(ParsedResponse::Whole { used, answer: got }) = parsed else {
                 panic!("{parsed:?} from {:?}", &answers[at..]);
             };
             prop_assert_eq!(got, answer);
@@ -114,7 +114,7 @@ proptest! {
         let parsed = Protocol::Resp3.read(Kind::Get, &keys, 0, &bytes, |_, value| {
             seen.push(value.to_vec());
         });
-        prop_assert_eq!(parsed, Ok(Parsed::Whole { used: bytes.len(), answer: Answer::Found(1) }));
+        prop_assert_eq!(parsed, Ok(ParsedResponse::Whole { used: bytes.len(), answer: Response::Found(1) }));
         prop_assert_eq!(seen, [value]);
         Case { protocol: Protocol::Resp3, kind: Kind::Get, keys, tag: 0, bytes }.check();
     }

@@ -9,13 +9,13 @@ use std::time::Duration;
 use cachesim::outcome::Outcome;
 use cachesim::{Machine, Policy, SimError, Traffic};
 use model::suggest::hint;
-use model::{Answer, Origin, Reading, Scope, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use toml::Spanned;
 
-use super::said::Figures;
+use super::said::RunFigures;
 use super::{BenchTable, SIMULATE};
 use crate::error::StudyError;
-use crate::source::Source;
+use crate::source::StudyText;
 use crate::spec::option_text;
 
 pub(super) const NAME: &str = "dca";
@@ -37,7 +37,7 @@ const USUAL: [(&str, &str); 3] =
 
 /// One simulation.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct DcaJob {
     machine: Machine,
     traffic: Traffic,
     policy: Policy,
@@ -48,11 +48,11 @@ pub struct Order {
 
 /// The order of a table. Its keys are `machine`, `traffic`, `policy` and what the command sweeps.
 pub(super) fn order(
-    source: &Source,
+    source: &StudyText,
     seed: u64,
     name: &Spanned<String>,
     table: &BenchTable,
-) -> Result<Order, StudyError> {
+) -> Result<DcaJob, StudyError> {
     if name.get_ref() != NAME {
         let words = format!(
             "there is no simulation `{}`; {}",
@@ -103,10 +103,10 @@ pub(super) fn order(
     traffic.recheck(&machine).map_err(|error| at(&last, &error))?;
     let given = settings.iter().any(|(key, _)| key == SEED);
     let seed = if given { traffic.seed } else { seed };
-    Ok(Order { machine, traffic, policy, seed, settings })
+    Ok(DcaJob { machine, traffic, policy, seed, settings })
 }
 
-impl Order {
+impl DcaJob {
     /// Simulates; None where it was stopped.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Order {
         &self,
         repeat: u32,
         stop: &AtomicBool,
-    ) -> Result<Option<Figures>, StudyError> {
+    ) -> Result<Option<RunFigures>, StudyError> {
         let (machine, policy) = (self.machine.clone(), self.policy);
         let mut traffic = self.traffic.clone();
         traffic.seed = self.seed.wrapping_add(u64::from(repeat.saturating_sub(1)));
@@ -144,15 +144,15 @@ impl Order {
     }
 
     /// No operation of a simulation was really asked: there are only readings.
-    fn figures(&self, outcome: &Outcome) -> Figures {
+    fn figures(&self, outcome: &Outcome) -> RunFigures {
         let about = format!("{}, traffic {}", outcome.machine, outcome.traffic);
         let mut readings = Vec::new();
         let mut put = |signal: &str, value: Option<f64>, unit, what: &str| {
             readings.push(Reading {
                 signal: format!("simulated.{signal}"),
                 answer: match value {
-                    Some(value) => Answer::Value(value),
-                    None => Answer::Unavailable {
+                    Some(value) => ReadingValue::Value(value),
+                    None => ReadingValue::Unavailable {
                         reason: format!("nothing in the simulation of {about} has {what}"),
                         remedy: None,
                     },
@@ -199,7 +199,7 @@ impl Order {
             let accesses = Some(neighbour.group.accesses_s);
             put(&format!("{name}.accesses"), accesses, rate, "accesses of the neighbour");
         }
-        Figures { threads: outcome.workers, readings, ..Figures::default() }
+        RunFigures { threads: outcome.workers, readings, ..RunFigures::default() }
     }
 }
 
@@ -208,14 +208,14 @@ mod tests {
     use super::*;
     use crate::bench::of_study;
 
-    fn ordered(table: &str) -> Result<Order, String> {
+    fn ordered(table: &str) -> Result<DcaJob, String> {
         let text = format!("name = \"s\"\n[simulate.dca]\n{table}\n");
-        let source = Source::new("s.toml", &text);
+        let source = StudyText::new("s.toml", &text);
         let words = |error: StudyError| error.to_string();
         let spec = source.spec().map_err(words)?;
         let mut benches = of_study(&source, &spec, &|_, _| true).map_err(words)?;
         match benches.pop() {
-            Some(super::super::Bench::Dca(order)) => Ok(*order),
+            Some(super::super::Activity::Dca(order)) => Ok(*order),
             other => Err(format!("{other:?}")),
         }
     }
@@ -249,7 +249,7 @@ mod tests {
             assert_eq!(reading.origin, Origin::Simulated, "{}", reading.signal);
             assert!(reading.signal.starts_with("simulated."), "{}", reading.signal);
         }
-        let value = |figures: &Figures, signal: &str| {
+        let value = |figures: &RunFigures, signal: &str| {
             figures.readings.iter().find(|reading| reading.signal == signal).unwrap().value()
         };
         let throughput = value(&figures, "simulated.throughput").unwrap();

@@ -6,12 +6,12 @@ use toml::Spanned;
 
 use super::BenchTable;
 use crate::error::StudyError;
-use crate::source::Source;
+use crate::source::StudyText;
 use crate::spec::option_text;
 
 /// What the text of a setting says.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Takes {
+pub(super) enum SettingType {
     Size,
     Count,
     Rate,
@@ -26,7 +26,7 @@ pub(super) enum Takes {
 
 /// On which stack a setting means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum StackScope {
     Any,
     Kernel,
     Dpdk,
@@ -34,97 +34,105 @@ pub(super) enum Of {
 
 /// One setting.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Key {
+pub(super) struct BenchSetting {
     pub(super) name: &'static str,
-    takes: Takes,
-    of: Of,
+    takes: SettingType,
+    of: StackScope,
 }
 
-const fn any(name: &'static str, takes: Takes) -> Key {
-    Key { name, takes, of: Of::Any }
+const fn any(name: &'static str, takes: SettingType) -> BenchSetting {
+    BenchSetting { name, takes, of: StackScope::Any }
 }
 
-const fn kernel(name: &'static str, takes: Takes) -> Key {
-    Key { name, takes, of: Of::Kernel }
+const fn kernel(name: &'static str, takes: SettingType) -> BenchSetting {
+    BenchSetting { name, takes, of: StackScope::Kernel }
 }
 
-const fn dpdk(name: &'static str, takes: Takes) -> Key {
-    Key { name, takes, of: Of::Dpdk }
+const fn dpdk(name: &'static str, takes: SettingType) -> BenchSetting {
+    BenchSetting { name, takes, of: StackScope::Dpdk }
 }
 
 const STACK: &str = "stack";
 const KERNEL: &str = "kernel";
 const DPDK: &str = "dpdk";
 
-const NET: &[Key] = &[
-    any(STACK, Takes::Word(&[KERNEL, DPDK])),
-    any("size", Takes::Size),
-    any("connections", Takes::Number),
-    any("threads", Takes::Number),
-    any("time", Takes::Span),
-    any("messages", Takes::Count),
-    any("warm_up", Takes::Span),
-    any("timeout", Takes::Span),
-    any("cpus", Takes::Cpus),
-    any("server_cpus", Takes::Cpus),
-    any("connect", Takes::Text),
-    any("pin", Takes::Switch(None, Some("no-pin"))),
-    kernel("transport", Takes::Word(&["tcp", "unix", "udp"])),
-    kernel("busy_poll", Takes::Switch(Some("busy-poll"), None)),
-    kernel("socket_buffer", Takes::Size),
-    dpdk("port", Takes::Text),
-    dpdk("server_port", Takes::Text),
-    dpdk("eal", Takes::Text),
-    dpdk("server_eal", Takes::Text),
-    dpdk("frames", Takes::Count),
-    dpdk("mtu", Takes::Number),
+const NET: &[BenchSetting] = &[
+    any(STACK, SettingType::Word(&[KERNEL, DPDK])),
+    any("size", SettingType::Size),
+    any("connections", SettingType::Number),
+    any("threads", SettingType::Number),
+    any("time", SettingType::Span),
+    any("messages", SettingType::Count),
+    any("warm_up", SettingType::Span),
+    any("timeout", SettingType::Span),
+    any("cpus", SettingType::Cpus),
+    any("server_cpus", SettingType::Cpus),
+    any("connect", SettingType::Text),
+    any("pin", SettingType::Switch(None, Some("no-pin"))),
+    kernel("transport", SettingType::Word(&["tcp", "unix", "udp"])),
+    kernel("busy_poll", SettingType::Switch(Some("busy-poll"), None)),
+    kernel("socket_buffer", SettingType::Size),
+    dpdk("port", SettingType::Text),
+    dpdk("server_port", SettingType::Text),
+    dpdk("eal", SettingType::Text),
+    dpdk("server_eal", SettingType::Text),
+    dpdk("frames", SettingType::Count),
+    dpdk("mtu", SettingType::Number),
 ];
 
-const FLOW: &[Key] =
-    &[any("stride", Takes::Size), any("reuse", Takes::Size), any("rate", Takes::Rate)];
-
-const MEMORY: &[Key] = &[
-    any("size", Takes::Size),
-    any("time", Takes::Span),
-    any("cpus", Takes::Cpus),
-    any("pages", Takes::Word(&["system", "huge", "small", "reserved"])),
-    any("place", Takes::Text),
+const FLOW: &[BenchSetting] = &[
+    any("stride", SettingType::Size),
+    any("reuse", SettingType::Size),
+    any("rate", SettingType::Rate),
 ];
 
-const STREAM: &[Key] = &[
-    any("threads", Takes::Number),
-    any("rounds", Takes::Number),
-    any("stores", Takes::Word(&["plain", "streaming"])),
+const MEMORY: &[BenchSetting] = &[
+    any("size", SettingType::Size),
+    any("time", SettingType::Span),
+    any("cpus", SettingType::Cpus),
+    any("pages", SettingType::Word(&["system", "huge", "small", "reserved"])),
+    any("place", SettingType::Text),
 ];
 
-const LATENCY: &[Key] = &[any("stride", Takes::Size)];
+const STREAM: &[BenchSetting] = &[
+    any("threads", SettingType::Number),
+    any("rounds", SettingType::Number),
+    any("stores", SettingType::Word(&["plain", "streaming"])),
+];
+
+const LATENCY: &[BenchSetting] = &[any("stride", SettingType::Size)];
 
 /// A microbenchmark that a study can run.
 #[derive(Debug)]
-pub(super) struct Declared {
+pub(super) struct BenchDeclaration {
     pub(super) name: &'static str,
-    keys: [&'static [Key]; 2],
+    keys: [&'static [BenchSetting]; 2],
     /// Settings without which a run would be of many cells, or of none.
     needs: &'static [&'static str],
     /// Seconds of its window where the study says nothing, and of a warm-up before it.
     pub(super) usual_s: (f64, f64),
 }
 
-const DECLARED: [Declared; 4] = [
-    Declared { name: "pingpong", keys: [NET, &[]], needs: &["size"], usual_s: (1.0, 0.1) },
-    Declared { name: "flow", keys: [NET, FLOW], needs: &["size"], usual_s: (1.0, 0.1) },
-    Declared { name: "stream", keys: [MEMORY, STREAM], needs: &[], usual_s: (1.0, 0.0) },
-    Declared { name: "latency", keys: [MEMORY, LATENCY], needs: &["size"], usual_s: (0.05, 0.0) },
+const DECLARED: [BenchDeclaration; 4] = [
+    BenchDeclaration { name: "pingpong", keys: [NET, &[]], needs: &["size"], usual_s: (1.0, 0.1) },
+    BenchDeclaration { name: "flow", keys: [NET, FLOW], needs: &["size"], usual_s: (1.0, 0.1) },
+    BenchDeclaration { name: "stream", keys: [MEMORY, STREAM], needs: &[], usual_s: (1.0, 0.0) },
+    BenchDeclaration {
+        name: "latency",
+        keys: [MEMORY, LATENCY],
+        needs: &["size"],
+        usual_s: (0.05, 0.0),
+    },
 ];
 
 /// A setting of a table that means something: its declaration, its text, and where it stands.
-pub(super) type Chosen<'a> = (Key, String, &'a Spanned<toml::Value>);
+pub(super) type ChosenSettings<'a> = (BenchSetting, String, &'a Spanned<toml::Value>);
 
 /// The bench of this name.
 pub(super) fn declared(
-    source: &Source,
+    source: &StudyText,
     name: &Spanned<String>,
-) -> Result<&'static Declared, StudyError> {
+) -> Result<&'static BenchDeclaration, StudyError> {
     let known = DECLARED.iter().map(|declared| declared.name);
     DECLARED.iter().find(|declared| declared.name == name.get_ref()).ok_or_else(|| {
         let wrong = name.get_ref();
@@ -133,18 +141,18 @@ pub(super) fn declared(
     })
 }
 
-impl Declared {
-    fn keys(&self) -> impl Iterator<Item = &'static Key> + Clone {
+impl BenchDeclaration {
+    fn keys(&self) -> impl Iterator<Item = &'static BenchSetting> + Clone {
         self.keys.into_iter().flatten()
     }
 
     /// The settings of a table in the order of their declaration, each with a value that it takes.
     pub(super) fn chosen<'a>(
         &self,
-        source: &Source,
+        source: &StudyText,
         name: &Spanned<String>,
         table: &'a BenchTable,
-    ) -> Result<Vec<Chosen<'a>>, StudyError> {
+    ) -> Result<Vec<ChosenSettings<'a>>, StudyError> {
         let mut chosen = Vec::new();
         for (key, value) in table {
             let wrong = key.get_ref();
@@ -162,11 +170,13 @@ impl Declared {
             chosen.push((*known, text, value));
         }
         let stack = text_of(&chosen, STACK).unwrap_or(KERNEL).to_owned();
-        let alien = if stack == DPDK { Of::Kernel } else { Of::Dpdk };
+        let alien = if stack == DPDK { StackScope::Kernel } else { StackScope::Dpdk };
         if let Some((key, ..)) = chosen.iter().find(|(key, ..)| key.of == alien) {
             let place = table.keys().find(|known| known.get_ref() == key.name);
             let words = match alien {
-                Of::Kernel => "this is a setting of the kernel's stack, and `stack` is \"dpdk\"",
+                StackScope::Kernel => {
+                    "this is a setting of the kernel's stack, and `stack` is \"dpdk\""
+                }
                 _ => "this is a setting of DPDK; say `stack = \"dpdk\"`, or leave it out",
             };
             return Err(source.at(place.map_or(name.span(), Spanned::span), words));
@@ -185,22 +195,22 @@ impl Declared {
 }
 
 /// The text of a setting, if the table has it.
-pub(super) fn text_of<'a>(chosen: &'a [Chosen<'_>], name: &str) -> Option<&'a str> {
+pub(super) fn text_of<'a>(chosen: &'a [ChosenSettings<'_>], name: &str) -> Option<&'a str> {
     chosen.iter().find(|(key, ..)| key.name == name).map(|(_, text, _)| text.as_str())
 }
 
-impl Key {
+impl BenchSetting {
     /// The flag of the command with this text.
     pub(super) fn flag(self, text: &str) -> Option<String> {
         let flag = |word: &str| format!("--{word}");
         match self.takes {
-            Takes::Switch(on, off) => if text == "on" { on } else { off }.map(flag),
+            SettingType::Switch(on, off) => if text == "on" { on } else { off }.map(flag),
             _ => Some(format!("--{}={text}", self.name.replace('_', "-"))),
         }
     }
 }
 
-impl Takes {
+impl SettingType {
     /// The value as it is written everywhere.
     fn read(self, text: &str) -> Result<String, String> {
         fn through<T: std::str::FromStr<Err: std::fmt::Display> + std::fmt::Display>(
@@ -209,20 +219,22 @@ impl Takes {
             text.parse::<T>().map(|value| value.to_string()).map_err(|error| error.to_string())
         }
         match self {
-            Takes::Size => through::<Bytes>(text),
-            Takes::Count => through::<Count>(text),
-            Takes::Rate => through::<Rate>(text),
-            Takes::Span => through::<Span>(text),
-            Takes::Number => through::<u32>(text),
-            Takes::Cpus => match host::cpu_list(text).filter(|cpus| !cpus.is_empty()) {
+            SettingType::Size => through::<Bytes>(text),
+            SettingType::Count => through::<Count>(text),
+            SettingType::Rate => through::<Rate>(text),
+            SettingType::Span => through::<Span>(text),
+            SettingType::Number => through::<u32>(text),
+            SettingType::Cpus => match host::cpu_list(text).filter(|cpus| !cpus.is_empty()) {
                 Some(_) => Ok(text.to_owned()),
                 None => Err("this is not a list of CPUs; write `1` or `2-5,8`".to_owned()),
             },
-            Takes::Word(words) if words.contains(&text) => Ok(text.to_owned()),
-            Takes::Word(words) => Err(format!("`{text}`: {}", hint(text, words.iter().copied()))),
-            Takes::Switch(..) if ["on", "off"].contains(&text) => Ok(text.to_owned()),
-            Takes::Switch(..) => Err("this is true or false".to_owned()),
-            Takes::Text => Ok(text.to_owned()),
+            SettingType::Word(words) if words.contains(&text) => Ok(text.to_owned()),
+            SettingType::Word(words) => {
+                Err(format!("`{text}`: {}", hint(text, words.iter().copied())))
+            }
+            SettingType::Switch(..) if ["on", "off"].contains(&text) => Ok(text.to_owned()),
+            SettingType::Switch(..) => Err("this is true or false".to_owned()),
+            SettingType::Text => Ok(text.to_owned()),
         }
     }
 }

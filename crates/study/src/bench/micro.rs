@@ -15,10 +15,10 @@ use micro::window::{Edge, Listener};
 use model::{Bytes, Span};
 use toml::Spanned;
 
-use super::keys::{Chosen, Declared, declared, text_of};
+use super::keys::{BenchDeclaration, ChosenSettings, declared, text_of};
 use super::{BenchTable, MICRO};
 use crate::error::StudyError;
-use crate::source::Source;
+use crate::source::StudyText;
 
 /// More than a bench says, in bytes.
 const MOST_SAID: u64 = 64 << 20;
@@ -36,8 +36,8 @@ const INVALID: i32 = 1;
 
 /// A microbenchmark with all its settings.
 #[derive(Debug, Clone)]
-pub struct Order {
-    bench: &'static Declared,
+pub struct MicroJob {
+    bench: &'static BenchDeclaration,
     flags: Vec<String>,
     /// Those that were given, and those that decide what is measured.
     pub(super) settings: Vec<(String, String)>,
@@ -46,10 +46,10 @@ pub struct Order {
 
 /// The order of a table.
 pub(super) fn order(
-    source: &Source,
+    source: &StudyText,
     name: &Spanned<String>,
     table: &BenchTable,
-) -> Result<Order, StudyError> {
+) -> Result<MicroJob, StudyError> {
     let bench = declared(source, name)?;
     let chosen = bench.chosen(source, name, table)?;
     let lacks = |(key, value): (&Spanned<String>, &Spanned<toml::Value>)| {
@@ -88,12 +88,12 @@ pub(super) fn order(
     let (window, before) = bench.usual_s;
     let flags = chosen.iter().filter_map(|(key, text, _)| key.flag(text)).collect();
     let seconds = AROUND_S + seconds("time", window) + seconds("warm_up", before);
-    Ok(Order { bench, flags, settings, seconds })
+    Ok(MicroJob { bench, flags, settings, seconds })
 }
 
 /// The cell of a network benchmark; none of another.
-fn job(bench: &Declared, chosen: &[Chosen<'_>]) -> Option<Job> {
-    fn read<T: FromStr>(chosen: &[Chosen<'_>], key: &str) -> Option<T> {
+fn job(bench: &BenchDeclaration, chosen: &[ChosenSettings<'_>]) -> Option<Job> {
+    fn read<T: FromStr>(chosen: &[ChosenSettings<'_>], key: &str) -> Option<T> {
         text_of(chosen, key)?.parse().ok()
     }
     let kind = match bench.name {
@@ -123,7 +123,7 @@ fn job(bench: &Declared, chosen: &[Chosen<'_>]) -> Option<Job> {
     })
 }
 
-impl Order {
+impl MicroJob {
     pub(super) fn name(&self) -> &'static str {
         self.bench.name
     }

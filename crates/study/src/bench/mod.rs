@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 
 use record::design::{Conditions, Texts};
 pub(crate) use record::{MICRO, SIMULATE};
-use record::{Phase, Settings};
+use record::{Phase, RunSettings};
 use toml::Spanned;
 
 use crate::error::StudyError;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 
 pub(crate) use keys::absent;
 
@@ -29,11 +29,11 @@ pub type BenchTables = BTreeMap<Spanned<String>, BenchTable>;
 
 /// What a run does instead of asking a store.
 #[derive(Debug, Clone)]
-pub enum Bench {
+pub enum Activity {
     /// A microbenchmark of this machine.
-    Micro(micro::Order),
+    Micro(micro::MicroJob),
     /// A cache with direct cache access that is simulated.
-    Dca(Box<dca::Order>),
+    Dca(Box<dca::DcaJob>),
 }
 
 /// The benches of a study at one combination of its levels, as far as `runs` says that they run.
@@ -41,31 +41,31 @@ pub enum Bench {
 /// # Errors
 /// A bench or setting that is not known, a value that makes no sense, each at its place.
 pub(crate) fn of_study(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     runs: &dyn Fn(&str, Option<&str>) -> bool,
-) -> Result<Vec<Bench>, StudyError> {
+) -> Result<Vec<Activity>, StudyError> {
     let mut benches = Vec::new();
     let wanted =
         |kind, (name, _): &(&Spanned<String>, &BenchTable)| runs(kind, Some(name.get_ref()));
     for (name, table) in spec.micro.iter().filter(|table| wanted(MICRO, table)) {
-        benches.push(Bench::Micro(micro::order(source, name, table)?));
+        benches.push(Activity::Micro(micro::order(source, name, table)?));
     }
     for (name, table) in spec.simulate.iter().filter(|table| wanted(SIMULATE, table)) {
-        benches.push(Bench::Dca(Box::new(dca::order(source, spec.seed, name, table)?)));
+        benches.push(Activity::Dca(Box::new(dca::order(source, spec.seed, name, table)?)));
     }
     Ok(benches)
 }
 
 /// The settings `store` and `workload` of every bench of a study.
-pub(crate) fn places(spec: &Spec) -> impl Iterator<Item = (&'static str, &str)> {
+pub(crate) fn places(spec: &StudySpec) -> impl Iterator<Item = (&'static str, &str)> {
     let micro = spec.micro.keys().map(|name| (MICRO, name.get_ref().as_str()));
     micro.chain(spec.simulate.keys().map(|name| (SIMULATE, name.get_ref().as_str())))
 }
 
 /// Where a factor can make a difference: what it sets is looked at by stores, by single benches,
 /// or by all. In a study of one of them alone nothing is added to what the study says.
-pub(crate) fn within(spec: &Spec, sets: &[String], said: Conditions) -> Conditions {
+pub(crate) fn within(spec: &StudySpec, sets: &[String], said: Conditions) -> Conditions {
     if places(spec).next().is_none() {
         return said;
     }
@@ -100,19 +100,19 @@ pub(crate) fn within(spec: &Spec, sets: &[String], said: Conditions) -> Conditio
     Conditions(all)
 }
 
-impl Bench {
+impl Activity {
     pub(crate) const fn phase(&self) -> Phase {
         match self {
-            Bench::Micro(_) => Phase::Measure,
-            Bench::Dca(_) => Phase::Simulate,
+            Activity::Micro(_) => Phase::Measure,
+            Activity::Dca(_) => Phase::Simulate,
         }
     }
 
     /// What stands in place of a store and of a workload.
     pub(crate) fn place(&self) -> (&'static str, &'static str) {
         match self {
-            Bench::Micro(order) => (MICRO, order.name()),
-            Bench::Dca(_) => (SIMULATE, dca::NAME),
+            Activity::Micro(order) => (MICRO, order.name()),
+            Activity::Dca(_) => (SIMULATE, dca::NAME),
         }
     }
 
@@ -122,11 +122,11 @@ impl Bench {
     }
 
     /// What a run depends on: `micro.size`, `simulate.policy` ...
-    pub(crate) fn settings(&self, seed: u64) -> Settings {
+    pub(crate) fn settings(&self, seed: u64) -> RunSettings {
         let (kind, name) = self.place();
         let own = match self {
-            Bench::Micro(order) => &order.settings,
-            Bench::Dca(order) => &order.settings,
+            Activity::Micro(order) => &order.settings,
+            Activity::Dca(order) => &order.settings,
         };
         let own = own.iter().map(|(key, value)| (format!("{kind}.{key}"), value.clone()));
         let fixed = [("store", kind.to_owned()), ("workload", name.to_owned())];
@@ -137,8 +137,8 @@ impl Bench {
     /// About how long a run takes.
     pub(crate) fn seconds(&self) -> f64 {
         match self {
-            Bench::Micro(order) => order.seconds,
-            Bench::Dca(_) => dca::SECONDS,
+            Activity::Micro(order) => order.seconds,
+            Activity::Dca(_) => dca::SECONDS,
         }
     }
 }

@@ -1,30 +1,30 @@
 //! Runs benches as runs of a study, one after the other.
 
-use analyse::{Surroundings, efficiency};
+use analyse::{IdleContext, efficiency};
 use hdrhistogram::Histogram;
 use host::{Observed, Prepared, Watch};
 use micro::window::Edge;
 use model::{Reading, Scope};
-use record::{Asked, Clock, Failures, Latency, Loop, Run, Settings};
+use record::{Failures, LatencyClock, LatencyScope, LoopKind, Run, RunLatency, RunSettings};
 
-use super::said::{self, Figures};
-use super::{Bench, dca};
-use crate::engine::{Event, Listener, Scene, now};
+use super::said::{self, RunFigures};
+use super::{Activity, dca};
+use crate::engine::{Event, Listener, RunContext, now};
 use crate::error::StudyError;
 use crate::findings::findings;
 use crate::plan::Step;
-use crate::session::Agenda;
+use crate::session::StepAgenda;
 
 /// All that was busy less this process, which here only waits for another one.
 const NEIGHBOURS: &str = "machine.neighbours";
 
-impl Scene<'_> {
+impl RunContext<'_> {
     /// Runs a step that asks no store and what the agenda has after it; the answer says whether
     /// it came to the agenda's end.
     pub(crate) fn play_benches(
         &mut self,
         first: Step,
-        agenda: &mut dyn Agenda,
+        agenda: &mut dyn StepAgenda,
         keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
         listener: &mut dyn Listener,
     ) -> Result<bool, StudyError> {
@@ -36,9 +36,9 @@ impl Scene<'_> {
             };
             listener.hear(Event::Begins { step: &step });
             let started_at = now();
-            let mut around = Around::default();
+            let mut around = WindowProbes::default();
             let figures = match bench {
-                Bench::Micro(order) => {
+                Activity::Micro(order) => {
                     let program = self.probes.pass.first();
                     let context = self.probes.context(&[], Vec::new(), Vec::new());
                     around.prepared = Some(Watch::prepare(&self.probes.root, &context));
@@ -49,7 +49,7 @@ impl Scene<'_> {
                     };
                     said.map(read).transpose()?
                 }
-                Bench::Dca(order) => order.run(step.repeat, self.stop)?,
+                Activity::Dca(order) => order.run(step.repeat, self.stop)?,
             };
             let Some(mut figures) = figures else { return Ok(false) };
             let operations = figures.operations;
@@ -73,15 +73,21 @@ impl Scene<'_> {
     fn of_the_machine(&self, seen: Observed, operations: u64) -> Vec<Reading> {
         let mut readings = seen.readings;
         readings.retain(|reading| is_of_the_machine(reading.scope) && reading.signal != NEIGHBOURS);
-        let around = Surroundings { idle: self.idle, here: true };
+        let around = IdleContext { idle: self.idle, here: true };
         let figures = efficiency(&readings, operations, around);
         readings.extend(self.idle.iter().cloned());
         readings.extend(figures);
         readings
     }
 
-    fn assemble(&self, step: &Step, bench: &Bench, started_at: String, figures: Figures) -> Run {
-        let mut settings: Settings = step.settings.clone();
+    fn assemble(
+        &self,
+        step: &Step,
+        bench: &Activity,
+        started_at: String,
+        figures: RunFigures,
+    ) -> Run {
+        let mut settings: RunSettings = step.settings.clone();
         self.seen.settings(&mut settings);
         let version = env!("CARGO_PKG_VERSION");
         let corrupt = |count: u64| Failures {
@@ -90,9 +96,9 @@ impl Scene<'_> {
             first: "a message was not what was sent".to_owned(),
         };
         // Whatever was sent: messages have no kinds.
-        let latency = |histogram: Histogram<u64>| Latency {
-            op: Asked::Any,
-            clock: Clock::Service,
+        let latency = |histogram: Histogram<u64>| RunLatency {
+            op: LatencyScope::Any,
+            clock: LatencyClock::Service,
             histogram: histogram.into(),
         };
         Run {
@@ -103,12 +109,12 @@ impl Scene<'_> {
             phase: step.phase,
             settings,
             store_version: match bench {
-                Bench::Micro(_) => format!("kvmeter {version}"),
-                Bench::Dca(_) => format!("{} {version}", dca::SIMULATOR),
+                Activity::Micro(_) => format!("kvmeter {version}"),
+                Activity::Dca(_) => format!("{} {version}", dca::SIMULATOR),
             },
             threads: figures.threads,
             // Latencies count from the sending, whatever the pace.
-            pacing: Loop::Closed { think_s: 0.0 },
+            pacing: LoopKind::Closed { think_s: 0.0 },
             started_at,
             seconds: figures.seconds,
             operations: figures.operations,
@@ -133,13 +139,13 @@ impl Scene<'_> {
 
 /// The probes around the window of a microbenchmark, which is that of another process.
 #[derive(Default)]
-struct Around {
+struct WindowProbes {
     prepared: Option<Prepared>,
     watch: Option<Watch>,
     observed: Option<Observed>,
 }
 
-impl Around {
+impl WindowProbes {
     fn come_to(&mut self, edge: Edge) {
         match edge {
             Edge::Opens => self.watch = self.prepared.take().map(Prepared::begin),

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use micro::net::Latency;
-use model::{Answer, Origin, Reading, Scope, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use serde::Deserialize;
 
 /// Before the signals of the end that sends: the other one is that at which data arrives.
@@ -10,7 +10,7 @@ const SENDER: &str = "micro.sender.";
 
 /// The figures of one run.
 #[derive(Debug, Default)]
-pub(super) struct Figures {
+pub(super) struct RunFigures {
     pub(super) threads: u32,
     /// Of the measured window.
     pub(super) seconds: f64,
@@ -26,7 +26,7 @@ pub(super) struct Figures {
 
 /// What `kvmeter micro NAME --json` says of one cell; only what is read here.
 #[derive(Debug, Deserialize)]
-struct Said {
+struct MicroOutput {
     #[serde(default)]
     cells: Vec<Cell>,
     #[serde(default)]
@@ -99,8 +99,8 @@ struct Load {
 ///
 /// # Errors
 /// It is not what this version prints.
-pub(super) fn read(text: &str) -> Result<Figures, String> {
-    let said: Said = serde_json::from_str(text)
+pub(super) fn read(text: &str) -> Result<RunFigures, String> {
+    let said: MicroOutput = serde_json::from_str(text)
         .map_err(|error| format!("its answer cannot be read: {error}"))?;
     let mut figures = match (&said.cells[..], &said.stream[..], said.latency) {
         ([cell], ..) => of_cell(cell)?,
@@ -108,7 +108,8 @@ pub(super) fn read(text: &str) -> Result<Figures, String> {
         (.., Some(curve)) => of_curve(&curve)?,
         _ => return Err("it measured no cell, or several".to_owned()),
     };
-    let steal = said.steal.map(Answer::Value).unwrap_or_else(|| unavailable("it was not told"));
+    let steal =
+        said.steal.map(ReadingValue::Value).unwrap_or_else(|| unavailable("it was not told"));
     let steal = measured("machine.steal", steal, Unit::Ratio, Scope::Machine, "/proc/stat");
     figures.readings.push(Reading { window_s: figures.seconds, ..steal });
     // What invalidates the run is told with it.
@@ -117,7 +118,7 @@ pub(super) fn read(text: &str) -> Result<Figures, String> {
     Ok(figures)
 }
 
-fn of_cell(cell: &Cell) -> Result<Figures, String> {
+fn of_cell(cell: &Cell) -> Result<RunFigures, String> {
     let pingpong = cell.stride_bytes.is_none();
     let (arriving, arrives) = match pingpong {
         true => ((&cell.readings.client, cell.cpu_ns_per_byte.client), Scope::Client),
@@ -135,7 +136,7 @@ fn of_cell(cell: &Cell) -> Result<Figures, String> {
         let signal = format!("{SENDER}{}", reading.signal);
         readings.push(Reading { signal, scope: sends, ..reading.clone() });
     }
-    let known = |value: Option<f64>, why: &str| value.map_or(unavailable(why), Answer::Value);
+    let known = |value: Option<f64>, why: &str| value.map_or(unavailable(why), ReadingValue::Value);
     let mut put = |signal: &str, answer, unit, scope, what: &str| {
         let window_s = cell.seconds;
         readings.push(Reading { window_s, ..measured(signal, answer, unit, scope, what) });
@@ -158,16 +159,16 @@ fn of_cell(cell: &Cell) -> Result<Figures, String> {
     }
     let lost = cell.lost as f64 / ((cell.lost + cell.operations) as f64).max(1.0);
     let what = "messages that never came whole / messages that were sent";
-    put("micro.lost", Answer::Value(lost), Unit::Ratio, arrives, what);
+    put("micro.lost", ReadingValue::Value(lost), Unit::Ratio, arrives, what);
     let what = "messages that came late, twice or out of order";
-    put("micro.late", Answer::Value(cell.late as f64), Unit::Count, arrives, what);
+    put("micro.late", ReadingValue::Value(cell.late as f64), Unit::Count, arrives, what);
     let latency = match &cell.latency_histogram {
         Some(text) => Some(Latency::decode(text)?).filter(|histogram| !histogram.is_empty()),
         None => None,
     };
     let mut warnings = cell.notes.clone();
     warnings.extend(cell.latency_unavailable.iter().map(|why| format!("no latency: {why}")));
-    Ok(Figures {
+    Ok(RunFigures {
         threads: cell.threads,
         seconds: cell.seconds,
         operations: cell.operations,
@@ -182,32 +183,32 @@ fn of_cell(cell: &Cell) -> Result<Figures, String> {
 }
 
 /// An operation is one pass of one kernel.
-fn of_stream(stream: &Stream) -> Figures {
+fn of_stream(stream: &Stream) -> RunFigures {
     let what = "bytes as STREAM counts them / the shortest pass";
     let bandwidth = |kernel: &Kernel| {
         let signal = format!("micro.{}", kernel.kernel);
-        let bytes_s = Answer::Value(kernel.best_gb_s * 1e9);
+        let bytes_s = ReadingValue::Value(kernel.best_gb_s * 1e9);
         measured(&signal, bytes_s, Unit::BytesPerSecond, Scope::Cpus, what)
     };
-    Figures {
+    RunFigures {
         threads: stream.threads,
         seconds: stream.kernels.iter().map(|k| k.mean_s * stream.rounds as f64).sum(),
         operations: stream.rounds * stream.kernels.len() as u64,
         readings: stream.kernels.iter().map(bandwidth).collect(),
-        ..Figures::default()
+        ..RunFigures::default()
     }
 }
 
 /// An operation is one load.
-fn of_curve(curve: &Curve) -> Result<Figures, String> {
+fn of_curve(curve: &Curve) -> Result<RunFigures, String> {
     let [Ring { load }] = &curve.points[..] else {
         return Err("it measured several sizes".to_owned());
     };
     let loads = load.batches * load.calls;
     let what = "a load that waits for the one before it, the shortest of the batches";
-    let least = Answer::Value(load.min_ns);
-    let median = Answer::Value(load.median_ns);
-    Ok(Figures {
+    let least = ReadingValue::Value(load.min_ns);
+    let median = ReadingValue::Value(load.median_ns);
+    Ok(RunFigures {
         threads: 1,
         seconds: load.mean_ns * loads as f64 / 1e9,
         operations: loads,
@@ -215,11 +216,11 @@ fn of_curve(curve: &Curve) -> Result<Figures, String> {
             measured("micro.load", least, Unit::Nanoseconds, Scope::Cpus, what),
             measured("micro.load_median", median, Unit::Nanoseconds, Scope::Cpus, "of the batches"),
         ],
-        ..Figures::default()
+        ..RunFigures::default()
     })
 }
 
-fn measured(signal: &str, answer: Answer, unit: Unit, scope: Scope, source: &str) -> Reading {
+fn measured(signal: &str, answer: ReadingValue, unit: Unit, scope: Scope, source: &str) -> Reading {
     Reading {
         signal: signal.to_owned(),
         answer,
@@ -231,8 +232,8 @@ fn measured(signal: &str, answer: Answer, unit: Unit, scope: Scope, source: &str
     }
 }
 
-fn unavailable(why: &str) -> Answer {
-    Answer::Unavailable { reason: why.to_owned(), remedy: None }
+fn unavailable(why: &str) -> ReadingValue {
+    ReadingValue::Unavailable { reason: why.to_owned(), remedy: None }
 }
 
 #[cfg(test)]
@@ -244,7 +245,7 @@ mod tests {
         {"kernel": "triad", "best_gb_s": 10.0, "mean_s": 0.2}]}],
         "steal": 0.0, "warnings": ["small arrays"]}"#;
 
-    fn value(figures: &Figures, signal: &str) -> Option<f64> {
+    fn value(figures: &RunFigures, signal: &str) -> Option<f64> {
         figures.readings.iter().find(|reading| reading.signal == signal)?.value()
     }
 

@@ -1,28 +1,28 @@
 //! Calibrates before the first run that needs it, on the store that is open for that run.
 
 use analyse::search::Conclusion;
-use record::{Run, Settings};
+use record::{Run, RunSettings};
 
-use super::{Calibrate, Maximum};
-use crate::engine::InOrder;
+use super::{Calibration, Maximum};
+use crate::engine::RemainingSteps;
 use crate::error::StudyError;
 use crate::plan::{Plan, Step};
-use crate::search::{Trials, Trying};
-use crate::session::Agenda;
+use crate::search::{TrialAgenda, TrialTemplate};
+use crate::session::StepAgenda;
 
 /// The maxima that are known, and the trials of an earlier invocation.
 #[derive(Debug)]
-pub struct Maxima {
+pub struct KnownMaxima {
     /// By what their runs have in common: the maximum, or why there is none.
-    known: Vec<(Settings, Result<Maximum, String>)>,
-    trials: Vec<(Settings, Run)>,
+    known: Vec<(RunSettings, Result<Maximum, String>)>,
+    trials: Vec<(RunSettings, Run)>,
     /// Of the next trial: behind all that is planned.
     ordinal: u32,
 }
 
-impl Maxima {
+impl KnownMaxima {
     /// Of a plan of which `kept` was done by an earlier invocation.
-    pub fn of(plan: &Plan, kept: &[Run]) -> Maxima {
+    pub fn of(plan: &Plan, kept: &[Run]) -> KnownMaxima {
         let key = |run: &Run| {
             let wanted = run.settings.get(Run::TRIAL_FOR)?;
             let (_, step) = plan.steps().find(|(_, step)| step.ordinal.to_string() == *wanted)?;
@@ -31,20 +31,20 @@ impl Maxima {
         let trials = kept.iter().filter(|run| run.is_trial()).filter_map(key).collect();
         let planned = plan.steps().map(|(_, step)| step.ordinal);
         let all = planned.chain(kept.iter().map(|run| run.ordinal));
-        Maxima { known: Vec::new(), trials, ordinal: all.max().unwrap_or(0) + 1 }
+        KnownMaxima { known: Vec::new(), trials, ordinal: all.max().unwrap_or(0) + 1 }
     }
 
-    fn known(&self, key: &Settings) -> Option<&Result<Maximum, String>> {
+    fn known(&self, key: &RunSettings) -> Option<&Result<Maximum, String>> {
         self.known.iter().find(|(known, _)| known == key).map(|(_, found)| found)
     }
 
     /// The trials that an earlier invocation has made of this calibration, in their order.
-    fn made(&self, key: &Settings) -> Vec<Run> {
+    fn made(&self, key: &RunSettings) -> Vec<Run> {
         let own = self.trials.iter().filter(|(known, _)| known == key);
         own.map(|(_, run)| run.clone()).collect()
     }
 
-    fn conclude(&mut self, of: &Calibrate, conclusion: &Conclusion) {
+    fn conclude(&mut self, of: &Calibration, conclusion: &Conclusion) {
         let words = format!("{}: {}", of.objective, conclusion.words);
         let found = match conclusion.rate_ops_s {
             Some(rate_ops_s) => Ok(Maximum { rate_ops_s, words }),
@@ -56,17 +56,20 @@ impl Maxima {
 
 /// The steps of a segment, each at the rate that is its share of a maximum. Where that is not
 /// known yet, the trials that find it come first.
-pub(crate) struct Calibrating<'a> {
-    steps: InOrder<'a>,
-    maxima: &'a mut Maxima,
+pub(crate) struct CalibrationAgenda<'a> {
+    steps: RemainingSteps<'a>,
+    maxima: &'a mut KnownMaxima,
     /// The step that waits for its maximum, and the trials that find it.
-    under_way: Option<(Step, Trials)>,
+    under_way: Option<(Step, TrialAgenda)>,
     fault: Option<StudyError>,
 }
 
-impl<'a> Calibrating<'a> {
-    pub(crate) fn new(steps: InOrder<'a>, maxima: &'a mut Maxima) -> Calibrating<'a> {
-        Calibrating { steps, maxima, under_way: None, fault: None }
+impl<'a> CalibrationAgenda<'a> {
+    pub(crate) fn new(
+        steps: RemainingSteps<'a>,
+        maxima: &'a mut KnownMaxima,
+    ) -> CalibrationAgenda<'a> {
+        CalibrationAgenda { steps, maxima, under_way: None, fault: None }
     }
 
     /// What ended it before its end.
@@ -90,9 +93,9 @@ impl<'a> Calibrating<'a> {
                     Some(Ok(maximum)) => return Ok(Some(at(&step, maximum))),
                     Some(Err(why)) => self.steps.course.uncalibrated(&step, why),
                     None => {
-                        let trying = Trying::of_step(&step, calibrate);
+                        let trying = TrialTemplate::of_step(&step, calibrate);
                         let made = self.maxima.made(&calibrate.key);
-                        let trials = Trials::new(trying, self.maxima.ordinal, &made)?;
+                        let trials = TrialAgenda::new(trying, self.maxima.ordinal, &made)?;
                         self.under_way = Some((step, trials));
                     }
                 }
@@ -119,7 +122,7 @@ fn at(step: &Step, maximum: &Maximum) -> Step {
     Step { manner, maximum: Some(maximum.clone()), ..step.clone() }
 }
 
-impl Agenda for Calibrating<'_> {
+impl StepAgenda for CalibrationAgenda<'_> {
     fn next(&mut self, run: &Run) -> Option<Step> {
         match &mut self.under_way {
             Some((step, trials)) => {

@@ -6,23 +6,23 @@ mod pace;
 
 use std::time::Duration;
 
-use analyse::search::Request;
+use analyse::search::SearchRequest;
 use analyse::slo::Objective;
 use model::{Op, Rate, Span};
-use record::Settings;
+use record::RunSettings;
 use record::design::Factor;
 use serde::Deserialize;
 use toml::Spanned;
-use workload::Spec as Workload;
+use workload::WorkloadSpec as Workload;
 
 use crate::error::StudyError;
 use crate::plan::Step;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 
-pub(crate) use agenda::Calibrating;
-pub use agenda::Maxima;
-pub use pace::Pace;
+pub(crate) use agenda::CalibrationAgenda;
+pub use agenda::KnownMaxima;
+pub use pace::RateSpec;
 
 /// `[calibrate]`: how the maximum is found of which `measure.rate` is a share.
 #[derive(Debug, Clone, Deserialize)]
@@ -50,15 +50,15 @@ const GUESSED_TRIALS: f64 = 14.0;
 
 /// How the maximum of a step is found.
 #[derive(Debug, Clone)]
-pub struct Calibrate {
+pub struct Calibration {
     pub(crate) objective: Objective,
-    pub(crate) request: Request,
+    pub(crate) request: SearchRequest,
     /// Of a trial that need not be longer.
     pub(crate) time: Duration,
     pub(crate) most_time: Option<Duration>,
     /// Settings that the runs of one calibration have in common with those that use its maximum:
     /// all that they depend on but for the rate.
-    pub(crate) key: Settings,
+    pub(crate) key: RunSettings,
 }
 
 /// A maximum that was found.
@@ -82,7 +82,10 @@ const OWN: [&str; 3] = ["rate", "time", "repeat"];
 ///
 /// # Errors
 /// A value makes no sense, with its place in the file.
-pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Option<Calibrate>, StudyError> {
+pub(crate) fn of_study(
+    source: &StudyText,
+    spec: &StudySpec,
+) -> Result<Option<Calibration>, StudyError> {
     let Some(table) = &spec.calibrate else { return Ok(None) };
     let objective: Objective = table
         .slo
@@ -90,8 +93,8 @@ pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Option<Calibrate>
         .parse()
         .map_err(|error| source.at(table.slo.span(), &format!("{error}")))?;
     let rate = |rate: &Option<Spanned<Rate>>| rate.as_ref().map(|rate| rate.get_ref().0);
-    let usual = Request::default();
-    let request = Request {
+    let usual = SearchRequest::default();
+    let request = SearchRequest {
         hint: None,
         lowest: rate(&table.from),
         highest: rate(&table.to),
@@ -106,7 +109,7 @@ pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Option<Calibrate>
         return Err(source.at(place.span(), "time: must be more than zero"));
     }
     let most_time = table.max_time.as_ref().map(|most| most.get_ref().0);
-    Ok(Some(Calibrate { objective, request, time, most_time, key: Settings::new() }))
+    Ok(Some(Calibration { objective, request, time, most_time, key: RunSettings::new() }))
 }
 
 /// The calibration that a measured step needs; none where its rate is a number.
@@ -114,11 +117,11 @@ pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Option<Calibrate>
 /// # Errors
 /// A share of a maximum that nothing says how to find; an objective of what is never asked.
 pub(crate) fn of_step(
-    source: &Source,
-    spec: &Spec,
-    calibrate: Option<&Calibrate>,
+    source: &StudyText,
+    spec: &StudySpec,
+    calibrate: Option<&Calibration>,
     workload: &Workload,
-) -> Result<Option<Calibrate>, StudyError> {
+) -> Result<Option<Calibration>, StudyError> {
     let place = spec.measure.span_of("rate").unwrap_or_default();
     let Some(calibrate) = calibrate else {
         let words = "rate: a share of which maximum? Say what latency it has to keep, as in \
@@ -138,10 +141,10 @@ pub fn never_asked(objective: &Objective, workload: &Workload) -> Option<Op> {
     ops.into_iter().find(|op| !workload.mix.asks(*op))
 }
 
-impl Calibrate {
+impl Calibration {
     /// Says which steps share the maximum: those that differ in nothing but the rate, and in
     /// factors that set nothing else.
-    pub(crate) fn shared_by_all_rates(&mut self, settings: &Settings, factors: &[Factor]) {
+    pub(crate) fn shared_by_all_rates(&mut self, settings: &RunSettings, factors: &[Factor]) {
         let of_rate = |factor: &&Factor| factor.sets == ["measure.rate"];
         let of_rate: Vec<String> = factors.iter().filter(of_rate).map(Factor::setting).collect();
         self.key = settings.clone();

@@ -3,10 +3,10 @@ use std::rc::Rc;
 
 use host::Root;
 use model::Op;
-use record::{Clock, Loop};
+use record::{LatencyClock, LoopKind};
 
 use super::*;
-use crate::source::Source;
+use crate::source::StudyText;
 
 /// Cells of two factors on the null store, half a second each: 4 cells, this many repeats.
 fn plan(repeats: u32, more: &str) -> Plan {
@@ -17,7 +17,7 @@ fn plan(repeats: u32, more: &str) -> Plan {
          [factors.b]\nset = \"data.records\"\nlevels = [1000, 2000]\n{more}"
     );
     let folder = tempfile::tempdir().unwrap();
-    Plan::of(&Source::new("x.toml", &text), folder.path(), &Root::live()).unwrap()
+    Plan::of(&StudyText::new("x.toml", &text), folder.path(), &Root::live()).unwrap()
 }
 
 /// What an execution would do: each run takes `pace` times what it was estimated at. Values of
@@ -27,15 +27,15 @@ fn executed(
     limit: Option<f64>,
     pace: f64,
     value: impl Fn(&Step) -> f64,
-) -> (Vec<(u32, u32)>, Course) {
+) -> (Vec<(u32, u32)>, RepeatPolicy) {
     let now = Rc::new(Cell::new(0.0));
     let clock = Rc::clone(&now);
     let limit = limit.map(Duration::from_secs_f64);
     let elapsed = Box::new(move || Duration::from_secs_f64(clock.get()));
-    let mut course = Course::timed(plan, &[], limit, elapsed).unwrap();
+    let mut course = RepeatPolicy::timed(plan, &[], limit, elapsed).unwrap();
     let mut done = Vec::new();
     for (_, step) in plan.steps() {
-        if course.decide(step) == Go::Run {
+        if course.decide(step) == Decision::Run {
             now.set(now.get() + step.estimate().seconds * pace);
             course.kept(step, &run(step, value(step)));
             done.push((step.repeat, step.unit));
@@ -56,7 +56,7 @@ fn run(step: &Step, ops: f64) -> Run {
         settings: step.settings.clone(),
         store_version: String::new(),
         threads: 1,
-        pacing: Loop::Closed { think_s: 0.0 },
+        pacing: LoopKind::Closed { think_s: 0.0 },
         started_at: String::new(),
         seconds: 1.0,
         operations: ops as u64,
@@ -65,9 +65,9 @@ fn run(step: &Step, ops: f64) -> Run {
         failures: Vec::new(),
         invalid_because: Vec::new(),
         warnings: Vec::new(),
-        latencies: vec![record::Latency {
+        latencies: vec![record::RunLatency {
             op: Op::Read.into(),
-            clock: Clock::Service,
+            clock: LatencyClock::Service,
             histogram: histogram.into(),
         }],
         series: Vec::new(),
@@ -151,8 +151,8 @@ fn a_resumed_execution_decides_as_the_whole_one_did() {
     let (whole, _) = executed(&plan, None, 1.0, value);
     let mut kept = Vec::new();
     for (_, step) in plan.steps() {
-        let mut course = Course::new(&plan, &kept, None).unwrap();
-        if course.decide(step) == Go::Run {
+        let mut course = RepeatPolicy::new(&plan, &kept, None).unwrap();
+        if course.decide(step) == Decision::Run {
             kept.push(run(step, value(step)));
         }
     }
@@ -168,14 +168,14 @@ fn spare_repeats_make_up_for_invalid_runs_of_their_cell_alone() {
         0 => step.repeat != 2,
         unit => unit != 1,
     };
-    let mut course = Course::new(&plan, &[], None).unwrap();
+    let mut course = RepeatPolicy::new(&plan, &[], None).unwrap();
     let mut kept: Vec<Run> = Vec::new();
     let mut resumed = Vec::new();
     for (_, step) in plan.steps() {
-        let again = Course::new(&plan, &kept, None).unwrap().decide(step);
+        let again = RepeatPolicy::new(&plan, &kept, None).unwrap().decide(step);
         let go = course.decide(step);
         assert_eq!(go, again, "a resumed execution decides as the whole one");
-        if go == Go::Run {
+        if go == Decision::Run {
             let mut run = run(step, 100.0);
             if !is_valid(step) {
                 run.invalid_because.push("the client was late".to_owned());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use record::design::{Conditions, DesignKind, Factor, Levels};
+use record::design::{Conditions, DesignKind, Factor, FactorLevels};
 
 /// Every cell of a design for one store and workload, in the order of the factors and their
 /// levels; the first factor varies slowest. A factor counts only where its conditions hold. Without
@@ -10,12 +10,12 @@ use record::design::{Conditions, DesignKind, Factor, Levels};
 pub(crate) fn cells(
     kind: DesignKind,
     factors: &[Factor],
-    (baseline, list): (&Levels, &[Levels]),
+    (baseline, list): (&FactorLevels, &[FactorLevels]),
     place: (&str, Option<&str>),
     most: usize,
-) -> Option<Vec<Levels>> {
-    let left = |levels: &Levels| effective(factors, levels, place);
-    let all: Vec<Levels> = match kind {
+) -> Option<Vec<FactorLevels>> {
+    let left = |levels: &FactorLevels| effective(factors, levels, place);
+    let all: Vec<FactorLevels> = match kind {
         DesignKind::Factorial => factorial(factors, place, most)?,
         DesignKind::OneAtATime => one_at_a_time(factors, baseline).iter().map(left).collect(),
         DesignKind::List => list.iter().map(left).collect(),
@@ -25,15 +25,19 @@ pub(crate) fn cells(
 }
 
 /// Factor by factor, so that those that vary elsewhere multiply nothing here.
-fn factorial(factors: &[Factor], place: (&str, Option<&str>), most: usize) -> Option<Vec<Levels>> {
-    let mut cells = vec![Levels::new()];
+fn factorial(
+    factors: &[Factor],
+    place: (&str, Option<&str>),
+    most: usize,
+) -> Option<Vec<FactorLevels>> {
+    let mut cells = vec![FactorLevels::new()];
     for factor in in_order(factors) {
-        let with = |cell: &Levels, level: &String| {
+        let with = |cell: &FactorLevels, level: &String| {
             let mut cell = cell.clone();
             cell.insert(factor.name.clone(), level.clone());
             cell
         };
-        let varied = |cell: Levels| match holds(&factor.within, &cell, place) {
+        let varied = |cell: FactorLevels| match holds(&factor.within, &cell, place) {
             true => factor.levels.iter().map(|level| with(&cell, level)).collect(),
             false => vec![cell],
         };
@@ -61,7 +65,11 @@ fn in_order(factors: &[Factor]) -> Vec<&Factor> {
     ordered
 }
 
-fn holds(within: &Conditions, levels: &Levels, (store, workload): (&str, Option<&str>)) -> bool {
+fn holds(
+    within: &Conditions,
+    levels: &FactorLevels,
+    (store, workload): (&str, Option<&str>),
+) -> bool {
     within.0.iter().all(|(name, wanted)| match (levels.get(name), name.as_str()) {
         (Some(level), _) => wanted.contains(level),
         (None, "store") => wanted.contains(store),
@@ -72,12 +80,12 @@ fn holds(within: &Conditions, levels: &Levels, (store, workload): (&str, Option<
 }
 
 /// A factor that the baseline leaves out stands at its first level.
-fn one_at_a_time(factors: &[Factor], baseline: &Levels) -> Vec<Levels> {
+fn one_at_a_time(factors: &[Factor], baseline: &FactorLevels) -> Vec<FactorLevels> {
     let first = |factor: &Factor| {
         let level = baseline.get(&factor.name).or(factor.levels.first())?;
         Some((factor.name.clone(), level.clone()))
     };
-    let centre: Levels = factors.iter().filter_map(first).collect();
+    let centre: FactorLevels = factors.iter().filter_map(first).collect();
     let mut cells = vec![centre.clone()];
     for factor in factors {
         for level in &factor.levels {
@@ -91,7 +99,11 @@ fn one_at_a_time(factors: &[Factor], baseline: &Levels) -> Vec<Levels> {
 
 /// The levels that count in a cell for one store and workload: a factor whose conditions do not
 /// hold there does not vary, and so cannot be what another's condition asks for.
-fn effective(factors: &[Factor], levels: &Levels, place: (&str, Option<&str>)) -> Levels {
+fn effective(
+    factors: &[Factor],
+    levels: &FactorLevels,
+    place: (&str, Option<&str>),
+) -> FactorLevels {
     let mut left = levels.clone();
     loop {
         let idle: Vec<&Factor> = factors
@@ -131,8 +143,8 @@ mod tests {
     const MOST: usize = 10_000;
     const PLACE: (&str, Option<&str>) = ("s", None);
 
-    fn whole(factors: &[Factor]) -> Vec<Levels> {
-        cells(DesignKind::Factorial, factors, (&Levels::new(), &[]), PLACE, MOST).unwrap()
+    fn whole(factors: &[Factor]) -> Vec<FactorLevels> {
+        cells(DesignKind::Factorial, factors, (&FactorLevels::new(), &[]), PLACE, MOST).unwrap()
     }
 
     /// A factor for each size, with so many levels.
@@ -145,7 +157,7 @@ mod tests {
         sizes.iter().enumerate().map(factor).collect()
     }
 
-    fn levels(pairs: &[(&str, &str)]) -> Levels {
+    fn levels(pairs: &[(&str, &str)]) -> FactorLevels {
         pairs.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
     }
 
@@ -162,7 +174,7 @@ mod tests {
         assert_eq!(cells[0], levels(&[("smt", "on"), ("idle", "all"), ("rate", "10k")]));
         assert_eq!(cells[1], levels(&[("smt", "on"), ("idle", "all"), ("rate", "100k")]));
         assert_eq!(cells[23], levels(&[("smt", "off"), ("idle", "none"), ("rate", "200k")]));
-        assert_eq!(whole(&[]), [Levels::new()]);
+        assert_eq!(whole(&[]), [FactorLevels::new()]);
     }
 
     #[test]
@@ -190,7 +202,8 @@ mod tests {
     fn a_list_is_taken_as_it_is_but_for_doubles() {
         let one = levels(&[("smt", "on")]);
         let list = [one.clone(), levels(&[("smt", "off"), ("idle", "c1")]), one.clone()];
-        let cells = cells(DesignKind::List, &[], (&Levels::new(), &list), PLACE, MOST).unwrap();
+        let cells =
+            cells(DesignKind::List, &[], (&FactorLevels::new(), &list), PLACE, MOST).unwrap();
         assert_eq!(cells, list[..2]);
     }
 
@@ -207,13 +220,13 @@ mod tests {
         assert_eq!(at("memcached", Some("etc")), levels(&[("rate", "2"), ("burst", "a")]));
         // What hangs on a factor that does not vary does not vary either.
         assert_eq!(at("redis", Some("ycsb-c")), levels(&[("cache", "x")]));
-        assert_eq!(at("redis", None), Levels::new());
+        assert_eq!(at("redis", None), FactorLevels::new());
         let slow = levels(&[("rate", "1"), ("burst", "a")]);
         assert_eq!(effective(&factors, &slow, ("memcached", None)), levels(&[("rate", "1")]));
         // The whole design has these cells and no other, whichever factor stands first.
         for order in [[0, 1, 2], [2, 1, 0]] {
             let factors = order.map(|at| factors[at].clone());
-            let none = (&Levels::new(), &[][..]);
+            let none = (&FactorLevels::new(), &[][..]);
             let mut cells =
                 cells(DesignKind::Factorial, &factors, none, ("memcached", None), MOST).unwrap();
             cells.sort();
@@ -232,7 +245,7 @@ mod tests {
             .iter()
             .map(|name| factor(name, &["1", "2", "3"], &[("workload", &[name.as_str()])]))
             .collect();
-        let none = (&Levels::new(), &[][..]);
+        let none = (&FactorLevels::new(), &[][..]);
         let place = ("s", Some("f7"));
         let cells = cells(DesignKind::Factorial, &factors, none, place, MOST).unwrap();
         let one = |level| levels(&[("f7", level)]);
@@ -242,7 +255,7 @@ mod tests {
     #[test]
     fn more_cells_than_anybody_could_run_are_not_listed() {
         let factors = factors(&[10; 40]);
-        let none = (&Levels::new(), &[][..]);
+        let none = (&FactorLevels::new(), &[][..]);
         assert_eq!(cells(DesignKind::Factorial, &factors, none, PLACE, MOST), None);
         let factors = &factors[..4];
         let all = cells(DesignKind::Factorial, factors, none, PLACE, MOST);
@@ -270,7 +283,7 @@ mod tests {
         #[test]
         fn one_at_a_time_is_a_star(sizes in proptest::collection::vec(1..6_usize, 1..6)) {
             let factors = factors(&sizes);
-            let cells = cells(DesignKind::OneAtATime, &factors, (&Levels::new(), &[]), PLACE, MOST).unwrap();
+            let cells = cells(DesignKind::OneAtATime, &factors, (&FactorLevels::new(), &[]), PLACE, MOST).unwrap();
             prop_assert_eq!(cells.len(), 1 + sizes.iter().map(|size| size - 1).sum::<usize>());
             for cell in &cells {
                 let moved = cell.iter().filter(|(name, level)| cells[0][*name] != **level).count();

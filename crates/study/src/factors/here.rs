@@ -2,13 +2,13 @@
 
 use host::Root;
 use host::knob::KnobError;
-use record::design::{AS_FOUND, Levels, Skipped};
+use record::design::{AS_FOUND, FactorLevels, SkippedCell};
 
-use super::read::Varied;
+use super::read::FactorValues;
 use crate::bench;
 use crate::error::StudyError;
 use crate::knobs;
-use crate::source::Source;
+use crate::source::StudyText;
 
 /// Takes out the levels that this machine or build does not have, and says why. A factor that
 /// has none left stays at what is found here.
@@ -16,10 +16,10 @@ use crate::source::Source;
 /// # Errors
 /// A knob that no machine has.
 pub(super) fn keep_what_is_here(
-    source: &Source,
-    factors: &mut [Varied],
+    source: &StudyText,
+    factors: &mut [FactorValues],
     root: &Root,
-) -> Result<Vec<Skipped>, StudyError> {
+) -> Result<Vec<SkippedCell>, StudyError> {
     let mut skipped = Vec::new();
     for varied in factors {
         let mut kept = Vec::new();
@@ -31,8 +31,8 @@ pub(super) fn keep_what_is_here(
                 })?;
             match why {
                 None => kept.push(level),
-                Some(why) => skipped.push(Skipped {
-                    levels: Levels::from([(varied.factor.name.clone(), level.name.clone())]),
+                Some(why) => skipped.push(SkippedCell {
+                    levels: FactorLevels::from([(varied.factor.name.clone(), level.name.clone())]),
                     why,
                 }),
             }
@@ -55,7 +55,7 @@ fn lacks(changes: &[(String, toml::Value)], root: &Root) -> Result<Option<String
         }
         let Some(knob) = key.strip_prefix("knobs.") else { continue };
         let text = knobs::level_text(value).map_err(|words| (false, words))?;
-        let level = knobs::Levels(vec![(knob.to_owned(), text)]);
+        let level = knobs::KnobLevels(vec![(knob.to_owned(), text)]);
         match level.plan(root) {
             // What this user may not write is not there for this study.
             Ok(plan) => {

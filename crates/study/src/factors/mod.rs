@@ -11,48 +11,52 @@ use std::ops::Range;
 use host::Root;
 use model::suggest::hint;
 use record::design::{
-    AS_FOUND, Adaptive, Conditions, DesignKind, Factor, LevelText, Levels, Skipped,
+    AS_FOUND, AdaptiveRepeats, Conditions, DesignKind, Factor, FactorLevels, LevelText, SkippedCell,
 };
 use toml::Spanned;
 
 use crate::bench;
 use crate::error::StudyError;
 use crate::plan::MOST_CELLS;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 
 pub use table::{DesignTable, FactorTable, ScaleTable};
 
 pub(crate) use read::{Change, first_line};
 
-use read::Varied;
+use read::FactorValues;
 
 /// Spare repeats of a cell, at most.
 const MOST_SPARE: u32 = 100;
 
 /// The design of a study on this machine.
-pub(crate) struct Varying {
-    varied: Vec<Varied>,
+pub(crate) struct FactorDesign {
+    varied: Vec<FactorValues>,
     pub(crate) kind: DesignKind,
-    pub(crate) baseline: Levels,
+    pub(crate) baseline: FactorLevels,
     /// The cells of a list that can be had here.
-    list: Vec<Levels>,
+    list: Vec<FactorLevels>,
     pub(crate) exclude: Vec<(Range<usize>, Conditions)>,
-    pub(crate) skipped: Vec<Skipped>,
-    pub(crate) adaptive: Option<Adaptive>,
+    pub(crate) skipped: Vec<SkippedCell>,
+    pub(crate) adaptive: Option<AdaptiveRepeats>,
     pub(crate) spare_repeats: u32,
 }
 
-impl Varying {
+impl FactorDesign {
     /// # Errors
     /// A factor that names no setting, a level that cannot be one, a design that names a factor
     /// or level that is not there, each at its place.
-    pub(crate) fn of(source: &Source, spec: &Spec, root: &Root) -> Result<Varying, StudyError> {
+    pub(crate) fn of(
+        source: &StudyText,
+        spec: &StudySpec,
+        root: &Root,
+    ) -> Result<FactorDesign, StudyError> {
         let mut varied = read::factors(source, spec)?;
         let design = &spec.design;
         let kind = design.kind.as_ref().map_or(DesignKind::default(), |kind| *kind.get_ref());
         check_design(source, design, kind, &varied)?;
-        let names = Names { source, spec, varied: &varied };
+        let names = ConditionNames { source, spec, varied: &varied };
         for within in spec.factors.values().filter_map(|table| table.within.as_ref()) {
             names.check_conditions(within.get_ref(), within.span())?;
         }
@@ -64,7 +68,7 @@ impl Varying {
             names.check_conditions(excluded.get_ref(), excluded.span())?;
         }
         let mut baseline = names.levels(&design.baseline)?;
-        let mut list: Vec<Levels> = Vec::new();
+        let mut list: Vec<FactorLevels> = Vec::new();
         for entry in &design.list {
             if entry.get_ref().is_empty() {
                 return Err(source.at(entry.span(), "an empty cell; name the level of a factor"));
@@ -100,7 +104,7 @@ impl Varying {
         let exclude = design.exclude.iter().map(|e| (e.span(), e.get_ref().clone())).collect();
         let adaptive = adaptive(source, spec)?;
         let spare_repeats = spare_repeats(source, spec)?;
-        Ok(Varying { varied, kind, baseline, list, exclude, skipped, adaptive, spare_repeats })
+        Ok(FactorDesign { varied, kind, baseline, list, exclude, skipped, adaptive, spare_repeats })
     }
 
     /// The cells for one store and workload, before exclusions.
@@ -109,10 +113,10 @@ impl Varying {
     /// There are more than a plan may have.
     pub(crate) fn cells(
         &self,
-        source: &Source,
+        source: &StudyText,
         factors: &[Factor],
         place: (&str, Option<&str>),
-    ) -> Result<Vec<Levels>, StudyError> {
+    ) -> Result<Vec<FactorLevels>, StudyError> {
         let design = (&self.baseline, &self.list[..]);
         let cells = expand::cells(self.kind, factors, design, place, MOST_CELLS);
         cells.ok_or_else(|| {
@@ -133,7 +137,11 @@ impl Varying {
     ///
     /// # Errors
     /// A key that lies in a value.
-    pub(crate) fn at(&self, source: &Source, levels: &Levels) -> Result<Source, StudyError> {
+    pub(crate) fn at(
+        &self,
+        source: &StudyText,
+        levels: &FactorLevels,
+    ) -> Result<StudyText, StudyError> {
         let mut changes: Vec<Change> = Vec::new();
         for varied in &self.varied {
             let Some(name) = levels.get(&varied.factor.name) else { continue };
@@ -145,7 +153,11 @@ impl Varying {
 
     /// Refuses two factors that set the same key in one cell; where their conditions keep them
     /// apart they may.
-    pub(crate) fn check_keys(&self, source: &Source, levels: &Levels) -> Result<(), StudyError> {
+    pub(crate) fn check_keys(
+        &self,
+        source: &StudyText,
+        levels: &FactorLevels,
+    ) -> Result<(), StudyError> {
         let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
         for varied in &self.varied {
             let Some(name) = levels.get(&varied.factor.name) else { continue };
@@ -166,10 +178,10 @@ impl Varying {
     /// An error of one cell: at the level that alone brings it about, else in words.
     pub(crate) fn blame(
         &self,
-        source: &Source,
-        levels: &Levels,
+        source: &StudyText,
+        levels: &FactorLevels,
         error: &StudyError,
-        fails: impl Fn(&Source) -> bool,
+        fails: impl Fn(&StudyText) -> bool,
     ) -> StudyError {
         let words = first_line(error);
         for varied in &self.varied {
@@ -188,18 +200,18 @@ impl Varying {
 }
 
 /// What can be named in conditions and lists.
-struct Names<'a> {
-    source: &'a Source,
-    spec: &'a Spec,
-    varied: &'a [Varied],
+struct ConditionNames<'a> {
+    source: &'a StudyText,
+    spec: &'a StudySpec,
+    varied: &'a [FactorValues],
 }
 
-impl Names<'_> {
+impl ConditionNames<'_> {
     fn levels(
         &self,
         table: &BTreeMap<Spanned<String>, Spanned<LevelText>>,
-    ) -> Result<Levels, StudyError> {
-        let mut levels = Levels::new();
+    ) -> Result<FactorLevels, StudyError> {
+        let mut levels = FactorLevels::new();
         for (name, level) in table {
             let Some(found) = self.varied.iter().find(|v| v.factor.name == *name.get_ref()) else {
                 let known = self.varied.iter().map(|varied| varied.factor.name.as_str());
@@ -261,7 +273,7 @@ impl Names<'_> {
         Ok(())
     }
 
-    fn check_level(&self, varied: &Varied, level: &str) -> Result<(), String> {
+    fn check_level(&self, varied: &FactorValues, level: &str) -> Result<(), String> {
         let known = varied.factor.levels.iter().map(String::as_str);
         // Another size of the study may leave levels out that the rest of it speaks of.
         if self.source.scale.is_some() || known.clone().any(|known| known == level) {
@@ -277,10 +289,10 @@ impl Names<'_> {
 
 /// The tables of `[design]` that fit its kind.
 fn check_design(
-    source: &Source,
+    source: &StudyText,
     design: &DesignTable,
     kind: DesignKind,
-    varied: &[Varied],
+    varied: &[FactorValues],
 ) -> Result<(), StudyError> {
     if kind == DesignKind::List && design.list.is_empty() {
         let place = design.kind.as_ref().map_or(0..0, Spanned::span);
@@ -303,7 +315,7 @@ fn check_design(
     }
 }
 
-fn spare_repeats(source: &Source, spec: &Spec) -> Result<u32, StudyError> {
+fn spare_repeats(source: &StudyText, spec: &StudySpec) -> Result<u32, StudyError> {
     let Some(spare) = &spec.design.spare_repeats else { return Ok(0) };
     if spec.design.adaptive.is_some() {
         let words = "adaptive repeats go on after invalid runs as it is, up to `most`";
@@ -317,9 +329,9 @@ fn spare_repeats(source: &Source, spec: &Spec) -> Result<u32, StudyError> {
     Ok(*spare.get_ref())
 }
 
-fn adaptive(source: &Source, spec: &Spec) -> Result<Option<Adaptive>, StudyError> {
+fn adaptive(source: &StudyText, spec: &StudySpec) -> Result<Option<AdaptiveRepeats>, StudyError> {
     let Some(adaptive) = &spec.design.adaptive else { return Ok(None) };
-    let Adaptive { metric, width, most } = adaptive.get_ref();
+    let AdaptiveRepeats { metric, width, most } = adaptive.get_ref();
     let refuse = |words: &str| Err(source.at(adaptive.span(), words));
     if let Err(error) = crate::names::check_figure(metric) {
         return refuse(&error);

@@ -11,22 +11,22 @@ use toml::Spanned;
 use super::table::{FactorTable, LevelsTable};
 use crate::bench;
 use crate::error::StudyError;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 
 /// A key of the study and its value.
 pub(crate) type Change = (String, toml::Value);
 
 /// A factor with what its levels do.
 #[derive(Debug, Clone)]
-pub(crate) struct Varied {
+pub(crate) struct FactorValues {
     pub(crate) factor: Factor,
-    pub(crate) levels: Vec<VariedLevel>,
+    pub(crate) levels: Vec<LevelValues>,
     pub(crate) span: Range<usize>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct VariedLevel {
+pub(crate) struct LevelValues {
     pub(crate) name: String,
     pub(crate) changes: Vec<Change>,
     pub(crate) span: Range<usize>,
@@ -55,23 +55,26 @@ const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
 ///
 /// # Errors
 /// A name, key or level that cannot be meant, at its place.
-pub(crate) fn factors(source: &Source, spec: &Spec) -> Result<Vec<Varied>, StudyError> {
+pub(crate) fn factors(
+    source: &StudyText,
+    spec: &StudySpec,
+) -> Result<Vec<FactorValues>, StudyError> {
     let mut tables: Vec<_> = spec.factors.iter().collect();
     tables.sort_by_key(|(name, _)| name.span().start);
     tables.into_iter().map(|(name, table)| factor(source, spec, name, table)).collect()
 }
 
 fn factor(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     name: &Spanned<String>,
     table: &FactorTable,
-) -> Result<Varied, StudyError> {
+) -> Result<FactorValues, StudyError> {
     check_name(source, name)?;
     let levels = match (table.levels.get_ref(), &table.set) {
         (LevelsTable::Values(values), Some(set)) => {
             check_key(source, spec, set.get_ref(), set.span())?;
-            let level = |value: &Spanned<toml::Value>| VariedLevel {
+            let level = |value: &Spanned<toml::Value>| LevelValues {
                 name: level_name(value.get_ref()),
                 changes: vec![(set.get_ref().clone(), value.get_ref().clone())],
                 span: value.span(),
@@ -116,14 +119,14 @@ fn factor(
         sets,
         levels: levels.iter().map(|level| level.name.clone()).collect(),
     };
-    Ok(Varied { factor, levels, span: name.span() })
+    Ok(FactorValues { factor, levels, span: name.span() })
 }
 
 fn tables_of(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     tables: &BTreeMap<Spanned<String>, BTreeMap<Spanned<String>, toml::Value>>,
-) -> Result<Vec<VariedLevel>, StudyError> {
+) -> Result<Vec<LevelValues>, StudyError> {
     let mut levels = Vec::new();
     for (name, keys) in tables {
         if keys.is_empty() {
@@ -132,7 +135,7 @@ fn tables_of(
         for key in keys.keys() {
             check_key(source, spec, key.get_ref(), key.span())?;
         }
-        levels.push(VariedLevel {
+        levels.push(LevelValues {
             name: name.get_ref().clone(),
             changes: keys.iter().map(|(k, v)| (k.get_ref().clone(), v.clone())).collect(),
             span: name.span(),
@@ -143,7 +146,7 @@ fn tables_of(
 }
 
 /// It becomes part of a setting's name, `factor.NAME`, and of checks.
-fn check_name(source: &Source, name: &Spanned<String>) -> Result<(), StudyError> {
+fn check_name(source: &StudyText, name: &Spanned<String>) -> Result<(), StudyError> {
     let text = name.get_ref();
     if TAKEN.contains(&text.as_str()) {
         let words = format!("`{text}` is a name of kvmeter's own; give the factor another");
@@ -160,8 +163,8 @@ fn check_name(source: &Source, name: &Spanned<String>) -> Result<(), StudyError>
 /// Whether a study has such a key at all. What lies in tables that the study names itself must
 /// lie in one that it has: a factor adds no store.
 fn check_key(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     key: &str,
     place: Range<usize>,
 ) -> Result<(), StudyError> {
@@ -210,7 +213,11 @@ fn check_key(
 
 /// Whether the study still reads with this level in it; else the error stands at the level, or
 /// at the key if no study has that.
-fn check_level(source: &Source, level: &VariedLevel, key: Range<usize>) -> Result<(), StudyError> {
+fn check_level(
+    source: &StudyText,
+    level: &LevelValues,
+    key: Range<usize>,
+) -> Result<(), StudyError> {
     let keys: Vec<&str> = level.changes.iter().map(|(key, _)| key.as_str()).collect();
     let place = || level.span.clone();
     let changed = source.with(&level.changes).map_err(|words| source.at(place(), &words))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use record::design::{Adaptive, Conditions, DesignKind, LevelText};
+use record::design::{AdaptiveRepeats, Conditions, DesignKind, LevelText};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
@@ -63,7 +63,7 @@ pub struct DesignTable {
     pub baseline: BTreeMap<Spanned<String>, Spanned<LevelText>>,
     pub list: Vec<Spanned<BTreeMap<Spanned<String>, Spanned<LevelText>>>>,
     pub exclude: Vec<Spanned<Conditions>>,
-    pub adaptive: Option<Spanned<Adaptive>>,
+    pub adaptive: Option<Spanned<AdaptiveRepeats>>,
     pub spare_repeats: Option<Spanned<u32>>,
 }
 

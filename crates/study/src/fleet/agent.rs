@@ -5,13 +5,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use agents::{Prepared, Progress, Work};
-use drive::{Network, Observer, Outcome, Stage, Ticks};
+use agents::{AgentTask, PreparedTask, TaskProgress};
+use drive::{Network, Observer, PhaseOutcome, PhaseStage, Ticks};
 use host::{Choice, Context, Root, Watch};
 use model::Reading;
 use workload::Workload;
 
-use super::{Account, Allowed, Assignment, pack};
+use super::{AgentPermissions, AgentReport, Assignment, pack};
 
 /// How often a flag is looked at while something is waited for.
 const LOOK: Duration = Duration::from_millis(20);
@@ -21,13 +21,13 @@ const WIND_DOWN: Duration = Duration::from_secs(10);
 /// What an agent does with an assignment: it asks a networked store.
 #[derive(Debug, Default)]
 pub struct AgentWork {
-    allowed: Allowed,
+    allowed: AgentPermissions,
     last: Mutex<String>,
 }
 
 impl AgentWork {
     /// Coordinators may make use of this machine's variables and files so far.
-    pub fn new(allowed: Allowed) -> AgentWork {
+    pub fn new(allowed: AgentPermissions) -> AgentWork {
         AgentWork { allowed, last: Mutex::default() }
     }
 
@@ -37,42 +37,42 @@ impl AgentWork {
     }
 }
 
-impl Work for AgentWork {
+impl AgentTask for AgentWork {
     fn prepare(
         &self,
         assignment: &[u8],
         stop: &Arc<AtomicBool>,
-    ) -> Result<Box<dyn Prepared>, String> {
+    ) -> Result<Box<dyn PreparedTask>, String> {
         let assignment: Assignment = serde_json::from_slice(assignment)
             .map_err(|error| format!("the assignment cannot be read: {error}"))?;
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = assignment.describe();
         self.allowed.check(&assignment.store).map_err(|refused| refused.to_string())?;
-        let phase = Phase::prepare(&assignment, stop).map_err(|error| error.to_string())?;
+        let phase = AgentPhase::prepare(&assignment, stop).map_err(|error| error.to_string())?;
         phase.wait_until_ready()?;
         Ok(Box::new(phase))
     }
 }
 
 /// A phase in a thread of its own.
-struct Phase {
+struct AgentPhase {
     /// Dropped, the phase does not begin.
     begin: Option<Sender<Instant>>,
-    told: Receiver<Told>,
-    account: Account,
+    told: Receiver<AgentNews>,
+    account: AgentReport,
     stop: Arc<AtomicBool>,
 }
 
-enum Told {
+enum AgentNews {
     Ready,
-    Progress(Progress),
-    Ended(Box<Result<(Outcome, Vec<Reading>), String>>),
+    Progress(TaskProgress),
+    Ended(Box<Result<(PhaseOutcome, Vec<Reading>), String>>),
 }
 
-impl Phase {
+impl AgentPhase {
     fn prepare(
         assignment: &Assignment,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Phase, crate::StudyError> {
+    ) -> Result<AgentPhase, crate::StudyError> {
         let remote = assignment.store.remote()?.ok_or_else(|| {
             crate::StudyError::Request(format!(
                 "an agent asks servers only, and `{}` is none",
@@ -89,7 +89,7 @@ impl Phase {
         let (tell, told) = channel();
         let stopping = Arc::clone(stop);
         let body = move || {
-            let mut observer = Reporting {
+            let mut observer = ProgressReporter {
                 tell: &tell,
                 begins,
                 stop: stopping,
@@ -100,27 +100,27 @@ impl Phase {
             let readings = std::mem::take(&mut observer.readings);
             let ended = ended.map(|outcome| (outcome, readings));
             // Nobody listens where the work was given up.
-            let _ = tell.send(Told::Ended(Box::new(ended.map_err(|error| error.to_string()))));
+            let _ = tell.send(AgentNews::Ended(Box::new(ended.map_err(|error| error.to_string()))));
         };
         std::thread::Builder::new()
             .name("agent-phase".to_owned())
             .spawn(body)
             .map_err(|error| crate::StudyError::Failed(format!("no thread: {error}")))?;
-        let account = Account { tax, readings: Vec::new() };
-        Ok(Phase { begin: Some(begin), told, account, stop: Arc::clone(stop) })
+        let account = AgentReport { tax, readings: Vec::new() };
+        Ok(AgentPhase { begin: Some(begin), told, account, stop: Arc::clone(stop) })
     }
 
     fn wait_until_ready(&self) -> Result<(), String> {
         loop {
             match self.told.recv_timeout(LOOK) {
-                Ok(Told::Ready) => return Ok(()),
-                Ok(Told::Ended(ended)) => {
+                Ok(AgentNews::Ready) => return Ok(()),
+                Ok(AgentNews::Ended(ended)) => {
                     let early = || "the phase ended before it began".to_owned();
                     return Err(ended.err().unwrap_or_else(early));
                 }
                 Err(RecvTimeoutError::Timeout) if !self.stop.load(Ordering::Relaxed) => {}
                 Err(RecvTimeoutError::Timeout) => return Err("stopped".to_owned()),
-                Ok(Told::Progress(_)) => {}
+                Ok(AgentNews::Progress(_)) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err("the phase ended without a word".to_owned());
                 }
@@ -129,11 +129,11 @@ impl Phase {
     }
 }
 
-impl Prepared for Phase {
+impl PreparedTask for AgentPhase {
     fn run(
         mut self: Box<Self>,
         begin: Instant,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(TaskProgress),
         _stop: &Arc<AtomicBool>,
     ) -> Result<Vec<u8>, String> {
         if let Some(sender) = &self.begin {
@@ -142,9 +142,9 @@ impl Prepared for Phase {
         }
         loop {
             match self.told.recv() {
-                Ok(Told::Ready) => {}
-                Ok(Told::Progress(now)) => progress(now),
-                Ok(Told::Ended(ended)) => {
+                Ok(AgentNews::Ready) => {}
+                Ok(AgentNews::Progress(now)) => progress(now),
+                Ok(AgentNews::Ended(ended)) => {
                     let (outcome, readings) = (*ended)?;
                     self.account.readings = readings;
                     return pack(&self.account, &outcome);
@@ -155,7 +155,7 @@ impl Prepared for Phase {
     }
 }
 
-impl Drop for Phase {
+impl Drop for AgentPhase {
     /// The agent is free only when nothing is asked any more.
     fn drop(&mut self) {
         self.begin = None;
@@ -163,7 +163,7 @@ impl Drop for Phase {
         while let Some(left) = limit.checked_duration_since(Instant::now()) {
             // The thread's end closes the channel, if it has not been heard of.
             match self.told.recv_timeout(left) {
-                Ok(Told::Ended(_)) | Err(_) => break,
+                Ok(AgentNews::Ended(_)) | Err(_) => break,
                 Ok(_) => {}
             }
         }
@@ -171,17 +171,17 @@ impl Drop for Phase {
 }
 
 /// Waits for the common start, and tells how it goes.
-struct Reporting<'a> {
-    tell: &'a Sender<Told>,
+struct ProgressReporter<'a> {
+    tell: &'a Sender<AgentNews>,
     begins: Receiver<Instant>,
     stop: Arc<AtomicBool>,
     watch: Option<Watch>,
     readings: Vec<Reading>,
 }
 
-impl Observer for Reporting<'_> {
+impl Observer for ProgressReporter<'_> {
     fn ready(&mut self) -> bool {
-        if self.tell.send(Told::Ready).is_err() {
+        if self.tell.send(AgentNews::Ready).is_err() {
             return false;
         }
         let begin = loop {
@@ -202,13 +202,13 @@ impl Observer for Reporting<'_> {
         self.readings = self.watch.take().map(|watch| watch.end().readings).unwrap_or_default();
     }
 
-    fn progress(&mut self, progress: &drive::Progress) {
+    fn progress(&mut self, progress: &drive::PhaseProgress) {
         let stage = match progress.stage {
-            Stage::WarmUp => "warm-up",
-            Stage::Steadying { .. } => "steadying",
-            Stage::Measure => "measure",
+            PhaseStage::WarmUp => "warm-up",
+            PhaseStage::Steadying { .. } => "steadying",
+            PhaseStage::Measure => "measure",
         };
-        let now = Progress {
+        let now = TaskProgress {
             stage: stage.to_owned(),
             operations: progress.operations,
             elapsed_s: progress.elapsed.as_secs_f64(),
@@ -217,7 +217,7 @@ impl Observer for Reporting<'_> {
             live_p99_ns: progress.live.p99_ns,
         };
         // Nobody listens where the work was given up.
-        let _ = self.tell.send(Told::Progress(now));
+        let _ = self.tell.send(AgentNews::Progress(now));
     }
 }
 

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use model::Address;
-use store::{Local, StoreUrl};
+use store::{MachineResource, StoreUrl};
 
 /// The environment variables, files and servers that an agent's own command line names. A
 /// coordinator names them in the URL of a store; without this it could have any secret of the
 /// agent's machine sent to a server of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub struct AgentPermissions {
     pub variables: Vec<String>,
     pub files: Vec<PathBuf>,
     /// Without any, all servers behind TCP may be loaded, but nothing of the agent's is sent there.
@@ -58,24 +58,24 @@ fn same_host(own: &str, other: &str) -> bool {
     }
 }
 
-impl Allowed {
+impl AgentPermissions {
     /// Nothing is looked up or opened: whether a file is there is not told to who may not name it.
     ///
     /// # Errors
     /// What is not allowed, and the flag of the agent that would allow it.
-    pub(super) fn check(&self, store: &StoreUrl) -> Result<(), Refused> {
-        let named = store.local().map_err(|error| Refused(error.to_string()))?;
+    pub(super) fn check(&self, store: &StoreUrl) -> Result<(), PermissionDenied> {
+        let named = store.local().map_err(|error| PermissionDenied(error.to_string()))?;
         for (option, local, value) in &named {
             let (allowed, what, flag) = match local {
-                Local::Variable => {
+                MachineResource::Variable => {
                     (self.variables.iter().any(|own| own == value), "variable", ALLOW_VARIABLE)
                 }
-                Local::File => {
+                MachineResource::File => {
                     (self.files.iter().any(|own| own == Path::new(value)), "file", ALLOW_FILE)
                 }
             };
             if !allowed {
-                return Err(Refused(format!(
+                return Err(PermissionDenied(format!(
                     "this agent may not use the {what} `{value}` that `{option}` names; start it \
                      with `{flag} {value}` to allow it"
                 )));
@@ -91,7 +91,7 @@ impl Allowed {
                 Address::Unix(_) => "a socket of its machine is used only where it was given",
                 Address::Tcp { .. } => continue,
             };
-            return Err(Refused(format!(
+            return Err(PermissionDenied(format!(
                 "this agent may not load {server}: {why}; start it with `{ALLOW_SERVER} {server}` \
                  to allow it"
             )));
@@ -102,9 +102,9 @@ impl Allowed {
 
 /// In words for the coordinator's user.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused(String);
+pub(super) struct PermissionDenied(String);
 
-impl fmt::Display for Refused {
+impl fmt::Display for PermissionDenied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -114,7 +114,7 @@ impl fmt::Display for Refused {
 mod tests {
     use super::*;
 
-    fn check(allowed: &Allowed, url: &str) -> Result<(), String> {
+    fn check(allowed: &AgentPermissions, url: &str) -> Result<(), String> {
         allowed.check(&url.parse().unwrap()).map_err(|refused| refused.to_string())
     }
 
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn nothing_of_the_agents_is_used_unless_it_was_allowed() {
-        let none = Allowed::default();
+        let none = AgentPermissions::default();
         assert_eq!(check(&none, "redis://h"), Ok(()));
         for (option, flag) in [
             ("password_env=AWS_SECRET_ACCESS_KEY", "--allow-env AWS_SECRET_ACCESS_KEY"),
@@ -137,7 +137,7 @@ mod tests {
                 assert!(error.contains(flag), "{error}");
             }
         }
-        let some = Allowed {
+        let some = AgentPermissions {
             variables: vec!["ONE".to_owned()],
             files: vec!["/etc/one".into()],
             servers: servers(&["h"]),
@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn secrets_go_to_allowed_servers_only() {
-        let mut allowed = Allowed { variables: vec!["ONE".to_owned()], ..Allowed::default() };
+        let mut allowed =
+            AgentPermissions { variables: vec!["ONE".to_owned()], ..AgentPermissions::default() };
         let error = check(&allowed, "redis://h:7?password_env=ONE").unwrap_err();
         assert!(error.contains("--allow-server h:7"), "{error}");
         allowed.servers = servers(&["h:7", "[::1]", "/run/one.sock", "Name"]);
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn sockets_of_the_machine_are_not_anybodys() {
-        let error = check(&Allowed::default(), "redis:///run/docker.sock").unwrap_err();
+        let error = check(&AgentPermissions::default(), "redis:///run/docker.sock").unwrap_err();
         assert!(error.contains("--allow-server /run/docker.sock"), "{error}");
     }
 }

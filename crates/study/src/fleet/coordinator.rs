@@ -5,17 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use agents::{AgentError, Fleet, Options, Progress, Started};
-use drive::{Arrivals, Live, Observer, Outcome, Pacing, Share, Stage, Target, Tax, Ticks};
+use agents::{AgentError, AgentGroup, PeerOptions, Started, TaskProgress};
+use drive::{
+    Arrivals, LiveInterval, LoadShare, MeasuredTax, Observer, Pacing, PhaseOutcome, PhaseStage,
+    Target, Ticks,
+};
 use model::{Reading, Scope};
 use record::Phase;
 use store::StoreUrl;
 use workload::Workload;
 
 use super::agent::sleep_until;
-use super::readings::{Agent, of_each, of_load, together};
-use super::{Agents, Assignment, unpack};
-use crate::asking::Manner;
+use super::readings::{AgentReadings, of_each, of_load, together};
+use super::{AgentsConfig, Assignment, unpack};
+use crate::asking::LoadConfig;
 use crate::error::StudyError;
 use crate::plan::Step;
 
@@ -33,13 +36,13 @@ const AHEAD: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The agents of a plan, called when they are needed.
-pub(crate) struct Crew {
-    agents: Agents,
-    fleet: Option<Fleet>,
+pub(crate) struct AgentPool {
+    agents: AgentsConfig,
+    fleet: Option<AgentGroup>,
 }
 
 /// What is asked of the crew: one run.
-pub(crate) struct Task<'a, T> {
+pub(crate) struct AgentRun<'a, T> {
     pub(crate) clock: &'a Ticks,
     pub(crate) target: &'a Arc<T>,
     pub(crate) store: &'a StoreUrl,
@@ -49,20 +52,20 @@ pub(crate) struct Task<'a, T> {
 }
 
 /// What a run that agents bore came to.
-pub(crate) struct Borne {
+pub(crate) struct AgentRunResult {
     /// The agents' together, or the coordinator's own where it measured.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: PhaseOutcome,
     /// How it was asked: the agents' manner, or the coordinator's.
-    pub(crate) manner: Manner,
+    pub(crate) manner: LoadConfig,
     /// The dearest of the machines that asked; None where none told.
-    pub(crate) tax: Option<Tax>,
-    agents: Vec<Agent>,
+    pub(crate) tax: Option<MeasuredTax>,
+    agents: Vec<AgentReadings>,
     bound: Option<Duration>,
     /// The agents' together, beside a coordinator that measured.
-    load: Option<Outcome>,
+    load: Option<PhaseOutcome>,
 }
 
-impl Borne {
+impl AgentRunResult {
     /// The readings of the run: those of the machines that asked instead of this one's.
     pub(crate) fn readings(&self, own: Vec<Reading>) -> Vec<Reading> {
         let mut all = own;
@@ -87,9 +90,9 @@ impl Borne {
 }
 
 /// How a run at the agents goes.
-enum Told {
+enum RunNews {
     Started(Started),
-    Progress(Progress, Vec<u64>),
+    Progress(TaskProgress, Vec<u64>),
     Ended(Result<Vec<Vec<u8>>, AgentError>),
 }
 
@@ -97,18 +100,19 @@ fn wrong(error: AgentError) -> StudyError {
     StudyError::Request(error.to_string())
 }
 
-impl Crew {
-    pub(crate) fn new(agents: Agents) -> Crew {
-        Crew { agents, fleet: None }
+impl AgentPool {
+    pub(crate) fn new(agents: AgentsConfig) -> AgentPool {
+        AgentPool { agents, fleet: None }
     }
 
     /// Calls the agents, unless they are held already.
-    pub(crate) fn reach(&mut self) -> Result<&mut Fleet, StudyError> {
+    pub(crate) fn reach(&mut self) -> Result<&mut AgentGroup, StudyError> {
         if self.fleet.is_none() {
             let credentials = self.agents.secrets.load().map_err(wrong)?;
-            let options = Options::default();
+            let options = PeerOptions::default();
             let hosts = &self.agents.hosts;
-            self.fleet = Some(Fleet::connect(hosts, &credentials, options, REACH).map_err(wrong)?);
+            self.fleet =
+                Some(AgentGroup::connect(hosts, &credentials, options, REACH).map_err(wrong)?);
         }
         self.fleet.as_mut().ok_or_else(|| StudyError::Failed("the agents are gone".to_owned()))
     }
@@ -116,10 +120,10 @@ impl Crew {
     /// Runs a step on the agents; with a rate of its own, this machine measures beside them.
     pub(crate) fn run<T: Target>(
         &mut self,
-        task: &Task<'_, T>,
+        task: &AgentRun<'_, T>,
         observer: &mut dyn Observer,
-    ) -> Result<Borne, StudyError> {
-        let Task { store, step, stop, .. } = *task;
+    ) -> Result<AgentRunResult, StudyError> {
+        let AgentRun { store, step, stop, .. } = *task;
         let measure = self.agents.measure.filter(|_| step.phase == Phase::Measure);
         let hosts = self.agents.hosts.clone();
         let assignment = |agent: usize| Assignment {
@@ -136,10 +140,10 @@ impl Crew {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| StudyError::Failed(error.to_string()))?;
         let fleet = self.reach()?;
-        let mut agents: Vec<Agent> = fleet
+        let mut agents: Vec<AgentReadings> = fleet
             .hello()
             .iter()
-            .map(|hello| Agent {
+            .map(|hello| AgentReadings {
                 address: hello.address.clone(),
                 machine: hello.machine.clone(),
                 operations: 0,
@@ -148,7 +152,7 @@ impl Crew {
             .collect();
         let prepared = fleet.prepare(assignments, PREPARE, stop);
         let whole = step.manner.plan(assignment(0).what(), step.workload.seed, stop);
-        let outcome_of_a_stop = Outcome { stopped: true, ..Outcome::default() };
+        let outcome_of_a_stop = PhaseOutcome { stopped: true, ..PhaseOutcome::default() };
         if let Err(error) = prepared {
             if error != AgentError::Stopped {
                 self.fleet = None;
@@ -156,14 +160,14 @@ impl Crew {
             }
             let manner = step.manner.clone();
             let (outcome, tax) = (outcome_of_a_stop, None);
-            return Ok(Borne { outcome, manner, tax, agents, bound: None, load: None });
+            return Ok(AgentRunResult { outcome, manner, tax, agents, bound: None, load: None });
         }
         let manner = match measure {
             Some(rate) => measuring(&step.manner, rate),
             None => step.manner.clone(),
         };
         let began = Instant::now();
-        let Watched { ended, bound, operations, own } =
+        let AgentRunEnd { ended, bound, operations, own } =
             watch(fleet, task, &manner, measure.is_some(), hosts.len(), observer)?;
         for (agent, operations) in agents.iter_mut().zip(operations) {
             agent.operations = operations;
@@ -172,20 +176,27 @@ impl Crew {
             Ok(payloads) => payloads,
             Err(AgentError::Stopped) if stop.load(Ordering::Relaxed) => {
                 let (outcome, tax) = (outcome_of_a_stop, None);
-                return Ok(Borne { outcome, manner, tax, agents, bound, load: None });
+                return Ok(AgentRunResult { outcome, manner, tax, agents, bound, load: None });
             }
             Err(error) => {
                 // The next run calls them anew.
                 self.fleet = None;
-                let outcome = Outcome {
+                let outcome = PhaseOutcome {
                     threads: step.manner.threads as usize,
                     seconds: began.elapsed().as_secs_f64(),
                     invalid_because: vec![format!(
                         "{error}; the others were stopped, and what all had recorded is lost"
                     )],
-                    ..Outcome::default()
+                    ..PhaseOutcome::default()
                 };
-                return Ok(Borne { outcome, manner, tax: None, agents, bound, load: None });
+                return Ok(AgentRunResult {
+                    outcome,
+                    manner,
+                    tax: None,
+                    agents,
+                    bound,
+                    load: None,
+                });
             }
         };
         let mut parts = Vec::new();
@@ -202,10 +213,10 @@ impl Crew {
         let joined = drive::join(&parts, &whole, slots, keeps)?;
         let tax = dearest(&agents);
         Ok(match own {
-            None => Borne { outcome: joined, manner, tax, agents, bound, load: None },
+            None => AgentRunResult { outcome: joined, manner, tax, agents, bound, load: None },
             Some(own) => {
                 let outcome = beside(own, &joined);
-                Borne { outcome, manner, tax: None, agents, bound, load: Some(joined) }
+                AgentRunResult { outcome, manner, tax: None, agents, bound, load: Some(joined) }
             }
         })
     }
@@ -213,25 +224,25 @@ impl Crew {
 
 /// The coordinator's own requests: few, over one connection, one at a time unless they must
 /// wait for one another.
-fn measuring(manner: &Manner, rate: f64) -> Manner {
+fn measuring(manner: &LoadConfig, rate: f64) -> LoadConfig {
     let arrivals = match manner.pacing {
         Pacing::Open { arrivals, .. } => arrivals,
         Pacing::Closed { .. } | Pacing::Recorded { .. } => Arrivals::Poisson,
     };
     let mut connections = manner.connections;
     (connections.count, connections.depth) = (1, 1);
-    Manner {
+    LoadConfig {
         threads: 1,
         pacing: Pacing::Open { rate, arrivals },
         warm_up_rate: None,
         connections,
-        until: drive::Until { operations: None, time: manner.length() },
+        until: drive::StopCondition { operations: None, time: manner.length() },
         ..manner.clone()
     }
 }
 
 /// The coordinator's outcome, with what the load beside it makes of it.
-fn beside(mut own: Outcome, load: &Outcome) -> Outcome {
+fn beside(mut own: PhaseOutcome, load: &PhaseOutcome) -> PhaseOutcome {
     let invalid = load.invalid_because.iter().map(|reason| format!("load: {reason}"));
     own.invalid_because.extend(invalid);
     own.warnings.extend(load.warnings.iter().map(|reason| format!("load: {reason}")));
@@ -248,38 +259,38 @@ fn beside(mut own: Outcome, load: &Outcome) -> Outcome {
     own
 }
 
-fn dearest(agents: &[Agent]) -> Option<Tax> {
+fn dearest(agents: &[AgentReadings]) -> Option<MeasuredTax> {
     let taxes = agents.iter().filter_map(|agent| agent.gave.as_ref()).map(|(gave, _)| gave.tax);
     taxes.max_by(|a, b| a.ns_per_op.total_cmp(&b.ns_per_op))
 }
 
 /// What became of a run at the agents.
-struct Watched {
+struct AgentRunEnd {
     ended: Result<Vec<Vec<u8>>, AgentError>,
     bound: Option<Duration>,
     /// Operations of each agent when it was last heard of.
     operations: Vec<u64>,
     /// This machine's own, where it measured.
-    own: Option<Outcome>,
+    own: Option<PhaseOutcome>,
 }
 
 /// Starts the agents and follows them to the end, in this thread with the observer, while
 /// another talks to them.
 fn watch<T: Target>(
-    fleet: &mut Fleet,
-    task: &Task<'_, T>,
-    manner: &Manner,
+    fleet: &mut AgentGroup,
+    task: &AgentRun<'_, T>,
+    manner: &LoadConfig,
     measures: bool,
     agents: usize,
     observer: &mut dyn Observer,
-) -> Result<Watched, StudyError> {
+) -> Result<AgentRunEnd, StudyError> {
     let over = Arc::new(AtomicBool::new(false));
     let (tell, told) = channel();
     let (go, goes) = channel();
     let limit = manner.length().map_or(ENDLESS, |length| {
         length.saturating_add(manner.warm_up.unwrap_or_default()).saturating_add(BEYOND)
     });
-    let mut talk = |tell: Sender<Told>, goes: Receiver<()>| {
+    let mut talk = |tell: Sender<RunNews>, goes: Receiver<()>| {
         let ended = match goes.recv() {
             Ok(()) => talk(fleet, limit, &tell, &over),
             Err(_) => Err(AgentError::Stopped),
@@ -288,11 +299,11 @@ fn watch<T: Target>(
             over.store(true, Ordering::Relaxed);
         }
         // The watching thread takes it before it leaves the scope.
-        let _ = tell.send(Told::Ended(ended));
+        let _ = tell.send(RunNews::Ended(ended));
     };
     std::thread::scope(|scope| {
         scope.spawn(|| talk(tell, goes));
-        let mut following = Following {
+        let mut following = AgentObserver {
             told,
             go: Some(go),
             over: &over,
@@ -301,7 +312,7 @@ fn watch<T: Target>(
             began: None,
             bound: None,
             operations: vec![0; agents],
-            load: Live::default(),
+            load: LiveInterval::default(),
             ended: None,
             observer,
         };
@@ -311,15 +322,15 @@ fn watch<T: Target>(
                 None
             }
             true => {
-                let mut plan = manner.plan(drive::What::Mix, task.step.workload.seed, &over);
+                let mut plan = manner.plan(drive::PhaseKind::Mix, task.step.workload.seed, &over);
                 let threads = task.step.manner.threads as usize;
-                plan.share = Some(Share {
+                plan.share = Some(LoadShare {
                     client: agents,
                     clients: agents + 1,
                     first_thread: threads,
                     threads: threads + 1,
                 });
-                let Task { clock, target, workload, .. } = *task;
+                let AgentRun { clock, target, workload, .. } = *task;
                 let own = drive::drive(clock, target, workload, &plan, &mut following);
                 if own.is_err() {
                     over.store(true, Ordering::Relaxed);
@@ -336,31 +347,31 @@ fn watch<T: Target>(
                 }
             }
         };
-        let Following { bound, operations, ended, .. } = following;
+        let AgentObserver { bound, operations, ended, .. } = following;
         let ended = ended.unwrap_or(Err(AgentError::Stopped));
-        Ok(Watched { ended, bound, operations, own })
+        Ok(AgentRunEnd { ended, bound, operations, own })
     })
 }
 
 /// Starts the agents and waits for what they give.
 fn talk(
-    fleet: &mut Fleet,
+    fleet: &mut AgentGroup,
     limit: Duration,
-    tell: &Sender<Told>,
+    tell: &Sender<RunNews>,
     over: &AtomicBool,
 ) -> Result<Vec<Vec<u8>>, AgentError> {
     let started = fleet.start(Duration::ZERO, over)?;
-    let _ = tell.send(Told::Started(started));
-    let mut progress = |all: &Progress, each: &[Option<Progress>]| {
+    let _ = tell.send(RunNews::Started(started));
+    let mut progress = |all: &TaskProgress, each: &[Option<TaskProgress>]| {
         let operations = each.iter().map(|one| one.as_ref().map_or(0, |one| one.operations));
-        let _ = tell.send(Told::Progress(all.clone(), operations.collect()));
+        let _ = tell.send(RunNews::Progress(all.clone(), operations.collect()));
     };
     fleet.run(limit, &mut progress, over)
 }
 
 /// This thread's view of the agents.
-struct Following<'a> {
-    told: Receiver<Told>,
+struct AgentObserver<'a> {
+    told: Receiver<RunNews>,
     /// Lets the other thread start the agents.
     go: Option<Sender<()>>,
     over: &'a AtomicBool,
@@ -369,29 +380,29 @@ struct Following<'a> {
     began: Option<Instant>,
     bound: Option<Duration>,
     operations: Vec<u64>,
-    load: Live,
+    load: LiveInterval,
     ended: Option<Result<Vec<Vec<u8>>, AgentError>>,
     observer: &'a mut dyn Observer,
 }
 
-impl Following<'_> {
+impl AgentObserver<'_> {
     /// Takes what was told, for at most `wait`; what is progress goes to the caller.
-    fn look(&mut self, wait: Duration) -> Option<Progress> {
+    fn look(&mut self, wait: Duration) -> Option<TaskProgress> {
         if self.stop.load(Ordering::Relaxed) {
             self.over.store(true, Ordering::Relaxed);
         }
         match self.told.recv_timeout(wait) {
-            Ok(Told::Started(started)) => {
+            Ok(RunNews::Started(started)) => {
                 self.began = Some(started.begin);
                 self.bound = Some(started.bound);
                 None
             }
-            Ok(Told::Progress(all, operations)) => {
-                self.load = Live { operations_s: all.live_ops_s, p99_ns: all.live_p99_ns };
+            Ok(RunNews::Progress(all, operations)) => {
+                self.load = LiveInterval { operations_s: all.live_ops_s, p99_ns: all.live_p99_ns };
                 self.operations = operations;
                 Some(all)
             }
-            Ok(Told::Ended(ended)) => {
+            Ok(RunNews::Ended(ended)) => {
                 self.ended = Some(ended);
                 None
             }
@@ -422,8 +433,8 @@ impl Following<'_> {
             }
             let wait = left.filter(|_| !open).map_or(LOOK, |left| left.min(LOOK));
             if let Some(all) = self.look(wait) {
-                let stage = if open { Stage::Measure } else { Stage::WarmUp };
-                self.observer.progress(&drive::Progress {
+                let stage = if open { PhaseStage::Measure } else { PhaseStage::WarmUp };
+                self.observer.progress(&drive::PhaseProgress {
                     stage,
                     operations: all.operations,
                     elapsed: Duration::try_from_secs_f64(all.elapsed_s).unwrap_or_default(),
@@ -439,7 +450,7 @@ impl Following<'_> {
 }
 
 /// Where this machine measures: its phase begins with the agents'.
-impl Observer for Following<'_> {
+impl Observer for AgentObserver<'_> {
     fn ready(&mut self) -> bool {
         if let Some(go) = self.go.take() {
             let _ = go.send(());
@@ -462,12 +473,12 @@ impl Observer for Following<'_> {
         self.observer.window_closes();
     }
 
-    fn progress(&mut self, progress: &drive::Progress) {
+    fn progress(&mut self, progress: &drive::PhaseProgress) {
         // What the agents did since the last look is one message each tenth of a second.
         while self.look(Duration::ZERO).is_some() {}
         let rate = progress.live.operations_s + self.load.operations_s;
-        let live = Live { operations_s: rate, p99_ns: progress.live.p99_ns };
+        let live = LiveInterval { operations_s: rate, p99_ns: progress.live.p99_ns };
         let operations = progress.operations + self.operations.iter().sum::<u64>();
-        self.observer.progress(&drive::Progress { live, operations, ..*progress });
+        self.observer.progress(&drive::PhaseProgress { live, operations, ..*progress });
     }
 }

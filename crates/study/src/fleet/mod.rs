@@ -10,28 +10,28 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use agents::{AgentError, Credentials, TlsFiles, Token};
-use drive::{Outcome, Tax, What};
+use drive::{MeasuredTax, PhaseKind, PhaseOutcome};
 use model::{Address, Rate, Reading};
-use record::{Phase, Settings};
+use record::{Phase, RunSettings};
 use serde::{Deserialize, Serialize};
 use store::StoreUrl;
 use toml::Spanned;
 
-use crate::asking::Manner;
+use crate::asking::LoadConfig;
 use crate::error::StudyError;
 use crate::plan::{Plan, Segment, Step};
-use crate::source::Source;
-use crate::spec::{Machines, Spec};
+use crate::source::StudyText;
+use crate::spec::{AgentsTable, StudySpec};
 
 pub use agent::AgentWork;
-pub use allowed::{Allowed, AllowedServer};
-pub(crate) use coordinator::{Borne, Crew, Task};
+pub use allowed::{AgentPermissions, AllowedServer};
+pub(crate) use coordinator::{AgentPool, AgentRun, AgentRunResult};
 
 /// The machines that ask instead of this one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Agents {
+pub struct AgentsConfig {
     pub hosts: Vec<Address>,
-    pub secrets: Secrets,
+    pub secrets: CredentialFiles,
     /// Operations per second that this machine asks beside them, over one connection: then the
     /// latencies are those, and the agents are load.
     pub measure: Option<f64>,
@@ -39,14 +39,14 @@ pub struct Agents {
 
 /// Where the credentials are; they are read when the agents are called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Secrets {
+pub struct CredentialFiles {
     pub files: TlsFiles,
     pub token_file: Option<PathBuf>,
     /// The environment variable that holds the token where no file does.
     pub token_variable: String,
 }
 
-impl Secrets {
+impl CredentialFiles {
     pub fn load(&self) -> Result<Credentials, AgentError> {
         let token = match &self.token_file {
             Some(path) => Some(Token::from_file(path)?),
@@ -56,7 +56,7 @@ impl Secrets {
     }
 }
 
-impl Agents {
+impl AgentsConfig {
     /// Reads `HOST`, `HOST:PORT` and so on.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Agents {
         }
     }
 
-    pub(crate) fn settings(&self, settings: &mut Settings) {
+    pub(crate) fn settings(&self, settings: &mut RunSettings) {
         let hosts: Vec<String> = self.hosts.iter().map(Address::to_string).collect();
         settings.insert("agents".to_owned(), hosts.join(","));
         settings.insert("agents.count".to_owned(), hosts.len().to_string());
@@ -95,7 +95,7 @@ impl Agents {
     fn check(&self, segment: &Segment, step: &Step) -> Result<(), (&'static str, String)> {
         let store = &segment.store;
         let count = self.hosts.len();
-        let Manner { threads, until, pacing, .. } = step.manner;
+        let LoadConfig { threads, until, pacing, .. } = step.manner;
         match &segment.server {
             Some(server) if !server.is_reachable() => {
                 let why = "need a server that they can reach; have the one that is started here \
@@ -157,7 +157,7 @@ impl Plan {
     ///
     /// # Errors
     /// A run that cannot be: the key that stands in the way, and why.
-    pub fn with_agents(mut self, agents: Agents) -> Result<Plan, (&'static str, String)> {
+    pub fn with_agents(mut self, agents: AgentsConfig) -> Result<Plan, (&'static str, String)> {
         let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
         if self.steps().any(|(_, step)| step.trace.is_some()) {
             let why = "is replayed by this machine alone; leave out the agents".to_owned();
@@ -181,15 +181,15 @@ impl Plan {
 /// A study's plan with its table `[agents]`; errors point into the text.
 pub(crate) fn borne_by(
     plan: Plan,
-    source: &Source,
-    spec: &Spec,
-    machines: &Spanned<Machines>,
+    source: &StudyText,
+    spec: &StudySpec,
+    machines: &Spanned<AgentsTable>,
 ) -> Result<Plan, StudyError> {
     let table = machines.get_ref();
     let names = table.hosts.get_ref().iter().map(String::as_str);
-    let hosts =
-        Agents::hosts(names).map_err(|error| source.at(table.hosts.span(), &error.to_string()))?;
-    let secrets = Secrets {
+    let hosts = AgentsConfig::hosts(names)
+        .map_err(|error| source.at(table.hosts.span(), &error.to_string()))?;
+    let secrets = CredentialFiles {
         files: TlsFiles { ca: table.ca.clone(), cert: table.cert.clone(), key: table.key.clone() },
         token_file: table.token_file.clone(),
         token_variable: table
@@ -198,7 +198,7 @@ pub(crate) fn borne_by(
             .unwrap_or_else(|| agents::flags::TOKEN_VARIABLE.to_owned()),
     };
     let measure = table.measure_rate.as_ref();
-    let agents = Agents { hosts, secrets, measure: measure.map(|rate| rate.get_ref().0) };
+    let agents = AgentsConfig { hosts, secrets, measure: measure.map(|rate| rate.get_ref().0) };
     plan.with_agents(agents).map_err(|(key, why)| {
         let place = match key {
             "measure_rate" => measure.map(Spanned::span),
@@ -213,10 +213,10 @@ pub(crate) fn borne_by(
 #[serde(deny_unknown_fields)]
 struct Assignment {
     store: StoreUrl,
-    workload: workload::Spec,
+    workload: workload::WorkloadSpec,
     loads: bool,
     /// How all agents together ask.
-    manner: Manner,
+    manner: LoadConfig,
     agent: usize,
     agents: usize,
     /// Another client, the coordinator, takes its part of the stream too.
@@ -224,12 +224,12 @@ struct Assignment {
 }
 
 impl Assignment {
-    fn what(&self) -> What {
-        if self.loads { What::Load } else { What::Mix }
+    fn what(&self) -> PhaseKind {
+        if self.loads { PhaseKind::Load } else { PhaseKind::Mix }
     }
 
     /// This agent's part, on a machine with so many CPUs.
-    fn plan(&self, cpus: &[u32], stop: &Arc<AtomicBool>) -> drive::Plan {
+    fn plan(&self, cpus: &[u32], stop: &Arc<AtomicBool>) -> drive::LoadPlan {
         let whole = self.manner.plan(self.what(), self.workload.seed, stop);
         let mut part = whole.part(self.agent, self.agents);
         if let (true, Some(share)) = (self.measured, &mut part.share) {
@@ -237,7 +237,7 @@ impl Assignment {
             share.threads += 1;
         }
         let pin = self.manner.pin && part.threads <= cpus.len();
-        let manner = Manner { pin, ..self.manner.clone() };
+        let manner = LoadConfig { pin, ..self.manner.clone() };
         part.on_start = crate::asking::first_of_all(&manner, &[]);
         part
     }
@@ -253,27 +253,27 @@ impl Assignment {
 /// What an agent gives back, besides the outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Account {
-    tax: Tax,
+struct AgentReport {
+    tax: MeasuredTax,
     /// Of its machine and process, over its window.
     readings: Vec<Reading>,
 }
 
 /// The account, its length before it, and the outcome's bytes.
-fn pack(account: &Account, outcome: &Outcome) -> Result<Vec<u8>, String> {
+fn pack(account: &AgentReport, outcome: &PhaseOutcome) -> Result<Vec<u8>, String> {
     let head = serde_json::to_vec(account).map_err(|error| error.to_string())?;
     let length = u32::try_from(head.len()).map_err(|error| error.to_string())?;
     let outcome = outcome.to_bytes().map_err(|error| error.to_string())?;
     Ok([&length.to_le_bytes()[..], &head, &outcome].concat())
 }
 
-fn unpack(bytes: &[u8]) -> Result<(Account, Outcome), String> {
+fn unpack(bytes: &[u8]) -> Result<(AgentReport, PhaseOutcome), String> {
     let short = || "it ends too early".to_owned();
     let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(short)?;
     let length = u32::from_le_bytes(*length) as usize;
     let (head, outcome) = rest.split_at_checked(length).ok_or_else(short)?;
     let account = serde_json::from_slice(head).map_err(|error| error.to_string())?;
-    let outcome = Outcome::from_bytes(outcome).map_err(|error| error.to_string())?;
+    let outcome = PhaseOutcome::from_bytes(outcome).map_err(|error| error.to_string())?;
     Ok((account, outcome))
 }
 
@@ -281,27 +281,33 @@ fn unpack(bytes: &[u8]) -> Result<(Account, Outcome), String> {
 mod tests {
     use std::time::Duration;
 
-    use drive::{Arrivals, Connections, Engine, Pacing, Until};
-    use workload::Spec;
+    use drive::{Arrivals, ConnectionConfig, Engine, Pacing, StopCondition};
+    use workload::WorkloadSpec;
 
     use super::*;
-    use crate::{Insight, ServerOrder};
+    use crate::{ServerSpec, ServerTiming};
 
     fn assignment() -> Assignment {
         let pacing = Pacing::Open { rate: 0.1 + 0.2, arrivals: Arrivals::Pareto { shape: 0.154 } };
-        let manner = Manner {
+        let manner = LoadConfig {
             pacing,
             warm_up: Some(Duration::from_millis(1500)),
             warm_up_rate: Some(1e5 / 3.0),
-            until: Until { operations: None, time: Some(Duration::from_nanos(12_345_678_901)) },
-            connections: Connections { engine: Some(Engine::Epoll), ..Connections::default() },
+            until: StopCondition {
+                operations: None,
+                time: Some(Duration::from_nanos(12_345_678_901)),
+            },
+            connections: ConnectionConfig {
+                engine: Some(Engine::Epoll),
+                ..ConnectionConfig::default()
+            },
             // It is for who sees the servers, and stays with the coordinator.
-            insight: Insight::default(),
-            ..Manner::closed(5)
+            insight: ServerTiming::default(),
+            ..LoadConfig::closed(5)
         };
         Assignment {
             store: "memcached://192.0.2.1:11211?protocol=binary".parse().unwrap(),
-            workload: Spec { seed: u64::MAX, ..Spec::preset("etc").unwrap() },
+            workload: WorkloadSpec { seed: u64::MAX, ..WorkloadSpec::preset("etc").unwrap() },
             loads: false,
             manner,
             agent: 1,
@@ -312,8 +318,9 @@ mod tests {
 
     #[test]
     fn an_assignment_arrives_as_it_was_given() {
-        for name in Spec::preset_names() {
-            let given = Assignment { workload: Spec::preset(name).unwrap(), ..assignment() };
+        for name in WorkloadSpec::preset_names() {
+            let given =
+                Assignment { workload: WorkloadSpec::preset(name).unwrap(), ..assignment() };
             let text = serde_json::to_vec(&given).unwrap();
             assert_eq!(serde_json::from_slice::<Assignment>(&text).unwrap(), given, "{name}");
         }
@@ -334,33 +341,34 @@ mod tests {
 
     #[test]
     fn what_cannot_be_borne_is_refused_with_the_key() {
-        let agents = |count: usize| Agents {
+        let agents = |count: usize| AgentsConfig {
             hosts: (0..count).map(|n| Address::Tcp { host: format!("h{n}"), port: 9377 }).collect(),
-            secrets: Secrets {
+            secrets: CredentialFiles {
                 files: TlsFiles::default(),
                 token_file: None,
                 token_variable: String::new(),
             },
             measure: None,
         };
-        let plan = |store: &str, manner: Manner| {
-            let spec = Spec::preset("ycsb-c").unwrap();
+        let plan = |store: &str, manner: LoadConfig| {
+            let spec = WorkloadSpec::preset("ycsb-c").unwrap();
             let manners = [manner];
             Plan::single((store.parse().unwrap(), None), "c", spec, Phase::Measure, &manners, 1)
                 .unwrap()
         };
         let server = "memcached://192.0.2.1";
-        let refused = |store: &str, manner: Manner, agents: Agents| {
+        let refused = |store: &str, manner: LoadConfig, agents: AgentsConfig| {
             plan(store, manner).with_agents(agents).unwrap_err().0
         };
-        assert_eq!(refused("null", Manner::closed(2), agents(2)), "agents");
+        assert_eq!(refused("null", LoadConfig::closed(2), agents(2)), "agents");
         // A server that is started here, at an address that others reach, or not.
         let started = |listen: &str| {
-            let wanted = server::launch::Settings::default().with("listen", listen);
-            let order = ServerOrder::new("memcached", wanted).unwrap();
+            let wanted = server::launch::ServerSettings::default().with("listen", listen);
+            let order = ServerSpec::new("memcached", wanted).unwrap();
             let named: StoreUrl = server.parse().unwrap();
             let store = StoreUrl { servers: Vec::new(), ..named };
-            let (spec, manners) = (Spec::preset("ycsb-c").unwrap(), [Manner::closed(2)]);
+            let (spec, manners) =
+                (WorkloadSpec::preset("ycsb-c").unwrap(), [LoadConfig::closed(2)]);
             Plan::single((store, Some(order)), "c", spec, Phase::Measure, &manners, 1)
                 .unwrap()
                 .with_agents(agents(2))
@@ -370,15 +378,18 @@ mod tests {
             let (key, why) = started(listen).unwrap_err();
             assert!(key == "agents" && why.contains("`listen`"), "{key}: {why}");
         }
-        assert_eq!(refused(server, Manner::closed(1), agents(2)), "threads");
+        assert_eq!(refused(server, LoadConfig::closed(1), agents(2)), "threads");
         let steady = Some((Duration::from_secs(1), 25));
-        assert_eq!(refused(server, Manner { steady, ..Manner::closed(2) }, agents(2)), "steady");
-        let until = Until { operations: Some(100), time: None };
-        let counted = Manner { until, ..Manner::closed(2) };
+        assert_eq!(
+            refused(server, LoadConfig { steady, ..LoadConfig::closed(2) }, agents(2)),
+            "steady"
+        );
+        let until = StopCondition { operations: Some(100), time: None };
+        let counted = LoadConfig { until, ..LoadConfig::closed(2) };
         assert_eq!(refused(server, counted.clone(), agents(2)), "operations");
-        let measuring = Agents { measure: Some(100.0), ..agents(1) };
+        let measuring = AgentsConfig { measure: Some(100.0), ..agents(1) };
         assert_eq!(refused(server, counted, measuring), "measure_rate");
-        let plan = plan(server, Manner::closed(3)).with_agents(agents(2)).unwrap();
+        let plan = plan(server, LoadConfig::closed(3)).with_agents(agents(2)).unwrap();
         let settings = &plan.segments[0].steps[0].settings;
         assert_eq!(settings["agents"], "h0:9377,h1:9377");
         assert_eq!(settings["agents.count"], "2");
@@ -386,23 +397,23 @@ mod tests {
 
     #[test]
     fn hosts_are_read_and_mistakes_named() {
-        let hosts = Agents::hosts(["a", "b:1"]).unwrap();
+        let hosts = AgentsConfig::hosts(["a", "b:1"]).unwrap();
         assert_eq!(hosts[0].to_string(), "a:9377");
         for (texts, why) in
             [(&["a", "a"][..], "twice"), (&["/x"], "TCP"), (&["a:x"], "port"), (&[], "no agent")]
         {
-            let error = Agents::hosts(texts.iter().copied()).unwrap_err().to_string();
+            let error = AgentsConfig::hosts(texts.iter().copied()).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
     }
 
     #[test]
     fn an_account_is_carried_with_its_outcome() {
-        let account = Account {
-            tax: Tax { ns_per_op: 0.1 + 0.2, clock_ns: 3.0, verify_ns: 1e-9 },
+        let account = AgentReport {
+            tax: MeasuredTax { ns_per_op: 0.1 + 0.2, clock_ns: 3.0, verify_ns: 1e-9 },
             readings: Vec::new(),
         };
-        let outcome = Outcome { operations: 7, seconds: 1.0 / 3.0, ..Outcome::default() };
+        let outcome = PhaseOutcome { operations: 7, seconds: 1.0 / 3.0, ..PhaseOutcome::default() };
         let bytes = pack(&account, &outcome).unwrap();
         assert_eq!(unpack(&bytes).unwrap(), (account, outcome));
         for length in 0..bytes.len() {

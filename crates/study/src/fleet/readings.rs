@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use drive::Outcome;
-use model::{Address, Answer, Origin, Reading, Scope, Unit};
+use drive::PhaseOutcome;
+use model::{Address, Origin, Reading, ReadingValue, Scope, Unit};
 
-use super::Account;
+use super::AgentReport;
 
 /// One agent of a run, as far as it is known.
 #[derive(Debug, Clone)]
-pub(crate) struct Agent {
+pub(crate) struct AgentReadings {
     pub(crate) address: Address,
     /// Its machine's name.
     pub(crate) machine: String,
     /// Operations that it had ended when it was last heard of.
     pub(crate) operations: u64,
     /// None where the run did not end.
-    pub(crate) gave: Option<(Account, Outcome)>,
+    pub(crate) gave: Option<(AgentReport, PhaseOutcome)>,
 }
 
 fn reading(signal: String, (unit, value): (Unit, f64), source: String, window_s: f64) -> Reading {
     Reading {
         signal,
-        answer: Answer::Value(value),
+        answer: ReadingValue::Value(value),
         unit,
         scope: Scope::Client,
         source,
@@ -33,7 +33,7 @@ fn reading(signal: String, (unit, value): (Unit, f64), source: String, window_s:
 
 /// Each agent's own figures, by its number as in the setting `agents`, from 1, and the bound on
 /// the spread of the start.
-pub(super) fn of_each(agents: &[Agent], bound: Option<Duration>) -> Vec<Reading> {
+pub(super) fn of_each(agents: &[AgentReadings], bound: Option<Duration>) -> Vec<Reading> {
     let mut all = Vec::new();
     if let Some(bound) = bound {
         let what = "half of the longest of the agents' shortest round trips: none began further \
@@ -70,7 +70,7 @@ pub(super) fn of_each(agents: &[Agent], bound: Option<Duration>) -> Vec<Reading>
     all
 }
 
-fn rate(outcome: &Outcome) -> f64 {
+fn rate(outcome: &PhaseOutcome) -> f64 {
     let (answers, seconds) = match outcome.due {
         0 => (outcome.operations, outcome.seconds),
         _ => (outcome.answered_in_time, outcome.window_s),
@@ -79,7 +79,7 @@ fn rate(outcome: &Outcome) -> f64 {
 }
 
 /// The load beside a coordinator that measures, each signal under `load.`.
-pub(super) fn of_load(load: &Outcome) -> Vec<Reading> {
+pub(super) fn of_load(load: &PhaseOutcome) -> Vec<Reading> {
     let put = |name: &str, unit, what: &str, value: f64| {
         let source = format!("all agents together, whose requests this run does not count: {what}");
         reading(format!("load.{name}"), (unit, value), source, load.seconds)
@@ -93,8 +93,8 @@ pub(super) fn of_load(load: &Outcome) -> Vec<Reading> {
 
 /// What the agents' probes read as one: what counts is added, of shares the largest is taken.
 /// None where an agent's are not known.
-pub(super) fn together(agents: &[Agent]) -> Vec<Reading> {
-    let accounts: Option<Vec<&Account>> =
+pub(super) fn together(agents: &[AgentReadings]) -> Vec<Reading> {
+    let accounts: Option<Vec<&AgentReport>> =
         agents.iter().map(|agent| agent.gave.as_ref().map(|(account, _)| account)).collect();
     let Some(accounts) = accounts else { return Vec::new() };
     let Some((first, others)) = accounts.split_first() else { return Vec::new() };
@@ -104,17 +104,17 @@ pub(super) fn together(agents: &[Agent]) -> Vec<Reading> {
     first.readings.iter().filter(of_the_asking).map(|one| with_others(one, others)).collect()
 }
 
-fn with_others(one: &Reading, others: &[&Account]) -> Reading {
+fn with_others(one: &Reading, others: &[&AgentReport]) -> Reading {
     let share = one.unit == Unit::Ratio;
     let mut whole = one.clone();
     for account in others {
         let other = account.readings.iter().find(|other| other.signal == one.signal);
         whole.answer = match (&whole.answer, other.map(|other| &other.answer)) {
-            (Answer::Value(a), Some(Answer::Value(b))) => {
-                Answer::Value(if share { a.max(*b) } else { a + b })
+            (ReadingValue::Value(a), Some(ReadingValue::Value(b))) => {
+                ReadingValue::Value(if share { a.max(*b) } else { a + b })
             }
-            (Answer::Value(_), Some(unavailable)) => unavailable.clone(),
-            (Answer::Value(_), None) => Answer::Unavailable {
+            (ReadingValue::Value(_), Some(unavailable)) => unavailable.clone(),
+            (ReadingValue::Value(_), None) => ReadingValue::Unavailable {
                 reason: format!("an agent did not read {}", one.signal),
                 remedy: None,
             },
@@ -129,19 +129,23 @@ fn with_others(one: &Reading, others: &[&Account]) -> Reading {
 
 #[cfg(test)]
 mod tests {
-    use drive::Tax;
+    use drive::MeasuredTax;
 
     use super::*;
 
-    fn agent(readings: Vec<Reading>) -> Agent {
-        let tax = Tax { ns_per_op: 1.0, clock_ns: 1.0, verify_ns: 1.0 };
-        let outcome =
-            Outcome { operations: 30, seconds: 2.0, busy_share: 0.25, ..Outcome::default() };
-        Agent {
+    fn agent(readings: Vec<Reading>) -> AgentReadings {
+        let tax = MeasuredTax { ns_per_op: 1.0, clock_ns: 1.0, verify_ns: 1.0 };
+        let outcome = PhaseOutcome {
+            operations: 30,
+            seconds: 2.0,
+            busy_share: 0.25,
+            ..PhaseOutcome::default()
+        };
+        AgentReadings {
             address: Address::Tcp { host: "h".to_owned(), port: 1 },
             machine: "box".to_owned(),
             operations: 0,
-            gave: Some((Account { tax, readings }, outcome)),
+            gave: Some((AgentReport { tax, readings }, outcome)),
         }
     }
 
@@ -170,7 +174,7 @@ mod tests {
     fn what_one_agent_lacks_is_not_made_up() {
         let agents = [agent(vec![of("cpu.user", Unit::Seconds, 1.0)]), agent(Vec::new())];
         assert_eq!(together(&agents)[0].value(), None);
-        let lost = Agent { gave: None, operations: 5, ..agent(Vec::new()) };
+        let lost = AgentReadings { gave: None, operations: 5, ..agent(Vec::new()) };
         assert!(together(&[agent(Vec::new()), lost.clone()]).is_empty());
         let told = of_each(&[lost], None);
         assert_eq!((told[0].signal.as_str(), told[0].value()), ("agent.1.operations", Some(5.0)));

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use host::Root;
 use model::Op;
 use record::Phase;
-use store::{Directory, State, StoreUrl};
+use store::{Directory, DirectoryState, StoreUrl};
 
 use super::table::MbwuTable;
 use crate::error::StudyError;
 use crate::plan::{Plan, Segment, Step};
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 
-pub(super) fn table(source: &Source, table: &MbwuTable) -> Result<(), StudyError> {
+pub(super) fn table(source: &StudyText, table: &MbwuTable) -> Result<(), StudyError> {
     for list in [&table.threads, &table.databases] {
         let counts = list.get_ref();
         let rising = counts.windows(2).all(|pair| pair[0] < pair[1]);
@@ -64,7 +64,7 @@ pub(super) fn table(source: &Source, table: &MbwuTable) -> Result<(), StudyError
 }
 
 /// What the procedure decides by itself.
-pub(super) fn spec(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+pub(super) fn spec(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
     let decided = [
         ("threads", "the load is raised by mbwu.threads; leave this out"),
         ("rate", "the rates of an open loop are mbwu.rate; leave this out"),
@@ -87,7 +87,7 @@ pub(super) fn spec(source: &Source, spec: &Spec) -> Result<(), StudyError> {
 
 /// The one measured step of a plan with one embedded store.
 pub(super) fn the_only_step<'a>(
-    source: &Source,
+    source: &StudyText,
     plan: &'a Plan,
 ) -> Result<(&'a Segment, &'a Step), StudyError> {
     let no = |words: &str| Err(StudyError::Request(format!("{}: {words}", source.origin)));
@@ -168,7 +168,7 @@ pub(super) fn needed(url: &StoreUrl, step: &Step) -> u64 {
 pub(super) fn holds(url: &StoreUrl, step: &Step) -> Result<bool, StudyError> {
     let dataset = step.workload.dataset().to_string();
     Ok(match Directory::inspect(&url.path)? {
-        State::Ours(_) => {
+        DirectoryState::Ours(_) => {
             let directory = Directory::claim(url, 0)?;
             directory.holds(&dataset) && directory.marker().records == step.workload.records.0
         }

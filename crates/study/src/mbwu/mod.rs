@@ -10,20 +10,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use analyse::mbwu::{Evaluation, Load, Next, Request, Round, Stage, keys};
+use analyse::mbwu::{
+    DeviceLoad, EvaluationRequest, EvaluationRound, NextRound, RoundPurpose, UnitEvaluation, keys,
+};
 use drive::{Arrivals, Pacing, Ticks};
 use host::{KernelLog, Root};
-use model::{Answer, Count, Origin, Reading, Scope, Unit};
+use model::{Count, Origin, Reading, ReadingValue, Scope, Unit};
 use record::{Execution, Run};
 use store::StoreUrl;
 
-use crate::engine::{Listener, Scene};
+use crate::engine::{Listener, RunContext};
 use crate::error::StudyError;
-use crate::knobs::Seen;
-use crate::once::Once;
+use crate::knobs::KnobEffects;
+use crate::once::ExecutionCache;
 use crate::plan::{Plan, Segment, Step};
 use crate::probes::measure_idle;
-use crate::source::Source;
+use crate::source::StudyText;
 
 pub use table::{MbwuTable, PreconditionTable};
 
@@ -32,7 +34,7 @@ const FOLDER: &str = "kvmeter-mbwu";
 
 /// What is evaluated: one store and one workload of a study, on these devices.
 #[derive(Debug, Clone)]
-pub struct Mbwu {
+pub struct MbwuEvaluation {
     /// With the first round as its only step.
     plan: Plan,
     /// What every round is but for its threads.
@@ -40,16 +42,16 @@ pub struct Mbwu {
     store: StoreUrl,
     /// The devices' folders.
     devices: Vec<PathBuf>,
-    pub request: Request,
+    pub request: EvaluationRequest,
     reload: bool,
 }
 
-impl Mbwu {
+impl MbwuEvaluation {
     /// The `[mbwu]` of a study; none if it has none.
     ///
     /// # Errors
     /// The text is no study.
-    pub fn table(source: &Source) -> Result<Option<MbwuTable>, StudyError> {
+    pub fn table(source: &StudyText) -> Result<Option<MbwuTable>, StudyError> {
         Ok(source.spec()?.mbwu.map(toml::Spanned::into_inner))
     }
 
@@ -58,7 +60,11 @@ impl Mbwu {
     ///
     /// # Errors
     /// What in the study, or which device, cannot be used.
-    pub fn of(source: &Source, devices: &[PathBuf], root: &Root) -> Result<Mbwu, StudyError> {
+    pub fn of(
+        source: &StudyText,
+        devices: &[PathBuf],
+        root: &Root,
+    ) -> Result<MbwuEvaluation, StudyError> {
         let spec = source.spec()?;
         let table = spec.mbwu.clone().map(toml::Spanned::into_inner).unwrap_or_default();
         check::table(source, &table)?;
@@ -66,7 +72,7 @@ impl Mbwu {
         check::devices(root, devices)?;
         let plan = Plan::of(source, &PathBuf::new(), root)?;
         let (segment, template) = check::the_only_step(source, &plan)?;
-        let request = Request {
+        let request = EvaluationRequest {
             loads: table.loads(),
             gain: *table.gain.get_ref(),
             most_rounds: *table.rounds.get_ref(),
@@ -84,7 +90,7 @@ impl Mbwu {
             let key = keys::DATA_OVER_MEMORY.to_owned();
             template.settings.insert(key, format!("{ratio:.4}"));
         }
-        let mbwu = Mbwu {
+        let mbwu = MbwuEvaluation {
             store: segment.store.clone(),
             plan: Plan { segments: Vec::new(), ..plan.clone() },
             template,
@@ -97,10 +103,10 @@ impl Mbwu {
             let own: Vec<StoreUrl> = (1..=most).map(|database| mbwu.url(at, database)).collect();
             check::room(&own, &mbwu.template)?;
         }
-        let first = mbwu.step(Stage::Raise, 1, mbwu.request.loads[0], 1, 1)?;
+        let first = mbwu.step(RoundPurpose::Raise, 1, mbwu.request.loads[0], 1, 1)?;
         let store = mbwu.url(0, 1);
         let segment = Segment { store, temporary: false, steps: vec![first], ..segment.clone() };
-        Ok(Mbwu { plan: Plan { segments: vec![segment], ..mbwu.plan }, ..mbwu })
+        Ok(MbwuEvaluation { plan: Plan { segments: vec![segment], ..mbwu.plan }, ..mbwu })
     }
 
     /// A store: that of a device, counted from 0, and a database of it, counted from 1.
@@ -136,24 +142,27 @@ impl Mbwu {
         keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
         listener: &mut dyn Listener,
         stop: &Arc<AtomicBool>,
-        seen: &Seen,
-    ) -> Result<Evaluation, StudyError> {
+        seen: &KnobEffects,
+    ) -> Result<UnitEvaluation, StudyError> {
         let clock = Ticks::new();
         self.plan.probes.check_required()?;
-        let mut rounds: Vec<Round> = before.iter().filter_map(Round::of).collect();
+        let mut rounds: Vec<EvaluationRound> =
+            before.iter().filter_map(EvaluationRound::of).collect();
         let mut ordinal = before.iter().map(|run| run.ordinal).max().unwrap_or(0);
         let mut idle = None;
-        let once = Once::default();
+        let once = ExecutionCache::default();
         let mut fresh = BTreeSet::new();
         let mut log = KernelLog::from_now();
         loop {
             let (stage, devices, load, number) = match analyse::mbwu::next(&self.request, &rounds) {
-                Next::Done(evaluation) => return Ok(*evaluation),
-                Next::Measure { stage, devices, load, number } => (stage, devices, load, number),
+                NextRound::Done(evaluation) => return Ok(*evaluation),
+                NextRound::Measure { stage, devices, load, number } => {
+                    (stage, devices, load, number)
+                }
             };
             let idle =
                 &*idle.get_or_insert_with(|| measure_idle(&self.plan.probes, &mut *listener, stop));
-            let mut scene = Scene {
+            let mut scene = RunContext {
                 clock: &clock,
                 execution,
                 stop,
@@ -186,9 +195,9 @@ impl Mbwu {
                 }
             };
             fresh.clear();
-            match run.as_ref().and_then(Round::of) {
+            match run.as_ref().and_then(EvaluationRound::of) {
                 Some(round) => rounds.push(round),
-                None => return Ok(Evaluation::of(&self.request, &rounds)),
+                None => return Ok(UnitEvaluation::of(&self.request, &rounds)),
             }
         }
     }
@@ -216,9 +225,9 @@ impl Mbwu {
     /// One round.
     fn step(
         &self,
-        stage: Stage,
+        stage: RoundPurpose,
         devices: u32,
-        load: Load,
+        load: DeviceLoad,
         number: u32,
         ordinal: u32,
     ) -> Result<Step, StudyError> {
@@ -252,11 +261,11 @@ impl Mbwu {
 }
 
 /// A round with its throughput in units, where one is known after the rounds before it.
-fn in_units(request: &Request, before: &[Round], mut run: Run) -> Run {
+fn in_units(request: &EvaluationRequest, before: &[EvaluationRound], mut run: Run) -> Run {
     if let Some(units) = analyse::mbwu::in_units(request, before, run.throughput()) {
         run.readings.push(Reading {
             signal: keys::UNITS.to_owned(),
-            answer: Answer::Value(units),
+            answer: ReadingValue::Value(units),
             unit: Unit::Count,
             scope: Scope::Harness,
             source: "operations / seconds / the unit".to_owned(),

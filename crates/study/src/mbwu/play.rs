@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use record::Run;
-use store::{Directory, Sharing, Store, StoreUrl, Visit, open_together};
+use store::{Directory, Distribution, Store, StoreUrl, StoreVisitor, open_together};
 use workload::Workload;
 
-use super::{Mbwu, check};
-use crate::engine::{Event, Listener, Scene, not_anothers};
+use super::{MbwuEvaluation, check};
+use crate::engine::{Event, Listener, RunContext, not_anothers};
 use crate::error::StudyError;
-use crate::keeper::Keeper;
+use crate::keeper::MarkerLocation;
 use crate::plan::{Segment, Step};
-use crate::session::{Agenda, Closed, Embedded, Session};
+use crate::session::{ClosedStore, EmbeddedSession, Session, StepAgenda};
 
 /// A single step.
-struct Once;
+struct SingleStep;
 
-impl Agenda for Once {
+impl StepAgenda for SingleStep {
     fn next(&mut self, _: &Run) -> Option<Step> {
         None
     }
@@ -30,25 +30,25 @@ impl Agenda for Once {
 }
 
 /// Loads what a step needs and asks nothing.
-struct Filling<'a>(Session<'a>, Step);
+struct LoadOnly<'a>(Session<'a>, Step);
 
-impl Visit for Filling<'_> {
-    type Output = Result<Closed, StudyError>;
+impl StoreVisitor for LoadOnly<'_> {
+    type Output = Result<ClosedStore, StudyError>;
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
-        let Filling(mut session, step) = self;
+        let LoadOnly(mut session, step) = self;
         let workload = Arc::new(Workload::new(&step.workload)?);
         session.prepare(&Arc::new(store), &workload, &step)?;
-        Ok(Closed { keeper: session.keeper, name: session.name, next: None, copy: false })
+        Ok(ClosedStore { keeper: session.keeper, name: session.name, next: None, copy: false })
     }
 }
 
-impl Mbwu {
+impl MbwuEvaluation {
     /// Sees to it that the stores of a round hold the data. All of `wanted` that lack it get it
     /// at the same time, each write to each of them, at the rate of `[load]`.
     pub(super) fn load(
         &self,
-        scene: &mut Scene<'_>,
+        scene: &mut RunContext<'_>,
         step: &Step,
         (wanted, asked): (&[StoreUrl], &[StoreUrl]),
         fresh: &mut BTreeSet<PathBuf>,
@@ -68,11 +68,11 @@ impl Mbwu {
         directories.iter_mut().try_for_each(Directory::clear)?;
         listener.hear(Event::Preparing { step, why: "the devices hold no fresh data" });
         let segment = self.segment(&urls[0]);
-        let mut once = Once;
+        let mut once = SingleStep;
         let mut keep = |_: &Run| Ok(());
         let mut session = scene.session(&segment, &mut once, &mut keep, listener);
-        session.keeper = Keeper::Directories(directories);
-        let closed = open_together(&urls, Sharing::All, Filling(session, step.clone()))???;
+        session.keeper = MarkerLocation::Directories(directories);
+        let closed = open_together(&urls, Distribution::All, LoadOnly(session, step.clone()))???;
         close(closed)?;
         fresh.extend(urls.into_iter().map(|url| url.path));
         Ok(())
@@ -81,7 +81,7 @@ impl Mbwu {
     /// Measures a round on these stores; none if it was stopped.
     pub(super) fn round(
         &self,
-        scene: &mut Scene<'_>,
+        scene: &mut RunContext<'_>,
         step: &Step,
         urls: &[StoreUrl],
         keep: &mut dyn FnMut(Run) -> Result<Run, StudyError>,
@@ -96,15 +96,16 @@ impl Mbwu {
             Ok(())
         };
         let stop = Arc::clone(scene.stop);
-        let mut once = Once;
+        let mut once = SingleStep;
         let mut session = scene.session(&segment, &mut once, &mut keep, listener);
-        session.keeper = Keeper::Directories(directories);
+        session.keeper = MarkerLocation::Directories(directories);
         session.beside = urls[1..].iter().map(|url| url.path.clone()).collect();
         session.find_data(step)?;
         if let Some(why) = session.load_first {
             return Err(StudyError::Failed(format!("{}: {why}, though it was loaded", step.label)));
         }
-        let closed = open_together(urls, Sharing::InTurn, Embedded(session, step.clone()))???;
+        let closed =
+            open_together(urls, Distribution::InTurn, EmbeddedSession(session, step.clone()))???;
         close(closed)?;
         Ok(kept.filter(|_| !stop.load(Ordering::Relaxed)))
     }
@@ -125,8 +126,8 @@ impl Mbwu {
 }
 
 /// The stores are closed, so all that they were given is in their files.
-fn close(closed: Closed) -> Result<(), StudyError> {
-    let Closed { mut keeper, name, .. } = closed;
+fn close(closed: ClosedStore) -> Result<(), StudyError> {
+    let ClosedStore { mut keeper, name, .. } = closed;
     match name {
         Some(name) => keeper.set(&name),
         None => Ok(()),

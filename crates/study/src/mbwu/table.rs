@@ -1,8 +1,8 @@
 //! `[mbwu]` of a study: the procedure is to find work units with its store and its one workload.
 
-use analyse::mbwu::{Load, Stage, keys};
+use analyse::mbwu::{DeviceLoad, RoundPurpose, keys};
 use model::{Bytes, Rate};
-use record::Settings;
+use record::RunSettings;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -50,10 +50,10 @@ impl Default for MbwuTable {
 impl MbwuTable {
     /// What each device is asked, one after the other: the rates, else the threads, with the fewest
     /// databases first.
-    pub fn loads(&self) -> Vec<Load> {
+    pub fn loads(&self) -> Vec<DeviceLoad> {
         let (threads, rates) = (self.threads.get_ref(), self.rate.get_ref());
-        let with = |databases: u32| -> Vec<Load> {
-            let load = |threads, rate| Load { threads, databases, rate };
+        let with = |databases: u32| -> Vec<DeviceLoad> {
+            let load = |threads, rate| DeviceLoad { threads, databases, rate };
             match threads.last() {
                 Some(most) if !rates.is_empty() => {
                     rates.iter().map(|rate| load(*most, Some(rate.0))).collect()
@@ -66,8 +66,8 @@ impl MbwuTable {
     }
 
     /// What the settings of the first round say beside those of any run.
-    pub(crate) fn first_round(&self, settings: &mut Settings) {
-        round(Stage::Raise, 1, 1, settings);
+    pub(crate) fn first_round(&self, settings: &mut RunSettings) {
+        round(RoundPurpose::Raise, 1, 1, settings);
         if let Some(load) = self.loads().first() {
             load.settings(settings);
         }
@@ -75,7 +75,7 @@ impl MbwuTable {
 }
 
 /// What the settings of a round say beside its load.
-pub(super) fn round(stage: Stage, devices: u32, number: u32, settings: &mut Settings) {
+pub(super) fn round(stage: RoundPurpose, devices: u32, number: u32, settings: &mut RunSettings) {
     let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
     put(keys::STAGE, stage.name().to_owned());
     put(keys::DEVICES, devices.to_string());

@@ -5,21 +5,21 @@ use std::path::Path;
 
 use host::Root;
 use record::Phase;
-use record::design::{Factor, Levels, setting_of};
+use record::design::{Factor, FactorLevels, setting_of};
 use toml::Spanned;
 
 use super::{MOST_CELLS, Plan, Segment, Step, document};
 use crate::bench;
 use crate::error::StudyError;
-use crate::factors::Varying;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::factors::FactorDesign;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 
 /// The segments of one cell for one store, once through its sequence.
-pub(super) type Unit = Vec<Segment>;
+pub(super) type CellPlan = Vec<Segment>;
 
 /// A cell on one store under one workload; none for a load.
-type Place = (Levels, String, Option<String>);
+type Place = (FactorLevels, String, Option<String>);
 
 /// Every unit of a study, and the plan of its first cell, from which the rest is taken that all
 /// cells have in common.
@@ -27,15 +27,15 @@ type Place = (Levels, String, Option<String>);
 /// # Errors
 /// A cell that cannot be planned; cells that nothing is left of.
 pub(super) fn units(
-    source: &Source,
-    varying: &Varying,
+    source: &StudyText,
+    varying: &FactorDesign,
     data: &Path,
     root: &Root,
-) -> Result<(Plan, Vec<Unit>), StudyError> {
+) -> Result<(Plan, Vec<CellPlan>), StudyError> {
     let factors = varying.factors();
     let (cells, wanted) = cells(source, varying, &factors)?;
     let mut first: Option<Plan> = None;
-    let mut units: Vec<Unit> = Vec::new();
+    let mut units: Vec<CellPlan> = Vec::new();
     let mut excluded = BTreeSet::new();
     for levels in &cells {
         varying.check_keys(source, levels)?;
@@ -80,14 +80,14 @@ pub(super) fn units(
 
 /// The cells that there are when conditions are looked at, and where each of them holds.
 fn cells(
-    source: &Source,
-    varying: &Varying,
+    source: &StudyText,
+    varying: &FactorDesign,
     factors: &[Factor],
-) -> Result<(Vec<Levels>, BTreeSet<Place>), StudyError> {
-    let mut cells: Vec<Levels> = Vec::new();
+) -> Result<(Vec<FactorLevels>, BTreeSet<Place>), StudyError> {
+    let mut cells: Vec<FactorLevels> = Vec::new();
     let mut wanted = BTreeSet::new();
     let spec = source.spec()?;
-    let sequences = Sequences::of(source, &spec, varying, factors)?;
+    let sequences = CellSequences::of(source, &spec, varying, factors)?;
     // A study of nothing has a place, too, so that planning it says what is missing.
     let benches: Vec<_> = bench::places(&spec).map(|(kind, name)| (kind, Some(name))).collect();
     let nothing = (spec.store.is_empty() && benches.is_empty()).then_some("");
@@ -110,22 +110,22 @@ fn cells(
 
 /// What is measured at each combination of the factors that change the sequence: few do, and
 /// reading a study takes time.
-struct Sequences {
+struct CellSequences {
     factors: Vec<String>,
-    workloads: BTreeMap<Levels, BTreeSet<Option<String>>>,
+    workloads: BTreeMap<FactorLevels, BTreeSet<Option<String>>>,
 }
 
-impl Sequences {
+impl CellSequences {
     fn of(
-        source: &Source,
-        spec: &Spec,
-        varying: &Varying,
+        source: &StudyText,
+        spec: &StudySpec,
+        varying: &FactorDesign,
         factors: &[Factor],
-    ) -> Result<Sequences, StudyError> {
+    ) -> Result<CellSequences, StudyError> {
         let changes = |factor: &&Factor| factor.sets.iter().any(|key| key == "sequence");
         let factors: Vec<&Factor> = factors.iter().filter(changes).collect();
         // Where none of them counts, the study's own sequence holds.
-        let mut all = BTreeMap::from([(Levels::new(), workloads(spec))]);
+        let mut all = BTreeMap::from([(FactorLevels::new(), workloads(spec))]);
         for factor in &factors {
             for before in all.keys().cloned().collect::<Vec<_>>() {
                 for level in &factor.levels {
@@ -144,7 +144,7 @@ impl Sequences {
             }
         }
         let factors = factors.into_iter().map(|factor| factor.name.clone()).collect();
-        Ok(Sequences { factors, workloads: all })
+        Ok(CellSequences { factors, workloads: all })
     }
 
     /// Each that is measured anywhere.
@@ -153,7 +153,7 @@ impl Sequences {
         all.into_iter()
     }
 
-    fn has(&self, levels: &Levels, workload: Option<&str>) -> bool {
+    fn has(&self, levels: &FactorLevels, workload: Option<&str>) -> bool {
         let mut own = levels.clone();
         own.retain(|name, _| self.factors.contains(name));
         let here = self.workloads.get(&own);
@@ -163,7 +163,7 @@ impl Sequences {
 
 /// What the sequence measures, and whether it loads. An empty one is a cell too, so that planning
 /// it says what is wrong.
-fn workloads(spec: &Spec) -> BTreeSet<Option<String>> {
+fn workloads(spec: &StudySpec) -> BTreeSet<Option<String>> {
     let workload = |step: &Spanned<String>| match step.get_ref().as_str() {
         "load" | "clear" => None,
         name => Some(name.to_owned()),
@@ -181,12 +181,12 @@ fn by_store(segments: &[Segment]) -> Vec<Vec<Segment>> {
 /// What of a store's sequence belongs to a cell, with the levels in its settings.
 fn of_cell(
     unit: Vec<Segment>,
-    levels: &Levels,
+    levels: &FactorLevels,
     wanted: &BTreeSet<Place>,
     factors: &[Factor],
-    varying: &Varying,
+    varying: &FactorDesign,
     excluded: &mut BTreeSet<usize>,
-) -> Unit {
+) -> CellPlan {
     let mut left = Vec::new();
     for mut segment in unit {
         segment.steps.retain_mut(|step| {

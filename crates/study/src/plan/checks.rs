@@ -3,13 +3,13 @@
 use model::Op;
 use record::Phase;
 use store::StoreUrl;
-use workload::{Spec as WorkloadSpec, Workload};
+use workload::{Workload, WorkloadSpec};
 
-use crate::asking::{Manner, Senseless};
+use crate::asking::{InvalidOption, LoadConfig};
 use crate::error::StudyError;
 use crate::settings::is_networked;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 
 /// Refuses a workload that a store cannot serve, before anything is written.
 pub(crate) fn check_store(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), StudyError> {
@@ -71,7 +71,7 @@ pub(super) fn check_scans(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), S
 
 pub(super) fn check_workload(
     spec: &WorkloadSpec,
-    manner: &Manner,
+    manner: &LoadConfig,
     phase: Phase,
 ) -> Result<(), StudyError> {
     spec.check()?;
@@ -84,14 +84,14 @@ pub(super) fn check_workload(
     let no_load_has = [("warm_up", manner.warm_up.is_some()), ("steady", manner.steady.is_some())];
     if let (Phase::Load, Some((key, _))) = (phase, no_load_has.iter().find(|(_, given)| *given)) {
         let why = "a load has no warm-up and no steady state; leave it out".to_owned();
-        return Err(Senseless { key, why }.into());
+        return Err(InvalidOption { key, why }.into());
     }
     Workload::new(spec)?;
     Ok(())
 }
 
 /// Connections are of no use to a store in this process.
-pub(crate) fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), StudyError> {
+pub(crate) fn check_manner(store: &StoreUrl, manner: &LoadConfig) -> Result<(), StudyError> {
     match manner.needs_servers {
         Some(key) if !is_networked(store) => Err(StudyError::Request(format!(
             "`{key}` is for stores behind a network, and `{}` is none; leave it out",
@@ -105,7 +105,7 @@ pub(crate) fn check_manner(store: &StoreUrl, manner: &Manner) -> Result<(), Stud
 const LONGEST_NAME: usize = 150;
 
 /// The name becomes part of a file's.
-pub(super) fn check_name(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+pub(super) fn check_name(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
     let name = spec.name.get_ref();
     if name.len() > LONGEST_NAME {
         let words = format!(

@@ -9,25 +9,25 @@ use toml::Spanned;
 
 use super::checks::{check_keys, check_manner, check_name, check_scans, check_values};
 use super::sections::{check_variants, sections};
-use super::stores::{Stored, stores};
+use super::stores::{StudyStore, stores};
 use super::{Plan, Segment, Step, label};
-use crate::asking::{Manner, load_manner, manner};
-use crate::bench::{self, Bench};
+use crate::asking::{LoadConfig, load_manner, manner};
+use crate::bench::{self, Activity};
 use crate::beside;
 use crate::calibrate;
 use crate::error::StudyError;
-use crate::knobs::{self, Levels};
-use crate::probes::{self, Probes};
+use crate::knobs::{self, KnobLevels};
+use crate::probes::{self, ProbesConfig};
 use crate::settings::settings;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 use crate::trace;
 
 /// One repeat of everything: each store once through the sequence, then the benches. Stores
 /// without a path get a folder of their own under `data`. The order of repeats, and what varies,
 /// are not of its business, but `runs` says which stores, and which benches of a kind, run at all.
 pub(super) fn of(
-    source: &Source,
+    source: &StudyText,
     data: &Path,
     root: &Root,
     runs: &dyn Fn(&str, Option<&str>) -> bool,
@@ -67,7 +67,7 @@ pub(super) fn of(
         text: source.text.clone(),
         segments,
         agents: None,
-        probes: Probes { root: root.clone(), ..probes::of_study(source, &spec)? },
+        probes: ProbesConfig { root: root.clone(), ..probes::of_study(source, &spec)? },
         repeats: spec.repeats,
         design: Design::default(),
     };
@@ -79,8 +79,8 @@ pub(super) fn of(
 }
 
 /// The run of a bench. Nothing is loaded for it, and nobody is asked.
-fn of_bench(bench: Bench, unit: u32, seed: u64, levels: &Levels) -> Segment {
-    let manner = Manner::closed(1);
+fn of_bench(bench: Activity, unit: u32, seed: u64, levels: &KnobLevels) -> Segment {
+    let manner = LoadConfig::closed(1);
     let mut settings = bench.settings(seed);
     settings.insert("repeat".to_owned(), "1".to_owned());
     levels.settings(&mut settings);
@@ -119,11 +119,11 @@ fn of_bench(bench: Bench, unit: u32, seed: u64, levels: &Levels) -> Segment {
 
 /// Every store once through the whole sequence.
 fn of_stores(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     data: &Path,
     root: &Root,
-    levels: &Levels,
+    levels: &KnobLevels,
 ) -> Result<Vec<Segment>, StudyError> {
     let stores = stores(source, spec, data)?;
     let machines = spec.agents.as_ref().map_or(1, |agents| agents.get_ref().hosts.get_ref().len());
@@ -134,7 +134,7 @@ fn of_stores(
     let measure = manner(source, &spec.measure, levels, cores)?.with_default_length();
     let traces = trace::of_study(source, spec, cores)?;
     let sections = sections(source, spec, &load, &measure)?;
-    for Stored { url, .. } in &stores {
+    for StudyStore { url, .. } in &stores {
         check_manner(url, &measure)?;
         let flushes = matches!(url.remote(), Ok(Some(remote)) if remote.may_flush);
         if sections.len() > 1 && !url.servers.is_empty() && !flushes {
@@ -159,7 +159,7 @@ fn of_stores(
     let beside = beside::of_study(source, spec)?;
     let calibrated = calibrate::of_study(source, spec)?;
     let mut segments = Vec::new();
-    for (store, Stored { url, temporary, server }) in stores.iter().enumerate() {
+    for (store, StudyStore { url, temporary, server }) in stores.iter().enumerate() {
         for section in &sections {
             let mut steps = Vec::new();
             for (name, phase, workload) in section {

@@ -45,7 +45,7 @@ type Data = (PathBuf, String);
 
 /// How a segment comes by the data of its first step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comes {
+enum DataSource {
     /// It is there, or none is needed.
     Free,
     Loaded,
@@ -63,7 +63,7 @@ impl Plan {
     /// Of the runs that `wanted` takes.
     pub fn estimate(&self, wanted: impl Fn(&Step) -> bool) -> Estimates {
         let mut all = Estimates::default();
-        let mut held = Held::default();
+        let mut held = DirectoryContents::default();
         let mut largest: BTreeMap<PathBuf, u64> = BTreeMap::new();
         let mut copies: BTreeMap<Data, u64> = BTreeMap::new();
         let mut knobs = None;
@@ -79,13 +79,13 @@ impl Plan {
             all.seconds += if segment.server.is_some() { SERVER_S } else { 0.0 };
             let bytes = first.estimate().data.0;
             match held.take(segment, &steps) {
-                Comes::Free => {}
-                Comes::Loaded => {
+                DataSource::Free => {}
+                DataSource::Loaded => {
                     all.loads += 1;
                     all.guessed = true;
                     all.seconds += bytes as f64 / GUESSED_BYTES_S;
                 }
-                Comes::BroughtBack => {
+                DataSource::BroughtBack => {
                     all.guessed = true;
                     all.seconds += bytes as f64 / COPIED_BYTES_S;
                 }
@@ -120,12 +120,14 @@ impl Plan {
 /// Marks the segments whose data is wanted again after runs that left other records than they
 /// found: a copy saves loading it again.
 pub(super) fn mark_copies(segments: &mut [Segment]) {
-    let mut held = Held::default();
+    let mut held = DirectoryContents::default();
     let mut loads: BTreeMap<Data, u32> = BTreeMap::new();
     for segment in segments.iter() {
         let steps: Vec<&Step> = segment.steps.iter().collect();
         let Some(first) = steps.first() else { continue };
-        if let (Comes::Loaded, Some(data)) = (held.take(segment, &steps), data_of(segment, first)) {
+        if let (DataSource::Loaded, Some(data)) =
+            (held.take(segment, &steps), data_of(segment, first))
+        {
             *loads.entry(data).or_default() += 1;
         }
     }
@@ -137,30 +139,30 @@ pub(super) fn mark_copies(segments: &mut [Segment]) {
 
 /// What directories hold while segments go by.
 #[derive(Default)]
-struct Held {
+struct DirectoryContents {
     now: BTreeMap<PathBuf, Option<String>>,
     copied: BTreeSet<Data>,
 }
 
-impl Held {
+impl DirectoryContents {
     /// How the steps come by their data, and what they leave.
-    fn take(&mut self, segment: &Segment, steps: &[&Step]) -> Comes {
-        let Some(first) = steps.first() else { return Comes::Free };
+    fn take(&mut self, segment: &Segment, steps: &[&Step]) -> DataSource {
+        let Some(first) = steps.first() else { return DataSource::Free };
         let asks = first.trace.is_none() && first.bench.is_none();
         let loads = first.phase == Phase::Measure && asks;
         let Some(data) = data_of(segment, first) else {
             // Servers are loaded when they come up; a store that keeps nothing is not.
             let keeps = segment.store.scheme != "null";
-            return if loads && keeps { Comes::Loaded } else { Comes::Free };
+            return if loads && keeps { DataSource::Loaded } else { DataSource::Free };
         };
         let (path, form) = data.clone();
         let there = self.now.get(&path) == Some(&Some(form.clone()));
         self.now.insert(path, (!steps.iter().any(|step| grows(step))).then_some(form));
         if !loads || there {
-            return Comes::Free;
+            return DataSource::Free;
         }
         let copied = segment.copies && !self.copied.insert(data);
-        if copied { Comes::BroughtBack } else { Comes::Loaded }
+        if copied { DataSource::BroughtBack } else { DataSource::Loaded }
     }
 }
 

@@ -3,15 +3,15 @@
 use model::Op;
 use record::Phase;
 use toml::Spanned;
-use workload::Spec as WorkloadSpec;
+use workload::WorkloadSpec;
 
-use crate::asking::Manner;
+use crate::asking::LoadConfig;
 use crate::error::StudyError;
-use crate::source::Source;
-use crate::spec::{Spec, Variant};
+use crate::source::StudyText;
+use crate::spec::{StudySpec, WorkloadTable};
 
 /// Every table of `[workloads]` makes sense, asked for or not, and hides nothing.
-pub(super) fn check_variants(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+pub(super) fn check_variants(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
     for (name, variant) in &spec.workloads {
         let taken = ["load", "clear"].into_iter().chain(WorkloadSpec::preset_names());
         if taken.into_iter().any(|taken| taken == name.get_ref()) {
@@ -31,9 +31,9 @@ pub(super) fn check_variants(source: &Source, spec: &Spec) -> Result<(), StudyEr
 
 /// A workload's error at the value that it is about, else at `otherwise`.
 pub(super) fn misplaced(
-    source: &Source,
-    spec: &Spec,
-    variant: Option<&Variant>,
+    source: &StudyText,
+    spec: &StudySpec,
+    variant: Option<&WorkloadTable>,
     otherwise: std::ops::Range<usize>,
     error: &workload::SpecError,
 ) -> StudyError {
@@ -58,10 +58,10 @@ pub(super) fn misplaced(
 pub(super) type Section = Vec<(String, Phase, WorkloadSpec)>;
 
 pub(super) fn sections(
-    source: &Source,
-    spec: &Spec,
-    load: &Manner,
-    measure: &Manner,
+    source: &StudyText,
+    spec: &StudySpec,
+    load: &LoadConfig,
+    measure: &LoadConfig,
 ) -> Result<Vec<Section>, StudyError> {
     let mut sections: Vec<Section> = Vec::new();
     let mut section: Section = Vec::new();
@@ -124,15 +124,15 @@ pub(super) fn sections(
     Ok(sections)
 }
 
-pub(super) fn is_trace(spec: &Spec, name: &str) -> bool {
+pub(super) fn is_trace(spec: &StudySpec, name: &str) -> bool {
     let named = spec.workloads.iter().find(|(known, _)| known.get_ref() == name);
     named.is_some_and(|(_, variant)| variant.trace.is_some())
 }
 
 /// A trace begins with what is there, which is another trace's or nothing.
 pub(super) fn check_traces(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     step: &Spanned<String>,
     section: &Section,
 ) -> Result<(), StudyError> {
@@ -151,8 +151,8 @@ pub(super) fn check_traces(
 
 /// What a "load" loads: the data of the workload that is asked next.
 pub(super) fn loaded(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     rest: &[Spanned<String>],
 ) -> Result<WorkloadSpec, StudyError> {
     let next = rest
@@ -174,7 +174,7 @@ pub(super) fn loaded(
 /// All workloads of one section want the same data, and one that adds or deletes records is
 /// the last: what follows would find other data than it was promised.
 pub(super) fn check_section(
-    source: &Source,
+    source: &StudyText,
     step: &Spanned<String>,
     section: &Section,
     workload: &WorkloadSpec,
@@ -201,8 +201,8 @@ pub(super) fn check_section(
 }
 
 pub(super) fn workload(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     step: &Spanned<String>,
 ) -> Result<WorkloadSpec, StudyError> {
     let variant = spec.workloads.iter().find(|(name, _)| name.get_ref() == step.get_ref());
@@ -216,8 +216,8 @@ pub(super) fn workload(
 }
 
 pub(super) fn preset(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     name: &Spanned<String>,
 ) -> Result<WorkloadSpec, StudyError> {
     WorkloadSpec::preset(name.get_ref()).map_err(|_| {
@@ -230,9 +230,9 @@ pub(super) fn preset(
 }
 
 pub(super) fn variant_of(
-    source: &Source,
-    spec: &Spec,
-    variant: &Variant,
+    source: &StudyText,
+    spec: &StudySpec,
+    variant: &WorkloadTable,
 ) -> Result<WorkloadSpec, StudyError> {
     if variant.trace.is_some() {
         return Ok(crate::trace::in_place_of_a_workload(spec.seed));

@@ -3,27 +3,31 @@
 use std::path::{Path, PathBuf};
 
 use model::Address;
-use store::{ADAPTERS, Place, StoreUrl};
+use store::{ADAPTERS, DataLocation, StoreUrl};
 use toml::Spanned;
 
 use crate::error::StudyError;
 use crate::settings::is_networked;
-use crate::source::Source;
-use crate::spec::{Spec, option_text};
-use crate::started::ServerOrder;
+use crate::source::StudyText;
+use crate::spec::{StudySpec, option_text};
+use crate::started::ServerSpec;
 
 /// A store of a study.
-pub(super) struct Stored {
+pub(super) struct StudyStore {
     pub(super) url: StoreUrl,
     /// Its directory is ours to delete.
     pub(super) temporary: bool,
-    pub(super) server: Option<ServerOrder>,
+    pub(super) server: Option<ServerSpec>,
 }
 
-pub(super) fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<Stored>, StudyError> {
+pub(super) fn stores(
+    source: &StudyText,
+    spec: &StudySpec,
+    data: &Path,
+) -> Result<Vec<StudyStore>, StudyError> {
     check_servers(source, spec)?;
     let missing = not_here(spec);
-    let mut stores: Vec<Stored> = Vec::new();
+    let mut stores: Vec<StudyStore> = Vec::new();
     for (scheme, options) in &spec.store {
         if missing.iter().any(|(name, _)| name == scheme.get_ref()) {
             continue;
@@ -50,7 +54,7 @@ pub(super) fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<St
                 place = value.span();
                 continue;
             }
-            if let (Place::Servers { default_port }, "servers") =
+            if let (DataLocation::Servers { default_port }, "servers") =
                 (adapter.place, key.get_ref().as_str())
             {
                 for server in text.split(',') {
@@ -65,14 +69,14 @@ pub(super) fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<St
             url.check().map_err(|error| source.at(key.span(), &error.to_string()))?;
         }
         url.check().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
-        let taken = |other: &&Stored| adapter.on_disk() && other.url.path == url.path;
+        let taken = |other: &&StudyStore| adapter.on_disk() && other.url.path == url.path;
         if let Some(other) = stores.iter().find(taken) {
             let scheme = &other.url.scheme;
             let words = format!("`{scheme}` has this directory already; give each its own");
             return Err(source.at(place, &words));
         }
         let server = server_of(source, spec, scheme, &url)?;
-        stores.push(Stored { url, temporary, server });
+        stores.push(StudyStore { url, temporary, server });
     }
     if stores.is_empty() {
         return Err(StudyError::Request(format!(
@@ -85,7 +89,7 @@ pub(super) fn stores(source: &Source, spec: &Spec, data: &Path) -> Result<Vec<St
 
 /// The stores that this build or this machine lacks, each with the reason, where others remain: a
 /// study runs what it can. A study of nothing else is refused when its stores are read.
-pub(super) fn not_here(spec: &Spec) -> Vec<(String, String)> {
+pub(super) fn not_here(spec: &StudySpec) -> Vec<(String, String)> {
     let missing: Vec<(String, String)> = spec
         .store
         .iter()
@@ -101,7 +105,7 @@ pub(super) fn not_here(spec: &Spec) -> Vec<(String, String)> {
 }
 
 /// Every server that is to be started has a store that asks it.
-pub(super) fn check_servers(source: &Source, spec: &Spec) -> Result<(), StudyError> {
+pub(super) fn check_servers(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
     for name in spec.server.keys() {
         if !spec.store.keys().any(|store| store.get_ref() == name.get_ref()) {
             let name_is = name.get_ref();
@@ -114,11 +118,11 @@ pub(super) fn check_servers(source: &Source, spec: &Spec) -> Result<(), StudyErr
 
 /// The server that is to be started for a networked store that names none of its own.
 pub(super) fn server_of(
-    source: &Source,
-    spec: &Spec,
+    source: &StudyText,
+    spec: &StudySpec,
     scheme: &Spanned<String>,
     url: &StoreUrl,
-) -> Result<Option<ServerOrder>, StudyError> {
+) -> Result<Option<ServerSpec>, StudyError> {
     let table = spec.server.iter().find(|(name, _)| name.get_ref() == scheme.get_ref());
     let name = scheme.get_ref();
     match (table, url.servers.is_empty(), is_networked(url)) {
@@ -142,8 +146,8 @@ pub(super) fn server_of(
             let pair = |(key, value): (&Spanned<String>, &Spanned<server::launch::Value>)| {
                 (key.get_ref().clone(), value.get_ref().clone())
             };
-            let wanted = server::launch::Settings(settings.iter().map(pair).collect());
-            ServerOrder::new(name, wanted).map(Some).map_err(|error| {
+            let wanted = server::launch::ServerSettings(settings.iter().map(pair).collect());
+            ServerSpec::new(name, wanted).map(Some).map_err(|error| {
                 let words = error.to_string();
                 let about =
                     settings.keys().find(|key| words.contains(&format!("`{}`", key.get_ref())));

@@ -4,27 +4,27 @@
 use std::path::Path;
 
 use host::Root;
-use record::design::{Levels, Skipped};
+use record::design::{FactorLevels, SkippedCell};
 use record::{Design, Phase};
 
-use super::cells::{Unit, units};
+use super::cells::{CellPlan, units};
 use super::estimate::mark_copies;
 use super::order::{Costly, order};
 use super::size::check_runs;
 use super::stores::not_here;
 use super::{Plan, Segment};
 use crate::error::StudyError;
-use crate::factors::Varying;
+use crate::factors::FactorDesign;
 use crate::names;
-use crate::source::Source;
-use crate::spec::Spec;
+use crate::source::StudyText;
+use crate::spec::StudySpec;
 use crate::trace;
 
 /// Every run of a study. Stores without a path get a folder of their own under `data`.
-pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, StudyError> {
+pub(super) fn of(source: &StudyText, data: &Path, root: &Root) -> Result<Plan, StudyError> {
     let source = &source.on(root);
     let spec = source.spec()?;
-    let varying = Varying::of(source, &spec, root)?;
+    let varying = FactorDesign::of(source, &spec, root)?;
     let (first, units) = units(source, &varying, data, root)?;
     let usual = first.repeats.saturating_add(varying.spare_repeats);
     let (key, repeats) = match &varying.adaptive {
@@ -53,9 +53,10 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
     mark_copies(&mut segments);
     let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
     steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
-    let missing = not_here(&spec)
-        .into_iter()
-        .map(|(store, why)| Skipped { levels: Levels::from([("store".to_owned(), store)]), why });
+    let missing = not_here(&spec).into_iter().map(|(store, why)| SkippedCell {
+        levels: FactorLevels::from([("store".to_owned(), store)]),
+        why,
+    });
     let factors = varying.factors();
     for step in segments.iter_mut().flat_map(|segment| &mut segment.steps) {
         if let Some(calibrate) = &mut step.calibrate {
@@ -79,7 +80,11 @@ pub(super) fn of(source: &Source, data: &Path, root: &Root) -> Result<Plan, Stud
 }
 
 /// A calibration of which nothing uses the maximum is a slip.
-fn check_calibration(source: &Source, spec: &Spec, segments: &[Segment]) -> Result<(), StudyError> {
+fn check_calibration(
+    source: &StudyText,
+    spec: &StudySpec,
+    segments: &[Segment],
+) -> Result<(), StudyError> {
     let uses = |segment: &Segment| segment.steps.iter().any(|step| step.calibrate.is_some());
     match &spec.calibrate {
         Some(table) if !segments.iter().any(uses) => {
@@ -93,7 +98,7 @@ fn check_calibration(source: &Source, spec: &Spec, segments: &[Segment]) -> Resu
 
 /// What has to be changed for a unit: knobs, then data, then the server or the way in which a
 /// store is opened.
-fn costly(unit: &Unit) -> Costly<3> {
+fn costly(unit: &CellPlan) -> Costly<3> {
     let Some(first) = unit.first() else { return Default::default() };
     let dataset = first.steps.first().map(|step| step.workload.dataset().to_string());
     let Segment { store, server, knobs, .. } = first;
@@ -106,7 +111,7 @@ fn costly(unit: &Unit) -> Costly<3> {
 
 /// Whether a unit can be asked of the store or server that the one before it leaves open: the
 /// same in every respect, within one repeat, and nothing in it that begins with an empty store.
-fn goes_on(last: &Segment, next: &Segment, units: &[Unit], repeat: u32) -> bool {
+fn goes_on(last: &Segment, next: &Segment, units: &[CellPlan], repeat: u32) -> bool {
     let alone = |segment: &Segment| {
         segment.steps.iter().all(|step| {
             step.phase == Phase::Measure

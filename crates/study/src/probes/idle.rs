@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::Reading;
 
-use super::Probes;
+use super::ProbesConfig;
 use crate::engine::{Event, Listener};
 
 /// `power.idle.NAME` for every source of energy, and how idle the machine was meanwhile; nothing
 /// where the study does not want it. Where no source works it takes no time.
 pub(crate) fn measure(
-    probes: &Probes,
+    probes: &ProbesConfig,
     listener: &mut dyn Listener,
     stop: &AtomicBool,
 ) -> Vec<Reading> {

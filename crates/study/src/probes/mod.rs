@@ -17,11 +17,11 @@ use crate::error::StudyError;
 use crate::simulated::Simulation;
 
 pub use table::ProbesTable;
-pub use watts::Watts;
+pub use watts::IdleWatts;
 
 pub(crate) use idle::measure as measure_idle;
 pub(crate) use required::check_name as check_signal;
-pub(crate) use required::{Before, check, missing};
+pub(crate) use required::{CheckTime, check, missing};
 pub(crate) use table::of_study;
 
 /// How long the idle machine is measured where a source of energy is there.
@@ -29,7 +29,7 @@ pub const IDLE_TIME: Duration = Duration::from_secs(5);
 
 /// The probes of every run of a plan. The default takes what works here.
 #[derive(Debug, Clone)]
-pub struct Probes {
+pub struct ProbesConfig {
     /// The machine; a recorded one in tests.
     pub root: Root,
     pub choice: Choice,
@@ -48,9 +48,9 @@ pub struct Probes {
     pub pass: Vec<OsString>,
 }
 
-impl Default for Probes {
+impl Default for ProbesConfig {
     fn default() -> Self {
-        Probes {
+        ProbesConfig {
             root: Root::live(),
             choice: Choice::default(),
             every: None,
@@ -64,10 +64,10 @@ impl Default for Probes {
     }
 }
 
-impl Probes {
+impl ProbesConfig {
     /// Whether what is required can be read at all, before anything is loaded or started.
     pub(crate) fn check_required(&self) -> Result<(), StudyError> {
-        check(self, &self.context(&[], Vec::new(), Vec::new()), Before::Everything)
+        check(self, &self.context(&[], Vec::new(), Vec::new()), CheckTime::Everything)
     }
 
     /// What the probes of a run are told. `cpus` are those of the load, as far as it is pinned.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use host::{Context, PROBES, Watch};
 use model::suggest::hint;
-use model::{Answer, Reading};
+use model::{Reading, ReadingValue};
 
-use super::Probes;
+use super::ProbesConfig;
 use crate::error::StudyError;
 
 /// What follows from probes' readings when a run has ended.
@@ -42,7 +42,7 @@ pub(crate) fn check_name(signal: &str) -> Result<(), String> {
 
 /// When it is looked at whether a required signal is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Before {
+pub(crate) enum CheckTime {
     /// Anything is loaded or started: what speaks of a server is not known then.
     Everything,
     /// One run.
@@ -54,10 +54,14 @@ const OF_PROCESSES: [&str; 2] = ["counters", "software"];
 
 /// Looks whether the probes can read what is required of them. What is derived from them is known
 /// only when a run has ended.
-pub(crate) fn check(probes: &Probes, context: &Context, before: Before) -> Result<(), StudyError> {
+pub(crate) fn check(
+    probes: &ProbesConfig,
+    context: &Context,
+    before: CheckTime,
+) -> Result<(), StudyError> {
     let known = PROBES
         .iter()
-        .filter(|spec| before == Before::Run || !OF_PROCESSES.contains(&spec.name))
+        .filter(|spec| before == CheckTime::Run || !OF_PROCESSES.contains(&spec.name))
         .flat_map(|spec| spec.signals);
     let named = |signal: &&String| known.clone().any(|known| known.name == signal.as_str());
     let of_probes: Vec<String> = probes.require.iter().filter(named).cloned().collect();
@@ -78,11 +82,11 @@ pub(crate) fn missing(required: &[String], readings: &[Reading]) -> Option<Strin
     required.iter().find_map(|signal| {
         let found = readings.iter().find(|reading| reading.signal == *signal);
         let why = match found.map(|reading| &reading.answer) {
-            Some(Answer::Value(_)) => return None,
-            Some(Answer::Unavailable { reason, remedy: Some(remedy) }) => {
+            Some(ReadingValue::Value(_)) => return None,
+            Some(ReadingValue::Unavailable { reason, remedy: Some(remedy) }) => {
                 format!("{reason}; to do: {remedy}")
             }
-            Some(Answer::Unavailable { reason, remedy: None }) => reason.clone(),
+            Some(ReadingValue::Unavailable { reason, remedy: None }) => reason.clone(),
             None if signal.starts_with(OF_SERVERS) => {
                 "no server was watched for it; ask a server that runs on this machine, and see \
                  --server-latency (`server_latency` of a study)"

@@ -15,11 +15,11 @@ use toml::Spanned;
 
 use super::required::check_name;
 use super::words::every;
-use super::{IDLE_TIME, Probes};
+use super::{IDLE_TIME, ProbesConfig};
 use crate::error::StudyError;
 use crate::simulated::{Simulation, SimulationTable};
-use crate::source::{Source, given};
-use crate::spec::Spec;
+use crate::source::{StudyText, given};
+use crate::spec::StudySpec;
 
 /// `[probes]`: what the runs are watched with.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -27,7 +27,7 @@ use crate::spec::Spec;
 pub struct ProbesTable {
     /// Names of probes, `auto`, `off` or `energy`; all that work here where it is not given.
     #[serde(rename = "use")]
-    pub chosen: Option<Spanned<Names>>,
+    pub chosen: Option<Spanned<ProbeNames>>,
     /// Between two samples.
     pub every: Option<Spanned<String>>,
     /// How long the idle machine is measured before the first run.
@@ -48,28 +48,28 @@ pub struct ProbesTable {
 
 /// `"auto"`, or `["rapl", "counters"]`.
 #[derive(Debug, Clone)]
-pub struct Names(Vec<String>);
+pub struct ProbeNames(Vec<String>);
 
-impl<'de> Deserialize<'de> for Names {
+impl<'de> Deserialize<'de> for ProbeNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct OneOrMore;
         impl<'de> Visitor<'de> for OneOrMore {
-            type Value = Names;
+            type Value = ProbeNames;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of a probe or a list of names")
             }
 
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Names, E> {
-                Ok(Names(vec![name.to_owned()]))
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<ProbeNames, E> {
+                Ok(ProbeNames(vec![name.to_owned()]))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Names, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<ProbeNames, A::Error> {
                 let mut all = Vec::new();
                 while let Some(name) = names.next_element()? {
                     all.push(name);
                 }
-                Ok(Names(all))
+                Ok(ProbeNames(all))
             }
         }
         deserializer.deserialize_any(OneOrMore)
@@ -77,8 +77,8 @@ impl<'de> Deserialize<'de> for Names {
 }
 
 /// The probes of a study.
-pub(crate) fn of_study(source: &Source, spec: &Spec) -> Result<Probes, StudyError> {
-    let mut probes = Probes::default();
+pub(crate) fn of_study(source: &StudyText, spec: &StudySpec) -> Result<ProbesConfig, StudyError> {
+    let mut probes = ProbesConfig::default();
     let Some(table) = &spec.probes else { return Ok(probes) };
     if let Some(names) = &table.chosen {
         probes.choice = Choice::Off;
@@ -122,7 +122,7 @@ fn energy(table: &ProbesTable) -> EnergySettings {
 }
 
 /// The error at the table that it is about: its key begins with the table's name.
-fn misplaced(source: &Source, table: &ProbesTable, error: &SettingError) -> StudyError {
+fn misplaced(source: &StudyText, table: &ProbesTable, error: &SettingError) -> StudyError {
     fn span<T>(of: &Option<Spanned<T>>) -> Option<Range<usize>> {
         of.as_ref().map(Spanned::span)
     }
@@ -147,9 +147,9 @@ fn misplaced(source: &Source, table: &ProbesTable, error: &SettingError) -> Stud
 mod tests {
     use super::*;
 
-    fn probes(table: &str) -> Result<Probes, StudyError> {
+    fn probes(table: &str) -> Result<ProbesConfig, StudyError> {
         let text = format!("name = \"x\"\nsequence = [\"ycsb-c\"]\n[store.null]\n{table}");
-        let source = Source::new("study.toml", &text);
+        let source = StudyText::new("study.toml", &text);
         let spec = source.spec()?;
         of_study(&source, &spec)
     }

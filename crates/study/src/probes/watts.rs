@@ -3,28 +3,28 @@
 use std::time::Duration;
 
 use analyse::BOUNDARIES;
-use model::Answer;
+use model::ReadingValue;
 
-use super::Probes;
+use super::ProbesConfig;
 
 /// Long enough for a counter of energy to move, and short enough to be waited for.
 const LOOK: Duration = Duration::from_millis(300);
 
 /// Watts, and what they are of.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Watts {
+pub struct IdleWatts {
     pub watts: f64,
     /// `energy.total`: the widest boundary that can be read here.
     pub signal: String,
 }
 
-impl Probes {
+impl ProbesConfig {
     /// What the machine draws at this moment, by the widest boundary that can be read: the least
     /// that it will draw under load.
     ///
     /// # Errors
     /// No energy can be read here, with the reason.
-    pub fn watts_now(&self) -> Result<Watts, String> {
+    pub fn watts_now(&self) -> Result<IdleWatts, String> {
         let context = self.context(&[], Vec::new(), Vec::new());
         let readings = host::idle_power(&self.root, &context, LOOK, || false).readings;
         let mut why = None;
@@ -34,12 +34,14 @@ impl Probes {
                 continue;
             };
             match &power.answer {
-                Answer::Value(watts) => {
-                    return Ok(Watts { watts: *watts, signal: format!("energy.{name}") });
+                ReadingValue::Value(watts) => {
+                    return Ok(IdleWatts { watts: *watts, signal: format!("energy.{name}") });
                 }
                 // The sensor that most machines have says most.
-                Answer::Unavailable { reason, .. } if name == "total" => why = Some(reason.clone()),
-                Answer::Unavailable { .. } => {}
+                ReadingValue::Unavailable { reason, .. } if name == "total" => {
+                    why = Some(reason.clone())
+                }
+                ReadingValue::Unavailable { .. } => {}
             }
         }
         Err(why.unwrap_or_else(|| "no source of energy is read".to_owned()))

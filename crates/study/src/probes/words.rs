@@ -3,7 +3,7 @@
 use host::CounterScope;
 use model::Span;
 
-use super::Probes;
+use super::ProbesConfig;
 use super::required::check_name;
 use crate::error::StudyError;
 use crate::simulated::Simulation;
@@ -11,7 +11,7 @@ use crate::simulated::Simulation;
 /// Words whose value may hold commas, and so is all the rest.
 const WHOLE: [&str; 3] = ["event=", "command=", "plug="];
 
-impl Probes {
+impl ProbesConfig {
     /// Takes one `--probes LIST`: names of probes, `auto`, `off`, `energy`, `cachegrind`, and
     /// settings as `KEY=VALUE`, parted by commas. The value of `event`, `command` and `plug` is
     /// all the rest. `scope` is whose events are counted, `every` the interval of samples.
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_list_is_taken_word_by_word() {
-        let mut probes = Probes::default();
+        let mut probes = ProbesConfig::default();
         probes.take("rapl,model=40:120,every=200ms,scope=machine").unwrap();
         probes.take("event=cpu/event=0x2e,umask=0x41/").unwrap();
         probes.take("command=ipmitool sensor, raw").unwrap();
@@ -123,9 +123,9 @@ mod tests {
             ("every=1ms", "20ms to 60s"),
             ("rapl,,off", "no probe ``"),
         ] {
-            let error = Probes::default().take(list).unwrap_err();
+            let error = ProbesConfig::default().take(list).unwrap_err();
             assert!(error.is_request() && error.to_string().contains(named), "{list}: {error}");
         }
-        assert!(Probes::default().require("ipk").unwrap_err().to_string().contains("`ipc`"));
+        assert!(ProbesConfig::default().require("ipk").unwrap_err().to_string().contains("`ipc`"));
     }
 }

@@ -10,7 +10,7 @@ use host::cachegrind::{Cache, Geometry};
 use model::{Bytes, Count, Span};
 use serde::Deserialize;
 
-pub use pass::{Pass, run_pass};
+pub use pass::{SimulatedPass, run_pass};
 
 pub(crate) use pass::simulate;
 

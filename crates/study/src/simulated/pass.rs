@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use drive::{Network, Quiet, Target, Ticks, Until, What};
+use drive::{Network, NoObserver, PhaseKind, StopCondition, Target, Ticks};
 use host::cachegrind::{Cachegrind, Geometry, Simulated, Totals};
 use host::{Root, Unavailable};
-use model::{Answer, Origin, Reading, Scope, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use record::Phase;
 use serde::{Deserialize, Serialize};
-use store::{Directory, Store, StoreUrl, Visit};
-use workload::{Spec, Workload};
+use store::{Directory, Store, StoreUrl, StoreVisitor};
+use workload::{Workload, WorkloadSpec};
 
 use super::Simulation;
-use crate::asking::Manner;
+use crate::asking::LoadConfig;
 use crate::error::StudyError;
 use crate::plan::{Segment, Step};
-use crate::started::ServerOrder;
+use crate::started::ServerSpec;
 
 /// The signals of a simulation, for where there are none.
 const SIGNALS: [&str; 5] = [
@@ -33,9 +33,9 @@ const SIGNALS: [&str; 5] = [
 
 /// What a pass is told, in a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Pass {
+pub struct SimulatedPass {
     pub store: StoreUrl,
-    pub workload: Spec,
+    pub workload: WorkloadSpec,
     /// Asked after loading, by one thread.
     pub operations: u64,
 }
@@ -44,16 +44,16 @@ pub struct Pass {
 ///
 /// # Errors
 /// The store fails.
-pub fn run_pass(pass: &Pass) -> Result<(), StudyError> {
+pub fn run_pass(pass: &SimulatedPass) -> Result<(), StudyError> {
     if !pass.store.path.as_os_str().is_empty() {
         Directory::claim(&pass.store, 0)?.clear()?;
     }
-    store::open(&pass.store, Embedded(pass))?
+    store::open(&pass.store, EmbeddedPass(pass))?
 }
 
-struct Embedded<'a>(&'a Pass);
+struct EmbeddedPass<'a>(&'a SimulatedPass);
 
-impl Visit for Embedded<'_> {
+impl StoreVisitor for EmbeddedPass<'_> {
     type Output = Result<(), StudyError>;
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
@@ -65,17 +65,17 @@ impl Visit for Embedded<'_> {
 fn ask<T: Target>(
     clock: &Ticks,
     store: &Arc<T>,
-    spec: &Spec,
+    spec: &WorkloadSpec,
     operations: u64,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), StudyError> {
     let workload = Arc::new(Workload::new(spec)?);
-    let closed = Manner { pin: false, ..Manner::closed(1) };
-    let load = closed.plan(What::Load, spec.seed, stop);
-    drive::drive(clock, store, &workload, &load, &mut Quiet)?;
-    let until = Until { operations: Some(operations), time: None };
-    let measure = Manner { until, ..closed }.plan(What::Mix, spec.seed, stop);
-    let outcome = drive::drive(clock, store, &workload, &measure, &mut Quiet)?;
+    let closed = LoadConfig { pin: false, ..LoadConfig::closed(1) };
+    let load = closed.plan(PhaseKind::Load, spec.seed, stop);
+    drive::drive(clock, store, &workload, &load, &mut NoObserver)?;
+    let until = StopCondition { operations: Some(operations), time: None };
+    let measure = LoadConfig { until, ..closed }.plan(PhaseKind::Mix, spec.seed, stop);
+    let outcome = drive::drive(clock, store, &workload, &measure, &mut NoObserver)?;
     match outcome.gave_up {
         _ if stop.load(Ordering::Relaxed) => Err(StudyError::Failed("it was stopped".to_owned())),
         Some(why) => Err(StudyError::Failed(why)),
@@ -101,7 +101,7 @@ pub(crate) fn simulate(
 fn absent(signal: &str, why: &Unavailable) -> Reading {
     Reading {
         signal: signal.to_owned(),
-        answer: Answer::from(why.clone()),
+        answer: ReadingValue::from(why.clone()),
         unit: Unit::PerMillionOps,
         scope: Scope::Process,
         source: "cachegrind".to_owned(),
@@ -128,7 +128,7 @@ fn of_step(
         None => Geometry::of(root)?,
     };
     let cachegrind = Cachegrind::find(&Root::live(), geometry)?;
-    let folder = Folder::make(segment).map_err(|why| {
+    let folder = PassFolder::make(segment).map_err(|why| {
         Unavailable::new(
             format!("no folder for cachegrind's files could be made: {why}"),
             "make room, or let kvmeter write beside the store",
@@ -136,8 +136,14 @@ fn of_step(
     })?;
     match (&segment.server, segment.store.servers.is_empty()) {
         (Some(order), _) => {
-            let server =
-                Served { cachegrind: &cachegrind, order, segment, step, folder: &folder.0, stop };
+            let server = ServedPass {
+                cachegrind: &cachegrind,
+                order,
+                segment,
+                step,
+                folder: &folder.0,
+                stop,
+            };
             server.per_operation(simulation).map(|made| (made, Scope::Server))
         }
         (None, true) if program.is_empty() => Err(Unavailable::new(
@@ -170,7 +176,8 @@ fn embedded(
     }
     let (few, many) = simulation.operations;
     for operations in [few, many] {
-        let pass = Pass { store: store.clone(), workload: step.workload.clone(), operations };
+        let pass =
+            SimulatedPass { store: store.clone(), workload: step.workload.clone(), operations };
         let written =
             serde_json::to_string(&pass).map_err(|error| error.to_string()).and_then(|text| {
                 std::fs::write(file(folder, operations), text).map_err(|error| error.to_string())
@@ -196,16 +203,16 @@ fn failed(why: &str) -> Unavailable {
 }
 
 /// A server that is started under cachegrind for each pass and asked from here.
-struct Served<'a> {
+struct ServedPass<'a> {
     cachegrind: &'a Cachegrind,
-    order: &'a ServerOrder,
+    order: &'a ServerSpec,
     segment: &'a Segment,
     step: &'a Step,
     folder: &'a Path,
     stop: &'a Arc<AtomicBool>,
 }
 
-impl Served<'_> {
+impl ServedPass<'_> {
     fn per_operation(&self, simulation: &Simulation) -> Result<Simulated, Unavailable> {
         let (few, many) = simulation.operations;
         let totals = |operations| {
@@ -242,20 +249,20 @@ impl Served<'_> {
 const SLOW: Duration = Duration::from_secs(10);
 
 /// A folder beside the store's, or among the temporary files; gone when it is dropped.
-struct Folder(PathBuf);
+struct PassFolder(PathBuf);
 
-impl Folder {
-    fn make(segment: &Segment) -> std::io::Result<Folder> {
+impl PassFolder {
+    fn make(segment: &Segment) -> std::io::Result<PassFolder> {
         let name = format!("kvmeter-cachegrind-{}", uuid::Uuid::new_v4());
         let beside = segment.store.path.parent().filter(|parent| parent.is_dir());
         let above = beside.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let folder = std::path::absolute(above.join(name))?;
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        Ok(Folder(folder))
+        Ok(PassFolder(folder))
     }
 }
 
-impl Drop for Folder {
+impl Drop for PassFolder {
     fn drop(&mut self) {
         // What is left is named so that a person knows whose it is.
         let _ = std::fs::remove_dir_all(&self.0);

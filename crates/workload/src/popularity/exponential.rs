@@ -34,15 +34,16 @@ impl Exponential {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::random::Lane;
+    use model::random::RandomStream;
 
     #[test]
     fn follows_the_cut_exponential() {
         let (records, percentile, fraction) = (1000, 95.0, 0.5);
         let exponential = Exponential::new(records, percentile, fraction);
         let draws = 400_000u64;
-        let mut ranks: Vec<u64> =
-            (0..draws).map(|i| exponential.draw(&mut Draws::from(Lane::new(3, 1).at(i)))).collect();
+        let mut ranks: Vec<u64> = (0..draws)
+            .map(|i| exponential.draw(&mut Draws::from(RandomStream::new(3, 1).at(i))))
+            .collect();
         ranks.sort_unstable();
         // P(rank < r) = (1 - 0.05^(r / 500)) / (1 - 0.05^2)
         for below in [1, 10, 100, 250, 500, 750, 999, 1000] {

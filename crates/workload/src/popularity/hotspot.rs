@@ -35,7 +35,7 @@ impl Hotspot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::random::Lane;
+    use model::random::RandomStream;
 
     #[test]
     fn hot_and_cold_take_their_shares_evenly() {
@@ -43,7 +43,7 @@ mod tests {
         let mut seen = [0u64; 100];
         let draws = 500_000;
         for i in 0..draws {
-            seen[hotspot.draw(&mut Draws::from(Lane::new(1, 1).at(i))) as usize] += 1;
+            seen[hotspot.draw(&mut Draws::from(RandomStream::new(1, 1).at(i))) as usize] += 1;
         }
         for (record, &seen) in seen.iter().enumerate() {
             let p: f64 = if record < 20 { 0.8 / 20.0 } else { 0.2 / 80.0 };

@@ -215,13 +215,13 @@ impl Serialize for Popularity {
 
 /// A popularity over a number of records, ready to be drawn.
 #[derive(Debug, Clone)]
-pub struct Chooser {
+pub struct RecordChooser {
     records: u64,
-    law: Law,
+    law: PopularityLaw,
 }
 
 #[derive(Debug, Clone)]
-enum Law {
+enum PopularityLaw {
     Uniform,
     Sequential { stride: u64 },
     Zipfian(Zipf),
@@ -231,55 +231,57 @@ enum Law {
     Exponential(Exponential),
 }
 
-impl Chooser {
+impl RecordChooser {
     /// `records` is at least 1 and the popularity has been checked. A sequential turn passes over
     /// `stride` records.
-    pub fn new(popularity: Popularity, records: u64, stride: u32) -> Chooser {
+    pub fn new(popularity: Popularity, records: u64, stride: u32) -> RecordChooser {
         let law = match popularity {
-            Popularity::Uniform => Law::Uniform,
-            Popularity::Sequential => Law::Sequential { stride: u64::from(stride) },
-            Popularity::Zipfian { theta } => Law::Zipfian(Zipf::new(records, theta)),
+            Popularity::Uniform => PopularityLaw::Uniform,
+            Popularity::Sequential => PopularityLaw::Sequential { stride: u64::from(stride) },
+            Popularity::Zipfian { theta } => PopularityLaw::Zipfian(Zipf::new(records, theta)),
             Popularity::ScrambledZipfian { theta } => {
-                Law::Scrambled(Zipf::new(SCRAMBLED_ITEMS, theta))
+                PopularityLaw::Scrambled(Zipf::new(SCRAMBLED_ITEMS, theta))
             }
-            Popularity::Latest { theta } => Law::Latest(Zipf::new(records, theta)),
+            Popularity::Latest { theta } => PopularityLaw::Latest(Zipf::new(records, theta)),
             Popularity::Hotspot { keys, operations } => {
-                Law::Hotspot(Hotspot::new(records, keys, operations))
+                PopularityLaw::Hotspot(Hotspot::new(records, keys, operations))
             }
             Popularity::Exponential { percentile, fraction } => {
-                Law::Exponential(Exponential::new(records, percentile, fraction))
+                PopularityLaw::Exponential(Exponential::new(records, percentile, fraction))
             }
         };
-        Chooser { records, law }
+        RecordChooser { records, law }
     }
 
     /// Whether a rank counts back from the newest record.
     #[inline(always)]
     pub fn counts_from_newest(&self) -> bool {
-        matches!(self.law, Law::Latest(_))
+        matches!(self.law, PopularityLaw::Latest(_))
     }
 
     /// The items that are scattered over the records, where that is done.
     pub fn scattered(&self) -> Option<&Zipf> {
         match &self.law {
-            Law::Scrambled(zipf) => Some(zipf),
+            PopularityLaw::Scrambled(zipf) => Some(zipf),
             _ => None,
         }
     }
 
     pub fn is_sequential(&self) -> bool {
-        matches!(self.law, Law::Sequential { .. })
+        matches!(self.law, PopularityLaw::Sequential { .. })
     }
 
     /// The rank that operation `index` asks: 0 is the most popular.
     #[inline(always)]
     pub fn rank(&self, index: u64, draws: &mut Draws) -> u64 {
         match &self.law {
-            Law::Uniform => below(draws.next(), self.records),
-            Law::Sequential { stride } => index.wrapping_mul(*stride) % self.records,
-            Law::Zipfian(zipf) | Law::Scrambled(zipf) | Law::Latest(zipf) => zipf.draw(draws),
-            Law::Hotspot(hotspot) => hotspot.draw(draws),
-            Law::Exponential(exponential) => exponential.draw(draws),
+            PopularityLaw::Uniform => below(draws.next(), self.records),
+            PopularityLaw::Sequential { stride } => index.wrapping_mul(*stride) % self.records,
+            PopularityLaw::Zipfian(zipf)
+            | PopularityLaw::Scrambled(zipf)
+            | PopularityLaw::Latest(zipf) => zipf.draw(draws),
+            PopularityLaw::Hotspot(hotspot) => hotspot.draw(draws),
+            PopularityLaw::Exponential(exponential) => exponential.draw(draws),
         }
     }
 
@@ -287,8 +289,8 @@ impl Chooser {
     #[inline(always)]
     pub fn record(&self, rank: u64, newest: u64) -> u64 {
         match self.law {
-            Law::Scrambled(_) => scatter(rank, self.records),
-            Law::Latest(_) => newest - rank,
+            PopularityLaw::Scrambled(_) => scatter(rank, self.records),
+            PopularityLaw::Latest(_) => newest - rank,
             _ => rank,
         }
     }
@@ -303,7 +305,7 @@ pub fn scatter(item: u64, records: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::random::Lane;
+    use model::random::RandomStream;
 
     #[test]
     fn reads_flags_and_files_and_writes_them_back() {
@@ -359,14 +361,14 @@ mod tests {
     #[test]
     fn uniform_and_sequential_are_what_they_say() {
         let mut seen = [0u64; 100];
-        let uniform = Chooser::new(Popularity::Uniform, 100, 1);
+        let uniform = RecordChooser::new(Popularity::Uniform, 100, 1);
         for i in 0..500_000 {
-            seen[uniform.rank(i, &mut Draws::from(Lane::new(1, 1).at(i))) as usize] += 1;
+            seen[uniform.rank(i, &mut Draws::from(RandomStream::new(1, 1).at(i))) as usize] += 1;
         }
         let chi: f64 = seen.iter().map(|&s| (s as f64 - 5000.0).powi(2) / 5000.0).sum();
         // 99 degrees of freedom, five standard deviations.
         assert!(chi < 99.0 + 5.0 * 198f64.sqrt(), "{chi}");
-        let sequential = Chooser::new(Popularity::Sequential, 7, 1);
+        let sequential = RecordChooser::new(Popularity::Sequential, 7, 1);
         let asked: Vec<u64> = (0..15).map(|i| sequential.rank(i, &mut Draws::from(0))).collect();
         assert_eq!(asked, [0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0]);
     }
@@ -416,11 +418,11 @@ mod tests {
         assert!((share - 0.394).abs() < 0.0005, "{share}");
         let mut hot = vec![false; RECORDS as usize];
         top.iter().for_each(|&record| hot[record as usize] = true);
-        let chooser = Chooser::new(Popularity::default(), RECORDS, 1);
+        let chooser = RecordChooser::new(Popularity::default(), RECORDS, 1);
         let draws = 1_000_000;
         let hits = (0..draws)
             .filter(|&i| {
-                let rank = chooser.rank(i, &mut Draws::from(Lane::new(5, 1).at(i)));
+                let rank = chooser.rank(i, &mut Draws::from(RandomStream::new(5, 1).at(i)));
                 hot[chooser.record(rank, RECORDS - 1) as usize]
             })
             .count() as f64

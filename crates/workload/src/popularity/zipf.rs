@@ -28,11 +28,11 @@ pub struct Zipf {
     n: u64,
     theta: f64,
     choose: Alias,
-    cells: Box<[Cell]>,
+    cells: Box<[StairCell]>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Cell {
+struct StairCell {
     /// Its first rank, counted from 1.
     first: u64,
     /// Ranks in it.
@@ -58,7 +58,7 @@ impl Zipf {
                 _ => ((first as f64 / last).powf(theta) * 1.844_674_407_369e19) as u64,
             };
             weights.push(width as f64 * (first as f64).powf(-theta));
-            cells.push(Cell { first, width, keep });
+            cells.push(StairCell { first, width, keep });
             first += width;
         }
         Zipf { n, theta, choose: Alias::new(&weights), cells: cells.into() }
@@ -95,7 +95,7 @@ impl Zipf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::random::Lane;
+    use model::random::RandomStream;
 
     /// The most ranks that are promised.
     const MOST: u64 = 1_000_000_000_000_000_000;
@@ -141,7 +141,7 @@ mod tests {
                 }
                 let mut seen = vec![0u64; edges.len() - 1];
                 let zipf = Zipf::new(n, theta);
-                let lane = Lane::new(n, theta.to_bits());
+                let lane = RandomStream::new(n, theta.to_bits());
                 for i in 0..DRAWS {
                     let rank = zipf.draw(&mut Draws::from(lane.at(i)));
                     assert!(rank < n);

@@ -2,7 +2,7 @@
 
 use model::{Bytes, Count, Op};
 
-use crate::{KeyForm, KeySpec, LengthBy, Mix, Popularity, Size, Spec, ValueSpec};
+use crate::{KeyForm, KeySpec, LengthSource, LengthSpec, Mix, Popularity, ValueSpec, WorkloadSpec};
 
 /// The longest value: memcached takes a little less than 1 MiB with key and header.
 const LONGEST_VALUE: Option<Bytes> = Some(Bytes(1_000_000));
@@ -25,32 +25,32 @@ const ETC_SHORT: [f64; 15] = [
 ///   uniformly, which keeps no part of the data in the processor's caches; here it is Zipf's law
 ///   with YCSB's constant.
 /// - 100,000 records: with memcached's own 50 to 60 B a record they fit its default of 64 MiB.
-pub(super) fn etc() -> Spec {
+pub(super) fn etc() -> WorkloadSpec {
     let values = (0..).zip(ETC_SHORT).map(|(size, weight)| (Bytes(size), weight)).collect();
-    let tail = Size::Pareto {
+    let tail = LengthSpec::Pareto {
         location: 15.0,
         scale: 214.476,
         shape: 0.348_238,
         min: None,
         max: LONGEST_VALUE,
     };
-    let key = Size::Gev {
+    let key = LengthSpec::Gev {
         location: 30.7984,
         scale: 8.20449,
         shape: 0.078_688,
         min: None,
         max: Some(Bytes(250)),
     };
-    Spec {
+    WorkloadSpec {
         records: Count(100_000),
         key: KeySpec { form: KeyForm::Text, size: Some(key) },
         value: ValueSpec {
-            size: Size::Discrete { values, tail: Some(Box::new(tail)) },
+            size: LengthSpec::Discrete { values, tail: Some(Box::new(tail)) },
             ..ValueSpec::default()
         },
         popularity: Popularity::Zipfian { theta: crate::popularity::THETA },
         mix: Mix::default().with(Op::Read, 30.0).with(Op::Update, 1.0),
-        ..Spec::default()
+        ..WorkloadSpec::default()
     }
 }
 
@@ -67,19 +67,24 @@ pub(super) fn etc() -> Spec {
 ///   memcached is started with a smallest item of 550 B; the shape in between is a guess with a
 ///   moderate tail. A key always has its length, as in the data set.
 /// - 80 % GET, 20 % SET; Poisson arrivals; p99 below 1 ms.
-pub(super) fn data_caching() -> Spec {
-    let value =
-        Size::Pareto { location: 500.0, scale: 417.75, shape: 0.25, min: None, max: LONGEST_VALUE };
-    Spec {
+pub(super) fn data_caching() -> WorkloadSpec {
+    let value = LengthSpec::Pareto {
+        location: 500.0,
+        scale: 417.75,
+        shape: 0.25,
+        min: None,
+        max: LONGEST_VALUE,
+    };
+    WorkloadSpec {
         records: Count(300_000),
         key: KeySpec {
             form: KeyForm::Text,
-            size: Some(Size::Uniform { min: Bytes(1), max: Bytes(248) }),
+            size: Some(LengthSpec::Uniform { min: Bytes(1), max: Bytes(248) }),
         },
-        value: ValueSpec { size: value, length_by: LengthBy::Key, ..ValueSpec::default() },
+        value: ValueSpec { size: value, length_by: LengthSource::Key, ..ValueSpec::default() },
         popularity: Popularity::Zipfian { theta: 0.915 },
         mix: Mix::default().with(Op::Read, 0.8).with(Op::Update, 0.2),
-        ..Spec::default()
+        ..WorkloadSpec::default()
     }
 }
 

@@ -4,7 +4,7 @@ mod cache;
 
 use model::{Bytes, Op, suggest};
 
-use crate::{KeyForm, KeySpec, Mix, Popularity, Size, Spec, SpecError, ValueSpec};
+use crate::{KeyForm, KeySpec, LengthSpec, Mix, Popularity, SpecError, ValueSpec, WorkloadSpec};
 
 /// A named workload.
 #[derive(Debug, Clone, Copy)]
@@ -16,12 +16,12 @@ pub struct Preset {
     pub arrivals: Option<&'static str>,
     /// The service level objective that belongs to it, as `search --slo` reads it.
     pub slo: Option<&'static str>,
-    kind: Kind,
+    kind: PresetKind,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
-    Core(Core, Data),
+enum PresetKind {
+    Core(CoreWorkload, PresetData),
     Etc,
     DataCaching,
 }
@@ -29,7 +29,7 @@ enum Kind {
 /// The mixes of YCSB's core workloads: Cooper et al., "Benchmarking Cloud Serving Systems with
 /// YCSB", SoCC 2010, and its `workloads/` folder.
 #[derive(Debug, Clone, Copy)]
-enum Core {
+enum CoreWorkload {
     Load,
     A,
     B,
@@ -41,7 +41,7 @@ enum Core {
 
 /// The data that is loaded.
 #[derive(Debug, Clone, Copy)]
-enum Data {
+enum PresetData {
     /// `user` and the digits of a hash; 10 fields of 100 bytes, as one value.
     Ycsb,
     /// Keys of 30 bytes, values of 1,000 bytes, as Kreon was measured: Papagiannis et al., SoCC
@@ -52,81 +52,151 @@ enum Data {
 }
 
 pub(crate) const PRESETS: &[Preset] = &[
-    preset("ycsb-a", "YCSB A: 50 % read, 50 % update, scrambled Zipfian", Core::A, Data::Ycsb),
-    preset("ycsb-b", "YCSB B: 95 % read, 5 % update, scrambled Zipfian", Core::B, Data::Ycsb),
-    preset("ycsb-c", "YCSB C: read only, scrambled Zipfian", Core::C, Data::Ycsb),
-    preset("ycsb-d", "YCSB D: 95 % read, 5 % insert, latest", Core::D, Data::Ycsb),
-    preset("ycsb-e", "YCSB E: 95 % scan of 1 to 100 records, 5 % insert", Core::E, Data::Ycsb),
-    preset("ycsb-f", "YCSB F: 50 % read, 50 % read-modify-write", Core::F, Data::Ycsb),
-    preset("ycsb-load", "YCSB load: insert every record once", Core::Load, Data::Ycsb),
-    preset("kreon-a", "YCSB A with 30 B keys and 1,000 B values", Core::A, Data::Kreon),
-    preset("kreon-b", "YCSB B with 30 B keys and 1,000 B values", Core::B, Data::Kreon),
-    preset("kreon-c", "YCSB C with 30 B keys and 1,000 B values", Core::C, Data::Kreon),
-    preset("kreon-d", "YCSB D with 30 B keys and 1,000 B values", Core::D, Data::Kreon),
-    preset("kreon-e", "YCSB E with 30 B keys and 1,000 B values", Core::E, Data::Kreon),
-    preset("kreon-f", "YCSB F with 30 B keys and 1,000 B values", Core::F, Data::Kreon),
-    preset("kreon-load", "load of 30 B keys and 1,000 B values", Core::Load, Data::Kreon),
-    preset("mbwu", "MBWU: 16 B keys, 4 KiB values, 50 % read, 50 % update", Core::A, Data::Mbwu),
-    preset("mbwu-load", "load of 16 B keys and 4 KiB values", Core::Load, Data::Mbwu),
+    preset(
+        "ycsb-a",
+        "YCSB A: 50 % read, 50 % update, scrambled Zipfian",
+        CoreWorkload::A,
+        PresetData::Ycsb,
+    ),
+    preset(
+        "ycsb-b",
+        "YCSB B: 95 % read, 5 % update, scrambled Zipfian",
+        CoreWorkload::B,
+        PresetData::Ycsb,
+    ),
+    preset("ycsb-c", "YCSB C: read only, scrambled Zipfian", CoreWorkload::C, PresetData::Ycsb),
+    preset("ycsb-d", "YCSB D: 95 % read, 5 % insert, latest", CoreWorkload::D, PresetData::Ycsb),
+    preset(
+        "ycsb-e",
+        "YCSB E: 95 % scan of 1 to 100 records, 5 % insert",
+        CoreWorkload::E,
+        PresetData::Ycsb,
+    ),
+    preset(
+        "ycsb-f",
+        "YCSB F: 50 % read, 50 % read-modify-write",
+        CoreWorkload::F,
+        PresetData::Ycsb,
+    ),
+    preset(
+        "ycsb-load",
+        "YCSB load: insert every record once",
+        CoreWorkload::Load,
+        PresetData::Ycsb,
+    ),
+    preset(
+        "kreon-a",
+        "YCSB A with 30 B keys and 1,000 B values",
+        CoreWorkload::A,
+        PresetData::Kreon,
+    ),
+    preset(
+        "kreon-b",
+        "YCSB B with 30 B keys and 1,000 B values",
+        CoreWorkload::B,
+        PresetData::Kreon,
+    ),
+    preset(
+        "kreon-c",
+        "YCSB C with 30 B keys and 1,000 B values",
+        CoreWorkload::C,
+        PresetData::Kreon,
+    ),
+    preset(
+        "kreon-d",
+        "YCSB D with 30 B keys and 1,000 B values",
+        CoreWorkload::D,
+        PresetData::Kreon,
+    ),
+    preset(
+        "kreon-e",
+        "YCSB E with 30 B keys and 1,000 B values",
+        CoreWorkload::E,
+        PresetData::Kreon,
+    ),
+    preset(
+        "kreon-f",
+        "YCSB F with 30 B keys and 1,000 B values",
+        CoreWorkload::F,
+        PresetData::Kreon,
+    ),
+    preset(
+        "kreon-load",
+        "load of 30 B keys and 1,000 B values",
+        CoreWorkload::Load,
+        PresetData::Kreon,
+    ),
+    preset(
+        "mbwu",
+        "MBWU: 16 B keys, 4 KiB values, 50 % read, 50 % update",
+        CoreWorkload::A,
+        PresetData::Mbwu,
+    ),
+    preset("mbwu-load", "load of 16 B keys and 4 KiB values", CoreWorkload::Load, PresetData::Mbwu),
     Preset {
         name: "etc",
         description: "Facebook's ETC pool: 36 B keys, 194 B values, 30 reads an update",
         arrivals: Some("facebook"),
         slo: None,
-        kind: Kind::Etc,
+        kind: PresetKind::Etc,
     },
     Preset {
         name: "data-caching",
         description: "CloudSuite data caching: Twitter-like, 80 % read, 20 % update",
         arrivals: Some("poisson"),
         slo: Some("p99<1ms"),
-        kind: Kind::DataCaching,
+        kind: PresetKind::DataCaching,
     },
 ];
 
-const fn preset(name: &'static str, description: &'static str, mix: Core, data: Data) -> Preset {
-    Preset { name, description, arrivals: None, slo: None, kind: Kind::Core(mix, data) }
+const fn preset(
+    name: &'static str,
+    description: &'static str,
+    mix: CoreWorkload,
+    data: PresetData,
+) -> Preset {
+    Preset { name, description, arrivals: None, slo: None, kind: PresetKind::Core(mix, data) }
 }
 
 impl Preset {
-    pub fn spec(&self) -> Spec {
+    pub fn spec(&self) -> WorkloadSpec {
         match self.kind {
-            Kind::Core(core, data) => core_spec(core, data),
-            Kind::Etc => cache::etc(),
-            Kind::DataCaching => cache::data_caching(),
+            PresetKind::Core(core, data) => core_spec(core, data),
+            PresetKind::Etc => cache::etc(),
+            PresetKind::DataCaching => cache::data_caching(),
         }
     }
 }
 
-fn core_spec(core: Core, data: Data) -> Spec {
+fn core_spec(core: CoreWorkload, data: PresetData) -> WorkloadSpec {
     let mix = match core {
-        Core::Load => Mix::only(Op::Insert),
-        Core::A => Mix::default().with(Op::Read, 0.5).with(Op::Update, 0.5),
-        Core::B => Mix::default().with(Op::Read, 0.95).with(Op::Update, 0.05),
-        Core::C => Mix::only(Op::Read),
-        Core::D => Mix::default().with(Op::Read, 0.95).with(Op::Insert, 0.05),
-        Core::E => Mix::default().with(Op::Scan, 0.95).with(Op::Insert, 0.05),
-        Core::F => Mix::default().with(Op::Read, 0.5).with(Op::ReadModifyWrite, 0.5),
+        CoreWorkload::Load => Mix::only(Op::Insert),
+        CoreWorkload::A => Mix::default().with(Op::Read, 0.5).with(Op::Update, 0.5),
+        CoreWorkload::B => Mix::default().with(Op::Read, 0.95).with(Op::Update, 0.05),
+        CoreWorkload::C => Mix::only(Op::Read),
+        CoreWorkload::D => Mix::default().with(Op::Read, 0.95).with(Op::Insert, 0.05),
+        CoreWorkload::E => Mix::default().with(Op::Scan, 0.95).with(Op::Insert, 0.05),
+        CoreWorkload::F => Mix::default().with(Op::Read, 0.5).with(Op::ReadModifyWrite, 0.5),
     };
     let popularity = match core {
-        Core::D => Popularity::Latest { theta: crate::popularity::THETA },
+        CoreWorkload::D => Popularity::Latest { theta: crate::popularity::THETA },
         _ => Popularity::default(),
     };
     let (form, key_size, value_size) = match data {
-        Data::Ycsb => (KeyForm::Ycsb, None, Bytes(1000)),
-        Data::Kreon => (KeyForm::Ycsb, Some(Size::fixed(30)), Bytes(1000)),
-        Data::Mbwu => (KeyForm::Binary, Some(Size::fixed(16)), Bytes(4096)),
+        PresetData::Ycsb => (KeyForm::Ycsb, None, Bytes(1000)),
+        PresetData::Kreon => (KeyForm::Ycsb, Some(LengthSpec::fixed(30)), Bytes(1000)),
+        PresetData::Mbwu => (KeyForm::Binary, Some(LengthSpec::fixed(16)), Bytes(4096)),
     };
-    Spec {
+    WorkloadSpec {
         key: KeySpec { form, size: key_size },
-        value: ValueSpec { size: Size::Fixed(value_size), ..ValueSpec::default() },
+        value: ValueSpec { size: LengthSpec::Fixed(value_size), ..ValueSpec::default() },
         popularity,
         mix,
-        ..Spec::default()
+        ..WorkloadSpec::default()
     }
 }
 
-pub(crate) fn find(name: &str) -> Result<Spec, SpecError> {
+pub(crate) fn find(name: &str) -> Result<WorkloadSpec, SpecError> {
     match PRESETS.iter().find(|preset| preset.name == name) {
         Some(preset) => Ok(preset.spec()),
         None => Err(SpecError::UnknownPreset {

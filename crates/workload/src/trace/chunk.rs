@@ -3,26 +3,26 @@
 use model::Expiry;
 use model::random::mix;
 
-use super::key::{self, Fit};
-use super::line::Line;
-use super::operation::Operation;
+use super::key::{self, KeyFit};
+use super::line::TraceLine;
+use super::operation::TraceOp;
 use crate::value::hash;
 
 /// One request of a trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Request<'a> {
+pub struct TraceRequest<'a> {
     /// Its number in the trace, from 0. As a salt it makes every written value another one.
     pub index: u64,
     /// Seconds after the first second of the trace. The trace has whole seconds; where in its
     /// second a request lies is chosen by [`Spread`](super::Spread).
     pub at_s: f64,
-    pub operation: Operation,
+    pub operation: TraceOp,
     /// The key that is to be sent: that of the trace, in the size that the trace says, at most
     /// 250 B. It is anonymised, and so often of another length than the original: what is too long
     /// is cut, what is too short is lengthened, and letters of a hash of the whole key keep it
     /// distinct.
     pub key: &'a [u8],
-    pub fit: Fit,
+    pub fit: KeyFit,
     /// Bytes of the original key.
     pub key_size: u32,
     /// Bytes of the value that is written, or that was there to be read.
@@ -31,7 +31,7 @@ pub struct Request<'a> {
     pub expiry: Expiry,
 }
 
-impl Request<'_> {
+impl TraceRequest<'_> {
     /// A hash over all that is asked; the (wrapping) sum over the threads of a replay is the same
     /// for the same requests.
     #[inline]
@@ -43,13 +43,13 @@ impl Request<'_> {
 
 /// A row of requests in memory that is used again and again.
 #[derive(Debug, Clone, Default)]
-pub struct Chunk {
-    requests: Vec<Entry>,
+pub struct RequestChunk {
+    requests: Vec<ChunkEntry>,
     keys: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct ChunkEntry {
     index: u64,
     at_s: f64,
     /// Where its key ends in `keys`; it begins where the one before ends.
@@ -57,13 +57,13 @@ struct Entry {
     key_size: u32,
     value_size: u32,
     expiry: Expiry,
-    operation: Operation,
-    fit: Fit,
+    operation: TraceOp,
+    fit: KeyFit,
 }
 
-impl Chunk {
-    pub fn new() -> Chunk {
-        Chunk::default()
+impl RequestChunk {
+    pub fn new() -> RequestChunk {
+        RequestChunk::default()
     }
 
     pub fn len(&self) -> usize {
@@ -76,10 +76,10 @@ impl Chunk {
 
     /// Request `n` of this chunk, in the order of the trace.
     #[inline]
-    pub fn get(&self, n: usize) -> Option<Request<'_>> {
+    pub fn get(&self, n: usize) -> Option<TraceRequest<'_>> {
         let entry = self.requests.get(n)?;
         let begin = n.checked_sub(1).map_or(0, |before| self.requests[before].key_end);
-        Some(Request {
+        Some(TraceRequest {
             index: entry.index,
             at_s: entry.at_s,
             operation: entry.operation,
@@ -91,7 +91,7 @@ impl Chunk {
         })
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Request<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = TraceRequest<'_>> {
         (0..self.len()).filter_map(|n| self.get(n))
     }
 
@@ -101,9 +101,9 @@ impl Chunk {
         self.keys.clear();
     }
 
-    pub(super) fn push(&mut self, index: u64, line: &Line<'_>) {
+    pub(super) fn push(&mut self, index: u64, line: &TraceLine<'_>) {
         let fit = key::append(line.key, line.key_size, &mut self.keys);
-        self.requests.push(Entry {
+        self.requests.push(ChunkEntry {
             index,
             at_s: 0.0,
             key_end: self.keys.len() as u32,
@@ -115,9 +115,9 @@ impl Chunk {
         });
     }
 
-    pub(super) fn push_again(&mut self, request: &Request<'_>) {
+    pub(super) fn push_again(&mut self, request: &TraceRequest<'_>) {
         self.keys.extend_from_slice(request.key);
-        self.requests.push(Entry {
+        self.requests.push(ChunkEntry {
             index: request.index,
             at_s: request.at_s,
             key_end: self.keys.len() as u32,

@@ -7,13 +7,13 @@ const BITS: u32 = 14;
 /// large counts; small ones are told by the registers that are still empty. The standard error is
 /// 0.8 % in 16 KiB.
 #[derive(Debug)]
-pub(super) struct Distinct {
+pub(super) struct DistinctCounter {
     registers: Box<[u8]>,
 }
 
-impl Distinct {
-    pub fn new() -> Distinct {
-        Distinct { registers: vec![0; 1 << BITS].into() }
+impl DistinctCounter {
+    pub fn new() -> DistinctCounter {
+        DistinctCounter { registers: vec![0; 1 << BITS].into() }
     }
 
     /// `hash` must be well mixed in all of its bits.
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn counts_within_five_standard_errors() {
         for count in [0, 1, 10, 1000, 20_000, 60_000, 1_000_000] {
-            let mut distinct = Distinct::new();
+            let mut distinct = DistinctCounter::new();
             for _ in 0..2 {
                 (0..count).for_each(|key| distinct.add(mix(key)));
             }

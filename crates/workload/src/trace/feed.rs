@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use model::random::below;
 
-use super::chunk::{Chunk, Request};
-use super::{Spread, Trace, TraceError};
+use super::chunk::{RequestChunk, TraceRequest};
+use super::{ArrivalSpread, TraceError, TraceReader};
 use crate::value::hash;
 
 /// Requests that are handed over together.
@@ -19,7 +19,7 @@ const CHUNK: usize = 1024;
 /// is handed over; meanwhile these last.
 const AHEAD: usize = 64;
 
-impl Trace {
+impl TraceReader {
     /// Starts a thread that reads the trace and divides it over `consumers` by the hash of the key:
     /// one key always comes to the same consumer, in the order of the trace.
     ///
@@ -30,9 +30,13 @@ impl Trace {
     ///
     /// # Errors
     /// A thread that cannot be started.
-    pub fn feed(self, consumers: usize, spread: Spread) -> Result<Vec<Feed>, TraceError> {
+    pub fn feed(
+        self,
+        consumers: usize,
+        spread: ArrivalSpread,
+    ) -> Result<Vec<TraceFeed>, TraceError> {
         let file = self.file().clone();
-        let (outlets, feeds): (Vec<Outlet>, Vec<Feed>) =
+        let (outlets, feeds): (Vec<FeedReceiver>, Vec<TraceFeed>) =
             (0..consumers).map(|_| connected(&file, self.header())).unzip();
         let failed = |source| TraceError::Thread { file, source: Arc::new(source) };
         thread::Builder::new()
@@ -43,39 +47,39 @@ impl Trace {
     }
 }
 
-enum Message {
-    Chunk(Chunk),
+enum FeedMessage {
+    Chunk(RequestChunk),
     End,
     Failed(TraceError),
 }
 
-fn connected(file: &Arc<str>, header: Option<&Arc<str>>) -> (Outlet, Feed) {
+fn connected(file: &Arc<str>, header: Option<&Arc<str>>) -> (FeedReceiver, TraceFeed) {
     let (to, incoming) = sync_channel(AHEAD);
     let (used, back) = sync_channel(AHEAD + 2);
-    let feed = Feed {
+    let feed = TraceFeed {
         file: file.clone(),
         header: header.cloned(),
         incoming,
         used,
-        chunk: Chunk::new(),
+        chunk: RequestChunk::new(),
         next: 0,
         over: None,
     };
-    (Outlet { to, back, chunk: Chunk::new(), gone: false }, feed)
+    (FeedReceiver { to, back, chunk: RequestChunk::new(), gone: false }, feed)
 }
 
 /// The thread's end of a feed.
-struct Outlet {
-    to: SyncSender<Message>,
+struct FeedReceiver {
+    to: SyncSender<FeedMessage>,
     /// Chunks that were read.
-    back: Receiver<Chunk>,
-    chunk: Chunk,
+    back: Receiver<RequestChunk>,
+    chunk: RequestChunk,
     gone: bool,
 }
 
-impl Outlet {
+impl FeedReceiver {
     #[inline]
-    fn push(&mut self, request: &Request<'_>) {
+    fn push(&mut self, request: &TraceRequest<'_>) {
         if !self.gone {
             self.chunk.push_again(request);
             if self.chunk.len() == CHUNK {
@@ -89,18 +93,18 @@ impl Outlet {
             let mut empty = self.back.try_recv().unwrap_or_default();
             empty.clear();
             let full = mem::replace(&mut self.chunk, empty);
-            self.send(Message::Chunk(full));
+            self.send(FeedMessage::Chunk(full));
         }
     }
 
     /// Waits until there is room, or the feed is dropped.
-    fn send(&mut self, message: Message) {
+    fn send(&mut self, message: FeedMessage) {
         self.gone |= self.to.send(message).is_err();
     }
 }
 
-fn run(mut trace: Trace, spread: Spread, mut outlets: Vec<Outlet>) {
-    let mut second = Chunk::new();
+fn run(mut trace: TraceReader, spread: ArrivalSpread, mut outlets: Vec<FeedReceiver>) {
+    let mut second = RequestChunk::new();
     while !outlets.iter().all(|outlet| outlet.gone) {
         match trace.next_second(spread, &mut second) {
             Ok(true) => {
@@ -108,14 +112,16 @@ fn run(mut trace: Trace, spread: Spread, mut outlets: Vec<Outlet>) {
                 for request in second.iter() {
                     outlets[below(hash(request.key), count) as usize].push(&request);
                 }
-                outlets.iter_mut().for_each(Outlet::flush);
+                outlets.iter_mut().for_each(FeedReceiver::flush);
             }
             Ok(false) => {
-                outlets.iter_mut().for_each(|outlet| outlet.send(Message::End));
+                outlets.iter_mut().for_each(|outlet| outlet.send(FeedMessage::End));
                 return;
             }
             Err(error) => {
-                outlets.iter_mut().for_each(|outlet| outlet.send(Message::Failed(error.clone())));
+                outlets
+                    .iter_mut()
+                    .for_each(|outlet| outlet.send(FeedMessage::Failed(error.clone())));
                 return;
             }
         }
@@ -124,12 +130,12 @@ fn run(mut trace: Trace, spread: Spread, mut outlets: Vec<Outlet>) {
 
 /// One consumer's part of a trace.
 #[derive(Debug)]
-pub struct Feed {
+pub struct TraceFeed {
     file: Arc<str>,
     header: Option<Arc<str>>,
-    incoming: Receiver<Message>,
-    used: SyncSender<Chunk>,
-    chunk: Chunk,
+    incoming: Receiver<FeedMessage>,
+    used: SyncSender<RequestChunk>,
+    chunk: RequestChunk,
     /// The next request of the chunk.
     next: usize,
     /// Why nothing more comes.
@@ -138,14 +144,14 @@ pub struct Feed {
 
 /// What comes next of a [`Feed`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Next<'a> {
-    Request(Request<'a>),
+pub enum FeedItem<'a> {
+    Request(TraceRequest<'a>),
     /// It is not read yet.
     NotYet,
     End,
 }
 
-impl Feed {
+impl TraceFeed {
     /// As [`Trace::header`].
     pub fn header(&self) -> Option<&Arc<str>> {
         self.header.as_ref()
@@ -158,11 +164,11 @@ impl Feed {
     /// What is wrong with the trace, once everything before it was handed over, and again at every
     /// further call.
     #[inline]
-    pub fn peek(&mut self, wait: Duration) -> Result<Next<'_>, TraceError> {
+    pub fn peek(&mut self, wait: Duration) -> Result<FeedItem<'_>, TraceError> {
         if self.next == self.chunk.len() && !self.receive(wait)? {
-            return Ok(if self.over.is_some() { Next::End } else { Next::NotYet });
+            return Ok(if self.over.is_some() { FeedItem::End } else { FeedItem::NotYet });
         }
-        Ok(self.chunk.get(self.next).map_or(Next::NotYet, Next::Request))
+        Ok(self.chunk.get(self.next).map_or(FeedItem::NotYet, FeedItem::Request))
     }
 
     /// Goes on behind the request that was seen last.
@@ -182,7 +188,7 @@ impl Feed {
             Err(_) => self.incoming.recv_timeout(wait),
         };
         let over = match message {
-            Ok(Message::Chunk(chunk)) => {
+            Ok(FeedMessage::Chunk(chunk)) => {
                 let used = mem::replace(&mut self.chunk, chunk);
                 self.next = 0;
                 // It comes back to the thread as long as that is there; there is always room.
@@ -190,8 +196,8 @@ impl Feed {
                 return Ok(true);
             }
             Err(RecvTimeoutError::Timeout) => return Ok(false),
-            Ok(Message::End) => Ok(()),
-            Ok(Message::Failed(error)) => Err(error),
+            Ok(FeedMessage::End) => Ok(()),
+            Ok(FeedMessage::Failed(error)) => Err(error),
             Err(RecvTimeoutError::Disconnected) => {
                 Err(TraceError::ThreadDied { file: self.file.clone() })
             }

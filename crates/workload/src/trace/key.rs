@@ -15,7 +15,7 @@ const HASH: usize = 11;
 
 /// What became of a trace's key on its way to the size that the trace gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
+pub enum KeyFit {
     AsItIs,
     Cut,
     Lengthened,
@@ -28,11 +28,11 @@ pub enum Fit {
 /// key; what is too short is lengthened by such letters. Hence the same key and size always give
 /// the same key, and different ones differ but for accidents of the hash: of 6 bits a letter where
 /// the size is below 11 B.
-pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) -> Fit {
+pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) -> KeyFit {
     let size = (size as usize).min(LONGEST);
     if key.len() == size {
         out.extend_from_slice(key);
-        return Fit::AsItIs;
+        return KeyFit::AsItIs;
     }
     let kept = key.len().min(size - size.min(if key.len() < size { 0 } else { HASH }));
     out.extend_from_slice(&key[..kept]);
@@ -48,7 +48,7 @@ pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) -> Fit {
         word = word.rotate_right(6);
         left -= 1;
     }
-    if key.len() < size { Fit::Lengthened } else { Fit::Cut }
+    if key.len() < size { KeyFit::Lengthened } else { KeyFit::Cut }
 }
 
 #[cfg(test)]

@@ -3,25 +3,25 @@
 use model::{Expiry, suggest};
 
 use super::error::{LineProblem, excerpt};
-use super::operation::Operation;
+use super::operation::TraceOp;
 use crate::value::LONGEST;
 
 const FIELDS: usize = 7;
 
 /// The fields of a line that a replay needs. The client is not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Line<'a> {
+pub(super) struct TraceLine<'a> {
     pub second: u64,
     pub key: &'a [u8],
     pub key_size: u32,
     pub value_size: u32,
-    pub operation: Operation,
+    pub operation: TraceOp,
     pub expiry: Expiry,
 }
 
-impl Line<'_> {
+impl TraceLine<'_> {
     /// `line` is without its end.
-    pub fn parse(line: &[u8]) -> Result<Line<'_>, LineProblem> {
+    pub fn parse(line: &[u8]) -> Result<TraceLine<'_>, LineProblem> {
         let few = || LineProblem::Fields {
             found: line.split(|byte| *byte == b',').filter(|_| !line.is_empty()).count(),
         };
@@ -32,11 +32,11 @@ impl Line<'_> {
         let (rest, _client) = last(rest).ok_or_else(few)?;
         let (rest, value_size) = last(rest).ok_or_else(few)?;
         let (key, key_size) = last(rest).ok_or_else(few)?;
-        let line = Line {
+        let line = TraceLine {
             second: number("timestamp", second)?,
             key_size: small("key size", key_size, u64::from(u32::MAX))?,
             value_size: small("value size", value_size, LONGEST)?,
-            operation: Operation::from_name(operation).ok_or_else(|| unknown(operation))?,
+            operation: TraceOp::from_name(operation).ok_or_else(|| unknown(operation))?,
             expiry: expiry(ttl)?,
             key,
         };
@@ -116,7 +116,7 @@ pub(super) fn is_header(line: &[u8]) -> bool {
 #[cold]
 fn unknown(operation: &[u8]) -> LineProblem {
     let text = excerpt(operation);
-    let hint = suggest::hint(&text, Operation::ALL.map(Operation::name));
+    let hint = suggest::hint(&text, TraceOp::ALL.map(TraceOp::name));
     LineProblem::Operation { text, hint }
 }
 
@@ -126,20 +126,20 @@ mod tests {
 
     #[test]
     fn takes_a_line_apart() {
-        let line = Line::parse(b"17,nz:u:eeW511W3dcH3de3d15ec,22,304,5,set,86400").unwrap();
-        let expected = Line {
+        let line = TraceLine::parse(b"17,nz:u:eeW511W3dcH3de3d15ec,22,304,5,set,86400").unwrap();
+        let expected = TraceLine {
             second: 17,
             key: b"nz:u:eeW511W3dcH3de3d15ec",
             key_size: 22,
             value_size: 304,
-            operation: Operation::Set,
+            operation: TraceOp::Set,
             expiry: Expiry::After(86400),
         };
         assert_eq!(line, expected);
-        assert_eq!(Line::parse(b"0,a,b,,c,9,0,1,get,0").unwrap().key, b"a,b,,c");
-        for operation in Operation::ALL {
+        assert_eq!(TraceLine::parse(b"0,a,b,,c,9,0,1,get,0").unwrap().key, b"a,b,,c");
+        for operation in TraceOp::ALL {
             let text = format!("0,k,1,0,,{operation},0");
-            assert_eq!(Line::parse(text.as_bytes()).unwrap().operation, operation);
+            assert_eq!(TraceLine::parse(text.as_bytes()).unwrap().operation, operation);
         }
     }
 
@@ -153,7 +153,7 @@ mod tests {
             ("-30", Expiry::AtOnce),
         ] {
             let line = format!("0,k,1,0,1,set,{ttl}");
-            assert_eq!(Line::parse(line.as_bytes()).unwrap().expiry, expiry, "{ttl}");
+            assert_eq!(TraceLine::parse(line.as_bytes()).unwrap().expiry, expiry, "{ttl}");
         }
     }
 
@@ -203,7 +203,7 @@ mod tests {
             ("1,k\ty,3,0,1,get,0", "the byte 0x09"),
             ("1,key,3,0,1,get,0,9", "no operation is called `0`"),
         ] {
-            let error = Line::parse(line.as_bytes()).unwrap_err().to_string();
+            let error = TraceLine::parse(line.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(says), "{line}: {error}");
         }
     }

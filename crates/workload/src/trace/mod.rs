@@ -21,11 +21,11 @@ mod spread;
 mod summary;
 mod zstd;
 
-pub use chunk::{Chunk, Request};
+pub use chunk::{RequestChunk, TraceRequest};
 pub use error::{LineProblem, TraceError};
-pub use feed::{Feed, Next};
-pub use key::Fit;
-pub use operation::Operation;
-pub use reader::{MOST_A_SECOND, Trace};
-pub use spread::Spread;
-pub use summary::Summary;
+pub use feed::{FeedItem, TraceFeed};
+pub use key::KeyFit;
+pub use operation::TraceOp;
+pub use reader::{MOST_A_SECOND, TraceReader};
+pub use spread::ArrivalSpread;
+pub use summary::TraceSummary;

@@ -6,7 +6,7 @@ use model::Op;
 
 /// A request of memcached's protocol, as the trace names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
+pub enum TraceOp {
     Get,
     Gets,
     Set,
@@ -20,53 +20,53 @@ pub enum Operation {
     Decr,
 }
 
-impl Operation {
-    pub const ALL: [Operation; 11] = [
-        Operation::Get,
-        Operation::Gets,
-        Operation::Set,
-        Operation::Add,
-        Operation::Replace,
-        Operation::Cas,
-        Operation::Append,
-        Operation::Prepend,
-        Operation::Delete,
-        Operation::Incr,
-        Operation::Decr,
+impl TraceOp {
+    pub const ALL: [TraceOp; 11] = [
+        TraceOp::Get,
+        TraceOp::Gets,
+        TraceOp::Set,
+        TraceOp::Add,
+        TraceOp::Replace,
+        TraceOp::Cas,
+        TraceOp::Append,
+        TraceOp::Prepend,
+        TraceOp::Delete,
+        TraceOp::Incr,
+        TraceOp::Decr,
     ];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Operation::Get => "get",
-            Operation::Gets => "gets",
-            Operation::Set => "set",
-            Operation::Add => "add",
-            Operation::Replace => "replace",
-            Operation::Cas => "cas",
-            Operation::Append => "append",
-            Operation::Prepend => "prepend",
-            Operation::Delete => "delete",
-            Operation::Incr => "incr",
-            Operation::Decr => "decr",
+            TraceOp::Get => "get",
+            TraceOp::Gets => "gets",
+            TraceOp::Set => "set",
+            TraceOp::Add => "add",
+            TraceOp::Replace => "replace",
+            TraceOp::Cas => "cas",
+            TraceOp::Append => "append",
+            TraceOp::Prepend => "prepend",
+            TraceOp::Delete => "delete",
+            TraceOp::Incr => "incr",
+            TraceOp::Decr => "decr",
         }
     }
 
-    pub fn from_name(name: &[u8]) -> Option<Operation> {
-        Operation::ALL.into_iter().find(|operation| operation.name().as_bytes() == name)
+    pub fn from_name(name: &[u8]) -> Option<TraceOp> {
+        TraceOp::ALL.into_iter().find(|operation| operation.name().as_bytes() == name)
     }
 
     /// What is asked of a store: a read, a delete, or a write of the whole value for everything
     /// that changes one. (A value to which something was appended could not be verified.)
     pub const fn op(self) -> Op {
         match self {
-            Operation::Get | Operation::Gets => Op::Read,
-            Operation::Delete => Op::Delete,
+            TraceOp::Get | TraceOp::Gets => Op::Read,
+            TraceOp::Delete => Op::Delete,
             _ => Op::Update,
         }
     }
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for TraceOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -5,11 +5,11 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::chunk::Chunk;
+use super::chunk::RequestChunk;
 use super::error::{LineProblem, TraceError, excerpt};
-use super::line::{self, Line};
+use super::line::{self, TraceLine};
 use super::source::{self, Bytes};
-use super::spread::Spread;
+use super::spread::ArrivalSpread;
 
 /// The most requests of one second: they are held in memory together, some 100 MB then.
 pub const MOST_A_SECOND: usize = 1 << 20;
@@ -21,7 +21,7 @@ const LONGEST_LINE: u64 = 4096;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// An open trace.
-pub struct Trace {
+pub struct TraceReader {
     file: Arc<str>,
     bytes: Bytes,
     /// The line that was read last, without its end, and its number from 1.
@@ -39,22 +39,22 @@ pub struct Trace {
     failed: Option<TraceError>,
 }
 
-impl fmt::Debug for Trace {
+impl fmt::Debug for TraceReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Trace");
         shown.field("file", &self.file).field("line", &self.number).finish_non_exhaustive()
     }
 }
 
-impl Trace {
+impl TraceReader {
     /// Opens a file, or standard input for `-`, plain or compressed with gzip or zstd, and reads
     /// the first request. A byte-order mark, and a first line that names the fields, are skipped.
     ///
     /// # Errors
     /// A file that cannot be read, holds nothing, or whose first line is no request.
-    pub fn open(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<TraceReader, TraceError> {
         let path = path.as_ref();
-        let mut trace = Trace {
+        let mut trace = TraceReader {
             file: source::name(path),
             bytes: source::open(path)?,
             line: Vec::new(),
@@ -81,8 +81,8 @@ impl Trace {
 
     /// The same with another bound on the requests of one second, [`MOST_A_SECOND`] where not
     /// given.
-    pub fn at_most_a_second(self, requests: usize) -> Trace {
-        Trace { most_a_second: requests, ..self }
+    pub fn at_most_a_second(self, requests: usize) -> TraceReader {
+        TraceReader { most_a_second: requests, ..self }
     }
 
     /// The file as errors name it.
@@ -102,7 +102,11 @@ impl Trace {
     /// # Errors
     /// A line that is no request, by its number; a time that goes back; a second with too many
     /// requests; a file that cannot be read on. After an error the trace is of no use any more.
-    pub fn next_second(&mut self, spread: Spread, chunk: &mut Chunk) -> Result<bool, TraceError> {
+    pub fn next_second(
+        &mut self,
+        spread: ArrivalSpread,
+        chunk: &mut RequestChunk,
+    ) -> Result<bool, TraceError> {
         chunk.clear();
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -121,7 +125,7 @@ impl Trace {
     }
 
     /// Appends the requests of one second.
-    fn gather(&mut self, chunk: &mut Chunk) -> Result<(), TraceError> {
+    fn gather(&mut self, chunk: &mut RequestChunk) -> Result<(), TraceError> {
         if !self.pending && !self.read_line()? {
             return Ok(());
         }
@@ -151,8 +155,8 @@ impl Trace {
         }
     }
 
-    fn parse(&self) -> Result<Line<'_>, TraceError> {
-        Line::parse(&self.line).map_err(|problem| self.wrong(problem))
+    fn parse(&self) -> Result<TraceLine<'_>, TraceError> {
+        TraceLine::parse(&self.line).map_err(|problem| self.wrong(problem))
     }
 
     /// Reads the next line, `false` at the end of the file.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 
 use super::TraceError;
-use super::zstd::Frames;
+use super::zstd::ZstdFrames;
 
 /// Bytes that are read from the file, and decompressed, at a time.
 const BUFFER: usize = 256 << 10;
@@ -50,7 +50,7 @@ fn decompressed(
         }
         // A frame, or one that is to be skipped.
         [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
-            Ok(Box::new(BufReader::with_capacity(BUFFER, Frames::new(whole))))
+            Ok(Box::new(BufReader::with_capacity(BUFFER, ZstdFrames::new(whole))))
         }
         [0xfd, b'7', b'z', b'X'] => Err(unknown("xz")),
         [b'B', b'Z', b'h', _] => Err(unknown("bzip2")),

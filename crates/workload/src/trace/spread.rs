@@ -1,12 +1,12 @@
 //! Where in its second a request lies.
 
-use model::random::{Draws, Lane};
+use model::random::{Draws, RandomStream};
 
-use super::chunk::Chunk;
+use super::chunk::RequestChunk;
 
 /// How the requests of one second are spread over it, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spread {
+pub enum ArrivalSpread {
     /// At equal distances: request `i` of `n` at `(i + 1/2) / n`.
     Even,
     /// As sorted uniform numbers, which is how Poisson arrivals lie when their number is known.
@@ -16,14 +16,14 @@ pub enum Spread {
 /// The purpose of the random lane; those of a [`Spec`](crate::Spec) are below.
 const INSTANTS: u64 = 65;
 
-impl Spread {
+impl ArrivalSpread {
     /// Gives every request of the chunk its instant in the second that begins at `second` after the
     /// beginning of the trace.
-    pub(super) fn assign(self, second: u64, chunk: &mut Chunk) {
+    pub(super) fn assign(self, second: u64, chunk: &mut RequestChunk) {
         let instants = chunk.instants();
         let (begin, count) = (second as f64, instants.len() as f64);
         match self {
-            Spread::Even => {
+            ArrivalSpread::Even => {
                 for (i, at) in instants.enumerate() {
                     *at = begin + (i as f64 + 0.5) / count;
                 }
@@ -31,8 +31,8 @@ impl Spread {
             // Sorted uniforms without sorting: the partial sums of n + 1 exponential gaps, divided
             // by their total (Devroye, "Non-Uniform Random Variate Generation", Springer 1986,
             // chapter V.3). The gaps are drawn twice, so that none need be kept.
-            Spread::Poisson { seed } => {
-                let start = Lane::new(seed, INSTANTS).at(second);
+            ArrivalSpread::Poisson { seed } => {
+                let start = RandomStream::new(seed, INSTANTS).at(second);
                 let gap = |draws: &mut Draws| -(draws.unit().ln());
                 let mut draws = Draws::from(start);
                 let total: f64 = (0..=instants.len()).map(|_| gap(&mut draws)).sum();
@@ -50,12 +50,12 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::Line;
+    use super::super::line::TraceLine;
     use super::*;
 
-    fn instants(spread: Spread, second: u64, count: u64) -> Vec<f64> {
-        let mut chunk = Chunk::new();
-        let line = Line::parse(b"1,key,3,0,1,get,0").unwrap();
+    fn instants(spread: ArrivalSpread, second: u64, count: u64) -> Vec<f64> {
+        let mut chunk = RequestChunk::new();
+        let line = TraceLine::parse(b"1,key,3,0,1,get,0").unwrap();
         (0..count).for_each(|index| chunk.push(index, &line));
         spread.assign(second, &mut chunk);
         chunk.iter().map(|request| request.at_s).collect()
@@ -63,14 +63,14 @@ mod tests {
 
     #[test]
     fn even_instants_have_equal_distances() {
-        assert_eq!(instants(Spread::Even, 7, 4), [7.125, 7.375, 7.625, 7.875]);
+        assert_eq!(instants(ArrivalSpread::Even, 7, 4), [7.125, 7.375, 7.625, 7.875]);
     }
 
     /// Kolmogorov-Smirnov against the uniform law for the instants, and against the exponential
     /// one for the gaps between them: each exceeds 1.95 once in a thousand.
     #[test]
     fn poisson_instants_are_sorted_uniforms() {
-        let spread = Spread::Poisson { seed: 5 };
+        let spread = ArrivalSpread::Poisson { seed: 5 };
         for second in [0, 3, 4_000_000] {
             let count = 50_000;
             let instants: Vec<f64> =
@@ -88,6 +88,6 @@ mod tests {
             assert!(distance(&gaps, &|x| 1.0 - (-x * n).exp()) < 1.95);
         }
         assert_eq!(instants(spread, 3, 10), instants(spread, 3, 10));
-        assert_ne!(instants(spread, 3, 10), instants(Spread::Poisson { seed: 6 }, 3, 10));
+        assert_ne!(instants(spread, 3, 10), instants(ArrivalSpread::Poisson { seed: 6 }, 3, 10));
     }
 }

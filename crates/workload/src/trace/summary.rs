@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use model::{Op, PerOp};
 
-use super::chunk::Chunk;
-use super::distinct::Distinct;
-use super::reader::Trace;
-use super::{Spread, TraceError};
+use super::chunk::RequestChunk;
+use super::distinct::DistinctCounter;
+use super::reader::TraceReader;
+use super::{ArrivalSpread, TraceError};
 use crate::value::hash;
 
 /// What a trace, or its beginning, asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Summary {
+pub struct TraceSummary {
     pub requests: u64,
     /// Requests by what is asked of a store.
     pub by_op: PerOp<u64>,
@@ -33,7 +33,7 @@ pub struct Summary {
     pub header: Option<Arc<str>>,
 }
 
-impl Summary {
+impl TraceSummary {
     /// Part of the requests that read.
     pub fn read_share(&self) -> f64 {
         self.by_op[Op::Read] as f64 / self.requests as f64
@@ -45,15 +45,15 @@ impl Summary {
     }
 }
 
-impl Trace {
+impl TraceReader {
     /// Reads the trace, up to the end of the second in which `requests` have been seen; `None`
     /// reads all of it.
     ///
     /// # Errors
     /// As [`Trace::next_second`].
-    pub fn summary(mut self, requests: Option<u64>) -> Result<Summary, TraceError> {
+    pub fn summary(mut self, requests: Option<u64>) -> Result<TraceSummary, TraceError> {
         let most = requests.unwrap_or(u64::MAX);
-        let mut summary = Summary {
+        let mut summary = TraceSummary {
             requests: 0,
             by_op: PerOp::from_fn(|_| 0),
             distinct_keys: 0.0,
@@ -65,10 +65,10 @@ impl Trace {
             whole: false,
             header: self.header().cloned(),
         };
-        let (mut distinct, mut chunk) = (Distinct::new(), Chunk::new());
+        let (mut distinct, mut chunk) = (DistinctCounter::new(), RequestChunk::new());
         let (mut key_bytes, mut value_bytes, mut with_value) = (0u64, 0u64, 0u64);
         loop {
-            if !self.next_second(Spread::Even, &mut chunk)? {
+            if !self.next_second(ArrivalSpread::Even, &mut chunk)? {
                 summary.whole = true;
                 break;
             }

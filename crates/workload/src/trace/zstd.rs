@@ -7,16 +7,16 @@ use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
 /// The data of all frames of a stream, one after the other.
-pub(super) struct Frames<R> {
+pub(super) struct ZstdFrames<R> {
     source: R,
     decoder: FrameDecoder,
     /// Within a frame.
     inside: bool,
 }
 
-impl<R: BufRead> Frames<R> {
+impl<R: BufRead> ZstdFrames<R> {
     pub(super) fn new(source: R) -> Self {
-        Frames { source, decoder: FrameDecoder::new(), inside: false }
+        ZstdFrames { source, decoder: FrameDecoder::new(), inside: false }
     }
 
     /// Goes to the next frame with data; false at the end of the stream.
@@ -50,7 +50,7 @@ impl<R: BufRead> Frames<R> {
     }
 }
 
-impl<R: BufRead> Read for Frames<R> {
+impl<R: BufRead> Read for ZstdFrames<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
             if !self.inside && !self.next_frame()? {
@@ -80,7 +80,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
-        Frames::new(bytes).read_to_end(&mut out).map(|_| out)
+        ZstdFrames::new(bytes).read_to_end(&mut out).map(|_| out)
     }
 
     fn frame(text: &[u8]) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use multiversion::multiversion;
 
 use crate::SpecError;
-use model::random::{Draws, Lane, fold, mix};
+use model::random::{Draws, RandomStream, fold, mix};
 
 /// Salt and check: a shorter value has no room for them.
 pub const HEADER: usize = 16;
@@ -34,19 +34,19 @@ const WINDOW: usize = 4 << 10;
 /// Everything is recomputed by [`Content::agrees`] and its callers, so that a single changed bit is found. Numbers
 /// are stored little-endian.
 #[derive(Debug, Clone)]
-pub struct Content {
+pub struct ValueContent {
     compressibility: f64,
     pool: Box<[u8]>,
 }
 
 /// What a key and a salt determine.
 #[derive(Clone, Copy)]
-struct Stamp(u64);
+struct ContentStamp(u64);
 
-impl Stamp {
+impl ContentStamp {
     #[inline(always)]
-    fn new(salt: u64, key_hash: u64) -> Stamp {
-        Stamp(mix(salt ^ key_hash.rotate_left(32)))
+    fn new(salt: u64, key_hash: u64) -> ContentStamp {
+        ContentStamp(mix(salt ^ key_hash.rotate_left(32)))
     }
 
     /// The mask of the noise, by window.
@@ -62,10 +62,10 @@ impl Stamp {
     }
 }
 
-impl Content {
+impl ValueContent {
     /// # Errors
     /// A compressibility outside 0 .. 1.
-    pub fn new(compressibility: f64, pool: Lane) -> Result<Content, SpecError> {
+    pub fn new(compressibility: f64, pool: RandomStream) -> Result<ValueContent, SpecError> {
         if !(0.0..1.0).contains(&compressibility) {
             let problem = format!("{compressibility} is not at least 0 and below 1");
             return Err(SpecError::invalid("value.compressibility", problem));
@@ -73,7 +73,7 @@ impl Content {
         let mut draws = Draws::from(pool.at(0));
         let words = (POOL + WINDOW) / 8;
         let pool = (0..words).flat_map(|_| draws.next().to_le_bytes()).collect();
-        Ok(Content { compressibility, pool })
+        Ok(ValueContent { compressibility, pool })
     }
 
     /// How many bytes behind the header are noise; the others are the run and the seal.
@@ -106,7 +106,7 @@ impl Content {
         };
         header[..8].copy_from_slice(&salt.to_le_bytes());
         header[8..].copy_from_slice(&(key_hash ^ cover(salt, length)).to_le_bytes());
-        let stamp = Stamp::new(salt, key_hash);
+        let stamp = ContentStamp::new(salt, key_hash);
         let (noise, run) = body.split_at_mut(self.noise(length));
         for (index, part) in noise.chunks_mut(WINDOW).enumerate() {
             let mask = stamp.mask(index);
@@ -123,7 +123,7 @@ impl Content {
     /// Whether noise and run are those of this salt and key.
     #[inline(always)]
     pub fn agrees(&self, salt: u64, key_hash: u64, body: &[u8]) -> bool {
-        let stamp = Stamp::new(salt, key_hash);
+        let stamp = ContentStamp::new(salt, key_hash);
         let (noise, run) = body.split_at(self.noise(body.len() + HEADER));
         let mut difference = 0;
         for (index, part) in noise.chunks(WINDOW).enumerate() {

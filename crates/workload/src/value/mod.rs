@@ -9,10 +9,10 @@ use thiserror::Error;
 pub(crate) use content::hash;
 pub use sized::SizedValues;
 
-use crate::length::{Length, Limits};
-use crate::{Size, SpecError};
-use content::{Content, HEADER, opened, short};
-use model::random::{Lane, mix};
+use crate::length::{LengthLimits, LengthSampler};
+use crate::{LengthSpec, SpecError};
+use content::{HEADER, ValueContent, opened, short};
+use model::random::{RandomStream, mix};
 
 /// The longest value.
 pub const LONGEST: u64 = 1 << 30;
@@ -20,7 +20,7 @@ pub const LONGEST: u64 = 1 << 30;
 /// From what a value's length is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LengthBy {
+pub enum LengthSource {
     /// Each write draws its own length.
     #[default]
     Write,
@@ -33,22 +33,26 @@ pub enum LengthBy {
 #[serde(default, deny_unknown_fields)]
 pub struct ValueSpec {
     /// Bytes of the whole value, at most 1 GiB.
-    pub size: Size,
+    pub size: LengthSpec,
     /// The part of a value, at its end, that a compressor can remove; 0 up to, but not with, 1.
     pub compressibility: f64,
-    pub length_by: LengthBy,
+    pub length_by: LengthSource,
 }
 
 impl Default for ValueSpec {
     /// YCSB's ten fields of 100 bytes as one value that does not compress.
     fn default() -> ValueSpec {
-        ValueSpec { size: Size::fixed(1000), compressibility: 0.0, length_by: LengthBy::Write }
+        ValueSpec {
+            size: LengthSpec::fixed(1000),
+            compressibility: 0.0,
+            length_by: LengthSource::Write,
+        }
     }
 }
 
 /// What is wrong with a value that a store returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
-pub enum Wrong {
+pub enum ValueMismatch {
     #[error("the value has a length that was never written")]
     Length,
     /// Bytes are not what was written: damaged, or parts of two versions.
@@ -61,19 +65,19 @@ pub enum Wrong {
 /// Writes and verifies values whose length is drawn; what they hold: [`Content`].
 #[derive(Debug, Clone)]
 pub struct Values {
-    length: Length,
-    length_by: LengthBy,
-    content: Content,
+    length: LengthSampler,
+    length_by: LengthSource,
+    content: ValueContent,
 }
 
 impl Values {
     /// # Errors
     /// A size above [`LONGEST`], a compressibility outside 0 .. 1.
-    pub fn new(spec: &ValueSpec, pool: Lane) -> Result<Values, SpecError> {
-        let limits = Limits { key: "value.size", lowest: 0, highest: LONGEST, cut: 1 << 20 };
+    pub fn new(spec: &ValueSpec, pool: RandomStream) -> Result<Values, SpecError> {
+        let limits = LengthLimits { key: "value.size", lowest: 0, highest: LONGEST, cut: 1 << 20 };
         Ok(Values {
-            content: Content::new(spec.compressibility, pool)?,
-            length: Length::new(&spec.size, limits)?,
+            content: ValueContent::new(spec.compressibility, pool)?,
+            length: LengthSampler::new(&spec.size, limits)?,
             length_by: spec.length_by,
         })
     }
@@ -91,8 +95,8 @@ impl Values {
     #[inline(always)]
     fn drawn_length(&self, salt: u64, key_hash: u64) -> usize {
         let from = match self.length_by {
-            LengthBy::Write => salt,
-            LengthBy::Key => key_hash,
+            LengthSource::Write => salt,
+            LengthSource::Key => key_hash,
         };
         self.length.draw(mix(from ^ 0x6c65_6e67_7468_5f5f)) as usize
     }
@@ -110,7 +114,7 @@ impl Values {
     /// # Errors
     /// [`Wrong`], with the best guess at what happened.
     #[inline]
-    pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), Wrong> {
+    pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
         let key_hash = hash(key);
         let Some((header, body)) = value.split_first_chunk::<HEADER>() else {
             return self.verify_short(key_hash, value);
@@ -125,22 +129,26 @@ impl Values {
         Err(self.diagnose(key_hash, value))
     }
 
-    fn verify_short(&self, key_hash: u64, value: &[u8]) -> Result<(), Wrong> {
+    fn verify_short(&self, key_hash: u64, value: &[u8]) -> Result<(), ValueMismatch> {
         let length = value.len();
         let fits = match self.length_by {
-            LengthBy::Write => self.length.possible(length as u64),
-            LengthBy::Key => self.drawn_length(0, key_hash) == length,
+            LengthSource::Write => self.length.possible(length as u64),
+            LengthSource::Key => self.drawn_length(0, key_hash) == length,
         };
         if !fits {
-            return Err(Wrong::Length);
+            return Err(ValueMismatch::Length);
         }
-        if value == &short(key_hash, length)[..length] { Ok(()) } else { Err(Wrong::Content) }
+        if value == &short(key_hash, length)[..length] {
+            Ok(())
+        } else {
+            Err(ValueMismatch::Content)
+        }
     }
 
     #[cold]
-    fn diagnose(&self, key_hash: u64, value: &[u8]) -> Wrong {
+    fn diagnose(&self, key_hash: u64, value: &[u8]) -> ValueMismatch {
         let Some((header, body)) = value.split_first_chunk::<HEADER>() else {
-            return Wrong::Length;
+            return ValueMismatch::Length;
         };
         let (salt, owner) = opened(header, value.len());
         // With a body of eight bytes or more, an owner that fits it is no accident.
@@ -149,12 +157,12 @@ impl Values {
             && self.drawn_length(salt, owner) == value.len()
             && self.content.agrees(salt, owner, body)
         {
-            return Wrong::OtherKey;
+            return ValueMismatch::OtherKey;
         }
         if self.drawn_length(salt, key_hash) != value.len() {
-            Wrong::Length
+            ValueMismatch::Length
         } else {
-            Wrong::Content
+            ValueMismatch::Content
         }
     }
 }
@@ -166,9 +174,12 @@ mod tests {
     use super::*;
 
     fn values(size: &str, compressibility: f64) -> Values {
-        let spec =
-            ValueSpec { size: Size::parse(size).unwrap(), compressibility, ..Default::default() };
-        Values::new(&spec, Lane::new(1, 5)).unwrap()
+        let spec = ValueSpec {
+            size: LengthSpec::parse(size).unwrap(),
+            compressibility,
+            ..Default::default()
+        };
+        Values::new(&spec, RandomStream::new(1, 5)).unwrap()
     }
 
     fn value(values: &Values, key: &[u8], salt: u64) -> Vec<u8> {
@@ -226,10 +237,14 @@ mod tests {
             let values = values(size, 0.0);
             let right = value(&values, b"k", 1);
             for length in (0..right.len()).step_by(1 + right.len() / 100) {
-                assert_eq!(values.verify(b"k", &right[..length]), Err(Wrong::Length), "{size}");
+                assert_eq!(
+                    values.verify(b"k", &right[..length]),
+                    Err(ValueMismatch::Length),
+                    "{size}"
+                );
             }
             let longer: Vec<u8> = right.iter().copied().chain([0]).collect();
-            assert_eq!(values.verify(b"k", &longer), Err(Wrong::Length), "{size}");
+            assert_eq!(values.verify(b"k", &longer), Err(ValueMismatch::Length), "{size}");
         }
         let drawn = values("uniform:0..300", 0.0);
         for salt in 0..300 {
@@ -250,7 +265,7 @@ mod tests {
                 // Neighbouring bytes of two versions may be equal by chance.
                 if torn != old && torn != new {
                     let wrong = values.verify(b"k", &torn);
-                    assert_eq!(wrong, Err(Wrong::Content), "{compressibility} {at}");
+                    assert_eq!(wrong, Err(ValueMismatch::Content), "{compressibility} {at}");
                 }
             }
         }
@@ -258,27 +273,27 @@ mod tests {
 
     #[test]
     fn the_value_of_another_key_is_known_as_such() {
-        for by in [LengthBy::Write, LengthBy::Key] {
-            let size = Size::parse("uniform:24..300").unwrap();
+        for by in [LengthSource::Write, LengthSource::Key] {
+            let size = LengthSpec::parse("uniform:24..300").unwrap();
             let spec = ValueSpec { size, length_by: by, ..Default::default() };
-            let values = Values::new(&spec, Lane::new(1, 5)).unwrap();
+            let values = Values::new(&spec, RandomStream::new(1, 5)).unwrap();
             for salt in 0..50 {
                 let other = value(&values, b"user124", salt);
-                assert_eq!(values.verify(b"user123", &other), Err(Wrong::OtherKey));
+                assert_eq!(values.verify(b"user123", &other), Err(ValueMismatch::OtherKey));
             }
         }
         // Too short to name its key: wrong all the same.
         assert_eq!(
             values("10", 0.0).verify(b"a", &value(&values("10", 0.0), b"b", 1)),
-            Err(Wrong::Content)
+            Err(ValueMismatch::Content)
         );
     }
 
     #[test]
     fn lengths_by_key_do_not_change_with_the_version() {
-        let size = Size::parse("uniform:0..1000").unwrap();
-        let spec = ValueSpec { size, length_by: LengthBy::Key, ..Default::default() };
-        let values = Values::new(&spec, Lane::new(1, 5)).unwrap();
+        let size = LengthSpec::parse("uniform:0..1000").unwrap();
+        let spec = ValueSpec { size, length_by: LengthSource::Key, ..Default::default() };
+        let values = Values::new(&spec, RandomStream::new(1, 5)).unwrap();
         let lengths = |key: &[u8]| -> HashSet<usize> {
             (0..50).map(|salt| value(&values, key, salt).len()).collect()
         };
@@ -314,10 +329,10 @@ mod tests {
     #[test]
     fn refuses_sizes_and_shares_out_of_range() {
         let spec = ValueSpec { compressibility: 1.0, ..Default::default() };
-        let error = Values::new(&spec, Lane::new(1, 5)).unwrap_err().to_string();
+        let error = Values::new(&spec, RandomStream::new(1, 5)).unwrap_err().to_string();
         assert!(error.contains("value.compressibility"), "{error}");
-        let spec = ValueSpec { size: Size::parse("2GiB").unwrap(), ..Default::default() };
-        let error = Values::new(&spec, Lane::new(1, 5)).unwrap_err().to_string();
+        let spec = ValueSpec { size: LengthSpec::parse("2GiB").unwrap(), ..Default::default() };
+        let error = Values::new(&spec, RandomStream::new(1, 5)).unwrap_err().to_string();
         assert!(error.contains("between 0 and 1GiB"), "{error}");
     }
 }

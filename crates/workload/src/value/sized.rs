@@ -1,9 +1,9 @@
 //! Values of any length.
 
-use super::Wrong;
-use super::content::{Content, HEADER, hash, opened, short};
+use super::ValueMismatch;
+use super::content::{HEADER, ValueContent, hash, opened, short};
 use crate::SpecError;
-use model::random::Lane;
+use model::random::RandomStream;
 
 /// Writes values of lengths that the caller says, and verifies them without being told.
 ///
@@ -15,7 +15,7 @@ use model::random::Lane;
 /// [`Workload`]: crate::Workload
 #[derive(Debug, Clone)]
 pub struct SizedValues {
-    content: Content,
+    content: ValueContent,
 }
 
 /// The purpose of the random lane; those of a [`Spec`](crate::Spec) are below.
@@ -27,7 +27,9 @@ impl SizedValues {
     /// # Errors
     /// A compressibility outside this.
     pub fn new(seed: u64, compressibility: f64) -> Result<SizedValues, SpecError> {
-        Ok(SizedValues { content: Content::new(compressibility, Lane::new(seed, POOL))? })
+        Ok(SizedValues {
+            content: ValueContent::new(compressibility, RandomStream::new(seed, POOL))?,
+        })
     }
 
     /// Replaces `out` by the value of `length` bytes that `salt` gives to `key`. Faster where `out`
@@ -42,11 +44,11 @@ impl SizedValues {
     /// # Errors
     /// What is wrong with it: [`Wrong::OtherKey`] where that can be told, else [`Wrong::Content`].
     #[inline]
-    pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), Wrong> {
+    pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
         let key_hash = hash(key);
         let Some((header, body)) = value.split_first_chunk::<HEADER>() else {
             let right = value == &short(key_hash, value.len())[..value.len()];
-            return if right { Ok(()) } else { Err(Wrong::Content) };
+            return if right { Ok(()) } else { Err(ValueMismatch::Content) };
         };
         let (salt, owner) = opened(header, value.len());
         if owner == key_hash && self.content.agrees(salt, key_hash, body) {
@@ -54,9 +56,9 @@ impl SizedValues {
         }
         // With a body of eight bytes or more, an owner that fits it is no accident.
         if owner != key_hash && body.len() >= 8 && self.content.agrees(salt, owner, body) {
-            return Err(Wrong::OtherKey);
+            return Err(ValueMismatch::OtherKey);
         }
-        Err(Wrong::Content)
+        Err(ValueMismatch::Content)
     }
 }
 
@@ -99,14 +101,15 @@ mod tests {
                 assert!(values.verify(b"key:1", &right[..length - cut]).is_err(), "{length} {cut}");
             }
             values.write(b"key:2", 9, length, &mut other);
-            let expected = if length < 24 { Wrong::Content } else { Wrong::OtherKey };
+            let expected =
+                if length < 24 { ValueMismatch::Content } else { ValueMismatch::OtherKey };
             assert_eq!(values.verify(b"key:1", &other), Err(expected), "{length}");
         }
         // The first half of one version and the second of another.
         values.write(b"key:1", 1, 1000, &mut right);
         values.write(b"key:1", 2, 1000, &mut other);
         right[500..].copy_from_slice(&other[500..]);
-        assert_eq!(values.verify(b"key:1", &right), Err(Wrong::Content));
+        assert_eq!(values.verify(b"key:1", &right), Err(ValueMismatch::Content));
         assert!(SizedValues::new(1, 1.0).is_err());
     }
 }

@@ -1,20 +1,20 @@
 //! Answers: read, judged, recorded, and what they leave to be done.
 
 use model::Op;
-use reactor::{Failure as Broken, State};
-use store::wire::{Answer, Kind, Parsed, Refusal, WireError};
-use workload::{Ask, Workload};
+use reactor::{ConnectionFailure as Broken, ConnectionState};
+use store::wire::{Kind, ParsedResponse, Refusal, Response, WireError};
+use workload::{Operation, Workload};
 
-use super::super::demand::Demand;
-use super::super::operation::{Operation, Request, Then};
-use super::Thread;
-use crate::asks::{Asked, Asks};
+use super::super::demand::RequestSchedule;
+use super::super::operation::{NextStep, PendingOperation, PendingRequest};
+use super::NetworkWorker;
+use crate::asks::{OperationSource, SourcedOperation};
 use crate::outcome::FailureKind;
 use crate::verdict::shown;
 
-impl<A: Asks> Thread<'_, A> {
+impl<A: OperationSource> NetworkWorker<'_, A> {
     /// Reads every whole answer of one connection.
-    pub(super) fn answers(&mut self, number: usize, demand: &mut Demand) {
+    pub(super) fn answers(&mut self, number: usize, demand: &mut RequestSchedule) {
         if self.lines[number].down.is_some() {
             // What a lost connection goes on to say is nothing to anybody.
             let rest = self.reactor.incoming(number).len();
@@ -51,11 +51,11 @@ impl<A: Asks> Thread<'_, A> {
                     }
                 });
             match parsed {
-                Ok(Parsed::Incomplete { needs }) => {
+                Ok(ParsedResponse::Incomplete { needs }) => {
                     line.needs = needs;
                     break;
                 }
-                Ok(Parsed::Whole { used: bytes, answer }) => {
+                Ok(ParsedResponse::Whole { used: bytes, answer }) => {
                     used += bytes;
                     answers += 1;
                     line.needs = 0;
@@ -86,12 +86,12 @@ impl<A: Asks> Thread<'_, A> {
         self.at_once += (answers as f32 - self.at_once) / 16.0;
         self.reactor.consume(number, used);
         let words = match self.reactor.state(number) {
-            State::Open => return self.refill_line(number, now),
-            State::Closed => "the server closed the connection".to_owned(),
-            State::Failed(failure @ Broken::AnswerTooLarge { .. }) => {
+            ConnectionState::Open => return self.refill_line(number, now),
+            ConnectionState::Closed => "the server closed the connection".to_owned(),
+            ConnectionState::Failed(failure @ Broken::AnswerTooLarge { .. }) => {
                 return self.fail_line(number, FailureKind::Garbage, &failure.to_string(), demand);
             }
-            State::Failed(failure) => failure.to_string(),
+            ConnectionState::Failed(failure) => failure.to_string(),
         };
         let words = match self.reactor.incoming(number).len() {
             0 => words,
@@ -103,12 +103,12 @@ impl<A: Asks> Thread<'_, A> {
     /// One request is answered.
     pub(super) fn answered(
         &mut self,
-        request: Request,
-        answer: Answer,
+        request: PendingRequest,
+        answer: Response,
         server: usize,
         now: u64,
         arrived: Option<u64>,
-        demand: &mut Demand,
+        demand: &mut RequestSchedule,
     ) {
         let number = request.operation;
         let operation = self.pool.operation(number);
@@ -118,9 +118,9 @@ impl<A: Asks> Thread<'_, A> {
         let mut refused = None;
         let mut missed = 0;
         match answer {
-            Answer::Found(found) => missed = request.keys.len() - found,
-            Answer::Stored | Answer::Deleted(_) => {}
-            Answer::Refused { why, words } => refused = Some((why, words)),
+            Response::Found(found) => missed = request.keys.len() - found,
+            Response::Stored | Response::Deleted(_) => {}
+            Response::Refused { why, words } => refused = Some((why, words)),
         }
         if let Some((why, words)) = refused {
             operation.failed = true;
@@ -147,8 +147,8 @@ impl<A: Asks> Thread<'_, A> {
         }
         let operation = self.pool.operation(number);
         if operation.left == 0 {
-            if operation.then == Then::Write && !operation.failed {
-                operation.then = Then::End;
+            if operation.then == NextStep::Write && !operation.failed {
+                operation.then = NextStep::End;
                 let mut second = self.pool.request(number, Kind::Set, now);
                 second.keys.push(request.keys.get(0));
                 let server = self.network.server_of(request.keys.get(0));
@@ -180,7 +180,13 @@ impl<A: Asks> Thread<'_, A> {
     }
 
     #[cold]
-    pub(super) fn missed(&mut self, request: &Request, missed: usize, ask: Ask, counts: bool) {
+    pub(super) fn missed(
+        &mut self,
+        request: &PendingRequest,
+        missed: usize,
+        ask: Operation,
+        counts: bool,
+    ) {
         let loaded = self.shared.workload.spec().records.0;
         // Which of several keys were never loaded, or inserted in vain, is not told apart.
         let several = ask.keys > 1;
@@ -200,7 +206,7 @@ impl<A: Asks> Thread<'_, A> {
 
     /// Cache-aside: what was missed is set, as the application behind the cache would. It is the
     /// client's own traffic, counted apart.
-    pub(super) fn refill(&mut self, asked: Asked, missed: &Request, now: u64) {
+    pub(super) fn refill(&mut self, asked: SourcedOperation, missed: &PendingRequest, now: u64) {
         let number = self
             .pool
             .begin(Operation { refill: true, ..Operation::new(asked, now, self.in_window) });
@@ -212,7 +218,7 @@ impl<A: Asks> Thread<'_, A> {
 
     /// An operation has its last answer, or has failed.
     pub(super) fn end(&mut self, operation: &Operation, now: u64, arrived: Option<u64>) {
-        let Operation { asked: Asked { ask, .. }, due, sent, failed, .. } = *operation;
+        let Operation { asked: SourcedOperation { ask, .. }, due, sent, failed, .. } = *operation;
         if operation.refill {
             self.seen.refills += u64::from(operation.counts && !failed);
             return;

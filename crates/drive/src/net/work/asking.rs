@@ -1,20 +1,20 @@
 //! What is asked next: operations drawn from their source, kept until they are due, begun.
 
 use model::Op;
-use workload::Ask;
+use workload::Operation;
 
-use super::super::demand::{Demand, Next};
-use super::Thread;
-use crate::asks::{Asked, Asks, Dry};
+use super::super::demand::{NextAction, RequestSchedule};
+use super::NetworkWorker;
+use crate::asks::{Exhausted, OperationSource, SourcedOperation};
 use crate::pace::SPIN;
 use crate::worker::READING;
 
-impl<A: Asks> Thread<'_, A> {
+impl<A: OperationSource> NetworkWorker<'_, A> {
     /// Takes every operation that is due and puts it on its way.
-    pub(super) fn admit(&mut self, demand: &mut Demand, now: u64) -> Next {
+    pub(super) fn admit(&mut self, demand: &mut RequestSchedule, now: u64) -> NextAction {
         loop {
             if self.gave_up {
-                return Next::Never;
+                return NextAction::Never;
             }
             if A::TRACED && demand.wants_schedule() {
                 match self.draw(now) {
@@ -23,7 +23,7 @@ impl<A: Asks> Thread<'_, A> {
                 }
             }
             let next = demand.next(now, &self.shared.gate);
-            let Next::Due(due) = next else { return next };
+            let NextAction::Due(due) = next else { return next };
             let Some(asked) = self.pending.take().or_else(|| self.draw(now)) else {
                 return self.nothing_drawn(now);
             };
@@ -33,7 +33,12 @@ impl<A: Asks> Thread<'_, A> {
     }
 
     /// Keeps an operation until it is due.
-    pub(super) fn schedule(&mut self, asked: Asked, demand: &mut Demand, now: u64) {
+    pub(super) fn schedule(
+        &mut self,
+        asked: SourcedOperation,
+        demand: &mut RequestSchedule,
+        now: u64,
+    ) {
         let due = demand.schedule(asked.at);
         self.lane.wait_until(due);
         self.came_at = if asked.awaited { now } else { self.came_at };
@@ -41,18 +46,18 @@ impl<A: Asks> Thread<'_, A> {
         self.pending = Some(asked);
     }
 
-    pub(super) fn nothing_drawn(&self, now: u64) -> Next {
+    pub(super) fn nothing_drawn(&self, now: u64) -> NextAction {
         match self.dry_since {
             // A reader may be slow, as standard input is; that is no fault of the servers.
             Some(_) if A::TRACED => {
                 self.lane.wait_until(now + self.clock.ticks(1e9));
                 match self.shared.gate.closed() {
-                    true => Next::Never,
-                    false => Next::At(now + self.clock.ticks_of(SPIN + READING)),
+                    true => NextAction::Never,
+                    false => NextAction::At(now + self.clock.ticks_of(SPIN + READING)),
                 }
             }
-            _ if self.block_left.is_some() => Next::Answer,
-            _ => Next::Never,
+            _ if self.block_left.is_some() => NextAction::Answer,
+            _ => NextAction::Never,
         }
     }
 
@@ -61,7 +66,7 @@ impl<A: Asks> Thread<'_, A> {
         self.block_left == Some(0) && self.shared.gate.gathers()
     }
 
-    pub(super) fn draw(&mut self, now: u64) -> Option<Asked> {
+    pub(super) fn draw(&mut self, now: u64) -> Option<SourcedOperation> {
         loop {
             let left = self.block_left?;
             if left == 0 {
@@ -97,13 +102,13 @@ impl<A: Asks> Thread<'_, A> {
                     return Some(asked);
                 }
                 None => match self.asks.dry() {
-                    Dry::Block => self.block_left = Some(0),
-                    Dry::NotYet => {
+                    Exhausted::Block => self.block_left = Some(0),
+                    Exhausted::NotYet => {
                         self.block_left = Some(left);
                         self.dry_since.get_or_insert(now);
                         return None;
                     }
-                    Dry::End => {
+                    Exhausted::End => {
                         (self.block_left, self.dry_since) = (None, None);
                         return None;
                     }
@@ -119,7 +124,7 @@ impl<A: Asks> Thread<'_, A> {
         }
     }
 
-    pub(super) fn insert_ended(&mut self, ask: Ask, stored: bool) {
+    pub(super) fn insert_ended(&mut self, ask: Operation, stored: bool) {
         if ask.op == Op::Insert && self.needs_frontier {
             if !stored {
                 self.shared.frontier.leave_hole();

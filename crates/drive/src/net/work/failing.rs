@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use reactor::State;
+use reactor::ConnectionState;
 use store::wire::Kind;
 
-use super::super::demand::Demand;
-use super::super::line::Down;
-use super::super::operation::{Operation, Request};
-use super::{LONGEST_SLEEP, Thread};
-use crate::asks::{Asked, Asks};
+use super::super::demand::RequestSchedule;
+use super::super::line::Reconnect;
+use super::super::operation::{PendingOperation, PendingRequest};
+use super::{LONGEST_SLEEP, NetworkWorker};
+use crate::asks::{OperationSource, SourcedOperation};
 use crate::outcome::FailureKind;
 use crate::verdict::MOST_IN_A_ROW;
 
@@ -18,10 +18,10 @@ use crate::verdict::MOST_IN_A_ROW;
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 const LONGEST_RETRY: Duration = Duration::from_millis(500);
 
-impl<A: Asks> Thread<'_, A> {
+impl<A: OperationSource> NetworkWorker<'_, A> {
     /// A request comes to nothing, and with its last request the operation. Answers the
     /// operation, if that has ended so.
-    pub(super) fn abandon(&mut self, request: Request) -> Option<Operation> {
+    pub(super) fn abandon(&mut self, request: PendingRequest) -> Option<PendingOperation> {
         let operation = self.pool.operation(request.operation);
         operation.left -= 1;
         operation.failed = true;
@@ -42,7 +42,7 @@ impl<A: Asks> Thread<'_, A> {
         number: usize,
         kind: FailureKind,
         words: &str,
-        demand: &mut Demand,
+        demand: &mut RequestSchedule,
     ) {
         let now = self.clock.now();
         let address = self.network.address(self.lines[number].server);
@@ -52,13 +52,13 @@ impl<A: Asks> Thread<'_, A> {
         // One that nothing was ever answered on is not hurried to the next try.
         line.tries = if std::mem::take(&mut line.proved) { 0 } else { line.tries + 1 };
         let retry_at = now + self.clock.ticks_of(pause(line.tries));
-        line.down = Some(Down { since: now, retry_at });
+        line.down = Some(Reconnect { since: now, retry_at });
         if std::mem::take(&mut line.listed) {
             self.servers[line.server].with_room.retain(|other| *other != number);
         }
         self.touched.retain(|other| *other != number);
         self.next_look = now;
-        let lost: Vec<Request> = line.under_way.drain(..).collect();
+        let lost: Vec<PendingRequest> = line.under_way.drain(..).collect();
         if lost.is_empty() {
             // Closed while nothing was asked, it has done no harm to an operation.
             if kind != FailureKind::Closed {
@@ -105,11 +105,11 @@ impl<A: Asks> Thread<'_, A> {
 
     pub(super) fn fail_request(
         &mut self,
-        request: Request,
+        request: PendingRequest,
         kind: FailureKind,
         words: &str,
         now: u64,
-        demand: &mut Demand,
+        demand: &mut RequestSchedule,
     ) {
         self.seen.changes.refused += u64::from(request.kind != Kind::Get);
         let op = self.pool.operation(request.operation).asked.ask.op;
@@ -126,7 +126,7 @@ impl<A: Asks> Thread<'_, A> {
 
     /// Requests that wait too long, and connections that are to be tried again.
     #[cold]
-    pub(super) fn look_after_lines(&mut self, now: u64, demand: &mut Demand) {
+    pub(super) fn look_after_lines(&mut self, now: u64, demand: &mut RequestSchedule) {
         let pause = self.clock.ticks_of(LONGEST_SLEEP);
         self.next_look = now + pause;
         let limit = self.clock.ticks_of(self.network.timeout());
@@ -147,13 +147,13 @@ impl<A: Asks> Thread<'_, A> {
                     bytes => format!("no whole answer within {timeout}, only {bytes} bytes of it"),
                 };
                 self.fail_line(number, FailureKind::Timeout, &words, demand);
-            } else if !matches!(self.reactor.state(number), State::Open) {
+            } else if !matches!(self.reactor.state(number), ConnectionState::Open) {
                 self.answers(number, demand);
             }
         }
     }
 
-    pub(super) fn connect_again(&mut self, number: usize, down: Down) {
+    pub(super) fn connect_again(&mut self, number: usize, down: Reconnect) {
         let server = self.lines[number].server;
         let why = match self.network.open(server) {
             Ok(stream) => match self.reactor.replace(number, stream) {
@@ -174,13 +174,13 @@ impl<A: Asks> Thread<'_, A> {
             self.lose(server, down.since, &why);
             // It is tried no more.
             let retry_at = u64::MAX;
-            self.lines[number].down = Some(Down { retry_at, ..down });
+            self.lines[number].down = Some(Reconnect { retry_at, ..down });
             return;
         }
         let line = &mut self.lines[number];
         line.tries += 1;
         let retry_at = now + self.clock.ticks_of(pause(line.tries));
-        line.down = Some(Down { retry_at, ..down });
+        line.down = Some(Reconnect { retry_at, ..down });
     }
 
     /// A server is gone: what is left of the phase would measure its absence.
@@ -199,7 +199,7 @@ impl<A: Asks> Thread<'_, A> {
     /// The phase is over: what is queued was never sent, what is under way was never answered.
     pub(super) fn give_up_the_rest(&mut self) {
         let now = self.clock.now();
-        let mut rest: Vec<(usize, Request)> = Vec::new();
+        let mut rest: Vec<(usize, PendingRequest)> = Vec::new();
         for (number, server) in self.servers.iter_mut().enumerate() {
             rest.extend(server.queue.drain(..).map(|request| (number, request)));
         }
@@ -211,7 +211,8 @@ impl<A: Asks> Thread<'_, A> {
             let sent = self.pool.operation(request.operation).sent > 0;
             self.seen.changes.refused += u64::from(sent && request.kind != Kind::Get);
             let Some(operation) = self.abandon(request) else { continue };
-            let Operation { asked: Asked { ask, .. }, counts, refill, .. } = operation;
+            let PendingOperation { asked: SourcedOperation { ask, .. }, counts, refill, .. } =
+                operation;
             if !sent {
                 self.insert_ended(ask, false);
                 self.seen.never_sent += u64::from(counts && !refill && self.shared.open);

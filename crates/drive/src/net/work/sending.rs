@@ -4,24 +4,29 @@ use std::time::Duration;
 
 use model::{Expiry, Op};
 use store::wire::{Kind, Request as WireRequest};
-use workload::Ask;
+use workload::Operation;
 
-use super::super::demand::Demand;
+use super::super::demand::RequestSchedule;
 use super::super::internal;
-use super::super::operation::{Operation, Request, Then};
-use super::Thread;
-use crate::asks::{Asked, Asks};
+use super::super::operation::{NextStep, PendingOperation, PendingRequest};
+use super::NetworkWorker;
+use crate::asks::{OperationSource, SourcedOperation};
 use crate::outcome::DriveError;
 
-impl<A: Asks> Thread<'_, A> {
-    pub(super) fn begin(&mut self, asked: Asked, due: u64, demand: &mut Demand) {
+impl<A: OperationSource> NetworkWorker<'_, A> {
+    pub(super) fn begin(
+        &mut self,
+        asked: SourcedOperation,
+        due: u64,
+        demand: &mut RequestSchedule,
+    ) {
         let ask = asked.ask;
         if demand.is_open() && self.queued >= self.queue_limit && self.would_wait(&ask) {
             self.seen.dropped += u64::from(self.in_window);
             self.insert_ended(ask, false);
             return;
         }
-        let then = if ask.op == Op::ReadModifyWrite { Then::Write } else { Then::End };
+        let then = if ask.op == Op::ReadModifyWrite { NextStep::Write } else { NextStep::End };
         let number =
             self.pool.begin(Operation { then, ..Operation::new(asked, due, self.in_window) });
         let kind = match ask.op {
@@ -45,7 +50,7 @@ impl<A: Asks> Thread<'_, A> {
 
     /// Whether a request of it finds no connection with room.
     #[cold]
-    pub(super) fn would_wait(&mut self, ask: &Ask) -> bool {
+    pub(super) fn would_wait(&mut self, ask: &Operation) -> bool {
         let keys = if ask.op == Op::Read { ask.keys.max(1) } else { 1 };
         (0..keys).any(|key| {
             self.asks.key(ask, key, &mut self.value);
@@ -54,7 +59,7 @@ impl<A: Asks> Thread<'_, A> {
     }
 
     /// A multi-get over several servers: one request to each that has one of the keys.
-    pub(super) fn begin_spread(&mut self, ask: &Ask, keys: u32, number: u32, due: u64) {
+    pub(super) fn begin_spread(&mut self, ask: &Operation, keys: u32, number: u32, due: u64) {
         for key in 0..keys {
             self.asks.key(ask, key, &mut self.value);
             let server = self.network.server_of(&self.value);
@@ -70,7 +75,7 @@ impl<A: Asks> Thread<'_, A> {
     }
 
     /// Gives a request to a connection of its server, or lets it wait for one.
-    pub(super) fn place(&mut self, request: Request, server: usize) {
+    pub(super) fn place(&mut self, request: PendingRequest, server: usize) {
         self.pool.operation(request.operation).left += 1;
         match self.servers[server].with_room.front() {
             Some(&number) => self.write(number, request),
@@ -83,12 +88,12 @@ impl<A: Asks> Thread<'_, A> {
     }
 
     /// Appends a request to what the next connection with room will send.
-    pub(super) fn write(&mut self, number: usize, mut request: Request) {
+    pub(super) fn write(&mut self, number: usize, mut request: PendingRequest) {
         let line = &mut self.lines[number];
         if self.shared.open {
             request.ideal = request.ideal.max(line.take_slot());
         }
-        let Request { kind, tag, ref keys, .. } = request;
+        let PendingRequest { kind, tag, ref keys, .. } = request;
         let mut expiry = Expiry::Never;
         if kind == Kind::Set {
             let asked = &self.pool.operation(request.operation).asked;

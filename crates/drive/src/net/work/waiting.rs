@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use reactor::Gather;
 
-use super::super::demand::Next;
+use super::super::demand::NextAction;
 use super::super::internal;
-use super::{LONGEST_SLEEP, Thread};
-use crate::asks::Asks;
+use super::{LONGEST_SLEEP, NetworkWorker};
+use crate::asks::OperationSource;
 use crate::outcome::DriveError;
-use crate::pace::{SPIN, Waited};
+use crate::pace::{PaceWait, SPIN};
 
 /// How long a closed loop that pipelines lets answers lie for more to come, so that the thread is
 /// not woken for each: `docs/decisions/0006-a-closed-loop-gathers.md`.
@@ -17,12 +17,12 @@ const PATIENCE: Duration = Duration::from_micros(50);
 /// How long it looks without sleeping before that, where answers come in whole batches.
 const LOOK: Duration = Duration::from_micros(20);
 
-impl<A: Asks> Thread<'_, A> {
+impl<A: OperationSource> NetworkWorker<'_, A> {
     /// What a wait is to end for. One in which nothing can be asked before an answer comes, with
     /// several requests under way on a connection, goes on until half of the connections have
     /// some: the others keep the server busy meanwhile.
-    fn gather(&self, next: Next) -> Gather {
-        if next != Next::Answer || self.depth == 1 {
+    fn gather(&self, next: NextAction) -> Gather {
+        if next != NextAction::Answer || self.depth == 1 {
             return Gather::NONE;
         }
         let filled = self.pool.under_way().saturating_sub(self.queued) / self.depth;
@@ -31,15 +31,15 @@ impl<A: Asks> Thread<'_, A> {
     }
 
     /// Waits for answers, at most until the next operation is due.
-    pub(super) fn poll(&mut self, next: Next) -> Result<(), DriveError> {
+    pub(super) fn poll(&mut self, next: NextAction) -> Result<(), DriveError> {
         let mut begin = self.clock.now();
         let longest = match next {
             _ if self.busy_poll => Duration::ZERO,
-            Next::At(due) => {
+            NextAction::At(due) => {
                 Duration::from_nanos(self.clock.nanos(begin, due)).saturating_sub(SPIN)
             }
-            Next::Due(_) => Duration::ZERO,
-            Next::Answer | Next::Never => LONGEST_SLEEP,
+            NextAction::Due(_) => Duration::ZERO,
+            NextAction::Answer | NextAction::Never => LONGEST_SLEEP,
         };
         let limit = Some(longest.min(LONGEST_SLEEP));
         let gather = self.gather(next);
@@ -71,7 +71,7 @@ impl<A: Asks> Thread<'_, A> {
             ready = self.reactor.poll(Some(Duration::ZERO)).map_err(internal)?;
             now = self.clock.now();
         }
-        self.waited = self.waited + Waited { idle: now - begin, spinning: now - begin };
+        self.waited = self.waited + PaceWait { idle: now - begin, spinning: now - begin };
         Ok(ready > 0)
     }
 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::{Answer, Origin, Reading, Unit};
+use model::{Origin, Reading, ReadingValue, Unit};
 
 use crate::probe::energy::{MODEL, NAMES, Quantity};
 use crate::probe::watch::{Prepared, Watch};
@@ -54,7 +54,7 @@ pub fn idle_power(
     if let Some(model) = context.energy.model
         && let Some(given) = readings.iter_mut().find(|r| r.signal == "power.idle.model")
     {
-        given.answer = Answer::Value(model.idle_w);
+        given.answer = ReadingValue::Value(model.idle_w);
         given.source = "the model's idle watts, as given".to_owned();
         given.window_s = 0.0;
     }
@@ -95,9 +95,9 @@ fn idle(mut reading: Reading) -> Option<Reading> {
     let name = reading.signal.strip_prefix("energy.")?;
     reading.signal = format!("power.idle.{name}");
     reading.unit = Unit::Watts;
-    if let Answer::Value(joules) = reading.answer {
+    if let ReadingValue::Value(joules) = reading.answer {
         reading.answer = match reading.window_s > 0.0 {
-            true => Answer::Value(joules / reading.window_s),
+            true => ReadingValue::Value(joules / reading.window_s),
             false => Unavailable::new("the window has no length", "measure for longer").into(),
         };
     }

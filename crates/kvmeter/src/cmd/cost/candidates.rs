@@ -1,10 +1,10 @@
 //! Machines and their numbers: from runs, from platforms, from the command line.
 
-use analyse::cost::{Candidate, PowerCurve};
-use analyse::{OtherWork, Work, work_differences};
+use analyse::cost::{PowerCurve, ServerCandidate};
+use analyse::{RunWork, WorkDifference, work_differences};
 use model::{Origin, Scope};
 use platform::{Platform, Want};
-use record::{Execution, Run, Selection};
+use record::{Execution, Run, RunSelection};
 use report::cells::{Cell, cells};
 
 use super::graduated;
@@ -16,12 +16,12 @@ const SHORT_ID: usize = 8;
 
 /// A candidate, and where its numbers are from.
 pub struct Sourced {
-    pub candidate: Candidate,
+    pub candidate: ServerCandidate,
     pub platform: Option<Platform>,
     pub throughput_from: String,
     pub power: Power,
     /// What its runs did; empty where its numbers are given or those of a graduated load.
-    pub work: Vec<Work>,
+    pub work: Vec<RunWork>,
     /// What a reader should know of it.
     pub notes: Vec<String>,
 }
@@ -47,7 +47,7 @@ pub fn gather(args: &Cost) -> anyhow::Result<Vec<Sourced>> {
         found.push(of_numbers(args, flag)?);
     }
     for file in &args.files {
-        let selection = Selection::open(file)?;
+        let selection = RunSelection::open(file)?;
         // A microbenchmark or a simulation serves nobody.
         let mut pairs = selection.pairs();
         pairs.retain(|(_, run)| run.of_store());
@@ -104,7 +104,7 @@ fn say_other_work(found: &mut [Sourced]) {
         for other in rivals {
             let differ = work_differences(&one.work, &other.work);
             if !differ.is_empty() {
-                let words: Vec<String> = differ.iter().map(OtherWork::to_string).collect();
+                let words: Vec<String> = differ.iter().map(WorkDifference::to_string).collect();
                 one.notes.push(format!(
                     "{} did other work than {}: {}.",
                     one.candidate.name,
@@ -240,7 +240,7 @@ fn of_runs(args: &Cost, cell: &Cell<'_>, flag: Option<&PlatformFlag>) -> anyhow:
     let workload = cell.category.clone();
     let mut one = sourced(args, flag, platform, (label, workload), (throughput, from), power)?;
     one.notes.extend(notes);
-    one.work = runs.iter().map(|run| Work::of(run)).collect();
+    one.work = runs.iter().map(|run| RunWork::of(run)).collect();
     Ok(one)
 }
 
@@ -284,8 +284,8 @@ fn power_of_runs(
         });
     }
     let why = cell.runs.iter().find_map(|run| match &run.reading(analyse::JOULES_PER_OP)?.answer {
-        model::Answer::Unavailable { reason, .. } => Some(format!(" ({reason})")),
-        model::Answer::Value(_) => None,
+        model::ReadingValue::Unavailable { reason, .. } => Some(format!(" ({reason})")),
+        model::ReadingValue::Value(_) => None,
     });
     Err(request(format!(
         "{} of {label}: its power was not measured{}; give `--platform watts=W`, or a platform \
@@ -367,7 +367,7 @@ pub(super) fn sourced(
             absent(platform.as_ref(), Want::RackUnits)
         )));
     }
-    let candidate = Candidate {
+    let candidate = ServerCandidate {
         name,
         workload,
         price_usd,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use analyse::answer::{Found, Graduated, Measured};
+use analyse::answer::{AnswerKind, GraduatedLoad, MetricInfo};
 use analyse::cost::PowerCurve;
 use model::{Origin, Scope};
 use record::{Execution, Run};
@@ -16,8 +16,8 @@ use crate::exit::request;
 /// A graduated load of some machine.
 pub struct Load<'a> {
     execution: &'a Execution,
-    load: Graduated,
-    power: Measured,
+    load: GraduatedLoad,
+    power: MetricInfo,
 }
 
 impl Load<'_> {
@@ -40,7 +40,7 @@ pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<Load<'a>>, Pairs<'a
     let (mut found, mut taken) = (Vec::new(), BTreeSet::new());
     for study in studies(executions.iter().copied(), pairs) {
         for (answer, question) in study.answers.iter().zip(&study.design.questions) {
-            let Found::Graduated { factor, power, loads } = &answer.found else { continue };
+            let AnswerKind::Graduated { factor, power, loads } = &answer.found else { continue };
             for load in loads {
                 let own = |(execution, _): &&(&'a Execution, &'a Run)| {
                     load.at.get("machine") == Some(&execution.machine.id)

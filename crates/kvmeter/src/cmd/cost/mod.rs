@@ -7,7 +7,7 @@ mod object;
 mod published;
 pub mod work_units;
 
-use analyse::cost::{Terms, answer};
+use analyse::cost::{CostTerms, answer};
 use platform::Platform;
 use platform::published::Published;
 use report::cost::CostView;
@@ -84,7 +84,11 @@ fn check(args: &Cost) -> anyhow::Result<()> {
 }
 
 /// What all are reckoned with; `notes` say what nobody gave.
-fn terms(args: &Cost, platforms: &[&Platform], notes: &mut Vec<String>) -> anyhow::Result<Terms> {
+fn terms(
+    args: &Cost,
+    platforms: &[&Platform],
+    notes: &mut Vec<String>,
+) -> anyhow::Result<CostTerms> {
     let years = levels(
         ("--years", "lifetimes, years"),
         &args.years,
@@ -101,7 +105,7 @@ fn terms(args: &Cost, platforms: &[&Platform], notes: &mut Vec<String>) -> anyho
         &USD_PER_KWH,
         notes,
     )?;
-    Ok(Terms {
+    Ok(CostTerms {
         target_ops_s: args.target.map_or(TARGET_OPS_S, |rate| rate.0),
         years,
         usd_per_kwh,
@@ -142,7 +146,7 @@ fn levels<'p>(
 pub(super) struct Shown<'a> {
     title: &'a str,
     found: &'a [Sourced],
-    terms: &'a Terms,
+    terms: &'a CostTerms,
     printed: &'a [report::cost::PrintedCost],
     headline: Option<&'a str>,
     notes: Vec<String>,

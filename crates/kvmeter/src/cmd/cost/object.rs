@@ -1,6 +1,6 @@
 //! The answer as one JSON object, units in its keys.
 
-use analyse::cost::{Against, CostAt, CostError, Costed, Even, Group};
+use analyse::cost::{BreakEven, CandidateCosts, CandidatePair, CostAt, CostError, WorkloadCosts};
 use report::cost::{CostView, PrintedCost};
 use serde_json::{Value, json};
 
@@ -29,13 +29,13 @@ pub fn object(view: &CostView<'_>, found: &[Sourced]) -> Value {
     })
 }
 
-fn workload(view: &CostView<'_>, found: &[Sourced], group: &Group) -> Value {
+fn workload(view: &CostView<'_>, found: &[Sourced], group: &WorkloadCosts) -> Value {
     let servers: Vec<Value> = group.rows.iter().map(|row| server(view, found, row)).collect();
     let pairs: Vec<Value> = group.pairs.iter().map(|pair| against(group, pair)).collect();
     json!({ "workload": group.workload, "servers": servers, "pairs": pairs })
 }
 
-fn server(view: &CostView<'_>, found: &[Sourced], row: &Costed) -> Value {
+fn server(view: &CostView<'_>, found: &[Sourced], row: &CandidateCosts) -> Value {
     let candidate = &row.candidate;
     let sourced = found.iter().find(|one| {
         one.candidate.name == candidate.name && one.candidate.workload == candidate.workload
@@ -92,7 +92,7 @@ fn cost(priced: bool, at: &CostAt) -> Value {
     })
 }
 
-fn against(group: &Group, pair: &Against) -> Value {
+fn against(group: &WorkloadCosts, pair: &CandidatePair) -> Value {
     let name = |at: usize| &group.rows[at].candidate.name;
     let at: Vec<Value> = pair.at.iter().map(even).collect();
     let swings: Vec<Value> = pair
@@ -113,7 +113,7 @@ fn against(group: &Group, pair: &Against) -> Value {
     json!({ "own": name(pair.own), "other": name(pair.other), "even": at, "hangs_on": swings })
 }
 
-fn even(even: &Even) -> Value {
+fn even(even: &BreakEven) -> Value {
     let given = even.given.as_ref();
     json!({
         "lifetime_years": even.years,

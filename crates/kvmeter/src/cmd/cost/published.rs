@@ -1,6 +1,6 @@
 //! A publication's clusters, computed anew from what it prints.
 
-use analyse::cost::{Candidate, PowerCurve, power_of_cost_w};
+use analyse::cost::{PowerCurve, ServerCandidate, power_of_cost_w};
 use model::Origin;
 use platform::Platform;
 use platform::published::{Cluster, Clusters};
@@ -74,7 +74,7 @@ fn server(
         .transpose()
         .map_err(|error| wrong(error.to_string()))?;
     Ok(Sourced {
-        candidate: Candidate {
+        candidate: ServerCandidate {
             name: platform.name.clone(),
             workload: row.name.clone(),
             price_usd: None,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use host::{Quiet, Root};
 use micro::window::{Edge, Teller};
-use model::{Answer, Bytes};
+use model::{Bytes, ReadingValue};
 use report::table::Table;
 use serde_json::{Map, Value};
 
@@ -141,8 +141,8 @@ impl<'a> Session<'a> {
             let share = |signal: &str| {
                 let reading = seen.readings.iter().find(|reading| reading.signal == signal);
                 reading.and_then(|reading| match reading.answer {
-                    Answer::Value(share) => Some(share),
-                    Answer::Unavailable { .. } => None,
+                    ReadingValue::Value(share) => Some(share),
+                    ReadingValue::Unavailable { .. } => None,
                 })
             };
             let mut object = Map::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cachesim::{Recorded, Traffic};
 use model::random::{Draws, mix};
-use record::{Loop, Selection};
+use record::{LoopKind, RunSelection};
 
 use crate::exit::request;
 
@@ -15,7 +15,7 @@ const MOST: u64 = 1_000_000;
 /// where it asked at a constant rate, otherwise independent of each other. The size of a packet is
 /// the traffic's: a results file has no bytes of requests.
 pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
-    let selection = Selection::open(text)?;
+    let selection = RunSelection::open(text)?;
     let runs: Vec<_> = selection.runs.iter().filter(|run| !run.series.is_empty()).collect();
     let run = match &runs[..] {
         [run] => run,
@@ -34,7 +34,7 @@ pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
             )));
         }
     };
-    let even = matches!(&run.pacing, Loop::Open { arrivals, .. } if arrivals == "constant");
+    let even = matches!(&run.pacing, LoopKind::Open { arrivals, .. } if arrivals == "constant");
     let packet = traffic.port.packet.get_ref().0 as u32;
     let most = traffic.pool.stride.get_ref().0 - traffic.pool.offset.get_ref().0;
     let mut draws = Draws::from(mix(traffic.seed ^ 0xa881));

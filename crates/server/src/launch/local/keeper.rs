@@ -24,7 +24,7 @@ use nix::unistd::{Pid, getpid, getppid};
 use super::super::cpu_list;
 
 #[derive(Debug)]
-pub(super) enum KeepError {
+pub(super) enum SpawnError {
     Cpus(String),
     Start(io::Error),
 }
@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Holds a child process from its start to its end.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct ServerProcess {
     pid: u32,
     shared: Arc<Shared>,
 }
@@ -51,13 +51,13 @@ impl Shared {
     }
 }
 
-impl Keeper {
+impl ServerProcess {
     /// Starts `command` on `cpus`, in a process group of its own, with `mark` open in it.
     pub fn start(
         mut command: Command,
         cpus: Option<&[usize]>,
         mark: BorrowedFd<'_>,
-    ) -> Result<Self, KeepError> {
+    ) -> Result<Self, SpawnError> {
         // Ctrl-C in a terminal is kvmeter's to handle: it ends the server in its own time.
         command.process_group(0);
         bind_to_parent(&mut command, mark);
@@ -70,8 +70,8 @@ impl Keeper {
             .spawn(move || {
                 // A child runs where the thread does that starts it.
                 let started = match cpus.map_or(Ok(()), |cpus| move_to(&cpus)) {
-                    Ok(()) => command.spawn().map_err(KeepError::Start),
-                    Err(why) => Err(KeepError::Cpus(why)),
+                    Ok(()) => command.spawn().map_err(SpawnError::Start),
+                    Err(why) => Err(SpawnError::Cpus(why)),
                 };
                 drop(command);
                 match started {
@@ -85,9 +85,9 @@ impl Keeper {
                     }
                 }
             })
-            .map_err(KeepError::Start)?;
-        let pid = told.recv().map_err(|error| KeepError::Start(io::Error::other(error)))??;
-        Ok(Keeper { pid, shared })
+            .map_err(SpawnError::Start)?;
+        let pid = told.recv().map_err(|error| SpawnError::Start(io::Error::other(error)))??;
+        Ok(ServerProcess { pid, shared })
     }
 
     pub fn pid(&self) -> u32 {

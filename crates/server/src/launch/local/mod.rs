@@ -21,12 +21,12 @@ use nix::unistd::Pid;
 
 use self::binary::Binary;
 use self::guard::Guard;
-use self::keeper::{KeepError, Keeper};
+use self::keeper::{ServerProcess, SpawnError};
 use self::output::Output;
-use self::place::Listen;
+use self::place::ListenAddress;
 use super::cpu_list;
 use super::error::LaunchError;
-use super::launcher::{Handle, Launched, Launcher, Order, State, quoted};
+use super::launcher::{LaunchRequest, Launched, Launcher, ServerHandle, ServerState, quoted};
 use super::program::{Place, Program};
 use super::settings::{Common, Given};
 use crate::watch::Process;
@@ -47,29 +47,34 @@ pub fn installed(program: &dyn Program) -> Result<(PathBuf, String), LaunchError
 
 /// Starts a server as a process of this machine.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Local;
+pub struct LocalLauncher;
 
-impl Launcher for Local {
+impl Launcher for LocalLauncher {
     fn name(&self) -> &'static str {
         "local"
     }
 
-    fn start(&self, order: &Order) -> Result<Launched, LaunchError> {
+    fn start(&self, order: &LaunchRequest) -> Result<Launched, LaunchError> {
         let program = order.program;
         let given = Given::new(program.name(), program.settings(), &order.settings)?;
         let common = Common::read(&given)?;
         program.check(&common.arguments)?;
         let mut tried = 1;
         loop {
-            let listen = Listen::choose(program, &common)?;
+            let listen = ListenAddress::choose(program, &common)?;
             let folder = output::folder()?;
             let place = Place { listen: &listen.given, folder: &folder };
             let mut arguments = program.arguments(&given, place)?;
             arguments.extend(common.arguments.iter().cloned());
             // Settings are refused before anything is looked for.
             let binary = Binary::find(program, common.binary.as_deref())?;
-            let attempt =
-                Attempt { order, given: &given, common: &common, binary: &binary, listen: &listen };
+            let attempt = LaunchAttempt {
+                order,
+                given: &given,
+                common: &common,
+                binary: &binary,
+                listen: &listen,
+            };
             match attempt.start(arguments, &folder) {
                 Err(LaunchError::EndedEarly { words, .. })
                     if listen.chosen
@@ -85,15 +90,15 @@ impl Launcher for Local {
 }
 
 /// One try to start a server at one place.
-struct Attempt<'a> {
-    order: &'a Order,
+struct LaunchAttempt<'a> {
+    order: &'a LaunchRequest,
     given: &'a Given<'a>,
     common: &'a Common,
     binary: &'a Binary,
-    listen: &'a Listen,
+    listen: &'a ListenAddress,
 }
 
-impl Attempt<'_> {
+impl LaunchAttempt<'_> {
     fn start(&self, arguments: Vec<String>, folder: &Path) -> Result<Launched, LaunchError> {
         let program = self.order.program;
         let mut running = self.spawn(&arguments, folder)?;
@@ -126,7 +131,7 @@ impl Attempt<'_> {
         LaunchError::Cpus { program: self.order.program.name(), why: why.into() }
     }
 
-    fn spawn(&self, arguments: &[String], folder: &Path) -> Result<Running, LaunchError> {
+    fn spawn(&self, arguments: &[String], folder: &Path) -> Result<RunningServer, LaunchError> {
         let program = self.order.program;
         let open_files = program.open_files(self.given)?;
         let mut command = self.binary.command(&self.order.prefix, open_files);
@@ -137,16 +142,16 @@ impl Attempt<'_> {
         let output = Output::make(folder)?;
         command.current_dir(output.folder());
         output.attach(&mut command)?;
-        let keeper = Keeper::start(command, self.common.cpus.as_deref(), mark.fd());
+        let keeper = ServerProcess::start(command, self.common.cpus.as_deref(), mark.fd());
         let sign = mark.hand_over();
         drop(alone);
         match keeper {
             Ok(keeper) => {
                 let stop = Arc::clone(&self.order.stop);
-                Ok(Running { keeper, guard: Some(guard), sign, behind: None, output, stop })
+                Ok(RunningServer { keeper, guard: Some(guard), sign, behind: None, output, stop })
             }
-            Err(KeepError::Cpus(why)) => Err(self.cpus_error(why)),
-            Err(KeepError::Start(error)) => Err(LaunchError::CannotRun {
+            Err(SpawnError::Cpus(why)) => Err(self.cpus_error(why)),
+            Err(SpawnError::Start(error)) => Err(LaunchError::CannotRun {
                 program: program.name(),
                 binary: self.binary.path.display().to_string(),
                 why: error.to_string(),
@@ -155,7 +160,7 @@ impl Attempt<'_> {
     }
 
     /// Waits until the server answers; gives the pid of the process that does.
-    fn answered(&self, running: &Running) -> Result<u32, LaunchError> {
+    fn answered(&self, running: &RunningServer) -> Result<u32, LaunchError> {
         let program = self.order.program;
         let began = Instant::now();
         let mut pause = Duration::from_millis(2);
@@ -191,7 +196,7 @@ impl Attempt<'_> {
 
     /// The process that listens at the address, if it is ours; it is not the one that was
     /// started where `binary` is a script that starts the server itself.
-    fn listener(&self, running: &Running) -> Result<Option<u32>, LaunchError> {
+    fn listener(&self, running: &RunningServer) -> Result<Option<u32>, LaunchError> {
         let Ok(listener) = Process::listening_at(&self.listen.reached) else {
             // Not every machine shows it; what was started still runs, or the next look says so.
             return Ok(running.keeper.ended().is_none().then_some(running.keeper.pid()));
@@ -211,7 +216,7 @@ impl Attempt<'_> {
         })
     }
 
-    fn ended_early(&self, running: &Running, status: ExitStatus) -> LaunchError {
+    fn ended_early(&self, running: &RunningServer, status: ExitStatus) -> LaunchError {
         let program = self.order.program;
         let words = running.output.last_words();
         if status.success() && running.sign.is_anywhere() {
@@ -246,8 +251,8 @@ fn remedy(program: &dyn Program, words: &str) -> String {
 
 /// A server process of ours, killed when this is dropped.
 #[derive(Debug)]
-struct Running {
-    keeper: Keeper,
+struct RunningServer {
+    keeper: ServerProcess,
     /// Taken when it is let go.
     guard: Option<Guard>,
     sign: guard::Sign,
@@ -258,12 +263,14 @@ struct Running {
     stop: Arc<AtomicBool>,
 }
 
-impl Handle for Running {
-    fn state(&self) -> State {
+impl ServerHandle for RunningServer {
+    fn state(&self) -> ServerState {
         match self.keeper.ended() {
-            Some(status) => State::Ended(status),
-            None if self.behind.as_ref().is_some_and(|process| !process.exists()) => State::Lost,
-            None => State::Runs,
+            Some(status) => ServerState::Ended(status),
+            None if self.behind.as_ref().is_some_and(|process| !process.exists()) => {
+                ServerState::Lost
+            }
+            None => ServerState::Runs,
         }
     }
 
@@ -290,7 +297,7 @@ impl Handle for Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         if self.guard.is_some() {
             self.keeper.signal(Signal::SIGKILL);

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The place of one server.
 #[derive(Debug)]
-pub(super) struct Listen {
+pub(super) struct ListenAddress {
     /// As the server is told.
     pub given: Address,
     /// As clients of this machine reach it.
@@ -30,13 +30,13 @@ pub(super) struct Listen {
     pub chosen: bool,
 }
 
-impl Listen {
+impl ListenAddress {
     /// The place that the settings name, if nothing is there; else a free port. What is there is
     /// given a moment to go: after a kill, the guard is still ending the server that was left.
     pub fn choose(program: &dyn Program, common: &Common) -> Result<Self, LaunchError> {
         let limit = Instant::now() + PATIENCE;
         loop {
-            match Listen::chosen_now(program, common) {
+            match ListenAddress::chosen_now(program, common) {
                 Err(LaunchError::InUse { .. }) if Instant::now() < limit => thread::sleep(PAUSE),
                 chosen => return chosen,
             }
@@ -50,7 +50,7 @@ impl Listen {
             if path.symlink_metadata().is_ok() {
                 return Err(in_use(program, &given, "socket"));
             }
-            return Ok(Listen { reached: given.clone(), given, chosen: false });
+            return Ok(ListenAddress { reached: given.clone(), given, chosen: false });
         }
         let tcp = |port| Address::Tcp { host: common.listen.to_string(), port };
         let asked = common.port.unwrap_or(0);
@@ -58,7 +58,7 @@ impl Listen {
         match free {
             Ok(address) => {
                 let given = tcp(address.port());
-                Ok(Listen { reached: reached(&given), given, chosen: common.port.is_none() })
+                Ok(ListenAddress { reached: reached(&given), given, chosen: common.port.is_none() })
             }
             Err(error) => Err(refused(program, &tcp(asked), &error)),
         }

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::database::{Cache, Options, Table};
-use super::library::{Library, Wanted};
+use super::library::{Library, LibraryChoice};
 use super::options_file::OptionsFile;
-use crate::{Given, OptionInfo, StoreError, StoreUrl};
+use crate::{OptionInfo, StoreError, StoreOptions, StoreUrl};
 
 const fn option(name: &'static str, default: &'static str, what: &'static str) -> OptionInfo {
     OptionInfo::new(name, default, what)
@@ -51,7 +51,7 @@ const COMPRESSIONS: &[(&str, &str)] = &[
 pub struct Config {
     pub cache: Option<u64>,
     cache_kind: Option<CacheKind>,
-    pub library: Wanted,
+    pub library: LibraryChoice,
     pub wal: bool,
     pub sync: bool,
     pub databases: usize,
@@ -80,7 +80,7 @@ impl CacheKind {
 
 impl Config {
     pub fn read(url: &StoreUrl) -> Result<Self, StoreError> {
-        let given = Given::new(url, OPTIONS)?;
+        let given = StoreOptions::new(url, OPTIONS)?;
         let mut database = Vec::new();
         if let Some(direct) = given.flag("direct_io")? {
             database.push(("use_direct_reads", direct.to_string()));
@@ -131,7 +131,7 @@ impl Config {
         Ok(Self {
             cache,
             cache_kind: given.choice("cache_kind", &kinds)?.flatten(),
-            library: Wanted::of(given.text("library")),
+            library: LibraryChoice::of(given.text("library")),
             wal,
             sync,
             databases: given.integer("databases", 1, 1024)?.unwrap_or(1),

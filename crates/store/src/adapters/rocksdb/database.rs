@@ -247,7 +247,11 @@ impl Database {
 
     /// The value of a key, lent by RocksDB.
     #[inline]
-    pub fn get(&self, options: &Reading, key: &[u8]) -> Result<Option<Value<'_>>, StoreError> {
+    pub fn get(
+        &self,
+        options: &Reading,
+        key: &[u8],
+    ) -> Result<Option<PinnedValue<'_>>, StoreError> {
         let mut raw = ptr::null_mut();
         // SAFETY: all are alive for the call.
         outcome(self.functions, |error| unsafe {
@@ -259,16 +263,16 @@ impl Database {
                 error,
             );
         })?;
-        let value = |raw| Value { functions: self.functions, raw, of: PhantomData };
+        let value = |raw| PinnedValue { functions: self.functions, raw, of: PhantomData };
         Ok(NonNull::new(raw).map(value))
     }
 
-    pub fn cursor(&self, options: &Reading) -> Result<Cursor<'_>, StoreError> {
+    pub fn cursor(&self, options: &Reading) -> Result<RowIterator<'_>, StoreError> {
         // SAFETY: both are alive; the cursor does not outlive the database.
         let raw = unsafe {
             (self.functions.rocksdb_create_iterator)(self.raw.as_ptr(), options.raw.as_ptr())
         };
-        Ok(Cursor { functions: self.functions, raw: made(raw)?, of: PhantomData })
+        Ok(RowIterator { functions: self.functions, raw: made(raw)?, of: PhantomData })
     }
 
     /// Has the memtable written; with `wait` also waits until it is, which no limit bounds.
@@ -317,14 +321,14 @@ impl Database {
 }
 
 /// A value that RocksDB lends: the bytes of a block of its cache, mostly.
-pub struct Value<'a> {
+pub struct PinnedValue<'a> {
     functions: &'static Functions,
     raw: NonNull<c::PinnableSlice>,
     of: PhantomData<&'a Database>,
 }
 
 #[allow(unsafe_code)]
-impl Value<'_> {
+impl PinnedValue<'_> {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let mut length = 0;
@@ -337,7 +341,7 @@ impl Value<'_> {
     }
 }
 
-impl Drop for Value<'_> {
+impl Drop for PinnedValue<'_> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: it is ours, and destroyed once.
@@ -349,14 +353,14 @@ impl Drop for Value<'_> {
 }
 
 /// A place in a database's order of keys. Belongs to one thread.
-pub struct Cursor<'a> {
+pub struct RowIterator<'a> {
     functions: &'static Functions,
     raw: NonNull<c::Iterator>,
     of: PhantomData<&'a Database>,
 }
 
 #[allow(unsafe_code)]
-impl Cursor<'_> {
+impl RowIterator<'_> {
     /// Shows it what was written since it was made; `None` where this version cannot.
     pub fn refresh(&mut self) -> Option<Result<(), StoreError>> {
         let refresh = self.functions.rocksdb_iter_refresh?;
@@ -402,7 +406,7 @@ impl Cursor<'_> {
     }
 }
 
-impl Drop for Cursor<'_> {
+impl Drop for RowIterator<'_> {
     fn drop(&mut self) {
         // SAFETY: it is ours, and destroyed once.
         #[allow(unsafe_code)]

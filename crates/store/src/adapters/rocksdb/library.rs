@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::database::{Database, Options};
 use super::functions::Functions;
 use super::options_file::OptionsFile;
-use crate::{StoreError, Unavailable};
+use crate::{AdapterUnavailable, StoreError};
 
 /// The name of the linked library in a URL.
 pub const BUNDLED: &str = "bundled";
@@ -40,14 +40,14 @@ pub struct Library {
 
 /// Which library a URL asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum LibraryChoice {
     /// The linked one where there is one, else the first that the loader would find.
     Any,
     Bundled,
     At(PathBuf),
 }
 
-impl Wanted {
+impl LibraryChoice {
     pub fn of(text: Option<&str>) -> Self {
         match text {
             None | Some("auto") => Self::Any,
@@ -61,23 +61,23 @@ impl Wanted {
 ///
 /// # Errors
 /// There is none, or none with all functions; another one is loaded in this process.
-pub fn load(wanted: &Wanted) -> Result<&'static Library, StoreError> {
+pub fn load(wanted: &LibraryChoice) -> Result<&'static Library, StoreError> {
     match wanted {
-        Wanted::Any => match linked() {
+        LibraryChoice::Any => match linked() {
             Some(library) => Ok(library),
             None => {
                 let path = found().into_iter().next().ok_or_else(none_found)?;
                 shared(&path)
             }
         },
-        Wanted::Bundled => linked().ok_or_else(|| {
+        LibraryChoice::Bundled => linked().ok_or_else(|| {
             StoreError::Request(
                 "option `library=bundled` of `rocksdb`: no RocksDB is linked into this kvmeter; \
                  build it with `--features rocksdb-bundled`, or name a shared library"
                     .to_owned(),
             )
         }),
-        Wanted::At(path) => shared(path),
+        LibraryChoice::At(path) => shared(path),
     }
 }
 
@@ -87,8 +87,8 @@ pub fn is_missing() -> bool {
 }
 
 /// What to say, and do, where there is no RocksDB.
-pub fn none_found() -> Unavailable {
-    Unavailable {
+pub fn none_found() -> AdapterUnavailable {
+    AdapterUnavailable {
         reason: "RocksDB's library was not found where the loader looks for one".to_owned(),
         remedy: "install it (Debian: `apt-get install librocksdb7.8`), or name one with \
                  `rocksdb:PATH?library=/path/of/librocksdb.so`"

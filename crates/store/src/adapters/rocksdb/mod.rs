@@ -16,15 +16,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use config::{Config, compression_name};
-use database::{Cursor, Database, Options, Reading, Writing};
+use database::{Database, Options, Reading, RowIterator, Writing};
 use library::Library;
 use model::Bytes;
 use options_file::OptionsFile;
 
 use super::spread::spread;
 use crate::{
-    Adapt, Capabilities, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl, Unavailable,
-    on_off,
+    AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
+    StoreError, StoreUrl, on_off,
 };
 
 /// One or more RocksDB databases behind one block cache.
@@ -38,7 +38,7 @@ pub struct RocksDb {
     library: &'static Library,
 }
 
-impl Adapt for RocksDb {
+impl EmbeddedAdapter for RocksDb {
     const OPTIONS: &'static [OptionInfo] = config::OPTIONS;
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
@@ -46,8 +46,8 @@ impl Adapt for RocksDb {
         config.options(library::load(&config.library)?).map(drop)
     }
 
-    fn linked() -> Result<String, Unavailable> {
-        let unusable = |error: StoreError| Unavailable {
+    fn linked() -> Result<String, AdapterUnavailable> {
+        let unusable = |error: StoreError| AdapterUnavailable {
             reason: error.to_string(),
             remedy: "name another library with `rocksdb:PATH?library=/path/of/librocksdb.so`"
                 .to_owned(),
@@ -55,7 +55,7 @@ impl Adapt for RocksDb {
         if library::is_missing() {
             return Err(library::none_found());
         }
-        let library = library::load(&library::Wanted::Any).map_err(unusable)?;
+        let library = library::load(&library::LibraryChoice::Any).map_err(unusable)?;
         let version = library.version().map_err(unusable)?;
         let others: Vec<String> = library::found()
             .into_iter()
@@ -214,7 +214,7 @@ impl RocksDb {
 pub struct RocksDbSession<'a> {
     store: &'a RocksDb,
     /// The iterator of each database that was scanned.
-    scans: Vec<Option<Cursor<'a>>>,
+    scans: Vec<Option<RowIterator<'a>>>,
 }
 
 impl Session for RocksDbSession<'_> {
@@ -248,7 +248,7 @@ impl Session for RocksDbSession<'_> {
         let number = self.store.number(from);
         let slot = &mut self.scans[number];
         // Where an iterator cannot be refreshed (7.8), each scan makes one.
-        let fresh = match slot.as_mut().and_then(Cursor::refresh) {
+        let fresh = match slot.as_mut().and_then(RowIterator::refresh) {
             Some(refreshed) => refreshed.map(|()| None)?,
             None => Some(self.store.databases[number].cursor(&self.store.read)?),
         };

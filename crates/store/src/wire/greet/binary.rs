@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 
 use super::super::binary::{self, opcode, status};
 use super::super::scan::{Scan, Stop};
-use super::super::{Answer, Login, WireError};
-use super::GreetError;
-use super::talk::Talk;
+use super::super::{Login, Response, WireError};
+use super::HandshakeError;
+use super::talk::Handshake;
 
 /// Two line ends: a server that reads lines answers instead of waiting for one.
 const OPAQUE: u32 = 0x0d0a_0d0a;
@@ -17,13 +17,13 @@ struct Reply {
     key: String,
     value: String,
     /// What it is if it refuses.
-    refusal: Answer,
+    refusal: Response,
 }
 
 pub(super) fn greet<S: Read + Write>(
-    talk: &mut Talk<'_, S>,
+    talk: &mut Handshake<'_, S>,
     login: &Login,
-) -> Result<String, GreetError> {
+) -> Result<String, HandshakeError> {
     let reply = ask(talk, "asking for the version", opcode::VERSION, b"", b"")?;
     if reply.status != status::DONE {
         return Err(talk.refused(reply.refusal));
@@ -32,17 +32,17 @@ pub(super) fn greet<S: Read + Write>(
     match &login.password {
         Some(password) => {
             let Some(user) = &login.user else {
-                return Err(GreetError::HalfALogin { protocol: "SASL" });
+                return Err(HandshakeError::HalfALogin { protocol: "SASL" });
             };
             let plain = format!("\0{user}\0{}", password.expose());
             let reply = ask(talk, "logging in", opcode::SASL_AUTH, b"PLAIN", plain.as_bytes())?;
             match (reply.status, reply.refusal) {
                 (status::DONE, _) => {}
                 (status::UNKNOWN_COMMAND, _) => {
-                    return Err(GreetError::NoLoginWanted { words: "it has no SASL".into() });
+                    return Err(HandshakeError::NoLoginWanted { words: "it has no SASL".into() });
                 }
-                (_, Answer::Refused { words, .. }) => {
-                    return Err(GreetError::LoginRefused { words });
+                (_, Response::Refused { words, .. }) => {
+                    return Err(HandshakeError::LoginRefused { words });
                 }
                 (_, other) => return Err(talk.refused(other)),
             }
@@ -59,8 +59,8 @@ pub(super) fn greet<S: Read + Write>(
 }
 
 pub(super) fn statistics<S: Read + Write>(
-    talk: &mut Talk<'_, S>,
-) -> Result<Vec<(String, String)>, GreetError> {
+    talk: &mut Handshake<'_, S>,
+) -> Result<Vec<(String, String)>, HandshakeError> {
     let mut reply = ask(talk, "asking for statistics", opcode::STAT, b"", b"")?;
     let mut statistics = Vec::new();
     loop {
@@ -75,7 +75,7 @@ pub(super) fn statistics<S: Read + Write>(
     }
 }
 
-pub(super) fn flush<S: Read + Write>(talk: &mut Talk<'_, S>) -> Result<(), GreetError> {
+pub(super) fn flush<S: Read + Write>(talk: &mut Handshake<'_, S>) -> Result<(), HandshakeError> {
     let reply = ask(talk, "emptying the server", opcode::FLUSH, b"", b"")?;
     match reply.status {
         status::DONE => Ok(()),
@@ -84,19 +84,19 @@ pub(super) fn flush<S: Read + Write>(talk: &mut Talk<'_, S>) -> Result<(), Greet
 }
 
 fn ask<S: Read + Write>(
-    talk: &mut Talk<'_, S>,
+    talk: &mut Handshake<'_, S>,
     doing: &'static str,
     opcode: u8,
     key: &[u8],
     value: &[u8],
-) -> Result<Reply, GreetError> {
+) -> Result<Reply, HandshakeError> {
     let mut packet = Vec::new();
     binary::put_packet(opcode, OPAQUE, &[], key, value, &mut packet);
     talk.say(doing, &packet)?;
     hear(talk, opcode)
 }
 
-fn hear<S: Read + Write>(talk: &mut Talk<'_, S>, opcode: u8) -> Result<Reply, GreetError> {
+fn hear<S: Read + Write>(talk: &mut Handshake<'_, S>, opcode: u8) -> Result<Reply, HandshakeError> {
     talk.hear(|bytes| reply(bytes, opcode))
 }
 

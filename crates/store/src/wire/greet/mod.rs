@@ -10,11 +10,11 @@ use std::io::{Read, Write};
 use thiserror::Error;
 
 use super::{Login, Protocol, Refusal, WireError};
-use talk::Talk;
+use talk::Handshake;
 
 /// What a server said when it was greeted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Greeting {
+pub struct ServerIdentity {
     /// `memcached 1.6.18`, `Redis 7.0.15`, `Valkey 8.0.1`; without a number where the login may
     /// not ask for it.
     pub version: String,
@@ -22,7 +22,7 @@ pub struct Greeting {
 
 /// Why a server could not be talked to; the stream is of no use then.
 #[derive(Debug, Error)]
-pub enum GreetError {
+pub enum HandshakeError {
     #[error("no answer while {doing}: {source}")]
     Io { doing: &'static str, source: std::io::Error },
     /// The server did not answer in full within the stream's limit or the talk's own.
@@ -66,24 +66,24 @@ pub(super) fn greet(
     protocol: Protocol,
     stream: &mut (impl Read + Write),
     login: &Login,
-) -> Result<Greeting, GreetError> {
-    let mut talk = Talk::new(stream, protocol);
+) -> Result<ServerIdentity, HandshakeError> {
+    let mut talk = Handshake::new(stream, protocol);
     let version = match protocol {
         Protocol::Resp2 => redis::greet::<2>(&mut talk, login)?,
         Protocol::Resp3 => redis::greet::<3>(&mut talk, login)?,
-        _ if login.database != 0 => return Err(GreetError::NoDatabases(login.database)),
+        _ if login.database != 0 => return Err(HandshakeError::NoDatabases(login.database)),
         Protocol::MemcachedText | Protocol::MemcachedMeta => lines::greet(&mut talk, login)?,
         Protocol::MemcachedBinary => binary::greet(&mut talk, login)?,
     };
     talk.end()?;
-    Ok(Greeting { version })
+    Ok(ServerIdentity { version })
 }
 
 pub(super) fn statistics(
     protocol: Protocol,
     stream: &mut (impl Read + Write),
-) -> Result<Vec<(String, String)>, GreetError> {
-    let mut talk = Talk::new(stream, protocol);
+) -> Result<Vec<(String, String)>, HandshakeError> {
+    let mut talk = Handshake::new(stream, protocol);
     let statistics = match protocol {
         Protocol::Resp2 => redis::statistics::<2>(&mut talk)?,
         Protocol::Resp3 => redis::statistics::<3>(&mut talk)?,
@@ -97,8 +97,8 @@ pub(super) fn statistics(
 pub(super) fn flush(
     protocol: Protocol,
     stream: &mut (impl Read + Write),
-) -> Result<(), GreetError> {
-    let mut talk = Talk::new(stream, protocol);
+) -> Result<(), HandshakeError> {
+    let mut talk = Handshake::new(stream, protocol);
     match protocol {
         Protocol::Resp2 => redis::flush::<2>(&mut talk)?,
         Protocol::Resp3 => redis::flush::<3>(&mut talk)?,

@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 
 use super::super::error::excerpt;
 use super::super::resp::{self, Value};
-use super::super::{Answer, Login, Refusal, WireError};
-use super::GreetError;
-use super::talk::{Talk, is_protected};
+use super::super::{Login, Refusal, Response, WireError};
+use super::HandshakeError;
+use super::talk::{Handshake, is_protected};
 
 /// An answer, kept.
 enum Reply {
@@ -20,9 +20,9 @@ enum Reply {
 }
 
 pub(super) fn greet<const VERSION: u8>(
-    talk: &mut Talk<'_, impl Read + Write>,
+    talk: &mut Handshake<'_, impl Read + Write>,
     login: &Login,
-) -> Result<String, GreetError> {
+) -> Result<String, HandshakeError> {
     match (&login.user, &login.password) {
         (_, Some(password)) => {
             let mut words = vec!["AUTH".as_bytes()];
@@ -30,15 +30,15 @@ pub(super) fn greet<const VERSION: u8>(
             words.push(password.expose().as_bytes());
             match ask::<VERSION>(talk, "logging in", &words)? {
                 Reply::Refused { why: Refusal::Auth, words } if !is_protected(&words) => {
-                    return Err(GreetError::LoginRefused { words });
+                    return Err(HandshakeError::LoginRefused { words });
                 }
                 Reply::Refused { words, .. } if words.contains("without any password") => {
-                    return Err(GreetError::NoLoginWanted { words });
+                    return Err(HandshakeError::NoLoginWanted { words });
                 }
                 reply => done(talk, reply)?,
             };
         }
-        (Some(_), None) => return Err(GreetError::HalfALogin { protocol: "Redis" }),
+        (Some(_), None) => return Err(HandshakeError::HalfALogin { protocol: "Redis" }),
         (None, None) => {}
     }
     if VERSION == 3 {
@@ -56,12 +56,12 @@ pub(super) fn greet<const VERSION: u8>(
 
 /// The version; a user who may not ask for it still gets the server's kind.
 fn version<const VERSION: u8>(
-    talk: &mut Talk<'_, impl Read + Write>,
-) -> Result<String, GreetError> {
+    talk: &mut Handshake<'_, impl Read + Write>,
+) -> Result<String, HandshakeError> {
     let doing = "asking for the version";
     match ask::<VERSION>(talk, doing, &[b"INFO", b"server"])? {
         Reply::Refused { why, words } if !words.starts_with("NOPERM") => {
-            Err(talk.refused(Answer::Refused { why, words }))
+            Err(talk.refused(Response::Refused { why, words }))
         }
         Reply::Text(info) => {
             let field = |wanted: &str| {
@@ -95,15 +95,15 @@ fn version<const VERSION: u8>(
 }
 
 pub(super) fn statistics<const VERSION: u8>(
-    talk: &mut Talk<'_, impl Read + Write>,
-) -> Result<Vec<(String, String)>, GreetError> {
+    talk: &mut Handshake<'_, impl Read + Write>,
+) -> Result<Vec<(String, String)>, HandshakeError> {
     let reply = ask::<VERSION>(talk, "asking for statistics", &[b"INFO"])?;
     Ok(flatten(&done(talk, reply)?))
 }
 
 pub(super) fn flush<const VERSION: u8>(
-    talk: &mut Talk<'_, impl Read + Write>,
-) -> Result<(), GreetError> {
+    talk: &mut Handshake<'_, impl Read + Write>,
+) -> Result<(), HandshakeError> {
     let reply = ask::<VERSION>(talk, "emptying the database", &[b"FLUSHDB"])?;
     done(talk, reply).map(drop)
 }
@@ -125,10 +125,10 @@ fn flatten(info: &str) -> Vec<(String, String)> {
 }
 
 fn ask<const VERSION: u8>(
-    talk: &mut Talk<'_, impl Read + Write>,
+    talk: &mut Handshake<'_, impl Read + Write>,
     doing: &'static str,
     words: &[&[u8]],
-) -> Result<Reply, GreetError> {
+) -> Result<Reply, HandshakeError> {
     let mut question = Vec::new();
     resp::put_command(words, &mut question);
     talk.say(doing, &question)?;
@@ -154,7 +154,7 @@ fn keep(value: Value<'_>) -> Reply {
     };
     match &value {
         Value::Error(words) => match resp::refusal(words) {
-            Answer::Refused { why, words } => Reply::Refused { why, words },
+            Response::Refused { why, words } => Reply::Refused { why, words },
             _ => Reply::Refused { why: Refusal::Other, words: excerpt(words) },
         },
         Value::List(elements) => Reply::Texts(elements.iter().map(text).collect()),
@@ -163,14 +163,14 @@ fn keep(value: Value<'_>) -> Reply {
 }
 
 /// The text of an answer that does not refuse.
-fn done(talk: &Talk<'_, impl Read + Write>, reply: Reply) -> Result<String, GreetError> {
+fn done(talk: &Handshake<'_, impl Read + Write>, reply: Reply) -> Result<String, HandshakeError> {
     match reply {
         Reply::Text(text) => Ok(text),
         Reply::Texts(texts) => Ok(texts.join(" ")),
         Reply::Refused { words, .. } if words.contains("unknown command `HELLO`") => {
             Err(talk.wrong(WireError::Garbage { expected: "RESP3", got: words }))
         }
-        Reply::Refused { why, words } => Err(talk.refused(Answer::Refused { why, words })),
+        Reply::Refused { why, words } => Err(talk.refused(Response::Refused { why, words })),
     }
 }
 

@@ -3,8 +3,8 @@ use std::time::{Duration, Instant};
 
 use super::super::error::excerpt;
 use super::super::scan::{Scan, Stop};
-use super::super::{Answer, Protocol, Refusal, WireError};
-use super::GreetError;
+use super::super::{Protocol, Refusal, Response, WireError};
+use super::HandshakeError;
 
 /// The longest that one talk may take, for servers that dribble within the stream's own limit.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST_ANSWER: usize = 4 << 20;
 
 /// A question at a time over a stream that waits.
-pub(super) struct Talk<'s, S> {
+pub(super) struct Handshake<'s, S> {
     stream: &'s mut S,
     protocol: Protocol,
     received: Vec<u8>,
@@ -24,14 +24,14 @@ pub(super) struct Talk<'s, S> {
     doing: &'static str,
 }
 
-impl<'s, S: Read + Write> Talk<'s, S> {
+impl<'s, S: Read + Write> Handshake<'s, S> {
     pub(super) fn new(stream: &'s mut S, protocol: Protocol) -> Self {
         let until = Instant::now() + PATIENCE;
-        Talk { stream, protocol, received: Vec::new(), taken: 0, until, doing: "connecting" }
+        Handshake { stream, protocol, received: Vec::new(), taken: 0, until, doing: "connecting" }
     }
 
     /// Sends a question; `doing` names it in errors: `asking for the version`.
-    pub(super) fn say(&mut self, doing: &'static str, bytes: &[u8]) -> Result<(), GreetError> {
+    pub(super) fn say(&mut self, doing: &'static str, bytes: &[u8]) -> Result<(), HandshakeError> {
         self.doing = doing;
         self.taken = 0;
         match self.stream.write_all(bytes).and_then(|()| self.stream.flush()) {
@@ -46,7 +46,7 @@ impl<'s, S: Read + Write> Talk<'s, S> {
     pub(super) fn hear<T>(
         &mut self,
         mut parse: impl FnMut(&[u8]) -> Scan<(T, usize)>,
-    ) -> Result<T, GreetError> {
+    ) -> Result<T, HandshakeError> {
         let mut needs = 1;
         loop {
             if self.received.len() >= needs {
@@ -70,7 +70,7 @@ impl<'s, S: Read + Write> Talk<'s, S> {
     }
 
     /// Checks that nothing is left: what follows belongs to no question.
-    pub(super) fn end(self) -> Result<(), GreetError> {
+    pub(super) fn end(self) -> Result<(), HandshakeError> {
         match self.received.is_empty() {
             true => Ok(()),
             false => Err(self.wrong(WireError::OutOfStep {
@@ -81,15 +81,17 @@ impl<'s, S: Read + Write> Talk<'s, S> {
     }
 
     /// The error for an answer that refuses.
-    pub(super) fn refused(&self, answer: Answer) -> GreetError {
+    pub(super) fn refused(&self, answer: Response) -> HandshakeError {
         let doing = self.doing;
         match answer {
-            Answer::Refused { words, .. } if is_protected(&words) => GreetError::ProtectedMode,
-            // Redis says so to a user who is logged in and may not do this.
-            Answer::Refused { why: Refusal::Auth, words } if !words.starts_with("NOPERM") => {
-                GreetError::LoginWanted { words }
+            Response::Refused { words, .. } if is_protected(&words) => {
+                HandshakeError::ProtectedMode
             }
-            Answer::Refused { why, words } => GreetError::Refused { doing, why, words },
+            // Redis says so to a user who is logged in and may not do this.
+            Response::Refused { why: Refusal::Auth, words } if !words.starts_with("NOPERM") => {
+                HandshakeError::LoginWanted { words }
+            }
+            Response::Refused { why, words } => HandshakeError::Refused { doing, why, words },
             other => self.wrong(WireError::OutOfStep {
                 asked: "an answer to the greeting".into(),
                 got: format!("{other:?}"),
@@ -97,9 +99,9 @@ impl<'s, S: Read + Write> Talk<'s, S> {
         }
     }
 
-    pub(super) fn wrong(&self, source: WireError) -> GreetError {
+    pub(super) fn wrong(&self, source: WireError) -> HandshakeError {
         let WireError::Garbage { got, .. } = &source else {
-            return GreetError::Wire { doing: self.doing, source };
+            return HandshakeError::Wire { doing: self.doing, source };
         };
         let is_redis = matches!(self.protocol, Protocol::Resp2 | Protocol::Resp3);
         let lines = matches!(self.protocol, Protocol::MemcachedText | Protocol::MemcachedMeta);
@@ -116,14 +118,14 @@ impl<'s, S: Read + Write> Talk<'s, S> {
         } else {
             "check the address, the protocol and whether the server wants TLS"
         };
-        GreetError::OtherServer {
+        HandshakeError::OtherServer {
             protocol: self.protocol.name(),
             seen: format!("it answered `{got}`"),
             way_out,
         }
     }
 
-    fn receive(&mut self) -> Result<(), GreetError> {
+    fn receive(&mut self) -> Result<(), HandshakeError> {
         let mut piece = [0; 4096];
         loop {
             if Instant::now() >= self.until {
@@ -142,12 +144,12 @@ impl<'s, S: Read + Write> Talk<'s, S> {
         }
     }
 
-    fn closed(&self) -> GreetError {
-        GreetError::Closed { doing: self.doing, hint: self.hint() }
+    fn closed(&self) -> HandshakeError {
+        HandshakeError::Closed { doing: self.doing, hint: self.hint() }
     }
 
-    fn timed_out(&self) -> GreetError {
-        GreetError::TimedOut { doing: self.doing, hint: self.hint() }
+    fn timed_out(&self) -> HandshakeError {
+        HandshakeError::TimedOut { doing: self.doing, hint: self.hint() }
     }
 
     /// What else it may be that says nothing: servers that wait for more, or hang up.
@@ -161,10 +163,10 @@ impl<'s, S: Read + Write> Talk<'s, S> {
         }
     }
 
-    fn failed(&self, source: std::io::Error) -> GreetError {
+    fn failed(&self, source: std::io::Error) -> HandshakeError {
         match source.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => self.timed_out(),
-            _ => GreetError::Io { doing: self.doing, source },
+            _ => HandshakeError::Io { doing: self.doing, source },
         }
     }
 }

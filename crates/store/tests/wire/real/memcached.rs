@@ -1,7 +1,7 @@
 use std::process::Command;
 
 use store::wire::Protocol::{MemcachedBinary, MemcachedMeta, MemcachedText, Resp2, Resp3};
-use store::wire::{Answer, GreetError, Kind, Login, Refusal};
+use store::wire::{HandshakeError, Kind, Login, Refusal, Response};
 
 use super::{Server, converse, login};
 
@@ -24,7 +24,7 @@ fn all_three_protocols() {
         let version = converse(&server, protocol, &Login::default());
         assert!(version.starts_with("memcached 1."), "{version}");
         let refused = server.greet(protocol, &login(Some("bob"), "secret")).map(|_| ());
-        assert!(matches!(refused, Err(GreetError::NoLoginWanted { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::NoLoginWanted { .. })), "{refused:?}");
     }
     for protocol in [Resp2, Resp3] {
         let error = server.misgreet(protocol);
@@ -38,19 +38,19 @@ fn full_and_too_large_are_refused_in_step() {
     let Some(server) = memcached(&["-M", "-m", "4", "-I", "1m"], |_, _| {}) else { return };
     for protocol in [MemcachedText, MemcachedMeta, MemcachedBinary] {
         let (mut client, _) = server.greet(protocol, &Login::default()).expect("a greeting");
-        let why = |answer: Answer| match answer {
-            Answer::Refused { why, .. } => Some(why),
+        let why = |answer: Response| match answer {
+            Response::Refused { why, .. } => Some(why),
             _ => None,
         };
         let large = vec![b'x'; 3 << 20];
         assert_eq!(why(client.ask(Kind::Set, &[b"key"], &large).0), Some(Refusal::TooLarge));
-        assert_eq!(client.ask(Kind::Get, &[b"key"], b"").0, Answer::Found(0));
+        assert_eq!(client.ask(Kind::Get, &[b"key"], b"").0, Response::Found(0));
         let full = (0..2000).find_map(|key| {
             let key = format!("{protocol:?}:{key}");
             why(client.ask(Kind::Set, &[key.as_bytes()], &large[..8000]).0)
         });
         assert_eq!(full, Some(Refusal::OutOfMemory), "{protocol:?}");
-        assert_eq!(client.ask(Kind::Delete, &[b"absent"], b"").0, Answer::Deleted(false));
+        assert_eq!(client.ask(Kind::Delete, &[b"absent"], b"").0, Response::Deleted(false));
     }
 }
 
@@ -65,11 +65,11 @@ fn login_in_text() {
     for protocol in LINES {
         converse(&server, protocol, &login(Some("bob"), "secret"));
         let refused = server.greet(protocol, &login(Some("bob"), "wrong")).map(|_| ());
-        assert!(matches!(refused, Err(GreetError::LoginRefused { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::LoginRefused { .. })), "{refused:?}");
         let refused = server.greet(protocol, &Login::default()).map(|_| ());
-        assert!(matches!(refused, Err(GreetError::LoginWanted { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::LoginWanted { .. })), "{refused:?}");
         let refused = server.greet(protocol, &login(None, "secret")).map(|_| ());
-        assert!(matches!(refused, Err(GreetError::HalfALogin { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::HalfALogin { .. })), "{refused:?}");
     }
     let error = server.misgreet(MemcachedBinary);
     assert!(error.to_string().contains("text or meta"), "{error}");
@@ -101,11 +101,11 @@ fn login_by_sasl() {
     let Some(server) = start else { return };
     converse(&server, MemcachedBinary, &login(Some("bob@kvmeter"), "secret"));
     let refused = server.greet(MemcachedBinary, &login(Some("bob@kvmeter"), "wrong")).map(|_| ());
-    assert!(matches!(refused, Err(GreetError::LoginRefused { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(HandshakeError::LoginRefused { .. })), "{refused:?}");
     let refused = server.greet(MemcachedBinary, &login(None, "secret")).map(|_| ());
-    assert!(matches!(refused, Err(GreetError::HalfALogin { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(HandshakeError::HalfALogin { .. })), "{refused:?}");
     let refused = server.greet(MemcachedBinary, &Login::default()).map(|_| ());
-    assert!(matches!(refused, Err(GreetError::LoginWanted { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(HandshakeError::LoginWanted { .. })), "{refused:?}");
     let error = server.misgreet(MemcachedText);
     assert!(error.to_string().contains("binary"), "{error}");
 }

@@ -9,7 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use model::Expiry;
-use store::wire::{Answer, GreetError, KeyList, Kind, Login, Parsed, Protocol, Request, Secret};
+use store::wire::{
+    HandshakeError, KeyList, Kind, Login, ParsedResponse, Protocol, Request, Response, Secret,
+};
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -65,7 +67,7 @@ impl Server {
     }
 
     /// Why a server of another kind is not greeted; some say nothing, which is not waited for.
-    fn misgreet(&self, protocol: Protocol) -> GreetError {
+    fn misgreet(&self, protocol: Protocol) -> HandshakeError {
         let mut stream = self.connect();
         stream.set_read_timeout(Some(Duration::from_millis(300))).expect("a limit");
         protocol.greet(&mut stream, &Login::default()).expect_err("another kind of server")
@@ -78,7 +80,7 @@ impl Server {
         stream
     }
 
-    fn greet(&self, protocol: Protocol, login: &Login) -> Result<(Client, String), GreetError> {
+    fn greet(&self, protocol: Protocol, login: &Login) -> Result<(Client, String), HandshakeError> {
         let mut stream = self.connect();
         let greeting = protocol.greet(&mut stream, login)?;
         Ok((Client { protocol, stream, received: Vec::new(), tag: 0 }, greeting.version))
@@ -113,7 +115,7 @@ impl Client {
     }
 
     /// The answer to the oldest request, with the values that were found.
-    fn receive(&mut self, kind: Kind, keys: &KeyList) -> (Answer, Vec<(usize, Vec<u8>)>) {
+    fn receive(&mut self, kind: Kind, keys: &KeyList) -> (Response, Vec<(usize, Vec<u8>)>) {
         use std::io::Read;
         loop {
             let mut seen = Vec::new();
@@ -121,12 +123,12 @@ impl Client {
                 seen.push((place, value.to_vec()));
             });
             match read.expect("an answer of this protocol") {
-                Parsed::Whole { used, answer } => {
+                ParsedResponse::Whole { used, answer } => {
                     self.received.drain(..used);
                     self.tag += 1;
                     return (answer, seen);
                 }
-                Parsed::Incomplete { needs } => assert!(needs > self.received.len()),
+                ParsedResponse::Incomplete { needs } => assert!(needs > self.received.len()),
             }
             let mut piece = [0; 65_536];
             let bytes = self.stream.read(&mut piece).expect("an answer in time");
@@ -136,7 +138,7 @@ impl Client {
     }
 
     /// Sets a value that expires.
-    fn set_for(&mut self, key: &[u8], expiry: Expiry) -> Answer {
+    fn set_for(&mut self, key: &[u8], expiry: Expiry) -> Response {
         use std::io::Write;
         let (kind, keys, mut out) = (Kind::Set, key_list(&[key]), Vec::new());
         let request = Request { kind, keys: &keys, value: b"value", expiry, tag: self.tag };
@@ -145,7 +147,12 @@ impl Client {
         self.receive(kind, &keys).0
     }
 
-    fn ask(&mut self, kind: Kind, keys: &[&[u8]], value: &[u8]) -> (Answer, Vec<(usize, Vec<u8>)>) {
+    fn ask(
+        &mut self,
+        kind: Kind,
+        keys: &[&[u8]],
+        value: &[u8],
+    ) -> (Response, Vec<(usize, Vec<u8>)>) {
         let keys = key_list(keys);
         self.send(&[(kind, &keys, value)]);
         self.receive(kind, &keys)
@@ -161,38 +168,38 @@ fn key_list(names: &[&[u8]]) -> KeyList {
 /// What every server and protocol must do alike.
 fn converse(server: &Server, protocol: Protocol, login: &Login) -> String {
     let (mut client, version) = server.greet(protocol, login).expect("a greeting");
-    let nothing = || (Answer::Found(0), Vec::new());
+    let nothing = || (Response::Found(0), Vec::new());
     protocol.flush(&mut client.stream).expect("emptied");
 
     assert_eq!(client.ask(Kind::Get, &[b"absent"], b""), nothing());
-    assert_eq!(client.ask(Kind::Delete, &[b"absent"], b"").0, Answer::Deleted(false));
+    assert_eq!(client.ask(Kind::Delete, &[b"absent"], b"").0, Response::Deleted(false));
     for value in [&b""[..], b"one", b"\r\nEND\r\n\0$-1\r\n", &[0xff; 100_000]] {
-        assert_eq!(client.ask(Kind::Set, &[b"key"], value).0, Answer::Stored);
-        let found = (Answer::Found(1), vec![(0, value.to_vec())]);
+        assert_eq!(client.ask(Kind::Set, &[b"key"], value).0, Response::Stored);
+        let found = (Response::Found(1), vec![(0, value.to_vec())]);
         assert_eq!(client.ask(Kind::Get, &[b"key"], b""), found);
     }
-    assert_eq!(client.ask(Kind::Delete, &[b"key"], b"").0, Answer::Deleted(true));
+    assert_eq!(client.ask(Kind::Delete, &[b"key"], b"").0, Response::Deleted(true));
     assert_eq!(client.ask(Kind::Get, &[b"key"], b""), nothing());
 
     let longest = vec![b'k'; protocol.longest_key().min(4000)];
     let binary: Vec<u8> = (0..=255).cycle().take(protocol.longest_binary_key().min(4000)).collect();
     for key in [longest, binary].iter().filter(|key| !key.is_empty()) {
         protocol.check_key(key).expect("a key that it takes");
-        assert_eq!(client.ask(Kind::Set, &[key], b"value").0, Answer::Stored);
+        assert_eq!(client.ask(Kind::Set, &[key], b"value").0, Response::Stored);
         let both = client.ask(Kind::Get, &[b"absent", key, b"key"], b"");
-        assert_eq!(both, (Answer::Found(1), vec![(1, b"value".to_vec())]));
-        assert_eq!(client.ask(Kind::Delete, &[key], b"").0, Answer::Deleted(true));
+        assert_eq!(both, (Response::Found(1), vec![(1, b"value".to_vec())]));
+        assert_eq!(client.ask(Kind::Delete, &[key], b"").0, Response::Deleted(true));
     }
 
     // A second, an hour, and more than the thirty days that memcached counts from now.
     let times = [(&b"second"[..], 1), (b"hour", 3600), (b"month", 40 * 24 * 3600), (b"ever", 0)];
     for (key, seconds) in times {
-        assert_eq!(client.set_for(key, Expiry::after(seconds)), Answer::Stored);
+        assert_eq!(client.set_for(key, Expiry::after(seconds)), Response::Stored);
     }
     // What expires at once is gone with the answer, and what it replaced as well.
-    assert_eq!(client.set_for(b"gone", Expiry::Never), Answer::Stored);
-    assert_eq!(client.set_for(b"gone", Expiry::AtOnce), Answer::Stored);
-    assert_eq!(client.ask(Kind::Get, &[b"gone"], b"").0, Answer::Found(0));
+    assert_eq!(client.set_for(b"gone", Expiry::Never), Response::Stored);
+    assert_eq!(client.set_for(b"gone", Expiry::AtOnce), Response::Stored);
+    assert_eq!(client.ask(Kind::Get, &[b"gone"], b"").0, Response::Found(0));
     std::thread::sleep(Duration::from_millis(2100));
     let left = client.ask(Kind::Get, &times.map(|(key, _)| key), b"");
     assert_eq!(left.1.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [1, 2, 3]);
@@ -211,16 +218,16 @@ fn converse(server: &Server, protocol: Protocol, login: &Login) -> String {
     asks.push((Kind::Get, &all, b""));
     client.send(&asks);
     for key in &singles {
-        assert_eq!(client.receive(Kind::Set, key).0, Answer::Stored);
+        assert_eq!(client.receive(Kind::Set, key).0, Response::Stored);
     }
     let (answer, seen) = client.receive(Kind::Get, &all);
-    assert_eq!(answer, Answer::Found(50));
+    assert_eq!(answer, Response::Found(50));
     assert!(seen.iter().all(|(place, value)| *value == names[*place]));
     for key in singles.iter().step_by(2) {
-        assert_eq!(client.receive(Kind::Delete, key).0, Answer::Deleted(true));
+        assert_eq!(client.receive(Kind::Delete, key).0, Response::Deleted(true));
     }
     let (answer, seen) = client.receive(Kind::Get, &all);
-    assert_eq!(answer, Answer::Found(25));
+    assert_eq!(answer, Response::Found(25));
     assert!(seen.iter().all(|(place, value)| place % 2 == 1 && *value == names[*place]));
     assert!(client.received.is_empty());
 

@@ -1,5 +1,5 @@
 use store::wire::Protocol::{MemcachedBinary, MemcachedMeta, MemcachedText, Resp2, Resp3};
-use store::wire::{Answer, GreetError, Kind, Login, Refusal};
+use store::wire::{HandshakeError, Kind, Login, Refusal, Response};
 
 use super::{Server, converse, login};
 
@@ -20,7 +20,7 @@ fn both_versions() {
         let version = converse(&server, protocol, &Login::default());
         assert!(version.starts_with("Redis ") || version.starts_with("Valkey "), "{version}");
         let refused = server.greet(protocol, &login(None, "secret")).map(|_| ());
-        assert!(matches!(refused, Err(GreetError::NoLoginWanted { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::NoLoginWanted { .. })), "{refused:?}");
     }
     for protocol in [MemcachedText, MemcachedMeta, MemcachedBinary] {
         let error = server.misgreet(protocol);
@@ -35,14 +35,14 @@ fn databases_are_apart() {
         let database = |database| Login { database, ..Login::default() };
         let (mut first, _) = server.greet(protocol, &database(0)).expect("a greeting");
         let (mut other, _) = server.greet(protocol, &database(5)).expect("a greeting");
-        assert_eq!(other.ask(Kind::Set, &[b"key"], b"5").0, Answer::Stored);
-        assert_eq!(first.ask(Kind::Get, &[b"key"], b"").0, Answer::Found(0));
+        assert_eq!(other.ask(Kind::Set, &[b"key"], b"5").0, Response::Stored);
+        assert_eq!(first.ask(Kind::Get, &[b"key"], b"").0, Response::Found(0));
         protocol.flush(&mut first.stream).expect("emptied");
-        assert_eq!(other.ask(Kind::Get, &[b"key"], b"").0, Answer::Found(1));
+        assert_eq!(other.ask(Kind::Get, &[b"key"], b"").0, Response::Found(1));
         let statistics = protocol.statistics(&mut other.stream).expect("statistics");
         assert!(statistics.contains(&("db5.keys".into(), "1".into())), "{statistics:?}");
         let refused = server.greet(protocol, &database(99)).map(|_| ());
-        assert!(matches!(refused, Err(GreetError::Refused { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::Refused { .. })), "{refused:?}");
     }
 }
 
@@ -53,9 +53,9 @@ fn a_password_is_wanted() {
         converse(&server, protocol, &login(None, "secret"));
         converse(&server, protocol, &login(Some("default"), "secret"));
         let refused = server.greet(protocol, &login(None, "wrong")).map(|_| ());
-        assert!(matches!(refused, Err(GreetError::LoginRefused { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::LoginRefused { .. })), "{refused:?}");
         let refused = server.greet(protocol, &Login::default()).map(|_| ());
-        assert!(matches!(refused, Err(GreetError::LoginWanted { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::LoginWanted { .. })), "{refused:?}");
     }
 }
 
@@ -70,15 +70,15 @@ fn a_user_with_few_rights() {
     for protocol in BOTH {
         let (mut client, version) = server.greet(protocol, &bob).expect("a greeting");
         assert!(version.starts_with("Redis 7.") || version.starts_with("Valkey "), "{version}");
-        assert_eq!(client.ask(Kind::Get, &[b"user:1", b"user:2"], b"").0, Answer::Found(0));
+        assert_eq!(client.ask(Kind::Get, &[b"user:1", b"user:2"], b"").0, Response::Found(0));
         for (kind, key) in [(Kind::Set, &b"user:1"[..]), (Kind::Get, b"other")] {
             let (answer, _) = client.ask(kind, &[key], b"value");
-            let Answer::Refused { why, words } = answer else { panic!("{answer:?}") };
+            let Response::Refused { why, words } = answer else { panic!("{answer:?}") };
             assert!(why == Refusal::Auth && words.starts_with("NOPERM"), "{words}");
         }
-        assert_eq!(client.ask(Kind::Get, &[b"user:1"], b"").0, Answer::Found(0));
+        assert_eq!(client.ask(Kind::Get, &[b"user:1"], b"").0, Response::Found(0));
         let refused = protocol.statistics(&mut client.stream).expect_err("no right to it");
-        assert!(matches!(refused, GreetError::Refused { why: Refusal::Auth, .. }), "{refused}");
+        assert!(matches!(refused, HandshakeError::Refused { why: Refusal::Auth, .. }), "{refused}");
     }
 }
 
@@ -90,8 +90,8 @@ fn full_is_refused_in_step() {
     for protocol in BOTH {
         let (mut client, _) = server.greet(protocol, &Login::default()).expect("a greeting");
         let (answer, _) = client.ask(Kind::Set, &[b"key"], b"value");
-        let Answer::Refused { why, words } = answer else { panic!("{answer:?}") };
+        let Response::Refused { why, words } = answer else { panic!("{answer:?}") };
         assert!(why == Refusal::OutOfMemory && words.starts_with("OOM"), "{words}");
-        assert_eq!(client.ask(Kind::Get, &[b"key"], b"").0, Answer::Found(0));
+        assert_eq!(client.ask(Kind::Get, &[b"key"], b"").0, Response::Found(0));
     }
 }

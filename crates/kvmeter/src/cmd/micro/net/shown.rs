@@ -1,7 +1,7 @@
 //! What was measured, as a table and as JSON.
 
 use micro::net::{End, Kind, Measured, Stack};
-use model::{Answer, Reading};
+use model::{Reading, ReadingValue};
 use record::figures::{FIGURES, figures_us};
 use report::format::{count, micros, percent, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
@@ -145,7 +145,9 @@ fn notes(kind: Kind, measured: &[Measured], table: &mut Table) {
         if let Err(why) = &cell.latency().0 {
             say(format!("no latency: {why}"));
         }
-        if let Some(Answer::Unavailable { reason, remedy }) = arriving(cell).map(|r| &r.answer) {
+        if let Some(ReadingValue::Unavailable { reason, remedy }) =
+            arriving(cell).map(|r| &r.answer)
+        {
             let remedy = remedy.as_ref().map(|text| format!("; {text}")).unwrap_or_default();
             say(format!("LLC misses are unavailable: {reason}{remedy}"));
         }
