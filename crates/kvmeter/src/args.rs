@@ -501,7 +501,7 @@ pub struct Export {
     pub format: String,
     /// [default: what the format is best at]
     #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(
-        record::table::Which::ALL.map(record::table::Which::name)))]
+        record::table::TableName::ALL.map(record::table::TableName::name)))]
     pub table: Option<String>,
     /// Where to write instead of standard output
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]

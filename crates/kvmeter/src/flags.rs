@@ -15,7 +15,7 @@ use crate::exit::request;
 pub struct WorkloadFlags {
     /// A preset
     #[arg(long = "workload", short = 'w', value_name = "NAME", default_value = "ycsb-c",
-        value_parser = PossibleValuesParser::new(Spec::presets().iter().map(shown)))]
+        value_parser = PossibleValuesParser::new(WorkloadSpec::presets().iter().map(shown)))]
     pub preset: String,
     /// Records that are loaded
     #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]

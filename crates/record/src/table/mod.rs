@@ -102,7 +102,7 @@ impl fmt::Display for TableName {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("--table: there is no table `{name}`; {}", suggest::hint(name, Which::ALL.map(Which::name)))]
+#[error("--table: there is no table `{name}`; {}", suggest::hint(name, TableName::ALL.map(TableName::name)))]
 pub struct UnknownTable {
     pub name: String,
 }

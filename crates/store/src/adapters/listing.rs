@@ -26,7 +26,7 @@ macro_rules! adapters {
         ///
         /// A store that lives in a directory must have been claimed with
         /// [`Directory::claim`](crate::Directory::claim) before.
-        pub fn open<V: Visit>(url: &StoreUrl, visitor: V) -> Result<V::Output, StoreError> {
+        pub fn open<V: StoreVisitor>(url: &StoreUrl, visitor: V) -> Result<V::Output, StoreError> {
             match url.scheme.as_str() {
                 $(
                     #[cfg(all($(feature = $feature)?))]

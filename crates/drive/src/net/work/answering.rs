@@ -170,7 +170,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
 
     /// Whether what a read missed is to be set: one key that belongs to the data.
     #[cold]
-    pub(super) fn refills(&self, operation: &Operation) -> bool {
+    pub(super) fn refills(&self, operation: &PendingOperation) -> bool {
         let asked = &operation.asked;
         asked.ask.op == Op::Read
             && !operation.refill
@@ -209,7 +209,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     pub(super) fn refill(&mut self, asked: SourcedOperation, missed: &PendingRequest, now: u64) {
         let number = self
             .pool
-            .begin(Operation { refill: true, ..Operation::new(asked, now, self.in_window) });
+            .begin(PendingOperation { refill: true, ..PendingOperation::new(asked, now, self.in_window) });
         let mut request = self.pool.request(number, Kind::Set, now);
         request.keys.push(missed.keys.get(0));
         let server = self.network.server_of(missed.keys.get(0));
@@ -217,8 +217,8 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     }
 
     /// An operation has its last answer, or has failed.
-    pub(super) fn end(&mut self, operation: &Operation, now: u64, arrived: Option<u64>) {
-        let Operation { asked: SourcedOperation { ask, .. }, due, sent, failed, .. } = *operation;
+    pub(super) fn end(&mut self, operation: &PendingOperation, now: u64, arrived: Option<u64>) {
+        let PendingOperation { asked: SourcedOperation { ask, .. }, due, sent, failed, .. } = *operation;
         if operation.refill {
             self.seen.refills += u64::from(operation.counts && !failed);
             return;

@@ -28,7 +28,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
         let then = if ask.op == Op::ReadModifyWrite { NextStep::Write } else { NextStep::End };
         let number =
-            self.pool.begin(Operation { then, ..Operation::new(asked, due, self.in_window) });
+            self.pool.begin(PendingOperation { then, ..PendingOperation::new(asked, due, self.in_window) });
         let kind = match ask.op {
             Op::Read | Op::ReadModifyWrite | Op::Scan => Kind::Get,
             Op::Update | Op::Insert => Kind::Set,
